@@ -1,0 +1,3 @@
+//! The command `punctual`.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! How late each way of waiting wakes up.
+
+pub mod method;

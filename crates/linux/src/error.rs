@@ -1,0 +1,55 @@
+//! What a call answered when it failed.
+
+use std::io;
+
+/// A Linux call that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}{}: {source}", object.as_deref().map(|o| format!(" ({o})")).unwrap_or_default())]
+pub struct Error {
+    /// The call, as in its man page.
+    pub call: &'static str,
+    /// What it was called on: a path, a CPU, a value.
+    pub object: Option<String>,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+/// Result of a Linux call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failure of `call` with the given error number.
+    #[must_use]
+    pub fn from_errno(call: &'static str, errno: i32) -> Self {
+        Self { call, object: None, source: io::Error::from_raw_os_error(errno) }
+    }
+
+    /// A failure of `call`, with the thread's `errno`.
+    #[must_use]
+    pub fn last(call: &'static str) -> Self {
+        Self { call, object: None, source: io::Error::last_os_error() }
+    }
+
+    /// The same, naming what the call was made on.
+    #[must_use]
+    pub fn on(mut self, object: impl Into<String>) -> Self {
+        self.object = Some(object.into());
+        self
+    }
+
+    /// The error number, `EPERM` and so on (0 where the failure has none).
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        self.source.raw_os_error().unwrap_or(0)
+    }
+}
+
+/// For calls that return -1 and set `errno`.
+pub(crate) fn check(call: &'static str, returned: i32) -> Result<i32> {
+    if returned == -1 { Err(Error::last(call)) } else { Ok(returned) }
+}
+
+/// For calls that return the error number itself (pthread_*, clock_nanosleep).
+pub(crate) fn check_errno_return(call: &'static str, returned: i32) -> Result<()> {
+    if returned == 0 { Ok(()) } else { Err(Error::from_errno(call, returned)) }
+}

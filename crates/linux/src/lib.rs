@@ -1,0 +1,15 @@
+//! Linux calls that std and rustix lack, made safe.
+//!
+//! This is the only crate of the project with `unsafe` code. Each module wraps one family of calls; each public function
+//! names the call it makes in the first line of its documentation. Calls that are *measured* go through the C library, because that is
+//! what the programs in question do (`usleep(3)` included); house-keeping may use rustix.
+//!
+//! It decides nothing and prints nothing. Errors carry the call, its object and what the kernel said ([`Error`]).
+#![allow(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod clock;
+mod error;
+
+pub use error::{Error, Result};
+pub(crate) use error::{check, check_errno_return};

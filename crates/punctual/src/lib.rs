@@ -1,0 +1,2 @@
+//! Be on time: clocks, conditions and waiting for Linux programs.
+#![forbid(unsafe_code)]

@@ -1,0 +1,102 @@
+//! Facts about the machine that explain its lateness.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The machine. A fact it does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Kernel release (`uname -r`).
+    pub kernel: Option<String>,
+    /// Kernel build (`uname -v`).
+    pub kernel_version: Option<String>,
+    /// Machine (`uname -m`).
+    pub architecture: Option<String>,
+    /// Preemption model: `none`, `voluntary`, `full`, `lazy`, `rt`; with `dynamic` kernels the one now in force if it can be
+    /// read, otherwise `dynamic`.
+    pub preemption: Option<String>,
+    /// Timer interrupts a second (`CONFIG_HZ`), where the kernel's configuration can be read.
+    pub hz: Option<u32>,
+    /// CPU model.
+    pub cpu_model: Option<String>,
+    /// CPUs online.
+    pub cpus_online: Option<u32>,
+    /// CPUs present.
+    pub cpus_present: Option<u32>,
+    /// CPUs that this process may use (affinity, cpuset), as a list.
+    pub cpus_allowed: Option<String>,
+    /// Limit of CPU time by the cgroup (`cpu.max` or CFS quota), in CPUs.
+    pub cpu_quota: Option<f64>,
+    /// SMT active.
+    pub smt: Option<bool>,
+    /// Clock source (`tsc`, `kvm-clock`, ...).
+    pub clocksource: Option<String>,
+    /// Idle states.
+    pub cpuidle: Option<Cpuidle>,
+    /// Frequency scaling.
+    pub cpufreq: Option<Cpufreq>,
+    /// Hypervisor, where there is one (`kvm`, `xen`, ...).
+    pub hypervisor: Option<String>,
+    /// Container runtime, where there is a sign of one.
+    pub container: Option<String>,
+    /// Timer slack that programs inherit.
+    pub timer_slack_ns: Option<u64>,
+    /// Limits on real-time scheduling.
+    pub rt: RtLimits,
+    /// CPUs isolated at boot (`isolcpus`).
+    pub isolated_cpus: Option<String>,
+    /// CPUs without periodic tick (`nohz_full`).
+    pub nohz_full_cpus: Option<String>,
+    /// Memory, in kB.
+    pub memory_kb: Option<u64>,
+    /// Load average over one minute when the run began.
+    pub load1: Option<f64>,
+    /// Name of the machine: left out unless asked for, since it may be private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Limits on real-time scheduling.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RtLimits {
+    /// `/proc/sys/kernel/sched_rt_period_us`.
+    pub period_us: Option<i64>,
+    /// `/proc/sys/kernel/sched_rt_runtime_us`; -1: no throttling.
+    pub runtime_us: Option<i64>,
+    /// `RLIMIT_RTPRIO` of this process.
+    pub rtprio_limit: Option<u64>,
+    /// May raise itself to real time (CAP_SYS_NICE effective).
+    pub cap_sys_nice: Option<bool>,
+    /// `RLIMIT_MEMLOCK` in bytes; absent with `memlock_unlimited`.
+    pub memlock_bytes: Option<u64>,
+    /// `/sys/kernel/realtime` is 1 (PREEMPT_RT).
+    pub preempt_rt: Option<bool>,
+}
+
+/// Idle states.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpuidle {
+    /// Driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`).
+    pub driver: Option<String>,
+    /// Governor (`menu`, `teo`, `haltpoll`).
+    pub governor: Option<String>,
+    /// Deepest state of CPU 0 that is not disabled.
+    pub deepest_state: Option<String>,
+    /// Its exit latency.
+    pub deepest_exit_latency_us: Option<u32>,
+}
+
+/// Frequency scaling, as CPU 0 has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpufreq {
+    /// Driver (`intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`).
+    pub driver: Option<String>,
+    /// Governors in force, one name where all CPUs agree.
+    pub governors: Vec<String>,
+    /// Lowest frequency.
+    pub min_khz: Option<u64>,
+    /// Highest frequency.
+    pub max_khz: Option<u64>,
+    /// Energy-performance preference.
+    pub epp: Option<String>,
+}

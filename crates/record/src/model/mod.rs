@@ -1,0 +1,16 @@
+//! The record: one [`Run`] and everything in it, as it stands in the JSON file.
+//!
+//! Integers are nanoseconds unless their name says otherwise. A figure that the samples do not support is absent, never
+//! zero; a fact that the machine does not tell is absent, never "fine".
+
+mod conditions;
+mod host;
+mod notice;
+mod run;
+mod series;
+
+pub use conditions::{Applied, Asked, ConditionSet, Refusal};
+pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
+pub use notice::Notice;
+pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Tool};
+pub use series::{Ci95, Interval, Param, Quantity, RoundFigures, Series, Summary};

@@ -1,0 +1,110 @@
+//! What a reader of the figures ought to know. Notices are data; the report phrases them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Refusal;
+
+/// One notice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+pub enum Notice {
+    /// A condition was refused; the series were measured without it.
+    ConditionRefused {
+        /// Label of the condition set.
+        conditions: String,
+        /// What, why, remedy.
+        refusal: Refusal,
+    },
+    /// A set of conditions was left out, since without the refused condition it would repeat another set.
+    ConditionsSkipped {
+        /// Label of the condition set.
+        conditions: String,
+        /// What, why, remedy.
+        refusal: Refusal,
+    },
+    /// The kernel accepted a condition and then did not keep it: read back differently, or changed while measuring.
+    ConditionNotKept {
+        /// Label of the condition set.
+        conditions: String,
+        /// Which condition.
+        condition: String,
+        /// What was set.
+        set: String,
+        /// What was found.
+        found: String,
+    },
+    /// The hypervisor took CPU time away.
+    Steal {
+        /// Share of the CPUs' time, 0 to 1.
+        share: f64,
+    },
+    /// Others used the CPUs while this run measured.
+    BusyMachine {
+        /// Share of all CPUs' time that was not this run's and not idle, 0 to 1.
+        share: f64,
+    },
+    /// The rounds of a series differ more than its samples explain: the machine drifted or was disturbed.
+    Unsteady {
+        /// Series that are so, of those that could be judged.
+        series: u32,
+        /// Series that could be judged.
+        judged: u32,
+    },
+    /// A call counts in coarser units than the wait asked for.
+    Coarse {
+        /// The subject.
+        subject: String,
+        /// What was asked.
+        asked_ns: u64,
+        /// What the call makes of it.
+        effective_ns: u64,
+    },
+    /// A wait came back before its time.
+    Early {
+        /// The subject.
+        subject: String,
+        /// How often.
+        count: u64,
+        /// The earliest.
+        min_ns: i64,
+    },
+    /// The run was interrupted; what had been measured is reported.
+    Interrupted {
+        /// The signal's name.
+        signal: String,
+    },
+    /// A real-time thread held its CPU too long and was put back under SCHED_OTHER by the watchdog.
+    WatchdogTripped {
+        /// Label of the condition set.
+        conditions: String,
+        /// CPU time without a break.
+        busy_ns: u64,
+    },
+    /// Samples larger than the histogram can place.
+    Overflow {
+        /// The subject.
+        subject: String,
+        /// How many.
+        count: u64,
+    },
+    /// The CPU's counter was not used, and why.
+    CounterUnavailable {
+        /// Why.
+        why: String,
+    },
+    /// Something that held before the run could not be put back.
+    NotRestored {
+        /// What.
+        what: String,
+        /// Why.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Something else.
+    Other {
+        /// A sentence.
+        text: String,
+    },
+}

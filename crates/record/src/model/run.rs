@@ -1,0 +1,105 @@
+//! A whole run: what was asked, on which machine, what came out.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ConditionSet, Host, Notice, Param, Series};
+
+/// The name and version of this format, as it stands in every file.
+pub const SCHEMA: &str = "punctual.run/1";
+
+/// Everything one invocation of `punctual` measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Always `punctual.run/1`; a reader refuses any other.
+    pub schema: String,
+    /// The program that measured.
+    pub tool: Tool,
+    /// When the measurement began (UTC, RFC 3339).
+    pub started: jiff::Timestamp,
+    /// How long it took, by the monotonic clock.
+    pub elapsed_ns: u64,
+    /// False when the run was interrupted: what is here was measured, the rest is missing.
+    pub complete: bool,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// The conditions under which series were measured; a series names one by its label.
+    pub conditions: Vec<ConditionSet>,
+    /// The clock that took the time.
+    pub clock: Clock,
+    /// The figures.
+    pub series: Vec<Series>,
+    /// What was asked for and could not be measured, and why.
+    pub not_measured: Vec<NotMeasured>,
+    /// What a reader of the figures ought to know.
+    pub notices: Vec<Notice>,
+    /// How much else happened on the machine meanwhile.
+    pub disturbance: Disturbance,
+}
+
+/// The program that made a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// `punctual`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The clock that took the time, and what one reading of it costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC`, or the CPU's counter.
+    pub source: String,
+    /// Median cost of one reading. It is contained in every figure, never subtracted.
+    pub read_ns: f64,
+    /// What `clock_getres(2)` says.
+    pub resolution_ns: u64,
+    /// The smallest difference ever seen between two readings that differ.
+    pub granularity_ns: u64,
+}
+
+/// A subject that was asked for and has no figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NotMeasured {
+    /// The experiment, for instance `wait`.
+    pub experiment: String,
+    /// The subject, for instance `umwait`.
+    pub subject: String,
+    /// The conditions' label, where the reason is peculiar to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<String>,
+    /// The parameters, where the reason is peculiar to them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Param>,
+    /// Why not.
+    pub why: String,
+    /// What would make it measurable, where something would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// What else happened while the run measured. Absent: the machine does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Disturbance {
+    /// Time the hypervisor gave to others, summed over all CPUs (`/proc/stat`, steal). Counted in ticks of 10 ms.
+    pub steal_ns: Option<u64>,
+    /// That time as a share of the CPUs' time, 0 to 1.
+    pub steal_share: Option<f64>,
+    /// Times the measuring threads were preempted (`getrusage(2)`, `ru_nivcsw`).
+    pub involuntary_switches: Option<u64>,
+    /// Interrupts served by all CPUs (`/proc/stat`, intr); includes the timer interrupts that the measurement asked for.
+    pub interrupts: Option<u64>,
+    /// Context switches of the whole machine (`/proc/stat`, ctxt); includes the measurement's own.
+    pub context_switches: Option<u64>,
+    /// Share of all CPUs' time spent by anything but idling, 0 to 1; includes the measurement itself.
+    pub busy_share: Option<f64>,
+    /// Share of the last 10 s that some task waited for a CPU when the run began (`/proc/pressure/cpu`), 0 to 1.
+    pub cpu_pressure_before: Option<f64>,
+    /// Major page faults of the process during the run (`ru_majflt`).
+    pub major_faults: Option<u64>,
+}

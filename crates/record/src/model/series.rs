@@ -1,0 +1,149 @@
+//! A series: one subject under one set of parameters and conditions, and its figures.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One subject, one set of parameters, one set of conditions: all its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// The experiment, for instance `wait`.
+    pub experiment: String,
+    /// The subject, for instance `nanosleep`.
+    pub subject: String,
+    /// Label of the conditions it was measured under (`Run::conditions`).
+    pub conditions: String,
+    /// What else was fixed, for instance `asked_ns`.
+    pub parameters: BTreeMap<String, Param>,
+    /// What the figures are.
+    pub quantity: Quantity,
+    /// Always `ns`.
+    pub unit: String,
+    /// The figures over all rounds.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// CPU time of the measured thread per operation, the probe's own included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_per_op: Option<f64>,
+    /// The same as a share of elapsed time, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
+    /// Times per operation that the thread gave up the CPU itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voluntary_switches_per_op: Option<f64>,
+    /// Times per operation that the thread was preempted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub involuntary_switches_per_op: Option<f64>,
+    /// The samples that are zero or more: HdrHistogram V2, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
+    /// The magnitudes of the samples below zero: HdrHistogram V2, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub negative_histogram: Option<String>,
+    /// Every sample in order, for the experiments whose order matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Vec<i64>>,
+    /// The same figures, round by round.
+    pub rounds: Vec<RoundFigures>,
+}
+
+/// What a series' figures are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Elapsed minus asked, of a relative wait.
+    Overshoot,
+    /// Woke at minus deadline, signed.
+    Lateness,
+    /// From the call of send to the return of receive, in another process.
+    OneWay,
+    /// There and back.
+    RoundTrip,
+    /// Duration of one call.
+    CallCost,
+    /// How long the caller was away from the CPU.
+    Away,
+    /// Duration of a fixed piece of work.
+    Loop,
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Param {
+    /// Yes or no.
+    Flag(bool),
+    /// A count, or nanoseconds where the name ends in `_ns`.
+    Int(i64),
+    /// A ratio.
+    Real(f64),
+    /// A word.
+    Text(String),
+}
+
+/// The figures of many samples. An absent percentile is one that too few samples support.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// How many samples, overflowed ones included.
+    pub count: u64,
+    /// How many of them were below zero.
+    pub negative: u64,
+    /// How many were too large (or too small) for the histogram. They count in `count`, `min`, `max`, `mean` and the
+    /// ranks of percentiles; only their exact place is lost.
+    pub overflow: u64,
+    /// The smallest, exact.
+    pub min: Option<i64>,
+    /// Median.
+    pub p50: Option<i64>,
+    /// 90th percentile.
+    pub p90: Option<i64>,
+    /// 99th percentile.
+    pub p99: Option<i64>,
+    /// 99.9th percentile.
+    pub p999: Option<i64>,
+    /// The largest, exact.
+    pub max: Option<i64>,
+    /// Arithmetic mean, exact; never to be shown alone.
+    pub mean: Option<f64>,
+    /// Sample standard deviation.
+    pub stdev: Option<f64>,
+    /// Where the true percentiles lie, with 95 % confidence.
+    pub ci95: Ci95,
+}
+
+/// 95 % confidence intervals by order statistics: no distribution is assumed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ci95 {
+    /// Of the median.
+    pub p50: Option<Interval>,
+    /// Of the 99th percentile.
+    pub p99: Option<Interval>,
+}
+
+/// A closed interval, both ends observed values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Lower end.
+    pub low: i64,
+    /// Upper end.
+    pub high: i64,
+}
+
+/// One round's figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundFigures {
+    /// Round number, from 0.
+    pub round: u32,
+    /// When the batch began, since the start of the run.
+    pub started_ns: u64,
+    /// The figures.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// CPU time per operation in this round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_per_op: Option<f64>,
+    /// Involuntary switches in this round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub involuntary_switches: Option<u64>,
+}

@@ -1,0 +1,2 @@
+//! Runs as text, JSON and CSV.
+#![forbid(unsafe_code)]
