@@ -6,6 +6,21 @@
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
 
+mod bucket;
+mod distribution;
+mod json;
 pub mod model;
+mod moments;
+mod recorder;
+pub mod statistics;
+pub mod steadiness;
+mod tally;
 
+pub use bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
+pub use distribution::{Distribution, Error, Histograms};
+pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema};
 pub use model::*;
+pub use recorder::Recorder;
+pub use statistics::Quantile;
+pub use steadiness::Steadiness;
+pub use tally::{SeriesId, SeriesTally, Usage};

@@ -121,7 +121,7 @@ pub struct Ci95 {
     pub p99: Option<Interval>,
 }
 
-/// A closed interval, both ends observed values.
+/// A closed interval. Both ends are observed values, or the outer ends of the histogram's buckets that they fall into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.

@@ -1,0 +1,316 @@
+//! A finished distribution: the occupied buckets of many samples, and the figures that follow from them.
+//!
+//! In go a [`Recorder`](crate::Recorder), other distributions or a [`Series`] read from a file; out come the [`Summary`], any other
+//! percentile, and the histograms for the file. It takes a few kilobytes, however many samples there were.
+//!
+//! **Percentiles** are nearest-rank: the smallest value with at least q n samples at or below it. Reported is the *upper* end of
+//! the bucket that the rank falls into, within the exact extremes: at most 0.1 % more than the sample itself, never less, so that a
+//! percentile is never flattered. Confidence intervals are widened to whole buckets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+
+use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
+use crate::model::{Ci95, Interval, Series, Summary};
+use crate::moments::Moments;
+use crate::statistics::{Quantile, confidence_ranks};
+
+/// Why a series' histograms cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The histogram's text is damaged.
+    #[error("the {which} of series {series} cannot be decoded: {why}")]
+    Histogram {
+        /// Subject of the series.
+        series: String,
+        /// `histogram` or `negative_histogram`.
+        which: &'static str,
+        /// What the decoder said.
+        why: String,
+    },
+    /// Figures and histograms contradict each other.
+    #[error("the figures of series {series} contradict each other: {why}; the file was altered or is damaged")]
+    Contradiction {
+        /// Subject of the series.
+        series: String,
+        /// How.
+        why: String,
+    },
+}
+
+/// The histograms of a series as they stand in its file: HdrHistogram V2, compressed, base64, which every HdrHistogram library
+/// reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histograms {
+    /// Of the samples that are zero or more; absent if there are none.
+    pub histogram: Option<String>,
+    /// Of the magnitudes of those below zero; absent if there are none.
+    pub negative_histogram: Option<String>,
+}
+
+/// Smallest and largest sample; none of nothing.
+type Extremes = Option<(i64, i64)>;
+
+/// The distribution of many samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Distribution {
+    /// Ascending and disjoint, each with at least one sample.
+    buckets: Vec<Bucket>,
+    /// Samples below the range.
+    below: u64,
+    /// Samples above the range.
+    above: u64,
+    /// Smallest and largest.
+    extremes: Extremes,
+    moments: Moments,
+}
+
+impl Distribution {
+    pub(crate) fn new(buckets: Vec<Bucket>, (below, above): (u64, u64), extremes: Extremes, moments: Moments) -> Self {
+        Self { buckets, below, above, extremes, moments }
+    }
+
+    /// How many samples, overflowed ones included.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.below + self.above + self.buckets.iter().map(|bucket| bucket.count).sum::<u64>()
+    }
+
+    /// How many samples were beyond the histogram's range, below and above it.
+    #[must_use]
+    pub fn overflow(&self) -> (u64, u64) {
+        (self.below, self.above)
+    }
+
+    /// The occupied buckets, ascending.
+    #[must_use]
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    /// Smallest and largest sample, exact.
+    #[must_use]
+    pub fn extremes(&self) -> Option<(i64, i64)> {
+        self.extremes
+    }
+
+    pub(crate) fn moments(&self) -> Moments {
+        self.moments
+    }
+
+    /// Adds the samples of another.
+    pub fn merge(&mut self, other: &Self) {
+        let mut merged: Vec<Bucket> = self.buckets.iter().chain(&other.buckets).copied().collect();
+        merged.sort_by_key(|bucket| bucket.low);
+        merged.dedup_by(|next, kept| {
+            let same = next.low == kept.low;
+            if same {
+                kept.count += next.count;
+            }
+            same
+        });
+        merged.shrink_to_fit();
+        self.buckets = merged;
+        self.below += other.below;
+        self.above += other.above;
+        self.extremes = match (self.extremes, other.extremes) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, two) => one.or(two),
+        };
+        self.moments.merge(&other.moments);
+    }
+
+    /// The value of the sample with this rank (1 is the smallest, `count` the largest): the upper end of its bucket, within
+    /// the extremes. None for other ranks.
+    #[must_use]
+    pub fn value_at_rank(&self, rank: u64) -> Option<i64> {
+        self.bounds_at_rank(rank).map(|bounds| bounds.high)
+    }
+
+    /// The values between which the sample with this rank lies.
+    #[must_use]
+    pub fn bounds_at_rank(&self, rank: u64) -> Option<Interval> {
+        let (min, max) = self.extremes?;
+        if rank == 0 || rank > self.count() {
+            return None;
+        }
+        let (low, high) = if rank <= self.below {
+            (i64::MIN, -RANGE_NS - 1)
+        } else {
+            let mut reached = self.below;
+            let bucket = self.buckets.iter().find(|bucket| {
+                reached += bucket.count;
+                reached >= rank
+            });
+            bucket.map_or((RANGE_NS + 1, i64::MAX), |bucket| (bucket.low, bucket.high))
+        };
+        // The first and the last sample are known exactly.
+        match rank {
+            1 => Some(Interval { low: min, high: min }),
+            rank if rank == self.count() => Some(Interval { low: max, high: max }),
+            _ => Some(Interval { low: low.max(min), high: high.min(max) }),
+        }
+    }
+
+    /// A percentile, whether or not the samples support it; see [`Quantile::is_supported_by`].
+    #[must_use]
+    pub fn value_at(&self, quantile: Quantile) -> Option<i64> {
+        self.value_at_rank(quantile.rank(self.count())?)
+    }
+
+    /// A percentile, if there are enough samples to support it.
+    #[must_use]
+    pub fn percentile(&self, quantile: Quantile) -> Option<i64> {
+        if quantile.is_supported_by(self.count()) { self.value_at(quantile) } else { None }
+    }
+
+    /// Where the true percentile lies, with 95 % confidence; none of too few samples.
+    #[must_use]
+    pub fn confidence_interval(&self, quantile: Quantile) -> Option<Interval> {
+        let ranks = confidence_ranks(self.count(), quantile)?;
+        let (low, high) = (self.bounds_at_rank(ranks.low)?, self.bounds_at_rank(ranks.high)?);
+        Some(Interval { low: low.low, high: high.high })
+    }
+
+    /// How many samples are at or below `value`, as far as buckets tell: a bucket counts once `value` reaches its upper end.
+    #[must_use]
+    pub fn count_at_or_below(&self, value: i64) -> u64 {
+        match self.extremes {
+            Some((_, max)) if value >= max => self.count(),
+            Some((min, _)) if value >= min => {
+                let reached = self.buckets.iter().take_while(|bucket| bucket.high <= value);
+                let below = if value > -RANGE_NS { self.below } else { 0 };
+                below + reached.map(|bucket| bucket.count).sum::<u64>()
+            }
+            _ => 0,
+        }
+    }
+
+    /// All the figures.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let negative = self.buckets.iter().take_while(|bucket| bucket.low < 0).map(|bucket| bucket.count).sum::<u64>();
+        Summary {
+            count: self.count(),
+            negative: negative + self.below,
+            overflow: self.below + self.above,
+            min: self.extremes.map(|(min, _)| min),
+            p50: self.percentile(Quantile::P50),
+            p90: self.percentile(Quantile::P90),
+            p99: self.percentile(Quantile::P99),
+            p999: self.percentile(Quantile::P999),
+            max: self.extremes.map(|(_, max)| max),
+            mean: self.moments.mean(),
+            stdev: self.moments.stdev(),
+            ci95: Ci95 { p50: self.confidence_interval(Quantile::P50), p99: self.confidence_interval(Quantile::P99) },
+        }
+    }
+
+    /// The histograms for the file.
+    #[must_use]
+    pub fn to_histograms(&self) -> Histograms {
+        let split = self.buckets.partition_point(|bucket| bucket.low < 0);
+        Histograms { histogram: encode(&self.buckets[split..]), negative_histogram: encode(&self.buckets[..split]) }
+    }
+
+    /// Back from a series that was read from a file. Count, extremes, mean and standard deviation are taken from its figures,
+    /// everything else from its histograms.
+    ///
+    /// # Errors
+    /// When a histogram cannot be decoded, has fewer than 3 significant digits, or contradicts the figures.
+    pub fn from_series(series: &Series) -> Result<Self, Error> {
+        let summary = &series.summary;
+        let contradiction = |why: String| Error::Contradiction { series: series.subject.clone(), why };
+        let decode = |text: &Option<String>, which| match text {
+            None => Ok(Vec::new()),
+            Some(text) => decode(text).map_err(|why| Error::Histogram { series: series.subject.clone(), which, why }),
+        };
+        let above_zero = decode(&series.histogram, "histogram")?;
+        let below_zero = decode(&series.negative_histogram, "negative_histogram")?;
+        let total = |placed: &[(i64, u64)]| placed.iter().try_fold(0u64, |sum, &(_, count)| sum.checked_add(count));
+        let too_many = || contradiction("the histograms hold more samples than can be counted".into());
+        let (placed_above, placed_below) =
+            (total(&above_zero).ok_or_else(too_many)?, total(&below_zero).ok_or_else(too_many)?);
+        if below_zero.iter().any(|&(value, _)| value == 0) {
+            return Err(contradiction("negative_histogram holds a zero".into()));
+        }
+        let below = summary.negative.checked_sub(placed_below);
+        let above = summary.count.checked_sub(summary.negative).and_then(|rest| rest.checked_sub(placed_above));
+        let (below, above) = match (below, above) {
+            (Some(below), Some(above)) if below.checked_add(above) == Some(summary.overflow) => (below, above),
+            _ => {
+                return Err(contradiction(format!(
+                    "count {}, negative {} and overflow {}, but {placed_above} samples in the histogram and {placed_below} in the \
+                     negative one",
+                    summary.count, summary.negative, summary.overflow
+                )));
+            }
+        };
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(above_zero.len() + below_zero.len());
+        let mirrored = below_zero.into_iter().rev().map(|(magnitude, count)| (-magnitude, count));
+        for (value, count) in mirrored.chain(above_zero) {
+            let next = Bucket::holding(value, count);
+            match buckets.last_mut() {
+                Some(last) if last.low == next.low => last.count += count,
+                _ => buckets.push(next),
+            }
+        }
+        let (extremes, moments) = figures(summary).map_err(|why| contradiction(why.into()))?;
+        Ok(Self { buckets, below, above, extremes, moments })
+    }
+}
+
+/// Extremes and moments that a summary states.
+fn figures(summary: &Summary) -> Result<(Extremes, Moments), &'static str> {
+    if summary.count == 0 {
+        return Ok((None, Moments::default()));
+    }
+    let (Some(min), Some(max), Some(mean)) = (summary.min, summary.max, summary.mean) else {
+        return Err("there are samples, but min, max or mean is absent");
+    };
+    if min > max {
+        return Err("min is above max");
+    }
+    let stdev = match summary.stdev {
+        Some(stdev) => stdev,
+        None if summary.count == 1 => 0.0,
+        None => return Err("there are samples, but stdev is absent"),
+    };
+    Ok((Some((min, max)), Moments::of_figures(summary.count, mean, stdev)))
+}
+
+/// Buckets of one sign as base64 text; none of nothing.
+fn encode(buckets: &[Bucket]) -> Option<String> {
+    let largest = buckets.iter().map(|bucket| bucket.high.unsigned_abs()).max()?;
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, largest.max(2), SIGNIFICANT_DIGITS).ok()?;
+    for bucket in buckets {
+        histogram.record_n(bucket.high.unsigned_abs(), bucket.count).ok()?;
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).ok()?;
+    Some(BASE64.encode(bytes))
+}
+
+/// Magnitudes and counts of a histogram, ascending.
+fn decode(text: &str) -> Result<Vec<(i64, u64)>, String> {
+    let bytes = BASE64.decode(text).map_err(|error| format!("not base64: {error}"))?;
+    let histogram: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| format!("not an HdrHistogram of version 2: {error}"))?;
+    if histogram.sigfig() < SIGNIFICANT_DIGITS {
+        return Err(format!(
+            "it has {} significant digits, at least {SIGNIFICANT_DIGITS} are needed",
+            histogram.sigfig()
+        ));
+    }
+    let mut placed = Vec::new();
+    for step in histogram.iter_recorded() {
+        match i64::try_from(step.value_iterated_to()) {
+            Ok(value) if value <= RANGE_NS => placed.push((value, step.count_at_value())),
+            _ => return Err(format!("it holds {} ns, beyond {RANGE_NS} ns", step.value_iterated_to())),
+        }
+    }
+    Ok(placed)
+}

@@ -1,0 +1,169 @@
+//! A [`Run`] as JSON, and back.
+//!
+//! Written is one indented JSON document that ends in a newline. What is read may have fields that this version does not know: they
+//! are passed over. Refused are other schemas, what was cut short, and what is no JSON, each with its own words. Numbers that are
+//! not finite have no place in JSON: where a figure may be absent it is, elsewhere writing is refused.
+
+use std::io::{self, Read, Write};
+
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use crate::model::{Notice, Param, Run, SCHEMA};
+
+/// The name (`$id`) of the format's JSON Schema.
+pub const SCHEMA_ID: &str = "urn:punctual:run:1";
+
+/// Why a run could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The reader failed.
+    #[error("cannot read it: {0}")]
+    Io(#[source] io::Error),
+    /// Nothing there.
+    #[error("it is empty: the command that should have written it failed, or has not finished")]
+    Empty,
+    /// The JSON ends before its end.
+    #[error("it ends in the middle (line {line}): it was cut short, or is still being written")]
+    Truncated {
+        /// Where it ends.
+        line: usize,
+    },
+    /// Something else than JSON.
+    #[error("it is not JSON: {0}; expected a file written with --json")]
+    NotJson(#[source] serde_json::Error),
+    /// JSON, but without a schema that begins with `punctual.run/`.
+    #[error("it is JSON, but not a run of punctual: its schema is {found}; expected a file written with --json")]
+    NotARun {
+        /// What stands under `schema`.
+        found: String,
+    },
+    /// Another version of the format.
+    #[error(
+        "its format is {found}, and this version of punctual reads {SCHEMA} only; use the version that wrote it, or a newer one"
+    )]
+    OtherVersion {
+        /// What stands under `schema`.
+        found: String,
+    },
+    /// The right schema, but a field is missing or of the wrong kind.
+    #[error("it says {SCHEMA}, but does not keep to it: {0}")]
+    Malformed(#[source] serde_json::Error),
+}
+
+/// Why a run could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The writer failed (full disk, closed pipe).
+    #[error("cannot write the run: {0}")]
+    Io(#[source] io::Error),
+    /// A number that has to be there is infinite or not a number.
+    #[error("cannot write the run: {field} is not a finite number")]
+    NotFinite {
+        /// Which.
+        field: &'static str,
+    },
+}
+
+/// As much of a file as tells what it is.
+#[derive(Deserialize)]
+struct Heading {
+    #[serde(default)]
+    schema: Option<serde_json::Value>,
+}
+
+impl Run {
+    /// Writes it as JSON.
+    ///
+    /// # Errors
+    /// When the writer fails, or a number that cannot be absent is not finite.
+    pub fn to_json(&self, mut writer: impl Write) -> Result<(), WriteError> {
+        self.check_finite()?;
+        let result = if self.has_infinite_parameter() {
+            let mut run = self.clone();
+            run.drop_infinite_parameters();
+            serde_json::to_writer_pretty(&mut writer, &run)
+        } else {
+            serde_json::to_writer_pretty(&mut writer, self)
+        };
+        result.map_err(|error| WriteError::Io(error.into()))?;
+        writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
+    }
+
+    /// Reads it from JSON.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn from_json(mut reader: impl Read) -> Result<Self, ReadError> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(ReadError::Io)?;
+        let text = bytes.trim_ascii();
+        if text.is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let syntax = |error: serde_json::Error| match error.classify() {
+            Category::Eof => ReadError::Truncated { line: error.line() },
+            _ => ReadError::NotJson(error),
+        };
+        let _: serde::de::IgnoredAny = serde_json::from_slice(text).map_err(syntax)?;
+        if text.first() != Some(&b'{') {
+            return Err(ReadError::NotARun { found: "missing".into() });
+        }
+        // serde's structs may also be read from arrays, which is why the brace is looked for above.
+        let heading: Heading = serde_json::from_slice(text).map_err(ReadError::NotJson)?;
+        match heading.schema {
+            Some(serde_json::Value::String(found)) if found == SCHEMA => {}
+            Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
+                return Err(ReadError::OtherVersion { found });
+            }
+            found => {
+                let found = found.map_or_else(|| "missing".into(), |value| value.to_string());
+                return Err(ReadError::NotARun { found });
+            }
+        }
+        serde_json::from_slice(text).map_err(ReadError::Malformed)
+    }
+
+    /// Refuses what would become a `null` that nobody could read back.
+    fn check_finite(&self) -> Result<(), WriteError> {
+        if !self.clock.read_ns.is_finite() {
+            return Err(WriteError::NotFinite { field: "clock.read_ns" });
+        }
+        let shares = self.notices.iter().filter_map(|notice| match notice {
+            Notice::Steal { share } | Notice::BusyMachine { share } => Some(share),
+            _ => None,
+        });
+        match shares.into_iter().all(|share| share.is_finite()) {
+            true => Ok(()),
+            false => Err(WriteError::NotFinite { field: "the share of a notice" }),
+        }
+    }
+
+    fn has_infinite_parameter(&self) -> bool {
+        let of_series = self.series.iter().flat_map(|series| series.parameters.values());
+        let of_rest = self.not_measured.iter().flat_map(|subject| subject.parameters.values());
+        of_series.chain(of_rest).any(|parameter| !is_finite(parameter))
+    }
+
+    fn drop_infinite_parameters(&mut self) {
+        let of_series = self.series.iter_mut().map(|series| &mut series.parameters);
+        let of_rest = self.not_measured.iter_mut().map(|subject| &mut subject.parameters);
+        of_series.chain(of_rest).for_each(|parameters| parameters.retain(|_, parameter| is_finite(parameter)));
+    }
+}
+
+fn is_finite(parameter: &Param) -> bool {
+    !matches!(parameter, Param::Real(number) if !number.is_finite())
+}
+
+/// The JSON Schema of `punctual.run/1`, made from the types themselves.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Run);
+    schema.insert("$id".into(), SCHEMA_ID.into());
+    schema.insert("title".into(), SCHEMA.into());
+    if let Some(field) = schema.pointer_mut("/properties/schema").and_then(serde_json::Value::as_object_mut) {
+        field.insert("const".into(), SCHEMA.into());
+    }
+    schema.to_value()
+}

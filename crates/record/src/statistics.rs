@@ -1,0 +1,266 @@
+//! Which ranks of a sorted sample answer a question about the whole: percentiles and their confidence intervals.
+//!
+//! In goes how many samples there are, out come ranks (1 is the smallest). No distribution is assumed: the number of samples below
+//! the true q-quantile is binomial(n, q), whatever the samples are (H. A. David, *Order Statistics*, 7.1; J.-Y. Le Boudec, *Performance
+//! Evaluation of Computer and Communication Systems*, 2.2.2). It does assume that the samples are independent; rounds exist
+//! because those taken in a row are not quite. What too few samples support is refused.
+
+/// Confidence of the intervals.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A percentile is reported only if at least so many samples are expected beyond it, n (1 - q): with one, it would be
+/// little else than the maximum under another name.
+pub const MIN_SAMPLES_BEYOND: u64 = 2;
+
+/// The median is reported from so many samples on: one on either side.
+pub const MIN_SAMPLES_MEDIAN: u64 = 3;
+
+/// Up to so many samples the interval's ranks come from the binomial distribution itself, beyond from its normal
+/// approximation, whose ranks differ there by no more than the one rank it is widened by.
+pub const EXACT_BINOMIAL_UP_TO: u64 = 1_000_000;
+
+/// The normal distribution's 97.5 % point.
+const Z_975: f64 = 1.959_963_984_540_054;
+
+/// Parts of a whole that a [`Quantile`] counts in.
+const WHOLE: u32 = 1_000_000;
+
+/// A quantile, in exact millionths, so that ranks are exact too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quantile(u32);
+
+impl Quantile {
+    /// The median.
+    pub const P50: Self = Self(500_000);
+    /// 90th percentile.
+    pub const P90: Self = Self(900_000);
+    /// 99th percentile.
+    pub const P99: Self = Self(990_000);
+    /// 99.9th percentile.
+    pub const P999: Self = Self(999_000);
+
+    /// From millionths, 1 to 999 999; others are none.
+    #[must_use]
+    pub const fn from_millionths(millionths: u32) -> Option<Self> {
+        if millionths == 0 || millionths >= WHOLE { None } else { Some(Self(millionths)) }
+    }
+
+    /// As a ratio, 0 to 1.
+    #[must_use]
+    pub fn ratio(self) -> f64 {
+        f64::from(self.0) / f64::from(WHOLE)
+    }
+
+    /// The nearest rank, ceil(q n): the smallest rank with at least that share of `n` samples at or below it. None of nothing.
+    #[must_use]
+    pub fn rank(self, n: u64) -> Option<u64> {
+        let rank = (u128::from(n) * u128::from(self.0)).div_ceil(u128::from(WHOLE));
+        (n > 0).then_some(rank as u64)
+    }
+
+    /// Whether `n` samples are enough to report it; the rule of [`MIN_SAMPLES_BEYOND`] and [`MIN_SAMPLES_MEDIAN`].
+    #[must_use]
+    pub fn is_supported_by(self, n: u64) -> bool {
+        if self == Self::P50 {
+            return n >= MIN_SAMPLES_MEDIAN;
+        }
+        // Samples are wanted on the thinner side, which for quantiles below the median is the lower one.
+        let beyond = self.0.min(WHOLE - self.0);
+        u128::from(n) * u128::from(beyond) >= u128::from(MIN_SAMPLES_BEYOND) * u128::from(WHOLE)
+    }
+}
+
+/// Two ranks of a sorted sample, 1 to n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ranks {
+    /// Of the lower end.
+    pub low: u64,
+    /// Of the upper end.
+    pub high: u64,
+}
+
+/// The ranks between whose samples the true quantile lies with at least [`CONFIDENCE`], at most half the rest on either side.
+///
+/// None when `n` samples are too few for an interval with two ends: fewer than 6 for the median, than 368 for the 99th percentile.
+#[must_use]
+pub fn confidence_ranks(n: u64, quantile: Quantile) -> Option<Ranks> {
+    if n <= EXACT_BINOMIAL_UP_TO { exact_ranks(n, quantile) } else { normal_ranks(n, quantile) }
+}
+
+/// From the binomial distribution. With B samples below the quantile, sample `low` lies above it if B < low, sample
+/// `high` lies below it if B >= high: each may happen with at most 2.5 %.
+fn exact_ranks(n: u64, quantile: Quantile) -> Option<Ranks> {
+    let tail = (1.0 - CONFIDENCE) / 2.0;
+    let binomial = Binomial::new(n, quantile.ratio());
+    let low = binomial.largest_with_lower_tail(tail)?;
+    let high = binomial.smallest_with_upper_tail(tail)?;
+    Some(Ranks { low, high })
+}
+
+/// From the normal approximation with continuity correction, one rank wider on either side.
+fn normal_ranks(n: u64, quantile: Quantile) -> Option<Ranks> {
+    let (count, q) = (n as f64, quantile.ratio());
+    let half = Z_975 * (count * q * (1.0 - q)).sqrt();
+    let low = (count * q - half + 0.5).floor() - 1.0;
+    let high = (count * q + half + 0.5).ceil() + 1.0;
+    (low >= 1.0 && high <= count).then_some(Ranks { low: low as u64, high: high as u64 })
+}
+
+/// The probability that at least `hits` of `n` independent trials hit, each with probability `p`.
+#[must_use]
+pub fn binomial_upper_tail(n: u64, p: f64, hits: u64) -> f64 {
+    if hits == 0 {
+        return 1.0;
+    }
+    if hits > n {
+        return 0.0;
+    }
+    let binomial = Binomial::new(n, p.clamp(0.0, 1.0));
+    let from = hits.max(binomial.first);
+    let skip = (from - binomial.first) as usize;
+    binomial.mass.iter().skip(skip).rev().sum::<f64>().min(1.0)
+}
+
+/// The part of a binomial distribution that carries any weight in double precision.
+struct Binomial {
+    n: u64,
+    /// The number of hits that `mass[0]` is of.
+    first: u64,
+    mass: Vec<f64>,
+}
+
+impl Binomial {
+    /// Steps outwards from the mode by the ratio of neighbours until weights no longer count, then scales to a sum of 1:
+    /// neither factorials nor logarithms, no overflow, and O(sqrt n) steps.
+    fn new(n: u64, p: f64) -> Self {
+        const NEGLIGIBLE: f64 = 1e-30;
+        if p <= 0.0 || p >= 1.0 {
+            return Self { n, first: if p <= 0.0 { 0 } else { n }, mass: vec![1.0] };
+        }
+        let odds = p / (1.0 - p);
+        let mode = (((n as f64 + 1.0) * p).floor() as u64).min(n);
+        let mut below = Vec::new();
+        let (mut weight, mut k) = (1.0, mode);
+        while k > 0 && weight > NEGLIGIBLE {
+            weight *= k as f64 / ((n - k + 1) as f64 * odds);
+            k -= 1;
+            below.push(weight);
+        }
+        let first = k;
+        let mut mass: Vec<f64> = below.into_iter().rev().chain([1.0]).collect();
+        let (mut weight, mut k) = (1.0, mode);
+        while k < n && weight > NEGLIGIBLE {
+            weight *= (n - k) as f64 * odds / (k + 1) as f64;
+            k += 1;
+            mass.push(weight);
+        }
+        let total: f64 = mass.iter().sum();
+        mass.iter_mut().for_each(|weight| *weight /= total);
+        Self { n, first, mass }
+    }
+
+    /// The largest k >= 1 with P(B < k) <= tail.
+    fn largest_with_lower_tail(&self, tail: f64) -> Option<u64> {
+        let mut below = 0.0;
+        let mut k = self.first;
+        for mass in &self.mass {
+            below += mass;
+            if below > tail {
+                break;
+            }
+            k += 1;
+        }
+        (k >= 1).then_some(k)
+    }
+
+    /// The smallest k <= n with P(B >= k) <= tail.
+    fn smallest_with_upper_tail(&self, tail: f64) -> Option<u64> {
+        let mut above = 0.0;
+        let mut k = self.first + self.mass.len() as u64;
+        for mass in self.mass.iter().rev() {
+            above += mass;
+            if above > tail {
+                break;
+            }
+            k -= 1;
+        }
+        (k <= self.n).then_some(k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ranks_of_the_literature() {
+        // Le Boudec, table A.1: 95 % intervals of the median.
+        for (n, low, high) in [(6, 1, 6), (9, 2, 8), (25, 8, 18), (50, 18, 33)] {
+            assert_eq!(confidence_ranks(n, Quantile::P50), Some(Ranks { low, high }), "n {n}");
+        }
+    }
+
+    #[test]
+    fn too_few_for_two_ends() {
+        assert_eq!(confidence_ranks(0, Quantile::P50), None);
+        assert_eq!(confidence_ranks(5, Quantile::P50), None);
+        assert!(confidence_ranks(6, Quantile::P50).is_some());
+        assert_eq!(confidence_ranks(367, Quantile::P99), None);
+        assert!(confidence_ranks(368, Quantile::P99).is_some());
+    }
+
+    #[test]
+    fn approximation_joins_the_exact_ranks() {
+        for quantile in [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999] {
+            let exact = exact_ranks(EXACT_BINOMIAL_UP_TO, quantile).unwrap();
+            let normal = normal_ranks(EXACT_BINOMIAL_UP_TO, quantile).unwrap();
+            assert!(normal.low <= exact.low && exact.low - normal.low <= 3, "{quantile:?} {exact:?} {normal:?}");
+            assert!(
+                normal.high + 1 >= exact.high && normal.high.abs_diff(exact.high) <= 3,
+                "{quantile:?} {exact:?} {normal:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn tail_of_known_binomials() {
+        assert_eq!(binomial_upper_tail(10, 0.5, 0), 1.0);
+        assert_eq!(binomial_upper_tail(10, 0.5, 11), 0.0);
+        assert!((binomial_upper_tail(10, 0.5, 10) - 1.0 / 1024.0).abs() < 1e-15);
+        assert!((binomial_upper_tail(3, 0.05, 2) - 0.00725).abs() < 1e-12);
+        assert_eq!(binomial_upper_tail(5, 0.0, 1), 0.0);
+        assert_eq!(binomial_upper_tail(5, 1.0, 5), 1.0);
+    }
+
+    #[test]
+    fn which_percentiles_are_supported() {
+        for (quantile, least) in [(Quantile::P50, 3), (Quantile::P90, 20), (Quantile::P99, 200), (Quantile::P999, 2000)]
+        {
+            assert!(!quantile.is_supported_by(least - 1) && quantile.is_supported_by(least), "{quantile:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_enclose_the_percentile(n in 1u64..5_000_000, millionths in 1u32..1_000_000) {
+            let quantile = Quantile::from_millionths(millionths).unwrap();
+            if let Some(Ranks { low, high }) = confidence_ranks(n, quantile) {
+                let rank = quantile.rank(n).unwrap();
+                prop_assert!(1 <= low && low <= rank && rank <= high && high <= n);
+            }
+        }
+
+        #[test]
+        fn each_tail_is_used_up_and_no_more(n in 6u64..400, millionths in 200_000u32..800_000) {
+            let quantile = Quantile::from_millionths(millionths).unwrap();
+            if let Some(Ranks { low, high }) = confidence_ranks(n, quantile) {
+                let (q, tail) = (quantile.ratio(), 0.025 + 1e-12);
+                prop_assert!(1.0 - binomial_upper_tail(n, q, low) <= tail);
+                prop_assert!(1.0 - binomial_upper_tail(n, q, low + 1) > 0.025 - 1e-12);
+                prop_assert!(binomial_upper_tail(n, q, high) <= tail);
+                prop_assert!(binomial_upper_tail(n, q, high - 1) > 0.025 - 1e-12);
+            }
+        }
+    }
+}
