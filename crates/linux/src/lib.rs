@@ -8,8 +8,14 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod affinity;
 pub mod clock;
 mod error;
+pub mod memory;
+pub mod prctl;
+pub mod sched;
+pub mod signal;
+pub mod usage;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};

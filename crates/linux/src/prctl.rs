@@ -1,0 +1,63 @@
+//! Timer slack of the calling thread: `prctl(PR_SET_TIMERSLACK)`, `prctl(PR_GET_TIMERSLACK)`.
+//!
+//! Made by number, because the C library's `prctl` returns an `int`, and a slack above 2.1 s does not fit one.
+
+use crate::{Error, Result};
+
+/// `prctl(PR_GET_TIMERSLACK)`: timer slack of the calling thread in ns. 0 under a real-time policy since Linux 6.13.
+pub fn timer_slack_ns() -> Result<u64> {
+    const UNUSED: libc::c_ulong = 0;
+    // SAFETY: takes numbers and returns a number.
+    let returned = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, UNUSED, UNUSED, UNUSED, UNUSED) };
+    // The answer is unsigned: only -1 as made by the C library from an error is one, and no slack is that long
+    // on a 64-bit kernel; on a 32-bit one it means the longest.
+    if returned == -1 && cfg!(target_pointer_width = "64") {
+        return Err(Error::last("prctl(PR_GET_TIMERSLACK)"));
+    }
+    Ok(returned as libc::c_ulong as u64)
+}
+
+/// `prctl(PR_SET_TIMERSLACK)`: sets the timer slack of the calling thread, in ns.
+///
+/// 0 would mean "back to the default of the thread", so it becomes 1, the least slack there is. Values that do not fit the
+/// kernel's `unsigned long` are answered with ERANGE. Does nothing, and says nothing, under a real-time policy since Linux 6.13.
+pub fn set_timer_slack_ns(slack_ns: u64) -> Result<()> {
+    const CALL: &str = "prctl(PR_SET_TIMERSLACK)";
+    // The kernel compares it as a signed long and takes what is not positive for 0 (kernel/sys.c).
+    let Ok(slack) = libc::c_long::try_from(slack_ns.max(1)) else {
+        return Err(Error::from_errno(CALL, libc::ERANGE).on(format!("{slack_ns} ns")));
+    };
+    const UNUSED: libc::c_ulong = 0;
+    // SAFETY: takes numbers and returns a number.
+    let returned = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_TIMERSLACK, slack, UNUSED, UNUSED, UNUSED) };
+    if returned == -1 { Err(Error::last(CALL).on(format!("{slack_ns} ns"))) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slack_reads_back_also_above_an_int() {
+        std::thread::spawn(|| {
+            for slack in [1, 1234, 1_000_000_000, 2_147_483_647] {
+                set_timer_slack_ns(slack).unwrap();
+                assert_eq!(timer_slack_ns().unwrap(), slack);
+            }
+            #[cfg(target_pointer_width = "64")]
+            for slack in [2_147_483_648, 5_000_000_000] {
+                set_timer_slack_ns(slack).unwrap();
+                assert_eq!(timer_slack_ns().unwrap(), slack);
+            }
+            set_timer_slack_ns(0).unwrap();
+            assert_eq!(timer_slack_ns().unwrap(), 1);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn too_long_a_slack_is_refused() {
+        assert_eq!(set_timer_slack_ns(u64::MAX).unwrap_err().errno(), libc::ERANGE);
+    }
+}

@@ -1,0 +1,186 @@
+//! Scheduling policy and nice value of one thread: `sched_setattr(2)`, `sched_getattr(2)`, `sched_setscheduler(2)`,
+//! `getpriority(2)`, `setpriority(2)`.
+//!
+//! In goes a thread id (0: the calling thread) and an [`Attributes`]; out comes what the kernel holds. The C library has no
+//! wrapper for the attribute calls, so they are made by number. A kernel (or a seccomp filter) without them answers ENOSYS, and
+//! then the older calls do the same for every policy but SCHED_DEADLINE, which only the attribute calls can set.
+
+use crate::{Error, Result, check};
+
+/// `SCHED_FLAG_RESET_ON_FORK`: children start under SCHED_OTHER rather than inherit a real-time policy.
+pub const RESET_ON_FORK: u64 = 0x01;
+/// `SCHED_FLAG_RECLAIM`: a SCHED_DEADLINE thread may use bandwidth that others leave.
+pub const RECLAIM: u64 = 0x02;
+/// `SCHED_FLAG_DL_OVERRUN`: SIGXCPU when a SCHED_DEADLINE thread overruns its runtime.
+pub const DL_OVERRUN: u64 = 0x04;
+
+/// `SCHED_OTHER`, the default policy.
+pub const OTHER: u32 = 0;
+/// `SCHED_FIFO`.
+pub const FIFO: u32 = 1;
+/// `SCHED_RR`.
+pub const RR: u32 = 2;
+/// `SCHED_BATCH`.
+pub const BATCH: u32 = 3;
+/// `SCHED_IDLE`.
+pub const IDLE: u32 = 5;
+/// `SCHED_DEADLINE`.
+pub const DEADLINE: u32 = 6;
+
+/// The kernel's `struct sched_attr`, first version (48 bytes, Linux 3.14).
+///
+/// Later versions add utilisation clamps, which stay as they are when the shorter structure is passed
+/// (kernel/sched/syscalls.c, `sched_copy_attr`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Attributes {
+    size: u32,
+    /// Policy: [`OTHER`], [`FIFO`], [`RR`], [`BATCH`], [`IDLE`], [`DEADLINE`].
+    pub policy: u32,
+    /// [`RESET_ON_FORK`], [`RECLAIM`], [`DL_OVERRUN`].
+    pub flags: u64,
+    /// Nice value, −20 to 19; for SCHED_OTHER and SCHED_BATCH.
+    pub nice: i32,
+    /// Static priority, 1 to 99; for SCHED_FIFO and SCHED_RR.
+    pub priority: u32,
+    /// Runtime per period in ns for SCHED_DEADLINE; since Linux 6.12 the time slice for SCHED_OTHER and SCHED_BATCH (0: default).
+    pub runtime_ns: u64,
+    /// Relative deadline in ns; for SCHED_DEADLINE.
+    pub deadline_ns: u64,
+    /// Period in ns; for SCHED_DEADLINE.
+    pub period_ns: u64,
+}
+
+/// Size of [`Attributes`] as the kernel counts it (`SCHED_ATTR_SIZE_VER0`).
+const SIZE: u32 = 48;
+const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
+
+/// `sched_getattr(2)`: policy and parameters of thread `tid`; `sched_getscheduler(2)` where that call does not exist.
+pub fn attributes(tid: i32) -> Result<Attributes> {
+    let mut attributes = Attributes::default();
+    // SAFETY: the pointer is valid for SIZE writable bytes, and the kernel writes at most SIZE.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, SIZE, 0_u32) };
+    match check("sched_getattr", returned as i32) {
+        Ok(_) => Ok(attributes),
+        Err(error) if error.errno() == libc::ENOSYS => attributes_without_attr(tid),
+        Err(error) => Err(error.on(thread(tid))),
+    }
+}
+
+/// `sched_setattr(2)`: puts thread `tid` under a policy; `sched_setscheduler(2)` where that call does not exist.
+pub fn set_attributes(tid: i32, wanted: &Attributes) -> Result<()> {
+    let wanted = Attributes { size: SIZE, ..*wanted };
+    // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const wanted, 0_u32) };
+    match check("sched_setattr", returned as i32) {
+        Ok(_) => Ok(()),
+        Err(error) if error.errno() == libc::ENOSYS && wanted.policy != DEADLINE => set_without_attr(tid, &wanted),
+        Err(error) => Err(error.on(thread(tid))),
+    }
+}
+
+/// The raw calls rather than the C library's: musl's `sched_setscheduler` answers ENOSYS always, because POSIX wants it to work
+/// on processes.
+fn attributes_without_attr(tid: i32) -> Result<Attributes> {
+    // SAFETY: takes a number and returns a number.
+    let raw = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid) } as i32;
+    let policy = check("sched_getscheduler", raw).map_err(|e| e.on(thread(tid)))?;
+    let mut priority: libc::c_int = 0;
+    // SAFETY: on Linux `struct sched_param` is one int, written by the kernel.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_getparam, tid, &raw mut priority) } as i32;
+    check("sched_getparam", returned).map_err(|e| e.on(thread(tid)))?;
+    let flags = if policy & libc::SCHED_RESET_ON_FORK != 0 { RESET_ON_FORK } else { 0 };
+    Ok(Attributes {
+        size: SIZE,
+        policy: (policy & !libc::SCHED_RESET_ON_FORK) as u32,
+        flags,
+        nice: nice(tid)?,
+        priority: priority as u32,
+        ..Attributes::default()
+    })
+}
+
+fn set_without_attr(tid: i32, wanted: &Attributes) -> Result<()> {
+    let reset = if wanted.flags & RESET_ON_FORK != 0 { libc::SCHED_RESET_ON_FORK } else { 0 };
+    let policy = wanted.policy as libc::c_int | reset;
+    let priority = wanted.priority as libc::c_int;
+    // SAFETY: on Linux `struct sched_param` is one int, only read by the kernel.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const priority) } as i32;
+    check("sched_setscheduler", returned).map_err(|e| e.on(thread(tid)))?;
+    if matches!(wanted.policy, OTHER | BATCH) && nice(tid)? != wanted.nice {
+        set_nice(tid, wanted.nice)?;
+    }
+    Ok(())
+}
+
+/// `getpriority(2)`: the nice value of thread `tid`, −20 to 19. On Linux it is a property of the thread, not of the process.
+pub fn nice(tid: i32) -> Result<i32> {
+    // SAFETY: takes numbers and returns a number.
+    let returned = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
+    // The system call itself answers 20 − nice, so that no answer looks like a failure.
+    check("getpriority", returned as i32).map(|raw| 20 - raw).map_err(|e| e.on(thread(tid)))
+}
+
+/// `setpriority(2)`: sets the nice value of thread `tid`.
+pub fn set_nice(tid: i32, nice: i32) -> Result<()> {
+    // SAFETY: takes numbers and returns a number.
+    let returned = unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, nice) };
+    check("setpriority", returned as i32).map(drop).map_err(|e: Error| e.on(thread(tid)))
+}
+
+/// `gettid(2)`: the kernel's id of the calling thread.
+#[must_use]
+pub fn current_thread_id() -> i32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+fn thread(tid: i32) -> String {
+    if tid == 0 { "the calling thread".to_owned() } else { format!("thread {tid}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_and_new_calls_agree() {
+        let new = attributes(0).unwrap();
+        let old = attributes_without_attr(0).unwrap();
+        assert_eq!((new.policy, new.nice, new.priority), (old.policy, old.nice, old.priority));
+    }
+
+    #[test]
+    fn batch_and_back_by_either_call() {
+        std::thread::spawn(|| {
+            let before = attributes(0).unwrap();
+            for set in [set_attributes, set_without_attr] {
+                set(0, &Attributes { policy: BATCH, ..before }).unwrap();
+                assert_eq!(attributes(0).unwrap().policy, BATCH);
+                set(0, &before).unwrap();
+                assert_eq!(attributes(0).unwrap().policy, OTHER);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn nice_belongs_to_the_thread() {
+        let here = nice(0).unwrap();
+        std::thread::spawn(move || {
+            set_nice(0, 7).unwrap();
+            assert_eq!(nice(current_thread_id()).unwrap(), 7);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(nice(0).unwrap(), here);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_exist_is_named() {
+        let error = attributes(i32::MAX).unwrap_err();
+        assert_eq!(error.errno(), libc::ESRCH);
+        assert!(error.to_string().contains("thread 2147483647"), "{error}");
+    }
+}

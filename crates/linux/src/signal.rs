@@ -1,0 +1,87 @@
+//! Blocking signals on one thread, and sending a signal to one thread: `pthread_sigmask(3)`, `tgkill(2)`.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use crate::{Result, check, check_errno_return};
+
+/// Signals blocked on this thread until it is dropped; then the mask is as it was.
+///
+/// Bound to the thread that made it.
+#[derive(Debug)]
+#[must_use = "the signals are unblocked when this is dropped"]
+pub struct BlockedSignals {
+    before: libc::sigset_t,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+/// `pthread_sigmask(SIG_BLOCK)`: blocks every signal that can be blocked on the calling thread.
+///
+/// Signals sent to the process are then taken by another thread; those sent to this thread wait until the guard is dropped.
+/// Signals that the thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL) stay open: blocked, they would kill silently.
+pub fn block_all_signals_for_this_thread() -> Result<BlockedSignals> {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `set` is writable and filled by sigfillset before sigdelset and pthread_sigmask use it; `before` is writable.
+    let returned = unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL] {
+            libc::sigdelset(set.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr())
+    };
+    check_errno_return("pthread_sigmask", returned)?;
+    // SAFETY: zeroed is a valid sigset_t already, and the call filled it.
+    Ok(BlockedSignals { before: unsafe { before.assume_init() }, bound_to_thread: PhantomData })
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: `before` is a mask that the kernel gave; setting it cannot fail.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Whether `signal` is blocked on the calling thread.
+pub fn is_blocked(signal: i32) -> Result<bool> {
+    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: a null set leaves the mask alone; `mask` is writable.
+    let returned = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr()) };
+    check_errno_return("pthread_sigmask", returned)?;
+    // SAFETY: `mask` was filled by the call above.
+    Ok(check("sigismember", unsafe { libc::sigismember(mask.as_ptr(), signal) })? == 1)
+}
+
+/// `tgkill(2)`: sends `signal` to thread `tid` of this process. ESRCH once that thread has ended. 0 only asks whether it exists.
+pub fn send_signal_to_thread(tid: i32, signal: i32) -> Result<()> {
+    // SAFETY: takes numbers; what a handler then does is the business of whoever installed it.
+    let returned = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+    check("tgkill", returned as i32).map(drop).map_err(|e| e.on(format!("thread {tid}, signal {signal}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::current_thread_id;
+
+    #[test]
+    fn blocked_then_as_before() {
+        assert!(!is_blocked(libc::SIGUSR1).unwrap());
+        let blocked = block_all_signals_for_this_thread().unwrap();
+        assert!(is_blocked(libc::SIGUSR1).unwrap());
+        assert!(!is_blocked(libc::SIGSEGV).unwrap());
+        let nested = block_all_signals_for_this_thread().unwrap();
+        drop(nested);
+        assert!(is_blocked(libc::SIGUSR1).unwrap());
+        drop(blocked);
+        assert!(!is_blocked(libc::SIGUSR1).unwrap());
+    }
+
+    #[test]
+    fn signals_reach_the_thread_or_say_it_is_gone() {
+        send_signal_to_thread(current_thread_id(), 0).unwrap();
+        // SIGURG is ignored by default, so it may really be sent.
+        send_signal_to_thread(current_thread_id(), libc::SIGURG).unwrap();
+        assert_eq!(send_signal_to_thread(i32::MAX, 0).unwrap_err().errno(), libc::ESRCH);
+    }
+}

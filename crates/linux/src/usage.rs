@@ -1,0 +1,85 @@
+//! What a thread has used: `getrusage(RUSAGE_THREAD)`, and the CPU clock of another thread.
+
+use crate::clock::ns_of;
+use crate::{Result, check};
+
+/// What the calling thread has used since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// CPU time in user mode, ns (kept by the kernel in µs).
+    pub user_ns: i64,
+    /// CPU time in the kernel, ns (kept by the kernel in µs).
+    pub system_ns: i64,
+    /// Switches because the thread waited.
+    pub voluntary_switches: i64,
+    /// Switches because another thread was due, or the thread yielded.
+    pub involuntary_switches: i64,
+    /// Page faults answered from memory.
+    pub minor_faults: i64,
+    /// Page faults that had to read from a disk.
+    pub major_faults: i64,
+}
+
+/// `getrusage(RUSAGE_THREAD)`: what the calling thread has used.
+pub fn thread_usage() -> Result<Usage> {
+    let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `raw` is a valid, writable rusage for the duration of the call.
+    check("getrusage(RUSAGE_THREAD)", unsafe { libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr()) })?;
+    // SAFETY: zeroed is a valid rusage already, and the call filled it.
+    let raw = unsafe { raw.assume_init() };
+    // The field types differ between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    Ok(Usage {
+        user_ns: raw.ru_utime.tv_sec as i64 * 1_000_000_000 + raw.ru_utime.tv_usec as i64 * 1000,
+        system_ns: raw.ru_stime.tv_sec as i64 * 1_000_000_000 + raw.ru_stime.tv_usec as i64 * 1000,
+        voluntary_switches: raw.ru_nvcsw as i64,
+        involuntary_switches: raw.ru_nivcsw as i64,
+        minor_faults: raw.ru_minflt as i64,
+        major_faults: raw.ru_majflt as i64,
+    })
+}
+
+/// `clock_gettime` on the CPU clock of thread `tid` of this process: its CPU time in ns. EINVAL once that thread has ended.
+pub fn cpu_time_of_thread_ns(tid: i32) -> Result<i64> {
+    // include/linux/posix-timers_types.h: the complement of the id in the upper bits, then CPUCLOCK_PERTHREAD_MASK (4) and
+    // CPUCLOCK_SCHED (2). pthread_getcpuclockid makes the same number from a pthread_t.
+    let clock: libc::clockid_t = (!tid << 3) | 6;
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
+    check("clock_gettime", unsafe { libc::clock_gettime(clock, &raw mut ts) })
+        .map_err(|e| e.on(format!("CPU clock of thread {tid}")))?;
+    Ok(ns_of(ts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, now_ns};
+    use crate::sched::current_thread_id;
+
+    #[test]
+    fn sleeping_counts_as_voluntary_switches() {
+        let before = thread_usage().unwrap();
+        for _ in 0..10 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(thread_usage().unwrap().voluntary_switches >= before.voluntary_switches + 10);
+    }
+
+    #[test]
+    fn cpu_clock_of_another_thread() {
+        let (send, receive) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let busy = std::thread::spawn(move || {
+            while now_ns(Clock::ThreadCpu) < 20_000_000 {}
+            send.send((current_thread_id(), now_ns(Clock::ThreadCpu))).unwrap();
+            let _ = ended.recv();
+        });
+        let (tid, used) = receive.recv().unwrap();
+        assert!(cpu_time_of_thread_ns(tid).unwrap() >= used);
+        drop(end);
+        busy.join().unwrap();
+        let error = cpu_time_of_thread_ns(i32::MAX >> 4).unwrap_err();
+        assert_eq!(error.errno(), libc::EINVAL);
+    }
+}
