@@ -9,7 +9,16 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod clock;
+pub mod counter;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
 mod error;
+pub mod poll;
+pub mod sleep;
+pub mod stop;
+pub mod timed;
+pub mod user_wait;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
+pub use libc::{EINTR, ENOSYS};
