@@ -10,12 +10,21 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod counter;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
 mod error;
 pub mod memory;
 pub mod prctl;
 pub mod sched;
 pub mod signal;
 pub mod usage;
+pub mod poll;
+pub mod sleep;
+pub mod stop;
+pub mod timed;
+pub mod user_wait;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
+pub use libc::{EINTR, ENOSYS};

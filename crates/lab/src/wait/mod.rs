@@ -1,3 +1,4 @@
 //! How late each way of waiting wakes up.
 
 pub mod method;
+pub mod methods;

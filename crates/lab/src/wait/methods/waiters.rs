@@ -1,0 +1,105 @@
+//! The shapes of waiting that most methods share: a call with a duration, and a call with a deadline.
+//!
+//! A shape turns one timed call, which a signal may end, into a wait that is never early: it goes on with what remains on
+//! `CLOCK_MONOTONIC`. It allocates nothing, and reads no clock after a call that says the time is up.
+
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::stop;
+use punctual_linux::timed::Ended;
+
+use crate::wait::method::{Unavailable, Waiter};
+
+/// For the calls that hide signals from their caller: the longest they are left alone, so that a stop request is seen. A wait
+/// of less than this is one call.
+pub(super) const UNCUTTABLE_NS: i64 = 1_000_000_000;
+
+/// What `open` of a method gives.
+pub(super) type Opened = Result<Box<dyn Waiter>, Unavailable>;
+
+/// A call that takes a duration in nanoseconds.
+struct Relative<F> {
+    call: F,
+    longest_ns: i64,
+}
+
+impl<F: FnMut(i64) -> linux::Result<Ended>> Waiter for Relative<F> {
+    #[inline]
+    fn wait(&mut self, from_ns: i64, asked_ns: i64) -> linux::Result<()> {
+        let mut remaining = asked_ns;
+        loop {
+            let slice = remaining.min(self.longest_ns);
+            if (self.call)(slice)? == Ended::TimeUp && slice == remaining {
+                return Ok(());
+            }
+            go_on("wait")?;
+            remaining = asked_ns.saturating_sub(now_ns(Clock::Monotonic) - from_ns);
+            if remaining <= 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A waiter on a call that takes a duration.
+pub(super) fn relative(call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
+    relative_up_to(i64::MAX, call)
+}
+
+/// The same for a call that takes at most `longest_ns` at a time.
+pub(super) fn relative_up_to(longest_ns: i64, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
+    Ok(Box::new(Relative { call, longest_ns }))
+}
+
+/// A call that takes a deadline on `clock`.
+struct Absolute<F> {
+    clock: Clock,
+    longest_ns: i64,
+    call: F,
+}
+
+impl<F: FnMut(i64) -> linux::Result<Ended>> Waiter for Absolute<F> {
+    #[inline]
+    fn wait(&mut self, from_ns: i64, asked_ns: i64) -> linux::Result<()> {
+        // The other clocks' distance to CLOCK_MONOTONIC may change at any time (set, suspend), so they are read anew.
+        let start = if self.clock == Clock::Monotonic { from_ns } else { now_ns(self.clock) };
+        let deadline = start.saturating_add(asked_ns);
+        if asked_ns <= self.longest_ns {
+            while (self.call)(deadline)? != Ended::TimeUp {
+                go_on("wait")?;
+            }
+            return Ok(());
+        }
+        loop {
+            let next = deadline.min(now_ns(self.clock).saturating_add(self.longest_ns));
+            if (self.call)(next)? == Ended::TimeUp && next == deadline {
+                return Ok(());
+            }
+            go_on("wait")?;
+        }
+    }
+}
+
+/// A waiter on a call that takes a deadline on `clock`.
+pub(super) fn absolute(clock: Clock, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
+    Ok(Box::new(Absolute { clock, longest_ns: i64::MAX, call }))
+}
+
+/// The same for a call that hides signals: it is given at most [`UNCUTTABLE_NS`] at a time.
+pub(super) fn absolute_uncuttable(clock: Clock, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
+    Ok(Box::new(Absolute { clock, longest_ns: UNCUTTABLE_NS, call }))
+}
+
+/// Whether to go on after an interruption: EINTR when the process wants to stop.
+#[inline]
+pub(super) fn go_on(call: &'static str) -> linux::Result<()> {
+    if stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
+}
+
+/// Turns a failure to open into the reason shown; `missing` names what a kernel with ENOSYS lacks.
+pub(super) fn unavailable(error: &linux::Error, missing: &str) -> Unavailable {
+    if error.errno() == linux::ENOSYS {
+        return Unavailable { why: format!("this kernel has no {missing} ({error})"), remedy: None };
+    }
+    Unavailable { why: error.to_string(), remedy: None }
+}

@@ -1,0 +1,51 @@
+//! The sleeping calls of the C library: `sleep(3)`, `usleep(3)`, `nanosleep(2)`, `clock_nanosleep(2)`, `sched_yield(2)`.
+//!
+//! Each makes exactly one call. A signal ends it with [`Ended::Sooner`]; going on is the caller's business.
+
+use crate::clock::{Clock, timespec_of};
+use crate::timed::Ended;
+use crate::{Result, check};
+
+/// `sleep(3)`: whole seconds.
+pub fn sleep(seconds: u32) -> Result<Ended> {
+    // SAFETY: takes a number, touches no memory of ours.
+    let left = unsafe { libc::sleep(seconds) };
+    Ok(if left == 0 { Ended::TimeUp } else { Ended::Sooner })
+}
+
+/// `usleep(3)`: microseconds; up to 4294 s with glibc and musl.
+pub fn usleep(microseconds: u32) -> Result<Ended> {
+    // SAFETY: takes a number, touches no memory of ours.
+    Ended::of_zero("usleep", unsafe { libc::usleep(microseconds) }.into())
+}
+
+/// `nanosleep(2)`: a duration in nanoseconds (negative: 0).
+pub fn nanosleep(duration_ns: i64) -> Result<Ended> {
+    let asked = timespec_of(duration_ns);
+    // SAFETY: `asked` is valid for the call; the remainder is not wanted.
+    Ended::of_zero("nanosleep", unsafe { libc::nanosleep(&raw const asked, std::ptr::null_mut()) }.into())
+}
+
+/// `clock_nanosleep(2)` with a duration in nanoseconds (negative: 0) on `clock`.
+pub fn clock_nanosleep(clock: Clock, duration_ns: i64) -> Result<Ended> {
+    clock_nanosleep_with(clock, 0, duration_ns)
+}
+
+/// `clock_nanosleep(2)` with `TIMER_ABSTIME`: until `clock` shows `deadline_ns`.
+pub fn clock_nanosleep_until(clock: Clock, deadline_ns: i64) -> Result<Ended> {
+    clock_nanosleep_with(clock, libc::TIMER_ABSTIME, deadline_ns)
+}
+
+#[inline]
+fn clock_nanosleep_with(clock: Clock, flags: i32, ns: i64) -> Result<Ended> {
+    let asked = timespec_of(ns);
+    // SAFETY: `asked` is valid for the call; the remainder is not wanted.
+    let errno = unsafe { libc::clock_nanosleep(clock.id(), flags, &raw const asked, std::ptr::null_mut()) };
+    Ended::of_errno("clock_nanosleep", errno, 0)
+}
+
+/// `sched_yield(2)`.
+pub fn sched_yield() -> Result<()> {
+    // SAFETY: no arguments.
+    check("sched_yield", unsafe { libc::sched_yield() }).map(drop)
+}
