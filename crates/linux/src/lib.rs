@@ -14,6 +14,7 @@ pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod interrupt;
 pub mod memory;
 pub mod prctl;
 pub mod sched;
