@@ -1,2 +1,10 @@
 //! Be on time: clocks, conditions and waiting for Linux programs.
 #![forbid(unsafe_code)]
+
+pub mod breather;
+pub mod conditions;
+pub mod duration;
+
+pub use breather::Breather;
+pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
+pub use duration::{ShortDuration, format_duration, parse_duration};
