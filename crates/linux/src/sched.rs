@@ -34,7 +34,8 @@ pub const DEADLINE: u32 = 6;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attributes {
-    size: u32,
+    /// Size of the structure; filled in by the calls here.
+    pub size: u32,
     /// Policy: [`OTHER`], [`FIFO`], [`RR`], [`BATCH`], [`IDLE`], [`DEADLINE`].
     pub policy: u32,
     /// [`RESET_ON_FORK`], [`RECLAIM`], [`DL_OVERRUN`].

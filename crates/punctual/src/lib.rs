@@ -2,3 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod counter;
+pub mod breather;
+pub mod conditions;
+pub mod duration;
+
+pub use breather::Breather;
+pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
+pub use duration::{ShortDuration, format_duration, parse_duration};
