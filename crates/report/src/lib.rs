@@ -1,2 +1,26 @@
-//! Runs as text, JSON and CSV.
+//! Runs as text and CSV, and limits judged on them.
+//!
+//! In goes a [`punctual_record::Run`], fresh or read back from a file made on another machine; out comes text for a
+//! terminal ([`text`]), notices in words ([`notice`]), rows for a spreadsheet ([`csv`]) or a verdict for a build
+//! ([`threshold`]). Nothing here measures, prints or reads the machine it runs on.
+//!
+//! A run may come from anywhere, so no name in it is trusted: control characters are neutralised, and a histogram that
+//! cannot be decoded is shown as missing.
 #![forbid(unsafe_code)]
+
+pub mod csv;
+pub mod distribution;
+pub mod family;
+pub mod notice;
+pub mod story;
+pub mod style;
+pub mod table;
+pub mod text;
+pub mod units;
+pub mod words;
+
+mod background;
+mod plain;
+
+pub use notice::notices_text;
+pub use style::Style;

@@ -1,0 +1,117 @@
+//! A series' histogram, decoded and drawn as a few characters.
+//!
+//! In goes the `histogram` field of a series (HdrHistogram V2, base64); out come bins on a logarithmic scale that all
+//! rows of a table share, and their drawing. What cannot be decoded, or is absurdly large, is refused as `None`: it is
+//! shown as missing.
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use punctual_record::Series;
+
+use crate::Style;
+
+/// Longest base64 text that is decoded: a histogram of five digits over the whole range of 64 bits is smaller.
+const LONGEST: usize = 64 << 20;
+
+/// From where to where a drawing goes, logarithmically.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// Left end in ns, 1 or more.
+    pub low_ns: i64,
+    /// Right end in ns, more than the left one.
+    pub high_ns: i64,
+}
+
+impl Scale {
+    /// The scale on which all of `series` fit; `None` when none has figures. Samples of zero and below go to the left end.
+    pub fn over<'a>(series: impl IntoIterator<Item = &'a Series>) -> Option<Self> {
+        let mut ends: Option<(i64, i64)> = None;
+        for summary in series.into_iter().map(|series| &series.summary) {
+            let (Some(min), Some(max)) = (summary.min, summary.max) else { continue };
+            let (low, high) = ends.unwrap_or((min, max));
+            ends = Some((low.min(min), high.max(max)));
+        }
+        let low_ns = ends?.0.max(1);
+        Some(Self { low_ns, high_ns: ends?.1.max(low_ns.saturating_add(1)) })
+    }
+
+    /// The bin of `bins` into which `ns` falls.
+    #[must_use]
+    pub fn bin(&self, ns: i64, bins: usize) -> usize {
+        if ns <= self.low_ns {
+            return 0;
+        }
+        let span = (self.high_ns as f64 / self.low_ns as f64).ln();
+        let place = (ns as f64 / self.low_ns as f64).ln() / span * bins as f64;
+        (place as usize).min(bins.saturating_sub(1))
+    }
+}
+
+/// How many samples of `series` fall into each of `bins` bins; `None` without a histogram that can be decoded.
+#[must_use]
+pub fn bins(series: &Series, scale: Scale, bins: usize) -> Option<Vec<u64>> {
+    let histogram = decode(series.histogram.as_deref()?)?;
+    let mut counts = vec![0_u64; bins];
+    for step in histogram.iter_recorded() {
+        let ns = i64::try_from(step.value_iterated_to()).unwrap_or(i64::MAX);
+        counts[scale.bin(ns, bins)] += step.count_at_value();
+    }
+    if let Some(negative) = &series.negative_histogram {
+        counts[0] += decode(negative)?.len();
+    }
+    Some(counts)
+}
+
+fn decode(text: &str) -> Option<Histogram<u64>> {
+    if text.len() > LONGEST {
+        return None;
+    }
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
+}
+
+/// Bins as characters: height is the share of the fullest bin; a bin with a single sample shows, an empty one does not.
+#[must_use]
+pub fn draw(counts: &[u64], style: &Style) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII: [char; 7] = ['.', ':', '-', '=', '+', '*', '#'];
+    let levels: &[char] = if style.unicode { &BLOCKS } else { &ASCII };
+    let fullest = counts.iter().copied().max().unwrap_or(0).max(1);
+    let level = |count: u64| ((count as f64 / fullest as f64 * levels.len() as f64) as usize).min(levels.len() - 1);
+    counts.iter().map(|&count| if count == 0 { ' ' } else { levels[level(count)] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_sample_shows_and_none_does_not() {
+        assert_eq!(draw(&[0, 1, 500, 1000], &Style::default()), " ▁▅█");
+        assert_eq!(draw(&[0, 1, 500, 1000], &Style { unicode: false, ..Style::default() }), " .=#");
+    }
+
+    #[test]
+    fn nonsense_is_no_histogram() {
+        assert!(decode("@@@").is_none());
+        assert!(decode("AAAA").is_none());
+        assert!(decode("").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_has_a_bin(low in 1i64..1_000_000, span in 1i64..1_000_000_000, ns in any::<i64>(), n in 1usize..20) {
+            let scale = Scale { low_ns: low, high_ns: low + span };
+            prop_assert!(scale.bin(ns, n) < n);
+            prop_assert_eq!(scale.bin(low, n), 0);
+            prop_assert_eq!(scale.bin(low + span, n), n - 1);
+        }
+
+        #[test]
+        fn decoding_never_panics(text in "[A-Za-z0-9+/]{0,200}") {
+            let _ = decode(&text);
+        }
+    }
+}

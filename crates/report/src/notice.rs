@@ -1,0 +1,186 @@
+//! Notices in words: what happened, what it means for the figures, what would help.
+//!
+//! The text of a [`Phrase`] is as the run has it; [`notices_text`] neutralises it for a terminal.
+
+use punctual_record::{Notice, Refusal, Run};
+
+use crate::background::sentence;
+use crate::plain::plain;
+use crate::story::paragraph;
+use crate::style::{Paint, Style};
+use crate::units;
+
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Good to know; the figures stand.
+    Note,
+    /// The figures do not mean what was asked, or are less sure than they look.
+    Warning,
+    /// Something failed and needs attention.
+    Failure,
+}
+
+impl Level {
+    /// `note`, `warning` or `failure`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// A notice in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phrase {
+    /// How much it matters.
+    pub level: Level,
+    /// One or two sentences.
+    pub text: String,
+    /// What would help, where something would.
+    pub remedy: Option<String>,
+}
+
+impl Phrase {
+    fn new(level: Level, text: String) -> Self {
+        Self { level, text, remedy: None }
+    }
+
+    fn remedy(mut self, remedy: &str) -> Self {
+        self.remedy = Some(sentence(remedy)).filter(|remedy| remedy != ".");
+        self
+    }
+}
+
+/// The notice in words, in Unicode.
+#[must_use]
+pub fn phrase(notice: &Notice) -> Phrase {
+    match notice {
+        Notice::ConditionRefused { conditions, refusal } => {
+            refused(refusal, &format!("`{conditions}` was measured without it."))
+        }
+        Notice::ConditionsSkipped { conditions, refusal } => {
+            refused(refusal, &format!("`{conditions}` was left out: without it, it would repeat another set."))
+        }
+        Notice::ConditionNotKept { conditions, condition, set, found } => not_kept(conditions, condition, set, found),
+        Notice::Steal { .. } | Notice::BusyMachine { .. } | Notice::Unsteady { .. } => disturbed(notice),
+        Notice::Coarse { .. } | Notice::Early { .. } | Notice::Overflow { .. } => about_subject(notice),
+        Notice::Interrupted { signal } => Phrase::new(
+            Level::Warning,
+            format!("Interrupted by {signal}: what had been measured until then is reported, the rest is missing."),
+        ),
+        Notice::WatchdogTripped { conditions, busy_ns } => {
+            let busy = units::duration(signed(*busy_ns), &Style::default());
+            let text = format!(
+                "Under `{conditions}` the measuring thread held its CPU for {busy} without a break; the watchdog put it \
+                 back under SCHED_OTHER. What it measured after that was not measured under `{conditions}`."
+            );
+            Phrase::new(Level::Warning, text)
+                .remedy("ask for shorter waits or fewer samples, or measure on an isolated CPU")
+        }
+        Notice::CounterUnavailable { why } => {
+            Phrase::new(Level::Note, format!("The CPU's counter was not used: {}", sentence(why)))
+        }
+        Notice::NotRestored { what, why, remedy } => {
+            Phrase::new(Level::Failure, format!("{what} could not be put back: {}", sentence(why))).remedy(remedy)
+        }
+        Notice::Other { text } => Phrase::new(Level::Note, sentence(text)),
+    }
+}
+
+fn refused(refusal: &Refusal, consequence: &str) -> Phrase {
+    let Refusal { condition, asked, why, remedy } = refusal;
+    let text = format!("The kernel refused {condition} {asked}: {} {consequence}", sentence(why));
+    Phrase::new(Level::Warning, text).remedy(remedy)
+}
+
+fn not_kept(conditions: &str, condition: &str, set: &str, found: &str) -> Phrase {
+    let text = format!("Under `{conditions}`, {condition} was set to {set} and accepted, but read back as {found}.");
+    Phrase::new(Level::Warning, text)
+        .remedy("see what else sets it: a cgroup, a daemon, or the program that started this one")
+}
+
+fn disturbed(notice: &Notice) -> Phrase {
+    match notice {
+        Notice::Steal { share } => Phrase::new(
+            Level::Warning,
+            format!(
+                "The hypervisor took {} of the CPUs' time away: the upper percentiles show that too, not only this kernel.",
+                units::share(*share)
+            ),
+        )
+        .remedy("repeat on a quieter host, or give the guest CPUs of its own"),
+        Notice::BusyMachine { share } => {
+            let text = format!("Others used {} of all CPUs' time during the run: the figures are those of a busy machine.", units::share(*share));
+            Phrase::new(Level::Warning, text).remedy("stop what else is running, or name a quiet CPU with --cpu")
+        }
+        Notice::Unsteady { series, judged } => {
+            let text = format!(
+                "{series} of the {judged} series that could be judged differ between rounds by more than their samples explain: \
+                 the machine drifted or was disturbed, and the intervals are too narrow."
+            );
+            Phrase::new(Level::Warning, text).remedy("repeat with more --rounds, on a quieter machine")
+        }
+        other => Phrase::new(Level::Note, format!("{other:?}")),
+    }
+}
+
+fn about_subject(notice: &Notice) -> Phrase {
+    let style = Style::default();
+    match notice {
+        Notice::Coarse { subject, asked_ns, effective_ns } => Phrase::new(
+            Level::Note,
+            format!(
+                "{subject} cannot wait {}: it counts in coarser units and makes it {}.",
+                units::exact(signed(*asked_ns), &style),
+                units::exact(signed(*effective_ns), &style)
+            ),
+        ),
+        Notice::Early { subject, count, min_ns } => Phrase::new(
+            Level::Warning,
+            format!(
+                "{subject} came back before its time in {} waits, at worst {} early.",
+                units::count(*count),
+                units::duration(min_ns.saturating_neg(), &style)
+            ),
+        ),
+        Notice::Overflow { subject, count } => Phrase::new(
+            Level::Note,
+            format!(
+                "{} samples of {subject} are beyond what the histogram can place: they count in n, min, max, mean and the \
+                 ranks of percentiles; only their exact place is lost.",
+                units::count(*count)
+            ),
+        ),
+        other => Phrase::new(Level::Note, format!("{other:?}")),
+    }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// All notices of a run, the gravest first, one paragraph each; empty when there are none. For stderr.
+#[must_use]
+pub fn notices_text(run: &Run, style: &Style) -> String {
+    let mut phrases: Vec<Phrase> = run.notices.iter().map(phrase).collect();
+    phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.level));
+    phrases.dedup();
+    phrases.iter().map(|phrase| one(phrase, style)).collect()
+}
+
+fn one(phrase: &Phrase, style: &Style) -> String {
+    let paint = match phrase.level {
+        Level::Note => Paint::Faint,
+        Level::Warning => Paint::Warning,
+        Level::Failure => Paint::Failure,
+    };
+    let mut text = format!("{}: {}", phrase.level.word(), phrase.text);
+    if let Some(remedy) = &phrase.remedy {
+        text.push_str(&format!(" Remedy: {remedy}"));
+    }
+    paragraph(&plain(&text, style), "", "  ", paint, style)
+}

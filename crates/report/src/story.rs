@@ -1,0 +1,148 @@
+//! What is told of a run, before it is text: a [`Story`] of [`Section`]s. Every family of experiments makes its own
+//! sections out of the same few blocks, and only this module turns blocks into lines.
+//!
+//! Blocks hold text that is already neutralised. A no-break space keeps a number and its unit on one line; it is printed
+//! as an ordinary space.
+
+use textwrap::{Options, WordSplitter};
+
+use crate::style::{Paint, Style};
+use crate::table::Table;
+
+/// Sections in the order in which they are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Story {
+    /// The sections.
+    pub sections: Vec<Section>,
+}
+
+/// A heading and what stands under it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Section {
+    /// One line; empty: no heading.
+    pub heading: String,
+    /// What stands under it, with no empty lines between, except before a heading.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// A table with its drawings; columns that found no room are named below it.
+    Table(Table),
+    /// Sentences that explain a table, in faint text.
+    Legend(String),
+    /// Sentences, as one paragraph.
+    Paragraph(String),
+    /// Items, each with its mark.
+    Items(Vec<Item>),
+}
+
+/// An item of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Item {
+    /// What it says.
+    pub text: String,
+    /// The exact line of code or the command, on a line of its own that is never wrapped.
+    pub code: Option<String>,
+}
+
+impl Story {
+    /// The story as text, with an empty line between sections and one line end at the end.
+    #[must_use]
+    pub fn render(&self, style: &Style) -> String {
+        let sections: Vec<String> =
+            self.sections.iter().map(|section| section.render(style)).filter(|text| !text.is_empty()).collect();
+        sections.join("\n")
+    }
+}
+
+impl Section {
+    /// A section with a heading and nothing under it yet.
+    #[must_use]
+    pub fn new(heading: impl Into<String>) -> Self {
+        Self { heading: heading.into(), blocks: Vec::new() }
+    }
+
+    /// Adds a block.
+    #[must_use]
+    pub fn with(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    fn render(&self, style: &Style) -> String {
+        let mut out = String::new();
+        if !self.heading.is_empty() {
+            let lines: Vec<String> =
+                self.heading.lines().map(|line| crate::plain::cut(line, style.columns(), style)).collect();
+            for line in lines {
+                out.push_str(&style.paint(Paint::Heading, &line));
+                out.push('\n');
+            }
+        }
+        for block in &self.blocks {
+            out.push_str(&block.render(style));
+        }
+        out
+    }
+}
+
+impl Block {
+    fn render(&self, style: &Style) -> String {
+        match self {
+            Self::Table(table) => {
+                let rendered = table.render(style);
+                let mut text = rendered.text;
+                if !rendered.dropped.is_empty() {
+                    let note = format!(
+                        "Not shown for want of width: {} (--json has everything).",
+                        rendered.dropped.join(", ").replace(' ', "\u{a0}").replace(",\u{a0}", ", ")
+                    );
+                    text.push_str(&paragraph(&note, "  ", "  ", Paint::Faint, style));
+                }
+                text
+            }
+            Self::Legend(text) => paragraph(text, "  ", "  ", Paint::Faint, style),
+            Self::Paragraph(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
+            Self::Items(items) => items.iter().map(|item| item.render(style)).collect(),
+        }
+    }
+}
+
+impl Item {
+    fn render(&self, style: &Style) -> String {
+        let first = format!("  {}", style.bullet());
+        let mut out = paragraph(&self.text, &first, "    ", Paint::Plain, style);
+        if let Some(code) = &self.code {
+            out.push_str("      ");
+            out.push_str(&style.paint(Paint::Name, code));
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Text wrapped to the style's columns (to 100 at most, for the eye), each line ended.
+pub(crate) fn paragraph(text: &str, first: &str, rest: &str, paint: Paint, style: &Style) -> String {
+    const READABLE: usize = 100;
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    let options = Options::new(style.columns().min(READABLE))
+        .initial_indent(first)
+        .subsequent_indent(rest)
+        .word_splitter(WordSplitter::NoHyphenation);
+    let mut out = String::new();
+    for line in textwrap::wrap(text, options) {
+        out.push_str(&style.paint(paint, &line.replace('\u{a0}', " ")));
+        out.push('\n');
+    }
+    out
+}
+
+/// Text whose words stay on one line: every space in it becomes a no-break space.
+#[must_use]
+pub fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}

@@ -1,0 +1,69 @@
+//! A run as text for a terminal: the machine, tables with drawings, the verdict in words, what is missing.
+//!
+//! Notices are not in it: tables go to standard output and notices to standard error ([`crate::notices_text`]).
+
+use punctual_record::Run;
+
+use crate::background;
+use crate::family::{self, Advice};
+use crate::story::{Block, Item, Section, Story};
+use crate::style::Style;
+
+/// The run as text, each line ended, none wider than the style says (but for a line of code).
+#[must_use]
+pub fn render(run: &Run, style: &Style) -> String {
+    story(run, style).render(style)
+}
+
+/// Whether the run is a check-up: `punctual` without a command, or `punctual checkup`.
+#[must_use]
+pub fn is_checkup(run: &Run) -> bool {
+    match run.command.get(1) {
+        None => true,
+        Some(word) => word == "checkup" || word.starts_with('-'),
+    }
+}
+
+/// The run as sections.
+#[must_use]
+pub fn story(run: &Run, style: &Style) -> Story {
+    let mut sections = vec![background::machine(run, style)];
+    if !run.complete {
+        let text = "INCOMPLETE: the run was interrupted. What is here was measured, the rest is missing.";
+        sections.push(Section::default().with(Block::Paragraph(text.to_owned())));
+    }
+    let experiments = family::experiments(run);
+    if experiments.is_empty() {
+        sections.push(Section::default().with(Block::Paragraph("Nothing was measured.".to_owned())));
+    }
+    for (experiment, series) in &experiments {
+        sections.extend((family::of(experiment).sections)(run, series, style));
+    }
+    sections.extend(background::not_measured(run, style));
+    sections.push(background::disturbance(run, style));
+    if is_checkup(run) {
+        sections.extend(what_to_do(run, style));
+    }
+    Story { sections }
+}
+
+/// The check-up's last section: what was shown to help, the largest gain first.
+fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
+    let mut all = Advice::default();
+    for (experiment, series) in family::experiments(run) {
+        let advice = (family::of(experiment).advice)(run, &series, style);
+        all.helps.extend(advice.helps);
+        all.no_difference.extend(advice.no_difference);
+    }
+    all.helps.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
+    let items: Vec<Item> = all.helps.into_iter().map(|(_, item)| item).collect();
+    let mut section = Section::new("What to do");
+    if !items.is_empty() {
+        section.blocks.push(Block::Items(items));
+    }
+    if !all.no_difference.is_empty() {
+        let text = format!("No difference that this run can show: {}.", all.no_difference.join("; "));
+        section.blocks.push(Block::Paragraph(text));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}

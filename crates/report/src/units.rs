@@ -1,0 +1,206 @@
+//! Numbers as people read them: durations with three significant digits and a unit, shares in per cent.
+//!
+//! In go integers of nanoseconds; out comes text such as `71.2 µs`. Nothing is rounded to zero: what is not zero shows
+//! a digit.
+
+use punctual_record::Interval;
+
+use crate::Style;
+
+/// A unit of time, chosen so that the number before it is 1 to 999.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Unit {
+    ns: f64,
+    name: &'static str,
+    ascii: &'static str,
+}
+
+const UNITS: [Unit; 4] = [
+    Unit { ns: 1.0, name: "ns", ascii: "ns" },
+    Unit { ns: 1e3, name: "µs", ascii: "us" },
+    Unit { ns: 1e6, name: "ms", ascii: "ms" },
+    Unit { ns: 1e9, name: "s", ascii: "s" },
+];
+
+impl Unit {
+    fn named(self, style: &Style) -> &'static str {
+        if style.unicode { self.name } else { self.ascii }
+    }
+}
+
+/// The unit and the number of decimals that show `ns` with three significant digits.
+fn scale(ns: f64) -> (Unit, usize) {
+    let magnitude = ns.abs();
+    if magnitude < 999.5 {
+        return (UNITS[0], 0);
+    }
+    let unit = if magnitude < 999.5e3 {
+        UNITS[1]
+    } else if magnitude < 999.5e6 {
+        UNITS[2]
+    } else {
+        UNITS[3]
+    };
+    let number = magnitude / unit.ns;
+    let decimals = if number < 9.995 {
+        2
+    } else if number < 99.95 {
+        1
+    } else {
+        0
+    };
+    (unit, decimals)
+}
+
+/// A duration with three significant digits (`71.2 µs`); below a microsecond whole nanoseconds (`41 ns`).
+#[must_use]
+pub fn duration(ns: i64, style: &Style) -> String {
+    duration_f(ns as f64, style)
+}
+
+/// The same for a computed figure; below 10 ns with one decimal (`3.2 ns`).
+#[must_use]
+pub fn duration_fine(ns: f64, style: &Style) -> String {
+    if ns.abs() < 9.95 { format!("{ns:.1} ns") } else { duration_f(ns, style) }
+}
+
+fn duration_f(ns: f64, style: &Style) -> String {
+    let (unit, decimals) = scale(ns);
+    format!("{:.*} {}", decimals, ns / unit.ns, unit.named(style))
+}
+
+/// A duration that someone typed: exact, in the largest unit that divides it with at most three decimals (`100 µs`).
+#[must_use]
+pub fn exact(ns: i64, style: &Style) -> String {
+    let unit = UNITS.iter().rev().find(|unit| ns.unsigned_abs() >= unit.ns as u64).copied().unwrap_or(UNITS[0]);
+    let number = ns as f64 / unit.ns;
+    let text = format!("{number:.3}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {}", unit.named(style))
+}
+
+/// An interval in the unit and with the decimals of the figure it belongs to: `[70.9 71.6]`.
+#[must_use]
+pub fn interval_like(interval: Interval, figure: i64) -> String {
+    let (unit, decimals) = scale(figure as f64);
+    format!("[{:.*} {:.*}]", decimals, interval.low as f64 / unit.ns, decimals, interval.high as f64 / unit.ns)
+}
+
+/// An interval with its own units, for sentences: `[70.9 µs to 71.6 µs]`, or `[70.9 to 71.6 µs]` where both share one.
+#[must_use]
+pub fn interval(interval: Interval, style: &Style) -> String {
+    let (low, high) = (duration(interval.low, style), duration(interval.high, style));
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("[{number} to {high}]"),
+        _ => format!("[{low} to {high}]"),
+    }
+}
+
+/// A share from 0 to 1 in per cent: `0.3 %`, `4.1 %`, `52 %`, `100 %`; what is not zero never shows as `0 %`.
+#[must_use]
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent == 0.0 {
+        "0 %".to_owned()
+    } else if percent < 0.05 {
+        "<0.1 %".to_owned()
+    } else if percent < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A count with thousands set apart from 10 000 on: `1000`, `12 000`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Times per operation: `1.00`, `0.02`, `12.3`; what is not zero never shows as `0.00`.
+#[must_use]
+pub fn per_op(times: f64) -> String {
+    if times > 0.0 && times < 0.005 {
+        "<.01".to_owned()
+    } else if times < 9.995 {
+        format!("{times:.2}")
+    } else {
+        format!("{times:.1}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(ns: i64) -> String {
+        duration(ns, &Style::default())
+    }
+
+    #[test]
+    fn three_digits_and_the_unit_that_fits() {
+        assert_eq!(shown(0), "0 ns");
+        assert_eq!(shown(-5), "-5 ns");
+        assert_eq!(shown(999), "999 ns");
+        assert_eq!(shown(1000), "1.00 µs");
+        assert_eq!(shown(9_994), "9.99 µs");
+        assert_eq!(shown(9_996), "10.0 µs");
+        assert_eq!(shown(71_234), "71.2 µs");
+        assert_eq!(shown(999_499), "999 µs");
+        assert_eq!(shown(999_500), "1.00 ms");
+        assert_eq!(shown(-1_500_000_000), "-1.50 s");
+        assert_eq!(duration(71_234, &Style { unicode: false, ..Style::default() }), "71.2 us");
+    }
+
+    #[test]
+    fn what_was_asked_stays_exact() {
+        let style = Style::default();
+        assert_eq!(exact(100_000, &style), "100 µs");
+        assert_eq!(exact(1_500_000, &style), "1.5 ms");
+        assert_eq!(exact(1, &style), "1 ns");
+        assert_eq!(exact(0, &style), "0 ns");
+        assert_eq!(exact(100_000_000_000, &style), "100 s");
+    }
+
+    #[test]
+    fn intervals_share_their_figure_s_unit() {
+        assert_eq!(interval_like(Interval { low: 70_900, high: 71_640 }, 71_200), "[70.9 71.6]");
+        assert_eq!(interval_like(Interval { low: 900, high: 1_240 }, 1_010), "[0.90 1.24]");
+        assert_eq!(interval(Interval { low: 900, high: 1_240 }, &Style::default()), "[900 ns to 1.24 µs]");
+        assert_eq!(interval(Interval { low: 70_900, high: 71_640 }, &Style::default()), "[70.9 to 71.6 µs]");
+    }
+
+    #[test]
+    fn small_is_not_nothing() {
+        assert_eq!(share(0.0), "0 %");
+        assert_eq!(share(0.000_01), "<0.1 %");
+        assert_eq!(share(0.0412), "4.1 %");
+        assert_eq!(share(0.996), "100 %");
+        assert_eq!(per_op(0.0001), "<.01");
+        assert_eq!(count(1000), "1000");
+        assert_eq!(count(1_234_567), "1 234 567");
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_is_right_to_half_a_per_cent(ns in 1000i64..4_000_000_000_000) {
+            let text = shown(ns);
+            let (number, unit) = text.split_once(' ').unwrap();
+            let unit = UNITS.iter().find(|u| u.name == unit).unwrap();
+            let back: f64 = number.parse::<f64>().unwrap() * unit.ns;
+            prop_assert!((back - ns as f64).abs() <= ns as f64 * 0.005_001, "{ns} shown as {text}");
+        }
+    }
+}
