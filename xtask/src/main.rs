@@ -1,3 +1,44 @@
-//! Repository chores.
+//! Repository chores: what the project keeps in files and could get out of date, and comparisons with its peers.
+//!
+//! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask budget` checks size and start-up of the release
+//! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod budget;
+mod compare;
+mod schema;
+mod tools;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Repository chores")]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Write docs/punctual.run-1.schema.json, or check that it is up to date
+    Schema {
+        /// Change nothing; fail when the file differs
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check the release binary: size, time to start, the check-up's time
+    Budget,
+    /// Measure beside a peer, in turns
+    Compare {
+        #[command(subcommand)]
+        peer: compare::Peer,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().chore {
+        Chore::Schema { check } => schema::run(check),
+        Chore::Budget => budget::run(),
+        Chore::Compare { peer } => compare::run(&peer),
+    }
+}

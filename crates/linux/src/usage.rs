@@ -22,9 +22,18 @@ pub struct Usage {
 
 /// `getrusage(RUSAGE_THREAD)`: what the calling thread has used.
 pub fn thread_usage() -> Result<Usage> {
+    usage_of("getrusage(RUSAGE_THREAD)", libc::RUSAGE_THREAD)
+}
+
+/// `getrusage(RUSAGE_SELF)`: what the process has used, all its threads together.
+pub fn process_usage() -> Result<Usage> {
+    usage_of("getrusage(RUSAGE_SELF)", libc::RUSAGE_SELF)
+}
+
+fn usage_of(call: &'static str, who: libc::c_int) -> Result<Usage> {
     let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `raw` is a valid, writable rusage for the duration of the call.
-    check("getrusage(RUSAGE_THREAD)", unsafe { libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr()) })?;
+    check(call, unsafe { libc::getrusage(who, raw.as_mut_ptr()) })?;
     // SAFETY: zeroed is a valid rusage already, and the call filled it.
     let raw = unsafe { raw.assume_init() };
     // The field types differ between architectures.

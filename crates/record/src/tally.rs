@@ -24,7 +24,8 @@ pub struct Usage {
 
 impl Usage {
     /// Both together; a figure is known only if both know it.
-    fn plus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         Self {
             elapsed_ns: self.elapsed_ns.saturating_add(other.elapsed_ns),

@@ -97,6 +97,27 @@ pub enum Kind {
     UserWait,
 }
 
+impl Kind {
+    /// Its name in the record and in lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Poll => "poll",
+            Self::Timer => "timer",
+            Self::Sync => "sync",
+            Self::Spin => "spin",
+            Self::UserWait => "user wait",
+        }
+    }
+
+    /// Whether the CPU is busy while it waits.
+    #[must_use]
+    pub const fn burns(self) -> bool {
+        matches!(self, Self::Spin | Self::UserWait)
+    }
+}
+
 /// The unit a call counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {

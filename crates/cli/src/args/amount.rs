@@ -1,0 +1,36 @@
+//! How much to measure.
+
+use std::time::Duration;
+
+use clap::Args;
+use punctual_lab::schedule::Amount;
+
+use super::values;
+
+/// How much to measure.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Amount")]
+pub(crate) struct AmountArgs {
+    /// Samples of every series (500, 10k, 1M)
+    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "duration")]
+    pub(crate) samples: Option<u64>,
+    /// How long to measure altogether (20s, 5m); shorter operations get more samples
+    #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Rounds in which the subjects take turns
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) rounds: u32,
+    /// Operations at the beginning of each batch that are not recorded
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) warmup: u32,
+}
+
+impl AmountArgs {
+    /// What was asked, or so long.
+    pub(crate) fn or(&self, usual: Duration) -> Amount {
+        match self.samples {
+            Some(n) => Amount::Samples(n),
+            None => Amount::Time(self.duration.unwrap_or(usual)),
+        }
+    }
+}

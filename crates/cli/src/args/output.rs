@@ -1,0 +1,50 @@
+//! What becomes of the results.
+
+use clap::{Args, ValueEnum};
+use punctual_report::threshold::Threshold;
+
+use crate::exit::BadUsage;
+use crate::output::Target;
+
+/// What becomes of the results.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Write the whole run as JSON (- for stdout, instead of the tables)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Target>,
+    /// Write a line per series as CSV (- for stdout, instead of the tables)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<Target>,
+    /// No progress and no notices
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Colours in the tables
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+    /// Exit with status 3 when a series exceeds this (p99=200us; min, p50, p90, p99, p99.9, max, mean)
+    #[arg(long, value_name = "KEY=DUR", value_delimiter = ',')]
+    pub(crate) fail_above: Vec<Threshold>,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Even into a file or a pipe
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl OutputArgs {
+    /// Refuses what cannot be written, before anything is measured.
+    pub(crate) fn check(&self) -> Result<(), BadUsage> {
+        if self.json == Some(Target::Stdout) && self.csv == Some(Target::Stdout) {
+            return Err(BadUsage("--json - and --csv - cannot both have stdout; name a file for one of them".into()));
+        }
+        self.json.iter().try_for_each(|t| t.check("--json"))?;
+        self.csv.iter().try_for_each(|t| t.check("--csv"))
+    }
+}

@@ -1,0 +1,64 @@
+//! Values on the command line and what is refused of them.
+
+use std::time::Duration;
+
+use punctual::parse_duration;
+
+/// A duration with a unit, above zero.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    match parse_duration(text).map_err(|e| e.to_string())? {
+        Duration::ZERO => Err("must be longer than nothing; the shortest is 1ns".into()),
+        duration => Ok(duration),
+    }
+}
+
+/// A timer slack: 1 ns to what the kernel's number holds.
+pub(crate) fn timer_slack(text: &str) -> Result<Duration, String> {
+    let asked = positive_duration(text).map_err(|e| match parse_duration(text) {
+        Ok(Duration::ZERO) => "0 would mean the default to the kernel (prctl(2)); the least slack is 1ns".to_owned(),
+        _ => e,
+    })?;
+    if asked > Duration::from_secs(1) { Err("a slack of more than 1s makes no timer; usual is 50us".into()) } else { Ok(asked) }
+}
+
+/// A latency for /dev/cpu_dma_latency, which counts in microseconds.
+pub(crate) fn dma_latency(text: &str) -> Result<Duration, String> {
+    let asked = parse_duration(text).map_err(|e| e.to_string())?;
+    if asked.subsec_nanos() % 1000 != 0 {
+        return Err("the kernel counts this in whole microseconds".into());
+    }
+    // 2000 s is PM_QOS_CPU_LATENCY_DEFAULT_VALUE of the kernel: no constraint at all.
+    if asked >= Duration::from_secs(2000) { Err("2000s and more mean no limit to the kernel".into()) } else { Ok(asked) }
+}
+
+/// A number that may end in k or M.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let wanted = || format!("'{text}' is no count; a whole number above 0 is, such as 500, 10k or 1M");
+    let (digits, times) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
+    };
+    let n: u64 = digits.parse().map_err(|_| wanted())?;
+    n.checked_mul(times).filter(|n| *n > 0).ok_or_else(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        assert_eq!(count("500"), Ok(500));
+        assert_eq!(count("10k"), Ok(10_000));
+        assert_eq!(count("1M"), Ok(1_000_000));
+        for bad in ["0", "-1", "", "k", "1.5", "99999999999999999999", "99999999999999999M", "10x"] {
+            assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn slack_of_zero_is_explained() {
+        assert!(timer_slack("0ns").is_err_and(|e| e.contains("default")));
+        assert!(timer_slack("1ns").is_ok());
+    }
+}

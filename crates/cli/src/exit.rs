@@ -1,0 +1,54 @@
+//! How the command ends.
+
+use std::process::ExitCode;
+
+use crate::output;
+
+/// An exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All was done.
+    Done,
+    /// Something failed while running.
+    Failed,
+    /// The command line asks for something that makes no sense; nothing was touched.
+    Usage,
+    /// A threshold was exceeded, or could not be judged.
+    Exceeded,
+    /// Ended by this signal.
+    Signal(u8),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Exceeded => 3,
+            Exit::Signal(number) => 128 + number,
+        })
+    }
+}
+
+/// The command line asks for something that makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct BadUsage(pub(crate) String);
+
+/// Says what went wrong, on stderr, and which exit status that is.
+pub(crate) fn explain(error: &anyhow::Error) -> Exit {
+    if is_closed_pipe(error) {
+        return Exit::Done;
+    }
+    output::complain(&format!("error: {error:#}"));
+    if error.is::<BadUsage>() { Exit::Usage } else { Exit::Failed }
+}
+
+/// The reader of our output went away: it has what it wanted.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |e: &(dyn std::error::Error + 'static)| {
+        e.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(closed)
+}

@@ -1,0 +1,42 @@
+//! Ctrl-C and its kin: end the measurement, report what there is.
+
+use anyhow::Context as _;
+use punctual_lab::Stop;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Starts listening. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
+/// takes back what was held (thread conditions, open files).
+pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
+    let stop = stop.clone();
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("listening for SIGINT, SIGTERM and SIGHUP")?;
+    let thread = std::thread::Builder::new().name("signals".into());
+    let listener = move || {
+        for signal in signals.forever() {
+            if stop.requested() {
+                std::process::exit(128 + signal);
+            }
+            stop.request(name(signal));
+        }
+    };
+    thread.spawn(listener).context("starting the thread that listens for signals")?;
+    Ok(())
+}
+
+/// A signal's name.
+fn name(signal: i32) -> &'static str {
+    match signal {
+        SIGINT => "SIGINT",
+        SIGTERM => "SIGTERM",
+        _ => "SIGHUP",
+    }
+}
+
+/// A signal's number, from the name that [`Stop`] keeps.
+pub(crate) fn number(name: &str) -> u8 {
+    match name {
+        "SIGINT" => SIGINT as u8,
+        "SIGTERM" => SIGTERM as u8,
+        _ => SIGHUP as u8,
+    }
+}

@@ -1,0 +1,48 @@
+//! The progress line: what is measured, and the time left. Drawn only while nothing is measured.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use punctual_lab::{Observer, Progress};
+
+/// Steps of the bar: finer than any terminal is wide.
+const STEPS: u64 = 1000;
+/// Shortest time between two drawings: an eye sees no more, and each costs the terminal some work.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// A line on the terminal, or nothing.
+pub(crate) struct Line {
+    bar: ProgressBar,
+    drawn: Option<Instant>,
+}
+
+impl Line {
+    /// A line on stderr where that is a terminal and it is wanted.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let show = wanted && std::io::stderr().is_terminal();
+        let target = if show { ProgressDrawTarget::stderr_with_hz(20) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {prefix:>6} left  {wide_msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, drawn: None }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Line {
+    fn progress(&mut self, progress: &Progress) {
+        if self.bar.is_hidden() || self.drawn.is_some_and(|at| at.elapsed() < BETWEEN) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        self.bar.set_prefix(format!("{}s", progress.left.as_secs_f64().ceil()));
+        self.bar.set_message(progress.doing.clone());
+        self.bar.set_position((progress.done * STEPS as f64) as u64);
+    }
+}

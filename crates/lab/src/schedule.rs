@@ -1,0 +1,187 @@
+//! How many operations each cell performs in each round.
+//!
+//! A *cell* is one subject under one set of parameters and conditions: what becomes a series. With a number of samples
+//! asked, every cell gets that number, spread evenly over the rounds. With a time asked, the time is divided: a cell's share
+//! is proportional to the square root of what one operation is expected to cost, so that short operations get more samples
+//! and long ones still get enough. A cell saves its share up until it can pay for an operation, so that a slow one (a wait rounded up
+//! to a second) is measured in some rounds, or, when even the whole run does not pay for one, not at all.
+
+use std::time::Duration;
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// So many samples of every series.
+    Samples(u64),
+    /// So long altogether.
+    Time(Duration),
+}
+
+/// What the schedule knows of a cell beforehand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellCost {
+    /// What an operation should cost if all went well, in ns: decides the share of time.
+    pub ideal_ns: f64,
+    /// What an operation is expected to cost, in ns: decides how many fit; replaced by what is measured.
+    pub expected_ns: f64,
+}
+
+/// Divides samples or time among cells and rounds.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    amount: Amount,
+    rounds: u32,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug, Clone)]
+struct Cell {
+    weight: f64,
+    cost_ns: f64,
+    saved_ns: f64,
+    dropped: bool,
+}
+
+/// Weight of the newest measurement in a cell's cost: quick to follow, yet one disturbed batch does not starve the next.
+const NEWEST: f64 = 0.5;
+
+/// From here on an operation is not rehearsed: a tenth of a second.
+const LONG_NS: f64 = 1e8;
+
+/// Most samples a batch is given: 10^7 an hour-long batch of the quickest operation would not exceed.
+const MOST_PER_BATCH: f64 = 1e7;
+
+impl Schedule {
+    /// A schedule for these cells. `rounds` is at least 1.
+    #[must_use]
+    pub fn new(amount: Amount, rounds: u32, cells: &[CellCost]) -> Self {
+        let cell = |c: &CellCost| Cell {
+            weight: c.ideal_ns.max(1.0).sqrt(),
+            cost_ns: c.expected_ns.max(1.0),
+            saved_ns: 0.0,
+            dropped: false,
+        };
+        Self { amount, rounds: rounds.max(1), cells: cells.iter().map(cell).collect() }
+    }
+
+    /// How long the whole is expected to take.
+    #[must_use]
+    pub fn expected(&self) -> Duration {
+        match self.amount {
+            Amount::Time(time) => time,
+            Amount::Samples(n) => {
+                let ns: f64 = self.active().map(|c| c.cost_ns * n as f64).sum();
+                Duration::try_from_secs_f64(ns / 1e9).unwrap_or(Duration::MAX)
+            }
+        }
+    }
+
+    /// The share of the whole time that this cell has.
+    #[must_use]
+    pub fn share(&self, cell: usize) -> Duration {
+        match self.amount {
+            Amount::Samples(_) => Duration::MAX,
+            Amount::Time(time) => time.mul_f64(self.cells[cell].weight / self.total_weight()),
+        }
+    }
+
+    /// Whether the run pays for at least one operation of this cell.
+    #[must_use]
+    pub fn affords(&self, cell: usize) -> bool {
+        self.share(cell).as_nanos() as f64 >= self.cells[cell].cost_ns
+    }
+
+    /// Gives a cell's share to the others.
+    pub fn drop_cell(&mut self, cell: usize) {
+        self.cells[cell].dropped = true;
+    }
+
+    /// How many operations the pilot performs: some, to leave cold caches behind; none of those that take so long that the first
+    /// one is not worth throwing away.
+    #[must_use]
+    pub fn pilot_operations(&self, cell: usize) -> u64 {
+        if self.cells[cell].cost_ns < LONG_NS { 3 } else { 0 }
+    }
+
+    /// Learns what an operation of the cell really costs.
+    pub fn learn(&mut self, cell: usize, cost_ns: f64) {
+        if cost_ns.is_finite() && cost_ns > 0.0 {
+            let cost = &mut self.cells[cell].cost_ns;
+            *cost += NEWEST * (cost_ns - *cost);
+        }
+    }
+
+    /// How many operations the cell performs in `round` (from 0), when `left` of the time is still to go.
+    pub fn take(&mut self, cell: usize, round: u32, left: Duration) -> u64 {
+        if self.cells[cell].dropped {
+            return 0;
+        }
+        match self.amount {
+            Amount::Samples(n) => {
+                let until = |r: u32| u128::from(n) * u128::from(r) / u128::from(self.rounds);
+                (until(round + 1) - until(round)) as u64
+            }
+            Amount::Time(_) => {
+                let rounds_left = f64::from(self.rounds.saturating_sub(round).max(1));
+                let total = self.total_weight();
+                let cell = &mut self.cells[cell];
+                cell.saved_ns += left.as_nanos() as f64 / rounds_left * cell.weight / total;
+                let n = (cell.saved_ns / cell.cost_ns).floor().clamp(0.0, MOST_PER_BATCH);
+                cell.saved_ns = (cell.saved_ns - n * cell.cost_ns).clamp(0.0, 2.0 * cell.cost_ns);
+                n as u64
+            }
+        }
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|c| !c.dropped)
+    }
+
+    fn total_weight(&self) -> f64 {
+        self.active().map(|c| c.weight).sum::<f64>().max(f64::MIN_POSITIVE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(ns: f64) -> CellCost {
+        CellCost { ideal_ns: ns, expected_ns: ns }
+    }
+
+    #[test]
+    fn samples_are_spread_and_add_up() {
+        let mut schedule = Schedule::new(Amount::Samples(103), 10, &[cost(1000.0)]);
+        let taken: Vec<u64> = (0..10).map(|r| schedule.take(0, r, Duration::ZERO)).collect();
+        assert_eq!(taken.iter().sum::<u64>(), 103);
+        assert!(taken.iter().all(|n| (10..=11).contains(n)), "{taken:?}");
+    }
+
+    #[test]
+    fn time_is_divided_by_the_square_root_of_cost() {
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(11)), 1, &[cost(1e4), cost(1e6)]);
+        let left = Duration::from_secs(11);
+        assert_eq!(schedule.take(0, 0, left), 100_000);
+        assert_eq!(schedule.take(1, 0, left), 10_000);
+    }
+
+    #[test]
+    fn a_slow_cell_saves_up_and_one_too_slow_is_not_afforded() {
+        let slow = CellCost { ideal_ns: 1e5, expected_ns: 1e9 };
+        let schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 10, &[cost(1e5), slow]);
+        assert!(!schedule.affords(1));
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(10)), 10, &[slow]);
+        assert!(schedule.affords(0));
+        let taken: u64 = (0..10).map(|r| schedule.take(0, r, Duration::from_secs(10 - u64::from(r)))).sum();
+        assert!((9..=10).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn a_dropped_cell_leaves_its_share() {
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, &[cost(1e5), cost(1e5)]);
+        schedule.drop_cell(0);
+        assert_eq!(schedule.take(0, 0, Duration::from_secs(1)), 0);
+        assert_eq!(schedule.take(1, 0, Duration::from_secs(1)), 10_000);
+    }
+}

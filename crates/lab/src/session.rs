@@ -1,0 +1,197 @@
+//! A session: one run under construction.
+//!
+//! It opens with the facts of the machine, takes in what the experiments measured, and closes with how disturbed it all was.
+
+use std::path::Path;
+
+use punctual::conditions::{Applied as Held, Conditions, NotRestored, Refused};
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::usage;
+use punctual_record::{
+    Applied, Asked, ConditionSet, DisturbanceProbe, Host, Notice, NotMeasured, OwnUsage, Refusal, Run, SCHEMA, Series,
+    Tool, Usage,
+};
+
+use crate::clock_cost;
+use crate::stage::{Observer, Outcome, Stage, Stop, perform};
+
+/// From this share of CPU time taken by the hypervisor on, figures in the tail are its doing: 1 %.
+const STEAL_WORTH_SAYING: f64 = 0.01;
+/// From this share of CPU time used by others on, they are worth a word: 5 %, above what an idle desktop uses.
+const OTHERS_WORTH_SAYING: f64 = 0.05;
+
+/// One run under construction.
+pub struct Session<'a> {
+    run: Run,
+    begin_ns: i64,
+    process_cpu_ns: i64,
+    probe: DisturbanceProbe,
+    own: OwnUsage,
+    observer: &'a mut dyn Observer,
+    stop: Stop,
+}
+
+impl<'a> Session<'a> {
+    /// Opens a session on this machine. `command` is the command line as it is to stand in the record.
+    #[must_use]
+    pub fn open(command: Vec<String>, stop: Stop, observer: &'a mut dyn Observer) -> Self {
+        let root = Path::new("/");
+        let host = Host::read(root);
+        let clock = clock_cost::measure();
+        let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let run = Run {
+            schema: SCHEMA.into(),
+            tool,
+            started: jiff::Timestamp::now(),
+            elapsed_ns: 0,
+            complete: true,
+            command,
+            host,
+            conditions: Vec::new(),
+            clock,
+            series: Vec::new(),
+            not_measured: Vec::new(),
+            notices: Vec::new(),
+            disturbance: punctual_record::Disturbance::default(),
+        };
+        Self {
+            run,
+            begin_ns: now_ns(Clock::Monotonic),
+            process_cpu_ns: now_ns(Clock::ProcessCpu),
+            probe: DisturbanceProbe::start(root),
+            own: OwnUsage::default(),
+            observer,
+            stop,
+        }
+    }
+
+    /// Runs an experiment on the stage. `None`: it was left behind after a request to stop.
+    pub fn perform<R: Send + 'static>(
+        &mut self,
+        experiment: impl FnOnce(&Stage) -> R + Send + 'static,
+    ) -> std::io::Result<Option<R>> {
+        Ok(match perform(&self.stop, self.observer, experiment)? {
+            Outcome::Done(result) => Some(result),
+            Outcome::LeftBehind => None,
+        })
+    }
+
+    /// The facts of the machine.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.run.host
+    }
+
+    /// Whether the run was asked to end.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.requested()
+    }
+
+    /// Takes in a series.
+    pub fn add_series(&mut self, series: Series) {
+        if series.summary.overflow > 0 {
+            let (subject, count) = (series.subject.clone(), series.summary.overflow);
+            self.notice(Notice::Overflow { subject, count });
+        }
+        self.run.series.push(series);
+    }
+
+    /// Takes in something that could not be measured.
+    pub fn add_not_measured(&mut self, what: NotMeasured) {
+        if !self.run.not_measured.contains(&what) {
+            self.run.not_measured.push(what);
+        }
+    }
+
+    /// Takes in a notice; one that is there already is not repeated.
+    pub fn notice(&mut self, notice: Notice) {
+        if !self.run.notices.contains(&notice) {
+            self.run.notices.push(notice);
+        }
+    }
+
+    /// Takes in a set of conditions, unless one of that label is there.
+    pub fn add_conditions(&mut self, set: ConditionSet) {
+        if !self.run.conditions.iter().any(|c| c.label == set.label) {
+            self.run.conditions.push(set);
+        }
+    }
+
+    /// Adds to what the measuring threads used.
+    pub fn add_usage(&mut self, used: Usage) {
+        let so_far = &mut self.own.involuntary_switches;
+        *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
+    }
+
+    /// Closes the session.
+    #[must_use]
+    pub fn close(mut self) -> Run {
+        self.run.elapsed_ns = (now_ns(Clock::Monotonic) - self.begin_ns).unsigned_abs();
+        self.own.major_faults = usage::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
+        if let Some(signal) = self.stop.reason() {
+            self.run.complete = false;
+            self.run.notices.push(Notice::Interrupted { signal });
+        }
+        let process_cpu_ns = (now_ns(Clock::ProcessCpu) - self.process_cpu_ns) as f64;
+        self.run.disturbance = self.probe.finish(self.own);
+        let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
+        let own_share = process_cpu_ns / (self.run.elapsed_ns.max(1) as f64 * cpus);
+        let disturbance = &self.run.disturbance;
+        if let Some(share) = disturbance.steal_share.filter(|s| *s >= STEAL_WORTH_SAYING) {
+            self.run.notices.push(Notice::Steal { share });
+        }
+        let others = disturbance.busy_share.map(|b| b - own_share - disturbance.steal_share.unwrap_or(0.0));
+        if let Some(share) = others.filter(|s| *s >= OTHERS_WORTH_SAYING) {
+            self.run.notices.push(Notice::BusyMachine { share });
+        }
+        self.run
+    }
+}
+
+/// The record's view of conditions that were asked for.
+#[must_use]
+pub fn asked(conditions: &Conditions) -> Asked {
+    Asked {
+        policy: conditions.policy.as_ref().map(ToString::to_string),
+        nice: conditions.nice,
+        cpus: conditions.cpus.as_ref().map(ToString::to_string),
+        lock_memory: conditions.lock_memory.then_some(true),
+        timer_slack_ns: conditions.timer_slack.map(|d| d.as_nanos() as u64),
+        dma_latency_us: conditions.dma_latency.map(|d| d.as_micros() as u32),
+    }
+}
+
+/// The record's view of conditions that hold.
+#[must_use]
+pub fn applied(held: &Held) -> Applied {
+    Applied {
+        policy: held.policy.as_ref().map(ToString::to_string),
+        nice: held.nice,
+        cpus: held.cpus.as_ref().map(ToString::to_string),
+        lock_memory: held.lock_memory,
+        timer_slack_ns: held.timer_slack.map(|d| d.as_nanos() as u64),
+        dma_latency_us: held.dma_latency.map(|d| d.as_micros() as u32),
+    }
+}
+
+/// The record's view of a refusal.
+#[must_use]
+pub fn refusal(refused: &Refused) -> Refusal {
+    Refusal {
+        condition: refused.condition.to_string(),
+        asked: refused.asked.clone(),
+        why: refused.why.clone(),
+        remedy: refused.remedy.clone(),
+    }
+}
+
+/// The record's view of a condition that could not be put back.
+#[must_use]
+pub fn not_restored(left: &NotRestored) -> Notice {
+    Notice::NotRestored {
+        what: format!("{} (it was {})", left.condition, left.was),
+        why: left.why.clone(),
+        remedy: "it ends with this process; a program started later is not affected".into(),
+    }
+}

@@ -1,0 +1,115 @@
+//! The measuring loop of `wait`: the one place where it reads the clock in anger.
+
+use std::time::Duration;
+
+use punctual::format_duration;
+use punctual::Breather;
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::{Recorder, Usage};
+
+use super::method::{Unavailable, Waiter};
+use super::plan::Plan;
+use crate::rounds::{Bench, Failure};
+use crate::usage::{Meter, Sum};
+
+/// Longest stretch of waits between two looks at whether others need the CPU: a fifth of what a terminal user notices.
+const STRETCH: Duration = Duration::from_millis(20);
+
+/// The ways to wait, opened on the measuring thread.
+pub struct WaitBench<'a> {
+    plan: &'a Plan,
+    waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
+    breather: Breather,
+}
+
+impl<'a> WaitBench<'a> {
+    /// Opens every method of the plan on the calling thread.
+    #[must_use]
+    pub fn open(plan: &'a Plan) -> Self {
+        let waiters = plan.methods.iter().map(|m| (m.open)()).collect();
+        Self { plan, waiters, breather: Breather::new() }
+    }
+}
+
+impl Bench for WaitBench<'_> {
+    fn doing(&self, cell: usize) -> String {
+        let cell = &self.plan.cells[cell];
+        let method = self.plan.methods[cell.method].name;
+        let label = &self.plan.variants[cell.variant].label;
+        format!("{method} {} ({label})", format_duration(cell.asked))
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.plan.cells[cell].variant
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let plan = self.plan;
+        let at = &plan.cells[cell];
+        let waiter = match &mut self.waiters[at.method] {
+            Ok(waiter) => waiter.as_mut(),
+            Err(no) => return Err(Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() }),
+        };
+        let asked_ns = at.asked.as_nanos() as i64;
+        let call = plan.methods[at.method].call;
+        let failed = |error: linux::Error| match linux::stop::requested() {
+            true => Failure::Stopped,
+            false => Failure::Impossible { why: format!("{call}: {error}"), remedy: None },
+        };
+        for _ in 0..plan.warmup {
+            waiter.wait(now_ns(Clock::Monotonic), asked_ns).map_err(failed)?;
+        }
+        let real_time = plan.variants[at.variant].is_real_time();
+        let mut total = Sum::default();
+        let mut to_go = operations;
+        let mut stretch = 1;
+        while to_go > 0 {
+            let n = stretch.min(to_go);
+            let meter = Meter::start();
+            measure(waiter, asked_ns, n, into).map_err(failed)?;
+            let used = meter.stop();
+            if real_time {
+                self.breather.after(Duration::from_nanos(used.cpu_ns.unwrap_or(used.elapsed_ns)));
+            }
+            stretch = next_stretch(n, used.elapsed_ns);
+            total.add(used);
+            to_go -= n;
+        }
+        Ok(total.usage())
+    }
+}
+
+/// As many waits as fit into [`STRETCH`], growing at most eightfold at a time.
+fn next_stretch(done: u64, elapsed_ns: u64) -> u64 {
+    let each = (elapsed_ns / done.max(1)).max(1);
+    (STRETCH.as_nanos() as u64 / each).clamp(1, done.saturating_mul(8))
+}
+
+/// The measuring loop. Between the end of a wait and the beginning of the next: two clock readings, one record, one look at
+/// a flag; nothing is allocated and no system call is made.
+fn measure(waiter: &mut dyn Waiter, asked_ns: i64, n: u64, into: &mut Recorder) -> linux::Result<()> {
+    for _ in 0..n {
+        let from = now_ns(Clock::Monotonic);
+        waiter.wait(from, asked_ns)?;
+        let woke = now_ns(Clock::Monotonic);
+        if linux::stop::requested() {
+            return Err(linux::Error::from_errno("wait", linux::EINTR));
+        }
+        into.record(woke - from - asked_ns);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_grow_until_they_fill_their_time() {
+        assert_eq!(next_stretch(1, 100_000), 8);
+        assert_eq!(next_stretch(64, 6_400_000), 200);
+        assert_eq!(next_stretch(1, 1_000_000_000), 1);
+        assert_eq!(next_stretch(1000, 0), 8000);
+    }
+}

@@ -1,0 +1,40 @@
+//! What the release binary may cost: its size, its start, the check-up's time.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use crate::tools;
+
+/// Largest binary: 6 MB.
+const SIZE: u64 = 6_000_000;
+/// Longest start: `punctual --version`, best of [`STARTS`], since what others do to this machine is not the binary's cost.
+const START: Duration = Duration::from_millis(5);
+const STARTS: u32 = 30;
+/// Longest waiting part of the check-up.
+const CHECKUP: Duration = Duration::from_secs(12);
+
+/// Checks all three.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let punctual = tools::punctual()?;
+    let size = std::fs::metadata(&punctual).with_context(|| punctual.display().to_string())?.len();
+    println!("size {:.2} MB (budget {:.0} MB)", size as f64 / 1e6, SIZE as f64 / 1e6);
+    let time = |args: &[&str]| -> anyhow::Result<Duration> {
+        let begin = Instant::now();
+        let status = Command::new(&punctual).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        ensure!(status.success(), "punctual {args:?}: {status}");
+        Ok(begin.elapsed())
+    };
+    let mut start = Duration::MAX;
+    for _ in 0..STARTS {
+        start = start.min(time(&["--version"])?);
+    }
+    println!("--version {start:.1?}, best of {STARTS} (budget {START:?})");
+    let checkup = time(&[])?;
+    println!("check-up {checkup:.1?} (budget {CHECKUP:?})");
+    ensure!(size <= SIZE, "the binary is too large");
+    ensure!(start <= START, "it starts too slowly");
+    ensure!(checkup <= CHECKUP, "the check-up takes too long");
+    Ok(())
+}

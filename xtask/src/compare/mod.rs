@@ -1,0 +1,41 @@
+//! Comparisons with peers: each runs `punctual` and the peer in turns, and shows percentiles of both.
+
+mod cyclictest;
+
+use clap::Subcommand;
+
+/// Whom to compare with.
+#[derive(Subcommand)]
+pub(crate) enum Peer {
+    /// clock_nanosleep to an absolute time under SCHED_FIFO: punctual, cyclictest and a bare C loop
+    Cyclictest {
+        /// Turns of each
+        #[arg(long, default_value_t = 10)]
+        turns: u32,
+        /// Waits of 1 ms in each turn
+        #[arg(long, default_value_t = 1000)]
+        waits: u32,
+        /// SCHED_FIFO priority of all three
+        #[arg(long, default_value_t = 40)]
+        priority: u8,
+    },
+}
+
+/// Compares.
+pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
+    match *peer {
+        Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
+    }
+}
+
+/// Nearest-rank percentile of sorted values.
+fn percentile(sorted: &[f64], q: f64) -> f64 {
+    let rank = (q * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted.get(rank.min(sorted.len()) - 1).copied().unwrap_or(f64::NAN)
+}
+
+/// Sorts and returns the median.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    percentile(values, 0.5)
+}

@@ -1,0 +1,59 @@
+//! Where things are, and running them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The folder cargo builds into.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Builds the release binary and tells where it is.
+pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--package", "punctual-cli"])
+        .current_dir(root())
+        .status()
+        .context("cargo build")?;
+    if !status.success() {
+        bail!("cargo build --release failed");
+    }
+    Ok(target().join("release/punctual"))
+}
+
+/// Compiles one of the C programs of `xtask/c` as a user would, and tells where the result is.
+pub(crate) fn compile(name: &str) -> anyhow::Result<PathBuf> {
+    let folder = target().join("xtask-c");
+    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let program = folder.join(name);
+    let source = root().join("xtask/c").join(format!("{name}.c"));
+    let status = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .args(["-lpthread", "-lrt"])
+        .status()
+        .context("running cc; Debian: apt-get install gcc libc6-dev")?;
+    if !status.success() {
+        bail!("{} does not compile", source.display());
+    }
+    Ok(program)
+}
+
+/// Runs a command and returns what it wrote on stdout.
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let shown = format!("{command:?}");
+    let output = command.output().with_context(|| format!("running {shown}"))?;
+    if !output.status.success() {
+        bail!("{shown}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("what {shown} wrote"))
+}
