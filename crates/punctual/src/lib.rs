@@ -5,7 +5,10 @@ pub mod counter;
 pub mod breather;
 pub mod conditions;
 pub mod duration;
+mod rt_time_limit;
+pub mod watchdog;
 
 pub use breather::Breather;
 pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
 pub use duration::{ShortDuration, format_duration, parse_duration};
+pub use watchdog::{Limits, Tripped, Watchdog};

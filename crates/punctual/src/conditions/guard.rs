@@ -91,6 +91,14 @@ impl Guard {
         self.undo()
     }
 
+    /// Leaves the conditions in force after all, for as long as the thread (memory and C-states: the process) lives; for a
+    /// program that goes on to `exec` another, or a thread that does nothing else.
+    pub fn leave_in_force(mut self) {
+        for step in self.steps.drain(..) {
+            std::mem::forget(step);
+        }
+    }
+
     fn undo(&mut self) -> Vec<NotRestored> {
         std::iter::from_fn(|| self.steps.pop()).filter_map(|step| step.undo().err()).collect()
     }

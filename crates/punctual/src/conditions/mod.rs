@@ -29,14 +29,14 @@ mod report;
 mod scheduling;
 mod slack;
 mod surroundings;
-#[cfg(test)]
-mod tests;
 
 use std::time::Duration;
 
 pub use cpu_set::{CpuSet, CpuSetError, HIGHEST_CPU};
 pub use guard::Guard;
 pub use policy::{LEAST_DEADLINE_RUNTIME, Policy, PolicyError};
+pub(crate) use surroundings::may_raise_limits;
+
 pub use report::{Applied, Condition, NotRestored, Refused};
 
 /// What to ask of the kernel for the calling thread. Absent: left as it is found.

@@ -45,8 +45,8 @@ pub enum Policy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// Not a policy.
-    #[error("{typed} is not a scheduling policy: other, batch, idle, rr:1 to rr:99, fifo:1 to fifo:99, deadline:RUNTIME/DEADLINE/PERIOD{}",
-        nearest.map(|name| format!("; nearest is {name}")).unwrap_or_default())]
+    #[error("{} is not a scheduling policy: other, batch, idle, rr:1 to rr:99, fifo:1 to fifo:99, deadline:RUNTIME/DEADLINE/PERIOD{}",
+        if typed.is_empty() { "nothing" } else { typed }, nearest.map(|name| format!("; nearest is {name}")).unwrap_or_default())]
     UnknownName {
         /// What was typed.
         typed: String,

@@ -72,7 +72,7 @@ impl Surroundings {
             .is_some_and(|map| map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]);
         let effective =
             status_field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
-        let groups = read("proc/self/cgroup").unwrap_or_default();
+        let groups = read("proc/thread-self/cgroup").or_else(|| read("proc/self/cgroup")).unwrap_or_default();
         Self {
             capabilities: if user_namespace { 0 } else { effective },
             user_namespace,
@@ -100,16 +100,16 @@ impl Surroundings {
         self.capabilities >> CAP_IPC_LOCK & 1 == 1
     }
 
-    /// CAP_SYS_RESOURCE.
-    pub(crate) const fn may_raise_limits(&self) -> bool {
-        self.capabilities >> CAP_SYS_RESOURCE & 1 == 1
-    }
-
     /// Whether the thread may take this nice value when its own is higher (kernel/sched/syscalls.c, `can_nice`).
     pub(crate) fn may_have_nice(&self, nice: i32) -> bool {
         let needed = u64::try_from(20 - nice).unwrap_or(0);
         self.may_set_any_priority() || self.nice_limit.is_none_or(|limit| limit >= needed)
     }
+}
+
+/// Whether the calling thread has CAP_SYS_RESOURCE, and so may raise a hard limit again that it lowers.
+pub(crate) fn may_raise_limits() -> bool {
+    Surroundings::below(Path::new("/")).capabilities >> CAP_SYS_RESOURCE & 1 == 1
 }
 
 /// The value of a field of /proc/self/status.

@@ -1,0 +1,319 @@
+//! A watchdog over a real-time thread, so that a busy loop under SCHED_FIFO or SCHED_RR can never lock the machine up.
+//!
+//! In goes a thread of this process and [`Limits`]; the [`Watchdog`] is a thread of a higher priority that looks at the guarded
+//! thread's CPU clock ten times a second, and puts it under SCHED_OTHER when it was busy too long without a break. Out
+//! comes [`Watchdog::tripped`]. Where the watchdog could not get its priority, [`Watchdog::caveats`] says so.
+//!
+//! Behind it stands RLIMIT_RTTIME (getrlimit(2)): the CPU time that a SCHED_FIFO or SCHED_RR thread may use without
+//! a blocking call. At the soft limit (two and a half windows: 4 s by default) the kernel sends SIGXCPU to
+//! the process, which ends it unless it is handled, once a second, and at the hard limit (1 s more) SIGKILL. The watchdog trips well
+//! before. The limit is one of the process, counted per thread: it is set while any watchdog lives, and put back by the last one. A lower limit that is there already stays. Lowering the hard
+//! limit cannot be undone without CAP_SYS_RESOURCE, so it is left alone then.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual_linux::sched::{self, Attributes};
+use punctual_linux::{affinity, usage};
+
+use crate::conditions::{Conditions, Policy};
+use crate::rt_time_limit::RtTimeLimit;
+
+/// When a watchdog trips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How often it looks.
+    pub every: Duration,
+    /// Over which time it judges; rounded up to a multiple of `every`.
+    pub window: Duration,
+    /// CPU time within the window from which a thread is too busy, if it has not waited once meanwhile.
+    pub busy_without_break: Duration,
+    /// CPU time within the window from which a thread is too busy even if it has waited now and then.
+    pub busy: Duration,
+}
+
+impl Default for Limits {
+    /// Looks every 100 ms and judges over 1.6 s: 1.2 s without a break, since the kernel's own safety nets (5 % for the
+    /// others) and a hypervisor take their part of it; 1.58 s with breaks, which [`crate::Breather`] keeps well below.
+    fn default() -> Self {
+        Self {
+            every: Duration::from_millis(100),
+            window: Duration::from_millis(1600),
+            busy_without_break: Duration::from_millis(1200),
+            busy: Duration::from_millis(1580),
+        }
+    }
+}
+
+/// What a watchdog saw when it tripped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tripped {
+    /// CPU time of the guarded thread...
+    pub busy: Duration,
+    /// ...within this time.
+    pub within: Duration,
+}
+
+/// Guards one thread until it is dropped.
+#[derive(Debug)]
+#[must_use = "the watchdog stops when it is dropped"]
+pub struct Watchdog {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    runs_under: Option<Policy>,
+    caveats: Vec<String>,
+    limit: RtTimeLimit,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: Mutex<bool>,
+    wake: Condvar,
+    /// Busy and elapsed ns; elapsed is 0 until it trips.
+    tripped_busy_ns: AtomicU64,
+    tripped_within_ns: AtomicU64,
+    demotion_failed: AtomicBool,
+}
+
+impl Watchdog {
+    /// Guards the calling thread. To be made *before* the thread goes under a real-time policy, with the policy it will have.
+    ///
+    /// Errors: no thread could be started.
+    pub fn over_this_thread(policy: Policy, limits: Limits) -> std::io::Result<Self> {
+        Self::over(sched::current_thread_id(), policy, limits)
+    }
+
+    /// Guards thread `tid` of this process (`gettid(2)`), which is or will be under `policy`.
+    ///
+    /// Errors: no thread could be started, or there is no such thread in this process.
+    pub fn over(tid: i32, policy: Policy, limits: Limits) -> std::io::Result<Self> {
+        usage::cpu_time_of_thread_ns(tid).map_err(|error| error.source)?;
+        let guarded_cpus = affinity::affinity(tid).unwrap_or_default();
+        let shared = Arc::new(Shared::default());
+        let (tell, told) = std::sync::mpsc::channel();
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("watchdog".into()).spawn(move || {
+            let mut caveats = Vec::new();
+            let under = take_position(policy, &guarded_cpus, &mut caveats);
+            // The receiver waits for this, so it is there.
+            let _ = tell.send((under, caveats));
+            watch(tid, limits, &for_thread);
+        })?;
+        let (runs_under, mut caveats) = told.recv().unwrap_or_default();
+        let limit = RtTimeLimit::hold(limits.window.saturating_mul(5) / 2);
+        caveats.extend(limit.caveat().map(str::to_owned));
+        Ok(Self { shared, thread: Some(thread), runs_under, caveats, limit })
+    }
+
+    /// What it saw when it put the guarded thread under SCHED_OTHER; `None` as long as it has not.
+    #[must_use]
+    pub fn tripped(&self) -> Option<Tripped> {
+        let within = self.shared.tripped_within_ns.load(Ordering::Acquire);
+        let busy = self.shared.tripped_busy_ns.load(Ordering::Relaxed);
+        (within > 0).then(|| Tripped { busy: Duration::from_nanos(busy), within: Duration::from_nanos(within) })
+    }
+
+    /// Whether it tripped and the kernel then refused to put the thread under SCHED_OTHER: a seccomp filter, or another owner.
+    #[must_use]
+    pub fn demotion_failed(&self) -> bool {
+        self.shared.demotion_failed.load(Ordering::Acquire)
+    }
+
+    /// The policy of the watchdog itself.
+    #[must_use]
+    pub const fn runs_under(&self) -> Option<Policy> {
+        self.runs_under
+    }
+
+    /// What weakens it: a priority it did not get, a backstop that could not be set. Empty: nothing.
+    #[must_use]
+    pub fn caveats(&self) -> &[String] {
+        &self.caveats
+    }
+
+    /// RLIMIT_RTTIME as it stands behind the watchdog: the soft limit, after which the kernel sends SIGXCPU.
+    #[must_use]
+    pub fn backstop(&self) -> Option<Duration> {
+        self.limit.soft()
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        *lock(&self.shared.stop) = true;
+        self.shared.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It catches nothing and panics nowhere; if it did, there is nothing left to stop.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock(stop: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    stop.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts the watchdog's own thread above the guarded one, and beside it where there are other CPUs.
+fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<String>) -> Option<Policy> {
+    // The watchdog inherited the CPUs of the thread that made it. Elsewhere it disturbs less; the kernel drops from the list
+    // what the cpuset does not allow, and refuses it when nothing is left: then it stays where it is.
+    let elsewhere: Vec<usize> = (0..affinity::MOST_CPUS.min(8192)).filter(|cpu| !guarded_cpus.contains(cpu)).collect();
+    let _ = affinity::set_affinity(0, &elsewhere);
+    let priority = match guarded {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority.saturating_add(1).min(99),
+        Policy::Deadline { .. } => 99,
+        Policy::Other | Policy::Batch | Policy::Idle => return Conditions::inspect().policy,
+    };
+    if guarded.priority() == Some(99) {
+        caveats.push(
+            "the guarded thread has priority 99, so the watchdog is its equal and cannot interrupt it on the same CPU"
+                .into(),
+        );
+    }
+    let wanted = Policy::Fifo(priority);
+    // The thread ends with the watchdog, so nothing is put back.
+    let guard = Conditions { policy: Some(wanted), one_way: true, ..Conditions::default() }.apply();
+    for refused in guard.refused() {
+        caveats
+            .push(format!("the watchdog runs under SCHED_OTHER, and may come too late: {refused}; {}", refused.remedy));
+    }
+    let under = guard.applied().policy;
+    guard.leave_in_force();
+    under
+}
+
+/// One look at the guarded thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Look {
+    at: Instant,
+    cpu_ns: i64,
+    /// Times that the thread has waited; `None` when /proc does not tell.
+    waits: Option<u64>,
+}
+
+fn look(tid: i32) -> Option<Look> {
+    let cpu_ns = usage::cpu_time_of_thread_ns(tid).ok()?;
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok();
+    let waits = status.as_deref().and_then(|status| {
+        status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok())
+    });
+    Some(Look { at: Instant::now(), cpu_ns, waits })
+}
+
+/// Looks until it is told to stop, the guarded thread ends, or it has tripped.
+fn watch(tid: i32, limits: Limits, shared: &Shared) {
+    let every = limits.every.max(Duration::from_millis(1));
+    let kept = limits.window.as_nanos().div_ceil(every.as_nanos()).clamp(1, 10_000) as usize;
+    let mut looks = std::collections::VecDeque::with_capacity(kept + 1);
+    let mut next = Instant::now() + every;
+    loop {
+        if wait_until(next, shared) {
+            return;
+        }
+        // Absolute, so that it does not drift; after a delay (a suspended machine) it does not catch up in a burst.
+        next = (next + every).max(Instant::now());
+        let Some(now) = look(tid) else { return };
+        looks.push_back(now);
+        if looks.len() <= kept {
+            continue;
+        }
+        let Some(then) = looks.pop_front() else { continue };
+        if let Some(tripped) = too_busy(then, now, limits)
+            && is_real_time(tid)
+        {
+            let failed = demote(tid).is_err();
+            shared.demotion_failed.store(failed, Ordering::Release);
+            shared.tripped_busy_ns.store(tripped.busy.as_nanos() as u64, Ordering::Relaxed);
+            shared.tripped_within_ns.store(tripped.within.as_nanos() as u64, Ordering::Release);
+            if !failed {
+                return;
+            }
+        }
+    }
+}
+
+/// Waits; true when the watchdog is to stop.
+fn wait_until(next: Instant, shared: &Shared) -> bool {
+    let mut stop = lock(&shared.stop);
+    while !*stop {
+        let left = next.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        stop = shared.wake.wait_timeout(stop, left).unwrap_or_else(PoisonError::into_inner).0;
+    }
+    true
+}
+
+/// The judgement, from two looks a window apart.
+fn too_busy(then: Look, now: Look, limits: Limits) -> Option<Tripped> {
+    let within = now.at.saturating_duration_since(then.at);
+    let busy = Duration::from_nanos(u64::try_from(now.cpu_ns - then.cpu_ns).unwrap_or(0));
+    // A look that came late covers more than the window: the limits grow with it.
+    let scaled = |limit: Duration| limit.mul_f64((within.as_secs_f64() / limits.window.as_secs_f64()).max(1.0));
+    let without_break = match (then.waits, now.waits) {
+        (Some(then), Some(now)) => then == now,
+        _ => false,
+    };
+    let limit = if without_break { limits.busy_without_break.min(limits.busy) } else { limits.busy };
+    (busy >= scaled(limit)).then_some(Tripped { busy, within })
+}
+
+fn is_real_time(tid: i32) -> bool {
+    // What cannot be read is taken for real-time: a needless demotion harms less than a missing one.
+    sched::attributes(tid)
+        .map_or(true, |attributes| matches!(attributes.policy, sched::FIFO | sched::RR | sched::DEADLINE))
+}
+
+fn demote(tid: i32) -> punctual_linux::Result<()> {
+    let nice = sched::nice(tid).unwrap_or(0);
+    // reset-on-fork stays set: the unprivileged may not clear it.
+    sched::set_attributes(
+        tid,
+        &Attributes { policy: sched::OTHER, nice, flags: sched::RESET_ON_FORK, ..Attributes::default() },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn looks(busy_ms: u64, within_ms: u64, waits: (Option<u64>, Option<u64>)) -> (Look, Look) {
+        let at = Instant::now();
+        (
+            Look { at, cpu_ns: 0, waits: waits.0 },
+            Look { at: at + Duration::from_millis(within_ms), cpu_ns: busy_ms as i64 * 1_000_000, waits: waits.1 },
+        )
+    }
+
+    fn trips(busy_ms: u64, within_ms: u64, waits: (Option<u64>, Option<u64>)) -> bool {
+        let (then, now) = looks(busy_ms, within_ms, waits);
+        too_busy(then, now, Limits::default()).is_some()
+    }
+
+    #[test]
+    fn judges_breaks_and_share() {
+        assert!(trips(1200, 1600, (Some(7), Some(7))));
+        assert!(!trips(1199, 1600, (Some(7), Some(7))));
+        assert!(!trips(1530, 1600, (Some(7), Some(30))));
+        assert!(trips(1590, 1600, (Some(7), Some(8))));
+        // Unknown is not taken for a thread without breaks, and not for one with them when it uses everything.
+        assert!(!trips(1200, 1600, (None, None)));
+        assert!(trips(1590, 1600, (None, Some(3))));
+        // The watchdog was kept waiting: the limits grow with what it looks at.
+        assert!(!trips(1600, 16_000, (Some(7), Some(7))));
+        assert!(trips(16_000, 16_000, (Some(7), Some(7))));
+    }
+
+    proptest! {
+        #[test]
+        fn who_breathes_as_advised_is_never_taken_for_busy(bursts in 20_u64..200) {
+            let (busy, rest) = (bursts * 50_000, bursts * 2500);
+            let within = (busy + rest) / 1000;
+            prop_assert!(!trips(busy / 1000, within.max(1600), (Some(0), Some(bursts))));
+        }
+    }
+}
