@@ -13,10 +13,17 @@ pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod mqueue;
+mod own_signal;
 pub mod poll;
+pub mod ring;
 pub mod sleep;
+pub mod socket;
 pub mod stop;
+pub mod sync;
 pub mod timed;
+pub mod timer;
+pub mod timerfd;
 pub mod user_wait;
 
 pub use error::{Error, Result};
