@@ -20,10 +20,17 @@ pub mod prctl;
 pub mod sched;
 pub mod signal;
 pub mod usage;
+pub mod mqueue;
+mod own_signal;
 pub mod poll;
+pub mod ring;
 pub mod sleep;
+pub mod socket;
 pub mod stop;
+pub mod sync;
 pub mod timed;
+pub mod timer;
+pub mod timerfd;
 pub mod user_wait;
 
 pub use error::{Error, Result};

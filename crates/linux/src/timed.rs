@@ -14,6 +14,18 @@ pub enum Ended {
     Sooner,
 }
 
+/// A timer that is set first and then waited for; it runs on while signals interrupt the waiting.
+pub trait Armed {
+    /// Sets it to `duration_ns` from now (at least 1 ns, since 0 would unset it).
+    fn arm(&mut self, duration_ns: i64) -> Result<()>;
+
+    /// Waits for it: [`Ended::TimeUp`] when it expired, [`Ended::Sooner`] when something else came. Only after [`Armed::arm`].
+    fn wait(&mut self) -> Result<Ended>;
+
+    /// Unsets it, and forgets an expiry that nobody waited for.
+    fn disarm(&mut self) -> Result<()>;
+}
+
 impl Ended {
     /// For calls that return 0 when the time is up, and -1 with `errno` otherwise.
     pub(crate) fn of_zero(call: &'static str, returned: i64) -> Result<Self> {

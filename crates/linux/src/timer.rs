@@ -1,0 +1,273 @@
+//! Timers of the kernel that send signals: `timer_create(2)`, `setitimer(2)`, and the timeout of `sigtimedwait(2)`.
+//!
+//! Timers of `timer_create` signal the thread that created them and no other (`SIGEV_THREAD_ID`). `ITIMER_REAL` exists once per process,
+//! and its SIGALRM goes to any thread that does not block it. All values are on `CLOCK_MONOTONIC`.
+
+use std::mem::MaybeUninit;
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::clock::{Clock, now_ns, timespec_of};
+use crate::own_signal::{self, Handler, Held, Slot};
+use crate::timed::{Armed, Ended};
+use crate::{Error, Result, check};
+
+/// A timer of `timer_create(2)`, deleted on drop.
+#[derive(Debug)]
+struct PosixTimer(libc::timer_t);
+
+impl PosixTimer {
+    /// A timer that sends `signal` with `value` to the calling thread.
+    fn new(signal: i32, value: usize) -> Result<Self> {
+        // SAFETY: all-zero bytes are a valid sigevent.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal;
+        event.sigev_value = libc::sigval { sival_ptr: without_provenance_mut(value) };
+        // SAFETY: no arguments.
+        event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        let mut timer: libc::timer_t = null_mut();
+        // SAFETY: `event` is valid for the call; `timer` is filled when it succeeds.
+        let returned = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
+        check("timer_create", returned)?;
+        Ok(Self(timer))
+    }
+
+    /// `timer_settime(2)`: one expiry in `duration_ns`; 0 unsets it.
+    #[inline]
+    fn set(&self, duration_ns: i64) -> Result<()> {
+        let value = libc::itimerspec { it_interval: timespec_of(0), it_value: timespec_of(duration_ns) };
+        // SAFETY: the timer exists until drop; `value` is valid for the call.
+        check("timer_settime", unsafe { libc::timer_settime(self.0, 0, &raw const value, null_mut()) }).map(drop)
+    }
+}
+
+impl Drop for PosixTimer {
+    fn drop(&mut self) {
+        // SAFETY: the timer exists and is used no more.
+        unsafe { libc::timer_delete(self.0) };
+    }
+}
+
+/// A timer whose signal is fetched with `sigwaitinfo(2)`.
+#[derive(Debug)]
+pub struct WaitedTimer {
+    // Dropped in this order: no more signals, then the pending ones are discarded.
+    timer: PosixTimer,
+    held: Held,
+    signals: libc::sigset_t,
+    value: usize,
+}
+
+impl WaitedTimer {
+    /// `timer_create(2)`, for the calling thread.
+    pub fn new() -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let value = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
+        let signal = own_signal::for_waiting();
+        let held = Held::new(signal)?;
+        Ok(Self { timer: PosixTimer::new(signal, value)?, held, signals: own_signal::set_of(signal), value })
+    }
+}
+
+impl Armed for WaitedTimer {
+    #[inline]
+    fn arm(&mut self, duration_ns: i64) -> Result<()> {
+        self.timer.set(duration_ns.max(1))
+    }
+
+    /// `sigwaitinfo(2)`.
+    #[inline]
+    fn wait(&mut self) -> Result<Ended> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the set is valid for the call; `info` is filled when it succeeds.
+        let signal = unsafe { libc::sigwaitinfo(&raw const self.signals, info.as_mut_ptr()) };
+        if signal == -1 {
+            return Ended::of_failure("sigwaitinfo", -1, 0);
+        }
+        // SAFETY: the kernel filled `info`.
+        let mine = unsafe { own_signal::timer_value(info.as_ptr()) } == Some(self.value);
+        Ok(if mine { Ended::TimeUp } else { Ended::Sooner })
+    }
+
+    fn disarm(&mut self) -> Result<()> {
+        self.timer.set(0)?;
+        self.held.discard_pending();
+        Ok(())
+    }
+}
+
+/// A timer whose signal is handled, while the thread sleeps in `sigsuspend(2)`.
+#[derive(Debug)]
+pub struct HandledTimer {
+    // Dropped in this order: no more signals, then the pending ones are discarded, then the old handler is back.
+    timer: PosixTimer,
+    held: Held,
+    _handler: Handler,
+    mask: libc::sigset_t,
+    slot: Slot,
+    seen: u32,
+}
+
+impl HandledTimer {
+    /// `timer_create(2)`, for the calling thread, whose signal mask is taken as it is now.
+    ///
+    /// Fails with EAGAIN also when 64 such timers exist in this process.
+    pub fn new() -> Result<Self> {
+        let slot = Slot::claim()
+            .ok_or_else(|| Error::from_errno("timer_create", libc::EAGAIN).on("64 handled timers exist"))?;
+        let signal = own_signal::for_handling();
+        let handler = Handler::install(signal)?;
+        let held = Held::new(signal)?;
+        let mask = held.mask_without()?;
+        let seen = slot.fired();
+        Ok(Self { timer: PosixTimer::new(signal, slot.number())?, held, _handler: handler, mask, slot, seen })
+    }
+}
+
+impl Armed for HandledTimer {
+    #[inline]
+    fn arm(&mut self, duration_ns: i64) -> Result<()> {
+        self.seen = self.slot.fired();
+        self.timer.set(duration_ns.max(1))
+    }
+
+    /// `sigsuspend(2)`.
+    #[inline]
+    fn wait(&mut self) -> Result<Ended> {
+        suspend(&self.mask);
+        Ok(if self.slot.fired() == self.seen { Ended::Sooner } else { Ended::TimeUp })
+    }
+
+    fn disarm(&mut self) -> Result<()> {
+        self.timer.set(0)?;
+        self.held.discard_pending();
+        Ok(())
+    }
+}
+
+/// `sigsuspend(2)`: it always ends with EINTR.
+#[inline]
+fn suspend(mask: &libc::sigset_t) {
+    // SAFETY: the mask is valid for the call.
+    unsafe { libc::sigsuspend(mask) };
+}
+
+/// The real-time interval timer of the process (`setitimer(2)`, `ITIMER_REAL`), waited for with `sigsuspend(2)`.
+///
+/// SIGALRM goes to any thread that does not block it. If another thread takes it, this one is woken by the next, a tenth of a
+/// second later; a program that measures blocks SIGALRM in its other threads. No SIGALRM can end the process meanwhile.
+#[derive(Debug)]
+pub struct IntervalTimer {
+    // Dropped in this order: no more signals (see `drop`), the pending ones discarded, the old handler back, the timer free.
+    held: Held,
+    _handler: Handler,
+    _only: OnlyOne,
+    mask: libc::sigset_t,
+    deadline_ns: i64,
+}
+
+/// If a signal was lost to another thread, the next one comes this much later.
+const AGAIN_NS: i64 = 100_000_000;
+
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// The process' one interval timer, taken.
+#[derive(Debug)]
+struct OnlyOne;
+
+impl Drop for OnlyOne {
+    fn drop(&mut self) {
+        IN_USE.store(false, Ordering::Release);
+    }
+}
+
+impl IntervalTimer {
+    /// Takes the process' timer. Fails with EBUSY where it is in use, by this or by something else.
+    pub fn new() -> Result<Self> {
+        let busy =
+            || Error::from_errno("setitimer", libc::EBUSY).on("ITIMER_REAL: a process has only one, and it is in use");
+        if IN_USE.swap(true, Ordering::AcqRel) {
+            return Err(busy());
+        }
+        let only = OnlyOne;
+        let mut running = MaybeUninit::<libc::itimerval>::zeroed();
+        // SAFETY: `running` is filled when the call succeeds, and valid (zero) when not.
+        let running = unsafe {
+            check("getitimer", libc::getitimer(libc::ITIMER_REAL, running.as_mut_ptr()))?;
+            running.assume_init()
+        };
+        if running.it_value.tv_sec != 0 || running.it_value.tv_usec != 0 {
+            return Err(busy());
+        }
+        let handler = Handler::install(libc::SIGALRM)?;
+        let held = Held::new(libc::SIGALRM)?;
+        let mask = held.mask_without()?;
+        Ok(Self { held, _handler: handler, _only: only, mask, deadline_ns: 0 })
+    }
+
+    /// `setitimer(2)`; 0 unsets it. Rounded up to microseconds.
+    fn set(duration_ns: i64) -> Result<()> {
+        let timeval = |ns: i64| {
+            let us = (ns / 1_000) + i64::from(ns % 1_000 != 0);
+            libc::timeval { tv_sec: (us / 1_000_000) as libc::time_t, tv_usec: (us % 1_000_000) as libc::suseconds_t }
+        };
+        let again = if duration_ns == 0 { 0 } else { AGAIN_NS };
+        let value = libc::itimerval { it_interval: timeval(again), it_value: timeval(duration_ns) };
+        // SAFETY: `value` is valid for the call. (The C library declares the first argument as an enumeration on some targets.)
+        check("setitimer", unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const value, null_mut()) }).map(drop)
+    }
+}
+
+impl Armed for IntervalTimer {
+    #[inline]
+    fn arm(&mut self, duration_ns: i64) -> Result<()> {
+        let duration_ns = duration_ns.max(1);
+        self.deadline_ns = now_ns(Clock::Monotonic).saturating_add(duration_ns);
+        Self::set(duration_ns)
+    }
+
+    /// `sigsuspend(2)`. The clock decides whether it is time, since any SIGALRM may have woken us.
+    #[inline]
+    fn wait(&mut self) -> Result<Ended> {
+        suspend(&self.mask);
+        Ok(if now_ns(Clock::Monotonic) >= self.deadline_ns { Ended::TimeUp } else { Ended::Sooner })
+    }
+
+    fn disarm(&mut self) -> Result<()> {
+        Self::set(0)?;
+        self.held.discard_pending();
+        Ok(())
+    }
+}
+
+impl Drop for IntervalTimer {
+    fn drop(&mut self) {
+        // Unsetting cannot fail: the arguments are valid.
+        let _ = Self::set(0);
+    }
+}
+
+/// The timeout of `sigtimedwait(2)` on a signal that nobody sends.
+#[derive(Debug)]
+pub struct SignalTimeout {
+    _held: Held,
+    signals: libc::sigset_t,
+}
+
+impl SignalTimeout {
+    /// Blocks the signal in the calling thread, as the call demands.
+    pub fn new() -> Result<Self> {
+        let signal = own_signal::for_nothing();
+        Ok(Self { _held: Held::new(signal)?, signals: own_signal::set_of(signal) })
+    }
+
+    /// `sigtimedwait(2)`: nanoseconds.
+    #[inline]
+    pub fn wait(&self, timeout_ns: i64) -> Result<Ended> {
+        let timeout = timespec_of(timeout_ns);
+        // SAFETY: set and timeout are valid for the call; no information is asked for.
+        let signal = unsafe { libc::sigtimedwait(&raw const self.signals, null_mut(), &raw const timeout) };
+        Ended::of_failure("sigtimedwait", signal.into(), libc::EAGAIN)
+    }
+}
