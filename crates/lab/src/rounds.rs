@@ -12,8 +12,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::conditions::{Applied, Guard};
-use punctual::watchdog::Watchdog;
+use punctual::conditions::{Applied, Guard, Policy};
+use punctual::watchdog::{Limits, Watchdog};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{Notice, Recorder, SeriesTally, Usage};
 
@@ -117,6 +117,15 @@ pub struct Rounds<'a, B> {
 /// The run ends before its time.
 struct Ended;
 
+/// How closely a real-time thread is watched. The watchdog preempts what it watches, so it looks seldom: about once in ten thousand
+/// waits of 100 µs. The breaks between stretches keep a thread well below these limits.
+const WATCH: Limits = Limits {
+    every: Duration::from_millis(800),
+    window: Duration::from_millis(1600),
+    busy_without_break: Duration::from_millis(1200),
+    busy: Duration::from_millis(1580),
+};
+
 impl<B: Bench> Rounds<'_, B> {
     /// Performs the pilot and all rounds. Returns early, with what there is, when the run was asked to end.
     pub fn perform(mut self) {
@@ -140,6 +149,10 @@ impl<B: Bench> Rounds<'_, B> {
         open(&self.ledger).tallies.len()
     }
 
+    fn cells_of(&self, variant: usize, cells: usize) -> Vec<usize> {
+        (0..cells).filter(|&cell| self.bench.variant(cell) == variant).collect()
+    }
+
     fn given_up(&self, cell: usize) -> bool {
         open(&self.ledger).failures[cell].is_some()
     }
@@ -152,7 +165,7 @@ impl<B: Bench> Rounds<'_, B> {
             let left_out = held.left_out;
             open(&self.ledger).held[variant] = Some(held);
             let watchdog = self.watch(variant, left_out);
-            for cell in (0..cells).filter(|&c| self.bench.variant(c) == variant) {
+            for cell in self.cells_of(variant, cells) {
                 if left_out || self.given_up(cell) || !self.schedule.affords(cell) {
                     self.schedule.drop_cell(cell);
                     continue;
@@ -185,7 +198,7 @@ impl<B: Bench> Rounds<'_, B> {
             if open(&self.ledger).held[variant].as_ref().is_none_or(|h| h.left_out) {
                 continue;
             }
-            let mine: Vec<usize> = (0..cells).filter(|&c| self.bench.variant(c) == variant).collect();
+            let mine = self.cells_of(variant, cells);
             let guard = self.variants[variant].conditions().apply();
             let watchdog = self.watch(variant, false);
             for turn in 0..mine.len() {
@@ -239,11 +252,13 @@ impl<B: Bench> Rounds<'_, B> {
     }
 
     fn watch(&self, variant: usize, left_out: bool) -> Option<Watchdog> {
-        (self.variants[variant].is_real_time() && !left_out).then(Watchdog::guard_this_thread)?.ok()
+        let policy = self.variants[variant].policy.clone().filter(Policy::is_real_time).filter(|_| !left_out)?;
+        Watchdog::over_this_thread(policy, WATCH).ok()
     }
 
     fn unwatch(&self, variant: usize, watchdog: Option<Watchdog>) {
-        if let Some(tripped) = watchdog.and_then(Watchdog::finish) {
+        let Some(watchdog) = watchdog else { return };
+        if let Some(tripped) = watchdog.tripped() {
             let conditions = self.variants[variant].label.clone();
             let busy_ns = tripped.busy.as_nanos() as u64;
             open(&self.ledger).notices.push(Notice::WatchdogTripped { conditions, busy_ns });
