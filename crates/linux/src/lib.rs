@@ -35,4 +35,4 @@ pub mod user_wait;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
-pub use libc::{EINTR, ENOSYS};
+pub use libc::{EAGAIN, EINTR, EMFILE, ENOMEM, ENOSPC, ENOSYS, EPERM};

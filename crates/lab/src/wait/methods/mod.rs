@@ -7,16 +7,35 @@ use super::method::Method;
 mod poll;
 mod sleep;
 mod spin;
+mod sync;
+mod timer;
 mod user_wait;
 mod waiters;
 
 /// Every way to wait that there is, those that this machine lacks included, ordered by kind.
 pub fn all() -> impl Iterator<Item = &'static Method> {
-    [sleep::METHODS, poll::METHODS, spin::METHODS, user_wait::METHODS].into_iter().flatten()
+    [sleep::METHODS, poll::METHODS, timer::METHODS, sync::METHODS, spin::METHODS, user_wait::METHODS]
+        .into_iter()
+        .flatten()
 }
 
 /// The way called `name`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
     all().find(|method| method.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_and_means_one_method() {
+        for method in all() {
+            assert!(std::ptr::eq(find(method.name).unwrap(), method), "{} twice", method.name);
+            assert!(!method.name.is_empty() && !method.about.is_empty() && !method.call.is_empty());
+            assert!(method.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+        }
+        assert!(find("snooze").is_none());
+    }
 }

@@ -139,6 +139,6 @@ pub(super) const METHODS: &[Method] = &[
 /// Opens a wait on a clock that old kernels cannot sleep on: tried with a wait of nothing.
 fn on_clock(clock: Clock, open: fn() -> Opened) -> Opened {
     let _ = sleep::clock_nanosleep(clock, 0)
-        .map_err(|e| super::waiters::unavailable(&e, &format!("clock_nanosleep on {}", clock.name())))?;
+        .map_err(|e| super::waiters::unavailable(&e, &format!("clock_nanosleep on {}", clock.name()), &[]))?;
     open()
 }

@@ -6,7 +6,7 @@
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::stop;
-use punctual_linux::timed::Ended;
+use punctual_linux::timed::{Armed, Ended};
 
 use crate::wait::method::{Unavailable, Waiter};
 
@@ -96,10 +96,42 @@ pub(super) fn go_on(call: &'static str) -> linux::Result<()> {
     if stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
 }
 
-/// Turns a failure to open into the reason shown; `missing` names what a kernel with ENOSYS lacks.
-pub(super) fn unavailable(error: &linux::Error, missing: &str) -> Unavailable {
-    if error.errno() == linux::ENOSYS {
-        return Unavailable { why: format!("this kernel has no {missing} ({error})"), remedy: None };
+/// A timer that is set and then waited for; signals interrupt the waiting, not the timer.
+struct Timed<T>(T);
+
+impl<T: Armed> Waiter for Timed<T> {
+    #[inline]
+    fn wait(&mut self, _from_ns: i64, asked_ns: i64) -> linux::Result<()> {
+        self.0.arm(asked_ns)?;
+        loop {
+            if self.0.wait()? == Ended::TimeUp {
+                return Ok(());
+            }
+            if let Err(stopped) = go_on("wait") {
+                self.0.disarm()?;
+                return Err(stopped);
+            }
+        }
     }
-    Unavailable { why: error.to_string(), remedy: None }
+}
+
+/// A waiter on a timer that was opened, or the reason why it could not be.
+pub(super) fn timed<T: Armed + 'static>(opened: linux::Result<T>, missing: &str, remedies: Remedies) -> Opened {
+    let timer = opened.map_err(|e| unavailable(&e, missing, remedies))?;
+    Ok(Box::new(Timed(timer)))
+}
+
+/// What helps against which error numbers.
+pub(super) type Remedies = &'static [(i32, &'static str)];
+
+/// Turns a failure to open into the reason shown; `missing` names what a kernel lacks that answers ENOSYS.
+pub(super) fn unavailable(error: &linux::Error, missing: &str, remedies: Remedies) -> Unavailable {
+    let why = if error.errno() == linux::ENOSYS {
+        format!("this kernel has no {missing} ({error})")
+    } else {
+        error.to_string()
+    };
+    let known = remedies.iter().find(|(errno, _)| *errno == error.errno()).map(|(_, remedy)| *remedy);
+    let remedy = known.or((error.errno() == linux::EMFILE).then_some("raise the limit of open files (ulimit -n)"));
+    Unavailable { why, remedy: remedy.map(str::to_owned) }
 }

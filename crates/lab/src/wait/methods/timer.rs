@@ -1,0 +1,89 @@
+//! Timers of the kernel that notify: by descriptor, by signal, by handler.
+
+use punctual_linux as linux;
+use punctual_linux::timer::{HandledTimer, IntervalTimer, SignalTimeout, WaitedTimer};
+use punctual_linux::timerfd::{PolledTimerfd, Timerfd};
+
+use super::waiters::{Remedies, relative, timed, unavailable};
+use crate::wait::method::{Kind, Method, Unit};
+
+const TIMER_SETTIME: &[&str] = &["timer_settime", "timer_settime64"];
+const TIMERFD_SETTIME: &[&str] = &["timerfd_settime", "timerfd_settime64"];
+
+/// Each timer takes one place in the user's queue of signals.
+const QUEUE: Remedies = &[(linux::EAGAIN, "raise the limit of pending signals (ulimit -i)")];
+
+const TIMER: Method = Method {
+    name: "",
+    about: "",
+    call: "",
+    system_calls: &[],
+    besides: &[],
+    kind: Kind::Timer,
+    unit: Unit::Nanosecond,
+    absolute: false,
+    needs: "",
+    open: || timed(Timerfd::new(), "timerfd", &[]),
+};
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "timerfd",
+        about: "a timer as a file descriptor, read when it is due",
+        call: "timerfd_settime(fd, 0, &duration, NULL), read(fd)",
+        system_calls: &["read"],
+        besides: TIMERFD_SETTIME,
+        needs: "Linux 2.6.25",
+        ..TIMER
+    },
+    Method {
+        name: "timerfd_epoll",
+        about: "a timer as a file descriptor in an event loop",
+        call: "timerfd_settime(fd, 0, &duration, NULL), epoll_wait(epfd, events, 1, -1)",
+        system_calls: &["epoll_wait", "epoll_pwait"],
+        besides: TIMERFD_SETTIME,
+        needs: "Linux 2.6.25",
+        open: || timed(PolledTimerfd::new(), "timerfd or epoll", &[]),
+        ..TIMER
+    },
+    Method {
+        name: "timer_sigwaitinfo",
+        about: "a POSIX timer whose signal is fetched",
+        call: "timer_settime(timer, 0, &duration, NULL), sigwaitinfo(&set, &info)",
+        system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
+        besides: TIMER_SETTIME,
+        open: || timed(WaitedTimer::new(), "POSIX timers", QUEUE),
+        ..TIMER
+    },
+    Method {
+        name: "timer_handler",
+        about: "a POSIX timer whose signal is handled",
+        call: "timer_settime(timer, 0, &duration, NULL), sigsuspend(&mask)",
+        system_calls: &["rt_sigsuspend"],
+        besides: &["timer_settime", "timer_settime64", "rt_sigreturn"],
+        open: || timed(HandledTimer::new(), "POSIX timers", QUEUE),
+        ..TIMER
+    },
+    Method {
+        name: "setitimer_sigsuspend",
+        about: "the process' one alarm timer, in microseconds: withdrawn from POSIX in 2008",
+        call: "setitimer(ITIMER_REAL, &duration, NULL), sigsuspend(&mask)",
+        system_calls: &["rt_sigsuspend"],
+        besides: &["setitimer", "rt_sigreturn"],
+        unit: Unit::Microsecond,
+        needs: "the process' alarm timer unused",
+        open: || timed(IntervalTimer::new(), "interval timers", &[]),
+        ..TIMER
+    },
+    Method {
+        name: "sigtimedwait",
+        about: "the timeout of waiting for a signal that does not come",
+        call: "sigtimedwait(&set, NULL, &timeout)",
+        system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
+        open: || {
+            let nothing = SignalTimeout::new().map_err(|e| unavailable(&e, "sigtimedwait", &[]))?;
+            relative(move |ns| nothing.wait(ns))
+        },
+        ..TIMER
+    },
+];
