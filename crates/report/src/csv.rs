@@ -1,5 +1,114 @@
-//! A run as CSV.
-use punctual_record::Quantity;
+//! A run as CSV (RFC 4180): one row per series, every scalar figure, for spreadsheets and scripts.
+//!
+//! The columns are, in this order and with these names, which stay:
+//! - `experiment`, `subject`, `conditions`, `quantity` (`overshoot`, `lateness`, ...);
+//! - one column per parameter that any series of the run has, in alphabetical order, named as in the record
+//!   (`asked_ns`, `effective_ns`);
+//! - `count`, `negative`, `overflow`;
+//! - `min_ns`, `p50_ns`, `p50_low_ns`, `p50_high_ns`, `p90_ns`, `p99_ns`, `p99_low_ns`, `p99_high_ns`, `p999_ns`, `max_ns`,
+//!   `mean_ns`, `stdev_ns`; `low` and `high` are the ends of the 95 % confidence interval;
+//! - `cpu_ns_per_op`, `cpu_share` (0 to 1), `voluntary_switches_per_op`, `involuntary_switches_per_op`.
+//!
+//! A figure that is absent is an empty cell. Names stand as they are in the record; nothing is escaped beyond the
+//! quoting of CSV.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use punctual_record::{Interval, Param, Quantity, Run, Series};
+
+const BEFORE: [&str; 4] = ["experiment", "subject", "conditions", "quantity"];
+const AFTER: [&str; 19] = [
+    "count",
+    "negative",
+    "overflow",
+    "min_ns",
+    "p50_ns",
+    "p50_low_ns",
+    "p50_high_ns",
+    "p90_ns",
+    "p99_ns",
+    "p99_low_ns",
+    "p99_high_ns",
+    "p999_ns",
+    "max_ns",
+    "mean_ns",
+    "stdev_ns",
+    "cpu_ns_per_op",
+    "cpu_share",
+    "voluntary_switches_per_op",
+    "involuntary_switches_per_op",
+];
+
+/// Writes the run's series as CSV, with a header, lines ended by `\r\n` as RFC 4180 has it.
+///
+/// # Errors
+/// What the writer reports, for instance a full disk or a closed pipe.
+pub fn write(run: &Run, writer: impl Write) -> std::io::Result<()> {
+    let parameters: BTreeSet<&str> =
+        run.series.iter().flat_map(|series| series.parameters.keys().map(String::as_str)).collect();
+    let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(writer);
+    csv.write_record(BEFORE.iter().copied().chain(parameters.iter().copied()).chain(AFTER)).map_err(io)?;
+    for series in &run.series {
+        let mut cells = vec![
+            series.experiment.clone(),
+            series.subject.clone(),
+            series.conditions.clone(),
+            quantity(series.quantity).to_owned(),
+        ];
+        cells.extend(parameters.iter().map(|&name| series.parameters.get(name).map_or(String::new(), parameter)));
+        cells.extend(figures(series));
+        csv.write_record(&cells).map_err(io)?;
+    }
+    csv.flush()
+}
+
+fn io(error: csv::Error) -> std::io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
+}
+
+fn parameter(value: &Param) -> String {
+    match value {
+        Param::Flag(flag) => flag.to_string(),
+        Param::Int(n) => n.to_string(),
+        Param::Real(x) => x.to_string(),
+        Param::Text(text) => text.clone(),
+    }
+}
+
+/// The cells under [`AFTER`].
+fn figures(series: &Series) -> [String; 19] {
+    let s = &series.summary;
+    let int = |value: Option<i64>| value.map_or(String::new(), |value| value.to_string());
+    let real = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let low = |interval: Option<Interval>| int(interval.map(|interval| interval.low));
+    let high = |interval: Option<Interval>| int(interval.map(|interval| interval.high));
+    [
+        s.count.to_string(),
+        s.negative.to_string(),
+        s.overflow.to_string(),
+        int(s.min),
+        int(s.p50),
+        low(s.ci95.p50),
+        high(s.ci95.p50),
+        int(s.p90),
+        int(s.p99),
+        low(s.ci95.p99),
+        high(s.ci95.p99),
+        int(s.p999),
+        int(s.max),
+        real(s.mean),
+        real(s.stdev),
+        real(series.cpu_ns_per_op),
+        real(series.cpu_share),
+        real(series.voluntary_switches_per_op),
+        real(series.involuntary_switches_per_op),
+    ]
+}
+
 /// The name of a quantity as it stands in the record.
 #[must_use]
 pub fn quantity(quantity: Quantity) -> &'static str {

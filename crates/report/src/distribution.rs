@@ -36,7 +36,7 @@ impl Scale {
         Some(Self { low_ns, high_ns: ends?.1.max(low_ns.saturating_add(1)) })
     }
 
-    /// The bin of `bins` into which `ns` falls.
+    /// The bin of `bins` into which `ns` falls; what lies beyond an end falls into the bin at that end.
     #[must_use]
     pub fn bin(&self, ns: i64, bins: usize) -> usize {
         if ns <= self.low_ns {
@@ -71,15 +71,19 @@ fn decode(text: &str) -> Option<Histogram<u64>> {
     Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
 }
 
-/// Bins as characters: height is the share of the fullest bin; a bin with a single sample shows, an empty one does not.
+/// Bins as characters, the height logarithmic, as latency histograms are drawn: otherwise no tail would show.
+///
+/// Each level is half a decade: the highest holds more than a third of the fullest bin, the next a tenth to a third, and
+/// so on; the lowest holds everything rarer, down to a single sample. An empty bin is a space.
 #[must_use]
 pub fn draw(counts: &[u64], style: &Style) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: [char; 7] = ['.', ':', '-', '=', '+', '*', '#'];
     let levels: &[char] = if style.unicode { &BLOCKS } else { &ASCII };
-    let fullest = counts.iter().copied().max().unwrap_or(0).max(1);
-    let level = |count: u64| ((count as f64 / fullest as f64 * levels.len() as f64) as usize).min(levels.len() - 1);
-    counts.iter().map(|&count| if count == 0 { ' ' } else { levels[level(count)] }).collect()
+    let fullest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let below = |count: u64| ((fullest / count as f64).log10() * 2.0) as usize;
+    let level = |count: u64| levels[(levels.len() - 1).saturating_sub(below(count))];
+    counts.iter().map(|&count| if count == 0 { ' ' } else { level(count) }).collect()
 }
 
 #[cfg(test)]
@@ -89,8 +93,10 @@ mod tests {
 
     #[test]
     fn one_sample_shows_and_none_does_not() {
-        assert_eq!(draw(&[0, 1, 500, 1000], &Style::default()), " ▁▅█");
-        assert_eq!(draw(&[0, 1, 500, 1000], &Style { unicode: false, ..Style::default() }), " .=#");
+        let counts = [0, 1, 11, 200, 1_000_000_000, 999_999_999];
+        assert_eq!(draw(&counts, &Style::default()), " ▁▁▁██");
+        assert_eq!(draw(&[0, 1, 11, 200, 1000], &Style::default()), " ▂▅▇█");
+        assert_eq!(draw(&[0, 1, 11, 200, 1000], &Style { unicode: false, ..Style::default() }), " .=*#");
     }
 
     #[test]

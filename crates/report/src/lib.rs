@@ -11,11 +11,13 @@
 pub mod csv;
 pub mod distribution;
 pub mod family;
+pub mod list;
 pub mod notice;
 pub mod story;
 pub mod style;
 pub mod table;
 pub mod text;
+pub mod threshold;
 pub mod units;
 pub mod words;
 

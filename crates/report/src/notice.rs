@@ -182,5 +182,20 @@ fn one(phrase: &Phrase, style: &Style) -> String {
     if let Some(remedy) = &phrase.remedy {
         text.push_str(&format!(" Remedy: {remedy}"));
     }
-    paragraph(&plain(&text, style), "", "  ", paint, style)
+    paragraph(&with_units(&plain(&text, style)), "", "  ", paint, style)
+}
+
+/// Numbers kept on one line with their units.
+fn with_units(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut out = String::with_capacity(text.len());
+    for (i, word) in words.iter().enumerate() {
+        if i > 0 {
+            let number = words[i - 1].ends_with(|c: char| c.is_ascii_digit());
+            let unit = ["ns", "µs", "us", "ms", "s", "%"].contains(&word.trim_end_matches(['.', ',', ':']));
+            out.push(if number && unit { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
 }

@@ -93,7 +93,8 @@ mod tests {
         #[test]
         fn nothing_a_terminal_obeys_survives(text in any::<String>()) {
             prop_assert!(!plain(&text, &Style::default()).chars().any(char::is_control));
-            prop_assert!(plain(&text, &Style { unicode: false, ..Style::default() }).is_ascii());
+            let ascii = Style { unicode: false, ..Style::default() };
+            prop_assert!(plain(&text, &ascii).is_ascii());
         }
 
         #[test]

@@ -51,9 +51,9 @@ impl Story {
     /// The story as text, with an empty line between sections and one line end at the end.
     #[must_use]
     pub fn render(&self, style: &Style) -> String {
-        let sections: Vec<String> =
-            self.sections.iter().map(|section| section.render(style)).filter(|text| !text.is_empty()).collect();
-        sections.join("\n")
+        let mut dropped = Vec::new();
+        let sections: Vec<String> = self.sections.iter().map(|section| section.render(&mut dropped, style)).collect();
+        sections.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -71,7 +71,7 @@ impl Section {
         self
     }
 
-    fn render(&self, style: &Style) -> String {
+    fn render(&self, dropped: &mut Vec<String>, style: &Style) -> String {
         let mut out = String::new();
         if !self.heading.is_empty() {
             let lines: Vec<String> =
@@ -82,25 +82,25 @@ impl Section {
             }
         }
         for block in &self.blocks {
-            out.push_str(&block.render(style));
+            out.push_str(&block.render(dropped, style));
         }
         out
     }
 }
 
 impl Block {
-    fn render(&self, style: &Style) -> String {
+    /// The block as text. `dropped`: the columns that the table before found no room for; the same ones are not named twice.
+    fn render(&self, dropped: &mut Vec<String>, style: &Style) -> String {
         match self {
             Self::Table(table) => {
                 let rendered = table.render(style);
                 let mut text = rendered.text;
-                if !rendered.dropped.is_empty() {
-                    let note = format!(
-                        "Not shown for want of width: {} (--json has everything).",
-                        rendered.dropped.join(", ").replace(' ', "\u{a0}").replace(",\u{a0}", ", ")
-                    );
+                if !rendered.dropped.is_empty() && rendered.dropped != *dropped {
+                    let names: Vec<String> = rendered.dropped.iter().map(|name| unbroken(name)).collect();
+                    let note = format!("Not shown for want of width: {} (--json has everything).", names.join(", "));
                     text.push_str(&paragraph(&note, "  ", "  ", Paint::Faint, style));
                 }
+                *dropped = rendered.dropped;
                 text
             }
             Self::Legend(text) => paragraph(text, "  ", "  ", Paint::Faint, style),

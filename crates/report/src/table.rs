@@ -77,8 +77,8 @@ pub struct Table {
 pub struct Rendered {
     /// The lines, each at most as wide as the style says, before colour.
     pub text: String,
-    /// Headings of the columns that found no room.
-    pub dropped: Vec<&'static str>,
+    /// The columns that found no room, by their headings; a joined one with that of the column it explains.
+    pub dropped: Vec<String>,
 }
 
 const INDENT: usize = 2;
@@ -90,7 +90,7 @@ impl Table {
         let widths = self.widths();
         let shown = self.shown(&widths, style.columns());
         let widths = self.squeezed(widths, &shown, style.columns());
-        let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.columns[i].heading).collect();
+        let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.full_heading(i)).collect();
         let mut text = String::new();
         let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_owned()).collect();
         text.push_str(&style.paint(Paint::Faint, &self.line(&headings, &shown, &widths, style)));
@@ -108,6 +108,14 @@ impl Table {
             text.push('\n');
         }
         Rendered { text, dropped }
+    }
+
+    fn full_heading(&self, column: usize) -> String {
+        let heading = self.columns[column].heading;
+        match column.checked_sub(1).filter(|_| self.columns[column].joined) {
+            Some(owner) => format!("{} {heading}", self.columns[owner].heading),
+            None => heading.to_owned(),
+        }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -191,11 +199,11 @@ mod tests {
     #[test]
     fn the_lowest_goes_first_and_is_named() {
         let wide = table("spin").render(&Style { width: 80, ..Style::default() });
-        assert_eq!(wide.dropped, Vec::<&str>::new());
+        assert_eq!(wide.dropped, Vec::<String>::new());
         assert_eq!(wide.text, "  method    p50 [95 %]       max\n  spin    41 ns [40 42]  1.20 ms\n  rounds to 1 ms\n");
         let long = "a_name_of_twenty_chr";
         let narrow = table(long).render(&Style { width: 40, ..Style::default() });
-        assert_eq!(narrow.dropped, ["[95 %]"]);
+        assert_eq!(narrow.dropped, ["p50 [95 %]"]);
     }
 
     proptest! {

@@ -15,13 +15,14 @@ pub fn render(run: &Run, style: &Style) -> String {
     story(run, style).render(style)
 }
 
-/// Whether the run is a check-up: `punctual` without a command, or `punctual checkup`.
+/// Commands other than the check-up, by which a command line is told from one.
+const COMMANDS: [&str; 9] = ["wait", "yield", "ipc", "governor", "run", "calibrate", "pace", "report", "compare"];
+
+/// Whether the run is a check-up: its command line names none of the other commands, or names `checkup` first.
 #[must_use]
 pub fn is_checkup(run: &Run) -> bool {
-    match run.command.get(1) {
-        None => true,
-        Some(word) => word == "checkup" || word.starts_with('-'),
-    }
+    let known = |word: &&String| *word == "checkup" || COMMANDS.contains(&word.as_str());
+    run.command.iter().skip(1).find(known).is_none_or(|word| word == "checkup")
 }
 
 /// The run as sections.

@@ -17,8 +17,10 @@ mod advice;
 
 pub(super) const FAMILY: Family = Family { experiment: "wait", sections, advice: advice::advice };
 
-/// Characters of the drawing: on a wide terminal twelve decades' thirds, otherwise eight.
-const DRAWING: usize = 12;
+/// Characters of the drawing: as many as its heading, more where there is room.
+fn drawing_width(style: &Style) -> usize {
+    if style.columns() >= 120 { 16 } else { 12 }
+}
 
 const COLUMNS: [Column; 15] = [
     Column::left("method", Column::ALWAYS),
@@ -82,28 +84,38 @@ fn table_section(asked: Option<i64>, series: &[&Series], style: &Style) -> Secti
         }
     }
     let mut section = Section::new(heading).with(Block::Table(table));
-    if let Some(scale) = Scale::over(series.iter().copied()) {
+    if let Some(scale) = scale(asked, series) {
         let ends = [scale.low_ns, scale.high_ns].map(|ns| unbroken(&units::duration(ns, style)));
-        section.blocks.push(Block::Legend(format!("Distribution: from {} to {}, logarithmic.", ends[0], ends[1])));
+        let text = format!("Distribution: {} to {}, logarithmic, what is later at the right end.", ends[0], ends[1]);
+        section.blocks.push(Block::Legend(text));
     }
     section
 }
 
+/// What a coarse call rounds the duration to; `None` where it waits as long as asked.
+fn rounds_to(asked: Option<i64>, series: &Series) -> Option<i64> {
+    words::int(series, "effective_ns").filter(|&ns| asked.is_some_and(|asked| ns > asked))
+}
+
+/// The scale of the drawings: that of the methods that do what was asked, for a coarse one would flatten all others.
+fn scale(asked: Option<i64>, series: &[&Series]) -> Option<Scale> {
+    Scale::over(series.iter().copied().filter(|series| rounds_to(asked, series).is_none()))
+        .or_else(|| Scale::over(series.iter().copied()))
+}
+
 /// First those that wait as long as asked, then the coarse ones under what they round to; in each, the least late first.
 fn rows(asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
-    let rounds_to =
-        |series: &Series| words::int(series, "effective_ns").filter(|&ns| asked.is_some_and(|asked| ns > asked));
     let mut sorted = series.to_vec();
     sorted.sort_by_key(|series| {
         let late = |figure: Option<i64>| figure.unwrap_or(i64::MAX);
         let summary = &series.summary;
-        (rounds_to(series), late(summary.p50), late(summary.p99), &series.subject, &series.conditions)
+        (rounds_to(asked, series), late(summary.p50), late(summary.p99), &series.subject, &series.conditions)
     });
-    let scale = Scale::over(sorted.iter().copied());
+    let scale = scale(asked, series);
     let mut rows = Vec::new();
     let mut group = None;
     for series in sorted {
-        let rounded = rounds_to(series);
+        let rounded = rounds_to(asked, series);
         if let Some(ns) = rounded.filter(|_| rounded != group) {
             rows.push(Row::Label(format!("rounds to {}:", units::exact(ns, style))));
         }
@@ -126,7 +138,7 @@ fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
         (Some(own), Some(forced)) => format!("{}+{}", units::per_op(own), units::per_op(forced)),
         _ => absent(),
     };
-    let drawing = scale.and_then(|scale| distribution::bins(series, scale, DRAWING));
+    let drawing = scale.and_then(|scale| distribution::bins(series, scale, drawing_width(style)));
     vec![
         plain(&series.subject, style),
         plain(&series.conditions, style),
@@ -149,7 +161,7 @@ fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
 fn legend(series: &[&Series], style: &Style) -> String {
     let mut text = "Figures are how late a wait ended. [ ]: the true percentile lies there with 95 % confidence, in the unit \
                     of the figure before it. CPU: share of one CPU while waiting. switches: times per wait that the thread \
-                    gave up the CPU + was preempted."
+                    gave up the CPU + was preempted. Height of a distribution: logarithmic, a step is half a decade."
         .to_owned();
     let lacks = |series: &&Series| {
         let summary = &series.summary;
@@ -163,34 +175,48 @@ fn legend(series: &[&Series], style: &Style) -> String {
 
 fn words_section(run: &Run, groups: &Groups<'_>, style: &Style) -> Option<Section> {
     let mut section = Section::new("In words");
-    let mut calls: Vec<(String, Option<&'static str>, Vec<i64>)> = Vec::new();
+    let mut calls = Calls::default();
     for (asked, series) in groups {
         let Some(asked) = *asked else { continue };
         let figures = Figures::of(run, asked, series, style);
-        let sentences = words::verdict(&figures, style);
-        if sentences.is_empty() {
-            continue;
-        }
         let lead = unbroken(&units::exact(asked, style));
-        section.blocks.push(Block::Paragraph(format!("Waiting {lead}. {}", sentences.join(" "))));
-        for best in [words::best(figures.exact()), words::best(figures.sleeping())].into_iter().flatten() {
-            match calls.iter_mut().find(|(subject, _, _)| *subject == best.subject) {
-                Some((_, _, asked_for)) if asked_for.contains(&asked) => {}
-                Some((_, _, asked_for)) => asked_for.push(asked),
-                None => calls.push((best.subject.clone(), c_call(&best.subject), vec![asked])),
-            }
+        for (place, paragraph) in words::verdict(&figures, style).into_iter().enumerate() {
+            let text = if place == 0 { format!("Waiting {lead}. {paragraph}") } else { paragraph };
+            section.blocks.push(Block::Paragraph(text));
+        }
+        let sleeping = words::best(figures.sleeping());
+        if let Some(best) = words::best(figures.exact()) {
+            calls.add("Least late", &best.subject, asked);
+            let other = sleeping.filter(|sleeping| sleeping.subject != best.subject);
+            other.into_iter().for_each(|other| calls.add("Least late of those that sleep", &other.subject, asked));
         }
     }
-    let items: Vec<Item> = calls
-        .into_iter()
-        .filter_map(|(subject, call, asked)| {
-            let durations: Vec<String> = asked.iter().map(|ns| unbroken(&units::exact(*ns, style))).collect();
-            let text = format!("In C, for {} ({subject}):", words::listed(&durations, 5));
-            Some(Item { text, code: Some(call?.to_owned()) })
-        })
-        .collect();
+    let items = calls.items(style);
     if !items.is_empty() {
         section.blocks.push(Block::Items(items));
     }
     (!section.blocks.is_empty()).then_some(section)
+}
+
+/// Which methods to write in C, each with the durations for which it came out best.
+#[derive(Debug, Default)]
+struct Calls(Vec<(&'static str, String, Vec<i64>)>);
+
+impl Calls {
+    fn add(&mut self, why: &'static str, subject: &str, asked: i64) {
+        match self.0.iter_mut().find(|(its_why, its, _)| *its_why == why && its == subject) {
+            Some((_, _, durations)) => durations.push(asked),
+            None => self.0.push((why, subject.to_owned(), vec![asked])),
+        }
+    }
+
+    fn items(&self, style: &Style) -> Vec<Item> {
+        let item = |(why, subject, asked): &(&str, String, Vec<i64>)| {
+            let durations: Vec<String> = asked.iter().map(|ns| unbroken(&units::exact(*ns, style))).collect();
+            let code = c_call(subject).map(str::to_owned);
+            let ending = if code.is_some() { ", in C:" } else { " (`punctual wait --list` shows the call)." };
+            Item { text: format!("{why} for {}: {subject}{ending}", words::listed(&durations, 5)), code }
+        };
+        self.0.iter().map(item).collect()
+    }
 }

@@ -104,7 +104,7 @@ impl<'a> Figures<'a> {
     #[must_use]
     pub fn name(&self, figure: &Figure<'_>) -> String {
         if self.many_conditions {
-            format!("{} under {}", figure.subject, crate::story::unbroken(&figure.conditions))
+            format!("{} under {}", figure.subject, quoted(&figure.conditions))
         } else {
             figure.subject.clone()
         }
@@ -115,6 +115,12 @@ impl<'a> Figures<'a> {
     pub fn under(&self, subject: &str, set: &ConditionSet) -> Option<&Figure<'a>> {
         self.exact().find(|row| row.subject == subject && row.set.is_some_and(|its| its.label == set.label))
     }
+}
+
+/// A label within a sentence: in quotes where it is more than one word, and never broken.
+pub(crate) fn quoted(label: &str) -> String {
+    let text = if label.contains(' ') { format!("\"{label}\"") } else { label.to_owned() };
+    crate::story::unbroken(&text)
 }
 
 fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {

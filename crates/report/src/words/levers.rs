@@ -8,7 +8,7 @@ use crate::story::unbroken;
 use crate::style::Style;
 use crate::units;
 
-use super::figures::{Difference, Estimate, Figure, Figures};
+use super::figures::{Difference, Estimate, Figure, Figures, quoted};
 use super::listed;
 use super::ranking::{best, shown};
 
@@ -165,7 +165,7 @@ fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
     })
 }
 
-fn apart(difference: Difference, style: &Style) -> String {
+pub(crate) fn apart(difference: Difference, style: &Style) -> String {
     shown(Estimate { value: difference.value, interval: Some(difference.interval) }, style)
 }
 
@@ -198,7 +198,7 @@ pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<String> {
 
 fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
     let (from, to) = lever.leader()?;
-    let label = |set: &ConditionSet| unbroken(&plain(&set.label, style));
+    let label = |set: &ConditionSet| quoted(&plain(&set.label, style));
     let at = |name: &str, before: Option<Estimate>, after: Option<Estimate>| -> Option<String> {
         let (before, after) = (before?, after?);
         Some(match (before.exceeds(&after), after.exceeds(&before)) {

@@ -7,22 +7,27 @@ mod figures;
 mod levers;
 mod ranking;
 
-pub(crate) use figures::int;
 pub use figures::{Difference, Estimate, Figure, Figures};
+pub(crate) use figures::{int, quoted};
+pub(crate) use levers::apart;
 pub use levers::{Kind, Lever, Tally, levers, policy, slack};
 pub(crate) use ranking::best;
 pub use ranking::{least_cpu, least_late, least_late_sleeping, trade_off};
 
 use crate::style::Style;
 
-/// All sentences on the waits of one duration, in the order in which they are read.
+/// The paragraphs on the waits of one duration: which method to use, then what other conditions bring. None is empty.
 #[must_use]
 pub fn verdict(figures: &Figures<'_>, style: &Style) -> Vec<String> {
     let ranking = [least_late, least_late_sleeping, trade_off, least_cpu];
-    let mut sentences: Vec<String> = ranking.iter().filter_map(|sentence| sentence(figures, style)).collect();
-    sentences.extend(slack(figures, style));
-    sentences.extend(policy(figures, style));
-    sentences
+    let ranking: Vec<String> = ranking.iter().filter_map(|sentence| sentence(figures, style)).collect();
+    let mut changes = slack(figures, style);
+    changes.extend(policy(figures, style));
+    [ranking, changes]
+        .into_iter()
+        .filter(|sentences| !sentences.is_empty())
+        .map(|sentences| sentences.join(" "))
+        .collect()
 }
 
 /// `a`, `a and b`, `a, b and c`; more than `most` names end with `and N others`.
