@@ -135,6 +135,11 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "punctual: {}", text.trim_end());
 }
 
+/// Says something that is laid out already on stderr.
+pub(crate) fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Prints text on stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Target::Stdout.write(|out| Ok(out.write_all(text.as_bytes())?))
@@ -154,8 +159,8 @@ pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
         print(&punctual_report::text::render(run, &style(wanted.color)))?;
     }
     if !wanted.quiet {
-        let notices = punctual_report::text::notices(run, &style_for_notices(wanted.color));
-        let _ = io::stderr().lock().write_all(notices.as_bytes());
+        let notices = punctual_report::notices_text(run, &style_for_notices(wanted.color));
+        say(&notices);
     }
     Ok(())
 }

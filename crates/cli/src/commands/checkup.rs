@@ -8,5 +8,5 @@ use crate::exit::Exit;
 
 /// Measures this machine and says what to use.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
-    super::measure(&args.output, |session| checkup::run(session).context("check-up"))
+    super::measure("checkup", &args.output, |session| checkup::run(session).context("check-up"))
 }

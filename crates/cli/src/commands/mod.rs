@@ -21,7 +21,9 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
 }
 
 /// What every measuring command does around its experiment: listen for signals, show progress, deliver the run, judge it.
+/// `name` stands second in the recorded command line, also when it was not typed.
 fn measure(
+    name: &str,
     wanted: &OutputArgs,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
@@ -29,7 +31,7 @@ fn measure(
     let stop = Stop::default();
     interrupt::listen(&stop)?;
     let mut line = progress::Line::new(!wanted.quiet);
-    let mut session = Session::open(command_line(), stop.clone(), &mut line);
+    let mut session = Session::open(command_line(name), stop.clone(), &mut line);
     let outcome = experiment(&mut session);
     let run = session.close();
     line.finish();
@@ -38,23 +40,24 @@ fn measure(
     Ok(judge(&run, wanted, &stop))
 }
 
-fn command_line() -> Vec<String> {
+fn command_line(name: &str) -> Vec<String> {
     let mut words: Vec<String> = std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
     if let Some(first) = words.first_mut() {
         *first = "punctual".into();
+    }
+    if words.get(1).is_none_or(|word| word != name) {
+        words.insert(1, name.to_owned());
     }
     words
 }
 
 /// The exit status that the run deserves.
 fn judge(run: &Run, wanted: &OutputArgs, stop: &Stop) -> Exit {
-    let verdict = threshold::evaluate(run, &wanted.fail_above);
-    for line in verdict.lines() {
-        output::complain(&line);
-    }
+    let verdict = threshold::evaluate(&wanted.fail_above, run);
+    output::say(&threshold::render(&verdict, run, &output::style_for_notices(wanted.color)));
     match stop.reason() {
         Some(signal) => Exit::Signal(interrupt::number(&signal)),
-        None if verdict.passed() => Exit::Done,
+        None if wanted.fail_above.is_empty() || verdict.all_kept() => Exit::Done,
         None => Exit::Exceeded,
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
         return list(args);
     }
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure(&args.output, |session| wait::run(plan, session).context("wait"))
+    super::measure(wait::EXPERIMENT, &args.output, |session| wait::run(plan, session).context("wait"))
 }
 
 fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
