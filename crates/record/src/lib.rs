@@ -8,17 +8,23 @@
 
 mod bucket;
 mod distribution;
+mod disturbance;
+mod host;
 mod json;
+mod list;
 pub mod model;
 mod moments;
 mod recorder;
 pub mod statistics;
 pub mod steadiness;
 mod tally;
+mod tree;
 
 pub use bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use distribution::{Distribution, Error, Histograms};
+pub use disturbance::{DisturbanceProbe, OwnUsage};
 pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema};
+pub use list::{CpuList, CpuListError, MAX_CPU};
 pub use model::*;
 pub use recorder::Recorder;
 pub use statistics::Quantile;

@@ -13,7 +13,7 @@ pub struct Host {
     /// Machine (`uname -m`).
     pub architecture: Option<String>,
     /// Preemption model: `none`, `voluntary`, `full`, `lazy`, `rt`; with `dynamic` kernels the one now in force if it can be
-    /// read, otherwise `dynamic`.
+    /// read (debugfs, root only), otherwise `dynamic`.
     pub preemption: Option<String>,
     /// Timer interrupts a second (`CONFIG_HZ`), where the kernel's configuration can be read.
     pub hz: Option<u32>,
@@ -35,7 +35,7 @@ pub struct Host {
     pub cpuidle: Option<Cpuidle>,
     /// Frequency scaling.
     pub cpufreq: Option<Cpufreq>,
-    /// Hypervisor, where there is one (`kvm`, `xen`, ...).
+    /// Hypervisor, where there is one (`kvm`, `xen`, ...; `unidentified` where only the CPU says that there is one).
     pub hypervisor: Option<String>,
     /// Container runtime, where there is a sign of one.
     pub container: Option<String>,
@@ -43,9 +43,9 @@ pub struct Host {
     pub timer_slack_ns: Option<u64>,
     /// Limits on real-time scheduling.
     pub rt: RtLimits,
-    /// CPUs isolated at boot (`isolcpus`).
+    /// CPUs isolated at boot (`isolcpus`), as a list; an empty one where the kernel says that there are none.
     pub isolated_cpus: Option<String>,
-    /// CPUs without periodic tick (`nohz_full`).
+    /// CPUs without periodic tick (`nohz_full`), likewise.
     pub nohz_full_cpus: Option<String>,
     /// Memory, in kB.
     pub memory_kb: Option<u64>,
@@ -63,12 +63,15 @@ pub struct RtLimits {
     pub period_us: Option<i64>,
     /// `/proc/sys/kernel/sched_rt_runtime_us`; -1: no throttling.
     pub runtime_us: Option<i64>,
-    /// `RLIMIT_RTPRIO` of this process.
+    /// `RLIMIT_RTPRIO` of this process; 99 where it is unlimited.
     pub rtprio_limit: Option<u64>,
     /// May raise itself to real time (CAP_SYS_NICE effective).
     pub cap_sys_nice: Option<bool>,
     /// `RLIMIT_MEMLOCK` in bytes; absent with `memlock_unlimited`.
     pub memlock_bytes: Option<u64>,
+    /// `RLIMIT_MEMLOCK` is unlimited.
+    #[serde(default)]
+    pub memlock_unlimited: Option<bool>,
     /// `/sys/kernel/realtime` is 1 (PREEMPT_RT).
     pub preempt_rt: Option<bool>,
 }
@@ -93,9 +96,9 @@ pub struct Cpufreq {
     pub driver: Option<String>,
     /// Governors in force, one name where all CPUs agree.
     pub governors: Vec<String>,
-    /// Lowest frequency.
+    /// Lowest frequency allowed (`scaling_min_freq`).
     pub min_khz: Option<u64>,
-    /// Highest frequency.
+    /// Highest frequency allowed (`scaling_max_freq`).
     pub max_khz: Option<u64>,
     /// Energy-performance preference.
     pub epp: Option<String>,

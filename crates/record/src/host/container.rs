@@ -1,0 +1,172 @@
+//! The container this process runs in, and the CPU time that its control groups allow.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::tree::Tree;
+
+/// Words in the control groups of process 1 that tell the runtime.
+const CGROUP_SIGNS: [(&str, &str); 7] = [
+    ("kubepods", "kubernetes"),
+    ("libpod", "podman"),
+    ("docker", "docker"),
+    ("containerd", "containerd"),
+    ("crio", "cri-o"),
+    ("lxc", "lxc"),
+    ("garden", "garden"),
+];
+
+/// The runtime, where there is a sign of one.
+pub(crate) fn runtime(tree: &Tree) -> Option<String> {
+    let own_variable = || tree.is_machine().then(|| std::env::var("container").ok()).flatten();
+    let first_process = || tree.bytes("proc/1/environ").and_then(|bytes| variable(&bytes));
+    let cgroup = || tree.text("proc/1/cgroup").and_then(|text| sign(&text).map(Into::into));
+    tree.word("run/systemd/container")
+        .or_else(|| tree.exists("run/.containerenv").then(|| "podman".into()))
+        .or_else(|| tree.exists(".dockerenv").then(|| "docker".into()))
+        .or_else(first_process)
+        .or_else(own_variable)
+        .or_else(cgroup)
+        .filter(|name| !name.is_empty())
+}
+
+/// `container=` of a process' environment (systemd's container interface; lxc, podman and nspawn set it).
+fn variable(environ: &[u8]) -> Option<String> {
+    let found = environ.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"container="))?;
+    Some(String::from_utf8_lossy(found).into_owned()).filter(|name| !name.is_empty())
+}
+
+fn sign(cgroup: &str) -> Option<&'static str> {
+    let paths: Vec<&str> = cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2)).collect();
+    let found = CGROUP_SIGNS.iter().find(|(word, _)| paths.iter().any(|path| path.contains(word)));
+    found.map(|(_, name)| *name)
+}
+
+/// The smallest limit of CPU time among this process' control groups and those above them, in CPUs; none if there is no limit, or none can be
+/// read.
+pub(crate) fn cpu_quota(tree: &Tree) -> Option<f64> {
+    let groups = tree.text("proc/self/cgroup")?;
+    let mut smallest: Option<f64> = None;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let limits = if controllers.is_empty() {
+            let unified = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+            unified.iter().find_map(|mount| limit_along(path, mount, |group| limit_v2(tree, group)))
+        } else if controllers.split(',').any(|controller| controller == "cpu") {
+            let mounts = [
+                format!("sys/fs/cgroup/{controllers}"),
+                "sys/fs/cgroup/cpu".into(),
+                "sys/fs/cgroup/cpu,cpuacct".into(),
+            ];
+            mounts.iter().find_map(|mount| limit_along(path, mount, |group| limit_v1(tree, group)))
+        } else {
+            None
+        };
+        smallest = match (smallest, limits) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    smallest
+}
+
+/// The smallest limit from a group up to the mount. Where the path is seen from outside of the container, groups on it do not exist
+/// here, and only the mount itself has a limit to show.
+fn limit_along(path: &str, mount: &str, limit: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
+    let mut group = PathBuf::from(mount);
+    let mut groups = vec![group.clone()];
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(name) => group.push(name),
+            // `/../..`: the group lies outside of this namespace.
+            Component::ParentDir => break,
+            _ => continue,
+        }
+        groups.push(group.clone());
+    }
+    groups.iter().filter_map(|group| limit(group)).reduce(f64::min)
+}
+
+/// `cpu.max`: quota and period in microseconds, or `max`.
+fn limit_v2(tree: &Tree, group: &Path) -> Option<f64> {
+    let text = tree.text(group.join("cpu.max"))?;
+    let (quota, period) = text.split_once(char::is_whitespace)?;
+    ratio(quota.parse().ok()?, period.trim().parse().ok()?)
+}
+
+/// `cpu.cfs_quota_us` (-1: no limit) and `cpu.cfs_period_us`.
+fn limit_v1(tree: &Tree, group: &Path) -> Option<f64> {
+    ratio(tree.number(group.join("cpu.cfs_quota_us"))?, tree.number(group.join("cpu.cfs_period_us"))?)
+}
+
+fn ratio(quota: i64, period: i64) -> Option<f64> {
+    (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let place = root.path().join(path);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, text).unwrap();
+        }
+        root
+    }
+
+    fn quota(files: &[(&str, &str)]) -> Option<f64> {
+        cpu_quota(&Tree::new(tree(files).path()))
+    }
+
+    #[test]
+    fn the_smallest_limit_on_the_way_up_counts() {
+        let files = [
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/cpu.max", "150000 100000\n"),
+            ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+        ];
+        assert_eq!(quota(&files), Some(1.5));
+    }
+
+    #[test]
+    fn version_1() {
+        let mut files = vec![
+            ("proc/self/cgroup", "3:memory:/x\n2:cpu,cpuacct:/x\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "50000\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n"),
+        ];
+        assert_eq!(quota(&files), Some(0.5));
+        files[1].1 = "-1\n";
+        assert_eq!(quota(&files), None);
+    }
+
+    #[test]
+    fn a_path_from_outside_leaves_the_mount() {
+        let files = [("proc/self/cgroup", "0::/../../host\n"), ("sys/fs/cgroup/cpu.max", "200000 100000")];
+        assert_eq!(quota(&files), Some(2.0));
+    }
+
+    #[test]
+    fn signs() {
+        assert_eq!(sign("0::/system.slice/docker-abc.scope\n"), Some("docker"));
+        assert_eq!(sign("12:cpu:/kubepods/besteffort/docker-abc\n"), Some("kubernetes"));
+        assert_eq!(sign("0::/init.scope\n"), None);
+        assert_eq!(variable(b"HOME=/\0container=lxc\0X=1"), Some("lxc".into()));
+        assert_eq!(variable(b"xcontainer=lxc\0container="), None);
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(text in ".{0,60}", max in "[0-9max -]{0,30}") {
+            let _ = (sign(&text), variable(text.as_bytes()));
+            let limit = quota(&[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.max", &max)]);
+            prop_assert!(limit.is_none_or(|limit| limit > 0.0 && limit.is_finite()));
+            let _ = quota(&[("proc/self/cgroup", &text)]);
+        }
+    }
+}

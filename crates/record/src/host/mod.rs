@@ -1,0 +1,53 @@
+//! Facts about the machine, read from `/proc` and `/sys`.
+//!
+//! In goes a root directory (`/`, or a fixture), out comes a [`Host`]. Facts that the machine does not tell are absent; nothing is guessed,
+//! nothing fails, and nothing is changed.
+
+mod container;
+mod cpu;
+mod kernel;
+mod limits;
+mod power;
+mod virtualization;
+
+use std::path::Path;
+
+use crate::model::Host;
+use crate::tree::Tree;
+
+impl Host {
+    /// Reads the facts under `root`. The machine's name is not read ([`Host::name`]).
+    #[must_use]
+    pub fn read(root: &Path) -> Self {
+        let tree = Tree::new(root);
+        let release = tree.word("proc/sys/kernel/osrelease");
+        let version = tree.word("proc/sys/kernel/version");
+        let config = kernel::Config::read(&tree, release.as_deref());
+        let realtime = tree.number::<u8>("sys/kernel/realtime");
+        Self {
+            preemption: kernel::preemption(&tree, release.as_deref(), version.as_deref(), &config),
+            hz: config.hz(),
+            architecture: kernel::architecture(&tree),
+            cpu_model: cpu::model(&tree),
+            cpus_online: cpu::online(&tree),
+            cpus_present: cpu::count(&tree, "sys/devices/system/cpu/present"),
+            cpus_allowed: limits::cpus_allowed(&tree),
+            cpu_quota: container::cpu_quota(&tree),
+            smt: cpu::smt(&tree),
+            clocksource: tree.word("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            cpuidle: power::cpuidle(&tree),
+            cpufreq: power::cpufreq(&tree),
+            hypervisor: virtualization::hypervisor(&tree),
+            container: container::runtime(&tree),
+            timer_slack_ns: tree.number("proc/self/timerslack_ns"),
+            rt: limits::real_time(&tree, kernel::is_preempt_rt(realtime, version.as_deref())),
+            isolated_cpus: cpu::list(&tree, "sys/devices/system/cpu/isolated"),
+            nohz_full_cpus: cpu::list(&tree, "sys/devices/system/cpu/nohz_full"),
+            memory_kb: limits::memory_kb(&tree),
+            load1: tree.text("proc/loadavg").and_then(|text| limits::load1(&text)),
+            kernel: release,
+            kernel_version: version,
+            name: None,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Files of the kernel under a root directory: `/` on a real machine, a fixture in tests.
+//!
+//! In go paths relative to the root, out come trimmed texts. A file that is missing, unreadable or empty of sense is none.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The most that is read of one file. `/proc/cpuinfo` of a machine with 1024 CPUs has 1.5 MB.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// A root directory.
+pub(crate) struct Tree {
+    root: PathBuf,
+}
+
+impl Tree {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// It is the machine itself.
+    pub(crate) fn is_machine(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The place of a file.
+    pub(crate) fn place(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))
+    }
+
+    /// Something is there.
+    pub(crate) fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.place(path).exists()
+    }
+
+    /// The bytes of a file, up to a bound.
+    pub(crate) fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.place(path)).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The text of a file without white space and NULs around it. Empty text is text.
+    pub(crate) fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+        let bytes = self.bytes(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_string())
+    }
+
+    /// The text of a file, if there is any in it.
+    pub(crate) fn word(&self, path: impl AsRef<Path>) -> Option<String> {
+        self.text(path).filter(|text| !text.is_empty())
+    }
+
+    /// The number in a file.
+    pub(crate) fn number<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// Entries of a directory that are `prefix` and a number, with that number, ascending.
+    pub(crate) fn numbered(&self, path: impl AsRef<Path>, prefix: &str) -> Vec<(u32, PathBuf)> {
+        let Ok(entries) = self.place(path.as_ref()).read_dir() else { return Vec::new() };
+        let mut found: Vec<(u32, PathBuf)> = entries
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name();
+                let number = name.to_str()?.strip_prefix(prefix)?.parse().ok()?;
+                Some((number, path.as_ref().join(name)))
+            })
+            .collect();
+        found.sort();
+        found
+    }
+}

@@ -1,0 +1,241 @@
+//! A run as JSON and back, and against its JSON Schema.
+
+use proptest::prelude::*;
+use punctual_record::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A run in which every optional part is there.
+fn sample() -> Run {
+    let mut tally = SeriesTally::new();
+    let mut recorder = Recorder::new();
+    for round in 0..3u32 {
+        recorder.clear();
+        (0..1000).for_each(|value| recorder.record(value * 37 - 500));
+        recorder.record(i64::MAX);
+        let usage =
+            Usage { elapsed_ns: 9_000_000, cpu_ns: Some(1_234_567), voluntary: Some(1000), involuntary: Some(3) };
+        tally.add_round(round, 1000, &recorder, usage);
+    }
+    let parameters = BTreeMap::from([
+        ("asked_ns".to_string(), Param::Int(100_000)),
+        ("load".to_string(), Param::Real(0.5)),
+        ("pinned".to_string(), Param::Flag(true)),
+        ("peer".to_string(), Param::Text("same core".into())),
+    ]);
+    let series = Series {
+        samples: Some(vec![-5, 0, i64::MAX]),
+        ..tally.to_series(SeriesId {
+            experiment: "wait".into(),
+            subject: "nanosleep".into(),
+            conditions: "fifo:40".into(),
+            parameters: parameters.clone(),
+            quantity: Quantity::Overshoot,
+        })
+    };
+    let refusal = Refusal {
+        condition: "policy".into(),
+        asked: "fifo:40".into(),
+        why: "EPERM".into(),
+        remedy: "ulimit -r 40".into(),
+    };
+    Run {
+        schema: SCHEMA.into(),
+        tool: Tool { name: "punctual".into(), version: "0.1.0".into() },
+        started: "2026-11-20T08:00:00.123456789Z".parse().unwrap(),
+        elapsed_ns: 12_000_000_000,
+        complete: true,
+        command: vec!["punctual".into(), "wait".into()],
+        host: Host {
+            kernel: Some("6.18.44".into()),
+            cpu_quota: Some(1.5),
+            cpuidle: Some(Cpuidle { driver: Some("intel_idle".into()), ..Cpuidle::default() }),
+            cpufreq: Some(Cpufreq { governors: vec!["performance".into()], ..Cpufreq::default() }),
+            ..Host::default()
+        },
+        conditions: vec![ConditionSet {
+            label: "fifo:40".into(),
+            asked: Asked { policy: Some("fifo:40".into()), ..Asked::default() },
+            applied: Applied { policy: Some("other".into()), ..Applied::default() },
+            refused: vec![refusal.clone()],
+        }],
+        clock: Clock { source: "CLOCK_MONOTONIC".into(), read_ns: 23.4, resolution_ns: 1, granularity_ns: 20 },
+        series: vec![series],
+        not_measured: vec![NotMeasured {
+            experiment: "wait".into(),
+            subject: "umwait".into(),
+            conditions: None,
+            parameters,
+            why: "the CPU has no WAITPKG".into(),
+            remedy: None,
+        }],
+        notices: vec![
+            Notice::ConditionRefused { conditions: "fifo:40".into(), refusal },
+            Notice::Steal { share: 0.02 },
+            Notice::Unsteady { series: 1, judged: 4 },
+            Notice::Early { subject: "x".into(), count: 1, min_ns: -7 },
+            Notice::Other { text: "anything".into() },
+        ],
+        disturbance: Disturbance { steal_ns: Some(10_000_000), steal_share: Some(0.001), ..Disturbance::default() },
+    }
+}
+
+fn written(run: &Run) -> String {
+    let mut bytes = Vec::new();
+    run.to_json(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn read(text: &str) -> Result<Run, ReadError> {
+    Run::from_json(text.as_bytes())
+}
+
+#[test]
+fn comes_back_as_it_was() {
+    let run = sample();
+    let text = written(&run);
+    assert!(text.ends_with("}\n"));
+    assert_eq!(read(&text).unwrap(), run);
+}
+
+#[test]
+fn unknown_fields_are_passed_over() {
+    let run = sample();
+    let mut value: Value = serde_json::from_str(&written(&run)).unwrap();
+    value["later"] = Value::from(1);
+    value["host"]["later"] = Value::from("x");
+    value["series"][0]["later"] = serde_json::json!({"a": [1]});
+    value["series"][0]["rounds"][0]["later"] = Value::Null;
+    assert_eq!(read(&value.to_string()).unwrap(), run);
+}
+
+#[test]
+fn every_cut_is_called_a_cut() {
+    let text = written(&sample());
+    for at in (1..text.trim_end().len()).filter(|at| text.is_char_boundary(*at)).step_by(97) {
+        let error = read(&text[..at]).unwrap_err();
+        assert!(matches!(error, ReadError::Truncated { .. }), "cut at {at}: {error}");
+    }
+    assert!(matches!(read(" \n"), Err(ReadError::Empty)));
+}
+
+#[test]
+fn others_are_refused_by_name() {
+    let mut value: Value = serde_json::from_str(&written(&sample())).unwrap();
+    value["schema"] = "punctual.run/2".into();
+    let error = read(&value.to_string()).unwrap_err();
+    assert!(matches!(&error, ReadError::OtherVersion { found } if found == "punctual.run/2"), "{error}");
+    assert!(error.to_string().contains("punctual.run/1"));
+
+    value["schema"] = "something/else".into();
+    assert!(matches!(read(&value.to_string()), Err(ReadError::NotARun { .. })));
+    assert!(matches!(read("{}"), Err(ReadError::NotARun { .. })));
+    assert!(matches!(read("[\"punctual.run/1\"]"), Err(ReadError::NotARun { .. })));
+    assert!(matches!(read("42"), Err(ReadError::NotARun { .. })));
+    assert!(matches!(read("<html>"), Err(ReadError::NotJson(_))));
+    assert!(matches!(Run::from_json(&b"\xff\xfe\x00"[..]), Err(ReadError::NotJson(_))));
+
+    value["schema"] = SCHEMA.into();
+    value["clock"]["read_ns"] = "fast".into();
+    assert!(matches!(read(&value.to_string()), Err(ReadError::Malformed(_))));
+}
+
+#[test]
+fn a_future_version_is_named_even_if_its_fields_differ() {
+    let error = read(r#"{"schema": "punctual.run/7", "all": "different"}"#).unwrap_err();
+    assert!(matches!(error, ReadError::OtherVersion { .. }), "{error}");
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_never_written() {
+    let mut run = sample();
+    run.host.load1 = Some(f64::NAN);
+    run.series[0].cpu_share = Some(f64::INFINITY);
+    run.series[0].parameters.insert("ratio".into(), Param::Real(f64::NAN));
+    let back = read(&written(&run)).unwrap();
+    assert_eq!((back.host.load1, back.series[0].cpu_share), (None, None));
+    assert!(!back.series[0].parameters.contains_key("ratio"));
+
+    run.clock.read_ns = f64::NAN;
+    let error = run.to_json(Vec::new()).unwrap_err();
+    assert!(matches!(error, WriteError::NotFinite { field: "clock.read_ns" }), "{error}");
+    run.clock.read_ns = 1.0;
+    run.notices.push(Notice::Steal { share: f64::INFINITY });
+    assert!(run.to_json(Vec::new()).is_err());
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = match std::fs::OpenOptions::new().write(true).open("/dev/full") {
+        Ok(full) => full,
+        Err(error) => {
+            let why = format!("skipped: /dev/full cannot be opened: {error}");
+            assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "{why}");
+            eprintln!("{why}");
+            return;
+        }
+    };
+    let error = sample().to_json(full).unwrap_err();
+    assert!(matches!(error, WriteError::Io(_)), "{error}");
+}
+
+#[test]
+fn a_run_keeps_to_the_schema() {
+    let schema = json_schema();
+    assert_eq!(schema["$id"], SCHEMA_ID);
+    assert_eq!(schema["title"], SCHEMA);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let value: Value = serde_json::from_str(&written(&sample())).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(errors, Vec::<String>::new());
+
+    for (pointer, wrong) in
+        [("/schema", Value::from("punctual.run/2")), ("/elapsed_ns", Value::from(-1)), ("/series", Value::Null)]
+    {
+        let mut value = value.clone();
+        *value.pointer_mut(pointer).unwrap() = wrong;
+        assert!(!validator.is_valid(&value), "{pointer} went unnoticed");
+    }
+}
+
+fn any_param() -> impl Strategy<Value = Param> {
+    prop_oneof![
+        any::<bool>().prop_map(Param::Flag),
+        any::<i64>().prop_map(Param::Int),
+        any::<f64>().prop_filter("finite", |number| number.is_finite()).prop_map(Param::Real),
+        ".*".prop_map(Param::Text),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn round_trip(
+        values in prop::collection::vec(any::<i64>(), 0..40),
+        parameters in prop::collection::btree_map(".*", any_param(), 0..4),
+        words in prop::collection::vec(".*", 0..4),
+        load in prop::option::of(0.0f64..1e6),
+        elapsed in any::<u64>(),
+        second in -1_000_000_000i64..4_000_000_000,
+        subject in ".*",
+    ) {
+        let mut recorder = Recorder::new();
+        values.iter().for_each(|&value| recorder.record(value));
+        let mut tally = SeriesTally::new();
+        tally.add_round(0, elapsed, &recorder, Usage { elapsed_ns: elapsed, cpu_ns: Some(elapsed / 3), ..Usage::default() });
+        let mut run = sample();
+        run.started = jiff::Timestamp::from_second(second).unwrap();
+        run.elapsed_ns = elapsed;
+        run.command = words;
+        run.host.load1 = load;
+        run.series.push(tally.to_series(SeriesId {
+            experiment: "wait".into(), subject, conditions: "other".into(), parameters, quantity: Quantity::Lateness,
+        }));
+        prop_assert_eq!(read(&written(&run)).unwrap(), run);
+    }
+
+    #[test]
+    fn garbage_is_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(Run::from_json(bytes.as_slice()).is_err());
+    }
+}
