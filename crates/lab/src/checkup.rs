@@ -49,8 +49,18 @@ pub fn run(session: &mut Session<'_>) -> Result<(), Error> {
 
 /// The ways to wait that people use most, and one of each kind that does better.
 const WAITING: &[&str] = &[
-    "usleep", "nanosleep", "clock_nanosleep_abs", "thread_sleep", "select", "poll", "epoll_pwait2", "timerfd",
-    "pthread_cond_timedwait", "futex", "spin_clock", "spin_yield",
+    "usleep",
+    "nanosleep",
+    "clock_nanosleep_abs",
+    "thread_sleep",
+    "select",
+    "poll",
+    "epoll_pwait2",
+    "timerfd",
+    "pthread_cond_timedwait",
+    "futex",
+    "spin_clock",
+    "spin_yield",
 ];
 
 /// Priority of the real-time comparison: above the usual interrupt-free work, below the kernel's own threads (50).

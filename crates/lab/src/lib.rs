@@ -10,11 +10,11 @@
 
 pub mod checkup;
 pub mod clock_cost;
-mod rounds;
+pub mod rounds;
 pub mod schedule;
 pub mod session;
 pub mod stage;
-mod usage;
+pub mod usage;
 pub mod variant;
 pub mod wait;
 

@@ -8,7 +8,7 @@ use punctual::conditions::{Applied as Held, Conditions, NotRestored, Refused};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage;
 use punctual_record::{
-    Applied, Asked, ConditionSet, DisturbanceProbe, Host, Notice, NotMeasured, OwnUsage, Refusal, Run, SCHEMA, Series,
+    Applied, Asked, ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Refusal, Run, SCHEMA, Series,
     Tool, Usage,
 };
 

@@ -136,7 +136,9 @@ pub fn perform<R: Send + 'static>(
     let (events, inbox) = channel::<Event<R>>();
     let (turn, my_turn) = channel::<bool>();
     let waker = events.clone();
-    *lock(&stop.shared.wake_caller) = Some(Box::new(move || drop(waker.send(Event::Stop))));
+    *lock(&stop.shared.wake_caller) = Some(Box::new(move || {
+        let _ = waker.send(Event::Stop);
+    }));
     let shared = Arc::clone(&stop.shared);
     let thread = std::thread::Builder::new().name("measure".into()).spawn(move || {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -151,7 +153,7 @@ pub fn perform<R: Send + 'static>(
             experiment(&stage)
         }));
         shared.thread.store(0, Ordering::Release);
-        drop(events.send(Event::Done(outcome)));
+        let _ = events.send(Event::Done(outcome));
     })?;
     let outcome = attend(stop, observer, &inbox, &turn);
     *lock(&stop.shared.wake_caller) = None;
@@ -184,7 +186,7 @@ fn attend<R>(
         match event {
             Event::Pause(progress) => {
                 observer.progress(&progress);
-                drop(turn.send(!stop.requested()));
+                let _ = turn.send(!stop.requested());
             }
             Event::Stop => give_up = give_up.or(Some(Instant::now() + PATIENCE)),
             Event::Done(outcome) => return Some(outcome),

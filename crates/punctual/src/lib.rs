@@ -1,9 +1,9 @@
 //! Be on time: clocks, conditions and waiting for Linux programs.
 #![forbid(unsafe_code)]
 
-pub mod counter;
 pub mod breather;
 pub mod conditions;
+pub mod counter;
 pub mod duration;
 mod rt_time_limit;
 pub mod watchdog;

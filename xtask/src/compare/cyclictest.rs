@@ -33,7 +33,9 @@ pub(crate) fn run(turns: u32, waits: u32, priority: u8) -> anyhow::Result<()> {
             seen[who].1.push(figures);
         }
     }
-    println!("lateness of clock_nanosleep to an absolute time 1 ms ahead, SCHED_FIFO {priority}, {turns} turns of {waits}");
+    println!(
+        "lateness of clock_nanosleep to an absolute time 1 ms ahead, SCHED_FIFO {priority}, {turns} turns of {waits}"
+    );
     println!("{:<12} {:>14} {:>22} {:>14}", "", "median of p50", "p50 lowest..highest", "median of p99");
     let mut medians = Vec::new();
     for (name, figures) in &mut seen {

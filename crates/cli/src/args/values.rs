@@ -18,7 +18,11 @@ pub(crate) fn timer_slack(text: &str) -> Result<Duration, String> {
         Ok(Duration::ZERO) => "0 would mean the default to the kernel (prctl(2)); the least slack is 1ns".to_owned(),
         _ => e,
     })?;
-    if asked > Duration::from_secs(1) { Err("a slack of more than 1s makes no timer; usual is 50us".into()) } else { Ok(asked) }
+    if asked > Duration::from_secs(1) {
+        Err("a slack of more than 1s makes no timer; usual is 50us".into())
+    } else {
+        Ok(asked)
+    }
 }
 
 /// A latency for /dev/cpu_dma_latency, which counts in microseconds.
@@ -28,7 +32,11 @@ pub(crate) fn dma_latency(text: &str) -> Result<Duration, String> {
         return Err("the kernel counts this in whole microseconds".into());
     }
     // 2000 s is PM_QOS_CPU_LATENCY_DEFAULT_VALUE of the kernel: no constraint at all.
-    if asked >= Duration::from_secs(2000) { Err("2000s and more mean no limit to the kernel".into()) } else { Ok(asked) }
+    if asked >= Duration::from_secs(2000) {
+        Err("2000s and more mean no limit to the kernel".into())
+    } else {
+        Ok(asked)
+    }
 }
 
 /// A number that may end in k or M.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use punctual::format_duration;
 use punctual::Breather;
+use punctual::format_duration;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{Recorder, Usage};
@@ -17,7 +17,7 @@ use crate::usage::{Meter, Sum};
 const STRETCH: Duration = Duration::from_millis(20);
 
 /// The ways to wait, opened on the measuring thread.
-pub struct WaitBench<'a> {
+pub(super) struct WaitBench<'a> {
     plan: &'a Plan,
     waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
     breather: Breather,
@@ -26,7 +26,7 @@ pub struct WaitBench<'a> {
 impl<'a> WaitBench<'a> {
     /// Opens every method of the plan on the calling thread.
     #[must_use]
-    pub fn open(plan: &'a Plan) -> Self {
+    pub(super) fn open(plan: &'a Plan) -> Self {
         let waiters = plan.methods.iter().map(|m| (m.open)()).collect();
         Self { plan, waiters, breather: Breather::new() }
     }

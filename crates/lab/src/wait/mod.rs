@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use punctual::conditions::{Conditions, Guard};
 use punctual::format_duration;
-use punctual_record::{ConditionSet, Notice, NotMeasured, Param, Quantity, SeriesId, Steadiness};
+use punctual_record::{ConditionSet, NotMeasured, Notice, Param, Quantity, SeriesId, Steadiness};
 
 use crate::Session;
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
 use crate::session;
 use bench::WaitBench;
-use plan::rough;
 use method::Method;
+use plan::rough;
 pub use plan::{Plan, PlanError, Wanted};
 
 /// Name of this experiment in the record.
@@ -174,7 +174,14 @@ fn identity(plan: &Plan, index: usize, effective_ns: i64) -> SeriesId {
 fn not_measured(plan: &Plan, index: usize, why: String, remedy: Option<String>) -> NotMeasured {
     let cell = &plan.cells[index];
     let method: &Method = plan.methods[cell.method];
-    NotMeasured { experiment: EXPERIMENT.into(), subject: method.name.into(), conditions: None, parameters: BTreeMap::new(), why, remedy }
+    NotMeasured {
+        experiment: EXPERIMENT.into(),
+        subject: method.name.into(),
+        conditions: None,
+        parameters: BTreeMap::new(),
+        why,
+        remedy,
+    }
 }
 
 /// Why a cell has no samples.

@@ -191,14 +191,16 @@ impl Plan {
     #[must_use]
     pub fn forbidden(&self, cell: &Cell) -> Option<(String, String)> {
         let method = self.methods[cell.method];
-        (method.kind.burns() && self.variants[cell.variant].is_real_time() && cell.asked > LONGEST_REAL_TIME_SPIN).then(|| {
-            (
-                format!(
-                    "a busy wait of {} under a real-time policy would hold the CPU",
-                    format_duration(cell.asked)
-                ),
-                format!("ask for {} or less", format_duration(LONGEST_REAL_TIME_SPIN)),
-            )
-        })
+        (method.kind.burns() && self.variants[cell.variant].is_real_time() && cell.asked > LONGEST_REAL_TIME_SPIN).then(
+            || {
+                (
+                    format!(
+                        "a busy wait of {} under a real-time policy would hold the CPU",
+                        format_duration(cell.asked)
+                    ),
+                    format!("ask for {} or less", format_duration(LONGEST_REAL_TIME_SPIN)),
+                )
+            },
+        )
     }
 }
