@@ -55,6 +55,8 @@ pub(crate) fn as_nobody(name: &str) -> bool {
     if std::env::var_os(AS_NOBODY).is_some() || !rustix::process::geteuid().is_root() {
         return true;
     }
+    // A program that another thread's new child still holds open for writing cannot be run (ETXTBSY).
+    let _alone = alone();
     // Where the program was built, the user may have no way in.
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("test");
