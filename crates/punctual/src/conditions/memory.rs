@@ -18,13 +18,21 @@ use super::{Condition, NotRestored, Refused};
 const HEADROOM_KIB: u64 = 256 * 1024;
 
 /// Who holds the lock of this process.
-static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, locked_before: false });
+static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: Before::Unlocked });
 
 #[derive(Debug)]
 struct Holders {
     count: usize,
-    /// Something was locked before the first of us, so the last of us must not unlock.
-    locked_before: bool,
+    before: Before,
+}
+
+/// What was locked before the first of us. The last of us must unlock nothing of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Unlocked,
+    /// Some of it, or /proc does not tell.
+    Partly,
+    Wholly,
 }
 
 /// Whether at least as much is locked as is resident; `None` when /proc does not tell.
@@ -47,13 +55,17 @@ pub(super) fn lock(here: &Surroundings, steps: &mut Steps) -> Result<(), Refused
         return Err(refuse(why, remedy, None));
     }
     let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let locked_before = here.locked_kib.is_none_or(|kib| kib > 0);
+    let before = match (is_locked(), here.locked_kib) {
+        (Some(true), _) => Before::Wholly,
+        (_, Some(0)) => Before::Unlocked,
+        _ => Before::Partly,
+    };
     linux::lock_all().map_err(|error| {
         let (why, remedy) = remedy::memory(&error, here);
         refuse(why, remedy, Some(error.errno()))
     })?;
     if holders.count == 0 {
-        holders.locked_before = locked_before;
+        holders.before = before;
     }
     holders.count += 1;
     drop(holders);
@@ -101,12 +113,13 @@ impl Undo for Lock {
         }
         let not_restored =
             |was: &str, why: String| NotRestored { condition: Condition::LockMemory, was: was.into(), why };
-        if holders.locked_before {
-            return Err(not_restored(
+        match holders.before {
+            Before::Unlocked => linux::unlock_all().map_err(|error| not_restored("unlocked", error.to_string())),
+            Before::Wholly => Ok(()),
+            Before::Partly => Err(not_restored(
                 "partly locked",
                 "all memory stays locked, because unlocking would also unlock what was locked before".into(),
-            ));
+            )),
         }
-        linux::unlock_all().map_err(|error| not_restored("unlocked", error.to_string()))
     }
 }

@@ -96,7 +96,7 @@ fn root_of(group: &str) -> String {
 
 /// How to get a real-time priority.
 fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
-    if let Some(container) = &here.container {
+    if let Some(container) = here.container_without_sys_nice() {
         return format!("start the container ({container}) with --cap-add SYS_NICE --ulimit rtprio=99");
     }
     let shell = if here.rtprio_hard_limit.is_none_or(|limit| limit >= priority) {
@@ -111,7 +111,7 @@ fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
 }
 
 fn sys_nice_remedy(here: &Surroundings) -> String {
-    match &here.container {
+    match here.container_without_sys_nice() {
         Some(container) => format!("start the container ({container}) with --cap-add SYS_NICE"),
         None => "for one program: setcap cap_sys_nice+ep PROGRAM; for a systemd service: AmbientCapabilities=CAP_SYS_NICE; or run \
                  it as root"
@@ -218,7 +218,7 @@ pub(super) fn memory(error: &Error, here: &Surroundings) -> Diagnosis {
 
 /// How to raise the limit on locked memory.
 pub(super) fn memory_limit(here: &Surroundings) -> String {
-    if let Some(container) = &here.container {
+    if let Some(container) = here.container_without_ipc_lock() {
         return format!("start the container ({container}) with --ulimit memlock=-1, or --cap-add IPC_LOCK");
     }
     let shell = if here.memlock_hard_limit.is_none() { "in this shell: ulimit -l unlimited; " } else { "" };
@@ -232,16 +232,17 @@ pub(super) fn memory_limit(here: &Surroundings) -> String {
 pub(super) fn dma_latency(error: &io::Error, here: &Surroundings) -> Diagnosis {
     let path = super::dma_latency::PATH;
     let why = format!("{path}: {error}");
-    let remedy = match (error.kind(), &here.container) {
-        (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, Some(container)) => {
+    let errno = error.raw_os_error();
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    let remedy = match &here.container {
+        // EPERM rather than EACCES: the device is withheld from the container (its devices cgroup), whoever asks.
+        Some(container) if missing || errno == Some(Errno::PERM.raw_os_error()) => {
             format!("start the container ({container}) with --device {path}, as a user who may write to it")
         }
-        (io::ErrorKind::NotFound, None) => {
-            "use a kernel with CONFIG_CPU_IDLE and PM QoS; where CPUs have no C-states (many virtual machines), there is nothing to \
-             bound"
-                .into()
-        }
-        (io::ErrorKind::PermissionDenied, None) => {
+        _ if missing => "use a kernel with CONFIG_CPU_IDLE and PM QoS; where CPUs have no C-states (many virtual machines), there is \
+                         nothing to bound"
+            .into(),
+        _ if error.kind() == io::ErrorKind::PermissionDenied => {
             "let a group write to it: a udev rule KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\", MODE=\"0660\" in \
              /etc/udev/rules.d/99-cpu-dma-latency.rules and the user in that group; or run it as root"
                 .into()
@@ -250,3 +251,6 @@ pub(super) fn dma_latency(error: &io::Error, here: &Surroundings) -> Diagnosis {
     };
     (why, remedy)
 }
+
+#[cfg(test)]
+mod tests;

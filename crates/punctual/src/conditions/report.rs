@@ -80,7 +80,7 @@ impl Applied {
 pub struct Refused {
     /// Which.
     pub condition: Condition,
-    /// What was asked, as typed.
+    /// What was asked, as typed; `yes` for locked memory.
     pub asked: String,
     /// What the kernel said, and why.
     pub why: String,
@@ -92,7 +92,10 @@ pub struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} was refused: {}", self.condition, self.asked, self.why)
+        match self.condition {
+            Condition::LockMemory => write!(f, "{} was refused: {}", self.condition, self.why),
+            condition => write!(f, "{condition} {} was refused: {}", self.asked, self.why),
+        }
     }
 }
 

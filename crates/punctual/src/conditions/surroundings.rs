@@ -21,6 +21,8 @@ const CAP_SYS_RESOURCE: u32 = 24;
 pub(crate) struct Surroundings {
     /// Effective capabilities of the calling thread, as far as they count on the whole machine: none in a user namespace.
     pub(crate) capabilities: u64,
+    /// Capabilities that root could have here; a container lacks some.
+    pub(crate) bounding: u64,
     /// In a user namespace, whose capabilities do not reach the scheduler.
     pub(crate) user_namespace: bool,
     /// RLIMIT_RTPRIO, soft and hard.
@@ -70,11 +72,12 @@ impl Surroundings {
         // such namespaces.
         let user_namespace = read("proc/self/uid_map")
             .is_some_and(|map| map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]);
-        let effective =
-            status_field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
+        let mask =
+            |name| status_field(&status, name).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
         let groups = read("proc/thread-self/cgroup").or_else(|| read("proc/self/cgroup")).unwrap_or_default();
         Self {
-            capabilities: if user_namespace { 0 } else { effective },
+            capabilities: if user_namespace { 0 } else { mask("CapEff") },
+            bounding: if user_namespace { 0 } else { mask("CapBnd") },
             user_namespace,
             locked_kib: status_kib(&status, "VmLck"),
             mapped_kib: status_kib(&status, "VmSize"),
@@ -98,6 +101,16 @@ impl Surroundings {
     /// CAP_IPC_LOCK.
     pub(crate) const fn may_lock_any_memory(&self) -> bool {
         self.capabilities >> CAP_IPC_LOCK & 1 == 1
+    }
+
+    /// The container that withholds CAP_SYS_NICE even from its root.
+    pub(crate) fn container_without_sys_nice(&self) -> Option<&str> {
+        self.container.as_deref().filter(|_| self.bounding >> CAP_SYS_NICE & 1 == 0)
+    }
+
+    /// The container that withholds CAP_IPC_LOCK even from its root.
+    pub(crate) fn container_without_ipc_lock(&self) -> Option<&str> {
+        self.container.as_deref().filter(|_| self.bounding >> CAP_IPC_LOCK & 1 == 0)
     }
 
     /// Whether the thread may take this nice value when its own is higher (kernel/sched/syscalls.c, `can_nice`).
@@ -165,3 +178,6 @@ fn container(root: &Path) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use super::*;
+use crate::conditions::Policy;
+
+const EPERM: i32 = 1;
+const EACCES: i32 = 13;
+const EBUSY: i32 = 16;
+const EINVAL: i32 = 22;
+const ENOSYS: i32 = 38;
+
+const FIFO: Policy = Policy::Fifo(40);
+
+fn deadline() -> Policy {
+    let ms = Duration::from_millis;
+    Policy::Deadline { runtime: ms(9), deadline: ms(10), period: ms(10) }
+}
+
+/// A plain user of a desktop, with the limits that distributions give.
+fn user() -> Surroundings {
+    Surroundings {
+        bounding: !0,
+        rtprio_limit: Some(0),
+        rtprio_hard_limit: Some(0),
+        nice_limit: Some(0),
+        memlock_limit: Some(8 << 20),
+        memlock_hard_limit: Some(8 << 20),
+        mapped_kib: Some(20_000),
+        rt_runtime_us: Some(950_000),
+        rt_period_us: Some(1_000_000),
+        ..Surroundings::default()
+    }
+}
+
+fn root() -> Surroundings {
+    Surroundings { capabilities: !0, ..user() }
+}
+
+fn in_docker() -> Surroundings {
+    Surroundings { bounding: 0xa804_25fb, container: Some("docker".into()), ..user() }
+}
+
+fn said(cases: Vec<(&str, Diagnosis)>) -> String {
+    cases.into_iter().map(|(case, (why, remedy))| format!("{case}\n  {why}\n  > {remedy}\n")).collect()
+}
+
+fn refused(policy: Policy, errno: i32, here: &Surroundings) -> Diagnosis {
+    super::policy(policy, &Error::from_errno("sched_setattr", errno), here)
+}
+
+#[test]
+fn policies() {
+    let soft = Surroundings { rtprio_limit: Some(10), rtprio_hard_limit: Some(99), ..user() };
+    let no_group =
+        Surroundings { rt_group: Some(("/sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us".into(), 0)), ..root() };
+    let throttled = Surroundings { rt_runtime_us: Some(0), ..root() };
+    let unified = Surroundings { unified_group: Some("/user.slice".into()), ..root() };
+    let contained = Surroundings { container: Some("podman".into()), ..root() };
+    let namespace = Surroundings { user_namespace: true, bounding: 0, container: Some("podman".into()), ..user() };
+    insta::assert_snapshot!(said(vec![
+        ("a plain user", refused(FIFO, EPERM, &user())),
+        ("a plain user with a hard limit to spare", refused(FIFO, EPERM, &soft)),
+        ("root of a container", refused(FIFO, EPERM, &in_docker())),
+        ("root of a user namespace", refused(FIFO, EPERM, &namespace)),
+        ("root in a group without bandwidth", refused(FIFO, EPERM, &no_group)),
+        ("root without real-time bandwidth at all", refused(FIFO, EPERM, &throttled)),
+        ("root in a unified group", refused(FIFO, EPERM, &unified)),
+        ("root under a security module", refused(FIFO, EPERM, &root())),
+        ("privileged under a container's filter", refused(FIFO, EPERM, &contained)),
+        ("no such call", refused(FIFO, ENOSYS, &root())),
+        ("deadline for a plain user", refused(deadline(), EPERM, &user())),
+        ("deadline with chosen CPUs", refused(deadline(), EPERM, &root())),
+        ("deadline beyond the bandwidth", refused(deadline(), EBUSY, &root())),
+        ("deadline out of bounds", refused(deadline(), EINVAL, &root())),
+        ("a user leaves SCHED_IDLE", refused(Policy::Other, EPERM, &user())),
+        ("something else", refused(Policy::Other, EINVAL, &root())),
+    ]));
+}
+
+#[test]
+fn the_others() {
+    let nice = |errno, here: &Surroundings| super::nice(-5, &Error::from_errno("setpriority", errno), here);
+    let memory = |here: &Surroundings| super::memory(&Error::from_errno("mlockall", 12), here);
+    let latency = |errno, here: &Surroundings| dma_latency(&io::Error::from_raw_os_error(errno), here);
+    let soft = Surroundings { memlock_hard_limit: None, ..user() };
+    insta::assert_snapshot!(said(vec![
+        ("nice for a plain user", nice(EACCES, &user())),
+        ("nice for root of a container", nice(EACCES, &in_docker())),
+        ("memory for a plain user", memory(&user())),
+        ("memory for a plain user with a hard limit to spare", memory(&soft)),
+        ("memory for root of a container", memory(&in_docker())),
+        ("latency for a plain user", latency(EACCES, &user())),
+        ("latency for a user of a container", latency(EACCES, &in_docker())),
+        ("latency for root of a container", latency(EPERM, &in_docker())),
+        ("latency in a container without the device", latency(2, &in_docker())),
+        ("latency without the device", latency(2, &root())),
+        ("there and not back", one_way("nice 5 could be set, but 0 not put back", &user())),
+    ]));
+}
