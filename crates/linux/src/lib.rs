@@ -13,7 +13,9 @@ pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod interrupt;
 pub mod mqueue;
+pub mod observe;
 mod own_signal;
 pub mod poll;
 pub mod ring;
@@ -21,6 +23,7 @@ pub mod sleep;
 pub mod socket;
 pub mod stop;
 pub mod sync;
+mod syscall_name;
 pub mod timed;
 pub mod timer;
 pub mod timerfd;
