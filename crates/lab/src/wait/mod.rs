@@ -2,3 +2,4 @@
 
 pub mod method;
 pub mod methods;
+pub mod observed;
