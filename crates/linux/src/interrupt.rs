@@ -46,6 +46,59 @@ impl Interruptible {
 /// `tgkill(2)`: interrupts the blocking call that thread `tid` of this process is in, if it is [`Interruptible`].
 pub fn interrupt_thread(tid: i32) -> Result<()> {
     send_signal_to_thread(tid, SIGNAL)
+//! Interrupting a thread that waits in a system call, from another thread: the call ends with EINTR.
+//!
+//! Together with [`crate::stop`] this is how a long wait is cut: request the stop, then interrupt the thread.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::own_signal::{self, Action, Handler};
+use crate::{Result, check};
+
+/// The calling thread, made interruptible. A signal handler is installed as long as this or an [`Interrupter`] exists.
+#[derive(Debug)]
+pub struct Interruptible {
+    interrupter: Interrupter,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+/// Interrupts the thread that it was made for.
+#[derive(Debug, Clone)]
+pub struct Interrupter {
+    thread: libc::pid_t,
+    _handler: Arc<Handler>,
+}
+
+/// The signal that is used: a thread that is to be interrupted must not block it.
+#[must_use]
+pub fn signal() -> i32 {
+    own_signal::for_interrupting()
+}
+
+impl Interruptible {
+    /// `sigaction(2)`: a handler that does nothing, without `SA_RESTART`; and `gettid(2)`.
+    pub fn this_thread() -> Result<Self> {
+        let handler = Arc::new(Handler::install(signal(), Action::Interrupt)?);
+        // SAFETY: no arguments.
+        let thread = unsafe { libc::gettid() };
+        Ok(Self { interrupter: Interrupter { thread, _handler: handler }, bound_to_thread: PhantomData })
+    }
+
+    /// What interrupts this thread; give it to another one.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter {
+        self.interrupter.clone()
+    }
+}
+
+impl Interrupter {
+    /// `tgkill(2)`. ESRCH: the thread has ended.
+    pub fn interrupt(&self) -> Result<()> {
+        // SAFETY: takes numbers; the handler is installed, so the signal ends nothing but a call.
+        let returned = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.thread, signal()) };
+        check("tgkill", returned as i32).map(drop)
+    }
 }
 
 #[cfg(test)]
@@ -71,5 +124,25 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(sleeper.join().unwrap(), -1);
+    use super::*;
+    use crate::sleep;
+    use crate::timed::Ended;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_sleep_of_an_hour_ends() {
+        static DONE: AtomicBool = AtomicBool::new(false);
+        let me = Interruptible::this_thread().unwrap();
+        let interrupter = me.interrupter();
+        // Again and again: the first may come before the sleep has begun.
+        let other = std::thread::spawn(move || {
+            while !DONE.load(Ordering::Relaxed) {
+                interrupter.interrupt().unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        assert_eq!(sleep::nanosleep(3_600_000_000_000).unwrap(), Ended::Sooner);
+        DONE.store(true, Ordering::Relaxed);
+        other.join().unwrap();
     }
 }

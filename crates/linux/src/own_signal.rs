@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::{Result, check, check_errno_return};
 
@@ -28,6 +28,11 @@ pub(crate) fn for_handling() -> i32 {
 /// The signal that `sigtimedwait` waits for in vain.
 pub(crate) fn for_nothing() -> i32 {
     libc::SIGRTMIN() + 4
+}
+
+/// The signal that interrupts a wait.
+pub(crate) fn for_interrupting() -> i32 {
+    libc::SIGRTMIN() + 5
 }
 
 /// An empty set with `signal` in it.
@@ -180,6 +185,78 @@ impl Drop for Slot {
     }
 }
 
+/// The thread that waits for SIGALRM; 0: none.
+static ALARM_TARGET: AtomicI32 = AtomicI32::new(0);
+/// Threads that are just now passing a SIGALRM on.
+static FORWARDING: AtomicU32 = AtomicU32::new(0);
+
+/// While it exists, SIGALRM that another thread takes is passed on to the thread that made this.
+#[derive(Debug)]
+pub(crate) struct AlarmTarget(());
+
+impl AlarmTarget {
+    /// For the calling thread. The caller sees to it that there is only one.
+    pub(crate) fn this_thread() -> Self {
+        // SAFETY: no arguments.
+        ALARM_TARGET.store(unsafe { libc::gettid() }, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for AlarmTarget {
+    fn drop(&mut self) {
+        ALARM_TARGET.store(0, Ordering::SeqCst);
+        // Whoever still passes one on must be done before the old handler, which may end the process, is back.
+        while FORWARDING.load(Ordering::SeqCst) != 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Passes SIGALRM on to the thread that waits for it, if another one got it.
+extern "C" fn forward(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    FORWARDING.fetch_add(1, Ordering::SeqCst);
+    let target = ALARM_TARGET.load(Ordering::SeqCst);
+    // SAFETY: getpid, gettid and tgkill are async-signal-safe and take numbers; the interrupted code's errno is put back.
+    unsafe {
+        if target != 0 && target != libc::gettid() {
+            let errno = *libc::__errno_location();
+            libc::syscall(libc::SYS_tgkill, libc::getpid(), target, signal);
+            *libc::__errno_location() = errno;
+        }
+    }
+    FORWARDING.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Does nothing: the signal has done its work by interrupting a call.
+extern "C" fn ignore(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+/// What is done with a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Counts a timer's expiry in its [`Slot`].
+    Count,
+    /// Passes it on to the [`AlarmTarget`].
+    Forward,
+    /// Nothing, but calls are interrupted (no `SA_RESTART`).
+    Interrupt,
+}
+
+impl Action {
+    fn address(self) -> libc::sighandler_t {
+        let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = match self {
+            Self::Count => count,
+            Self::Forward => forward,
+            Self::Interrupt => ignore,
+        };
+        handler as libc::sighandler_t
+    }
+
+    fn flags(self) -> i32 {
+        if self == Self::Interrupt { libc::SA_SIGINFO } else { libc::SA_SIGINFO | libc::SA_RESTART }
+    }
+}
+
 /// Counts a timer's expiry; anything else is ignored.
 extern "C" fn count(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel calls this with a filled siginfo_t (SA_SIGINFO).
@@ -192,18 +269,19 @@ extern "C" fn count(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
 
 struct Installed {
     signal: i32,
+    action: Action,
     users: usize,
     before: libc::sigaction,
 }
 
 static INSTALLED: Mutex<Vec<Installed>> = Mutex::new(Vec::new());
 
-/// The counting handler, installed for a signal as long as somebody uses it; then what was there before is put back.
+/// A handler, installed for a signal as long as somebody uses it; then what was there before is put back.
 #[derive(Debug)]
 pub(crate) struct Handler(i32);
 
 impl Handler {
-    pub(crate) fn install(signal: i32) -> Result<Self> {
+    pub(crate) fn install(signal: i32, what: Action) -> Result<Self> {
         let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(entry) = installed.iter_mut().find(|entry| entry.signal == signal) {
             entry.users += 1;
@@ -211,19 +289,15 @@ impl Handler {
         }
         // SAFETY: all-zero bytes are a valid sigaction (default action, empty mask).
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = handler_address();
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        action.sa_sigaction = what.address();
+        action.sa_flags = what.flags();
         let mut before = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: `action` is valid, its handler only touches atomics; `before` is filled when the call succeeds.
+        // SAFETY: `action` is valid, its handler is async-signal-safe; `before` is filled when the call succeeds.
         check("sigaction", unsafe { libc::sigaction(signal, &raw const action, before.as_mut_ptr()) })?;
         // SAFETY: filled by the call above.
-        installed.push(Installed { signal, users: 1, before: unsafe { before.assume_init() } });
+        installed.push(Installed { signal, action: what, users: 1, before: unsafe { before.assume_init() } });
         Ok(Self(signal))
     }
-}
-
-fn handler_address() -> libc::sighandler_t {
-    count as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as libc::sighandler_t
 }
 
 impl Drop for Handler {
@@ -240,7 +314,7 @@ impl Drop for Handler {
         // installed in the meantime is left alone.
         unsafe {
             if libc::sigaction(self.0, std::ptr::null(), now.as_mut_ptr()) == 0
-                && now.assume_init_ref().sa_sigaction == handler_address()
+                && now.assume_init_ref().sa_sigaction == entry.action.address()
             {
                 libc::sigaction(self.0, &raw const entry.before, null_mut());
             }
@@ -288,10 +362,10 @@ mod tests {
             }
         };
         assert_eq!(action(), libc::SIG_DFL);
-        let first = Handler::install(signal).unwrap();
-        let second = Handler::install(signal).unwrap();
+        let first = Handler::install(signal, Action::Count).unwrap();
+        let second = Handler::install(signal, Action::Count).unwrap();
         drop(first);
-        assert_eq!(action(), handler_address());
+        assert_eq!(action(), Action::Count.address());
         drop(second);
         assert_eq!(action(), libc::SIG_DFL);
     }

@@ -8,7 +8,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::clock::{Clock, now_ns, timespec_of};
-use crate::own_signal::{self, Handler, Held, Slot};
+use crate::own_signal::{self, Action, AlarmTarget, Handler, Held, Slot};
 use crate::timed::{Armed, Ended};
 use crate::{Error, Result, check};
 
@@ -117,7 +117,7 @@ impl HandledTimer {
         let slot = Slot::claim()
             .ok_or_else(|| Error::from_errno("timer_create", libc::EAGAIN).on("64 handled timers exist"))?;
         let signal = own_signal::for_handling();
-        let handler = Handler::install(signal)?;
+        let handler = Handler::install(signal, Action::Count)?;
         let held = Held::new(signal)?;
         let mask = held.mask_without()?;
         let seen = slot.fired();
@@ -155,20 +155,18 @@ fn suspend(mask: &libc::sigset_t) {
 
 /// The real-time interval timer of the process (`setitimer(2)`, `ITIMER_REAL`), waited for with `sigsuspend(2)`.
 ///
-/// SIGALRM goes to any thread that does not block it. If another thread takes it, this one is woken by the next, a tenth of a
-/// second later; a program that measures blocks SIGALRM in its other threads. No SIGALRM can end the process meanwhile.
+/// SIGALRM goes to any thread that does not block it. If another thread takes it, that thread passes it on, which makes this one
+/// wake later: a program that measures blocks SIGALRM in its other threads. No SIGALRM can end the process meanwhile.
 #[derive(Debug)]
 pub struct IntervalTimer {
-    // Dropped in this order: no more signals (see `drop`), the pending ones discarded, the old handler back, the timer free.
+    // Dropped in this order: no more signals (see `drop`), none passed on, the pending ones discarded, the old handler back, the timer free.
+    _target: AlarmTarget,
     held: Held,
     _handler: Handler,
     _only: OnlyOne,
     mask: libc::sigset_t,
     deadline_ns: i64,
 }
-
-/// If a signal was lost to another thread, the next one comes this much later.
-const AGAIN_NS: i64 = 100_000_000;
 
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
@@ -200,10 +198,10 @@ impl IntervalTimer {
         if running.it_value.tv_sec != 0 || running.it_value.tv_usec != 0 {
             return Err(busy());
         }
-        let handler = Handler::install(libc::SIGALRM)?;
+        let handler = Handler::install(libc::SIGALRM, Action::Forward)?;
         let held = Held::new(libc::SIGALRM)?;
         let mask = held.mask_without()?;
-        Ok(Self { held, _handler: handler, _only: only, mask, deadline_ns: 0 })
+        Ok(Self { _target: AlarmTarget::this_thread(), held, _handler: handler, _only: only, mask, deadline_ns: 0 })
     }
 
     /// `setitimer(2)`; 0 unsets it. Rounded up to microseconds.
@@ -212,8 +210,7 @@ impl IntervalTimer {
             let us = (ns / 1_000) + i64::from(ns % 1_000 != 0);
             libc::timeval { tv_sec: (us / 1_000_000) as libc::time_t, tv_usec: (us % 1_000_000) as libc::suseconds_t }
         };
-        let again = if duration_ns == 0 { 0 } else { AGAIN_NS };
-        let value = libc::itimerval { it_interval: timeval(again), it_value: timeval(duration_ns) };
+        let value = libc::itimerval { it_interval: timeval(0), it_value: timeval(duration_ns) };
         // SAFETY: `value` is valid for the call. (The C library declares the first argument as an enumeration on some targets.)
         check("setitimer", unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const value, null_mut()) }).map(drop)
     }

@@ -1,6 +1,7 @@
 //! What a way of waiting is: a [`Method`], one small value, and the [`Waiter`] it opens.
 
 use punctual_linux as linux;
+use punctual_linux::clock::Clock;
 
 /// One way to wait: a name, one line, what it needs, the call it makes, and how to open it.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,9 @@ pub struct Method {
     pub kind: Kind,
     /// The unit the call counts in: a wait is rounded up to it.
     pub unit: Unit,
+    /// The clock it goes by: it is never early on this one. (A relative wait on `CLOCK_REALTIME` goes by `CLOCK_MONOTONIC`: setting the
+    /// wall clock does not change it, `clock_nanosleep(2)`.)
+    pub clock: Clock,
     /// Takes a deadline rather than a duration.
     pub absolute: bool,
     /// What it needs, in a few words (`Linux 5.11`, `CPU with WAITPKG`), or empty.

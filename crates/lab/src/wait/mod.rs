@@ -209,3 +209,4 @@ fn why_not(
 pub fn base_of(conditions: &Conditions) -> Conditions {
     Conditions { policy: None, timer_slack: None, ..conditions.clone() }
 }
+pub mod observed;

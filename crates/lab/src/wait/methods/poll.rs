@@ -1,5 +1,6 @@
 //! Timeouts of the calls that wait for descriptors, called with none.
 
+use punctual_linux::clock::Clock;
 use punctual_linux::poll::{self, Epoll};
 
 use super::waiters::{relative, relative_up_to, unavailable};
@@ -16,6 +17,7 @@ const POLL: Method = Method {
     besides: &[],
     kind: Kind::Poll,
     unit: Unit::Nanosecond,
+    clock: Clock::Monotonic,
     absolute: false,
     needs: "",
     open: || relative(poll::ppoll),

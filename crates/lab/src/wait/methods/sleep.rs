@@ -24,6 +24,7 @@ const RELATIVE: Method = Method {
     besides: &[],
     kind: Kind::Sleep,
     unit: Unit::Nanosecond,
+    clock: Clock::Monotonic,
     absolute: false,
     needs: "",
     open: || relative(sleep::nanosleep),
@@ -76,6 +77,7 @@ pub(super) const METHODS: &[Method] = &[
         about: "a duration that goes on while the machine is suspended",
         call: "clock_nanosleep(CLOCK_BOOTTIME, 0, &duration, NULL)",
         needs: "Linux 2.6.39",
+        clock: Clock::Boottime,
         open: || on_clock(Clock::Boottime, || relative(|ns| sleep::clock_nanosleep(Clock::Boottime, ns))),
         ..RELATIVE
     },
@@ -84,6 +86,7 @@ pub(super) const METHODS: &[Method] = &[
         about: "a duration on international atomic time",
         call: "clock_nanosleep(CLOCK_TAI, 0, &duration, NULL)",
         needs: "Linux 3.10",
+        clock: Clock::Tai,
         open: || on_clock(Clock::Tai, || relative(|ns| sleep::clock_nanosleep(Clock::Tai, ns))),
         ..RELATIVE
     },
@@ -98,6 +101,7 @@ pub(super) const METHODS: &[Method] = &[
         name: "clock_nanosleep_abs_realtime",
         about: "until a time of day; follows the clock when it is set",
         call: "clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &deadline, NULL)",
+        clock: Clock::Realtime,
         open: || absolute(Clock::Realtime, |at| sleep::clock_nanosleep_until(Clock::Realtime, at)),
         ..ABSOLUTE
     },
@@ -106,6 +110,7 @@ pub(super) const METHODS: &[Method] = &[
         about: "until a deadline on the clock that goes on in suspend",
         call: "clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &deadline, NULL)",
         needs: "Linux 2.6.39",
+        clock: Clock::Boottime,
         open: || {
             on_clock(Clock::Boottime, || {
                 absolute(Clock::Boottime, |at| sleep::clock_nanosleep_until(Clock::Boottime, at))
@@ -118,6 +123,7 @@ pub(super) const METHODS: &[Method] = &[
         about: "until a time of international atomic time, as PTP networks use it",
         call: "clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &deadline, NULL)",
         needs: "Linux 3.10",
+        clock: Clock::Tai,
         open: || on_clock(Clock::Tai, || absolute(Clock::Tai, |at| sleep::clock_nanosleep_until(Clock::Tai, at))),
         ..ABSOLUTE
     },

@@ -21,6 +21,7 @@ const SPIN: Method = Method {
     besides: &[],
     kind: Kind::Spin,
     unit: Unit::Nanosecond,
+    clock: Clock::Monotonic,
     absolute: true,
     needs: "",
     open: || on_clock(|| Ok(())),

@@ -20,6 +20,7 @@ const SYNC: Method = Method {
     besides: &[],
     kind: Kind::Sync,
     unit: Unit::Nanosecond,
+    clock: Clock::Monotonic,
     absolute: false,
     needs: "",
     open: || {
@@ -62,6 +63,7 @@ pub(super) const METHODS: &[Method] = &[
         about: "the timeout of a semaphore, on the wall clock: follows it when it is set",
         call: "sem_timedwait(&semaphore, &deadline)",
         absolute: true,
+        clock: Clock::Realtime,
         open: || {
             let semaphore = Semaphore::new().map_err(|e| unavailable(&e, "semaphores", &[]))?;
             absolute(Clock::Realtime, move |at| semaphore.wait_until(at))
@@ -75,6 +77,7 @@ pub(super) const METHODS: &[Method] = &[
         system_calls: &["mq_timedreceive", "mq_timedreceive_time64"],
         absolute: true,
         needs: "kernel with CONFIG_POSIX_MQUEUE",
+        clock: Clock::Realtime,
         open: || {
             const REMEDIES: super::waiters::Remedies = &[
                 (linux::EMFILE, "raise the limits of message queues and of open files (ulimit -q, ulimit -n)"),

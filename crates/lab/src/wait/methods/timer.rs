@@ -1,6 +1,7 @@
 //! Timers of the kernel that notify: by descriptor, by signal, by handler.
 
 use punctual_linux as linux;
+use punctual_linux::clock::Clock;
 use punctual_linux::timer::{HandledTimer, IntervalTimer, SignalTimeout, WaitedTimer};
 use punctual_linux::timerfd::{PolledTimerfd, Timerfd};
 
@@ -21,6 +22,7 @@ const TIMER: Method = Method {
     besides: &[],
     kind: Kind::Timer,
     unit: Unit::Nanosecond,
+    clock: Clock::Monotonic,
     absolute: false,
     needs: "",
     open: || timed(Timerfd::new(), "timerfd", &[]),

@@ -16,6 +16,7 @@ const USER_WAIT: Method = Method {
     besides: &[],
     kind: Kind::UserWait,
     unit: Unit::Nanosecond,
+    clock: Clock::Monotonic,
     absolute: true,
     needs: "",
     open: || open(Instruction::Tpause),

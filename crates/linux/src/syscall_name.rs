@@ -1,0 +1,118 @@
+//! Names of the system calls that this project deals with, by the number they have on this architecture.
+
+/// The name of system call `number`, `syscall 123` for those that are not in the table.
+pub(crate) fn name_of(number: i64) -> String {
+    let own = KNOWN.iter().find(|(known, _)| *known == number);
+    let wide = WITH_64_BIT_TIME.iter().find(|(known, _)| cfg!(target_pointer_width = "32") && *known == number);
+    own.or(wide).map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// The calls that 32-bit kernels have twice: these numbers are the same on all of them (Linux 5.1, `syscall.tbl`).
+const WITH_64_BIT_TIME: &[(i64, &str)] = &[
+    (403, "clock_gettime64"),
+    (407, "clock_nanosleep_time64"),
+    (409, "timer_settime64"),
+    (411, "timerfd_settime64"),
+    (413, "pselect6_time64"),
+    (414, "ppoll_time64"),
+    (418, "mq_timedsend_time64"),
+    (419, "mq_timedreceive_time64"),
+    (421, "rt_sigtimedwait_time64"),
+    (422, "futex_time64"),
+];
+
+macro_rules! names {
+    ($($(#[$only:meta])* $name:ident = $number:ident),* $(,)?) => {
+        #[allow(clippy::unnecessary_cast, reason = "a C long has 32 bits on some architectures")]
+        const KNOWN: &[(i64, &str)] = &[$($(#[$only])* (libc::$number as i64, stringify!($name)),)*];
+    };
+}
+
+names! {
+    nanosleep = SYS_nanosleep,
+    clock_nanosleep = SYS_clock_nanosleep,
+    clock_gettime = SYS_clock_gettime,
+    clock_getres = SYS_clock_getres,
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64", target_arch = "arm")))]
+    select = SYS_select,
+    #[cfg(target_arch = "arm")]
+    _newselect = SYS__newselect,
+    pselect6 = SYS_pselect6,
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
+    poll = SYS_poll,
+    ppoll = SYS_ppoll,
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
+    epoll_wait = SYS_epoll_wait,
+    epoll_pwait = SYS_epoll_pwait,
+    epoll_pwait2 = SYS_epoll_pwait2,
+    epoll_create1 = SYS_epoll_create1,
+    epoll_ctl = SYS_epoll_ctl,
+    timerfd_create = SYS_timerfd_create,
+    timerfd_settime = SYS_timerfd_settime,
+    timer_create = SYS_timer_create,
+    timer_settime = SYS_timer_settime,
+    timer_delete = SYS_timer_delete,
+    getitimer = SYS_getitimer,
+    setitimer = SYS_setitimer,
+    rt_sigaction = SYS_rt_sigaction,
+    rt_sigprocmask = SYS_rt_sigprocmask,
+    rt_sigreturn = SYS_rt_sigreturn,
+    rt_sigsuspend = SYS_rt_sigsuspend,
+    rt_sigtimedwait = SYS_rt_sigtimedwait,
+    restart_syscall = SYS_restart_syscall,
+    tgkill = SYS_tgkill,
+    futex = SYS_futex,
+    mq_open = SYS_mq_open,
+    mq_unlink = SYS_mq_unlink,
+    mq_timedreceive = SYS_mq_timedreceive,
+    mq_timedsend = SYS_mq_timedsend,
+    socketpair = SYS_socketpair,
+    setsockopt = SYS_setsockopt,
+    recvfrom = SYS_recvfrom,
+    #[cfg(target_arch = "arm")]
+    recv = SYS_recv,
+    sendto = SYS_sendto,
+    recvmsg = SYS_recvmsg,
+    sendmsg = SYS_sendmsg,
+    io_uring_setup = SYS_io_uring_setup,
+    io_uring_enter = SYS_io_uring_enter,
+    io_uring_register = SYS_io_uring_register,
+    sched_yield = SYS_sched_yield,
+    sched_setattr = SYS_sched_setattr,
+    sched_getattr = SYS_sched_getattr,
+    sched_setscheduler = SYS_sched_setscheduler,
+    sched_setaffinity = SYS_sched_setaffinity,
+    read = SYS_read,
+    write = SYS_write,
+    close = SYS_close,
+    openat = SYS_openat,
+    fcntl = SYS_fcntl,
+    ioctl = SYS_ioctl,
+    pipe2 = SYS_pipe2,
+    #[cfg(not(target_arch = "arm"))]
+    mmap = SYS_mmap,
+    #[cfg(target_arch = "arm")]
+    mmap2 = SYS_mmap2,
+    munmap = SYS_munmap,
+    mprotect = SYS_mprotect,
+    madvise = SYS_madvise,
+    mlockall = SYS_mlockall,
+    brk = SYS_brk,
+    prctl = SYS_prctl,
+    getpid = SYS_getpid,
+    gettid = SYS_gettid,
+    getrusage = SYS_getrusage,
+    exit_group = SYS_exit_group,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_and_unknown_numbers() {
+        assert_eq!(name_of(libc::SYS_futex.into()), "futex");
+        assert_eq!(name_of(libc::SYS_close.into()), "close");
+        assert_eq!(name_of(987_654), "syscall 987654");
+    }
+}
