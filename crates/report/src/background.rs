@@ -36,7 +36,7 @@ pub(crate) fn machine(run: &Run, style: &Style) -> Section {
 }
 
 fn facts(facts: Vec<String>) -> Block {
-    Block::Paragraph(facts.iter().map(|fact| unbroken(fact)).collect::<Vec<_>>().join("; "))
+    Block::Paragraph(facts.iter().map(|fact| unbroken(fact).replace(",\u{a0}", ", ")).collect::<Vec<_>>().join("; "))
 }
 
 fn slack(ns: u64, style: &Style) -> String {

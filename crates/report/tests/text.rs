@@ -78,7 +78,7 @@ fn conditions_side_by_side_at_60() {
 #[test]
 fn check_up() {
     let mut checked = lever_run(&["punctual"]);
-    let mut other = Made::sleep("clock_nanosleep_rel", "other", 52_110).series();
+    let mut other = Made::sleep("clock_nanosleep", "other", 52_110).series();
     other.quantity = punctual_record::Quantity::Overshoot;
     checked.series.push(other);
     let text = text::render(&checked, &at(100));

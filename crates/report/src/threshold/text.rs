@@ -35,7 +35,7 @@ pub fn render(verdict: &Verdict, run: &Run, style: &Style) -> String {
 
 fn line(run: &Run, series: usize, key: Key, state: &str, limit_ns: i64, style: &Style) -> String {
     let name = run.series.get(series).map_or(String::new(), |series| name(series, style));
-    format!("{key} of {name} {}, limit {}", unbroken(state), unbroken(&units::exact(limit_ns, style)))
+    format!("{key} of {name} {}, limit {}", state, unbroken(&units::exact(limit_ns, style)))
 }
 
 /// Which series: `nanosleep under fifo:40 (asked 100 µs)`.
