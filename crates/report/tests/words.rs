@@ -4,6 +4,7 @@ mod common;
 
 use common::{Made, run, set};
 use insta::assert_snapshot;
+use proptest::prelude::*;
 use punctual_record::{Interval, Run, Series};
 use punctual_report::{Style, words};
 
@@ -153,4 +154,34 @@ fn policy() {
     let mut slack_too = made(3_000);
     slack_too.conditions[1].asked.timer_slack_ns = Some(1);
     assert_eq!(said(&slack_too), "", "two things changed");
+}
+
+/// Three methods with the given intervals around their medians.
+fn three(values: [(i64, i64, i64); 3]) -> Run {
+    let mut run = of(&[Made::sleep("a", "other", 100), Made::sleep("b", "other", 100), Made::sleep("c", "other", 100)]);
+    for (series, (low, below, above)) in run.series.iter_mut().zip(values) {
+        series.summary.p50 = Some(low + below);
+        series.summary.ci95.p50 = Some(Interval { low, high: low + below + above });
+    }
+    run
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn least_late_names_every_method_it_cannot_exclude(values in [(0i64..500, 0i64..60, 0i64..60), (0i64..500, 0i64..60, 0i64..60), (0i64..500, 0i64..60, 0i64..60)]) {
+        let run = three(values);
+        let text = said(with(&run, words::least_late));
+        let (first, rest) = text.split_once(" At p50, ").unwrap_or((&text, ""));
+        let named = |subject: &str| first.starts_with(&format!("Least late: {subject},"));
+        let interval = |series: &Series| series.summary.ci95.p50.unwrap();
+        let least = run.series.iter().find(|series| named(&series.subject)).expect("a method of the run is named");
+        for other in run.series.iter().filter(|other| other.subject != least.subject) {
+            prop_assert!(least.summary.p50 <= other.summary.p50);
+            let apart = interval(other).low > interval(least).high;
+            let listed = rest.split([' ', ',']).any(|word| word == other.subject);
+            prop_assert_eq!(apart, !listed, "{}", text);
+        }
+    }
 }

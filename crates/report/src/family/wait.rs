@@ -2,6 +2,7 @@
 
 use punctual_record::{Notice, Run, Series};
 
+use crate::background::conditions;
 use crate::distribution::{self, Scale};
 use crate::plain::plain;
 use crate::story::{Block, Item, Note, Section, unbroken};
@@ -44,7 +45,8 @@ const CONDITIONS: usize = 1;
 
 fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     let groups = by_asked(series);
-    let mut sections: Vec<Section> = groups.iter().map(|(asked, rows)| table_section(*asked, rows, style)).collect();
+    let mut sections: Vec<Section> =
+        groups.iter().map(|(asked, rows)| table_section(run, *asked, rows, style)).collect();
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(series, style)));
     }
@@ -68,13 +70,13 @@ fn by_asked<'a>(series: &[&'a Series]) -> Groups<'a> {
     groups
 }
 
-fn table_section(asked: Option<i64>, series: &[&Series], style: &Style) -> Section {
+fn table_section(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Section {
     let one_set = series.iter().all(|its| its.conditions == series[0].conditions);
     let mut heading = asked.map_or("wait".to_owned(), |ns| format!("wait {}", units::exact(ns, style)));
     if one_set && !series[0].conditions.is_empty() {
-        heading.push_str(&format!(" under {}", plain(&series[0].conditions, style)));
+        heading.push_str(&format!(" under {}", conditions(run, &series[0].conditions, style)));
     }
-    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(asked, series, style) };
+    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, style) };
     if one_set {
         table.columns.remove(CONDITIONS);
         for row in &mut table.rows {
@@ -104,7 +106,7 @@ fn scale(asked: Option<i64>, series: &[&Series]) -> Option<Scale> {
 }
 
 /// First those that wait as long as asked, then the coarse ones under what they round to; in each, the least late first.
-fn rows(asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
+fn rows(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
     let mut sorted = series.to_vec();
     sorted.sort_by_key(|series| {
         let late = |figure: Option<i64>| figure.unwrap_or(i64::MAX);
@@ -121,12 +123,12 @@ fn rows(asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
         }
         group = rounded;
         let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
-        rows.push(Row::Cells(cells(series, scale, style), paint));
+        rows.push(Row::Cells(cells(run, series, scale, style), paint));
     }
     rows
 }
 
-fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
+fn cells(run: &Run, series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
     let summary = &series.summary;
     let absent = || style.absent().to_owned();
     let figure = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
@@ -141,7 +143,7 @@ fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
     let drawing = scale.and_then(|scale| distribution::bins(series, scale, drawing_width(style)));
     vec![
         plain(&series.subject, style),
-        plain(&series.conditions, style),
+        conditions(run, &series.conditions, style),
         units::count(summary.count),
         figure(summary.min),
         figure(summary.p50),
@@ -162,7 +164,7 @@ fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
 fn legend(series: &[&Series], style: &Style) -> Vec<Note> {
     let interval = "[ ]: the true percentile lies there with 95 % confidence, in the unit of the figure before it.";
     let mut notes = vec![
-        Note::always("Figures are how late a wait ended."),
+        Note::always("Figures are how late a wait ended: after its deadline, or beyond the duration asked for."),
         Note::on("p50 [95 %]", interval.replace("[ ]", "[\u{a0}]").replace("95 %", "95\u{a0}%")),
         Note::on("CPU", "CPU: share of one CPU while waiting."),
         Note::on("switches", "switches: times per wait that the thread gave up the CPU + was preempted."),

@@ -3,6 +3,7 @@
 
 use punctual_record::ConditionSet;
 
+use crate::background::set_label;
 use crate::plain::plain;
 use crate::story::unbroken;
 use crate::style::Style;
@@ -205,7 +206,7 @@ pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<String> {
 
 fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
     let (from, to) = lever.leader()?;
-    let label = |set: &ConditionSet| quoted(&plain(&set.label, style));
+    let label = |set: &ConditionSet| quoted(&set_label(set, style));
     let at = |name: &str, before: Option<Estimate>, after: Option<Estimate>| -> Option<String> {
         let (before, after) = (before?, after?);
         Some(match (before.exceeds(&after), after.exceeds(&before)) {

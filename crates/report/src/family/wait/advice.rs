@@ -3,6 +3,7 @@
 
 use punctual_record::{ConditionSet, Quantity, Run, Series};
 
+use crate::background::set_label;
 use crate::plain::plain;
 use crate::story::{Item, unbroken};
 use crate::style::Style;
@@ -72,7 +73,7 @@ fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, style: &Style) -> Op
 }
 
 fn quoted(set: &ConditionSet, style: &Style) -> String {
-    words::quoted(&plain(&set.label, style))
+    words::quoted(&set_label(set, style))
 }
 
 fn slack(from: &ConditionSet, to: &ConditionSet, policy: &str, style: &Style) -> Option<(String, Option<String>)> {
