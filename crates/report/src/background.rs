@@ -1,7 +1,7 @@
 //! The sections every report has, whatever was measured: the machine, what could not be measured, what else the machine
 //! did meanwhile. A fact that the run does not hold is said to be unknown.
 
-use punctual_record::{Host, NotMeasured, Param, Run};
+use punctual_record::{ConditionSet, Host, NotMeasured, Param, Run};
 
 use crate::plain::plain;
 use crate::story::{Block, Item, Section, unbroken};
@@ -36,7 +36,7 @@ pub(crate) fn machine(run: &Run, style: &Style) -> Section {
 }
 
 fn facts(facts: Vec<String>) -> Block {
-    Block::Paragraph(facts.iter().map(|fact| unbroken(fact)).collect::<Vec<_>>().join("; "))
+    Block::Paragraph(facts.iter().map(|fact| unbroken(fact).replace(",\u{a0}", ", ")).collect::<Vec<_>>().join("; "))
 }
 
 fn slack(ns: u64, style: &Style) -> String {
@@ -127,10 +127,23 @@ pub(crate) fn parameter(name: &str, value: &Param, style: &Style) -> String {
     format!("{} {shown}", plain(&name, style))
 }
 
-/// The text with a full stop, unless it ends a sentence already.
+/// The label of a set of conditions, with what was refused of it: `fifo:40 (policy refused)`.
+pub(crate) fn set_label(set: &ConditionSet, style: &Style) -> String {
+    let label = plain(&set.label, style);
+    let refused: Vec<String> = set.refused.iter().map(|refusal| plain(&refusal.condition, style)).collect();
+    if refused.is_empty() { label } else { format!("{label} ({} refused)", refused.join(", ")) }
+}
+
+/// The same for the label that a series has.
+pub(crate) fn conditions(run: &Run, label: &str, style: &Style) -> String {
+    let set = run.conditions.iter().find(|set| set.label == label);
+    set.map_or_else(|| plain(label, style), |set| set_label(set, style))
+}
+
+/// The text with a full stop, unless it is empty or ends a sentence already.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim_end();
-    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+    if text.is_empty() || text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// What else the machine did while the run measured.

@@ -51,16 +51,28 @@ impl Scale {
 /// How many samples of `series` fall into each of `bins` bins; `None` without a histogram that can be decoded.
 #[must_use]
 pub fn bins(series: &Series, scale: Scale, bins: usize) -> Option<Vec<u64>> {
-    let histogram = decode(series.histogram.as_deref()?)?;
+    if series.histogram.is_none() && series.negative_histogram.is_none() {
+        return None;
+    }
     let mut counts = vec![0_u64; bins];
-    for step in histogram.iter_recorded() {
-        let ns = i64::try_from(step.value_iterated_to()).unwrap_or(i64::MAX);
-        counts[scale.bin(ns, bins)] += step.count_at_value();
+    if let Some(positive) = &series.histogram {
+        for step in decode(positive)?.iter_recorded() {
+            let ns = i64::try_from(step.value_iterated_to()).unwrap_or(i64::MAX);
+            add(&mut counts[scale.bin(ns, bins)], step.count_at_value());
+        }
     }
-    if let Some(negative) = &series.negative_histogram {
-        counts[0] += decode(negative)?.len();
-    }
+    let negative = series.negative_histogram.as_deref().map_or(Some(0), |text| decode(text).map(|its| its.len()))?;
+    // Samples that overflowed are in no histogram: those below zero are the negative ones that are not placed.
+    let summary = &series.summary;
+    let below = summary.negative.saturating_sub(negative).min(summary.overflow);
+    add(counts.first_mut()?, negative.saturating_add(below));
+    add(counts.last_mut()?, summary.overflow - below);
     Some(counts)
+}
+
+/// A file may claim any count: the sum stays at the top rather than wrap.
+fn add(count: &mut u64, more: u64) {
+    *count = count.saturating_add(more);
 }
 
 fn decode(text: &str) -> Option<Histogram<u64>> {

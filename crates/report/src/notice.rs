@@ -50,7 +50,7 @@ impl Phrase {
     }
 
     fn remedy(mut self, remedy: &str) -> Self {
-        self.remedy = Some(sentence(remedy)).filter(|remedy| remedy != ".");
+        self.remedy = Some(sentence(remedy)).filter(|remedy| !remedy.is_empty());
         self
     }
 }

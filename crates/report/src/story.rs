@@ -30,12 +30,35 @@ pub struct Section {
 pub enum Block {
     /// A table with its drawings; columns that found no room are named below it.
     Table(Table),
-    /// Sentences that explain a table, in faint text.
-    Legend(String),
+    /// Sentences that explain the table before, in faint text.
+    Legend(Vec<Note>),
     /// Sentences, as one paragraph.
     Paragraph(String),
     /// Items, each with its mark.
     Items(Vec<Item>),
+}
+
+/// A sentence of a legend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The column that it explains, as [`crate::table::Rendered::dropped`] names it: it goes when that one goes.
+    pub column: Option<&'static str>,
+    /// The sentence.
+    pub text: String,
+}
+
+impl Note {
+    /// A sentence that is always shown.
+    #[must_use]
+    pub fn always(text: impl Into<String>) -> Self {
+        Self { column: None, text: text.into() }
+    }
+
+    /// A sentence that explains a column.
+    #[must_use]
+    pub fn on(column: &'static str, text: impl Into<String>) -> Self {
+        Self { column: Some(column), text: text.into() }
+    }
 }
 
 /// An item of a list.
@@ -103,7 +126,11 @@ impl Block {
                 *dropped = rendered.dropped;
                 text
             }
-            Self::Legend(text) => paragraph(text, "  ", "  ", Paint::Faint, style),
+            Self::Legend(notes) => {
+                let shown = |note: &&Note| !dropped.iter().any(|column| note.column == Some(column.as_str()));
+                let text: Vec<&str> = notes.iter().filter(shown).map(|note| note.text.as_str()).collect();
+                paragraph(&text.join(" "), "  ", "  ", Paint::Faint, style)
+            }
             Self::Paragraph(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
             Self::Items(items) => items.iter().map(|item| item.render(style)).collect(),
         }
@@ -135,7 +162,7 @@ pub(crate) fn paragraph(text: &str, first: &str, rest: &str, paint: Paint, style
         .word_splitter(WordSplitter::NoHyphenation);
     let mut out = String::new();
     for line in textwrap::wrap(text, options) {
-        out.push_str(&style.paint(paint, &line.replace('\u{a0}', " ")));
+        out.push_str(&style.paint(paint, line.replace('\u{a0}', " ").trim_end()));
         out.push('\n');
     }
     out

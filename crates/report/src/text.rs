@@ -30,7 +30,7 @@ pub fn is_checkup(run: &Run) -> bool {
 pub fn story(run: &Run, style: &Style) -> Story {
     let mut sections = vec![background::machine(run, style)];
     if !run.complete {
-        let text = "INCOMPLETE: the run was interrupted. What is here was measured, the rest is missing.";
+        let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         sections.push(Section::default().with(Block::Paragraph(text.to_owned())));
     }
     let experiments = family::experiments(run);

@@ -91,7 +91,7 @@ fn limits_are_judged_and_what_cannot_be_is_said() {
     let made = [
         Made::sleep("nanosleep", "other", 52_300),
         Made::sleep("sleep", "other", 52_300).count(20),
-        Made::spin("spin_tsc", "other", 33),
+        Made::spin("spin_counter", "other", 33),
     ];
     let run = run(&["punctual", "wait"], vec![set("other", "other", None, 50_000)], &made);
     let limits: Vec<Threshold> = ["p99=200us", "mean=10us"].map(|text| text.parse().unwrap()).to_vec();
@@ -139,7 +139,7 @@ fn rows() -> Vec<ListRow> {
         ),
         ListRow {
             observed: Some(vec![]),
-            ..row("spin_tsc", "Busy waiting", "reads the CPU's counter until it is time", "__rdtsc()")
+            ..row("spin_counter", "Busy waiting", "reads the CPU's counter until it is time", "__rdtsc()")
         },
         ListRow {
             needs: "CPU with WAITPKG".into(),

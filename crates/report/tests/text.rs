@@ -78,7 +78,7 @@ fn conditions_side_by_side_at_60() {
 #[test]
 fn check_up() {
     let mut checked = lever_run(&["punctual"]);
-    let mut other = Made::sleep("clock_nanosleep_rel", "other", 52_110).series();
+    let mut other = Made::sleep("clock_nanosleep", "other", 52_110).series();
     other.quantity = punctual_record::Quantity::Overshoot;
     checked.series.push(other);
     let text = text::render(&checked, &at(100));
@@ -192,4 +192,20 @@ fn rows_of_one_duration_are_sorted_by_how_late_they_are() {
     let place = |name: &str| text.find(&format!("\n  {name} ")).unwrap_or_else(|| panic!("{name} is shown"));
     assert!(place("quick") < place("slow") && place("slow") < place("coarse"));
     assert!(text.contains("rounds to 1 ms:"));
+}
+
+#[test]
+fn a_refused_condition_stands_beside_its_label() {
+    let mut sets = vec![set("other", "other", None, 50_000), set("fifo:40", "other", None, 50_000)];
+    sets[1].refused.push(punctual_record::Refusal {
+        condition: "policy".into(),
+        asked: "fifo:40".into(),
+        why: "EPERM".into(),
+        remedy: "root".into(),
+    });
+    let made = [Made::sleep("nanosleep", "other", 52_300), Made::sleep("nanosleep", "fifo:40", 40_000)];
+    let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
+    assert!(text.contains("nanosleep  fifo:40 (policy refused) "), "{text}");
+    assert!(text.contains("Least late: nanosleep under \"fifo:40 (policy refused)\""), "{text}");
+    assert!(!text.contains("instead of"), "without the policy there is nothing to compare: {text}");
 }

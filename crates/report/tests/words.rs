@@ -4,6 +4,7 @@ mod common;
 
 use common::{Made, run, set};
 use insta::assert_snapshot;
+use proptest::prelude::*;
 use punctual_record::{Interval, Run, Series};
 use punctual_report::{Style, words};
 
@@ -32,13 +33,13 @@ fn both() -> Run {
     of(&[
         Made::sleep("nanosleep", "other", 52_300),
         Made::sleep("ppoll", "other", 60_000),
-        Made::spin("spin_tsc", "other", 33),
+        Made::spin("spin_counter", "other", 33),
     ])
 }
 
 #[test]
 fn least_late() {
-    assert_snapshot!(said(with(&both(), words::least_late)), @"Least late: spin_tsc, 33 ns [32 to 33 ns] at p50 and 175 ns [153 to 199 ns] at p99.");
+    assert_snapshot!(said(with(&both(), words::least_late)), @"Least late: spin_counter, 33 ns [32 to 33 ns] at p50 and 175 ns [153 to 199 ns] at p99.");
     assert_snapshot!(said(with(&both(), words::least_late_sleeping)), @"Of those that sleep, least late: nanosleep, 52.4 µs [52.3 to 52.5 µs] at p50 and 294 µs [236 to 352 µs] at p99.");
 }
 
@@ -46,7 +47,7 @@ fn least_late() {
 fn least_late_when_intervals_touch() {
     let mut run = both();
     overlap(&mut run);
-    assert_snapshot!(said(with(&run, words::least_late)), @"Least late: spin_tsc, 33 ns [1 ns to 1.00 ms] at p50 and 175 ns [153 to 199 ns] at p99. At p50, nanosleep and ppoll cannot be told apart from it.");
+    assert_snapshot!(said(with(&run, words::least_late)), @"Least late: spin_counter, 33 ns [1 ns to 1.00 ms] at p50 and 175 ns [153 to 199 ns] at p99. At p50, nanosleep and ppoll cannot be told apart from it.");
 }
 
 #[test]
@@ -55,8 +56,8 @@ fn least_late_with_too_few_samples() {
     for series in &mut run.series {
         series.summary.ci95 = Default::default();
     }
-    assert_snapshot!(said(with(&run, words::least_late)), @"Least late in this run: spin_tsc, 33 ns at p50, but too few samples to say that it is so.");
-    assert_snapshot!(said(with(&run, words::trade_off)), @"Spinning (spin_tsc) and sleeping (nanosleep) cannot be told apart at p50, at 100 % of a CPU instead of 2.8 %.");
+    assert_snapshot!(said(with(&run, words::least_late)), @"Least late in this run: spin_counter, 33 ns at p50, but too few samples to say that it is so.");
+    assert_snapshot!(said(with(&run, words::trade_off)), @"Spinning (spin_counter) and sleeping (nanosleep) cannot be told apart at p50, at 100 % of a CPU instead of 2.8 %.");
 }
 
 #[test]
@@ -88,18 +89,18 @@ fn sleeping_is_what_was_measured_not_what_the_name_says() {
     }
     assert_eq!(with(&run, words::trade_off), None);
     assert_eq!(with(&run, words::least_late_sleeping), None);
-    let run = of(&[Made::spin("spin_tsc", "other", 33)]);
+    let run = of(&[Made::spin("spin_counter", "other", 33)]);
     assert_snapshot!(said(with(&run, words::least_late_sleeping)), @"None of them sleeps: each gave up the CPU in fewer than half of its waits.");
 }
 
 #[test]
 fn trade_off() {
-    assert_snapshot!(said(with(&both(), words::trade_off)), @"Spinning (spin_tsc) wakes 52.3 µs [52.3 to 52.4 µs] earlier at p50 than sleeping (nanosleep), at 100 % of a CPU instead of 2.8 %.");
-    let late = of(&[Made::sleep("nanosleep", "other", 3_000), Made::spin("spin_tsc", "other", 9_000)]);
-    assert_snapshot!(said(with(&late, words::trade_off)), @"Spinning does not pay here: spin_tsc wakes 6.00 µs [5.98 to 6.02 µs] later at p50 than nanosleep, at 92 % of a CPU instead of 4.1 %.");
+    assert_snapshot!(said(with(&both(), words::trade_off)), @"Spinning (spin_counter) wakes 52.3 µs [52.3 to 52.4 µs] earlier at p50 than sleeping (nanosleep), at 100 % of a CPU instead of 2.8 %.");
+    let late = of(&[Made::sleep("nanosleep", "other", 3_000), Made::spin("spin_counter", "other", 9_000)]);
+    assert_snapshot!(said(with(&late, words::trade_off)), @"Spinning does not pay here: spin_counter wakes 6.00 µs [5.98 to 6.02 µs] later at p50 than nanosleep, at 92 % of a CPU instead of 4.1 %.");
     let mut alike = both();
     overlap(&mut alike);
-    assert_snapshot!(said(with(&alike, words::trade_off)), @"Spinning (spin_tsc) and sleeping (nanosleep) cannot be told apart at p50, at 100 % of a CPU instead of 2.8 %.");
+    assert_snapshot!(said(with(&alike, words::trade_off)), @"Spinning (spin_counter) and sleeping (nanosleep) cannot be told apart at p50, at 100 % of a CPU instead of 2.8 %.");
 }
 
 #[test]
@@ -120,8 +121,8 @@ fn two_slacks(small: i64) -> Run {
         Made::sleep("nanosleep", "other, slack 1ns", small),
         Made::sleep("ppoll", "other", 54_000),
         Made::sleep("ppoll", "other, slack 1ns", 54_000),
-        Made::spin("spin_tsc", "other", 33),
-        Made::spin("spin_tsc", "other, slack 1ns", 33),
+        Made::spin("spin_counter", "other", 33),
+        Made::spin("spin_counter", "other, slack 1ns", 33),
     ];
     run(&["punctual", "wait"], sets, &made)
 }
@@ -129,8 +130,8 @@ fn two_slacks(small: i64) -> Run {
 #[test]
 fn slack() {
     let said = |run: &Run| with(run, words::slack).join(" ").replace('\u{a0}', " ");
-    assert_snapshot!(said(&two_slacks(5_000)), @"Timer slack of 50 µs instead of 1 ns under other makes nanosleep wake 47.4 µs [47.3 to 47.5 µs] later at p50 (52.4 µs instead of 5.00 µs); of 2 methods that sleep, 1 is later and 1 shows no difference.");
-    assert_snapshot!(said(&two_slacks(52_300)), @"Timer slack of 50 µs instead of 1 ns under other: no difference that this run can show at p50 for nanosleep (52.4 µs [52.3 to 52.5 µs] and 52.4 µs [52.3 to 52.5 µs]); of 2 methods that sleep, 2 show no difference.");
+    assert_snapshot!(said(&two_slacks(5_000)), @"Timer slack of 50 µs instead of 1 ns under other makes nanosleep wake 47.4 µs [47.3 to 47.5 µs] later at p50 (52.4 µs instead of 5.00 µs); at p50, of 2 methods that sleep, 1 is later and 1 shows no difference.");
+    assert_snapshot!(said(&two_slacks(52_300)), @"Timer slack of 50 µs instead of 1 ns under other: no difference that this run can show at p50 for nanosleep (52.4 µs [52.3 to 52.5 µs] and 52.4 µs [52.3 to 52.5 µs]); at p50, of 2 methods that sleep, 2 show no difference.");
     let mut unknown = two_slacks(5_000);
     unknown.conditions[1].applied.timer_slack_ns = None;
     assert_eq!(said(&unknown), "");
@@ -147,10 +148,40 @@ fn policy() {
         run(&["punctual", "wait"], sets(), &made)
     };
     let said = |run: &Run| with(run, words::policy).join(" ").replace('\u{a0}', " ");
-    assert_snapshot!(said(&made(3_000)), @"rr:40 instead of other: nanosleep wakes 49.4 µs [49.3 to 49.5 µs] earlier at p50 and 280 µs [219 to 341 µs] earlier at p99; at p50, of 1 method that sleeps, 1 is earlier. Timer slack (50 µs under other) is not applied to real-time threads: that is part of it.");
-    assert_snapshot!(said(&made(52_300)), @"rr:40 instead of other: nanosleep wakes at a time that cannot be told apart at p50 (52.4 µs [52.3 to 52.5 µs] and 52.4 µs [52.3 to 52.5 µs]) and at a time that cannot be told apart at p99 (294 µs [236 to 352 µs] and 294 µs [236 to 352 µs]); at p50, of 1 method that sleeps, 1 shows no difference. Timer slack (50 µs under other) is not applied to real-time threads: that is part of it.");
-    assert_snapshot!(said(&made(80_000)), @"rr:40 instead of other: nanosleep wakes 27.7 µs [27.5 to 27.9 µs] later at p50 and at a time that cannot be told apart at p99 (294 µs [236 to 352 µs] and 413 µs [319 to 462 µs]); at p50, of 1 method that sleeps, 1 is later. Timer slack (50 µs under other) is not applied to real-time threads: that is part of it.");
+    assert_snapshot!(said(&made(3_000)), @"rr:40 instead of other: nanosleep wakes 49.4 µs [49.3 to 49.5 µs] earlier at p50, 280 µs [219 to 341 µs] earlier at p99. Timer slack (50 µs under other) is not applied to real-time threads: that can be part of it.");
+    assert_snapshot!(said(&made(52_300)), @"rr:40 instead of other: nanosleep shows no difference that this run can show at p50 (52.4 µs [52.3 to 52.5 µs] and 52.4 µs [52.3 to 52.5 µs]), no difference that this run can show at p99 (294 µs [236 to 352 µs] and 294 µs [236 to 352 µs]).");
+    assert_snapshot!(said(&made(80_000)), @"rr:40 instead of other: nanosleep wakes 27.7 µs [27.5 to 27.9 µs] later at p50, no difference that this run can show at p99 (294 µs [236 to 352 µs] and 413 µs [319 to 462 µs]).");
     let mut slack_too = made(3_000);
     slack_too.conditions[1].asked.timer_slack_ns = Some(1);
     assert_eq!(said(&slack_too), "", "two things changed");
+}
+
+/// Three methods with the given intervals around their medians.
+fn three(values: [(i64, i64, i64); 3]) -> Run {
+    let mut run = of(&[Made::sleep("a", "other", 100), Made::sleep("b", "other", 100), Made::sleep("c", "other", 100)]);
+    for (series, (low, below, above)) in run.series.iter_mut().zip(values) {
+        series.summary.p50 = Some(low + below);
+        series.summary.ci95.p50 = Some(Interval { low, high: low + below + above });
+    }
+    run
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn least_late_names_every_method_it_cannot_exclude(values in [(0i64..500, 0i64..60, 0i64..60), (0i64..500, 0i64..60, 0i64..60), (0i64..500, 0i64..60, 0i64..60)]) {
+        let run = three(values);
+        let text = said(with(&run, words::least_late));
+        let (first, rest) = text.split_once(" At p50, ").unwrap_or((&text, ""));
+        let named = |subject: &str| first.starts_with(&format!("Least late: {subject},"));
+        let interval = |series: &Series| series.summary.ci95.p50.unwrap();
+        let least = run.series.iter().find(|series| named(&series.subject)).expect("a method of the run is named");
+        for other in run.series.iter().filter(|other| other.subject != least.subject) {
+            prop_assert!(least.summary.p50 <= other.summary.p50);
+            let apart = interval(other).low > interval(least).high;
+            let listed = rest.split([' ', ',']).any(|word| word == other.subject);
+            prop_assert_eq!(apart, !listed, "{}", text);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use punctual_record::{Run, Series};
 
-use crate::background::parameter;
+use crate::background::{conditions, parameter};
 use crate::plain::plain;
 use crate::story::{Block, Section};
 use crate::style::{Paint, Style};
@@ -25,21 +25,21 @@ const COLUMNS: [Column; 9] = [
     Column::right("max", 60),
 ];
 
-fn sections(_run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };
-    let rows = series.iter().map(|series| Row::Cells(cells(series, style), Paint::Plain)).collect();
+    let rows = series.iter().map(|series| Row::Cells(cells(run, series, style), Paint::Plain)).collect();
     let table = Table { columns: COLUMNS.to_vec(), rows };
     vec![Section::new(plain(&first.experiment, style)).with(Block::Table(table))]
 }
 
-fn cells(series: &Series, style: &Style) -> Vec<String> {
+fn cells(run: &Run, series: &Series, style: &Style) -> Vec<String> {
     let figure = |ns: Option<i64>| ns.map_or(style.absent().to_owned(), |ns| units::duration(ns, style));
     let parameters: Vec<String> = series.parameters.iter().map(|(name, value)| parameter(name, value, style)).collect();
     let summary = &series.summary;
     vec![
         plain(&series.subject, style),
         parameters.join(", "),
-        plain(&series.conditions, style),
+        conditions(run, &series.conditions, style),
         crate::csv::quantity(series.quantity).replace('_', " "),
         units::count(summary.count),
         figure(summary.min),

@@ -2,7 +2,7 @@
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
 mod any;
-mod c_call;
+mod code;
 mod wait;
 
 use punctual_record::{Run, Series};

@@ -1,17 +1,18 @@
 //! Waiting: one table per duration asked, the best method on top, and what the figures say.
 
-use punctual_record::{Run, Series};
+use punctual_record::{Notice, Run, Series};
 
+use crate::background::conditions;
 use crate::distribution::{self, Scale};
 use crate::plain::plain;
-use crate::story::{Block, Item, Section, unbroken};
+use crate::story::{Block, Item, Note, Section, unbroken};
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
 use crate::units;
 use crate::words::{self, Figures};
 
 use super::Family;
-use super::c_call::c_call;
+use super::code::line;
 
 mod advice;
 
@@ -44,7 +45,8 @@ const CONDITIONS: usize = 1;
 
 fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     let groups = by_asked(series);
-    let mut sections: Vec<Section> = groups.iter().map(|(asked, rows)| table_section(*asked, rows, style)).collect();
+    let mut sections: Vec<Section> =
+        groups.iter().map(|(asked, rows)| table_section(run, *asked, rows, style)).collect();
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(series, style)));
     }
@@ -68,13 +70,13 @@ fn by_asked<'a>(series: &[&'a Series]) -> Groups<'a> {
     groups
 }
 
-fn table_section(asked: Option<i64>, series: &[&Series], style: &Style) -> Section {
+fn table_section(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Section {
     let one_set = series.iter().all(|its| its.conditions == series[0].conditions);
     let mut heading = asked.map_or("wait".to_owned(), |ns| format!("wait {}", units::exact(ns, style)));
     if one_set && !series[0].conditions.is_empty() {
-        heading.push_str(&format!(" under {}", plain(&series[0].conditions, style)));
+        heading.push_str(&format!(" under {}", conditions(run, &series[0].conditions, style)));
     }
-    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(asked, series, style) };
+    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, style) };
     if one_set {
         table.columns.remove(CONDITIONS);
         for row in &mut table.rows {
@@ -87,7 +89,7 @@ fn table_section(asked: Option<i64>, series: &[&Series], style: &Style) -> Secti
     if let Some(scale) = scale(asked, series) {
         let ends = [scale.low_ns, scale.high_ns].map(|ns| unbroken(&units::duration(ns, style)));
         let text = format!("Distribution: {} to {}, logarithmic, what is later at the right end.", ends[0], ends[1]);
-        section.blocks.push(Block::Legend(text));
+        section.blocks.push(Block::Legend(vec![Note::on("distribution", text)]));
     }
     section
 }
@@ -104,12 +106,12 @@ fn scale(asked: Option<i64>, series: &[&Series]) -> Option<Scale> {
 }
 
 /// First those that wait as long as asked, then the coarse ones under what they round to; in each, the least late first.
-fn rows(asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
+fn rows(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
     let mut sorted = series.to_vec();
     sorted.sort_by_key(|series| {
         let late = |figure: Option<i64>| figure.unwrap_or(i64::MAX);
         let summary = &series.summary;
-        (rounds_to(asked, series), late(summary.p50), late(summary.p99), &series.subject, &series.conditions)
+        (rounds_to(asked, series), late(summary.p50), late(summary.p99))
     });
     let scale = scale(asked, series);
     let mut rows = Vec::new();
@@ -121,12 +123,12 @@ fn rows(asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
         }
         group = rounded;
         let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
-        rows.push(Row::Cells(cells(series, scale, style), paint));
+        rows.push(Row::Cells(cells(run, series, scale, style), paint));
     }
     rows
 }
 
-fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
+fn cells(run: &Run, series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
     let summary = &series.summary;
     let absent = || style.absent().to_owned();
     let figure = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
@@ -141,7 +143,7 @@ fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
     let drawing = scale.and_then(|scale| distribution::bins(series, scale, drawing_width(style)));
     vec![
         plain(&series.subject, style),
-        plain(&series.conditions, style),
+        conditions(run, &series.conditions, style),
         units::count(summary.count),
         figure(summary.min),
         figure(summary.p50),
@@ -158,19 +160,24 @@ fn cells(series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
     ]
 }
 
-fn legend(series: &[&Series], style: &Style) -> String {
-    let mut text = "Figures are how late a wait ended. [ ]: the true percentile lies there with 95 % confidence, in the unit \
-                    of the figure before it. CPU: share of one CPU while waiting. switches: times per wait that the thread \
-                    gave up the CPU + was preempted. Height of a distribution: logarithmic, a step is half a decade."
-        .to_owned();
+/// What the columns mean, each note only where its column is shown.
+fn legend(series: &[&Series], style: &Style) -> Vec<Note> {
+    let interval = "[ ]: the true percentile lies there with 95 % confidence, in the unit of the figure before it.";
+    let mut notes = vec![
+        Note::always("Figures are how late a wait ended: after its deadline, or beyond the duration asked for."),
+        Note::on("p50 [95 %]", interval.replace("[ ]", "[\u{a0}]").replace("95 %", "95\u{a0}%")),
+        Note::on("CPU", "CPU: share of one CPU while waiting."),
+        Note::on("switches", "switches: times per wait that the thread gave up the CPU + was preempted."),
+        Note::on("distribution", "Height of a distribution: logarithmic, a step is half a decade."),
+    ];
     let lacks = |series: &&Series| {
         let summary = &series.summary;
         [summary.p50, summary.p90, summary.p99, summary.p999].contains(&None)
     };
     if series.iter().any(lacks) {
-        text.push_str(&format!(" {}: too few samples.", style.absent()));
+        notes.push(Note::always(format!("{}: too few samples, or not known.", style.absent())));
     }
-    text.replace("95 %", "95\u{a0}%").replace("[ ]", "[\u{a0}]")
+    notes
 }
 
 fn words_section(run: &Run, groups: &Groups<'_>, style: &Style) -> Option<Section> {
@@ -191,14 +198,24 @@ fn words_section(run: &Run, groups: &Groups<'_>, style: &Style) -> Option<Sectio
             other.into_iter().for_each(|other| calls.add("Least late of those that sleep", &other.subject, asked));
         }
     }
-    let items = calls.items(style);
+    section.blocks.extend(unsteady(run).map(|text| Block::Paragraph(text.to_owned())));
+    let items = calls.items(run, style);
     if !items.is_empty() {
         section.blocks.push(Block::Items(items));
     }
     (!section.blocks.is_empty()).then_some(section)
 }
 
-/// Which methods to write in C, each with the durations for which it came out best.
+/// A caution where the run itself found its intervals too narrow.
+fn unsteady(run: &Run) -> Option<&'static str> {
+    let drifted = run.notices.iter().any(|notice| matches!(notice, Notice::Unsteady { series: 1.., .. }));
+    drifted.then_some(
+        "Some series differ between rounds by more than their samples explain (see the notices): take small differences \
+         with caution.",
+    )
+}
+
+/// Which methods to write in a program, each with the durations for which it came out best.
 #[derive(Debug, Default)]
 struct Calls(Vec<(&'static str, String, Vec<i64>)>);
 
@@ -210,12 +227,17 @@ impl Calls {
         }
     }
 
-    fn items(&self, style: &Style) -> Vec<Item> {
+    fn items(&self, run: &Run, style: &Style) -> Vec<Item> {
         let item = |(why, subject, asked): &(&str, String, Vec<i64>)| {
             let durations: Vec<String> = asked.iter().map(|ns| unbroken(&units::exact(*ns, style))).collect();
-            let code = c_call(subject).map(str::to_owned);
-            let ending = if code.is_some() { ", in C:" } else { " (`punctual wait --list` shows the call)." };
-            Item { text: format!("{why} for {}: {subject}{ending}", words::listed(&durations, 5)), code }
+            let code = line(subject, run.host.architecture.as_deref());
+            let ending = code.map_or(" (`punctual wait --list` shows the call).".to_owned(), |code| {
+                format!(", in {}:", code.language)
+            });
+            Item {
+                text: format!("{why} for {}: {subject}{ending}", words::listed(&durations, 5)),
+                code: code.map(|code| code.line.to_owned()),
+            }
         };
         self.0.iter().map(item).collect()
     }

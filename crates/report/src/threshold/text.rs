@@ -2,7 +2,7 @@
 
 use punctual_record::{Run, Series};
 
-use crate::background::parameter;
+use crate::background::{conditions, parameter};
 use crate::plain::plain;
 use crate::story::{paragraph, unbroken};
 use crate::style::{Paint, Style};
@@ -34,15 +34,15 @@ pub fn render(verdict: &Verdict, run: &Run, style: &Style) -> String {
 }
 
 fn line(run: &Run, series: usize, key: Key, state: &str, limit_ns: i64, style: &Style) -> String {
-    let name = run.series.get(series).map_or(String::new(), |series| name(series, style));
-    format!("{key} of {name} {}, limit {}", unbroken(state), unbroken(&units::exact(limit_ns, style)))
+    let name = run.series.get(series).map_or(String::new(), |series| name(run, series, style));
+    format!("{key} of {name} {}, limit {}", state, unbroken(&units::exact(limit_ns, style)))
 }
 
 /// Which series: `nanosleep under fifo:40 (asked 100 µs)`.
-fn name(series: &Series, style: &Style) -> String {
+fn name(run: &Run, series: &Series, style: &Style) -> String {
     let mut text = plain(&series.subject, style);
     if !series.conditions.is_empty() {
-        text.push_str(&format!(" under {}", plain(&series.conditions, style)));
+        text.push_str(&format!(" under {}", conditions(run, &series.conditions, style)));
     }
     let shown: Vec<String> = series
         .parameters

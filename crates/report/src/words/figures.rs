@@ -2,6 +2,7 @@
 
 use punctual_record::{ConditionSet, Interval, Param, Quantity, Run, Series};
 
+use crate::background::conditions;
 use crate::plain::plain;
 use crate::style::Style;
 
@@ -40,7 +41,7 @@ impl Estimate {
 pub struct Figure<'a> {
     /// The method, neutralised.
     pub subject: String,
-    /// Label of its conditions, neutralised.
+    /// Label of its conditions, neutralised, with what was refused of them.
     pub conditions: String,
     /// The conditions, where the run holds them.
     pub set: Option<&'a ConditionSet>,
@@ -128,7 +129,7 @@ fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {
     let estimate = |value: Option<i64>, interval| value.map(|value| Estimate { value, interval });
     Figure {
         subject: plain(&series.subject, style),
-        conditions: plain(&series.conditions, style),
+        conditions: conditions(run, &series.conditions, style),
         set: run.conditions.iter().find(|set| set.label == series.conditions),
         quantity: series.quantity,
         effective_ns: int(series, "effective_ns"),

@@ -3,6 +3,7 @@
 
 use punctual_record::ConditionSet;
 
+use crate::background::set_label;
 use crate::plain::plain;
 use crate::story::unbroken;
 use crate::style::Style;
@@ -147,20 +148,25 @@ fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
     let lead = format!("Timer slack of {large} instead of {small} under {}", unbroken(&policy));
     Some(match (before.exceeds(&after), after.exceeds(&before)) {
         (Some(cost), _) => format!(
-            "{lead} makes {} wake {} later at p50 ({} instead of {}); {}.",
+            "{lead} makes {} wake {} later at p50 ({} instead of {}){}.",
             to.subject,
             apart(cost, style),
             unbroken(&units::duration(before.value, style)),
             unbroken(&units::duration(after.value, style)),
-            others(lever, "later", lever.tally().earlier, "earlier", lever.tally().later)
+            others(lever, "later", "earlier")
         ),
-        (_, Some(gain)) => format!("{lead} makes {} wake {} earlier at p50.", to.subject, apart(gain, style)),
+        (_, Some(gain)) => format!(
+            "{lead} makes {} wake {} earlier at p50{}.",
+            to.subject,
+            apart(gain, style),
+            others(lever, "later", "earlier")
+        ),
         _ => format!(
-            "{lead}: no difference that this run can show at p50 for {} ({} and {}); {}.",
+            "{lead}: no difference that this run can show at p50 for {} ({} and {}){}.",
             to.subject,
             shown(before, style),
             shown(after, style),
-            others(lever, "later", lever.tally().earlier, "earlier", lever.tally().later)
+            others(lever, "later", "earlier")
         ),
     })
 }
@@ -169,21 +175,23 @@ pub(crate) fn apart(difference: Difference, style: &Style) -> String {
     shown(Estimate { value: difference.value, interval: Some(difference.interval) }, style)
 }
 
-/// `of 13 methods that sleep 11 are later, 2 show no difference`.
-fn others(lever: &Lever<'_, '_>, word: &str, count: usize, opposite: &str, opposed: usize) -> String {
+/// `; at p50, of 13 methods that sleep, 11 are later and 2 show no difference`; nothing where there is one method only.
+/// `helped` and `harmed` say how a method with and without the change is called.
+fn others(lever: &Lever<'_, '_>, helped: &str, harmed: &str) -> String {
     let tally = lever.tally();
     let total = tally.earlier + tally.later + tally.alike;
-    let mut parts = Vec::new();
-    let mut part = |n: usize, text: &str, texts: &str| {
-        if n > 0 {
-            parts.push(format!("{n} {}", if n == 1 { text } else { texts }));
-        }
-    };
-    part(count, &format!("is {word}"), &format!("are {word}"));
-    part(opposed, &format!("is {opposite}"), &format!("are {opposite}"));
-    part(tally.alike, "shows no difference", "show no difference");
-    let methods = if total == 1 { "method that sleeps" } else { "methods that sleep" };
-    format!("of {total} {methods}, {}", listed(&parts, 4))
+    if total < 2 {
+        return String::new();
+    }
+    let be = |n: usize, word: &str| format!("{n} {} {word}", if n == 1 { "is" } else { "are" });
+    let show = if tally.alike == 1 { "shows" } else { "show" };
+    let parts = [
+        (tally.earlier, be(tally.earlier, helped)),
+        (tally.later, be(tally.later, harmed)),
+        (tally.alike, format!("{} {show} no difference", tally.alike)),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
+    format!("; at p50, of {total} methods that sleep, {}", listed(&parts, 3))
 }
 
 /// What a real-time policy gains over the ordinary one, one sentence per pair of sets.
@@ -198,34 +206,29 @@ pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<String> {
 
 fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
     let (from, to) = lever.leader()?;
-    let label = |set: &ConditionSet| quoted(&plain(&set.label, style));
+    let label = |set: &ConditionSet| quoted(&set_label(set, style));
     let at = |name: &str, before: Option<Estimate>, after: Option<Estimate>| -> Option<String> {
         let (before, after) = (before?, after?);
         Some(match (before.exceeds(&after), after.exceeds(&before)) {
             (Some(gain), _) => format!("{} earlier at {name}", apart(gain, style)),
             (_, Some(loss)) => format!("{} later at {name}", apart(loss, style)),
             _ => format!(
-                "at a time that cannot be told apart at {name} ({} and {})",
+                "no difference that this run can show at {name} ({} and {})",
                 shown(before, style),
                 shown(after, style)
             ),
         })
     };
     let effects: Vec<String> = [at("p50", from.p50, to.p50)?].into_iter().chain(at("p99", from.p99, to.p99)).collect();
-    let tally = lever.tally();
-    let mut text = format!(
-        "{} instead of {}: {} wakes {}; at p50, {}.",
-        label(lever.to),
-        label(lever.from),
-        to.subject,
-        effects.join(" and "),
-        others(lever, "earlier", tally.earlier, "later", tally.later)
-    );
+    let verb = if effects[0].starts_with("no ") { "shows" } else { "wakes" };
+    let (own, other) = (label(lever.to), label(lever.from));
+    let mut text = format!("{own} instead of {other}: {} {verb} {}", to.subject, effects.join(", "));
+    text.push_str(&format!("{}.", others(lever, "earlier", "later")));
     // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
-    if let Some(slack) = lever.from.applied.timer_slack_ns.filter(|&ns| ns >= 1000) {
+    if let Some(slack) = lever.from.applied.timer_slack_ns.filter(|&ns| ns >= 1000 && lever.gain().is_some()) {
         let slack = unbroken(&units::exact(i64::try_from(slack).unwrap_or(i64::MAX), style));
         text.push_str(&format!(
-            " Timer slack ({slack} under {}) is not applied to real-time threads: that is part of it.",
+            " Timer slack ({slack} under {}) is not applied to real-time threads: that can be part of it.",
             label(lever.from)
         ));
     }

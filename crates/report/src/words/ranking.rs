@@ -80,11 +80,12 @@ pub(crate) fn shown(estimate: Estimate, style: &Style) -> String {
     unbroken(&format!("{figure}{interval}"))
 }
 
-/// What the best spinning method buys over the best sleeping one, and what it costs.
+/// What the best spinning method buys over the best sleeping one under the same conditions, and what it costs.
 #[must_use]
 pub fn trade_off(figures: &Figures<'_>, style: &Style) -> Option<String> {
-    let spinning = best(figures.exact().filter(|row| row.sleeps() == Some(false)))?;
     let sleeping = best(figures.sleeping())?;
+    let same = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
+    let spinning = best(figures.exact().filter(same))?;
     let (spin_share, sleep_share) = (spinning.cpu_share?, sleeping.cpu_share?);
     let cost = format!(
         "at {} of a CPU instead of {}",

@@ -190,6 +190,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
 
 pub fn host() -> Host {
     Host {
+        architecture: Some("x86_64".into()),
         kernel: Some("6.1.0-18-amd64".into()),
         preemption: Some("voluntary".into()),
         cpu_model: Some("AMD EPYC 7763 64-Core Processor".into()),
@@ -218,11 +219,11 @@ pub fn plain_run() -> Run {
         Made::sleep("epoll_wait", other, 1_010_000).rounding_to(1_000_000),
         Made::sleep("sleep", other, 999_970_000).rounding_to(1_000_000_000).count(3),
         Made::spin("spin_clock", other, 41),
-        Made::spin("spin_tsc", other, 33),
+        Made::spin("spin_counter", other, 33),
         Made::sleep("nanosleep", other, 54_300).asked(1_000_000),
         Made::sleep("clock_nanosleep_abs", other, 52_700).asked(1_000_000),
         Made::sleep("epoll_wait", other, 58_000).asked(1_000_000),
-        Made::spin("spin_tsc", other, 35).asked(1_000_000).count(50),
+        Made::spin("spin_counter", other, 35).asked(1_000_000).count(50),
     ];
     let mut run = run(&["punctual", "wait", "--for", "100us,1ms"], vec![set(other, other, None, 50_000)], &made);
     run.not_measured.push(NotMeasured {
@@ -254,7 +255,7 @@ pub fn lever_run(command: &[&str]) -> Run {
         made.push(Made::sleep("clock_nanosleep_abs", label, median));
         made.push(Made::sleep("nanosleep", label, median + 200));
         made.push(Made::sleep("ppoll", label, median + 900));
-        made.push(Made::spin("spin_tsc", label, 33));
+        made.push(Made::spin("spin_counter", label, 33));
     }
     run(command, sets, &made)
 }

@@ -3,6 +3,7 @@
 
 use punctual_record::{ConditionSet, Quantity, Run, Series};
 
+use crate::background::set_label;
 use crate::plain::plain;
 use crate::story::{Item, unbroken};
 use crate::style::Style;
@@ -10,7 +11,7 @@ use crate::units;
 use crate::words::{self, Difference, Figure, Figures, Kind, Lever};
 
 use super::super::Advice;
-use super::super::c_call::c_call;
+use super::super::code::line;
 use super::by_asked;
 
 /// One change for one asked duration: what it is called when it makes no difference, and the item when it helps.
@@ -25,7 +26,7 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     for (asked, series) in by_asked(series) {
         let Some(asked) = asked else { continue };
         let figures = Figures::of(run, asked, &series, style);
-        for finding in of_duration(&figures, style) {
+        for finding in of_duration(&figures, run, style) {
             let gain = |finding: &Finding| finding.helps.as_ref().map_or(i64::MIN, |(gain, _)| *gain);
             match findings.iter_mut().find(|known| known.name == finding.name) {
                 Some(known) if gain(known) >= gain(&finding) => {}
@@ -44,11 +45,11 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     advice
 }
 
-fn of_duration(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
+fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         words::levers(figures).iter().filter_map(|lever| conditions(figures, lever, style)).collect();
-    findings.extend(absolute(figures, style));
-    findings.extend(spin(figures, style));
+    findings.extend(absolute(figures, run, style));
+    findings.extend(spin(figures, run, style));
     findings
 }
 
@@ -72,7 +73,7 @@ fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, style: &Style) -> Op
 }
 
 fn quoted(set: &ConditionSet, style: &Style) -> String {
-    words::quoted(&plain(&set.label, style))
+    words::quoted(&set_label(set, style))
 }
 
 fn slack(from: &ConditionSet, to: &ConditionSet, policy: &str, style: &Style) -> Option<(String, Option<String>)> {
@@ -127,7 +128,7 @@ fn effect(
 }
 
 /// An absolute deadline instead of a duration, by the same call under the same conditions.
-fn absolute(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
     let relative = |to: &Figure<'_>| {
         let stem = to.subject.strip_suffix("_abs")?;
         figures.sleeping().find(|row| {
@@ -148,13 +149,13 @@ fn absolute(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
             "it".to_owned()
         };
         let text = format!("{name}: {}", effect(figures, &under, from, to, gain, style));
-        (gain.value, Item { text, code: c_call(&to.subject).map(str::to_owned) })
+        (gain.value, Item { text, code: code(&to.subject, run) })
     });
     Some(Finding { name, helps })
 }
 
 /// Spinning through the last part of a wait, by what the best sleeping method lacks.
-fn spin(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+fn spin(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
     let sleeping = words::best(figures.sleeping())?;
     let alike = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
     let spinning = words::best(figures.exact().filter(alike))?;
@@ -174,10 +175,14 @@ fn spin(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
         if let Some(p99) = sleeping.p99.filter(|p99| p99.value < figures.asked_ns) {
             let late = unbroken(&units::duration(p99.value, style));
             text.push_str(&format!(
-                " A sleep that ends {late} (its p99) before the deadline leaves that to spin, and is late in one wait of a hundred."
+                " A sleep that ends {late} (its p99) before the deadline leaves that to spin, and ends too late in about one wait of a hundred."
             ));
         }
-        (gain.value, Item { text, code: c_call(&spinning.subject).map(str::to_owned) })
+        (gain.value, Item { text, code: code(&spinning.subject, run) })
     });
     Some(Finding { name, helps })
+}
+
+fn code(subject: &str, run: &Run) -> Option<String> {
+    line(subject, run.host.architecture.as_deref()).map(|code| code.line.to_owned())
 }
