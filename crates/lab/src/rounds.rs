@@ -252,7 +252,7 @@ impl<B: Bench> Rounds<'_, B> {
     }
 
     fn watch(&self, variant: usize, left_out: bool) -> Option<Watchdog> {
-        let policy = self.variants[variant].policy.clone().filter(Policy::is_real_time).filter(|_| !left_out)?;
+        let policy = self.variants[variant].policy.filter(Policy::is_real_time).filter(|_| !left_out)?;
         Watchdog::over_this_thread(policy, WATCH).ok()
     }
 

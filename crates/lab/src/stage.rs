@@ -10,12 +10,12 @@
 //! interrupted (`std::thread::sleep` of an hour) is then left behind: what was measured until its batch began is
 //! reported all the same.
 
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
+use punctual_linux::interrupt::{Interrupter, Interruptible};
 
 /// How long an interrupted experiment may take to come back before it is left behind.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -59,15 +59,15 @@ pub struct Stop {
 
 #[derive(Default)]
 struct StopShared {
-    /// Thread number of the measuring thread; 0 while there is none.
-    thread: AtomicI32,
+    /// Interrupts the measuring thread, while there is one.
+    interrupter: Mutex<Option<Interrupter>>,
     wake_caller: Mutex<Option<Box<dyn Fn() + Send>>>,
     reason: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for StopShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StopShared").field("thread", &self.thread).finish_non_exhaustive()
+        f.debug_struct("StopShared").field("reason", &self.reason).finish_non_exhaustive()
     }
 }
 
@@ -80,10 +80,9 @@ impl Stop {
     pub fn request(&self, reason: &str) {
         lock(&self.shared.reason).get_or_insert_with(|| reason.to_owned());
         linux::stop::request();
-        let thread = self.shared.thread.load(Ordering::Acquire);
-        if thread != 0 {
+        if let Some(interrupter) = lock(&self.shared.interrupter).as_ref() {
             // The thread may just have ended: nothing is lost then.
-            let _ = linux::interrupt::interrupt_thread(thread);
+            let _ = interrupter.interrupt();
         }
         if let Some(wake) = lock(&self.shared.wake_caller).as_ref() {
             wake();
@@ -142,8 +141,9 @@ pub fn perform<R: Send + 'static>(
     let shared = Arc::clone(&stop.shared);
     let thread = std::thread::Builder::new().name("measure".into()).spawn(move || {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _signals_kept_away = linux::interrupt::Interruptible::this_thread();
-            shared.thread.store(linux::sched::current_thread_id(), Ordering::Release);
+            let _kept_away = linux::signal::block_all_signals_but(&[linux::interrupt::signal()]);
+            let interruptible = Interruptible::this_thread().ok();
+            *lock(&shared.interrupter) = interruptible.as_ref().map(Interruptible::interrupter);
             let to_caller = events.clone();
             let stage = Stage {
                 pause: Box::new(move |progress| {
@@ -152,7 +152,7 @@ pub fn perform<R: Send + 'static>(
             };
             experiment(&stage)
         }));
-        shared.thread.store(0, Ordering::Release);
+        *lock(&shared.interrupter) = None;
         let _ = events.send(Event::Done(outcome));
     })?;
     let outcome = attend(stop, observer, &inbox, &turn);

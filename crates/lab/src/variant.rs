@@ -50,7 +50,7 @@ impl Variant {
         let mut variants: Vec<Self> = Vec::new();
         for policy in or_as_found(policies) {
             for slack in or_as_found(slacks) {
-                let variant = Self::new(policy.clone(), slack);
+                let variant = Self::new(policy, slack);
                 if variants.iter().any(|v| v.label == variant.label) {
                     return Err(BadVariant(variant.label));
                 }
@@ -63,7 +63,7 @@ impl Variant {
     /// The conditions that this variant adds to the base.
     #[must_use]
     pub fn conditions(&self) -> Conditions {
-        Conditions { policy: self.policy.clone(), timer_slack: self.timer_slack, ..Conditions::default() }
+        Conditions { policy: self.policy, timer_slack: self.timer_slack, ..Conditions::default() }
     }
 
     /// Whether a thread under this variant can keep a CPU from others.

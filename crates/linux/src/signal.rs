@@ -20,13 +20,18 @@ pub struct BlockedSignals {
 /// Signals sent to the process are then taken by another thread; those sent to this thread wait until the guard is dropped.
 /// Signals that the thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL) stay open: blocked, they would kill silently.
 pub fn block_all_signals_for_this_thread() -> Result<BlockedSignals> {
+    block_all_signals_but(&[])
+}
+
+/// The same, but for the signals in `open`: those stay as they are.
+pub fn block_all_signals_but(open: &[i32]) -> Result<BlockedSignals> {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `set` is writable and filled by sigfillset before sigdelset and pthread_sigmask use it; `before` is writable.
     let returned = unsafe {
         libc::sigfillset(set.as_mut_ptr());
-        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL] {
-            libc::sigdelset(set.as_mut_ptr(), signal);
+        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL].iter().chain(open) {
+            libc::sigdelset(set.as_mut_ptr(), *signal);
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr())
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use punctual_lab::checkup;
 use punctual_lab::wait::method::Method;
-use punctual_lab::wait::{self, Plan, Wanted, methods};
+use punctual_lab::wait::{self, Plan, Wanted, methods, observed};
 use punctual_report::list::{self, ListRow};
 
 use crate::args::WaitArgs;
@@ -70,6 +70,12 @@ fn row(method: &Method) -> ListRow {
         kind: method.kind.name().into(),
         needs: method.needs.into(),
         available: opened.map(drop).map_err(|no| no.to_string()),
-        observed: None,
+        observed: observed(method),
     }
+}
+
+/// The system calls of one wait of 1 ms, as seen; None: they could not be seen here.
+fn observed(method: &Method) -> Option<Vec<String>> {
+    let calls = observed::system_calls(method, 1_000_000).ok()?;
+    Some(observed::names(&calls).into_iter().map(str::to_owned).collect())
 }

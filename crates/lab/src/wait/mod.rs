@@ -6,6 +6,7 @@
 mod bench;
 pub mod method;
 pub mod methods;
+pub mod observed;
 pub mod plan;
 
 use std::collections::BTreeMap;
@@ -209,4 +210,3 @@ fn why_not(
 pub fn base_of(conditions: &Conditions) -> Conditions {
     Conditions { policy: None, timer_slack: None, ..conditions.clone() }
 }
-pub mod observed;
