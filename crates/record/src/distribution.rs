@@ -174,15 +174,17 @@ impl Distribution {
         Some(Interval { low: low.low, high: high.high })
     }
 
-    /// How many samples are at or below `value`, as far as buckets tell: a bucket counts once `value` reaches its upper end.
+    /// How many samples are at or below `value`, as far as buckets and the exact extremes tell: a bucket counts once `value`
+    /// reaches its upper end.
     #[must_use]
     pub fn count_at_or_below(&self, value: i64) -> u64 {
         match self.extremes {
             Some((_, max)) if value >= max => self.count(),
             Some((min, _)) if value >= min => {
                 let reached = self.buckets.iter().take_while(|bucket| bucket.high <= value);
-                let below = if value > -RANGE_NS { self.below } else { 0 };
-                below + reached.map(|bucket| bucket.count).sum::<u64>()
+                let below = if value > -RANGE_NS - 2 { self.below } else { 0 };
+                let placed = below + reached.map(|bucket| bucket.count).sum::<u64>();
+                placed.max(1)
             }
             _ => 0,
         }
@@ -221,44 +223,46 @@ impl Distribution {
     /// # Errors
     /// When a histogram cannot be decoded, has fewer than 3 significant digits, or contradicts the figures.
     pub fn from_series(series: &Series) -> Result<Self, Error> {
-        let summary = &series.summary;
         let contradiction = |why: String| Error::Contradiction { series: series.subject.clone(), why };
         let decode = |text: &Option<String>, which| match text {
             None => Ok(Vec::new()),
             Some(text) => decode(text).map_err(|why| Error::Histogram { series: series.subject.clone(), which, why }),
         };
-        let above_zero = decode(&series.histogram, "histogram")?;
-        let below_zero = decode(&series.negative_histogram, "negative_histogram")?;
-        let total = |placed: &[(i64, u64)]| placed.iter().try_fold(0u64, |sum, &(_, count)| sum.checked_add(count));
-        let too_many = || contradiction("the histograms hold more samples than can be counted".into());
-        let (placed_above, placed_below) =
-            (total(&above_zero).ok_or_else(too_many)?, total(&below_zero).ok_or_else(too_many)?);
-        if below_zero.iter().any(|&(value, _)| value == 0) {
-            return Err(contradiction("negative_histogram holds a zero".into()));
-        }
-        let below = summary.negative.checked_sub(placed_below);
-        let above = summary.count.checked_sub(summary.negative).and_then(|rest| rest.checked_sub(placed_above));
-        let (below, above) = match (below, above) {
-            (Some(below), Some(above)) if below.checked_add(above) == Some(summary.overflow) => (below, above),
-            _ => {
-                return Err(contradiction(format!(
-                    "count {}, negative {} and overflow {}, but {placed_above} samples in the histogram and {placed_below} in the \
-                     negative one",
-                    summary.count, summary.negative, summary.overflow
-                )));
-            }
-        };
-        let mut buckets: Vec<Bucket> = Vec::with_capacity(above_zero.len() + below_zero.len());
-        let mirrored = below_zero.into_iter().rev().map(|(magnitude, count)| (-magnitude, count));
-        for (value, count) in mirrored.chain(above_zero) {
+        let positive = decode(&series.histogram, "histogram")?;
+        let negative = decode(&series.negative_histogram, "negative_histogram")?;
+        let (below, above) = overflow(&series.summary, &positive, &negative).map_err(contradiction)?;
+        let (extremes, moments) = figures(&series.summary).map_err(|why| contradiction(why.into()))?;
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(positive.len() + negative.len());
+        let mirrored = negative.into_iter().rev().map(|(magnitude, count)| (-magnitude, count));
+        for (value, count) in mirrored.chain(positive) {
             let next = Bucket::holding(value, count);
             match buckets.last_mut() {
                 Some(last) if last.low == next.low => last.count += count,
                 _ => buckets.push(next),
             }
         }
-        let (extremes, moments) = figures(summary).map_err(|why| contradiction(why.into()))?;
         Ok(Self { buckets, below, above, extremes, moments })
+    }
+}
+
+/// Samples that a summary counts below and above what its histograms hold; an error if they are not those it calls overflow.
+fn overflow(summary: &Summary, positive: &[(i64, u64)], negative: &[(i64, u64)]) -> Result<(u64, u64), String> {
+    if negative.iter().any(|&(magnitude, _)| magnitude == 0) {
+        return Err("negative_histogram holds a zero".into());
+    }
+    let total = |placed: &[(i64, u64)]| {
+        let sum = placed.iter().try_fold(0u64, |sum, &(_, count)| sum.checked_add(count));
+        sum.ok_or_else(|| "a histogram holds more samples than can be counted".to_string())
+    };
+    let (positive, negative) = (total(positive)?, total(negative)?);
+    let below = summary.negative.checked_sub(negative);
+    let above = summary.count.checked_sub(summary.negative).and_then(|rest| rest.checked_sub(positive));
+    match below.zip(above) {
+        Some((below, above)) if below.checked_add(above) == Some(summary.overflow) => Ok((below, above)),
+        _ => Err(format!(
+            "count {}, negative {} and overflow {}, but {positive} samples in the histogram and {negative} in the negative one",
+            summary.count, summary.negative, summary.overflow
+        )),
     }
 }
 

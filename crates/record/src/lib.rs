@@ -3,6 +3,36 @@
 //! In go samples (through a [`Recorder`]) and facts about the machine ([`Host`]); out comes a [`Run`]: plain data that
 //! is written as JSON (`punctual.run/1`), read back, reported and compared, on this machine or on another.
 //!
+//! ```
+//! use punctual_record::{Distribution, Quantity, Recorder, SeriesId, SeriesTally, Usage};
+//!
+//! let mut recorder = Recorder::new(); // allocates once
+//! let mut tally = SeriesTally::new();
+//! for round in 0..4 {
+//!     recorder.clear();
+//!     for sample in 0..1000 {
+//!         recorder.record(sample * 100); // while the clock runs: no allocation, no lock, no system call
+//!     }
+//!     let usage = Usage { elapsed_ns: 1_000_000, cpu_ns: Some(20_000), ..Usage::default() };
+//!     tally.add_round(round, u64::from(round) * 1_000_000, &recorder, usage);
+//! }
+//! let series = tally.to_series(SeriesId {
+//!     experiment: "wait".into(),
+//!     subject: "nanosleep".into(),
+//!     conditions: "other".into(),
+//!     parameters: Default::default(),
+//!     quantity: Quantity::Overshoot,
+//! });
+//! assert_eq!(series.summary.count, 4000);
+//! assert_eq!(series.cpu_ns_per_op, Some(20.0));
+//! // Back from a file, with all its percentiles:
+//! assert_eq!(Distribution::from_series(&series).unwrap().summary().p99, series.summary.p99);
+//! ```
+//!
+//! Where things are: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB); ranks and confidence intervals in
+//! [`statistics`]; rounds in [`SeriesTally`] and [`steadiness`]; the machine in [`Host::read`] and [`DisturbanceProbe`]; the file in
+//! [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
+//!
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
 

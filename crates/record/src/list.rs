@@ -103,6 +103,12 @@ impl CpuList {
         self.0.first().copied()
     }
 
+    /// The CPUs that are in both lists.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        Self(self.0.intersection(&other.0).copied().collect())
+    }
+
     /// The CPUs of this list that are not in the other.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
@@ -203,6 +209,13 @@ mod tests {
         for text in ["a", "-1", "1-", "0x3", "+1", "0-7:2/4", "1-2-3"] {
             assert!(refusal(text).contains("neither a CPU number nor a range"), "{text}");
         }
+    }
+
+    #[test]
+    fn common_and_missing_cpus() {
+        let [list, online]: [CpuList; 2] = ["0-3,99", "0-1,4"].map(|text| text.parse().unwrap());
+        assert_eq!(list.within(&online).to_string(), "0-1");
+        assert_eq!(list.without(&online).to_string(), "2-3,99");
     }
 
     #[test]

@@ -246,6 +246,10 @@ mod tests {
             values.sort_unstable();
             prop_assert_eq!(distribution.count(), values.len() as u64);
             for (index, &exact) in values.iter().enumerate() {
+                let at_or_below = values.partition_point(|&value| value <= exact) as u64;
+                prop_assert!(distribution.count_at_or_below(exact) <= at_or_below);
+                let end = distribution.value_at_rank(at_or_below).unwrap();
+                prop_assert!(distribution.count_at_or_below(end) >= at_or_below);
                 let bounds = distribution.bounds_at_rank(index as u64 + 1).unwrap();
                 prop_assert!(bounds.low <= exact && exact <= bounds.high, "{:?} {}", bounds, exact);
                 if exact.unsigned_abs() <= RANGE_NS as u64 {

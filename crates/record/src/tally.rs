@@ -188,6 +188,16 @@ mod tests {
         assert_eq!((series.cpu_ns_per_op, series.voluntary_switches_per_op), (None, Some(1.0)));
     }
 
+    /// Other programs know a compressed HdrHistogram of version 2 by these first bytes (the cookie 0x1c849314).
+    #[test]
+    fn histograms_are_what_they_say() {
+        let mut recorder = Recorder::new();
+        (-5..10).for_each(|value| recorder.record(value));
+        let histograms = recorder.to_histograms();
+        assert!(histograms.histogram.unwrap().starts_with("HISTF"));
+        assert!(histograms.negative_histogram.unwrap().starts_with("HISTF"));
+    }
+
     proptest! {
         #[test]
         fn a_series_gives_its_distribution_back(

@@ -60,10 +60,12 @@ fn capability(status: &str, number: u32) -> Option<bool> {
     Some(effective >> number & 1 == 1)
 }
 
-/// The CPUs that this process may use.
+/// The CPUs online that this process may use. Its mask alone may hold CPUs that do not exist.
 pub(crate) fn cpus_allowed(tree: &Tree) -> Option<String> {
     let status = tree.text("proc/self/status")?;
-    field(&status, "Cpus_allowed_list")?.parse::<CpuList>().ok().map(|cpus| cpus.to_string())
+    let mask: CpuList = field(&status, "Cpus_allowed_list")?.parse().ok()?;
+    let online = tree.text("sys/devices/system/cpu/online").and_then(|text| text.parse::<CpuList>().ok());
+    Some(online.map_or_else(|| mask.clone(), |online| mask.within(&online)).to_string())
 }
 
 /// `MemTotal`.

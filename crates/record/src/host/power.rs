@@ -7,7 +7,7 @@ use crate::tree::Tree;
 pub(crate) fn cpuidle(tree: &Tree) -> Option<Cpuidle> {
     let base = "sys/devices/system/cpu/cpuidle";
     let driver = tree.word(format!("{base}/current_driver"));
-    // Read-only kernels before 5.9 call it current_governor_ro.
+    // Its name before Linux 5.9, unless booted with cpuidle_sysfs_switch.
     let governor =
         tree.word(format!("{base}/current_governor")).or_else(|| tree.word(format!("{base}/current_governor_ro")));
     let states = tree.numbered("sys/devices/system/cpu/cpu0/cpuidle", "state");

@@ -1,7 +1,7 @@
 //! The hypervisor, where there is one.
 //!
-//! It is named by the first of: `/sys/hypervisor/type`, the device tree, the firmware's names (DMI), the clock sources that only it
-//! offers. If only the CPU says that there is one, it is `unidentified`.
+//! It is named by the first of: `/sys/hypervisor/type`, the device tree, the clock sources that only it offers, the
+//! firmware's names (DMI). If only the CPU says that there is one, it is `unidentified`.
 
 use crate::tree::Tree;
 
@@ -33,8 +33,8 @@ pub(crate) fn hypervisor(tree: &Tree) -> Option<String> {
     let named = tree
         .word("sys/hypervisor/type")
         .or_else(|| tree.text("proc/device-tree/hypervisor/compatible").and_then(|text| device_tree(&text)))
-        .or_else(|| firmware(tree, flagged))
-        .or_else(|| clocksource(tree));
+        .or_else(|| clocksource(tree))
+        .or_else(|| firmware(tree));
     named.or_else(|| flagged.then(|| "unidentified".into()))
 }
 
@@ -51,14 +51,14 @@ fn device_tree(compatible: &str) -> Option<String> {
     compatible.contains("xen").then(|| "xen".into())
 }
 
-fn firmware(tree: &Tree, flagged: bool) -> Option<String> {
+fn firmware(tree: &Tree) -> Option<String> {
     let fields = ["product_name", "sys_vendor", "board_vendor", "bios_vendor"];
     let names: Vec<String> = fields.iter().filter_map(|field| tree.word(format!("sys/class/dmi/id/{field}"))).collect();
     let starts = |start: &str| names.iter().any(|name| name.starts_with(start));
     let known = FIRMWARE.iter().find(|(start, _)| starts(start)).map(|(_, name)| (*name).to_string());
-    // These two also stand on real machines.
+    // These two also stand on real machines: Amazon's are called `m5.metal` and the like, Microsoft's `Surface ...`.
     let on_both = || match () {
-        () if starts("Amazon EC2") && flagged => Some("kvm".to_string()),
+        () if starts("Amazon EC2") && !names.iter().any(|name| name.contains("metal")) => Some("kvm".to_string()),
         () if starts("Microsoft Corporation") && starts("Virtual Machine") => Some("hyper-v".to_string()),
         () => None,
     };
