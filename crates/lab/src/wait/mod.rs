@@ -63,7 +63,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
         move |stage| {
             let guard = plan.base.apply();
             let refused = guard.refused().to_vec();
-            if !(plan.require && !refused.is_empty()) {
+            if !plan.require || refused.is_empty() {
                 let bench = WaitBench::open(&plan);
                 let schedule = plan.schedule(hz);
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
