@@ -376,12 +376,15 @@ fn a_group_without_real_time_bandwidth_is_named() {
     if let Err(error) = std::fs::create_dir(&group) {
         return skipped(&format!("{}: {error}", group.display()));
     }
-    let tasks = group.join("tasks");
-    let refused = on_thread(move || {
+    let (tasks, bandwidth) = (group.join("tasks"), group.join("cpu.rt_runtime_us"));
+    let (refused, after_remedy) = on_thread(move || {
         std::fs::write(tasks, sched::current_thread_id().to_string()).unwrap();
-        policy("fifo:40").apply().refused().to_vec()
+        let refused = policy("fifo:40").apply().refused().to_vec();
+        std::fs::write(bandwidth, "950000").unwrap();
+        (refused, policy("fifo:40").apply().refused().to_vec())
     });
     std::fs::remove_dir(&group).unwrap();
+    assert_eq!(after_remedy, []);
     let [refused] = &refused[..] else { panic!("{refused:?}") };
     let file = format!("{}/cpu.rt_runtime_us", group.display());
     assert!(refused.why.contains(&file), "{refused}");
