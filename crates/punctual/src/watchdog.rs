@@ -166,22 +166,32 @@ fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<Stri
         Policy::Deadline { .. } => 99,
         Policy::Other | Policy::Batch | Policy::Idle => return Conditions::inspect().policy,
     };
-    if guarded.priority() == Some(99) {
-        caveats.push(
-            "the guarded thread has priority 99, so the watchdog is its equal and cannot interrupt it on the same CPU"
-                .into(),
-        );
-    }
-    let wanted = Policy::Fifo(priority);
     // The thread ends with the watchdog, so nothing is put back.
-    let guard = Conditions { policy: Some(wanted), one_way: true, ..Conditions::default() }.apply();
-    for refused in guard.refused() {
-        caveats
-            .push(format!("the watchdog runs under SCHED_OTHER, and may come too late: {refused}; {}", refused.remedy));
+    let take = |policy| {
+        let guard = Conditions { policy: Some(policy), one_way: true, ..Conditions::default() }.apply();
+        let outcome = guard.refused().first().map_or(Ok(()), |refused| Err(refused.clone()));
+        guard.leave_in_force();
+        outcome
+    };
+    let equal = guarded.priority().unwrap_or(99).min(99);
+    if let Err(refused) = take(Policy::Fifo(priority)) {
+        if take(Policy::Fifo(equal)).is_ok() {
+            caveats.push(format!(
+                "the watchdog runs under fifo:{equal} like the guarded thread, and cannot interrupt it on the same CPU: {refused}; {}",
+                refused.remedy
+            ));
+        } else {
+            caveats.push(format!(
+                "the watchdog runs under SCHED_OTHER, and may come too late: {refused}; {}",
+                refused.remedy
+            ));
+        }
+    } else if guarded.priority() == Some(priority) {
+        caveats.push(format!(
+            "the guarded thread has priority {priority}, the highest: the watchdog cannot interrupt it on the same CPU"
+        ));
     }
-    let under = guard.applied().policy;
-    guard.leave_in_force();
-    under
+    Conditions::inspect().policy
 }
 
 /// One look at the guarded thread.
