@@ -9,6 +9,20 @@
 //! the process, which ends it unless it is handled, once a second, and at the hard limit (1 s more) SIGKILL. The watchdog trips well
 //! before. The limit is one of the process, counted per thread: it is set while any watchdog lives, and put back by the last one. A lower limit that is there already stays. Lowering the hard
 //! limit cannot be undone without CAP_SYS_RESOURCE, so it is left alone then.
+//!
+//! ```no_run
+//! use punctual::{Conditions, Limits, Policy, Watchdog};
+//!
+//! let policy = Policy::Fifo(40);
+//! let watchdog = Watchdog::over_this_thread(policy, Limits::default())?;
+//! let guard = Conditions { policy: Some(policy), ..Conditions::default() }.apply();
+//! // ... what has to be on time ...
+//! drop(guard);
+//! if let Some(tripped) = watchdog.tripped() {
+//!     eprintln!("was busy for {:?} within {:?}, and went on under SCHED_OTHER", tripped.busy, tripped.within);
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -145,6 +145,10 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
         assert_eq!(after.0.flags, punctual_linux::sched::RESET_ON_FORK);
         after.0.flags = before.0.flags;
         assert_eq!(after, before);
+        // And it is in nobody's way.
+        let guard = policy("batch").apply();
+        assert_eq!(guard.refused(), []);
+        assert_eq!(guard.restore(), []);
     });
 }
 

@@ -124,6 +124,7 @@ fn the_backstop_goes_with_the_last_watchdog() {
 
 #[test]
 fn it_outlives_the_thread_it_guards_without_harm() {
+    let _alone = alone();
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         tell.send(punctual_linux::sched::current_thread_id()).unwrap();

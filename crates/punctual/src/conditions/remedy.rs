@@ -53,7 +53,7 @@ fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Diagnosis {
                 "{error}: the cpu cgroup of this process has no real-time bandwidth ({file} is 0, RT group scheduling)"
             ),
             format!(
-                "give it some as root: echo 950000 > {file} (the groups above must have as much); or move this shell to the root \
+                "give it some as root: echo 950000 > {file} (or less: each group above must have as much as those in it together); or move this shell to the root \
                  group: echo $$ > {}/cgroup.procs",
                 root_of(group)
             ),
