@@ -403,3 +403,44 @@ fn a_group_without_real_time_bandwidth_is_named() {
     assert!(refused.remedy.contains(&format!("echo 950000 > {file}")), "{}", refused.remedy);
     assert!(refused.remedy.contains("echo $$ > /sys/fs/cgroup/cpu/cgroup.procs"), "{}", refused.remedy);
 }
+
+#[test]
+fn a_cpu_outside_the_cpuset_is_refused_and_the_cpuset_named() {
+    let mount = std::path::Path::new("/sys/fs/cgroup/cpuset");
+    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    if !privileged() {
+        return;
+    }
+    if !mount.join("cpuset.cpus").exists() || cpus.len() < 2 {
+        eprintln!("skipped: needs a cgroup v1 cpuset and two CPUs");
+        return;
+    }
+    let group = mount.join(format!("punctual-test-{}", std::process::id()));
+    if let Err(error) = std::fs::create_dir(&group) {
+        return skipped(&format!("{}: {error}", group.display()));
+    }
+    let (inside, outside) = (cpus[0], cpus[1]);
+    let (in_group, root_tasks) = (group.clone(), mount.join("tasks"));
+    let (both, one) = on_thread(move || {
+        let thread = sched::current_thread_id().to_string();
+        std::fs::write(in_group.join("cpuset.mems"), "0").unwrap();
+        std::fs::write(in_group.join("cpuset.cpus"), inside.to_string()).unwrap();
+        std::fs::write(in_group.join("tasks"), &thread).unwrap();
+        let before = state();
+        let asked = |cpus: &[usize]| Conditions { cpus: Some(CpuSet::of(cpus.to_vec())), ..Conditions::default() };
+        let both = asked(&[inside, outside]).apply().refused().to_vec();
+        assert_eq!(state(), before);
+        let one = asked(&[outside]).apply().refused().to_vec();
+        assert_eq!(state(), before);
+        std::fs::write(root_tasks, &thread).unwrap();
+        (both, one)
+    });
+    std::fs::remove_dir(&group).unwrap();
+    let ([both], [one]) = (&both[..], &one[..]) else { panic!("{both:?}, {one:?}") };
+    assert!(both.why.contains(&format!("CPU {outside} is online, but outside the cpuset")), "{both}");
+    assert_eq!(one.errno, Some(22));
+    for refused in [both, one] {
+        let named = format!("which is {inside} ({}/cpuset.effective_cpus)", group.display());
+        assert!(refused.why.contains(&named), "{refused}");
+    }
+}
