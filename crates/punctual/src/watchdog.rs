@@ -9,6 +9,20 @@
 //! the process, which ends it unless it is handled, once a second, and at the hard limit (1 s more) SIGKILL. The watchdog trips well
 //! before. The limit is one of the process, counted per thread: it is set while any watchdog lives, and put back by the last one. A lower limit that is there already stays. Lowering the hard
 //! limit cannot be undone without CAP_SYS_RESOURCE, so it is left alone then.
+//!
+//! ```no_run
+//! use punctual::{Conditions, Limits, Policy, Watchdog};
+//!
+//! let policy = Policy::Fifo(40);
+//! let watchdog = Watchdog::over_this_thread(policy, Limits::default())?;
+//! let guard = Conditions { policy: Some(policy), ..Conditions::default() }.apply();
+//! // ... what has to be on time ...
+//! drop(guard);
+//! if let Some(tripped) = watchdog.tripped() {
+//!     eprintln!("was busy for {:?} within {:?}, and went on under SCHED_OTHER", tripped.busy, tripped.within);
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -166,22 +180,32 @@ fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<Stri
         Policy::Deadline { .. } => 99,
         Policy::Other | Policy::Batch | Policy::Idle => return Conditions::inspect().policy,
     };
-    if guarded.priority() == Some(99) {
-        caveats.push(
-            "the guarded thread has priority 99, so the watchdog is its equal and cannot interrupt it on the same CPU"
-                .into(),
-        );
-    }
-    let wanted = Policy::Fifo(priority);
     // The thread ends with the watchdog, so nothing is put back.
-    let guard = Conditions { policy: Some(wanted), one_way: true, ..Conditions::default() }.apply();
-    for refused in guard.refused() {
-        caveats
-            .push(format!("the watchdog runs under SCHED_OTHER, and may come too late: {refused}; {}", refused.remedy));
+    let take = |policy| {
+        let guard = Conditions { policy: Some(policy), one_way: true, ..Conditions::default() }.apply();
+        let outcome = guard.refused().first().map_or(Ok(()), |refused| Err(refused.clone()));
+        guard.leave_in_force();
+        outcome
+    };
+    let equal = guarded.priority().unwrap_or(99).min(99);
+    if let Err(refused) = take(Policy::Fifo(priority)) {
+        if take(Policy::Fifo(equal)).is_ok() {
+            caveats.push(format!(
+                "the watchdog runs under fifo:{equal} like the guarded thread, and cannot interrupt it on the same CPU: {refused}; {}",
+                refused.remedy
+            ));
+        } else {
+            caveats.push(format!(
+                "the watchdog runs under SCHED_OTHER, and may come too late: {refused}; {}",
+                refused.remedy
+            ));
+        }
+    } else if guarded.priority() == Some(priority) {
+        caveats.push(format!(
+            "the guarded thread has priority {priority}, the highest: the watchdog cannot interrupt it on the same CPU"
+        ));
     }
-    let under = guard.applied().policy;
-    guard.leave_in_force();
-    under
+    Conditions::inspect().policy
 }
 
 /// One look at the guarded thread.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use common::{alone, on_thread, privileged, skipped, state};
@@ -262,11 +263,14 @@ fn deadline_beyond_the_bandwidth_says_so() {
     on_thread(|| {
         let _first = policy("deadline:9ms/10ms/10ms").apply();
         // With each CPU nearly taken by one thread, one of these must be too much.
-        let others: Vec<_> = (0..punctual_linux::affinity::affinity(0).unwrap().len() + 1)
+        let count = punctual_linux::affinity::affinity(0).unwrap().len() + 1;
+        let all_have_asked = Arc::new(Barrier::new(count));
+        let others: Vec<_> = (0..count)
             .map(|_| {
-                std::thread::spawn(|| {
+                let all_have_asked = Arc::clone(&all_have_asked);
+                std::thread::spawn(move || {
                     let guard = policy("deadline:9ms/10ms/10ms").apply();
-                    std::thread::sleep(Duration::from_millis(50));
+                    all_have_asked.wait();
                     guard.refused().to_vec()
                 })
             })
@@ -376,15 +380,67 @@ fn a_group_without_real_time_bandwidth_is_named() {
     if let Err(error) = std::fs::create_dir(&group) {
         return skipped(&format!("{}: {error}", group.display()));
     }
-    let tasks = group.join("tasks");
-    let refused = on_thread(move || {
-        std::fs::write(tasks, sched::current_thread_id().to_string()).unwrap();
-        policy("fifo:40").apply().refused().to_vec()
+    let (tasks, bandwidth, root_tasks) = (group.join("tasks"), group.join("cpu.rt_runtime_us"), mount.join("tasks"));
+    let (refused, given, after_remedy) = on_thread(move || {
+        let thread = sched::current_thread_id().to_string();
+        std::fs::write(tasks, &thread).unwrap();
+        let refused = policy("fifo:40").apply().refused().to_vec();
+        let given = std::fs::write(bandwidth, "950000");
+        let after_remedy = policy("fifo:40").apply().refused().to_vec();
+        // The group can be removed only when nobody is in it any more, and an ending thread leaves late.
+        std::fs::write(root_tasks, &thread).unwrap();
+        (refused, given, after_remedy)
     });
     std::fs::remove_dir(&group).unwrap();
+    match given {
+        Ok(()) => assert_eq!(after_remedy, []),
+        // Groups beside it have the bandwidth of the machine already.
+        Err(error) => assert_eq!(error.raw_os_error(), Some(22), "{error}"),
+    }
     let [refused] = &refused[..] else { panic!("{refused:?}") };
     let file = format!("{}/cpu.rt_runtime_us", group.display());
     assert!(refused.why.contains(&file), "{refused}");
     assert!(refused.remedy.contains(&format!("echo 950000 > {file}")), "{}", refused.remedy);
     assert!(refused.remedy.contains("echo $$ > /sys/fs/cgroup/cpu/cgroup.procs"), "{}", refused.remedy);
+}
+
+#[test]
+fn a_cpu_outside_the_cpuset_is_refused_and_the_cpuset_named() {
+    let mount = std::path::Path::new("/sys/fs/cgroup/cpuset");
+    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    if !privileged() {
+        return;
+    }
+    if !mount.join("cpuset.cpus").exists() || cpus.len() < 2 {
+        eprintln!("skipped: needs a cgroup v1 cpuset and two CPUs");
+        return;
+    }
+    let group = mount.join(format!("punctual-test-{}", std::process::id()));
+    if let Err(error) = std::fs::create_dir(&group) {
+        return skipped(&format!("{}: {error}", group.display()));
+    }
+    let (inside, outside) = (cpus[0], cpus[1]);
+    let (in_group, root_tasks) = (group.clone(), mount.join("tasks"));
+    let (both, one) = on_thread(move || {
+        let thread = sched::current_thread_id().to_string();
+        std::fs::write(in_group.join("cpuset.mems"), "0").unwrap();
+        std::fs::write(in_group.join("cpuset.cpus"), inside.to_string()).unwrap();
+        std::fs::write(in_group.join("tasks"), &thread).unwrap();
+        let before = state();
+        let asked = |cpus: &[usize]| Conditions { cpus: Some(CpuSet::of(cpus.to_vec())), ..Conditions::default() };
+        let both = asked(&[inside, outside]).apply().refused().to_vec();
+        assert_eq!(state(), before);
+        let one = asked(&[outside]).apply().refused().to_vec();
+        assert_eq!(state(), before);
+        std::fs::write(root_tasks, &thread).unwrap();
+        (both, one)
+    });
+    std::fs::remove_dir(&group).unwrap();
+    let ([both], [one]) = (&both[..], &one[..]) else { panic!("{both:?}, {one:?}") };
+    assert!(both.why.contains(&format!("CPU {outside} is online, but outside the cpuset")), "{both}");
+    assert_eq!(one.errno, Some(22));
+    for refused in [both, one] {
+        let named = format!("which is {inside} ({}/cpuset.effective_cpus)", group.display());
+        assert!(refused.why.contains(&named), "{refused}");
+    }
 }

@@ -125,6 +125,15 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
         let refused = refusal(&policy("fifo:51"));
         assert!(refused.why.contains("RLIMIT_RTPRIO) is 50"), "{refused}");
 
+        // One above is not allowed, as high is.
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(50), Limits::default()).unwrap();
+        assert_eq!(watchdog.runs_under(), Some(Policy::Fifo(50)));
+        assert!(watchdog.caveats()[0].contains("cannot interrupt it on the same CPU"), "{:?}", watchdog.caveats());
+        drop(watchdog);
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(49), Limits::default()).unwrap();
+        assert_eq!((watchdog.runs_under(), watchdog.caveats()), (Some(Policy::Fifo(50)), &[] as &[String]));
+        drop(watchdog);
+
         let guard = policy("fifo:50").apply();
         assert_eq!(guard.refused(), []);
         assert_eq!(guard.applied().policy, Some(Policy::Fifo(50)));
@@ -136,6 +145,10 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
         assert_eq!(after.0.flags, punctual_linux::sched::RESET_ON_FORK);
         after.0.flags = before.0.flags;
         assert_eq!(after, before);
+        // And it is in nobody's way.
+        let guard = policy("batch").apply();
+        assert_eq!(guard.refused(), []);
+        assert_eq!(guard.restore(), []);
     });
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{alone, on_thread, privileged};
 use punctual::watchdog::Limits;
-use punctual::{Breather, Conditions, Policy, Watchdog};
+use punctual::{Breather, Conditions, CpuSet, Policy, Watchdog};
 use rustix::process::{Resource, getrlimit};
 
 fn under(policy: Policy) -> Conditions {
@@ -47,6 +47,31 @@ fn a_spinning_real_time_thread_is_demoted_and_then_put_back() {
     }
 }
 
+/// Nothing is left for anybody else, and the watchdogs still come through: as on a machine with one CPU.
+#[test]
+fn threads_that_spin_on_every_cpu_are_demoted() {
+    if !privileged() {
+        return;
+    }
+    let _alone = alone();
+    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    let threads: Vec<_> = cpus
+        .into_iter()
+        .map(|cpu| {
+            std::thread::spawn(move || {
+                let watchdog = Watchdog::over_this_thread(Policy::Fifo(60), Limits::default()).unwrap();
+                let guard = Conditions { cpus: Some(CpuSet::of([cpu])), ..under(Policy::Fifo(60)) }.apply();
+                assert_eq!(guard.refused(), []);
+                while watchdog.tripped().is_none() {}
+                Conditions::inspect().policy
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), Some(Policy::Other));
+    }
+}
+
 #[test]
 fn a_thread_that_breathes_is_left_alone() {
     if !privileged() {
@@ -76,7 +101,7 @@ fn it_says_what_it_cannot_guard() {
     }
     let _alone = alone();
     let watchdog = Watchdog::over_this_thread(Policy::Fifo(99), Limits::default()).unwrap();
-    assert!(watchdog.caveats()[0].contains("priority 99"), "{:?}", watchdog.caveats());
+    assert!(watchdog.caveats()[0].contains("priority 99, the highest"), "{:?}", watchdog.caveats());
     assert!(Watchdog::over(i32::MAX >> 4, Policy::Fifo(1), Limits::default()).is_err());
 }
 
@@ -99,6 +124,7 @@ fn the_backstop_goes_with_the_last_watchdog() {
 
 #[test]
 fn it_outlives_the_thread_it_guards_without_harm() {
+    let _alone = alone();
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         tell.send(punctual_linux::sched::current_thread_id()).unwrap();

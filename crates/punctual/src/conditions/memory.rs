@@ -123,3 +123,24 @@ impl Undo for Lock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finite_limit_needs_room_for_what_is_allocated_later() {
+        let with = |limit_mib: u64| Surroundings {
+            memlock_limit: Some(limit_mib << 20),
+            mapped_kib: Some(100 * 1024),
+            ..Surroundings::default()
+        };
+        assert!(too_little_room(&with(356)).is_none());
+        let (why, remedy) = too_little_room(&with(355)).unwrap();
+        assert!(why.contains("at most 363520 KiB") && why.contains("364544 KiB are wanted"), "{why}");
+        assert!(remedy.contains("memlock unlimited"), "{remedy}");
+        let privileged = Surroundings { capabilities: !0, ..with(1) };
+        let unlimited = Surroundings { memlock_limit: None, ..with(1) };
+        assert!(too_little_room(&privileged).is_none() && too_little_room(&unlimited).is_none());
+    }
+}

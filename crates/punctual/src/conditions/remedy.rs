@@ -53,7 +53,7 @@ fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Diagnosis {
                 "{error}: the cpu cgroup of this process has no real-time bandwidth ({file} is 0, RT group scheduling)"
             ),
             format!(
-                "give it some as root: echo 950000 > {file} (the groups above must have as much); or move this shell to the root \
+                "give it some as root: echo 950000 > {file} (or less: each group above must have as much as those in it together); or move this shell to the root \
                  group: echo $$ > {}/cgroup.procs",
                 root_of(group)
             ),
@@ -96,6 +96,12 @@ fn root_of(group: &str) -> String {
 
 /// How to get a real-time priority.
 fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
+    if here.user_namespace {
+        // Capabilities of the namespace do not count for the scheduler; limits are inherited from outside.
+        return "give the user the limit outside the user namespace, with a line '@realtime - rtprio 99' in \
+                /etc/security/limits.d/99-realtime.conf, and start a container with --ulimit rtprio=99; or run it as root outside"
+            .into();
+    }
     if let Some(container) = here.container_without_sys_nice() {
         return format!("start the container ({container}) with --cap-add SYS_NICE --ulimit rtprio=99");
     }
@@ -111,6 +117,10 @@ fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
 }
 
 fn sys_nice_remedy(here: &Surroundings) -> String {
+    if here.user_namespace {
+        return "run it as root outside the user namespace (a container that is not rootless, with --cap-add SYS_NICE)"
+            .into();
+    }
     match here.container_without_sys_nice() {
         Some(container) => format!("start the container ({container}) with --cap-add SYS_NICE"),
         None => "for one program: setcap cap_sys_nice+ep PROGRAM; for a systemd service: AmbientCapabilities=CAP_SYS_NICE; or run \
@@ -218,6 +228,11 @@ pub(super) fn memory(error: &Error, here: &Surroundings) -> Diagnosis {
 
 /// How to raise the limit on locked memory.
 pub(super) fn memory_limit(here: &Surroundings) -> String {
+    if here.user_namespace {
+        return "give the user the limit outside the user namespace, with a line '@realtime - memlock unlimited' in \
+                /etc/security/limits.d/99-realtime.conf, and start a container with --ulimit memlock=-1; or run it as root outside"
+            .into();
+    }
     if let Some(container) = here.container_without_ipc_lock() {
         return format!("start the container ({container}) with --ulimit memlock=-1, or --cap-add IPC_LOCK");
     }

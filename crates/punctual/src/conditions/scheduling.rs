@@ -31,7 +31,10 @@ pub(super) fn set_policy(policy: Policy, one_way: bool, here: &Surroundings, ste
         let (why, remedy) = remedy::one_way(&format!("{policy} could be set, but {was} not put back"), here);
         return Err(refuse(why, remedy, None));
     }
-    sched::set_attributes(0, &policy.attributes(before.nice)).map_err(failed)?;
+    let mut wanted = policy.attributes(before.nice);
+    // Only the privileged may clear it, and asking for that would cost the policy.
+    wanted.flags |= before.flags & sched::RESET_ON_FORK;
+    sched::set_attributes(0, &wanted).map_err(failed)?;
     steps.push(Box::new(FormerPolicy(before)));
     let now = read().map_err(failed)?;
     if Policy::of(&now) == Some(policy) {

@@ -57,7 +57,7 @@ fn policies() {
     let unified = Surroundings { unified_group: Some("/user.slice".into()), ..root() };
     let contained = Surroundings { container: Some("podman".into()), ..root() };
     let namespace = Surroundings { user_namespace: true, bounding: 0, container: Some("podman".into()), ..user() };
-    insta::assert_snapshot!(said(vec![
+    let texts = said(vec![
         ("a plain user", refused(FIFO, EPERM, &user())),
         ("a plain user with a hard limit to spare", refused(FIFO, EPERM, &soft)),
         ("root of a container", refused(FIFO, EPERM, &in_docker())),
@@ -69,12 +69,14 @@ fn policies() {
         ("privileged under a container's filter", refused(FIFO, EPERM, &contained)),
         ("no such call", refused(FIFO, ENOSYS, &root())),
         ("deadline for a plain user", refused(deadline(), EPERM, &user())),
+        ("deadline in a user namespace", refused(deadline(), EPERM, &namespace)),
         ("deadline with chosen CPUs", refused(deadline(), EPERM, &root())),
         ("deadline beyond the bandwidth", refused(deadline(), EBUSY, &root())),
         ("deadline out of bounds", refused(deadline(), EINVAL, &root())),
         ("a user leaves SCHED_IDLE", refused(Policy::Other, EPERM, &user())),
         ("something else", refused(Policy::Other, EINVAL, &root())),
-    ]));
+    ]);
+    insta::assert_snapshot!(texts);
 }
 
 #[test]
@@ -83,17 +85,19 @@ fn the_others() {
     let memory = |here: &Surroundings| super::memory(&Error::from_errno("mlockall", 12), here);
     let latency = |errno, here: &Surroundings| dma_latency(&io::Error::from_raw_os_error(errno), here);
     let soft = Surroundings { memlock_hard_limit: None, ..user() };
-    insta::assert_snapshot!(said(vec![
+    let texts = said(vec![
         ("nice for a plain user", nice(EACCES, &user())),
         ("nice for root of a container", nice(EACCES, &in_docker())),
         ("memory for a plain user", memory(&user())),
         ("memory for a plain user with a hard limit to spare", memory(&soft)),
         ("memory for root of a container", memory(&in_docker())),
+        ("memory in a user namespace", memory(&Surroundings { user_namespace: true, ..user() })),
         ("latency for a plain user", latency(EACCES, &user())),
         ("latency for a user of a container", latency(EACCES, &in_docker())),
         ("latency for root of a container", latency(EPERM, &in_docker())),
         ("latency in a container without the device", latency(2, &in_docker())),
         ("latency without the device", latency(2, &root())),
         ("there and not back", one_way("nice 5 could be set, but 0 not put back", &user())),
-    ]));
+    ]);
+    insta::assert_snapshot!(texts);
 }
