@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::{Result, check, check_errno_return};
 
@@ -185,8 +185,9 @@ impl Drop for Slot {
     }
 }
 
-/// The thread that waits for SIGALRM; 0: none.
+/// The thread that waits for SIGALRM, by its kernel number (0: none) and by its pthread, which is known without a system call.
 static ALARM_TARGET: AtomicI32 = AtomicI32::new(0);
+static ALARM_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// Threads that are just now passing a SIGALRM on.
 static FORWARDING: AtomicU32 = AtomicU32::new(0);
 
@@ -198,7 +199,9 @@ impl AlarmTarget {
     /// For the calling thread. The caller sees to it that there is only one.
     pub(crate) fn this_thread() -> Self {
         // SAFETY: no arguments.
-        ALARM_TARGET.store(unsafe { libc::gettid() }, Ordering::SeqCst);
+        let (thread, number) = unsafe { (libc::pthread_self(), libc::gettid()) };
+        ALARM_THREAD.store(thread as usize, Ordering::SeqCst);
+        ALARM_TARGET.store(number, Ordering::SeqCst);
         Self(())
     }
 }
@@ -217,9 +220,9 @@ impl Drop for AlarmTarget {
 extern "C" fn forward(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     FORWARDING.fetch_add(1, Ordering::SeqCst);
     let target = ALARM_TARGET.load(Ordering::SeqCst);
-    // SAFETY: getpid, gettid and tgkill are async-signal-safe and take numbers; the interrupted code's errno is put back.
+    // SAFETY: pthread_self, getpid and tgkill are async-signal-safe and take numbers; the interrupted code's errno is put back.
     unsafe {
-        if target != 0 && target != libc::gettid() {
+        if target != 0 && ALARM_THREAD.load(Ordering::SeqCst) != libc::pthread_self() as usize {
             let errno = *libc::__errno_location();
             libc::syscall(libc::SYS_tgkill, libc::getpid(), target, signal);
             *libc::__errno_location() = errno;
