@@ -7,6 +7,11 @@
 //! It decides nothing and prints nothing. Errors carry the call, its object and what the kernel said ([`Error`]).
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
+#![allow(
+    clippy::unnecessary_cast,
+    clippy::useless_conversion,
+    reason = "the width of C types differs between architectures"
+)]
 
 pub mod affinity;
 pub mod clock;
@@ -21,6 +26,16 @@ pub mod observe;
 mod own_signal;
 pub mod poll;
 pub mod prctl;
+#[cfg_attr(
+    not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    )),
+    path = "ring_absent.rs"
+)]
 pub mod ring;
 pub mod sched;
 pub mod signal;

@@ -23,7 +23,6 @@ const WITH_64_BIT_TIME: &[(i64, &str)] = &[
 
 macro_rules! names {
     ($($(#[$only:meta])* $name:ident = $number:ident),* $(,)?) => {
-        #[allow(clippy::unnecessary_cast, reason = "a C long has 32 bits on some architectures")]
         const KNOWN: &[(i64, &str)] = &[$($(#[$only])* (libc::$number as i64, stringify!($name)),)*];
     };
 }

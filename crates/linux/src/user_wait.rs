@@ -35,7 +35,7 @@ pub struct NoUserWait(pub String);
 /// Memory to watch: nobody writes to it, and it shares its cache line with nothing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Watched(AtomicU64);
+pub struct Watched(#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "WFET watches none"))] AtomicU64);
 
 impl UserWait {
     /// Asks the CPU whether it has `instruction`, and whether its counter may serve as a clock.

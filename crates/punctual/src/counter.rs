@@ -186,8 +186,8 @@ impl Span {
 
     fn disagrees_with(self, other: Self) -> bool {
         let apart = (self.ratio() / other.ratio() - 1.0).abs();
-        // NaN (nothing advanced) disagrees too.
-        !(apart <= TOLERANCE * (self.relative_error() + other.relative_error()))
+        // Not a number means that nothing advanced.
+        apart.is_nan() || apart > TOLERANCE * (self.relative_error() + other.relative_error())
     }
 }
 

@@ -94,7 +94,7 @@ fn a_stop_request_cuts_every_long_wait() {
     let _alone = alone();
     for method in fine() {
         let Some(mut waiter) = open(method) else { continue };
-        let cut = || {
+        let mut cut = || {
             stop::request();
             let ended = waiter.wait(now_ns(Clock::Monotonic), 3_600_000_000_000);
             stop::clear();
@@ -103,15 +103,11 @@ fn a_stop_request_cuts_every_long_wait() {
             // It waits as before.
             check_wait(method, &mut *waiter, 50_000);
         };
+        // Busy waits look at the request by themselves.
         if matches!(method.kind, Kind::Spin | Kind::UserWait) {
-            cut_alone(cut);
+            cut();
         } else {
             peppered(cut);
         }
     }
-}
-
-/// Busy waits look at the request by themselves.
-fn cut_alone(cut: impl FnOnce()) {
-    cut();
 }

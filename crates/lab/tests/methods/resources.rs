@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 
 use punctual_lab::wait::method::Method;
+use punctual_linux::clock::{Clock, now_ns};
 
 use crate::common::{alone, check_wait, fine, open};
 
@@ -65,6 +66,19 @@ fn after_waits_too() {
         }
         drop(waiter);
         assert_eq!(signal_lines(), signals, "{}", method.name);
+    }
+}
+
+#[test]
+fn waiting_allocates_nothing() {
+    let _alone = alone();
+    let boxed = allocation_counter::measure(|| drop(std::hint::black_box(Box::new(1))));
+    assert_eq!(boxed.count_total, 1, "the counter counts");
+    for method in fine() {
+        let Some(mut waiter) = open(method) else { continue };
+        let wait = || (0..10).for_each(|_| waiter.wait(now_ns(Clock::Monotonic), 20_000).unwrap());
+        let counted = allocation_counter::measure(wait);
+        assert_eq!(counted.count_total, 0, "{} allocates {} bytes", method.name, counted.bytes_total);
     }
 }
 

@@ -6,7 +6,7 @@ use punctual_linux::clock::Clock;
 use punctual_linux::sleep;
 use punctual_linux::timed::Ended;
 
-use super::waiters::{Opened, UNCUTTABLE_NS, absolute, relative, relative_up_to};
+use super::waiters::{UNCUTTABLE_NS, absolute, relative, relative_up_to};
 use crate::wait::method::{Kind, Method, Unit, units_up};
 
 /// Which of them the C library uses for the sleeping functions differs.
@@ -78,7 +78,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "clock_nanosleep(CLOCK_BOOTTIME, 0, &duration, NULL)",
         needs: "Linux 2.6.39",
         clock: Clock::Boottime,
-        open: || on_clock(Clock::Boottime, || relative(|ns| sleep::clock_nanosleep(Clock::Boottime, ns))),
+        open: || relative(|ns| sleep::clock_nanosleep(Clock::Boottime, ns)),
         ..RELATIVE
     },
     Method {
@@ -87,7 +87,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "clock_nanosleep(CLOCK_TAI, 0, &duration, NULL)",
         needs: "Linux 3.10",
         clock: Clock::Tai,
-        open: || on_clock(Clock::Tai, || relative(|ns| sleep::clock_nanosleep(Clock::Tai, ns))),
+        open: || relative(|ns| sleep::clock_nanosleep(Clock::Tai, ns)),
         ..RELATIVE
     },
     Method {
@@ -111,11 +111,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &deadline, NULL)",
         needs: "Linux 2.6.39",
         clock: Clock::Boottime,
-        open: || {
-            on_clock(Clock::Boottime, || {
-                absolute(Clock::Boottime, |at| sleep::clock_nanosleep_until(Clock::Boottime, at))
-            })
-        },
+        open: || absolute(Clock::Boottime, |at| sleep::clock_nanosleep_until(Clock::Boottime, at)),
         ..ABSOLUTE
     },
     Method {
@@ -124,7 +120,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &deadline, NULL)",
         needs: "Linux 3.10",
         clock: Clock::Tai,
-        open: || on_clock(Clock::Tai, || absolute(Clock::Tai, |at| sleep::clock_nanosleep_until(Clock::Tai, at))),
+        open: || absolute(Clock::Tai, |at| sleep::clock_nanosleep_until(Clock::Tai, at)),
         ..ABSOLUTE
     },
     Method {
@@ -141,10 +137,3 @@ pub(super) const METHODS: &[Method] = &[
         ..RELATIVE
     },
 ];
-
-/// Opens a wait on a clock that old kernels cannot sleep on: tried with a wait of nothing.
-fn on_clock(clock: Clock, open: fn() -> Opened) -> Opened {
-    let _ = sleep::clock_nanosleep(clock, 0)
-        .map_err(|e| super::waiters::unavailable(&e, &format!("clock_nanosleep on {}", clock.name()), &[]))?;
-    open()
-}

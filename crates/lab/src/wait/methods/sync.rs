@@ -53,7 +53,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "pthread_cond_timedwait(&condition, &mutex, &deadline)",
         absolute: true,
         open: || {
-            let condition = Condition::new().map_err(|e| unavailable(&e, "condition variables", &[]))?;
+            let condition = Condition::new().map_err(|e| unavailable(&e, &[]))?;
             absolute_uncuttable(Clock::Monotonic, move |at| condition.wait_until(at))
         },
         ..SYNC
@@ -65,7 +65,7 @@ pub(super) const METHODS: &[Method] = &[
         absolute: true,
         clock: Clock::Realtime,
         open: || {
-            let semaphore = Semaphore::new().map_err(|e| unavailable(&e, "semaphores", &[]))?;
+            let semaphore = Semaphore::new().map_err(|e| unavailable(&e, &[]))?;
             absolute(Clock::Realtime, move |at| semaphore.wait_until(at))
         },
         ..SYNC
@@ -80,11 +80,11 @@ pub(super) const METHODS: &[Method] = &[
         clock: Clock::Realtime,
         open: || {
             const REMEDIES: super::waiters::Remedies = &[
+                (linux::ENOSYS, "a kernel built with CONFIG_POSIX_MQUEUE has them"),
                 (linux::EMFILE, "raise the limits of message queues and of open files (ulimit -q, ulimit -n)"),
                 (linux::ENOSPC, "close message queues or raise /proc/sys/fs/mqueue/queues_max"),
             ];
-            let queue = MessageQueue::new()
-                .map_err(|e| unavailable(&e, "POSIX message queues (CONFIG_POSIX_MQUEUE)", REMEDIES))?;
+            let queue = MessageQueue::new().map_err(|e| unavailable(&e, REMEDIES))?;
             absolute(Clock::Realtime, move |at| queue.wait_until(at))
         },
         ..SYNC
@@ -117,7 +117,8 @@ struct SocketTimeout {
 }
 
 fn open_socket() -> Opened {
-    let socket = SilentSocket::new().map_err(|e| unavailable(&e, "local sockets", &[]))?;
+    let socket = SilentSocket::new().map_err(|e| unavailable(&e, &[]))?;
+    socket.set_timeout(1).map_err(|e| unavailable(&e, &[]))?;
     Ok(Box::new(SocketTimeout { socket, set_us: None }))
 }
 
@@ -149,5 +150,5 @@ fn open_ring() -> Opened {
         ),
         (linux::ENOMEM, "raise the limit of locked memory (ulimit -l)"),
     ];
-    timed(RingTimeout::new(), "io_uring", REMEDIES)
+    timed(RingTimeout::new(), REMEDIES)
 }

@@ -25,7 +25,7 @@ const TIMER: Method = Method {
     clock: Clock::Monotonic,
     absolute: false,
     needs: "",
-    open: || timed(Timerfd::new(), "timerfd", &[]),
+    open: || timed(Timerfd::new(), &[]),
 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -45,7 +45,7 @@ pub(super) const METHODS: &[Method] = &[
         system_calls: &["epoll_wait", "epoll_pwait"],
         besides: TIMERFD_SETTIME,
         needs: "Linux 2.6.25",
-        open: || timed(PolledTimerfd::new(), "timerfd or epoll", &[]),
+        open: || timed(PolledTimerfd::new(), &[]),
         ..TIMER
     },
     Method {
@@ -54,7 +54,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "timer_settime(timer, 0, &duration, NULL), sigwaitinfo(&set, &info)",
         system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
         besides: TIMER_SETTIME,
-        open: || timed(WaitedTimer::new(), "POSIX timers", QUEUE),
+        open: || timed(WaitedTimer::new(), QUEUE),
         ..TIMER
     },
     Method {
@@ -63,7 +63,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "timer_settime(timer, 0, &duration, NULL), sigsuspend(&mask)",
         system_calls: &["rt_sigsuspend"],
         besides: &["timer_settime", "timer_settime64", "rt_sigreturn"],
-        open: || timed(HandledTimer::new(), "POSIX timers", QUEUE),
+        open: || timed(HandledTimer::new(), QUEUE),
         ..TIMER
     },
     Method {
@@ -74,7 +74,7 @@ pub(super) const METHODS: &[Method] = &[
         besides: &["setitimer", "rt_sigreturn"],
         unit: Unit::Microsecond,
         needs: "the process' alarm timer unused",
-        open: || timed(IntervalTimer::new(), "interval timers", &[]),
+        open: || timed(IntervalTimer::new(), &[]),
         ..TIMER
     },
     Method {
@@ -83,7 +83,7 @@ pub(super) const METHODS: &[Method] = &[
         call: "sigtimedwait(&set, NULL, &timeout)",
         system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
         open: || {
-            let nothing = SignalTimeout::new().map_err(|e| unavailable(&e, "sigtimedwait", &[]))?;
+            let nothing = SignalTimeout::new().map_err(|e| unavailable(&e, &[]))?;
             relative(move |ns| nothing.wait(ns))
         },
         ..TIMER

@@ -41,13 +41,15 @@ impl<F: FnMut(i64) -> linux::Result<Ended>> Waiter for Relative<F> {
     }
 }
 
-/// A waiter on a call that takes a duration.
+/// A waiter on a call that takes a duration. The call is tried once with a duration of nothing: a kernel without it, or a filter that
+/// forbids it, is found out here.
 pub(super) fn relative(call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
     relative_up_to(i64::MAX, call)
 }
 
 /// The same for a call that takes at most `longest_ns` at a time.
-pub(super) fn relative_up_to(longest_ns: i64, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
+pub(super) fn relative_up_to(longest_ns: i64, mut call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
+    tried(call(0))?;
     Ok(Box::new(Relative { call, longest_ns }))
 }
 
@@ -80,14 +82,28 @@ impl<F: FnMut(i64) -> linux::Result<Ended>> Waiter for Absolute<F> {
     }
 }
 
-/// A waiter on a call that takes a deadline on `clock`.
+/// A waiter on a call that takes a deadline on `clock`, tried once with one in the past.
 pub(super) fn absolute(clock: Clock, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
-    Ok(Box::new(Absolute { clock, longest_ns: i64::MAX, call }))
+    absolute_up_to(i64::MAX, clock, call)
 }
 
 /// The same for a call that hides signals: it is given at most [`UNCUTTABLE_NS`] at a time.
 pub(super) fn absolute_uncuttable(clock: Clock, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
-    Ok(Box::new(Absolute { clock, longest_ns: UNCUTTABLE_NS, call }))
+    absolute_up_to(UNCUTTABLE_NS, clock, call)
+}
+
+fn absolute_up_to(
+    longest_ns: i64,
+    clock: Clock,
+    mut call: impl FnMut(i64) -> linux::Result<Ended> + 'static,
+) -> Opened {
+    tried(call(0))?;
+    Ok(Box::new(Absolute { clock, longest_ns, call }))
+}
+
+/// Judges a first call: how it ended does not matter.
+fn tried(first: linux::Result<Ended>) -> Result<(), Unavailable> {
+    first.map(drop).map_err(|e| unavailable(&e, &[]))
 }
 
 /// Whether to go on after an interruption: EINTR when the process wants to stop.
@@ -115,23 +131,68 @@ impl<T: Armed> Waiter for Timed<T> {
     }
 }
 
-/// A waiter on a timer that was opened, or the reason why it could not be.
-pub(super) fn timed<T: Armed + 'static>(opened: linux::Result<T>, missing: &str, remedies: Remedies) -> Opened {
-    let timer = opened.map_err(|e| unavailable(&e, missing, remedies))?;
+/// A waiter on a timer that was opened and then passes a first wait of 1 ns, or the reason why not.
+pub(super) fn timed<T: Armed + 'static>(opened: linux::Result<T>, remedies: Remedies) -> Opened {
+    let mut timer = opened.map_err(|e| unavailable(&e, remedies))?;
+    let mut first_wait = || {
+        timer.arm(1)?;
+        while timer.wait()? != Ended::TimeUp {}
+        Ok(())
+    };
+    first_wait().map_err(|e| unavailable(&e, remedies))?;
     Ok(Box::new(Timed(timer)))
 }
 
 /// What helps against which error numbers.
 pub(super) type Remedies = &'static [(i32, &'static str)];
 
-/// Turns a failure to open into the reason shown; `missing` names what a kernel lacks that answers ENOSYS.
-pub(super) fn unavailable(error: &linux::Error, missing: &str, remedies: Remedies) -> Unavailable {
-    let why = if error.errno() == linux::ENOSYS {
-        format!("this kernel has no {missing} ({error})")
-    } else {
-        error.to_string()
+/// Turns a failure to open into the reason shown, with the remedy for its error number.
+pub(super) fn unavailable(error: &linux::Error, remedies: Remedies) -> Unavailable {
+    let why = match error.errno() {
+        linux::ENOSYS => format!("this kernel has no {} ({error})", error.call),
+        linux::EPERM => format!("{error}: forbidden, perhaps by a filter of system calls (seccomp)"),
+        _ => error.to_string(),
     };
     let known = remedies.iter().find(|(errno, _)| *errno == error.errno()).map(|(_, remedy)| *remedy);
     let remedy = known.or((error.errno() == linux::EMFILE).then_some("raise the limit of open files (ulimit -n)"));
     Unavailable { why, remedy: remedy.map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_the_kernel_lacks_is_refused_at_once() {
+        let refused = relative(|_| Err(linux::Error::from_errno("snooze", linux::ENOSYS))).err().unwrap();
+        assert!(refused.why.contains("this kernel has no snooze"), "{refused}");
+        let refused = absolute(Clock::Tai, |_| Err(linux::Error::from_errno("snooze", linux::EPERM))).err().unwrap();
+        assert!(refused.why.contains("forbidden"), "{refused}");
+    }
+
+    #[test]
+    fn remedies_belong_to_error_numbers() {
+        let remedies: Remedies = &[(linux::ENOSPC, "make room")];
+        let remedy = |errno| unavailable(&linux::Error::from_errno("snooze", errno), remedies).remedy;
+        assert_eq!(remedy(linux::ENOSPC).as_deref(), Some("make room"));
+        assert!(remedy(linux::EMFILE).unwrap().contains("ulimit -n"));
+        assert_eq!(remedy(linux::ENOMEM), None);
+    }
+
+    #[test]
+    fn long_waits_on_calls_that_hide_signals_are_cut_into_slices() {
+        let asked = 1_500_000_000;
+        let longest = std::rc::Rc::new(std::cell::Cell::new(0));
+        let seen = longest.clone();
+        let mut waiter = relative_up_to(UNCUTTABLE_NS, move |ns| {
+            seen.set(seen.get().max(ns));
+            std::thread::sleep(std::time::Duration::from_nanos(ns.unsigned_abs()));
+            Ok(Ended::TimeUp)
+        })
+        .unwrap();
+        let from = now_ns(Clock::Monotonic);
+        waiter.wait(from, asked).unwrap();
+        assert!(now_ns(Clock::Monotonic) - from >= asked);
+        assert_eq!(longest.get(), UNCUTTABLE_NS);
+    }
 }

@@ -1,0 +1,47 @@
+//! Signals that this process sends to itself with timers: held back in the thread that waits for them, and handled harmlessly
+//! wherever else they may arrive.
+//!
+//! The real-time signals used here lie above those that the C library keeps for itself (`SIGRTMIN` accounts for these).
+
+use std::mem::MaybeUninit;
+
+mod alarm;
+mod expiry;
+mod handler;
+mod held;
+
+pub(crate) use alarm::AlarmTarget;
+pub(crate) use expiry::{Slot, timer_value};
+pub(crate) use handler::{Action, Handler};
+pub(crate) use held::Held;
+
+/// The signal of timers that are waited for with `sigwaitinfo`.
+pub(crate) fn for_waiting() -> i32 {
+    libc::SIGRTMIN() + 2
+}
+
+/// The signal of timers with a handler.
+pub(crate) fn for_handling() -> i32 {
+    libc::SIGRTMIN() + 3
+}
+
+/// The signal that `sigtimedwait` waits for in vain.
+pub(crate) fn for_nothing() -> i32 {
+    libc::SIGRTMIN() + 4
+}
+
+/// The signal that interrupts a wait.
+pub(crate) fn for_interrupting() -> i32 {
+    libc::SIGRTMIN() + 5
+}
+
+/// An empty set with `signal` in it.
+pub(crate) fn set_of(signal: i32) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set; sigaddset changes an initialised one.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        set.assume_init()
+    }
+}
