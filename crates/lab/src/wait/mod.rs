@@ -61,7 +61,8 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let base = session.perform({
         let (plan, ledger) = (Arc::clone(&plan), Arc::clone(&ledger));
         move |stage| {
-            let guard = plan.base.apply();
+            // The thread ends with the experiment: what cannot be put back ends with it.
+            let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
                 let bench = WaitBench::open(&plan);
