@@ -41,7 +41,7 @@ impl Estimate {
 pub struct Figure<'a> {
     /// The method, neutralised.
     pub subject: String,
-    /// Label of its conditions, neutralised, with what was refused of them.
+    /// Name of its conditions, neutralised, with what was refused of them.
     pub conditions: String,
     /// The conditions, where the run holds them.
     pub set: Option<&'a ConditionSet>,
@@ -101,11 +101,11 @@ impl<'a> Figures<'a> {
         self.exact().filter(|row| row.sleeps() == Some(true))
     }
 
-    /// The method's name, with its conditions where there are several.
+    /// The method's name, with its conditions where there are several: `nanosleep (fifo:40)`.
     #[must_use]
     pub fn name(&self, figure: &Figure<'_>) -> String {
         if self.many_conditions {
-            format!("{} under {}", figure.subject, quoted(&figure.conditions))
+            format!("{} ({})", figure.subject, crate::story::unbroken(&figure.conditions))
         } else {
             figure.subject.clone()
         }
@@ -118,10 +118,9 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// A label within a sentence: in quotes where it is more than one word, and never broken.
-pub(crate) fn quoted(label: &str) -> String {
-    let text = if label.contains(' ') { format!("\"{label}\"") } else { label.to_owned() };
-    crate::story::unbroken(&text)
+/// A name of conditions within a running sentence, where a comma would mislead: `other with slack 50 µs`.
+pub(crate) fn running(name: &str) -> String {
+    crate::story::unbroken(&name.replace(", slack ", " with slack "))
 }
 
 fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {
