@@ -47,8 +47,7 @@ fn name(host: &Host, style: &Style) -> String {
         let name = if name.len() <= 4 { name.to_uppercase() } else { name };
         format!("{name} guest")
     });
-    let mut parts =
-        vec![format!("Linux {release} ({preemption}{ticks})"), format!("{cpus} {times} {model}"), guest];
+    let mut parts = vec![format!("Linux {release} ({preemption}{ticks})"), format!("{cpus} {times} {model}"), guest];
     parts.extend(known(&host.container).map(|name| format!("container: {name}")));
     parts.iter().map(|part| keep_units(part)).collect::<Vec<_>>().join(", ")
 }
@@ -214,16 +213,18 @@ pub(crate) fn disturbance(run: &Run, style: &Style) -> Section {
         Some(text) => known.push(unbroken(&text)),
         None => unknown.push(unbroken(name)),
     };
+    let many = |n: u64, what: &str| format!("{} {what}{}", units::count(n), if n == 1 { "" } else { "s" });
     let steal = d.steal_ns.map(|ns| {
         let of = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
-        format!("steal {}{of}", units::exact(i64::try_from(ns).unwrap_or(i64::MAX), style))
+        let stolen = units::exact(i64::try_from(ns).unwrap_or(i64::MAX), style);
+        if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{of}") }
     });
     tell("steal", steal);
-    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {} times", units::count(n))));
+    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {}", many(n, "time"))));
     tell("use of the CPUs", d.busy_share.map(|share| format!("CPUs busy {}, this run included", units::share(share))));
     tell("CPU pressure", d.cpu_pressure_before.map(|share| format!("CPU pressure before {}", units::share(share))));
-    tell("interrupts", d.interrupts.map(|n| format!("{} interrupts", units::count(n))));
-    tell("page faults", d.major_faults.map(|n| format!("{} major page faults", units::count(n))));
+    tell("interrupts", d.interrupts.map(|n| many(n, "interrupt")));
+    tell("page faults", d.major_faults.map(|n| many(n, "major page fault")));
     let mut text = if known.is_empty() { String::new() } else { format!("Meanwhile: {}.", known.join("; ")) };
     if !unknown.is_empty() {
         text.push_str(&format!(" Could not be read: {}.", unknown.join(", ")));

@@ -55,6 +55,9 @@ fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
     all.helps.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
     let items: Vec<Item> = all.helps.into_iter().map(|(_, item)| item).collect();
     let mut section = Section::new("What to do");
+    if items.len() > 1 {
+        section.blocks.push(Block::Paragraph("Each by itself: the gains do not add up.".to_owned()));
+    }
     if !items.is_empty() {
         section.blocks.push(Block::Items(items));
     }

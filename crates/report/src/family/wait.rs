@@ -51,7 +51,7 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(series, style)));
     }
-    sections.extend(groups.iter().filter_map(|(asked, rows)| side_by_side::section(run, (*asked)?, rows, style)));
+    sections.extend(side_by_side::section(run, &groups, style));
     sections.extend(said::sections(run, &groups, style));
     sections
 }
@@ -78,7 +78,12 @@ fn table_section(run: &Run, asked: Option<i64>, series: &[&Series], style: &Styl
     if one_set && !series[0].conditions.is_empty() {
         heading.push_str(&format!(" under {}", conditions(run, &series[0].conditions, style)));
     }
-    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, style) };
+    let labels: Vec<&str> = series.iter().map(|its| its.conditions.as_str()).collect();
+    let usual = words::usual(&labels);
+    if let Some(usual) = &usual {
+        heading.push_str(&format!(" under {} where no conditions are named", conditions(run, usual, style)));
+    }
+    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, usual.as_deref(), style) };
     if one_set {
         table.columns.remove(CONDITIONS);
         for row in &mut table.rows {
@@ -108,7 +113,8 @@ fn scale(asked: Option<i64>, series: &[&Series]) -> Option<Scale> {
 }
 
 /// First those that wait as long as asked, then the coarse ones under what they round to; in each, the least late first.
-fn rows(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
+/// Conditions are named but for the `usual` ones.
+fn rows(run: &Run, asked: Option<i64>, series: &[&Series], usual: Option<&str>, style: &Style) -> Vec<Row> {
     let mut sorted = series.to_vec();
     sorted.sort_by_key(|series| {
         let late = |figure: Option<i64>| figure.unwrap_or(i64::MAX);
@@ -125,12 +131,14 @@ fn rows(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Vec
         }
         group = rounded;
         let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
-        rows.push(Row::Cells(cells(run, series, scale, style), paint));
+        let named =
+            if usual == Some(&series.conditions) { String::new() } else { conditions(run, &series.conditions, style) };
+        rows.push(Row::Cells(cells(series, named, scale, style), paint));
     }
     rows
 }
 
-fn cells(run: &Run, series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
+fn cells(series: &Series, conditions: String, scale: Option<Scale>, style: &Style) -> Vec<String> {
     let summary = &series.summary;
     let absent = || style.absent().to_owned();
     let figure = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
@@ -145,7 +153,7 @@ fn cells(run: &Run, series: &Series, scale: Option<Scale>, style: &Style) -> Vec
     let drawing = scale.and_then(|scale| distribution::bins(series, scale, drawing_width(style)));
     vec![
         plain(&series.subject, style),
-        conditions(run, &series.conditions, style),
+        conditions,
         units::count(summary.count),
         figure(summary.min),
         figure(summary.p50),

@@ -78,7 +78,8 @@ fn figures_text(figures: &[String]) -> String {
     if figures.iter().all(|figure| figure == first) {
         return first.to_owned();
     }
-    let split = |figure: &String| figure.split_once('\u{a0}').map(|(number, unit)| (number.to_owned(), unit.to_owned()));
+    let split =
+        |figure: &String| figure.split_once('\u{a0}').map(|(number, unit)| (number.to_owned(), unit.to_owned()));
     let parts: Vec<(String, String)> = figures.iter().filter_map(split).collect();
     let one_unit = parts.len() == figures.len() && parts.iter().all(|(_, unit)| *unit == parts[0].1);
     if !one_unit || parts[0].1.contains('\u{a0}') {
@@ -173,7 +174,8 @@ impl Said {
 
     fn text(&self, name: &impl Fn(i64) -> String) -> String {
         let mut text = self.head.text();
-        for (asked, tail) in &self.tails {
+        let (always, sometimes): (Vec<_>, Vec<_>) = self.tails.iter().partition(|(asked, _)| *asked == self.asked);
+        for (asked, tail) in always.into_iter().chain(sometimes) {
             text.push(' ');
             let tail = tail.text();
             if *asked == self.asked {
@@ -201,8 +203,8 @@ pub struct Group {
     pub items: Vec<(String, Option<Code>)>,
 }
 
-/// Findings of several durations (ascending), the same ones said once: groups in the order of what they tell first, those that hold for
-/// more durations before those that hold for fewer. `name`: how a duration is called.
+/// Findings of several durations (ascending), the same ones said once: groups by their first duration, those without an answer last, and
+/// among these what holds for more durations later. `name`: how a duration is called.
 #[must_use]
 pub fn together(findings: Vec<(i64, Vec<Finding>)>, name: impl Fn(i64) -> String) -> Vec<Group> {
     let mut said: Vec<Said> = Vec::new();
@@ -226,7 +228,10 @@ pub fn together(findings: Vec<(i64, Vec<Finding>)>, name: impl Fn(i64) -> String
             None => groups.push((said.place, Group { asked: said.asked, items: vec![item] })),
         }
     }
-    groups.sort_by_key(|(place, group)| (*place, std::cmp::Reverse(group.asked.len()), group.asked.clone()));
+    groups.sort_by_key(|(place, group)| {
+        let addition = if *place == Place::Answer { 0 } else { group.asked.len() };
+        (addition, group.asked.first().copied(), group.asked.clone())
+    });
     groups.into_iter().map(|(_, group)| group).collect()
 }
 

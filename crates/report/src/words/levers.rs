@@ -14,6 +14,9 @@ use super::finding::{Code, Finding, Place, Sentence};
 use super::listed;
 use super::ranking::best;
 
+/// Calls with the thread's slack (prctl(2), PR_SET_TIMERSLACK), by how well they stand for what programs do.
+pub(crate) const SLEEPING_CALLS: [&str; 4] = ["clock_nanosleep_abs", "clock_nanosleep", "nanosleep", "usleep"];
+
 /// Two sets of conditions that differ in one thing, and the methods that sleep under both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lever<'f, 'a> {
@@ -48,9 +51,13 @@ pub struct Tally {
 }
 
 impl<'f, 'a> Lever<'f, 'a> {
-    /// The pair that is least late with the change.
+    /// The pair that stands for the others: the sleeping call that programs use most, or the one that is least late with the change.
     #[must_use]
     pub fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
+        let known = |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.p50.is_some());
+        if let Some(pair) = SLEEPING_CALLS.iter().find_map(|name| known(&name)) {
+            return Some(pair);
+        }
         let leader = best(self.pairs.iter().map(|(_, to)| *to))?;
         self.pairs.iter().copied().find(|(_, to)| std::ptr::eq(*to, leader))
     }
@@ -119,7 +126,8 @@ fn change(from: &ConditionSet, to: &ConditionSet, sets: &[&ConditionSet]) -> Opt
     // Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was asked decides whether
     // it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
     let same_slack = |set: &ConditionSet| from.asked.timer_slack_ns == set.asked.timer_slack_ns;
-    let partner = |set: &&ConditionSet| same_slack(set) && set.applied.policy == to.applied.policy && rest(set) == rest(to);
+    let partner =
+        |set: &&ConditionSet| same_slack(set) && set.applied.policy == to.applied.policy && rest(set) == rest(to);
     let bare = a.timer_slack_ns? < LARGE_SLACK_NS && to.asked.timer_slack_ns.is_none();
     (same_slack(to) || (bare && !sets.iter().any(partner))).then_some(Kind::Policy)
 }
@@ -161,7 +169,8 @@ fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     let lead = format!("Timer slack of {large}");
     let head = match (before.exceeds(&after), after.exceeds(&before)) {
         (Some(cost), _) => {
-            let head = Sentence::new(format!("{lead}{under} costs {} ", to.subject)).figure(shown_difference(cost, style));
+            let head =
+                Sentence::new(format!("{lead}{under} costs {} ", to.subject)).figure(shown_difference(cost, style));
             let head = head.words(" at p50: ").figure(figure(before)).words(" late, ").figure(figure(after));
             head.words(format!(" with a slack of {small}."))
         }
@@ -170,7 +179,10 @@ fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
             head.figure(shown_difference(gain, style)).words(" earlier at p50.")
         }
         _ => {
-            let words = format!("{lead} instead of {small}{under}: no difference that this run can show at p50 for {} (", to.subject);
+            let words = format!(
+                "{lead} instead of {small}{under}: no difference that this run can show at p50 for {} (",
+                to.subject
+            );
             Sentence::new(words).figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
         }
     };
@@ -234,25 +246,28 @@ pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
 fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     let (from, to) = lever.leader()?;
     let figure = |estimate: Estimate| units::duration(estimate.value, style);
-    let at = |head: Sentence, name: &str, before: Estimate, after: Estimate| {
-        match (before.exceeds(&after), after.exceeds(&before)) {
-            (Some(gain), _) => head.figure(shown_difference(gain, style)).words(format!(" earlier at {name}")),
-            (_, Some(loss)) => head.figure(shown_difference(loss, style)).words(format!(" later at {name}")),
-            _ => {
-                let head = head.words(format!("no difference that this run can show at {name} ("));
-                head.figure(figure(before)).words(" late, and ").figure(figure(after)).words(")")
-            }
+    let effect = |head: Sentence, name: &str, before: Estimate, after: Estimate| match (
+        before.exceeds(&after),
+        after.exceeds(&before),
+    ) {
+        (Some(gain), _) => {
+            head.words("wakes ").figure(shown_difference(gain, style)).words(format!(" earlier at {name}."))
+        }
+        (_, Some(loss)) => {
+            head.words("wakes ").figure(shown_difference(loss, style)).words(format!(" later at {name}."))
+        }
+        _ => {
+            let head = head.words(format!("shows no difference at {name} ("));
+            head.figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
         }
     };
     let (before, after) = (from.p50?, to.p50?);
     let gains = before.exceeds(&after).is_some();
-    let verb = if gains || after.exceeds(&before).is_some() { "wakes" } else { "shows" };
-    let lead = format!("{} instead of {}: {} {verb} ", running(&to.conditions), running(&from.conditions), to.subject);
-    let mut head = at(Sentence::new(lead), "p50", before, after);
+    let lead = format!("{} instead of {}: {} ", running(&to.conditions), running(&from.conditions), to.subject);
+    let mut finding = Finding::new(Place::Policy, effect(Sentence::new(lead), "p50", before, after));
     if let (Some(before), Some(after)) = (from.p99, to.p99) {
-        head = at(head.words(", "), "p99", before, after);
+        finding.tails.push(effect(Sentence::new("It "), "p99", before, after));
     }
-    let mut finding = Finding::new(Place::Policy, head.words("."));
     finding.tails.extend(others(lever, "earlier", "later"));
     // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
     if gains && large_slack(lever.from).is_some() {

@@ -13,7 +13,7 @@ mod timers;
 
 pub use alone::{alone, comparison};
 pub use figures::{Difference, Estimate, Figure, Figures};
-pub(crate) use figures::{int, running};
+pub(crate) use figures::{int, running, usual};
 pub use finding::{Code, Finding, Group, Place, Sentence, together};
 pub use levers::{Kind, Lever, Tally, levers, policy, policy_call, slack, slack_call};
 pub use ranking::{answer, best, cpu_time, trade_off};

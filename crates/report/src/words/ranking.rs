@@ -3,7 +3,7 @@
 use crate::style::Style;
 use crate::units;
 
-use super::figures::{Estimate, Figure, Figures};
+use super::figures::{Estimate, Figure, Figures, running};
 use super::finding::{Code, Finding, Place, Sentence};
 use super::levers::shown_difference;
 use super::listed;
@@ -11,20 +11,41 @@ use super::listed;
 /// How many names a sentence lists before it counts the rest.
 const NAMES: usize = 4;
 
-/// Which method to use: the least late of those that sleep, or of all where none does.
+/// Which method to use: the least late of those that sleep, or of all where none does. Where most methods were measured under the same
+/// conditions, it is chosen among those.
 #[must_use]
 pub fn answer(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
-    let sleeping: Vec<&Figure<'_>> = figures.sleeping().collect();
-    let all: Vec<&Figure<'_>> = figures.exact().collect();
-    if best(sleeping.iter().copied()).is_some() {
+    let all: Vec<&Figure<'_>> = figures.ranked().collect();
+    let sleeping: Vec<&Figure<'_>> = all.iter().copied().filter(|row| row.sleeps() == Some(true)).collect();
+    let under = figures.usual.as_ref().map_or(String::new(), |usual| format!(" under {}", running(usual)));
+    if let Some(first) = best(sleeping.iter().copied()) {
         let lead = if sleeping.len() < all.len() { "Least late of those that sleep" } else { "Least late" };
-        return least_late(figures, &sleeping, lead, style);
+        let mut finding = least_late(figures, &sleeping, &format!("{lead}{under}"), style)?;
+        finding.tails.extend(awake(figures, first, style));
+        return Some(finding);
     }
-    let mut finding = least_late(figures, &all, "Least late", style)?;
+    let mut finding = least_late(figures, &all, &format!("Least late{under}"), style)?;
     if all.iter().all(|row| row.sleeps() == Some(false)) {
         finding.tails.push(Sentence::new("None of them sleeps: each gave up the CPU in fewer than half of its waits."));
     }
     Some(finding)
+}
+
+/// A method that did not sleep and is less late than the least late sleeping one, where the trade-off does not name one.
+fn awake(figures: &Figures<'_>, sleeping: &Figure<'_>, style: &Style) -> Option<Sentence> {
+    let awake = best(figures.ranked().filter(|row| row.sleeps() == Some(false)))?;
+    sleeping.p50?.exceeds(&awake.p50?)?;
+    if spinning_like(figures, sleeping).is_some() {
+        return None;
+    }
+    let words = format!("Without giving up the CPU, {} is less late: ", figures.name(awake));
+    Some(Sentence::new(words).figure(units::duration(awake.p50?.value, style)).words(" at p50."))
+}
+
+/// The best spinning method under the conditions of a sleeping one.
+fn spinning_like<'f, 'a>(figures: &'f Figures<'a>, sleeping: &Figure<'_>) -> Option<&'f Figure<'a>> {
+    let same = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
+    best(figures.exact().filter(same))
 }
 
 /// The lowest median, then the lowest 99th percentile.
@@ -44,7 +65,8 @@ fn least_late(figures: &Figures<'_>, rows: &[&Figure<'_>], lead: &str, style: &S
     if p50.interval.is_none() {
         head = head.words(" in this run");
     }
-    head = head.words(format!(": {}, ", figures.name(first))).figure(units::duration(p50.value, style)).words(" at p50");
+    head =
+        head.words(format!(": {}, ", figures.name(first))).figure(units::duration(p50.value, style)).words(" at p50");
     if let Some(p99) = first.p99 {
         head = head.words(", ").figure(units::duration(p99.value, style)).words(" at p99");
     }
@@ -75,22 +97,26 @@ fn better_at_p99(figures: &Figures<'_>, rows: &[&Figure<'_>], first: &Figure<'_>
 /// What the best spinning method buys over the best sleeping one under the same conditions, and what it costs.
 #[must_use]
 pub fn trade_off(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
-    let sleeping = best(figures.sleeping())?;
-    let same = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
-    let spinning = best(figures.exact().filter(same))?;
+    let sleeping = best(figures.ranked().filter(|row| row.sleeps() == Some(true)))?;
+    let spinning = spinning_like(figures, sleeping)?;
     let (spin_share, sleep_share) = (spinning.cpu_share?, sleeping.cpu_share?);
     let (spin, sleep) = (spinning.p50?, sleeping.p50?);
     let name = &spinning.subject;
     let head = match (sleep.exceeds(&spin), spin.exceeds(&sleep)) {
         (Some(gain), _) => {
             let gained = Sentence::new("Spinning wakes ").figure(shown_difference(gain, style));
-            gained.words(format!(" earlier at p50 ({name}, ")).figure(units::duration(spin.value, style)).words(")")
+            gained
+                .words(format!(" earlier at p50 than sleeping ({name}, "))
+                .figure(units::duration(spin.value, style))
+                .words(")")
         }
         (_, Some(loss)) => {
             let lost = Sentence::new(format!("Spinning does not pay here: {name} wakes "));
             lost.figure(shown_difference(loss, style)).words(format!(" later at p50 than {}", sleeping.subject))
         }
-        _ => Sentence::new(format!("Spinning ({name}) and sleeping ({}) cannot be told apart at p50", sleeping.subject)),
+        _ => {
+            Sentence::new(format!("Spinning ({name}) and sleeping ({}) cannot be told apart at p50", sleeping.subject))
+        }
     };
     let pays = sleep.exceeds(&spin).is_some();
     let cost = head.words(", for ").figure(units::share(spin_share)).words(" of a CPU instead of ");
@@ -102,9 +128,9 @@ pub fn trade_off(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
 /// What CPU time a wait takes, of those that sleep where any do, and which of them differ.
 #[must_use]
 pub fn cpu_time(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
-    let asleep = figures.sleeping().next().is_some();
+    let asleep = figures.ranked().any(|row| row.sleeps() == Some(true));
     let ours = |row: &&Figure<'_>| row.cpu_ns.is_some() && (!asleep || row.sleeps() == Some(true));
-    let rows: Vec<&Figure<'_>> = figures.exact().filter(ours).collect();
+    let rows: Vec<&Figure<'_>> = figures.ranked().filter(ours).collect();
     let cost = |row: &Figure<'_>| row.cpu_ns.unwrap_or(f64::MAX);
     let first = *rows.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     let all = if asleep { " per wait for those that sleep" } else { " per wait" };
@@ -123,16 +149,21 @@ pub fn cpu_time(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
     };
     let (equal, more) = (named(false), named(true));
     let head = match (equal.as_slice(), more.as_slice()) {
-        ([], []) => Sentence::new("CPU time: ").figure(units::duration_fine(cost(first), style)).words(format!("{all}.")),
+        ([], []) => {
+            Sentence::new("CPU time: ").figure(units::duration_fine(cost(first), style)).words(format!("{all}."))
+        }
         (_, []) => {
             let head = Sentence::new("CPU time: about ").figure(units::about(median(&rows), style));
             head.words(format!("{all}; none can be told apart from the least."))
         }
+        ([], more) if more.len() > NAMES => least().words("; all others take more."),
         ([], more) => least().words(format!("; more for {}.", listed(more, NAMES))),
         (equal, more) if more.len() <= equal.len() => {
             least().words(format!("; more for {}, the others cannot be told apart.", listed(more, NAMES)))
         }
-        (equal, _) => least().words(format!("; {} cannot be told apart from it, the others take more.", listed(equal, NAMES))),
+        (equal, _) => {
+            least().words(format!("; {} cannot be told apart from it, the others take more.", listed(equal, NAMES)))
+        }
     };
     Some(Finding::new(Place::Cpu, head))
 }

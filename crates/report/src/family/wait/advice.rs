@@ -77,23 +77,28 @@ fn asked(figures: &Figures<'_>, style: &Style) -> String {
 /// Name, price and code of a real-time policy.
 fn real_time(from: &Figure<'_>, to: &Figure<'_>, policy: &str) -> (String, String, Option<String>) {
     let name = format!("{} instead of {}", words::running(&to.conditions), words::running(&from.conditions));
-    let price = "Needs the right to it (rtprio limit or CAP_SYS_NICE). A thread that loops without sleeping then keeps all \
-                 others off its CPU: let it sleep in every turn. In C, or from the shell:";
+    let price = "Needs an rtprio limit or CAP_SYS_NICE. A thread that loops without sleeping then keeps all others off its CPU: \
+                 let it sleep in every turn. In C, or from the shell:";
     let chrt = policy.split_once(':').map(|(name, priority)| format!("chrt --{name} {priority} PROGRAM"));
     let code = words::policy_call(policy).zip(chrt).map(|(call, chrt)| format!("{call}\n{chrt}"));
     (name, price.to_owned(), code)
 }
 
 /// Name, price and code of less slack.
-fn slack(from: &ConditionSet, to: &ConditionSet, policy: &str, style: &Style) -> Option<(String, String, Option<String>)> {
+fn slack(
+    from: &ConditionSet,
+    to: &ConditionSet,
+    policy: &str,
+    style: &Style,
+) -> Option<(String, String, Option<String>)> {
     let ns = |set: &ConditionSet| set.applied.timer_slack_ns.and_then(|ns| i64::try_from(ns).ok());
     let (large, small) = (ns(from)?, ns(to)?);
     let exact = |ns: i64| unbroken(&units::exact(ns, style));
     let under = if policy == "other" { String::new() } else { format!(" under {}", unbroken(policy)) };
     let name = format!("timer slack {} instead of {}{under}", exact(small), exact(large));
     // proc_pid_timerslack_ns(5): since Linux 4.6, for others with CAP_SYS_NICE since 4.9.
-    let price = "Timers are then hardly ever served together, which costs energy where many threads do it. In C, or for a program that \
-                 runs already (CAP_SYS_NICE; its main thread and the threads that this one starts later):";
+    let price = "Timers are then hardly ever served together, which costs energy where many threads do it. In C, or from \
+                 outside for a running program (its main thread and those that this one starts later; needs CAP_SYS_NICE):";
     let outside = format!("echo {small} > /proc/PID/timerslack_ns");
     Some((name, price.to_owned(), words::slack_call(to).map(|call| format!("{call}\n{outside}"))))
 }
@@ -122,9 +127,8 @@ fn effect(from: &Figure<'_>, to: &Figure<'_>, gain: Difference, style: &Style) -
 fn timer(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
     let (from, to, gain) = words::without_slack_row(figures)?;
     let name = format!("{} instead of {}", to.subject, from.subject);
-    let under = if figures.many_conditions { format!(", {}", words::running(&to.conditions)) } else { String::new() };
     let text = format!(
-        "{}: {name} ({}{under}). Its timer has no slack; it needs a file descriptor, and no right.",
+        "{}: {name} ({}). Its timer has no slack; it needs a file descriptor, but no privilege.",
         effect(from, to, gain, style),
         asked(figures, style)
     );
@@ -154,7 +158,7 @@ fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> 
 
 /// Spinning through the last part of a wait, by what the best sleeping method lacks.
 fn spin(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
-    let sleeping = words::best(figures.sleeping())?;
+    let sleeping = words::best(figures.ranked().filter(|row| row.sleeps() == Some(true)))?;
     let alike = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
     let spinning = words::best(figures.exact().filter(alike))?;
     let name = "spinning for the last part".to_owned();

@@ -21,8 +21,11 @@ pub(super) fn sections(run: &Run, groups: &Groups<'_>, style: &Style) -> Vec<Sec
     let name = |ns: i64| unbroken(&units::exact(ns, style));
     let mut told = Vec::new();
     let said = words::together(findings.collect(), name);
-    let mut sections: Vec<Section> =
-        said.into_iter().filter(|group| !group.items.is_empty()).map(|group| section(run, group, &mut told, style)).collect();
+    let mut sections: Vec<Section> = said
+        .into_iter()
+        .filter(|group| !group.items.is_empty())
+        .map(|group| section(run, group, &mut told, style))
+        .collect();
     if let Some(last) = sections.last_mut() {
         let command = words::comparison(run).map(|command| Item {
             text: "To see what another method, or less timer slack, would change:".to_owned(),
@@ -37,7 +40,8 @@ pub(super) fn sections(run: &Run, groups: &Groups<'_>, style: &Style) -> Vec<Sec
 fn section(run: &Run, group: Group, told: &mut Vec<Code>, style: &Style) -> Section {
     let durations: Vec<String> = group.asked.iter().map(|&ns| units::exact(ns, style)).collect();
     let durations = words::listed(&durations, usize::MAX);
-    let durations = durations.rsplit_once(" and ").map_or(durations.clone(), |(most, last)| format!("{most} or {last}"));
+    let durations =
+        durations.rsplit_once(" and ").map_or(durations.clone(), |(most, last)| format!("{most} or {last}"));
     let item = |(text, code): (String, Option<Code>)| Item { text, code: code.and_then(|code| once(code, run, told)) };
     let items = group.items.into_iter().map(item).collect();
     Section::new(format!("To wait {durations}")).with(Block::Items(items))
