@@ -113,7 +113,9 @@ impl<'a> Figures<'a> {
     #[must_use]
     pub fn name(&self, figure: &Figure<'_>) -> String {
         if self.many_conditions && self.usual.as_ref() != Some(&figure.conditions) {
-            format!("{} ({})", figure.subject, crate::story::unbroken(&figure.conditions))
+            // What was refused stands in brackets of its own elsewhere.
+            let conditions = figure.conditions.replace(" (", ", ").replace(')', "");
+            format!("{} ({})", figure.subject, crate::story::unbroken(&conditions))
         } else {
             figure.subject.clone()
         }

@@ -57,7 +57,7 @@ pub fn without_slack(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
     };
     let too: Vec<String> = figures.sleeping().filter(too).map(|row| row.subject.clone()).collect();
     if !too.is_empty() {
-        finding.tails.push(Sentence::new(format!("So do {}, whose timers have none either.", listed(&too, 8))));
+        finding.tails.push(Sentence::new(format!("Others without it that are earlier too: {}.", listed(&too, 8))));
     }
     finding.code = Some(Code::Method(timer.subject.clone()));
     Some(finding)
