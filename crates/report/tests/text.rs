@@ -195,6 +195,7 @@ fn rows_of_one_duration_are_sorted_by_how_late_they_are() {
 #[test]
 fn a_refused_condition_stands_beside_its_label() {
     let mut sets = vec![set("other", "other", None, 50_000), set("fifo:40", "other", None, 50_000)];
+    sets[1].asked.policy = Some("fifo:40".into());
     sets[1].refused.push(punctual_record::Refusal {
         condition: "policy".into(),
         asked: "fifo:40".into(),
