@@ -107,7 +107,7 @@ fn report_conditions(
             });
         }
         let mut asked = plan.base.clone();
-        asked.policy = variant.policy.clone();
+        asked.policy = variant.policy;
         asked.timer_slack = variant.timer_slack;
         let (asked, applied) = (session::asked(&asked), session::applied(&held.applied));
         session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
