@@ -14,11 +14,13 @@
 )]
 
 pub mod affinity;
+pub mod child;
 pub mod clock;
 pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+<<<<<<< HEAD
 pub mod interrupt;
 pub mod memory;
 pub mod mqueue;
@@ -49,6 +51,10 @@ pub mod timer;
 pub mod timerfd;
 pub mod usage;
 pub mod user_wait;
+=======
+pub mod futex;
+pub mod shared;
+>>>>>>> 0ff7a04 (Linux: child processes bound to their parent's life, memory shared with them, futex)
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
