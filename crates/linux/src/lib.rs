@@ -20,7 +20,7 @@ pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
-<<<<<<< HEAD
+pub mod futex;
 pub mod interrupt;
 pub mod memory;
 pub mod mqueue;
@@ -40,6 +40,7 @@ pub mod prctl;
 )]
 pub mod ring;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 pub mod sleep;
 pub mod socket;
@@ -51,10 +52,6 @@ pub mod timer;
 pub mod timerfd;
 pub mod usage;
 pub mod user_wait;
-=======
-pub mod futex;
-pub mod shared;
->>>>>>> 0ff7a04 (Linux: child processes bound to their parent's life, memory shared with them, futex)
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
