@@ -25,6 +25,7 @@ pub mod interrupt;
 pub mod memory;
 pub mod mqueue;
 pub mod observe;
+pub mod nop;
 mod own_signal;
 pub mod poll;
 pub mod prctl;
