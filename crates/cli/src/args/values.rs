@@ -51,7 +51,9 @@ pub(crate) fn polls(text: &str) -> Result<u32, String> {
         return Ok(0);
     }
     let most = punctual_lab::polling::MOST_POLLS;
-    let wanted = || format!("'{text}' is no number of polls; 0 (never yields), 100, 10k and so on are, up to {}M", most / 1_000_000);
+    let wanted = || {
+        format!("'{text}' is no number of polls; 0 (never yields), 100, 10k and so on are, up to {}M", most / 1_000_000)
+    };
     count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or_else(wanted)
 }
 

@@ -1,8 +1,8 @@
 //! One member of a crowd: a loop that counts, as a process or as a thread.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -52,7 +52,9 @@ impl Member {
                 Ok(Some(ended)) => Err(format!("competitor process {} {ended}", child.id())),
                 Err(error) => Err(format!("competitor process {} cannot be asked: {error}", child.id())),
             },
-            Self::Thread { id, ended, .. } if ended.load(Ordering::Acquire) => Err(format!("competitor thread {id} ended")),
+            Self::Thread { id, ended, .. } if ended.load(Ordering::Acquire) => {
+                Err(format!("competitor thread {id} ended"))
+            }
             Self::Thread { .. } => Ok(()),
         }
     }
@@ -216,4 +218,3 @@ impl Work {
         }
     }
 }
-

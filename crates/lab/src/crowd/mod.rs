@@ -112,7 +112,9 @@ impl Crowd {
             self.all_alive()?;
             if now_ns(Clock::Monotonic) - begin > PATIENCE_NS {
                 return Err(Failure::Impossible {
-                    why: format!("within 10 s not all of {count} competitors got the CPU: something of higher priority holds it"),
+                    why: format!(
+                        "within 10 s not all of {count} competitors got the CPU: something of higher priority holds it"
+                    ),
                     remedy: Some("choose another CPU (--cpu)".into()),
                 });
             }

@@ -126,7 +126,10 @@ impl<'a> PollBench<'a> {
             Ok(Some(ended)) => format!("the sending process {ended} in the middle of the measurement"),
             _ => "no message came for 5 s: the sending process does not get its CPU".to_owned(),
         };
-        Failure::Impossible { why, remedy: Some("leave the process named punctual-send alone, or choose its CPU (--sender-cpu)".into()) }
+        Failure::Impossible {
+            why,
+            remedy: Some("leave the process named punctual-send alone, or choose its CPU (--sender-cpu)".into()),
+        }
     }
 
     /// Receives and answers `count` messages.
@@ -329,7 +332,8 @@ fn back_off(mailbox: &Mailbox, number: u64, backoff: &mut Backoff, look: &mut Lo
     // Whoever asks for a stop interrupts this thread once; waiting in portions notices also a request that came just before.
     let portion = left.min(Duration::from_millis(100));
     loop {
-        let seen = backoff.wait_for_at_most(mailbox.bell(), portion, || mailbox.has(number).then(|| now_ns(Clock::Monotonic)));
+        let seen =
+            backoff.wait_for_at_most(mailbox.bell(), portion, || mailbox.has(number).then(|| now_ns(Clock::Monotonic)));
         if seen.is_some() || look.up().is_break() {
             return seen;
         }

@@ -81,7 +81,8 @@ fn perform(
         Ok(sender) => {
             let bench = PollBench::open(plan, sender, busy, extras);
             let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
-            Rounds { bench, schedule: plan.schedule(), variants, rounds, require, ledger: Arc::clone(ledger), stage }.perform();
+            Rounds { bench, schedule: plan.schedule(), variants, rounds, require, ledger: Arc::clone(ledger), stage }
+                .perform();
         }
     }
     family::put_back(guard, ledger);

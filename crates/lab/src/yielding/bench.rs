@@ -17,6 +17,9 @@ use crate::usage::{Meter, Sum};
 /// Longest stretch of calls between two looks at whether others need the CPU: a fifth of what a terminal user notices.
 const STRETCH: Duration = Duration::from_millis(20);
 
+/// How long the pilot of a cell calls at least.
+const REHEARSAL_NS: u64 = 2_000_000;
+
 /// What a cell yields besides the durations of its calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extra {
@@ -73,13 +76,15 @@ pub(super) struct YieldBench<'a> {
     extras: SharedExtras,
     away: Recorder,
     breather: Breather,
+    /// Still in the pilot round.
+    rehearsing: bool,
 }
 
 impl<'a> YieldBench<'a> {
     /// Opens every method of the plan on the calling thread.
     pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>, extras: SharedExtras) -> Self {
         let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
-        Self { plan, yielders, crowds, extras, away: Recorder::new(), breather: Breather::new() }
+        Self { plan, yielders, crowds, extras, away: Recorder::new(), breather: Breather::new(), rehearsing: true }
     }
 
     /// Lets the cell's competitors work, and all others rest.
@@ -97,6 +102,21 @@ impl<'a> YieldBench<'a> {
 
     fn crowd(&mut self, at: &Cell) -> Option<&mut Crowd> {
         self.crowds.get_mut(at.sort?)?.as_mut().ok()
+    }
+
+    /// The pilot: as many calls as fit into a few milliseconds, since three of them tell nothing of a call that takes nanoseconds. What they
+    /// used is told as for `operations` of them.
+    fn rehearse(&mut self, at: &Cell, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let operations = operations.max(1);
+        let mut n = operations;
+        loop {
+            let used = self.measure(at, n, into)?.0;
+            let each = (used.elapsed_ns / n).max(1);
+            if used.elapsed_ns >= REHEARSAL_NS {
+                return Ok(Usage { elapsed_ns: each * operations, ..used });
+            }
+            n = (2 * REHEARSAL_NS / each).clamp(n + 1, n.saturating_mul(64));
+        }
     }
 
     /// The stretches of one batch.
@@ -145,12 +165,18 @@ impl Bench for YieldBench<'_> {
 
     fn begin(&mut self) {
         lock(&self.extras).fill(Extra::default());
+        self.rehearsing = false;
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let at = self.plan.cells[cell];
         self.away.clear();
         self.set_the_scene(&at)?;
+        if self.rehearsing {
+            let learnt = self.rehearse(&at, operations, into);
+            self.set_the_scene(&Cell { sort: None, competitors: 0, ..at })?;
+            return learnt;
+        }
         let measured = self.measure(&at, operations, into);
         // A competitor that died in between makes the figures those of another case.
         let alive = self.crowd(&at).map_or(Ok(()), Crowd::all_alive);

@@ -51,9 +51,12 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
         move |stage| {
             // Gathered before anything is applied: the competitors' conditions are their own, not the caller's.
-            let crowds: Vec<_> = plan.sorts.iter().enumerate().map(|(index, sort)| {
-                Crowd::gather(sort.kind, plan.most_of(index), &sort.conditions(plan.cpu))
-            }).collect();
+            let crowds: Vec<_> = plan
+                .sorts
+                .iter()
+                .enumerate()
+                .map(|(index, sort)| Crowd::gather(sort.kind, plan.most_of(index), &sort.conditions(plan.cpu)))
+                .collect();
             // The thread ends with the experiment: what cannot be put back ends with it.
             let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();

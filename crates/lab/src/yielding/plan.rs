@@ -128,7 +128,9 @@ pub enum PlanError {
     #[error("--cpu {0}: the caller and its competitors share one CPU; name one")]
     SeveralCpus(CpuSet),
     /// A CPU that this process may not use.
-    #[error("--cpu {asked}: this process may run on CPU {allowed}; name one of these (offline CPUs are put online in /sys/devices/system/cpu)")]
+    #[error(
+        "--cpu {asked}: this process may run on CPU {allowed}; name one of these (offline CPUs are put online in /sys/devices/system/cpu)"
+    )]
     NoSuchCpu {
         /// What was asked.
         asked: usize,
@@ -323,9 +325,12 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let refused = |wanted: Wanted| Plan::new(wanted).unwrap_err().to_string();
-        let base = |cpus: &[usize]| Conditions { cpus: Some(CpuSet::of(cpus.iter().copied())), ..Conditions::default() };
+        let base =
+            |cpus: &[usize]| Conditions { cpus: Some(CpuSet::of(cpus.iter().copied())), ..Conditions::default() };
         assert!(refused(Wanted { base: base(&[0, 1]), ..wanted() }).contains("--cpu 0-1"));
-        assert!(refused(Wanted { base: base(&[8000]), ..wanted() }).contains("--cpu 8000: this process may run on CPU"));
+        assert!(
+            refused(Wanted { base: base(&[8000]), ..wanted() }).contains("--cpu 8000: this process may run on CPU")
+        );
         assert!(refused(Wanted { competitors: vec![65], ..wanted() }).contains("--competitors 65: at most 64"));
         assert!(refused(Wanted { rounds: 0, ..wanted() }).contains("--rounds"));
         assert!(refused(Wanted { amount: Amount::Samples(1 << 40), ..wanted() }).contains("--duration"));
