@@ -53,8 +53,7 @@ pub(crate) fn report_conditions(
                 false => Notice::ConditionRefused { conditions, refusal },
             });
         }
-        let asked = Conditions { policy: variant.policy, timer_slack: variant.timer_slack, ..base.clone() };
-        let (asked, applied) = (session::asked(&asked), session::applied(&held.applied));
+        let (asked, applied) = (session::asked(&variant.over(base)), session::applied(&held.applied));
         session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
     }
     insist(base_refused.first().map(session::refusal))

@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_real_time_poller_never_shares_its_senders_cpu() {
-        let fifo = Variant::new(Some(punctual::Policy::Fifo(1)), None);
+        let fifo = Variant::of(Conditions { policy: Some(punctual::Policy::Fifo(1)), ..Conditions::default() });
         let mut plan = Plan::new(Wanted { variants: vec![fifo], ..wanted(&[0, 1]) }).unwrap();
         plan.sender_cpu = plan.cpu;
         let allowed = plan.cells.iter().filter(|c| plan.forbidden(c).is_none());

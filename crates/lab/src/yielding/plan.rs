@@ -239,7 +239,7 @@ impl Plan {
             for against in against {
                 let policy = match *against {
                     Against::AsFound => None,
-                    Against::Same => self.variants[variant].policy,
+                    Against::Same => self.variants[variant].conditions.policy,
                     Against::Policy(policy) => Some(policy),
                 };
                 let sort = Sort { kind, policy, nice };
