@@ -14,14 +14,17 @@
 )]
 
 pub mod affinity;
+pub mod child;
 pub mod clock;
 pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod futex;
 pub mod interrupt;
 pub mod memory;
 pub mod mqueue;
+pub mod nop;
 pub mod observe;
 mod own_signal;
 pub mod poll;
@@ -38,6 +41,7 @@ pub mod prctl;
 )]
 pub mod ring;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 pub mod sleep;
 pub mod socket;

@@ -2,6 +2,7 @@
 
 mod checkup;
 mod wait;
+mod yielding;
 
 use punctual_lab::{Session, Stop};
 use punctual_record::Run;
@@ -17,6 +18,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
+        Some(Command::Yield(args)) => yielding::run(&args),
     }
 }
 

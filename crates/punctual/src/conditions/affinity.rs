@@ -137,8 +137,9 @@ mod tests {
     fn each_reason_is_told_apart() {
         let here = surroundings();
         let in_docker = Surroundings { container: Some("docker".into()), ..surroundings() };
-        let absent = refuse_missing(&CpuSet::of([0, 7, 99]), &here).unwrap_err();
-        let offline = refuse_missing(&CpuSet::of([0, 3]), &here).unwrap_err();
+        let absent = missing(&CpuSet::of([0, 7, 99]), &here).map(|no| (no.why, no.remedy)).unwrap();
+        assert_eq!(missing(&CpuSet::of([0, 3]), &here), None);
+        let offline = refuse_offline(&CpuSet::of([0, 3]), &here).unwrap_err();
         let beyond = outside(&CpuSet::of([2]), &here);
         let beyond_docker = outside(&CpuSet::of([2]), &in_docker);
         let none_left = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), &here);

@@ -154,6 +154,7 @@ impl Made {
             voluntary_switches_per_op: Some(if self.sleeps { 1.0 } else { 0.0 }),
             involuntary_switches_per_op: Some(if self.sleeps { 0.0 } else { 0.001 }),
             histogram: Some(histogram(&samples)),
+            outcome: BTreeMap::new(),
             negative_histogram: None,
             samples: None,
             rounds: vec![round(0, 0.98), round(1, 1.0), round(2, 1.03)],
