@@ -3,6 +3,7 @@
 mod amount;
 mod conditions;
 mod output;
+mod report;
 mod values;
 mod wait;
 
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use report::ReportArgs;
 pub(crate) use wait::WaitArgs;
 
 /// How late is this Linux machine, why, and what to use instead.
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
+    /// A saved run in another form: text, page, Markdown, CSV, metrics
+    Report(ReportArgs),
 }
 
 /// The check-up's options.
