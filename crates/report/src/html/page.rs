@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use punctual_record::Run;
+use punctual_record::{Distribution, Run, Series};
 use sha2::{Digest as _, Sha256};
 
 use crate::background;
@@ -114,6 +114,10 @@ fn chapters(run: &Run) -> Vec<Chapter> {
         let sections = (family::of(experiment).sections)(run, series, &style);
         let body = html! {
             @for section in &sections { (story::section(section)) }
+            @let undrawn = undrawn(series);
+            @if undrawn > 0 {
+                p class="faint" { (undrawn) " series have no histogram that can be decoded: they are in the tables, and missing in pictures of distributions." }
+            }
             @for (i, album) in albums(run, series).iter().enumerate() { (self::album(album, &format!("p{n}-{i}"))) }
         };
         chapters.push(Chapter { title: plain(experiment, &style), body });
@@ -121,6 +125,11 @@ fn chapters(run: &Run) -> Vec<Chapter> {
     chapters.extend(background::not_measured(run, &style).map(chapter));
     chapters.push(Chapter { title: "Disturbance and notices".into(), body: closing(run, &style) });
     chapters
+}
+
+/// Series with samples whose distribution is missing or damaged.
+fn undrawn(series: &[&Series]) -> usize {
+    series.iter().filter(|series| series.summary.count > 0 && Distribution::from_series(series).is_err()).count()
 }
 
 fn chapter(section: Section) -> Chapter {

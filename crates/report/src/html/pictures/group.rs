@@ -142,7 +142,7 @@ pub(in crate::html) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Gr
 }
 
 /// Whether the call makes more of the wait than was asked: such series are looked at last.
-fn rounds_up(series: &Series) -> bool {
+pub(in crate::html) fn rounds_up(series: &Series) -> bool {
     match (int(series, &["effective_ns"]), int(series, &["asked_ns"])) {
         (Some(effective), Some(asked)) => effective > asked,
         _ => false,
@@ -150,6 +150,11 @@ fn rounds_up(series: &Series) -> bool {
 }
 
 impl Group<'_> {
+    /// Whether its samples have an order that matters, so that sorting them would hide what they show.
+    pub(in crate::html) fn is_ordered(&self) -> bool {
+        self.members.iter().any(|member| member.series.samples.is_some())
+    }
+
     /// A title: what is shown, of what.
     pub(in crate::html) fn title(&self, shown: &str) -> String {
         if self.label.is_empty() { shown.to_owned() } else { format!("{shown}, {}", self.label) }

@@ -15,6 +15,9 @@ const PER_DECADE: f64 = 10.0;
 const AT_FIRST: usize = 3;
 
 pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
+    if group.is_ordered() {
+        return None;
+    }
     let members: Vec<(&Member<'_>, Vec<Class>)> = group
         .members
         .iter()

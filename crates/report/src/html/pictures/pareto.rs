@@ -1,6 +1,6 @@
 //! Lateness against CPU time: what punctuality costs. Those that nothing beats in both are the Pareto front.
 
-use punctual_record::Series;
+use punctual_record::{Quantity, Series};
 
 use crate::background::conditions;
 use crate::html::plot::{Axis, Form, Line, Picture, Point};
@@ -9,13 +9,18 @@ use crate::style::Style;
 use crate::units;
 
 use super::group::quantity_name;
+use super::group::rounds_up;
 use super::{Group, Member};
 
 /// Below this share of a CPU nothing is told apart: 0.01 %.
 const LEAST_SHARE: f64 = 1e-4;
 
 pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
-    let members: Vec<&Member<'_>> = group.members.iter().filter(|member| placed(member.series).is_some()).collect();
+    // What is no latency is not bought with CPU time.
+    if !matches!(group.quantity, Quantity::Lateness | Quantity::OneWay | Quantity::RoundTrip) {
+        return None;
+    }
+    let members: Vec<&Member<'_>> = group.members.iter().filter(|member| placed(member.series).is_some() && !rounds_up(member.series)).collect();
     let front = front(&members);
     if members.len() < 2 {
         return None;
@@ -42,10 +47,18 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
                 beats in both at the median (the Pareto front)."
             .into(),
         x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
-        y: Axis::log_ns(quantity_name(group.quantity), late)?,
+        // A quarter of a power of ten of room, for names beside the marks.
+        y: Axis::log_ns(quantity_name(group.quantity), room(late))?,
         table: table(group, &members, &front),
         lines,
     })
+}
+
+/// The values, and one beyond the largest.
+fn room(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    let values: Vec<f64> = values.collect();
+    let largest = values.iter().copied().fold(1.0, f64::max);
+    values.into_iter().chain([largest * 1.8])
 }
 
 /// CPU share and median.

@@ -18,6 +18,9 @@ const DRAWN: [u32; 19] = [
 const MARKED: [u32; 5] = [500_000, 900_000, 990_000, 999_000, 999_900];
 
 pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
+    if group.is_ordered() {
+        return None;
+    }
     let members: Vec<&Member<'_>> =
         group.members.iter().filter(|member| member.distribution.is_some()).take(MOST_LINES).collect();
     let lines: Vec<Line> = members.iter().enumerate().map(|(i, member)| line(member, i < AT_FIRST)).collect();

@@ -43,8 +43,9 @@ fn picture(run: &Run, label: &str, series: &[&Series]) -> Option<Picture> {
             None => {}
         }
     }
-    // A line of one point shows no course.
-    by_name.retain(|(_, series)| series.len() > 1);
+    // A line of one size shows no course.
+    let differ = |series: &[&Series]| series.windows(2).any(|pair| int(pair[0], &SIZE) != int(pair[1], &SIZE));
+    by_name.retain(|(_, series)| differ(series));
     by_name.sort_by_key(|(_, series)| series.iter().filter_map(|series| series.summary.p50).min());
     let lines: Vec<Line> = by_name.iter().enumerate().map(|(i, (name, series))| line(name, series, i < AT_FIRST)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
+use super::tags::{self, Tag};
 use super::{FINE, Form, Frame, Line, Picture, Point, SIZE, marker};
 
 /// Half the width of a mark, in units of the drawing.
@@ -14,6 +15,7 @@ pub(in crate::html) fn figure(picture: &Picture, id: &str) -> Markup {
     let Some(frame) = Frame::of(&picture.x, &picture.y) else { return html! {} };
     let (width, height) = (SIZE.0 * FINE, SIZE.1 * FINE);
     let choice = picture.lines.len() > 1;
+    let tags = tags::places(&picture.lines, &frame);
     html! {
         figure class="picture" id=(id) {
             figcaption { strong { (picture.title) } " " span class="faint" { (picture.about) } }
@@ -21,7 +23,7 @@ pub(in crate::html) fn figure(picture: &Picture, id: &str) -> Markup {
                 svg viewBox=(format!("0 0 {width} {height}")) role="group" tabindex="0" aria-labelledby=(format!("{id}-t {id}-k")) {
                     title id=(format!("{id}-t")) { (picture.title) }
                     (PreEscaped(frame.svg.clone()))
-                    @for (number, line) in picture.lines.iter().enumerate() { (drawn(line, number, &frame)) }
+                    @for (number, (line, tags)) in picture.lines.iter().zip(&tags).enumerate() { (drawn(line, number, tags, &frame)) }
                     circle class="ring here" r=(HALF * 2) cx="0" cy="0" {}
                 }
                 p class="tip" role="status" aria-live="polite" hidden {}
@@ -61,7 +63,7 @@ fn mark(number: usize, at: (i32, i32)) -> String {
 }
 
 /// The line as a group, which holds its values for the script: one point a line, place and words between tabs.
-fn drawn(line: &Line, number: usize, frame: &Frame) -> Markup {
+fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame) -> Markup {
     let places: Vec<(i32, i32)> = line.points.iter().map(|point| (frame.place)(point.x, point.y)).collect();
     let mut values = String::new();
     for (point, (x, y)) in line.points.iter().zip(&places) {
@@ -79,22 +81,26 @@ fn drawn(line: &Line, number: usize, frame: &Frame) -> Markup {
             }
             @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(|(_, at)| mark(number, *at)).collect();
             @if !marks.is_empty() { path class="marks" d=(marks) {} }
-            @for (point, at) in line.points.iter().zip(&places) {
+            @for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
                 @if point.ring { circle class="ring" cx=(at.0) cy=(at.1) r=(HALF * 2) {} }
-                @if let Some(tag) = &point.tag { (tagged(tag, point, *at, line.form)) }
+                @if let Some(text) = &point.tag {
+                    @if line.form == Form::Cells { (centred(text, point, *at)) }
+                    @else if let Some(Some(tag)) = tags.get(i) { (tagged(text, *tag)) }
+                }
             }
         }
     }
 }
 
-fn tagged(tag: &str, point: &Point, (x, y): (i32, i32), form: Form) -> Markup {
-    if form == Form::Cells {
-        let class = if point.shade > 0.55 { "tag on-dark" } else { "tag" };
-        return html! { text class=(class) x=(x) y=(y) dy=(4 * FINE) text-anchor="middle" { (tag) } };
-    }
-    let right = x > SIZE.0 * FINE * 3 / 4;
-    let (anchor, x) = if right { ("end", x - 8 * FINE) } else { ("start", x + 8 * FINE) };
-    html! { text class="tag" x=(x) y=(y) dy=(-2 * FINE) text-anchor=(anchor) { (tag) } }
+fn centred(text: &str, point: &Point, (x, y): (i32, i32)) -> Markup {
+    // Above this the shade is nearer to the ink than to the paper.
+    let class = if point.shade > 0.55 { "tag on-dark" } else { "tag" };
+    html! { text class=(class) x=(x) y=(y) dy=(4 * FINE) text-anchor="middle" { (text) } }
+}
+
+fn tagged(text: &str, tag: Tag) -> Markup {
+    let anchor = if tag.ends { "end" } else { "start" };
+    html! { text class="tag" x=(tag.x) y=(tag.y) text-anchor=(anchor) { (text) } }
 }
 
 fn joined(places: &[(i32, i32)]) -> String {

@@ -7,6 +7,7 @@ mod axis;
 mod figure;
 mod marker;
 mod sheet;
+mod tags;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -111,7 +112,7 @@ impl Frame {
             let area = sheet.into_drawing_area();
             let mut chart = ChartBuilder::on(&area)
                 .margin(8 * FINE)
-                .margin_right(20 * FINE)
+                .margin_right(30 * FINE)
                 .x_label_area_size(46 * FINE)
                 .y_label_area_size(76 * FINE)
                 .build_cartesian_2d(Ticked::from(&x), Ticked::from(&y))
