@@ -45,7 +45,7 @@ pub fn story(run: &Run, style: &Style) -> Story {
 }
 
 /// The check-up's last section: what was shown to help, the largest gain first.
-fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
+pub(crate) fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
     let mut all = Advice::default();
     for (experiment, series) in family::experiments(run) {
         let advice = (family::of(experiment).advice)(run, &series, style);

@@ -3,6 +3,7 @@
 mod amount;
 mod conditions;
 mod output;
+mod report;
 mod values;
 mod wait;
 mod yielding;
@@ -12,6 +13,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use report::ReportArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use yielding::YieldArgs;
 
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Wait(Box<WaitArgs>),
     /// What each way of giving up the CPU costs, and who gains by it
     Yield(Box<YieldArgs>),
+    /// A saved run in another form: text, page, Markdown, CSV, metrics
+    Report(ReportArgs),
 }
 
 /// The check-up's options.

@@ -1,6 +1,7 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
 mod checkup;
+mod report;
 mod wait;
 mod yielding;
 
@@ -19,6 +20,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
         Some(Command::Yield(args)) => yielding::run(&args),
+        Some(Command::Report(report)) => report::run(&report),
     }
 }
 
