@@ -13,7 +13,7 @@ pub mod clock_cost;
 pub mod crowd;
 mod family;
 pub mod polling;
-mod rounds;
+pub mod rounds;
 pub mod schedule;
 pub mod session;
 pub mod stage;

@@ -62,6 +62,10 @@ fn block(block: &Block) -> String {
             format!("<sub>{}</sub>\n", escaped(&text.join(" ")))
         }
         Block::Paragraph(text) => format!("{}\n", escaped(text)),
+        Block::Line(text) => format!("**{}**\n", escaped(text)),
+        Block::Facts(facts) => {
+            facts.iter().map(|(name, fact)| format!("- {}: {}\n", escaped(name), escaped(fact))).collect()
+        }
         Block::Items(items) => items.iter().map(item).collect(),
     }
 }
@@ -87,11 +91,21 @@ fn table(table: &Table) -> String {
     let mut out = String::new();
     let mut line = |cells: Vec<String>| out.push_str(&format!("| {} |\n", cells.join(" | ")));
     line(table.columns.iter().map(|column| escaped(&column.heading)).collect());
-    line(table.columns.iter().map(|column| if column.align == Align::Right { "---:" } else { "---" }.to_owned()).collect());
+    line(
+        table
+            .columns
+            .iter()
+            .map(|column| if column.align == Align::Right { "---:" } else { "---" }.to_owned())
+            .collect(),
+    );
     for row in &table.rows {
         match row {
             Row::Cells(cells, _) => {
-                line((0..table.columns.len()).map(|i| cells.get(i).map_or(String::new(), |cell| escaped(cell))).collect());
+                line(
+                    (0..table.columns.len())
+                        .map(|i| cells.get(i).map_or(String::new(), |cell| escaped(cell)))
+                        .collect(),
+                );
             }
             Row::Label(label) => {
                 let mut cells = vec![String::new(); table.columns.len()];

@@ -20,7 +20,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     if !matches!(group.quantity, Quantity::Lateness | Quantity::OneWay | Quantity::RoundTrip) {
         return None;
     }
-    let members: Vec<&Member<'_>> = group.members.iter().filter(|member| placed(member.series).is_some() && !rounds_up(member.series)).collect();
+    let members: Vec<&Member<'_>> =
+        group.members.iter().filter(|member| placed(member.series).is_some() && !rounds_up(member.series)).collect();
     let front = front(&members);
     if members.len() < 2 {
         return None;
@@ -90,7 +91,15 @@ fn front(members: &[&Member<'_>]) -> Vec<usize> {
 
 fn point(member: &Member<'_>, named: bool) -> Point {
     let (x, y) = placed(member.series).unwrap_or((LEAST_SHARE, 1.0));
-    Point { x, y, says: says(member), mark: true, up_to: upper(member.series), tag: named.then(|| member.label.clone()), ..Point::default() }
+    Point {
+        x,
+        y,
+        says: says(member),
+        mark: true,
+        up_to: upper(member.series),
+        tag: named.then(|| member.label.clone()),
+        ..Point::default()
+    }
 }
 
 fn says(member: &Member<'_>) -> String {
