@@ -136,7 +136,8 @@ fn p_states(cpus: u32) -> String {
     table("PSTATES", cpus, "", |cpu| {
         let port = PSTATE_PORTS[cpu as usize % PSTATE_PORTS.len()];
         let register = format!("ResourceTemplate () {{ Register (SystemIO, 8, 0, {port:#X}) }}");
-        let mut body = format!("    Name (_PCT, Package () {{ {register}, {register} }})\n    Name (_PSS, Package () {{\n");
+        let mut body =
+            format!("    Name (_PCT, Package () {{ {register}, {register} }})\n    Name (_PSS, Package () {{\n");
         // MHz, mW, transition latency and bus master latency in us, control, status
         let states = MEGAHERTZ.iter().zip(1..);
         let states: Vec<String> =

@@ -38,7 +38,11 @@ impl Initramfs {
         }
         archive.host_file(&tools::find("dash").context("dash is not installed")?, Path::new("bin/sh"))?;
         archive.file(Path::new("init"), 0o755, include_bytes!("../init"));
-        archive.file(Path::new("etc/passwd"), 0o644, b"root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/tmp:/bin/sh\n");
+        archive.file(
+            Path::new("etc/passwd"),
+            0o644,
+            b"root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/tmp:/bin/sh\n",
+        );
         archive.file(Path::new("etc/group"), 0o644, b"root:x:0:\nuser:x:1000:\n");
         Ok(archive)
     }

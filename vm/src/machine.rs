@@ -191,12 +191,12 @@ impl Machine {
     /// A module and what it depends on, in the order of loading.
     fn add_module(&self, name: &str, archive: &mut Initramfs, list: &mut String) -> anyhow::Result<()> {
         let version = self.kernel.version()?;
-        let told = tools::output(
-            tools::command("modprobe")?
-                .arg("-d")
-                .arg(self.kernel.folder())
-                .args(["-S", &version, "--show-depends", name]),
-        )?;
+        let told = tools::output(tools::command("modprobe")?.arg("-d").arg(self.kernel.folder()).args([
+            "-S",
+            &version,
+            "--show-depends",
+            name,
+        ]))?;
         for line in String::from_utf8_lossy(&told).lines() {
             // "insmod PATH PARAMETERS"; "builtin NAME" needs nothing.
             let Some(rest) = line.strip_prefix("insmod ") else { continue };
@@ -227,10 +227,12 @@ impl Machine {
         qemu.args(&firmware.qemu);
         if let Some(share) = &self.share {
             std::fs::create_dir_all(share).with_context(|| format!("creating {}", share.display()))?;
-            qemu.arg("-virtfs").arg(format!("local,path={},mount_tag=share,security_model=none,id=share", share.display()));
+            qemu.arg("-virtfs")
+                .arg(format!("local,path={},mount_tag=share,security_model=none,id=share", share.display()));
         }
         let complaints = File::create(work.join("qemu"))?;
-        let child = qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints).spawn().context("starting QEMU")?;
+        let child =
+            qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints).spawn().context("starting QEMU")?;
         let ended = Running(child).wait(self.limit)?;
         let read = |name: &str| {
             std::fs::read(work.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()

@@ -36,7 +36,8 @@ pub(crate) fn find(program: &str) -> Option<std::path::PathBuf> {
 
 /// A command for a program of [`NEEDED`].
 pub(crate) fn command(program: &str) -> anyhow::Result<Command> {
-    let path = find(program).with_context(|| format!("{program} is not installed; see vm/README.md for the packages"))?;
+    let path =
+        find(program).with_context(|| format!("{program} is not installed; see vm/README.md for the packages"))?;
     Ok(Command::new(path))
 }
 

@@ -82,7 +82,9 @@ pub(crate) fn run(args: &VmArgs) -> anyhow::Result<u8> {
     for file in &args.file {
         let (host, guest) = match file.split_once(':') {
             Some((host, guest)) => (PathBuf::from(host), PathBuf::from(guest)),
-            None => (PathBuf::from(file), PathBuf::from("root").join(PathBuf::from(file).file_name().unwrap_or_default())),
+            None => {
+                (PathBuf::from(file), PathBuf::from("root").join(PathBuf::from(file).file_name().unwrap_or_default()))
+            }
         };
         machine = machine.file(host, guest);
     }

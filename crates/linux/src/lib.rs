@@ -51,6 +51,7 @@ mod syscall_name;
 pub mod timed;
 pub mod timer;
 pub mod timerfd;
+pub mod uclamp;
 pub mod usage;
 pub mod user_wait;
 

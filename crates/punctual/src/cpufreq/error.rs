@@ -134,21 +134,29 @@ impl Error {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            Self::NotExposed { .. } => "nothing can be set from inside a virtual machine; on bare metal, enable the CPU's \
+            Self::NotExposed { .. } => {
+                "nothing can be set from inside a virtual machine; on bare metal, enable the CPU's \
                                         performance states in the firmware and load its cpufreq driver"
-                .into(),
+                    .into()
+            }
             Self::NoSuchCpu { .. } => "name a CPU that is online: /sys/devices/system/cpu/online".into(),
             Self::UnknownGovernor { asked, .. } => match asked.as_str() {
                 "powersave" | "ondemand" | "conservative" | "userspace" | "performance" | "schedutil" => {
-                    format!("modprobe cpufreq_{asked}; drivers that choose in hardware offer performance and powersave alone")
+                    format!(
+                        "modprobe cpufreq_{asked}; drivers that choose in hardware offer performance and powersave alone"
+                    )
                 }
                 _ => "take one of those".into(),
             },
             Self::NoAttribute { .. } => "use what this driver has: `punctual governor` shows it".into(),
             Self::NotUserspace { .. } => "set the governor userspace first".into(),
             Self::OutOfRange { .. } => "ask for a frequency in that range".into(),
-            Self::BadValue { .. } => "a name has lower-case letters, digits, - and _; a frequency is a number in kHz".into(),
-            Self::NotKept { .. } => "see what else sets it: thermald, power-profiles-daemon, tuned, a limit of the firmware".into(),
+            Self::BadValue { .. } => {
+                "a name has lower-case letters, digits, - and _; a frequency is a number in kHz".into()
+            }
+            Self::NotKept { .. } => {
+                "see what else sets it: thermald, power-profiles-daemon, tuned, a limit of the firmware".into()
+            }
             Self::Busy { .. } => "wait until it has finished, or end it: it puts back what it changed".into(),
             Self::UnsafePlace { path, .. } => format!("remove {} and try again", path.display()),
             Self::NoLever { .. } => "see `punctual governor` for what this machine has".into(),
@@ -160,8 +168,12 @@ impl Error {
 fn remedy_of(source: &io::Error) -> String {
     match Errno::from_io_error(source) {
         Some(Errno::ACCESS | Errno::PERM) => "run it as root (sudo), or give this user write access to the file".into(),
-        Some(Errno::ROFS) => "/sys is mounted read-only, as in a container: run it on the host, or with /sys writable".into(),
-        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "the CPU may have gone offline: see /sys/devices/system/cpu/online".into(),
+        Some(Errno::ROFS) => {
+            "/sys is mounted read-only, as in a container: run it on the host, or with /sys writable".into()
+        }
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
+            "the CPU may have gone offline: see /sys/devices/system/cpu/online".into()
+        }
         Some(Errno::BUSY) => "the driver refuses this under the present governor: choose another governor first".into(),
         Some(Errno::INVAL) => "the driver does not take this value: `punctual governor` shows what it offers".into(),
         _ => "see what the kernel says in dmesg".into(),

@@ -37,7 +37,8 @@ pub(super) fn must_read(path: &Path) -> Result<String, Error> {
 pub(super) fn write(path: &Path, value: &str) -> Result<(), Error> {
     let failed = |source| Error::io(format!("writing {value} to"), path, source);
     let flags = OFlags::NOFOLLOW.bits() as i32;
-    let mut file: File = std::fs::OpenOptions::new().write(true).truncate(true).custom_flags(flags).open(path).map_err(failed)?;
+    let mut file: File =
+        std::fs::OpenOptions::new().write(true).truncate(true).custom_flags(flags).open(path).map_err(failed)?;
     file.write_all(format!("{value}\n").as_bytes()).map_err(failed)
 }
 

@@ -246,7 +246,11 @@ pub(super) fn replay(
         Contents::Refused(why) => {
             let at = journal.path().to_owned();
             let aside = journal.put_aside(cpufreq.state(), name)?;
-            told.push(format!("the journal {} was not followed: {why}; it is kept as {}", at.display(), aside.display()));
+            told.push(format!(
+                "the journal {} was not followed: {why}; it is kept as {}",
+                at.display(),
+                aside.display()
+            ));
             Vec::new()
         }
     };

@@ -23,7 +23,6 @@
 //! ```
 
 mod attribute;
-mod boost;
 mod energy;
 mod error;
 mod files;
@@ -31,24 +30,18 @@ mod guard;
 mod idle;
 mod journal;
 mod keeper;
-mod learn;
-mod lever;
 mod permanent;
 mod policy;
 mod put_back;
 mod state;
 mod system;
 mod threads;
-#[cfg(test)]
-mod tests;
 
 pub use attribute::{Attribute, Setting};
-pub use boost::{Activation, Boost, Cost};
 pub use energy::{Energy, EnergyZone};
 pub use error::Error;
 pub use guard::GovernorGuard;
 pub use idle::IdleState;
-pub use lever::Lever;
 pub use permanent::Restored;
 pub use policy::Policy;
 pub use put_back::NotRestored;

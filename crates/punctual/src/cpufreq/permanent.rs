@@ -64,7 +64,11 @@ impl Cpufreq {
                 _ => replay(self, &mut journal, name)?,
             };
             let still: Vec<Setting> = left.iter().map(|not| not.setting.clone()).collect();
-            if still.is_empty() { journal.clear()? } else { journal.begin(&still)? }
+            if still.is_empty() {
+                journal.clear()?
+            } else {
+                journal.begin(&still)?
+            }
             told.retain(|line| !left.iter().any(|not| not.to_string() == *line));
             restored.told.extend(told);
             restored.left.extend(left);

@@ -37,7 +37,8 @@ impl StateDir {
         if user.is_root() && rustix::fs::access(run, rustix::fs::Access::WRITE_OK).is_ok() {
             return Self(run.join("punctual"));
         }
-        match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir()) {
+        match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir())
+        {
             Some(path) if !user.is_root() => Self(path.join("punctual")),
             _ => Self(std::env::temp_dir().join(format!("punctual-{}", user.as_raw()))),
         }
@@ -110,7 +111,9 @@ impl StateDir {
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(Errno::WOULDBLOCK) if until.is_some_and(|at| Instant::now() < at) => std::thread::sleep(BETWEEN_LOOKS),
+                Err(Errno::WOULDBLOCK) if until.is_some_and(|at| Instant::now() < at) => {
+                    std::thread::sleep(BETWEEN_LOOKS)
+                }
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy { holder: holder(&mut file) }),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(Error::io("locking", self.0.join("lock"), errno.into())),
