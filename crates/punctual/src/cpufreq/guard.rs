@@ -9,8 +9,10 @@ use super::journal::{Contents, Journal};
 use super::keeper::Keeper;
 use super::policy::Policy;
 use super::put_back::{NotRestored, put_back};
+use super::raise::{Raised, THREADS};
 use super::state::Wait;
 use super::system::Cpufreq;
+use super::threads::GovernorThread;
 
 /// Name of the journal of changes made for a while.
 pub(super) const JOURNAL: &str = "journal";
@@ -30,6 +32,7 @@ pub struct GovernorGuard {
     journal: Journal,
     keeper: Option<Keeper>,
     replayed: Vec<String>,
+    raised: Raised,
     /// Held until all the rest is done: fields are dropped in their order.
     _lock: File,
 }
@@ -39,11 +42,14 @@ impl GovernorGuard {
         let policies = cpufreq.policies_of(cpus)?.into_iter().map(|policy| policy.number).collect();
         let lock = cpufreq.state().lock(wait)?;
         let mut journal = Journal::open(cpufreq.state(), JOURNAL)?;
-        let (left, replayed) = replay(&cpufreq, &mut journal, JOURNAL)?;
+        let (left, mut replayed) = replay(&cpufreq, &mut journal, JOURNAL)?;
         let left: Vec<Setting> = left.into_iter().map(|not| not.setting).collect();
         journal.begin(&left)?;
-        let keeper = Keeper::start(&cpufreq.policies_folder(), journal.path(), &lock)?;
-        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, _lock: lock })
+        let (raised, told) = Raised::open(&cpufreq, cpufreq.state())?;
+        replayed.extend(told);
+        let threads = cpufreq.state().path().join(THREADS);
+        let keeper = Keeper::start(&cpufreq.policies_folder(), journal.path(), &threads, &lock)?;
+        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, raised, _lock: lock })
     }
 
     /// What was put back, or could not be followed, of a journal that an earlier program left behind; one sentence each.
@@ -113,6 +119,27 @@ impl GovernorGuard {
             }
         }
         self.set_all(Attribute::Preference, preference)
+    }
+
+    /// Raises the kernel threads that the governors of these policies work in to SCHED_FIFO with this priority, so that a
+    /// real-time thread of a lower one does not starve them. Tells which; those that have a real-time policy already are left
+    /// alone. They go back under SCHED_OTHER when the guard ends.
+    pub fn raise_governor_threads(&mut self, priority: u8) -> Result<Vec<GovernorThread>, Error> {
+        let cpus: Vec<usize> = self.read_policies()?.iter().flat_map(|policy| policy.cpus.clone()).collect();
+        self.raised.raise(&self.cpufreq, &cpus, &self.policies, priority)
+    }
+
+    /// Writes the governor of every policy without a look at anything, for those who measure the write: it must have been set once by
+    /// [`GovernorGuard::set_governor`], which notes what was there before.
+    pub fn rewrite_governor(&self, name: &str) -> Result<(), Error> {
+        if !Attribute::Governor.accepts(name) {
+            return Err(Error::BadValue { file: Attribute::Governor.file(), value: name.into() });
+        }
+        let noted = |policy: usize| self.found.iter().any(|s| s.policy == policy && s.attribute == Attribute::Governor);
+        for &policy in self.policies.iter().filter(|policy| noted(**policy)) {
+            files::write(&self.cpufreq.file(policy, Attribute::Governor), name)?;
+        }
+        Ok(())
     }
 
     /// Puts one setting as it was found, before its time; it may be changed again.
@@ -188,6 +215,7 @@ impl GovernorGuard {
     fn undo(&mut self) -> Vec<NotRestored> {
         let Some(keeper) = self.keeper.take() else { return Vec::new() };
         let left = put_back(&self.cpufreq, &self.found);
+        self.raised.put_back(&self.cpufreq);
         // What is left stays in the journal, for the next program or `punctual governor restore`.
         let still: Vec<Setting> = left.iter().map(|not| not.setting.clone()).collect();
         let settled = if still.is_empty() { self.journal.clear() } else { self.journal.begin(&still) };

@@ -104,7 +104,7 @@ impl Journal {
 }
 
 /// The kernel's number of this boot.
-fn boot() -> String {
+pub(super) fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let id = id.trim();
     if id.is_empty() { "unknown".into() } else { id.to_owned() }

@@ -16,7 +16,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::error::Error;
 
-/// `$1` is the folder of the policies, `$2` the journal. Only built-in commands: nothing has to be found or started.
+/// `$1` is the folder of the policies, `$2` the journal, `$3` the threads that were raised. For the settings only built-in commands: nothing
+/// has to be found or started. Threads need chrt (util-linux, busybox); without it the next program puts them back.
 /// A line is followed only where it has the form that the journal's reader accepts too.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM TSTP PIPE
@@ -38,6 +39,14 @@ for pass in 1 2 3 4; do
     done <"$2"
     [ -z "$wrote" ] && break
 done
+while read -r tid name more; do
+    case $tid in '' | *[!0-9]*) continue ;; esac
+    now=
+    read -r now <"/proc/$tid/comm"
+    case $name in sugov:* | kworker/*) ;; *) continue ;; esac
+    case $now in "$name" | "$name"[-+]*) chrt -o -p 0 "$tid" 1>/dev/null </dev/null ;; esac
+done <"$3"
+: >"$3"
 [ -z "$left" ] && : >"$2"
 exit 0
 "#;
@@ -52,13 +61,14 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Starts one for this journal. `lock` stays held as long as it lives.
-    pub(super) fn start(policies: &Path, journal: &Path, lock: &File) -> Result<Self, Error> {
+    pub(super) fn start(policies: &Path, journal: &Path, threads: &Path, lock: &File) -> Result<Self, Error> {
         let failed = |source| Error::io("starting the keeper", "/bin/sh", source);
         let (ours, its) = UnixStream::pair().map_err(failed)?;
         let child = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "punctual-keeper"])
             .arg(policies)
             .arg(journal)
+            .arg(threads)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(its)))

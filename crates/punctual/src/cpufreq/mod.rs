@@ -33,6 +33,7 @@ mod keeper;
 mod permanent;
 mod policy;
 mod put_back;
+mod raise;
 mod state;
 mod system;
 mod threads;

@@ -6,6 +6,7 @@ use super::files;
 use super::guard::{JOURNAL, check_governor, replay};
 use super::journal::{Contents, Journal};
 use super::put_back::NotRestored;
+use super::raise::{Raised, THREADS};
 use super::state::Wait;
 use super::system::Cpufreq;
 
@@ -52,7 +53,8 @@ impl Cpufreq {
     /// Puts back what a program left changed that could not do so itself, and what was there before [`Cpufreq::set_governor`].
     pub fn restore(&self, wait: Wait) -> Result<Restored, Error> {
         let _lock = self.state().lock(wait)?;
-        let mut restored = Restored::default();
+        let (_, told) = Raised::open(self, self.state())?;
+        let mut restored = Restored { told, left: Vec::new() };
         for name in [JOURNAL, BEFORE] {
             let mut journal = Journal::open(self.state(), name)?;
             let (left, mut told) = match journal.read()? {
@@ -79,6 +81,6 @@ impl Cpufreq {
     /// Whether something set for good could be put back.
     #[must_use]
     pub fn has_something_to_restore(&self) -> bool {
-        [JOURNAL, BEFORE].iter().any(|name| files::read(&self.state().path().join(name)).is_some())
+        [JOURNAL, BEFORE, THREADS].iter().any(|name| files::read(&self.state().path().join(name)).is_some())
     }
 }
