@@ -46,6 +46,7 @@ pub mod signal;
 pub mod sleep;
 pub mod socket;
 pub mod stop;
+pub mod supervise;
 pub mod sync;
 mod syscall_name;
 pub mod timed;

@@ -11,6 +11,7 @@
 pub mod csv;
 pub mod distribution;
 pub mod family;
+pub mod frequency;
 pub mod list;
 pub mod notice;
 pub mod story;
@@ -22,6 +23,7 @@ pub mod units;
 pub mod words;
 
 mod background;
+mod chart;
 mod plain;
 
 pub use notice::notices_text;

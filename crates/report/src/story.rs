@@ -36,6 +36,8 @@ pub enum Block {
     Paragraph(String),
     /// Items, each with its mark.
     Items(Vec<Item>),
+    /// Lines that are drawn within the style's columns already.
+    Drawing(String),
 }
 
 /// A sentence of a legend.
@@ -133,6 +135,7 @@ impl Block {
             }
             Self::Paragraph(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
             Self::Items(items) => items.iter().map(|item| item.render(style)).collect(),
+            Self::Drawing(text) => text.clone(),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 mod amount;
 mod conditions;
+mod governor;
 mod output;
-mod values;
+mod run;
+pub(crate) mod values;
 mod wait;
 mod yielding;
 
@@ -11,7 +13,9 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
+pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use yielding::YieldArgs;
 
@@ -38,6 +42,10 @@ pub(crate) enum Command {
     Wait(Box<WaitArgs>),
     /// What each way of giving up the CPU costs, and who gains by it
     Yield(Box<YieldArgs>),
+    /// CPU frequency: show, set, restore, ramp, switch
+    Governor(Box<GovernorArgs>),
+    /// Run a program under chosen conditions, and put everything back afterwards
+    Run(Box<RunArgs>),
 }
 
 /// The check-up's options.

@@ -1,6 +1,8 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
 mod checkup;
+mod governor;
+mod run;
 mod wait;
 mod yielding;
 
@@ -19,6 +21,8 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
         Some(Command::Yield(args)) => yielding::run(&args),
+        Some(Command::Governor(governor)) => governor::run(&governor),
+        Some(Command::Run(program)) => run::run(&program),
     }
 }
 

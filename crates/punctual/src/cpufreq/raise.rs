@@ -33,7 +33,8 @@ impl Raised {
     pub(super) fn open(cpufreq: &Cpufreq, state: &StateDir) -> Result<(Self, Vec<String>), Error> {
         let mut raised = Self { file: state.open(THREADS)?, state: state.clone(), threads: Vec::new() };
         raised.threads = raised.left_behind()?;
-        let told = raised.threads.iter().map(|(tid, name)| format!("kernel thread {name} ({tid}): back under SCHED_OTHER"));
+        let told =
+            raised.threads.iter().map(|(tid, name)| format!("kernel thread {name} ({tid}): back under SCHED_OTHER"));
         let told = told.collect();
         raised.put_back(cpufreq);
         Ok((raised, told))
@@ -109,7 +110,8 @@ impl Raised {
         let mut all = true;
         let now = cpufreq.governor_threads();
         for (tid, name) in self.threads.drain(..) {
-            let Some(thread) = now.iter().find(|t| t.tid == tid && base(&t.name) == name && t.policy == sched::FIFO) else {
+            let Some(thread) = now.iter().find(|t| t.tid == tid && base(&t.name) == name && t.policy == sched::FIFO)
+            else {
                 continue;
             };
             let wanted = Attributes { policy: sched::OTHER, nice: thread.nice, ..Attributes::default() };
