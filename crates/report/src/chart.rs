@@ -10,6 +10,8 @@ use crate::units;
 const ROWS: usize = 14;
 /// Widest drawing: beyond it a step of a hundred has more than one column.
 const WIDEST: usize = 100;
+/// Stands where a value lies above the drawing.
+const BEYOND: char = '^';
 /// The least the axis covers, as a share of the middle value: smaller differences are no shape, but noise.
 const LEAST_RANGE: f64 = 0.02;
 
@@ -25,8 +27,8 @@ pub(crate) struct Line {
 /// The chart as text: the drawing with its axes, and what each letter stands for. `step` names the steps.
 pub(crate) fn draw(lines: &[Line], step: &str, style: &Style) -> String {
     let steps = lines.iter().map(|line| line.values.len()).max().unwrap_or(0);
-    let values = || lines.iter().flat_map(|line| line.values.iter().copied());
-    let (Some(low), Some(high)) = (values().min(), values().max()) else { return String::new() };
+    let lowest = lines.iter().flat_map(|line| line.values.iter().copied()).min();
+    let (Some(low), Some(high)) = (lowest, lines.iter().filter_map(top).max()) else { return String::new() };
     let (low, high) = widened(low as f64, high as f64);
     let labels: Vec<String> = (0..ROWS).map(|row| label(row, low, high, style)).collect();
     let margin = labels.iter().map(|label| textwrap::core::display_width(label)).max().unwrap_or(0);
@@ -37,7 +39,8 @@ pub(crate) fn draw(lines: &[Line], step: &str, style: &Style) -> String {
         let mut at_row: Vec<(usize, char)> = Vec::new();
         for (line, mark) in lines.iter().zip(&marks) {
             if let Some(value) = middle(&line.values, column, columns, steps) {
-                at_row.push((row_of(value as f64, low, high), *mark));
+                let mark = if value as f64 > high { BEYOND } else { *mark };
+                at_row.push((row_of(value as f64, low, high), mark));
             }
         }
         for (row, cells) in grid.iter_mut().enumerate() {
@@ -61,8 +64,19 @@ pub(crate) fn draw(lines: &[Line], step: &str, style: &Style) -> String {
     let between = " ".repeat(columns.saturating_sub(1 + last.len()));
     text.push_str(&format!("  {} 1{between}{last}\n", " ".repeat(margin)));
     let legend: Vec<String> = lines.iter().zip(&marks).map(|(line, mark)| format!("{mark} {}", line.name)).collect();
-    let legend = format!("{step} across; {}", legend.join(", "));
+    let beyond = if grid[0].contains(&BEYOND) { format!("; {BEYOND} beyond the drawing") } else { String::new() };
+    let legend = format!("{step} across; {}{beyond}", legend.join(", "));
     text + &crate::story::paragraph(&legend, "  ", "  ", Paint::Faint, style)
+}
+
+/// The highest value that a line needs room for: its first one and its 95th percentile. A few outliers above would squeeze
+/// everything else into one row.
+fn top(line: &Line) -> Option<i64> {
+    let mut sorted = line.values.clone();
+    sorted.sort_unstable();
+    let p95 = *sorted.get((sorted.len() * 95 / 100).min(sorted.len().checked_sub(1)?))?;
+    // A first value far beyond is an outlier too, no ramp.
+    Some(line.values.first().copied().filter(|first| *first <= p95.saturating_mul(4)).unwrap_or(p95).max(p95))
 }
 
 /// At least [`LEAST_RANGE`] around the middle.

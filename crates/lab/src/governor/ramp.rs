@@ -18,6 +18,7 @@ use super::Error;
 use super::settle::{arrival, median};
 use crate::Session;
 use crate::session;
+use crate::usage::Sum;
 use facts::Facts;
 pub use plan::{Governors, Plan, Wanted};
 
@@ -38,6 +39,9 @@ struct Cell {
     rounds: Vec<Vec<i64>>,
     /// Frequency changes during the loops, per round, where the kernel counts them.
     transitions: Vec<Option<u64>>,
+    /// The frequency after the last loop, per round, where the kernel tells.
+    ended_khz: Vec<Option<u64>>,
+    usage: Sum,
     facts: Facts,
     failure: Option<(String, Option<String>)>,
 }
@@ -127,6 +131,7 @@ fn report(plan: &Plan, mut ledger: Ledger, session: &mut Session<'_>) -> Result<
             let mut series = cell.tally.to_series(id);
             series.samples = Some(cell.rounds.concat());
             session.add_series(series);
+            session.add_usage(cell.usage.usage());
         }
     }
     Ok(())
@@ -156,11 +161,15 @@ fn parameters(plan: &Plan, cell: &Cell, ledger: &Ledger, best: i64, granted: boo
     let transitions: Option<Vec<u64>> = cell.transitions.iter().copied().collect();
     let changed = transitions.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<u64>());
     put("transitions", changed.map(|n| Param::Int(n as i64)));
+    let ended: Vec<i64> = cell.ended_khz.iter().flatten().map(|khz| *khz as i64).collect();
+    let ended = median(&ended);
+    put("ended_khz", ended.map(Param::Int));
     put("cpu", ledger.cpu.map(|cpu| Param::Int(cpu as i64)));
     put("driver", cell.facts.driver.clone().map(Param::Text));
     put("max_khz", cell.facts.max_khz.map(|khz| Param::Int(khz as i64)));
     put("raised", (!ledger.raised.is_empty()).then(|| Param::Text(ledger.raised.join(", "))));
-    if !reached {
+    let slow = ended.zip(cell.facts.max_khz).is_some_and(|(ended, max)| ended < max as i64);
+    if !reached || slow {
         let priority = plan.policy.and_then(real_time_priority).filter(|_| granted);
         put(
             "why",

@@ -201,6 +201,12 @@ impl GovernorGuard {
         if self.found.iter().any(|s| s.policy == policy && s.attribute == attribute) {
             return Ok(());
         }
+        // A speed that came with a governor set by this guard was not found, and cannot be written once that governor is gone.
+        let found = |s: &&Setting| s.policy == policy && s.attribute == Attribute::Governor;
+        let governor = self.found.iter().find(found);
+        if attribute == Attribute::SetSpeed && governor.is_some_and(|governor| governor.value != "userspace") {
+            return Ok(());
+        }
         // What has no value (a speed under another governor than userspace) has nothing to go back to.
         let Some(value) = files::read(&self.cpufreq.file(policy, attribute)) else { return Ok(()) };
         if !attribute.accepts(&value) {

@@ -23,7 +23,7 @@ const STRETCHED: f64 = 1.5;
 /// From this ratio of the first loop to the best one on, a rest costs speed that is worth a word.
 const SLOW_START: f64 = 1.2;
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column::left("governor", Column::ALWAYS),
     Column::right("first", Column::ALWAYS),
     Column::right("final", Column::ALWAYS),
@@ -33,6 +33,7 @@ const COLUMNS: [Column; 9] = [
     Column::right("spread", 60),
     Column::right("to full speed", Column::ALWAYS),
     Column::right("changes", 70),
+    Column::right("ended at", 75),
 ];
 
 fn sections(_run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
@@ -49,6 +50,7 @@ fn sections(_run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
         Note::on("spread", "spread: (p90 - p10) / p50 of the later half of the loops."),
         Note::always("to full speed: until loops take at most 5 % longer than the shortest loop of the run, median over the rounds."),
         Note::on("changes", "changes: frequency transitions that the kernel counted during the loops, all rounds together."),
+        Note::on("ended at", "ended at: what the kernel last asked for, after the last loop."),
     ]));
     let lines: Vec<Line> =
         series.iter().map(|series| Line { name: plain(&series.subject, style), values: typical(series) }).collect();
@@ -88,6 +90,7 @@ fn cells(series: &Series, style: &Style) -> Vec<String> {
         spread(series).map_or_else(|| style.absent().to_owned(), units::share),
         full,
         int(series, "transitions").map_or_else(|| style.absent().to_owned(), |n| units::count(n.unsigned_abs())),
+        int(series, "ended_khz").map_or_else(|| style.absent().to_owned(), |khz| format!("{:.2} GHz", khz as f64 / 1e6)),
     ]
 }
 
@@ -134,6 +137,7 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
         (None, None) => {
             said.push(format!("{name} did not reach full speed within these loops, and nothing here tells why."))
         }
+        (Some(_), Some(why)) => said.push(format!("{name} ended below the highest frequency: {why}.")),
         (Some(ns), _) if ns > 0 => {
             said.push(format!("{name} needed {} of work to reach full speed.", unbroken(&units::duration(ns, style))));
         }

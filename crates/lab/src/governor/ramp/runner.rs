@@ -200,12 +200,16 @@ fn rounds(plan: &Plan, ledger: &Shared, stage: &Stage, governed: &mut Governed) 
             if durations.len() < plan.loops as usize {
                 return;
             }
-            let after = governed.policy().and_then(|policy| policy.transitions);
+            let now = governed.policy();
+            let after = now.as_ref().and_then(|policy| policy.transitions);
+            let ended_khz = now.and_then(|policy| policy.current_khz);
             recorder.clear();
             durations.iter().for_each(|&ns| recorder.record(ns));
             let cell = &mut open(ledger).cells[cell];
             cell.tally.add_round(round, started, &recorder, used);
             cell.rounds.push(durations.clone());
+            cell.ended_khz.push(ended_khz);
+            cell.usage.add(used);
             cell.transitions.push(before.zip(after).map(|(before, after)| after.saturating_sub(before)));
         }
     }
