@@ -14,6 +14,8 @@ pub enum Table {
     /// P-states from 3.0 down to 1.0 GHz for acpi-cpufreq, with all six governors. Each CPU writes its P-state (1 to 6, 1 the fastest) to an I/O
     /// port of its own, where it can be read back through /dev/port: see [`PSTATE_PORTS`].
     PStates,
+    /// The same, all CPUs in one frequency domain: one policy for all.
+    SharedPStates,
     /// CPPC for amd_pstate with energy-performance preferences. Needs Linux 6.12 for the active mode.
     Cppc,
     /// Idle states C1 and C2 (80 µs) for acpi_idle. C2 returns at once, so idle CPUs spin; its counters are real.
@@ -26,9 +28,10 @@ impl FromStr for Table {
     fn from_str(typed: &str) -> Result<Self, String> {
         match typed {
             "pstates" => Ok(Self::PStates),
+            "pstates-shared" => Ok(Self::SharedPStates),
             "cppc" => Ok(Self::Cppc),
             "cstates" => Ok(Self::CStates),
-            _ => Err(format!("there is no table {typed}: pstates, cppc, cstates")),
+            _ => Err(format!("there is no table {typed}: pstates, pstates-shared, cppc, cstates")),
         }
     }
 }
@@ -62,14 +65,15 @@ pub(crate) fn make(tables: &[Table], cpus: u32, folder: &Path) -> anyhow::Result
     let mut firmware = Firmware::default();
     for table in tables {
         let (name, source) = match table {
-            Table::PStates => ("pstates", p_states(cpus)),
+            Table::PStates => ("pstates", p_states(cpus, false)),
+            Table::SharedPStates => ("pstates", p_states(cpus, true)),
             Table::Cppc => ("cppc", cppc(cpus)),
             Table::CStates => ("cstates", c_states(cpus)),
         };
         let compiled = compile(name, &source, folder)?;
         firmware.add_table(&compiled);
         match table {
-            Table::PStates => {
+            Table::PStates | Table::SharedPStates => {
                 firmware.modules.push("acpi-cpufreq");
                 firmware.modules.extend(GOVERNORS);
             }
@@ -127,12 +131,12 @@ fn table(id: &str, cpus: u32, before: &str, body: impl Fn(u32) -> String) -> Str
     text + "}\n"
 }
 
-/// Every CPU is a frequency domain of its own, coordinated by software (0xFC).
-fn domain(cpu: u32) -> String {
-    format!("    Name (_PSD, Package () {{ Package () {{ 5, 0, {cpu}, 0xFC, 1 }} }})\n")
+/// A frequency domain of so many CPUs, coordinated by software (0xFC).
+fn domain(number: u32, cpus: u32) -> String {
+    format!("    Name (_PSD, Package () {{ Package () {{ 5, 0, {number}, 0xFC, {cpus} }} }})\n")
 }
 
-fn p_states(cpus: u32) -> String {
+fn p_states(cpus: u32, shared: bool) -> String {
     table("PSTATES", cpus, "", |cpu| {
         let port = PSTATE_PORTS[cpu as usize % PSTATE_PORTS.len()];
         let register = format!("ResourceTemplate () {{ Register (SystemIO, 8, 0, {port:#X}) }}");
@@ -144,7 +148,7 @@ fn p_states(cpus: u32) -> String {
             states.map(|(mhz, n)| format!("      Package () {{ {mhz}, {}, 10, 10, {n}, {n} }}", mhz * 10)).collect();
         body.push_str(&states.join(",\n"));
         body.push_str(" })\n    Method (_PPC, 0) { Return (0) }\n");
-        body + &domain(cpu)
+        body + &if shared { domain(0, cpus) } else { domain(cpu, 1) }
     })
 }
 
@@ -166,7 +170,7 @@ fn cppc(cpus: u32) -> String {
         entries.extend([register(32, 32), register(32, 36), register(32, 40)]); // limited, enable, autonomous
         entries.extend([none(), register(32, 44), none()]); // autonomous window, preference, reference performance
         entries.extend(numbers(&[400, 1800])); // lowest and nominal MHz
-        format!("    Name (_CPC, Package () {{ {} }})\n{}", entries.join(", "), domain(cpu))
+        format!("    Name (_CPC, Package () {{ {} }})\n{}", entries.join(", "), domain(cpu, 1))
     })
 }
 
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_table_names_the_cpus_that_exist() {
-        let source = p_states(2);
+        let source = p_states(2, false);
         assert!(source.contains("C000") && source.contains("C001") && !source.contains("C002"));
     }
 }

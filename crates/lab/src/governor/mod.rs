@@ -22,17 +22,8 @@ pub enum Error {
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Cpufreq(#[from] punctual::cpufreq::Error),
     /// A condition was refused, and the caller insists on it.
-    #[error("{condition} {asked} was refused: {why}; {remedy}")]
-    Refused {
-        /// Which condition.
-        condition: String,
-        /// What was asked.
-        asked: String,
-        /// Why not.
-        why: String,
-        /// What would make it work.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] crate::Refused),
 }
 
 /// Why a plan cannot be made.

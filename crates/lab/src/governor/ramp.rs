@@ -89,7 +89,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 fn report(plan: &Plan, mut ledger: Ledger, session: &mut Session<'_>) -> Result<(), Error> {
     let refusals: Vec<_> = ledger.refused.iter().map(session::refusal).collect();
     if let (true, Some(r)) = (plan.require, refusals.first().cloned()) {
-        return Err(Error::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy });
+        return Err(crate::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy }.into());
     }
     let label = plan.label();
     for refusal in &refusals {

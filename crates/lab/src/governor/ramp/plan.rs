@@ -95,7 +95,7 @@ impl Plan {
 
     /// Label of its conditions.
     pub(super) fn label(&self) -> String {
-        Variant::new(self.policy, None).label
+        Variant::of(Conditions { policy: self.policy, ..Conditions::default() }).label
     }
 
     /// The conditions of the looping thread.

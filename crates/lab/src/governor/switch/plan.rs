@@ -64,7 +64,7 @@ impl Plan {
     }
 
     pub(super) fn label(&self) -> String {
-        Variant::new(self.policy, None).label
+        Variant::of(Conditions { policy: self.policy, ..Conditions::default() }).label
     }
 
     pub(super) fn conditions(&self, cpu: Option<usize>) -> Conditions {
