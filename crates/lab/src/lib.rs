@@ -12,6 +12,7 @@ pub mod checkup;
 pub mod clock_cost;
 pub mod crowd;
 mod family;
+pub mod governor;
 pub mod polling;
 pub mod rounds;
 pub mod schedule;

@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod family;
 pub mod hgrm;
 pub mod html;
+pub mod frequency;
 pub mod list;
 pub mod markdown;
 pub mod notice;
@@ -26,6 +27,7 @@ pub mod units;
 pub mod words;
 
 mod background;
+mod chart;
 mod plain;
 
 pub use notice::notices_text;

@@ -41,6 +41,8 @@ pub enum Block {
     Facts(Vec<(String, String)>),
     /// Items, each with its mark.
     Items(Vec<Item>),
+    /// Lines that are drawn within the style's columns already.
+    Drawing(String),
 }
 
 /// A sentence of a legend.
@@ -140,6 +142,7 @@ impl Block {
             Self::Line(text) => paragraph(text, "", "  ", Paint::Heading, style),
             Self::Facts(facts) => facts_text(facts, style),
             Self::Items(items) => items.iter().map(|item| item.render(style)).collect(),
+            Self::Drawing(text) => text.clone(),
         }
     }
 }

@@ -2,9 +2,12 @@
 
 mod amount;
 mod conditions;
+mod governor;
 mod output;
 mod report;
 mod values;
+mod run;
+pub(crate) mod values;
 mod wait;
 mod yielding;
 
@@ -12,8 +15,10 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
+pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use report::ReportArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use yielding::YieldArgs;
 
@@ -42,6 +47,10 @@ pub(crate) enum Command {
     Yield(Box<YieldArgs>),
     /// A saved run in another form: text, page, Markdown, CSV, metrics
     Report(ReportArgs),
+    /// CPU frequency: show, set, restore, ramp, switch
+    Governor(Box<GovernorArgs>),
+    /// Run a program under chosen conditions, and put everything back afterwards
+    Run(Box<RunArgs>),
 }
 
 /// The check-up's options.

@@ -4,6 +4,8 @@
 mod any;
 mod code;
 mod polls;
+pub(crate) mod ramp;
+mod switch;
 mod wait;
 mod yielding;
 
@@ -33,7 +35,7 @@ pub struct Advice {
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] = &[wait::FAMILY, yielding::FAMILY, polls::FAMILY];
+pub const FAMILIES: &[Family] = &[wait::FAMILY, yielding::FAMILY, polls::FAMILY, ramp::FAMILY, switch::FAMILY];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]

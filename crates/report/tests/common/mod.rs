@@ -23,6 +23,7 @@ pub fn set(label: &str, policy: &str, asked_slack: Option<u64>, slack: u64) -> C
             lock_memory: Some(false),
             timer_slack_ns: Some(slack),
             dma_latency_us: None,
+            governor: None,
         },
         refused: Vec::new(),
     }
