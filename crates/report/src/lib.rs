@@ -11,9 +11,9 @@
 pub mod csv;
 pub mod distribution;
 pub mod family;
+pub mod frequency;
 pub mod hgrm;
 pub mod html;
-pub mod frequency;
 pub mod list;
 pub mod markdown;
 pub mod notice;

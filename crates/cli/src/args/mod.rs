@@ -5,7 +5,6 @@ mod conditions;
 mod governor;
 mod output;
 mod report;
-mod values;
 mod run;
 pub(crate) mod values;
 mod wait;

@@ -1,8 +1,8 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
 mod checkup;
-mod report;
 mod governor;
+mod report;
 mod run;
 mod wait;
 mod yielding;
