@@ -49,6 +49,7 @@ pub mod timer;
 pub mod timerfd;
 pub mod usage;
 pub mod user_wait;
+pub mod ipc;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
