@@ -14,6 +14,7 @@
 )]
 
 pub mod affinity;
+pub mod child;
 pub mod clock;
 pub mod counter;
 #[cfg(target_arch = "x86_64")]
@@ -49,7 +50,9 @@ pub mod timer;
 pub mod timerfd;
 pub mod usage;
 pub mod user_wait;
+pub mod futex;
 pub mod ipc;
+pub mod shared;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
