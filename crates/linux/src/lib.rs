@@ -21,6 +21,7 @@ pub mod counter;
 mod cpuid;
 mod error;
 pub mod interrupt;
+pub mod ipc;
 pub mod memory;
 pub mod mqueue;
 pub mod observe;
@@ -51,7 +52,6 @@ pub mod timerfd;
 pub mod usage;
 pub mod user_wait;
 pub mod futex;
-pub mod ipc;
 pub mod shared;
 
 pub use error::{Error, Result};

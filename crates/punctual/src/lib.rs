@@ -5,6 +5,7 @@ pub mod breather;
 pub mod conditions;
 pub mod counter;
 pub mod duration;
+pub mod ipc;
 mod rt_time_limit;
 pub mod watchdog;
 
@@ -12,4 +13,4 @@ pub use breather::Breather;
 pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
 pub use duration::{ShortDuration, format_duration, parse_duration};
 pub use watchdog::{Limits, Tripped, Watchdog};
-pub mod ipc;
+
