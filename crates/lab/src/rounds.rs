@@ -160,11 +160,11 @@ impl<B: Bench> Rounds<'_, B> {
     /// Applies each variant once, and learns what an operation of each cell costs.
     fn pilot(&mut self, cells: usize, recorder: &mut Recorder) -> Result<(), Ended> {
         for variant in 0..self.variants.len() {
+            let watchdog = self.watch(variant);
             let guard = self.variants[variant].conditions().apply();
             let held = self.judge(&guard);
             let left_out = held.left_out;
             open(&self.ledger).held[variant] = Some(held);
-            let watchdog = self.watch(variant, left_out);
             for cell in self.cells_of(variant, cells) {
                 if left_out || self.given_up(cell) || !self.schedule.affords(cell) {
                     self.schedule.drop_cell(cell);
@@ -199,8 +199,8 @@ impl<B: Bench> Rounds<'_, B> {
                 continue;
             }
             let mine = self.cells_of(variant, cells);
+            let watchdog = self.watch(variant);
             let guard = self.variants[variant].conditions().apply();
-            let watchdog = self.watch(variant, false);
             for turn in 0..mine.len() {
                 let cell = mine[(turn + round as usize) % mine.len()];
                 let operations = self.schedule.take(cell, round, left);
@@ -251,8 +251,10 @@ impl<B: Bench> Rounds<'_, B> {
         Held { applied: guard.applied().clone(), refused, left_out }
     }
 
-    fn watch(&self, variant: usize, left_out: bool) -> Option<Watchdog> {
-        let policy = self.variants[variant].policy.filter(Policy::is_real_time).filter(|_| !left_out)?;
+    /// A watchdog for a variant under which the thread could hold a CPU. It starts before the variant is applied, so that it does not
+    /// inherit it.
+    fn watch(&self, variant: usize) -> Option<Watchdog> {
+        let policy = self.variants[variant].policy.filter(Policy::is_real_time)?;
         Watchdog::over_this_thread(policy, WATCH).ok()
     }
 

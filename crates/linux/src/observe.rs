@@ -288,16 +288,24 @@ impl Drop for Tracee {
 mod tests {
     use super::*;
 
-    /// Runs the code unless tracing is forbidden here.
-    fn observed(f: impl FnOnce()) -> Option<Vec<SystemCall>> {
-        match system_calls(f) {
+    fn skip(why: &str) {
+        assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "must not be skipped: {why}");
+        eprintln!("skipped: {why}");
+    }
+
+    /// What was observed, unless tracing is forbidden here.
+    fn allowed(observed: Result<Vec<SystemCall>, ObserveError>) -> Option<Vec<SystemCall>> {
+        match observed {
             Err(ObserveError::Refused(why)) => {
-                assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "{why}");
-                eprintln!("skipped: {why}");
+                skip(&why.to_string());
                 None
             }
             other => Some(other.unwrap()),
         }
+    }
+
+    fn observed(f: impl FnOnce()) -> Option<Vec<SystemCall>> {
+        allowed(system_calls(f))
     }
 
     #[test]
@@ -317,7 +325,7 @@ mod tests {
     #[test]
     fn what_was_prepared_is_left_out() {
         let calls = system_calls_after(|| std::fs::File::open("/dev/null").unwrap(), |_| ());
-        if let Ok(calls) = calls {
+        if let Some(calls) = allowed(calls) {
             assert_eq!(calls, []);
         }
     }
@@ -354,8 +362,7 @@ mod tests {
         assert!(pid > 0);
         let mut child = Tracee { pid, deadline: Instant::now() + LIMIT, reaped: false };
         if !matches!(child.next_change(), Ok(Change::Signal(libc::SIGSTOP))) {
-            eprintln!("skipped: tracing is refused here");
-            return;
+            return skip("tracing is refused here");
         }
         child.ptrace(libc::PTRACE_SETOPTIONS as _, 0, libc::PTRACE_O_TRACESYSGOOD as usize).unwrap();
         for _ in 0..2 {

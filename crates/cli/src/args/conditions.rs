@@ -7,6 +7,7 @@ use punctual::conditions::{Conditions, CpuSet, Policy};
 use punctual_lab::{BadVariant, Variant};
 
 use super::values;
+use crate::exit::BadUsage;
 
 /// The conditions to measure under. A refused one is a notice with its remedy, unless `--require` is given.
 #[derive(Debug, Args)]
@@ -52,6 +53,14 @@ impl ConditionArgs {
     /// What is put side by side.
     pub(crate) fn variants(&self) -> Result<Vec<Variant>, BadVariant> {
         Variant::product(&self.policy, &self.timer_slack)
+    }
+
+    /// Refuses what this machine could not do under any circumstances.
+    pub(crate) fn check(&self) -> Result<(), BadUsage> {
+        match self.base().impossible_here() {
+            Some(no) => Err(BadUsage(format!("--{} {}: {}; {}", no.condition, no.asked, no.why, no.remedy))),
+            None => Ok(()),
+        }
     }
 
     /// Whether anything was asked about scheduling, so that nothing is compared unasked.

@@ -22,6 +22,7 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     if args.list {
         return list(args);
     }
+    args.conditions.check()?;
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
     super::measure(wait::EXPERIMENT, &args.output, |session| wait::run(plan, session).context("wait"))
 }

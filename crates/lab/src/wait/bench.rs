@@ -105,6 +105,43 @@ fn measure(waiter: &mut dyn Waiter, asked_ns: i64, n: u64, into: &mut Recorder) 
 mod tests {
     use super::*;
 
+    fn recorded(method: &str, n: u64) -> (Box<dyn Waiter>, Recorder, u64) {
+        let method = super::super::methods::find(method).expect("the method exists");
+        ((method.open)().expect("it opens"), Recorder::new(), n)
+    }
+
+    #[test]
+    fn the_loop_allocates_nothing() {
+        for name in ["clock_nanosleep_abs", "nanosleep", "timerfd", "spin_clock"] {
+            let (mut waiter, mut recorder, n) = recorded(name, 200);
+            let counted = allocation_counter::measure(|| measure(waiter.as_mut(), 5_000, n, &mut recorder).unwrap());
+            assert_eq!((counted.count_total, counted.bytes_total), (0, 0), "{name}");
+            assert_eq!(recorder.count(), n, "{name}");
+        }
+        let control = allocation_counter::measure(|| drop(std::hint::black_box(vec![1_u8; 100])));
+        assert_eq!(control.count_total, 1, "the counter counts");
+    }
+
+    #[test]
+    fn the_loop_makes_no_call_but_the_one_measured() {
+        for (name, call, n) in [("clock_nanosleep_abs", "clock_nanosleep", 50), ("spin_clock", "", 50)] {
+            let seen = linux::observe::system_calls_after(
+                || recorded(name, n),
+                |(waiter, recorder, n)| measure(waiter.as_mut(), 5_000, *n, recorder).unwrap(),
+            );
+            match seen {
+                Ok(seen) => {
+                    assert!(seen.iter().all(|c| c.name == call), "{name}: {seen:?}");
+                    assert_eq!(seen.len() as u64, if call.is_empty() { 0 } else { n }, "{name}");
+                }
+                Err(why) => {
+                    assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "must not be skipped here: {why}");
+                    eprintln!("skipped: {why}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn stretches_grow_until_they_fill_their_time() {
         assert_eq!(next_stretch(1, 100_000), 8);

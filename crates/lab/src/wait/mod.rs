@@ -61,7 +61,8 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let base = session.perform({
         let (plan, ledger) = (Arc::clone(&plan), Arc::clone(&ledger));
         move |stage| {
-            let guard = plan.base.apply();
+            // The thread ends with the experiment: what cannot be put back ends with it.
+            let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
                 let bench = WaitBench::open(&plan);
@@ -106,7 +107,7 @@ fn report_conditions(
             });
         }
         let mut asked = plan.base.clone();
-        asked.policy = variant.policy.clone();
+        asked.policy = variant.policy;
         asked.timer_slack = variant.timer_slack;
         let (asked, applied) = (session::asked(&asked), session::applied(&held.applied));
         session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });

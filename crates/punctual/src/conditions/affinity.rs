@@ -14,17 +14,14 @@ pub(super) fn current() -> punctual_linux::Result<CpuSet> {
 
 /// Lets the calling thread run on `cpus` only: on all of them, or it is refused.
 pub(super) fn set(cpus: &CpuSet, here: &Surroundings, steps: &mut Steps) -> Result<(), Refused> {
-    let refuse = |why: String, remedy: String, errno| Refused {
-        condition: Condition::Cpus,
-        asked: cpus.to_string(),
-        why,
-        remedy,
-        errno,
-    };
+    let refuse = |why: String, remedy: String, errno| refusal(cpus, why, remedy, errno);
     if cpus.is_empty() {
         return Err(refuse("the list names no CPU".into(), "name at least one CPU".into(), None));
     }
-    refuse_missing(cpus, here).map_err(|(why, remedy)| refuse(why, remedy, None))?;
+    if let Some(refused) = missing(cpus, here) {
+        return Err(refused);
+    }
+    refuse_offline(cpus, here).map_err(|(why, remedy)| refuse(why, remedy, None))?;
     let failed = |error: punctual_linux::Error| {
         let (why, remedy) = explain(&error, here);
         refuse(why, remedy, Some(error.errno()))
@@ -45,17 +42,21 @@ pub(super) fn set(cpus: &CpuSet, here: &Surroundings, steps: &mut Steps) -> Resu
     Err(refuse(why, remedy, None))
 }
 
-/// CPUs that are not there, or not running.
-fn refuse_missing(cpus: &CpuSet, here: &Surroundings) -> Result<(), (String, String)> {
-    if let Some(present) = &here.present_cpus {
-        let missing = cpus.without(present);
-        if !missing.is_empty() {
-            return Err((
-                format!("this machine has no CPU {missing}: it has {present} (/sys/devices/system/cpu/present)"),
-                format!("choose from {}", here.online_cpus.as_ref().unwrap_or(present)),
-            ));
-        }
-    }
+fn refusal(cpus: &CpuSet, why: String, remedy: String, errno: Option<i32>) -> Refused {
+    Refused { condition: Condition::Cpus, asked: cpus.to_string(), why, remedy, errno }
+}
+
+/// CPUs that the machine does not have.
+pub(super) fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Refused> {
+    let present = here.present_cpus.as_ref()?;
+    let missing = cpus.without(present);
+    let why = format!("this machine has no CPU {missing}: it has {present} (/sys/devices/system/cpu/present)");
+    let remedy = format!("choose from {}", here.online_cpus.as_ref().unwrap_or(present));
+    (!missing.is_empty()).then(|| refusal(cpus, why, remedy, None))
+}
+
+/// CPUs that are there and do not run.
+fn refuse_offline(cpus: &CpuSet, here: &Surroundings) -> Result<(), (String, String)> {
     if let Some(online) = &here.online_cpus {
         let offline = cpus.without(online);
         if !offline.is_empty() {
@@ -136,8 +137,9 @@ mod tests {
     fn each_reason_is_told_apart() {
         let here = surroundings();
         let in_docker = Surroundings { container: Some("docker".into()), ..surroundings() };
-        let absent = refuse_missing(&CpuSet::of([0, 7, 99]), &here).unwrap_err();
-        let offline = refuse_missing(&CpuSet::of([0, 3]), &here).unwrap_err();
+        let absent = missing(&CpuSet::of([0, 7, 99]), &here).map(|no| (no.why, no.remedy)).unwrap();
+        assert_eq!(missing(&CpuSet::of([0, 3]), &here), None);
+        let offline = refuse_offline(&CpuSet::of([0, 3]), &here).unwrap_err();
         let beyond = outside(&CpuSet::of([2]), &here);
         let beyond_docker = outside(&CpuSet::of([2]), &in_docker);
         let none_left = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), &here);

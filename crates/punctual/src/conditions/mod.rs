@@ -88,6 +88,14 @@ impl Conditions {
         Guard::apply(self)
     }
 
+    /// What of this no kernel setting and no privilege could make possible here: CPUs that the machine does not have. Nothing is tried.
+    /// A command line can be refused by it before anything is touched.
+    #[must_use]
+    pub fn impossible_here(&self) -> Option<Refused> {
+        let cpus = self.cpus.as_ref()?;
+        affinity::missing(cpus, &surroundings::Surroundings::read())
+    }
+
     /// What holds for the calling thread now, whoever set it.
     #[must_use]
     pub fn inspect() -> Applied {

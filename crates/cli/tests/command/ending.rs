@@ -1,0 +1,98 @@
+//! How a run ends before its time: what was measured is reported, nothing is left changed.
+
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use punctual_record::{Notice, Run};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{measured, punctual};
+
+fn start(args: &[&str]) -> Child {
+    punctual(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Starts a run, sends it a signal after a while, and collects what it left.
+fn interrupted(args: &[&str], after: Duration, signal: Signal) -> Output {
+    let child = start(args);
+    std::thread::sleep(after);
+    send(&child, signal);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn ctrl_c_reports_what_was_measured() {
+    // Of a hundred rounds, the first is over after 60 ms.
+    let args = ["wait", "nanosleep", "--for", "100us", "--duration", "6s", "--rounds", "100", "--json", "-"];
+    for (signal, name, code) in
+        [(Signal::INT, "SIGINT", 130), (Signal::TERM, "SIGTERM", 143), (Signal::HUP, "SIGHUP", 129)]
+    {
+        let output = interrupted(&args, Duration::from_millis(600), signal);
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+        let run = Run::from_json(&output.stdout[..]).unwrap();
+        assert!(!run.complete);
+        assert!(run.notices.contains(&Notice::Interrupted { signal: name.into() }), "{:?}", run.notices);
+        assert!(run.series.iter().any(|s| s.summary.count > 0), "{name}: what was measured is reported");
+    }
+}
+
+#[test]
+fn a_long_wait_is_cut_short() {
+    // An hour of waiting, once with a call that a signal ends and once with one that hides signals.
+    for method in ["nanosleep", "thread_sleep"] {
+        let args = ["wait", method, "--for", "1h", "--duration", "2h", "--rounds", "1", "--json", "-"];
+        let output = interrupted(&args, Duration::from_millis(500), Signal::TERM);
+        assert_eq!(output.status.code(), Some(143), "{method}: {}", String::from_utf8_lossy(&output.stderr));
+        let run = Run::from_json(&output.stdout[..]).unwrap();
+        assert!(!run.complete && run.series.is_empty(), "{method}: nothing was measured, and it says so");
+    }
+}
+
+#[test]
+fn killed_it_leaves_no_process_and_no_name() {
+    let queues = || std::fs::read_dir("/dev/shm").map_or(0, Iterator::count);
+    let before = queues();
+    for round in 0..5 {
+        let mut child = start(&["wait", "--for", "20us", "--duration", "20s"]);
+        std::thread::sleep(Duration::from_millis(40 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(queues(), before);
+}
+
+#[test]
+fn stopped_and_continued_it_goes_on() {
+    let child =
+        start(&["wait", "nanosleep", "timerfd", "spin_clock", "--for", "200us", "--duration", "600ms", "--json", "-"]);
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(40));
+        send(&child, Signal::STOP);
+        std::thread::sleep(Duration::from_millis(40));
+        send(&child, Signal::CONT);
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = Run::from_json(&output.stdout[..]).unwrap();
+    assert_eq!(run.series.len(), 3);
+    assert!(run.series.iter().all(|s| s.summary.negative == 0), "none was early");
+}
+
+#[test]
+fn real_time_busy_waiting_lets_others_run() {
+    // Both CPUs or the only one: whatever it takes, this test must go on while a FIFO thread spins.
+    let args = ["wait", "spin_clock", "--for", "1ms", "--policy", "fifo:40", "--duration", "1500ms", "--quiet"];
+    let (run, left) = measured(&args);
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    let tripped = run.notices.iter().any(|n| matches!(n, Notice::WatchdogTripped { .. }));
+    assert!(!tripped, "breaks between stretches keep the watchdog quiet");
+    let (run, _) = measured(&["wait", "spin_clock", "--for", "2s", "--policy", "fifo:40", "--samples", "1"]);
+    if run.conditions.iter().any(|c| c.applied.policy.as_deref() == Some("fifo:40")) {
+        assert!(run.series.is_empty(), "a busy wait of two seconds under FIFO is not begun");
+        assert!(run.not_measured[0].why.contains("hold the CPU"), "{:?}", run.not_measured);
+    }
+}

@@ -1,0 +1,88 @@
+//! What makes no sense is refused before anything is touched, with what would.
+
+use crate::support::{SHORT, run};
+
+/// Every refusal: status 2, nothing on stdout, and this on stderr.
+#[test]
+fn refusals_say_what_would_be_accepted() {
+    let cases: &[&[&str]] = &[
+        &["wait", "--for", "0ns"],
+        &["wait", "--for", "-5us"],
+        &["wait", "--for", "10"],
+        &["wait", "--for", "10 parsecs"],
+        &["wait", "--for", "400d"],
+        &["wait", "nanosleep", "--for", "1h", "--samples", "1M"],
+        &["wait", "usleeep"],
+        &["wait", "qqqq"],
+        &["wait", "--policy", "fifo"],
+        &["wait", "--policy", "fifo:0"],
+        &["wait", "--policy", "fifo:100"],
+        &["wait", "--policy", "fifi:10"],
+        &["wait", "--policy", "deadline:10ms/1ms/10ms"],
+        &["wait", "--policy", "rr:1,rr:1"],
+        &["wait", "--cpu", "3-1"],
+        &["wait", "--cpu", ""],
+        &["wait", "--nice", "30"],
+        &["wait", "--timer-slack", "0ns"],
+        &["wait", "--timer-slack", "5s"],
+        &["wait", "--dma-latency", "1500ns"],
+        &["wait", "--samples", "0"],
+        &["wait", "--samples", "1.5"],
+        &["wait", "--samples", "10", "--duration", "1s"],
+        &["wait", "--rounds", "0"],
+        &["wait", "--duration", "0s"],
+        &["wait", "--json", "/no/such/folder/run.json"],
+        &["wait", "--json", "/"],
+        &["wait", "--json", "-", "--csv", "-"],
+        &["wait", "--fail-above", "p98=1us"],
+        &["wait", "--fail-above", "p99=1"],
+        &["wait", "--fail-above", "p99"],
+        &["wait", "--color", "blue"],
+        &["weit"],
+        &["--no-such-flag"],
+    ];
+    let mut said = String::new();
+    for case in cases {
+        let left = run(case);
+        assert_eq!(left.code, Some(2), "{case:?}: {}", left.stderr);
+        assert_eq!(left.stdout, "", "{case:?}");
+        said.push_str(&format!("$ punctual {}\n{}\n", case.join(" "), left.stderr.trim_end()));
+    }
+    insta::assert_snapshot!(said);
+}
+
+/// The text depends on the machine, so only its parts are checked.
+#[test]
+fn a_cpu_that_is_not_there_is_refused() {
+    let left = run(&["wait", "nanosleep", "--cpu", "4999"]);
+    assert_eq!(left.code, Some(2), "{}", left.stderr);
+    assert!(left.stderr.contains("--cpu 4999") && left.stderr.contains("no CPU 4999"), "{}", left.stderr);
+    assert_eq!(left.stdout, "");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for args in [&["--help"][..], &["--version"], &["wait", "--help"], &["checkup", "--help"]] {
+        let left = run(args);
+        assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(left.stdout.contains("punctual") || left.stdout.contains("Usage"), "{args:?}");
+    }
+}
+
+/// What is refused by the kernel and not by us is a notice, unless it is required.
+#[test]
+fn an_impossible_deadline_reservation_is_a_notice_or_an_error() {
+    // More than a CPU can give: the kernel's admission test refuses it (EBUSY), or the privilege is missing (EPERM).
+    let asked = ["wait", "nanosleep", "--for", "100us", "--policy", "deadline:999ms/1s/1s"];
+    let twice = [&asked[..], &SHORT].concat();
+    let left = run(&twice);
+    if left.stderr.contains("refused") {
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+        assert!(left.stderr.contains("Remedy"), "{}", left.stderr);
+        let left = run(&[&twice[..], &["--require"]].concat());
+        assert_eq!(left.code, Some(1), "{}", left.stderr);
+        assert!(left.stderr.contains("was refused"), "{}", left.stderr);
+    } else {
+        crate::support::skip("this kernel admits a reservation of 99.9 % of a CPU");
+    }
+}

@@ -1,0 +1,51 @@
+//! Running the command and looking at what came out.
+
+use std::process::{Command, Output, Stdio};
+
+use punctual_record::Run;
+
+/// The command, with an environment that is the same everywhere.
+pub(crate) fn punctual(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(args).env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8").env("TERM", "xterm").stdin(Stdio::null());
+    command
+}
+
+/// A measurement that is over soon.
+pub(crate) const SHORT: [&str; 4] = ["--duration", "200ms", "--rounds", "2"];
+
+/// What a finished command left.
+pub(crate) struct Left {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Left {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+}
+
+/// Runs it to its end.
+pub(crate) fn run(args: &[&str]) -> Left {
+    punctual(args).output().expect("the command starts").into()
+}
+
+/// Runs it with `--json -` and reads the run back.
+pub(crate) fn measured(args: &[&str]) -> (Run, Left) {
+    let left = run(&[args, &["--json", "-"]].concat());
+    let run =
+        Run::from_json(left.stdout.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{}\n{}", left.stdout, left.stderr));
+    (run, left)
+}
+
+/// Says that a test could not run; where CI must be able to run it, that is a failure.
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "must not be skipped here: {why}");
+    eprintln!("skipped: {why}");
+}
