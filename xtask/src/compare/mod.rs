@@ -1,6 +1,7 @@
 //! Comparisons with peers: each runs `punctual` and the peer in turns, and shows percentiles of both.
 
 mod cyclictest;
+mod progress;
 
 use clap::Subcommand;
 
@@ -19,12 +20,22 @@ pub(crate) enum Peer {
         #[arg(long, default_value_t = 40)]
         priority: u8,
     },
+    /// The same wait with the progress line drawn on a terminal and without it
+    Progress {
+        /// Turns of each
+        #[arg(long, default_value_t = 20)]
+        turns: u32,
+        /// Waits of 200 µs in each turn
+        #[arg(long, default_value_t = 5000)]
+        waits: u32,
+    },
 }
 
 /// Compares.
 pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
     match *peer {
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
+        Peer::Progress { turns, waits } => progress::run(turns, waits),
     }
 }
 

@@ -27,6 +27,8 @@ const LONGEST_UNASKED: Duration = Duration::from_secs(600);
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
 /// What a wait adds to the time asked, before anything is known of this machine: default timer slack and a wake-up.
 const USUAL_OVERSHOOT_NS: f64 = 60_000.0;
+/// The same for busy waiting: a few readings of the clock.
+const USUAL_SPIN_OVERSHOOT_NS: f64 = 100.0;
 /// Longest busy wait under a real-time policy: half of the second after which the watchdog steps in.
 const LONGEST_REAL_TIME_SPIN: Duration = Duration::from_millis(500);
 
@@ -178,11 +180,10 @@ impl Plan {
     pub fn schedule(&self, hz: Option<u32>) -> Schedule {
         let cost = |cell: &Cell| {
             let asked_ns = cell.asked.as_nanos() as i64;
-            let effective_ns = self.methods[cell.method].effective_ns(asked_ns, hz);
-            CellCost {
-                ideal_ns: asked_ns as f64 + USUAL_OVERSHOOT_NS,
-                expected_ns: effective_ns as f64 + USUAL_OVERSHOOT_NS,
-            }
+            let method = self.methods[cell.method];
+            let effective_ns = method.effective_ns(asked_ns, hz);
+            let overshoot = if method.kind.burns() { USUAL_SPIN_OVERSHOOT_NS } else { USUAL_OVERSHOOT_NS };
+            CellCost { ideal_ns: asked_ns as f64 + overshoot, expected_ns: effective_ns as f64 + overshoot }
         };
         Schedule::new(self.amount, self.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
     }
