@@ -56,4 +56,4 @@ pub mod shared;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
-pub use libc::{EAGAIN, EINTR, EMFILE, ENOMEM, ENOSPC, ENOSYS, EPERM};
+pub use libc::{EAGAIN, EBADMSG, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};

@@ -92,3 +92,12 @@ impl Drop for Queue {
         unsafe { libc::mq_close(self.0) };
     }
 }
+
+impl Queue {
+    /// `poll(2)`: waits until there is a message. On Linux a queue's descriptor is a file descriptor.
+    pub fn wait(&self) -> Result<()> {
+        let mut poll = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        check("poll", unsafe { libc::poll(&raw mut poll, 1, -1) }).map(drop)
+    }
+}
