@@ -20,6 +20,7 @@ pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod futex;
 pub mod interrupt;
 pub mod ipc;
 pub mod memory;
@@ -40,6 +41,7 @@ pub mod prctl;
 )]
 pub mod ring;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 pub mod sleep;
 pub mod socket;
@@ -51,8 +53,6 @@ pub mod timer;
 pub mod timerfd;
 pub mod usage;
 pub mod user_wait;
-pub mod futex;
-pub mod shared;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
