@@ -10,6 +10,7 @@
 
 pub mod checkup;
 pub mod clock_cost;
+pub mod ipc;
 pub mod rounds;
 pub mod schedule;
 pub mod session;

@@ -5,9 +5,14 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
+use punctual::backoff::Limits;
 use punctual::ipc::{ReceiveError, Ring, RingError, SendError, Waiting};
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::ipc::memory;
+
+/// A little of everything.
+const BACKOFF: Waiting = Waiting::Backoff(Limits { spins: 50, yields: 2, longest_yield: Duration::from_micros(50) });
+const WAYS: [Waiting; 3] = [Waiting::Sleep, Waiting::Spin, BACKOFF];
 
 fn name(what: &str) -> String {
     format!("/punctual-test-{what}-{}", std::process::id())
@@ -15,7 +20,7 @@ fn name(what: &str) -> String {
 
 #[test]
 fn two_processes_by_name_in_every_way_of_waiting() {
-    for (i, how) in [Waiting::Sleep, Waiting::Spin].into_iter().enumerate() {
+    for (i, how) in WAYS.into_iter().enumerate() {
         let name = name(&format!("ways{i}"));
         let ring = Ring::create(&name, 4096).unwrap();
         let opened = Ring::open(&name).unwrap();
@@ -42,7 +47,7 @@ fn two_processes_by_name_in_every_way_of_waiting() {
 
 #[test]
 fn the_death_of_either_side_is_noticed_within_a_second() {
-    for how in [Waiting::Sleep, Waiting::Spin] {
+    for how in WAYS {
         let ring = Ring::anonymous(4096).unwrap();
         let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
         let mut child = Child::spawn("ring-sender", move || {
@@ -97,7 +102,7 @@ fn waiting_for_so_long_never_ends_early() {
     let ring = Ring::anonymous(4096).unwrap();
     let (mut sender, mut receiver) = (ring.sender().unwrap(), ring.receiver().unwrap());
     let so_long = Duration::from_millis(20);
-    for how in [Waiting::Sleep, Waiting::Spin] {
+    for how in WAYS {
         let begin = Instant::now();
         assert_eq!(receiver.receive_for(&mut [0; 8], how, so_long), Ok(None));
         assert!(begin.elapsed() >= so_long);

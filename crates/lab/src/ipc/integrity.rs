@@ -7,7 +7,7 @@ const WINDOW: u64 = 4096;
 
 /// Follows the numbers of the messages that arrive.
 #[derive(Debug, Clone)]
-pub struct Follow {
+pub(super) struct Follow {
     next: u64,
     /// Which of the last numbers have arrived, by number modulo the window.
     seen: Vec<bool>,
@@ -16,7 +16,7 @@ pub struct Follow {
 
 /// What a message was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub(super) enum Arrival {
     /// The one that was due, or one after it: those in between may still come.
     New,
     /// An earlier one, which was missing until now.
@@ -35,13 +35,13 @@ impl Follow {
     /// The number that is due.
     #[inline]
     #[must_use]
-    pub fn expected(&self) -> u64 {
+    pub(super) fn expected(&self) -> u64 {
         self.next
     }
 
     /// A whole message arrived. Allocates nothing.
     #[inline]
-    pub fn arrived(&mut self, number: u64) -> Arrival {
+    pub(super) fn arrived(&mut self, number: u64) -> Arrival {
         if number >= self.next {
             let gap = number - self.next;
             self.found.lost += gap;
@@ -65,13 +65,13 @@ impl Follow {
     }
 
     /// A message arrived that is not what was sent.
-    pub fn torn(&mut self) {
+    pub(super) fn torn(&mut self) {
         self.found.torn += 1;
     }
 
     /// The last of `sent` messages will not come any more if it has not.
     #[must_use]
-    pub fn finish(&self, sent: u64) -> Integrity {
+    pub(super) fn finish(&self, sent: u64) -> Integrity {
         let mut found = self.found;
         // A torn message took the place of one that is missing.
         found.lost = (found.lost + sent.saturating_sub(self.next)).saturating_sub(found.torn);

@@ -11,7 +11,7 @@ use super::keeper::{Keeper, Leftover};
 pub use crate::wait::method::Unavailable;
 
 /// One way to pass a message to another process: a name, one line, the calls it makes, its limits, and how to open it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Mechanism {
     /// Its name on the command line and in the record, for instance `posix-mq`.
     pub name: String,
@@ -40,9 +40,9 @@ pub struct Mechanism {
 /// Opens both ends of a mechanism.
 pub type Open = Arc<dyn Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync>;
 
-impl std::fmt::Debug for Ends {
+impl std::fmt::Debug for Mechanism {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ends")
+        f.debug_struct("Mechanism").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

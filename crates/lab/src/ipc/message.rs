@@ -14,13 +14,12 @@ const HEADER: usize = 24;
 const TIME_BITS: u32 = 40;
 const CHECK_BITS: u32 = 7;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
-const CHECK_MASK: u64 = (1 << CHECK_BITS) - 1;
 /// An odd number without a pattern (2^64 divided by the golden ratio).
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Makes messages of one size.
 #[derive(Debug, Clone)]
-pub struct Letter {
+pub(super) struct Letter {
     buffer: Vec<u8>,
     verify: bool,
     payload_check: u64,
@@ -29,7 +28,7 @@ pub struct Letter {
 
 /// What a message says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub(super) struct Stamp {
     /// Its number, from 0; of short messages as far as 16 bits and the number expected tell.
     pub number: u64,
     /// When it was sent, on CLOCK_MONOTONIC.
@@ -42,12 +41,12 @@ impl Letter {
     /// Messages of `size` bytes, at least [`SHORTEST`]. With `verify` each has contents of its own, all of which the checksum covers;
     /// otherwise it covers number and time only.
     #[must_use]
-    pub fn new(size: usize, verify: bool) -> Self {
+    pub(super) fn new(size: usize, verify: bool) -> Self {
         Self { buffer: vec![0x55; size.max(SHORTEST)], verify, payload_check: 0, number: 0 }
     }
 
     /// Writes the contents of message `number`. To be done before the clock runs.
-    pub fn write(&mut self, number: u64) {
+    pub(super) fn write(&mut self, number: u64) {
         self.number = number;
         if self.verify {
             let header = header(self.buffer.len());
@@ -59,7 +58,7 @@ impl Letter {
 
     /// Enters the time of sending; the message is then ready to go.
     #[inline]
-    pub fn stamp(&mut self, sent_ns: i64) -> &[u8] {
+    pub(super) fn stamp(&mut self, sent_ns: i64) -> &[u8] {
         if self.buffer.len() < WHOLE {
             let word = short_word(self.number, sent_ns, self.payload_check);
             self.buffer[..8].copy_from_slice(&word.to_ne_bytes());
@@ -76,7 +75,7 @@ impl Letter {
 /// Reads a message, at least [`SHORTEST`] long, that arrived at `now_ns`. `expected`: the number that is due, by which a short number is
 /// completed.
 #[must_use]
-pub fn read(message: &[u8], expected: u64, now_ns: i64, verify: bool) -> Stamp {
+pub(super) fn read(message: &[u8], expected: u64, now_ns: i64, verify: bool) -> Stamp {
     let payload_check = if verify { checksum(&message[header(message.len())..]) } else { 0 };
     let first = word(message, 0);
     if message.len() < WHOLE {

@@ -153,6 +153,7 @@ impl Made {
             cpu_share: Some(self.cpu_ns / (self.effective_ns + self.median) as f64),
             voluntary_switches_per_op: Some(if self.sleeps { 1.0 } else { 0.0 }),
             involuntary_switches_per_op: Some(if self.sleeps { 0.0 } else { 0.001 }),
+            delivery: None,
             histogram: Some(histogram(&samples)),
             negative_histogram: None,
             samples: None,

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
 
+use crate::backoff::{Backoff, Limits, Step};
+
 /// How to wait for a message, or for room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Waiting {
     /// Looks again and again: the least latency, and a CPU of its own. Under a real-time policy on the peer's CPU it keeps the peer
     /// from ever answering.
     Spin,
+    /// Spins, then yields, then sleeps, as far as these limits say ([`Backoff::tuned`] has those that suit the machine): for a message that
+    /// may come at once or not for long.
+    Backoff(Limits),
     /// Sleeps in the kernel (`futex(2)`) until the peer wakes it: no CPU time, and a wake-up's latency.
     #[default]
     Sleep,
@@ -39,6 +44,7 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Wait {
     parks: bool,
+    backoff: Option<Backoff>,
     polls: u32,
     at_most: Option<Duration>,
     /// Both on CLOCK_MONOTONIC, and unset until the clock is looked at for the first time.
@@ -51,7 +57,11 @@ impl Wait {
     #[inline]
     pub(super) fn begin(how: Waiting, at_most: Option<Duration>) -> Self {
         let parks = how == Waiting::Sleep;
-        Self { parks, polls: 0, at_most, deadline_ns: None, look_after_peer_ns: None }
+        let backoff = match how {
+            Waiting::Backoff(limits) => Some(Backoff::new(limits)),
+            Waiting::Spin | Waiting::Sleep => None,
+        };
+        Self { parks, backoff, polls: 0, at_most, deadline_ns: None, look_after_peer_ns: None }
     }
 
     /// Decides what comes after a look that found nothing.
@@ -61,8 +71,13 @@ impl Wait {
         if self.parks {
             return self.look_at_clock();
         }
-        if self.polls >= EAGER {
-            std::hint::spin_loop();
+        match &mut self.backoff {
+            Some(backoff) => self.parks = backoff.step() == Step::Park,
+            None if self.polls >= EAGER => std::hint::spin_loop(),
+            None => {}
+        }
+        if self.parks {
+            return self.look_at_clock();
         }
         if self.polls.is_multiple_of(POLLS_PER_LOOK) { self.look_at_clock() } else { Next::Poll }
     }
@@ -100,10 +115,10 @@ mod tests {
 
     #[test]
     fn it_looks_after_the_peer_while_it_waits() {
-        for how in [Waiting::Spin, Waiting::Sleep] {
+        for how in [Waiting::Spin, Waiting::Sleep, Waiting::Backoff(Limits::PARK)] {
             let mut wait = Wait::begin(how, None);
             let looked = std::iter::from_fn(|| {
-                if how == Waiting::Sleep {
+                if how != Waiting::Spin {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 Some(wait.next())
