@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use punctual::conditions::{Conditions, Policy};
+use punctual::conditions::{Conditions, CpuSet, Policy};
 
 use crate::Session;
 use crate::schedule::Amount;
@@ -52,8 +52,6 @@ const WAITING: &[&str] = &[
     "usleep",
     "nanosleep",
     "clock_nanosleep_abs",
-    "thread_sleep",
-    "select",
     "poll",
     "epoll_pwait2",
     "timerfd",
@@ -66,12 +64,27 @@ const WAITING: &[&str] = &[
 /// Priority of the real-time comparison: above the usual interrupt-free work, below the kernel's own threads (50).
 pub const FIFO_PRIORITY: u8 = 40;
 
-/// What the figures of one method under other conditions show: what slack and scheduler cost here.
+/// What could make a wake-up more punctual and can be tried and taken back: each alone, so that each one's own effect shows.
+#[must_use]
+pub fn remedies() -> Vec<Variant> {
+    let as_found = Conditions::default;
+    let mut remedies = vec![
+        Conditions { timer_slack: Some(Duration::from_nanos(1)), ..as_found() },
+        Conditions { policy: Some(Policy::Fifo(FIFO_PRIORITY)), ..as_found() },
+        Conditions { lock_memory: true, ..as_found() },
+        Conditions { dma_latency: Some(Duration::ZERO), ..as_found() },
+    ];
+    // The last CPU that the process may use: the first one serves most interrupts.
+    let allowed = Conditions::inspect().cpus;
+    let last = allowed.filter(|cpus| cpus.len() > 1).and_then(|cpus| cpus.iter().last());
+    remedies.extend(last.map(|cpu| Conditions { cpus: Some(CpuSet::of([cpu])), ..as_found() }));
+    remedies.into_iter().map(Variant::of).collect()
+}
+
+/// One method under each of the remedies.
 #[must_use]
 pub fn companions(method: &'static wait::method::Method) -> Vec<(&'static wait::method::Method, Variant)> {
-    let exact = Some(Duration::from_nanos(1));
-    let fifo = Some(Policy::Fifo(FIFO_PRIORITY));
-    vec![(method, Variant::new(None, exact)), (method, Variant::new(fifo, None))]
+    remedies().into_iter().map(|variant| (method, variant)).collect()
 }
 
 fn waiting(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {

@@ -161,7 +161,7 @@ impl<B: Bench> Rounds<'_, B> {
     fn pilot(&mut self, cells: usize, recorder: &mut Recorder) -> Result<(), Ended> {
         for variant in 0..self.variants.len() {
             let watchdog = self.watch(variant);
-            let guard = self.variants[variant].conditions().apply();
+            let guard = self.variants[variant].conditions.apply();
             let held = self.judge(&guard);
             let left_out = held.left_out;
             open(&self.ledger).held[variant] = Some(held);
@@ -200,7 +200,7 @@ impl<B: Bench> Rounds<'_, B> {
             }
             let mine = self.cells_of(variant, cells);
             let watchdog = self.watch(variant);
-            let guard = self.variants[variant].conditions().apply();
+            let guard = self.variants[variant].conditions.apply();
             for turn in 0..mine.len() {
                 let cell = mine[(turn + round as usize) % mine.len()];
                 let operations = self.schedule.take(cell, round, left);
@@ -254,7 +254,7 @@ impl<B: Bench> Rounds<'_, B> {
     /// A watchdog for a variant under which the thread could hold a CPU. It starts before the variant is applied, so that it does not
     /// inherit it.
     fn watch(&self, variant: usize) -> Option<Watchdog> {
-        let policy = self.variants[variant].policy.filter(Policy::is_real_time)?;
+        let policy = self.variants[variant].conditions.policy.filter(Policy::is_real_time)?;
         Watchdog::over_this_thread(policy, WATCH).ok()
     }
 
