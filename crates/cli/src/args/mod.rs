@@ -2,6 +2,7 @@
 
 mod amount;
 mod conditions;
+mod ipc;
 mod output;
 mod values;
 mod wait;
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
+pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use wait::WaitArgs;
 
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
+    /// How long a message takes between two processes
+    Ipc(Box<IpcArgs>),
 }
 
 /// The check-up's options.

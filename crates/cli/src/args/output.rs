@@ -39,6 +39,11 @@ pub(crate) enum Color {
 }
 
 impl OutputArgs {
+    /// Whether a file format goes to stdout, so that nothing else may.
+    pub(crate) fn stdout_is_taken(&self) -> bool {
+        [&self.json, &self.csv].into_iter().flatten().any(|t| *t == Target::Stdout)
+    }
+
     /// Refuses what cannot be written, before anything is measured.
     pub(crate) fn check(&self) -> Result<(), BadUsage> {
         if self.json == Some(Target::Stdout) && self.csv == Some(Target::Stdout) {

@@ -1,6 +1,7 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
 mod checkup;
+mod ipc;
 mod wait;
 
 use punctual_lab::{Session, Stop};
@@ -17,6 +18,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
+        Some(Command::Ipc(args)) => ipc::run(&args),
     }
 }
 
@@ -30,7 +32,7 @@ fn measure(
     wanted.check()?;
     let stop = Stop::default();
     interrupt::listen(&stop)?;
-    let mut line = progress::Line::new(!wanted.quiet);
+    let mut line = progress::Line::new(!wanted.quiet, wanted.stdout_is_taken());
     let mut session = Session::open(command_line(name), stop.clone(), &mut line);
     let outcome = experiment(&mut session);
     let run = session.close();

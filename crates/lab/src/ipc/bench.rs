@@ -107,12 +107,11 @@ impl<'a> IpcBench<'a> {
             true => (cell.place.sender, cell.place.receiver),
             false => (cell.place.receiver, cell.place.sender),
         };
+        // What holds for the whole machine the measuring process sees to.
         let conditions = Conditions {
             policy: plan.peers[cell.variant],
-            timer_slack: plan.variants[cell.variant].timer_slack,
-            nice: plan.base.nice,
-            lock_memory: plan.base.lock_memory,
-            ..Conditions::default()
+            dma_latency: None,
+            ..plan.variants[cell.variant].over(&plan.base)
         };
         Trip {
             mechanism,

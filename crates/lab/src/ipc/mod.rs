@@ -96,3 +96,18 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
     outcome::conditions(&plan, &ledger, &base_refused, session)?;
     Ok(outcome::cells(&plan, ledger, &extras, session))
 }
+
+/// Opens and closes a mechanism, to see whether it works here; with the shortest message it carries.
+pub fn try_open(mechanism: &mechanism::Mechanism) -> Result<(), mechanism::Unavailable> {
+    let no_keeper = |e: keeper::NoKeeper| mechanism::Unavailable { why: e.to_string(), remedy: None };
+    let keeper = keeper::Keeper::start().map_err(no_keeper)?;
+    let asked = mechanism::Asked {
+        size: SHORTEST,
+        depth: None,
+        both_ways: true,
+        receive: mechanism::Receive::Block,
+        keeper: &keeper,
+        halt: mechanism::Halt::default(),
+    };
+    (mechanism.open)(&asked).map(drop)
+}

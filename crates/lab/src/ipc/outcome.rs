@@ -34,10 +34,7 @@ pub(super) fn conditions(
                 false => Notice::ConditionRefused { conditions, refusal },
             });
         }
-        let mut asked = plan.base.clone();
-        asked.policy = variant.policy;
-        asked.timer_slack = variant.timer_slack;
-        let (asked, applied) = (session::asked(&asked), session::applied(&held.applied));
+        let (asked, applied) = (session::asked(&variant.over(&plan.base)), session::applied(&held.applied));
         session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
     }
     if let (true, Some(r)) = (plan.require, base_refused.first().map(session::refusal)) {

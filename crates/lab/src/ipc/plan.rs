@@ -326,7 +326,8 @@ impl Fits {
 fn variants(wanted: &Wanted) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>) {
     let (mut variants, mut peers, mut fits) = (Vec::new(), Vec::new(), Vec::new());
     let mut add = |label: &str, here, there, base: &Variant, fit| {
-        variants.push(Variant { label: label.to_owned(), policy: here, timer_slack: base.timer_slack });
+        let conditions = Conditions { policy: here, ..base.conditions.clone() };
+        variants.push(Variant { label: label.to_owned(), conditions });
         peers.push(there);
         fits.push(fit);
     };
@@ -334,16 +335,17 @@ fn variants(wanted: &Wanted) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>) {
         if list.is_empty() { vec![base] } else { list.iter().copied().map(Some).collect() }
     };
     for base in &wanted.variants {
-        for sender in or(&wanted.sender_policies, base.policy) {
-            for receiver in or(&wanted.receiver_policies, base.policy) {
+        let own = base.conditions.policy;
+        for sender in or(&wanted.sender_policies, own) {
+            for receiver in or(&wanted.receiver_policies, own) {
                 if sender == receiver {
-                    let label = Variant::new(sender, base.timer_slack).label;
+                    let label = Variant::of(Conditions { policy: sender, ..base.conditions.clone() }).label;
                     add(&label, receiver, sender, base, Fits::All);
                     continue;
                 }
                 let name = |policy: Option<Policy>| policy.map_or("as found".to_owned(), |p| p.to_string());
                 let mut label = format!("sender {}, receiver {}", name(sender), name(receiver));
-                if let Some(slack) = base.timer_slack {
+                if let Some(slack) = base.conditions.timer_slack {
                     label.push_str(&format!(", slack {}", format_duration(slack)));
                 }
                 add(&label, receiver, sender, base, Fits::OneWay);
