@@ -11,6 +11,7 @@ use crate::Session;
 use crate::schedule::Amount;
 use crate::variant::Variant;
 use crate::wait::{self, methods};
+use crate::yielding;
 
 /// One part of the check-up.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +32,19 @@ pub enum Error {
     /// Waiting: the run.
     #[error(transparent)]
     Wait(#[from] wait::Error),
+    /// Yielding: its plan.
+    #[error(transparent)]
+    YieldPlan(#[from] yielding::PlanError),
+    /// Yielding: the run.
+    #[error(transparent)]
+    Yield(#[from] yielding::Error),
 }
 
 /// The parts, in the order of the story they tell.
-pub const PARTS: &[Part] = &[Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting }];
+pub const PARTS: &[Part] = &[
+    Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting },
+    Part { name: yielding::EXPERIMENT, takes: Duration::from_secs(3), run: giving_way },
+];
 
 /// Runs all parts. A request to stop ends the part under way and leaves out the rest.
 pub fn run(session: &mut Session<'_>) -> Result<(), Error> {
@@ -102,5 +112,28 @@ fn waiting(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
         require: false,
     })?;
     wait::run(plan, session)?;
+    Ok(())
+}
+
+/// What people write to let others run: one of each kind.
+const YIELDING: &[&str] = &["pause", "sched_yield", "usleep0", "nanosleep1", "poll0"];
+
+fn giving_way(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    // The waiting part runs on all CPUs: what is pinned to one is another set of conditions, under a name of its own.
+    let cpu = Conditions { cpus: Some(CpuSet::of([yielding::plan::one_cpu(None)?])), ..Conditions::default() };
+    let plan = yielding::Plan::new(yielding::Wanted {
+        methods: YIELDING.iter().filter_map(|name| yielding::methods::find(name)).collect(),
+        competitors: vec![0, 1],
+        kinds: vec![crate::crowd::Kind::Process],
+        against: vec![yielding::Against::AsFound],
+        competitor_nice: None,
+        variants: vec![Variant::of(cpu)],
+        base: Conditions::default(),
+        amount: Amount::Time(takes),
+        rounds: 5,
+        warmup: 1,
+        require: false,
+    })?;
+    yielding::run(plan, session)?;
     Ok(())
 }

@@ -10,15 +10,20 @@
 
 pub mod checkup;
 pub mod clock_cost;
+pub mod crowd;
+mod family;
 pub mod ipc;
-pub mod rounds;
+pub mod polling;
+mod rounds;
 pub mod schedule;
 pub mod session;
 pub mod stage;
 pub mod usage;
 pub mod variant;
 pub mod wait;
+pub mod yielding;
 
+pub use family::Refused;
 pub use session::Session;
 pub use stage::{Observer, Progress, Silent, Stop};
 pub use variant::{BadVariant, Variant};

@@ -6,6 +6,7 @@ mod ipc;
 mod output;
 mod values;
 mod wait;
+mod yielding;
 
 use clap::{Parser, Subcommand};
 
@@ -14,6 +15,7 @@ pub(crate) use conditions::ConditionArgs;
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use wait::WaitArgs;
+pub(crate) use yielding::YieldArgs;
 
 /// How late is this Linux machine, why, and what to use instead.
 ///
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Wait(Box<WaitArgs>),
     /// How long a message takes between two processes
     Ipc(Box<IpcArgs>),
+    /// What each way of giving up the CPU costs, and who gains by it
+    Yield(Box<YieldArgs>),
 }
 
 /// The check-up's options.
@@ -45,4 +49,20 @@ pub(crate) enum Command {
 pub(crate) struct CheckupArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
+const SIMILAR: f64 = 0.75;
+
+/// The names nearest to a mistyped one, and the command that lists them all.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, list: &str) -> String {
+    let mut near: Vec<(f64, &str)> =
+        names.map(|n| (strsim::jaro_winkler(name, n), n)).filter(|(s, _)| *s >= SIMILAR).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
+    if near.is_empty() {
+        format!("`{list}` shows them all")
+    } else {
+        format!("similar: {}; `{list}` shows them all", near.join(", "))
+    }
 }

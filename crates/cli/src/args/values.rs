@@ -39,6 +39,24 @@ pub(crate) fn dma_latency(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A number of competitors for one CPU.
+pub(crate) fn competitors(text: &str) -> Result<u32, String> {
+    let most = punctual_lab::crowd::MOST;
+    text.parse().ok().filter(|n| *n <= most).ok_or_else(|| format!("'{text}' is no number from 0 to {most}"))
+}
+
+/// A number of polls before a yield: 0 (never yields), or a count.
+pub(crate) fn polls(text: &str) -> Result<u32, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    let most = punctual_lab::polling::MOST_POLLS;
+    let wanted = || {
+        format!("'{text}' is no number of polls; 0 (never yields), 100, 10k and so on are, up to {}M", most / 1_000_000)
+    };
+    count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or_else(wanted)
+}
+
 /// A number that may end in k or M.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let wanted = || format!("'{text}' is no count; a whole number above 0 is, such as 500, 10k or 1M");

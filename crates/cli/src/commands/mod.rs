@@ -3,6 +3,7 @@
 mod checkup;
 mod ipc;
 mod wait;
+mod yielding;
 
 use punctual_lab::{Session, Stop};
 use punctual_record::Run;
@@ -19,6 +20,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
         Some(Command::Ipc(args)) => ipc::run(&args),
+        Some(Command::Yield(args)) => yielding::run(&args),
     }
 }
 

@@ -8,9 +8,10 @@ use punctual::backoff::{Backoff, Limits};
 use punctual::conditions::Conditions;
 use punctual_linux as linux;
 use punctual_linux::interrupt::{Interrupter, Interruptible};
-use punctual_record::{Integrity, Recorder, Usage};
+use punctual_record::{Recorder, Usage};
 
 use super::block::{Block, Blocks};
+use super::integrity::Integrity;
 use super::keeper::{Keeper, NoKeeper};
 use super::mechanism::Receive;
 use super::peer::Job;

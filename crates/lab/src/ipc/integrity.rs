@@ -1,9 +1,37 @@
 //! Whether everything that was sent arrived, once, whole and in order.
 
-use punctual_record::Integrity;
-
 /// How far back a late message is told from a double one.
 const WINDOW: u64 = 4096;
+
+/// Messages that did not arrive once, whole and in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Integrity {
+    /// Sent and never received.
+    pub(super) lost: u64,
+    /// Received more than once.
+    pub(super) doubled: u64,
+    /// Received with other contents than were sent.
+    pub(super) torn: u64,
+    /// Received after one that was sent later.
+    pub(super) reordered: u64,
+}
+
+impl Integrity {
+    /// All messages arrived once, whole and in order.
+    pub(super) fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            lost: self.lost + other.lost,
+            doubled: self.doubled + other.doubled,
+            torn: self.torn + other.torn,
+            reordered: self.reordered + other.reordered,
+        }
+    }
+}
 
 /// Follows the numbers of the messages that arrive.
 #[derive(Debug, Clone)]

@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::conditions::Conditions;
 
+use crate::family::{self, Refused};
 use crate::Session;
 use crate::rounds::{self, Failure, Rounds, open};
 use bench::{Extra, IpcBench};
@@ -48,17 +49,8 @@ pub enum Error {
     #[error(transparent)]
     Bench(#[from] NoBench),
     /// A condition was refused, and the caller insists on it.
-    #[error("{condition} {asked} was refused: {why}; {remedy}")]
-    Refused {
-        /// Which condition.
-        condition: String,
-        /// What was asked.
-        asked: String,
-        /// Why not.
-        why: String,
-        /// What would make it work.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refused),
 }
 
 /// Runs the plan and puts what it measured into the session. What went wrong with the messages or with the other process, which makes the
@@ -84,16 +76,14 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
                 Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
             }
-            for left in guard.restore() {
-                open(&ledger).notices.push(crate::session::not_restored(&left));
-            }
+            family::put_back(guard, &ledger);
             Ok::<_, NoBench>(refused)
         }
     })?;
     let base_refused = base.transpose()?.unwrap_or_default();
     let ledger = std::mem::take(&mut *open(&ledger));
     let extras = std::mem::take(&mut *extras.lock().unwrap_or_else(PoisonError::into_inner));
-    outcome::conditions(&plan, &ledger, &base_refused, session)?;
+    family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &base_refused, session)?;
     Ok(outcome::cells(&plan, ledger, &extras, session))
 }
 

@@ -2,50 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use punctual::conditions::Refused;
-use punctual_record::{
-    ConditionSet, Delivery, NotMeasured, Notice, Param, Quantity, SeriesId, Steadiness, Usage,
-};
+use punctual_record::{NotMeasured, Param, Quantity, SeriesId, Usage};
 
 use super::bench::Extra;
 use super::plan::{Cell, Plan};
-use super::{EXPERIMENT, Error, Mode};
+use super::{EXPERIMENT, Mode};
 use crate::Session;
+use crate::family::{self, Judge};
 use crate::rounds::{Failure, Ledger};
-use crate::session;
-
-/// What was asked of each variant, what held, what was refused.
-pub(super) fn conditions(
-    plan: &Plan,
-    ledger: &Ledger,
-    base_refused: &[Refused],
-    session: &mut Session<'_>,
-) -> Result<(), Error> {
-    for (variant, held) in plan.variants.iter().zip(&ledger.held) {
-        let Some(held) = held else { continue };
-        let refusals: Vec<_> = held.refused.iter().chain(base_refused).map(session::refusal).collect();
-        if let (true, Some(r)) = (plan.require, refusals.first().cloned()) {
-            return Err(Error::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy });
-        }
-        for refusal in &refusals {
-            let (conditions, refusal) = (variant.label.clone(), refusal.clone());
-            session.notice(match held.left_out {
-                true => Notice::ConditionsSkipped { conditions, refusal },
-                false => Notice::ConditionRefused { conditions, refusal },
-            });
-        }
-        let (asked, applied) = (session::asked(&variant.over(&plan.base)), session::applied(&held.applied));
-        session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
-    }
-    if let (true, Some(r)) = (plan.require, base_refused.first().map(session::refusal)) {
-        return Err(Error::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy });
-    }
-    Ok(())
-}
 
 /// Enters series and reasons; tells what went wrong with messages and processes.
 pub(super) fn cells(plan: &Plan, ledger: Ledger, extras: &[Extra], session: &mut Session<'_>) -> Vec<String> {
-    let (mut judged, mut unsteady) = (0, 0);
+    let mut judge = Judge::default();
     let mut wrong = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
         let (tally, extra) = (&ledger.tallies[index], &extras[index]);
@@ -65,24 +33,15 @@ pub(super) fn cells(plan: &Plan, ledger: Ledger, extras: &[Extra], session: &mut
             continue;
         }
         let mut series = tally.to_series(identity(plan, cell));
-        series.delivery = Some(delivery(plan, cell, extra));
-        if let Some(steadiness) = Steadiness::of(&series) {
-            judged += 1;
-            unsteady += u32::from(steadiness.is_unsteady());
-        }
+        series.outcome = delivery(plan, cell, extra);
+        judge.look_at(&series);
         if mechanism.reliable && !extra.integrity.is_whole() {
             wrong.push(broken_promise(&mechanism.name, cell, extra));
         }
         session.add_series(series);
     }
-    // By chance alone one series in a hundred is called unsteady: it is said only when clearly more are.
-    if unsteady > 1 && unsteady * 20 > judged {
-        session.notice(Notice::Unsteady { series: unsteady, judged });
-    }
-    session.add_usage(ledger.own.usage());
-    for notice in ledger.notices {
-        session.notice(notice);
-    }
+    judge.say(session);
+    family::close(ledger, session);
     wrong
 }
 
@@ -126,19 +85,27 @@ fn parameters(plan: &Plan, cell: &Cell) -> BTreeMap<String, Param> {
     all
 }
 
-fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> Delivery {
-    let per = |total: Option<u64>| total.filter(|_| extra.messages > 0).map(|t| t as f64 / extra.messages as f64);
+/// What the latencies do not tell: messages a second, the other process's costs, and whether all arrived as they were sent.
+fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> BTreeMap<String, Param> {
+    let messages = extra.messages as f64;
     let (own, peer): (Usage, Usage) = (extra.own.usage(), extra.peer.usage());
-    let per_second = (own.elapsed_ns > 0).then(|| extra.messages as f64 * 1e9 / own.elapsed_ns as f64);
-    Delivery {
-        per_second,
-        peer_cpu_ns_per_op: per(peer.cpu_ns),
-        peer_voluntary_switches_per_op: per(peer.voluntary),
-        peer_involuntary_switches_per_op: per(peer.involuntary),
-        late_sends: cell.mode.interval().map(|_| extra.late),
-        verified: plan.verifies(cell),
-        integrity: extra.integrity,
-    }
+    let per = |total: Option<u64>| total.filter(|_| extra.messages > 0).map(|t| Param::Real(t as f64 / messages));
+    let per_second = (own.elapsed_ns > 0).then(|| Param::Real(messages * 1e9 / own.elapsed_ns as f64));
+    let count = |n: u64| Some(Param::Int(n as i64));
+    let integrity = &extra.integrity;
+    let all = [
+        ("per_second", per_second),
+        ("peer_cpu_ns", per(peer.cpu_ns)),
+        ("peer_voluntary_switches", per(peer.voluntary)),
+        ("peer_involuntary_switches", per(peer.involuntary)),
+        ("late_sends", cell.mode.interval().and_then(|_| count(extra.late))),
+        ("verified", Some(Param::Flag(plan.verifies(cell)))),
+        ("lost", count(integrity.lost)),
+        ("doubled", count(integrity.doubled)),
+        ("torn", count(integrity.torn)),
+        ("reordered", count(integrity.reordered)),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn not_measured(plan: &Plan, cell: &Cell, why: String, remedy: Option<String>) -> NotMeasured {

@@ -8,11 +8,11 @@ use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::Interrupter;
-use punctual_record::{Integrity, Recorder, Usage};
+use punctual_record::{Recorder, Usage};
 
 use super::block::Blocks;
 use super::control::{Account, Control};
-use super::integrity::{Arrival, Follow};
+use super::integrity::{Arrival, Follow, Integrity};
 use super::keeper::Keeper;
 use super::mechanism::{Asked, End, Halt, Link, Mechanism, Peer, Receive, Unavailable};
 use super::message::{self, Letter};

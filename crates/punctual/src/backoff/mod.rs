@@ -82,8 +82,7 @@ impl Backoff {
 
     /// A backoff with the limits that suit this machine.
     ///
-    /// The first call of a process measures for a few milliseconds, with a second thread; later calls cost nothing. The thread and
-    /// CPUs measured are those that the first caller may use, so a program that pins its threads calls this afterwards. To spare a
+    /// The first call of a process measures for a few milliseconds, with a second thread; later calls cost nothing. To spare a
     /// program even those milliseconds, save a [`Profile`] and use [`Backoff::with_profile`].
     #[must_use]
     pub fn tuned() -> Self {

@@ -17,7 +17,7 @@ const FORM: &str = "punctual.backoff/1";
 /// Costs that were measured; all in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// CPUs that the thread may use, at least 1.
+    /// CPUs that the process may use, at least 1: those of the measuring and of the main thread.
     pub cpus: u32,
     /// One poll of a word in cache with a spin hint.
     pub poll_ns: u32,
@@ -32,7 +32,7 @@ pub struct Profile {
 const POLLING_NS: (u32, u32) = (1_000, 200_000);
 
 impl Profile {
-    /// Measures now, for a few milliseconds, on the CPUs that the calling thread may use.
+    /// Measures now, for a few milliseconds. A thread that is bound to one CPU measures how it wakes one on the others.
     #[must_use]
     pub fn measure() -> Self {
         tune::measure()

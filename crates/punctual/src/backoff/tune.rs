@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
+use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::clock::{Clock, now_ns};
 
 use super::atomics;
@@ -22,8 +23,26 @@ const ASLEEP_NS: i64 = 30_000;
 const USUAL_WAKE_NS: u32 = 30_000;
 
 pub(super) fn measure() -> Profile {
-    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
-    Profile { cpus, poll_ns: poll_ns(), yield_ns: yield_ns(), wake_ns: wake_ns(cpus).unwrap_or(USUAL_WAKE_NS) }
+    let (own, all) = cpus();
+    let cpus = u32::try_from(all.len().max(1)).unwrap_or(u32::MAX);
+    // A thread on a CPU of its own waits for others, which run elsewhere.
+    let elsewhere: Vec<usize> = match own.as_slice() {
+        [only] => all.into_iter().filter(|cpu| cpu != only).collect(),
+        _ => Vec::new(),
+    };
+    let wake_ns = wake_ns(cpus, elsewhere).unwrap_or(USUAL_WAKE_NS);
+    Profile { cpus, poll_ns: poll_ns(), yield_ns: yield_ns(), wake_ns }
+}
+
+/// The CPUs of the calling thread, and those together with the main thread's.
+fn cpus() -> (Vec<usize>, Vec<usize>) {
+    let of = |tid| affinity(tid).unwrap_or_default();
+    let own = of(0);
+    let mut all = of(i32::try_from(std::process::id()).unwrap_or(0));
+    all.extend(&own);
+    all.sort_unstable();
+    all.dedup();
+    (own, all)
 }
 
 fn now() -> i64 {
@@ -78,11 +97,15 @@ struct Stage {
 }
 
 /// The median of some wake-ups. None where no second thread can be had.
-fn wake_ns(cpus: u32) -> Option<u32> {
+fn wake_ns(cpus: u32, elsewhere: Vec<usize>) -> Option<u32> {
     let stage = Arc::new(Stage::default());
     let sleeper = std::thread::Builder::new().name("backoff-tune".into()).spawn({
         let stage = Arc::clone(&stage);
         move || {
+            if !elsewhere.is_empty() {
+                // Where it is refused, the wake-ups are those of the same CPU.
+                drop(set_affinity(0, &elsewhere));
+            }
             for _ in 0..WAKES {
                 sleep_until_rung(&stage);
             }

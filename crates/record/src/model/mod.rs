@@ -4,14 +4,12 @@
 //! zero; a fact that the machine does not tell is absent, never "fine".
 
 mod conditions;
-mod delivery;
 mod host;
 mod notice;
 mod run;
 mod series;
 
 pub use conditions::{Applied, Asked, ConditionSet, Refusal};
-pub use delivery::{Delivery, Integrity};
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use notice::Notice;
 pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Tool};

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Delivery;
-
 /// One subject, one set of parameters, one set of conditions: all its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
@@ -37,9 +35,9 @@ pub struct Series {
     /// Times per operation that the thread was preempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches_per_op: Option<f64>,
-    /// Of messages: what became of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<Delivery>,
+    /// What else came out that is no distribution: shares from 0 to 1, costs per operation (`_ns` in the name), words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outcome: BTreeMap<String, Param>,
     /// The samples that are zero or more: HdrHistogram V2, base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,

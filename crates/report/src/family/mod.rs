@@ -3,7 +3,9 @@
 
 mod any;
 mod code;
+mod polls;
 mod wait;
+mod yielding;
 
 use punctual_record::{Run, Series};
 
@@ -31,7 +33,7 @@ pub struct Advice {
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] = &[wait::FAMILY];
+pub const FAMILIES: &[Family] = &[wait::FAMILY, yielding::FAMILY, polls::FAMILY];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]
