@@ -15,4 +15,3 @@ pub use breather::Breather;
 pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
 pub use duration::{ShortDuration, format_duration, parse_duration};
 pub use watchdog::{Limits, Tripped, Watchdog};
-

@@ -124,7 +124,8 @@ impl VerifyArg {
 const LARGEST: usize = 1 << 30;
 
 fn size(text: &str) -> Result<usize, String> {
-    let wanted = || format!("'{text}' is no size; a number of bytes from 8 to 1G is, such as 64, 16k or 1M (k is 1024)");
+    let wanted =
+        || format!("'{text}' is no size; a number of bytes from 8 to 1G is, such as 64, 16k or 1M (k is 1024)");
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1 << 10),
         None => match text.strip_suffix('M') {
@@ -158,7 +159,11 @@ fn mode(text: &str) -> Result<ModeArg, String> {
                 Err(_) => number.parse::<f64>().map_err(|_| wanted())?,
             };
             let possible = per_second.is_finite() && (1.0 / 3600.0..=1e6).contains(&per_second);
-            if possible { Ok(ModeArg::Other(Mode::Rate { per_second })) } else { Err("from one an hour to a million a second".into()) }
+            if possible {
+                Ok(ModeArg::Other(Mode::Rate { per_second }))
+            } else {
+                Err("from one an hour to a million a second".into())
+            }
         }
     }
 }

@@ -105,7 +105,8 @@ impl Control {
 
     /// The child: has sent everything.
     pub(super) fn done(&self, account: Account) {
-        let figure = |at: usize, value: Option<u64>| self.figures[at].store(value.unwrap_or(UNKNOWN), Ordering::Relaxed);
+        let figure =
+            |at: usize, value: Option<u64>| self.figures[at].store(value.unwrap_or(UNKNOWN), Ordering::Relaxed);
         figure(ELAPSED, Some(account.usage.elapsed_ns));
         figure(CPU, account.usage.cpu_ns);
         figure(VOLUNTARY, account.usage.voluntary);

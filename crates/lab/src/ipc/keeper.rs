@@ -32,7 +32,9 @@ impl std::fmt::Debug for Keeper {
 
 /// The keeper could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("starting the process that removes what is left behind: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
+#[error(
+    "starting the process that removes what is left behind: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max"
+)]
 pub struct NoKeeper(#[from] punctual_linux::Error);
 
 /// A number marked for one object; unmarked, and the object removed, on drop by the process that made it.

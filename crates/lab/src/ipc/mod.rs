@@ -18,6 +18,8 @@ mod outcome;
 mod peer;
 pub mod place;
 pub mod plan;
+#[cfg(test)]
+mod tests;
 mod traffic;
 mod trip;
 mod waiter;
@@ -27,11 +29,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::conditions::Conditions;
 
-use crate::family::{self, Refused};
 use crate::Session;
+use crate::family::{self, Refused};
 use crate::rounds::{self, Failure, Rounds, open};
-use bench::{Extra, IpcBench};
 pub use bench::NoBench;
+use bench::{Extra, IpcBench};
 pub use message::SHORTEST;
 pub use plan::{Plan, PlanError, Wanted};
 pub use traffic::Mode;

@@ -19,7 +19,10 @@ pub(super) fn cells(plan: &Plan, ledger: Ledger, extras: &[Extra], session: &mut
         let (tally, extra) = (&ledger.tallies[index], &extras[index]);
         let mechanism = plan.mechanisms[cell.mechanism];
         if let Some(how) = &extra.peer_ended {
-            let what = format!("{}, {} bytes, {}: the other process {how} in the middle", mechanism.name, cell.size, cell.mode);
+            let what = format!(
+                "{}, {} bytes, {}: the other process {how} in the middle",
+                mechanism.name, cell.size, cell.mode
+            );
             let why = format!("the other process {how} in the middle");
             session.add_not_measured(not_measured(plan, cell, why, None));
             wrong.push(what);

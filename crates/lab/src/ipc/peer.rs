@@ -65,11 +65,7 @@ pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, wai
 }
 
 fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<(), String> {
-    let conditions = Conditions {
-        cpus: job.cpu.map(|cpu| CpuSet::of([cpu])),
-        one_way: true,
-        ..job.conditions.clone()
-    };
+    let conditions = Conditions { cpus: job.cpu.map(|cpu| CpuSet::of([cpu])), one_way: true, ..job.conditions.clone() };
     let guard = conditions.apply();
     if let Some(refused) = guard.refused().first() {
         return Err(format!("{refused}; {}", refused.remedy));

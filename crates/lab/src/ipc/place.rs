@@ -75,9 +75,7 @@ impl Places {
                 Some(cpu) => Err(NoPlace::NotAllowed(cpu, list())),
                 None => Ok(vec![Place::on(sender, receiver)]),
             },
-            Self::Matrix => {
-                Ok(allowed.iter().flat_map(|&a| allowed.iter().map(move |&b| Place::on(a, b))).collect())
-            }
+            Self::Matrix => Ok(allowed.iter().flat_map(|&a| allowed.iter().map(move |&b| Place::on(a, b))).collect()),
         }
     }
 }

@@ -238,7 +238,8 @@ impl Plan {
         let mechanism = self.mechanisms[cell.mechanism];
         let limit = (mechanism.largest)();
         if limit.bytes.is_some_and(|bytes| cell.size as u64 > bytes) {
-            let why = format!("{} bytes are more than it carries: {} by {}", cell.size, limit.bytes.unwrap_or(0), limit.from);
+            let why =
+                format!("{} bytes are more than it carries: {} by {}", cell.size, limit.bytes.unwrap_or(0), limit.from);
             return Some((why, limit.remedy));
         }
         if mechanism.only_polls && cell.receive == Receive::Block {
@@ -249,7 +250,8 @@ impl Plan {
         }
         let holds = cell.place.is_same() && cell.receive == Receive::Poll && self.is_real_time(cell);
         holds.then(|| {
-            let why = "a receiver that polls under a real-time policy keeps the sender on the same CPU from ever sending";
+            let why =
+                "a receiver that polls under a real-time policy keeps the sender on the same CPU from ever sending";
             (why.into(), Some("--cpus different, or --receive block".into()))
         })
     }

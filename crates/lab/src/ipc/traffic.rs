@@ -82,7 +82,14 @@ impl Pace {
     pub(super) fn begin(mode: Mode, warmup: u64, same_cpu: bool) -> Self {
         let interval_ns = mode.interval().map(|d| d.as_nanos() as f64);
         let from_due = matches!(mode, Mode::Rate { .. });
-        Self { interval_ns, from_due, awake: from_due && !same_cpu, warmup, begin_ns: now_ns(Clock::Monotonic), late: 0 }
+        Self {
+            interval_ns,
+            from_due,
+            awake: from_due && !same_cpu,
+            warmup,
+            begin_ns: now_ns(Clock::Monotonic),
+            late: 0,
+        }
     }
 
     /// When message `number` is due; none: as soon as can be.
@@ -135,7 +142,10 @@ mod tests {
         assert_eq!(due, [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000]);
         let mut slow = Pace::begin(Mode::Sporadic { every: Duration::from_secs(1) }, 2, false);
         slow.begin_ns = 0;
-        assert_eq!((slow.due_ns(1), slow.due_ns(2), slow.due_ns(3)), (Some(1_000_000), Some(1_001_000_000), Some(2_001_000_000)));
+        assert_eq!(
+            (slow.due_ns(1), slow.due_ns(2), slow.due_ns(3)),
+            (Some(1_000_000), Some(1_001_000_000), Some(2_001_000_000))
+        );
     }
 
     #[test]

@@ -49,7 +49,10 @@ impl MessageRing {
             return Err(Error::from_errno("io_uring_setup", libc::EOPNOTSUPP).on("IORING_OP_MSG_RING"));
         }
         let descriptor = ring.as_raw_fd();
-        Ok(Self { inner: Arc::new(Mutex::new(Inner { ring, early: VecDeque::with_capacity(ENTRIES as usize) })), descriptor })
+        Ok(Self {
+            inner: Arc::new(Mutex::new(Inner { ring, early: VecDeque::with_capacity(ENTRIES as usize) })),
+            descriptor,
+        })
     }
 
     /// `io_uring_enter(2)`: sends from this ring to the other one. Success is not confirmed (IOSQE_CQE_SKIP_SUCCESS); a failure is.

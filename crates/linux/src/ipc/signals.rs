@@ -82,8 +82,7 @@ pub fn send(process: i32, thread: i32, value: usize) -> Result<()> {
     let fields = QueuedFields { pid, uid, value };
     let info = QueuedInfo { signal: signal(), error: 0, code: libc::SI_QUEUE, fields, rest: [0; 12] };
     // SAFETY: `info` is valid for the call and at least as large as what the kernel reads (128 bytes).
-    let returned =
-        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &raw const info) };
+    let returned = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &raw const info) };
     check("rt_tgsigqueueinfo", returned as i32).map(drop)
 }
 

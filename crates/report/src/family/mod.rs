@@ -3,6 +3,7 @@
 
 mod any;
 mod code;
+mod ipc;
 mod polls;
 mod wait;
 mod yielding;
@@ -33,7 +34,7 @@ pub struct Advice {
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] = &[wait::FAMILY, yielding::FAMILY, polls::FAMILY];
+pub const FAMILIES: &[Family] = &[wait::FAMILY, yielding::FAMILY, polls::FAMILY, ipc::FAMILY];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]

@@ -54,13 +54,17 @@ impl Told {
             Self::Futex => both(Futex::new(value, halt).map_err(|e| refused(&e, ""))?),
             Self::Spin => both(Spin::new(value, halt).map_err(|e| refused(&e, ""))?),
             Self::PosixSemaphore => {
-                let semaphore = Semaphore::new(value).map_err(|e| refused(&e, "a C library with process-shared semaphores"))?;
+                let semaphore =
+                    Semaphore::new(value).map_err(|e| refused(&e, "a C library with process-shared semaphores"))?;
                 both(Posix { semaphore, halt: halt.clone() })
             }
             Self::SysvSemaphore => {
                 let made = asked.keeper.make(What::SysvSemaphores, |name| sysv::create_semaphores(name.key(), 1));
                 let (set, name) = made.map_err(|e| {
-                    refused(&e, "remove unused semaphores (ipcs -s, ipcrm), or raise /proc/sys/kernel/sem; CONFIG_SYSVIPC")
+                    refused(
+                        &e,
+                        "remove unused semaphores (ipcs -s, ipcrm), or raise /proc/sys/kernel/sem; CONFIG_SYSVIPC",
+                    )
                 })?;
                 let value = i16::try_from(value).unwrap_or(i16::MAX);
                 if value > 0 {

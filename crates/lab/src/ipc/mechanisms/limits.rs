@@ -85,7 +85,11 @@ pub(super) fn eight() -> Limit {
 /// A pointer.
 pub(super) fn pointer() -> Limit {
     let bytes = size_of::<usize>() as u64;
-    Limit { bytes: Some(bytes), from: "the mechanism itself: a signal carries one pointer (sigval)".into(), remedy: None }
+    Limit {
+        bytes: Some(bytes),
+        from: "the mechanism itself: a signal carries one pointer (sigval)".into(),
+        remedy: None,
+    }
 }
 
 /// Files that may be open, for the words of an error.

@@ -74,10 +74,10 @@ fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> 
     let full = told.open(0, asked)?;
     // In ping-pong a slot is always free when its turn comes: the answer says so.
     let free = if asked.both_ways { None } else { Some(told.open(depth, asked)?) };
-    let (taken, given) = free.map_or((None, None), |free| {
-        (Some((free.lowerer, free.leftover, free.rouse)), Some(free.raiser))
-    });
-    let (taken, leftover, rouse) = taken.map_or((None, None, None), |(count, leftover, rouse)| (Some(count), leftover, rouse));
+    let (taken, given) =
+        free.map_or((None, None), |free| (Some((free.lowerer, free.leftover, free.rouse)), Some(free.raiser)));
+    let (taken, leftover, rouse) =
+        taken.map_or((None, None, None), |(count, leftover, rouse)| (Some(count), leftover, rouse));
     let turn = Turn { slots, stride, depth, next: 0 };
     let sender = Sender { turn: turn.clone(), full: full.raiser, free: taken };
     let receiver = Receiver { turn, full: full.lowerer, free: given };
@@ -94,7 +94,8 @@ impl From {
             Self::Memfd => Region::map(memory::sealed_memfd(c"punctual-ipc", bytes as u64)?.as_fd(), bytes),
             Self::SystemV => memory::sysv_segment(bytes),
             Self::Posix => {
-                let (file, name) = asked.keeper.make(What::Memory, |name| memory::create_shm(&name.name(), bytes as u64))?;
+                let (file, name) =
+                    asked.keeper.make(What::Memory, |name| memory::create_shm(&name.name(), bytes as u64))?;
                 let region = Region::map(file.as_fd(), bytes);
                 drop(name);
                 region

@@ -9,8 +9,8 @@ use punctual_linux::ipc::{fd, signals};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::mechanism::{
-    Asked, End, Ends, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Queue, Receive, Unavailable, lanes,
-    refused, whole,
+    Asked, End, Ends, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Queue, Receive, Unavailable,
+    lanes, refused, whole,
 };
 use super::limits;
 
@@ -71,7 +71,9 @@ pub(super) fn all() -> Vec<Mechanism> {
 /// The number in a message of eight bytes.
 fn number(call: &'static str, message: &[u8]) -> linux::Result<u64> {
     let bytes = message.try_into();
-    bytes.map(u64::from_ne_bytes).map_err(|_| whole(call, message.len(), 8).err().unwrap_or(linux::Error::from_errno(call, linux::EBADMSG)))
+    bytes
+        .map(u64::from_ne_bytes)
+        .map_err(|_| whole(call, message.len(), 8).err().unwrap_or(linux::Error::from_errno(call, linux::EBADMSG)))
 }
 
 fn put(call: &'static str, number: u64, into: &mut [u8]) -> linux::Result<()> {
@@ -141,7 +143,13 @@ impl Inlet for Event {
 fn signal(asked: &Asked<'_>, through_descriptor: bool) -> Lane {
     let halt = asked.halt.clone();
     let outlet = SignalOutlet { peer: None, halt: halt.clone() };
-    let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.receive != Receive::Block, halt };
+    let inlet = SignalInlet {
+        blocked: None,
+        descriptor: None,
+        through_descriptor,
+        polls: asked.receive != Receive::Block,
+        halt,
+    };
     Lane::of(Ends::new(outlet, inlet))
 }
 
@@ -225,7 +233,10 @@ impl Inlet for SignalInlet {
 
 fn uring(asked: &Asked<'_>) -> Result<Link, Unavailable> {
     let failed = |e: linux::Error| {
-        refused(&e, "Linux 5.18 or later, and io_uring allowed: sysctl kernel.io_uring_disabled=0, no seccomp filter against it")
+        refused(
+            &e,
+            "Linux 5.18 or later, and io_uring allowed: sysctl kernel.io_uring_disabled=0, no seccomp filter against it",
+        )
     };
     let (here, there) = (MessageRing::new().map_err(failed)?, MessageRing::new().map_err(failed)?);
     let end = |own: &MessageRing, other: &MessageRing| {

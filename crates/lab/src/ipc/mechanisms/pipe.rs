@@ -87,11 +87,13 @@ fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
         // A reader that does not block opens at once; a writer needs a reader to be there.
         let reader = rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         let reader = reader.map_err(failed("open"))?;
-        let writer = rustix::fs::open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed("open"))?;
+        let writer =
+            rustix::fs::open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed("open"))?;
         set_blocking(&reader, !polls(asked))?;
         Ok((reader, writer))
     });
-    let ((reader, writer), name) = made.map_err(|e| refused(&e, "a folder for temporary files that takes FIFOs (TMPDIR)"))?;
+    let ((reader, writer), name) =
+        made.map_err(|e| refused(&e, "a folder for temporary files that takes FIFOs (TMPDIR)"))?;
     // Both ends are open: the path goes.
     drop(name);
     Ok(Lane::of(ends(reader, writer, asked)))

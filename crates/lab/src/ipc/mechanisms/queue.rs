@@ -121,7 +121,10 @@ impl Inlet for PosixInlet {
 fn system_v(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let made = asked.keeper.make(What::SysvQueue, |name| sysv::create_queue(name.key()));
     let (queue, name) = made.map_err(|e| {
-        refused(&e, "remove unused queues (ipcs -q, ipcrm), or raise /proc/sys/kernel/msgmni; a kernel with CONFIG_SYSVIPC")
+        refused(
+            &e,
+            "remove unused queues (ipcs -q, ipcrm), or raise /proc/sys/kernel/msgmni; a kernel with CONFIG_SYSVIPC",
+        )
     })?;
     let end = || SystemV { queue, envelope: Envelope::new(asked.size), halt: asked.halt.clone() };
     Ok(Lane { leftovers: vec![name], ..Lane::of(Ends::new(end(), end())) })
@@ -155,4 +158,3 @@ impl Inlet for SystemV {
         }
     }
 }
-

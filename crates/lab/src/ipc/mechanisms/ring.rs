@@ -21,7 +21,9 @@ const AT_MOST: Duration = Duration::from_millis(200);
 pub(super) fn all() -> Vec<Mechanism> {
     vec![Mechanism {
         name: "ring".into(),
-        about: "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps".into(),
+        about:
+            "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps"
+                .into(),
         call: "Sender::send, Receiver::receive".into(),
         kind: Kind::SharedMemory,
         needs: "",
@@ -42,9 +44,10 @@ fn lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let bytes = (asked.size + PER_MESSAGE).saturating_mul(asked.depth_or(USUAL_DEPTH)).max(4096);
     let ring = Ring::anonymous(bytes as u64).map_err(|e| no_ring(&e))?;
     // Each side takes its end in its own process, so that the other side knows when that process is gone.
-    let theirs = ring.as_fd().try_clone_to_owned().map_err(|source| {
-        Unavailable { why: format!("dup: {source}"), remedy: None }
-    })?;
+    let theirs = ring
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|source| Unavailable { why: format!("dup: {source}"), remedy: None })?;
     let theirs = Ring::from_fd(theirs).map_err(|e| no_ring(&e))?;
     let how = asked.receive.waiting();
     let outlet = RingOutlet { ring, end: None, how, halt: asked.halt.clone() };

@@ -31,17 +31,24 @@ pub(super) fn all() -> Vec<Mechanism> {
         all.push(Mechanism { usual: stream || kind == SocketType::SEQPACKET, ..pair });
         let path = format!("Unix socket found by its path: {about}");
         all.push(socket(format!("{name}-path"), path, largest, move |asked| {
-            let pair = by_path(kind, asked.keeper).map_err(|e| refused(&e, "a folder for temporary files that takes sockets (TMPDIR)"))?;
+            let pair = by_path(kind, asked.keeper)
+                .map_err(|e| refused(&e, "a folder for temporary files that takes sockets (TMPDIR)"))?;
             Ok(link(pair, stream, asked))
         }));
     }
-    let tcp = socket("tcp".into(), "TCP over loopback, no delay: what also works between machines".into(), Limit::memory, |asked| {
-        Ok(link(tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))?, true, asked))
-    });
+    let tcp = socket(
+        "tcp".into(),
+        "TCP over loopback, no delay: what also works between machines".into(),
+        Limit::memory,
+        |asked| Ok(link(tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))?, true, asked)),
+    );
     all.push(Mechanism { usual: true, ..tcp });
-    let udp = socket("udp".into(), "UDP over loopback: whole messages, dropped when the receiver is slow".into(), limits::udp, |asked| {
-        Ok(link(udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))?, false, asked))
-    });
+    let udp = socket(
+        "udp".into(),
+        "UDP over loopback: whole messages, dropped when the receiver is slow".into(),
+        limits::udp,
+        |asked| Ok(link(udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))?, false, asked)),
+    );
     all.push(Mechanism { usual: true, reliable: false, ..udp });
     all
 }
@@ -82,7 +89,8 @@ fn no_network(what: &'static str, source: std::io::Error) -> Unavailable {
 
 /// Two sockets connected by a path that is gone again afterwards.
 fn by_path(kind: SocketType, keeper: &Keeper) -> linux::Result<(OwnedFd, OwnedFd)> {
-    let new = || rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"));
+    let new =
+        || rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"));
     let bound = || {
         let made = keeper.make(What::Path, |name| {
             let socket = new()?;

@@ -16,7 +16,9 @@ const USUAL_DEPTH: usize = 10;
 pub(super) fn all() -> Vec<Mechanism> {
     vec![Mechanism {
         name: "vm-writev".into(),
-        about: "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages".into(),
+        about:
+            "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages"
+                .into(),
         call: "process_vm_writev; futex".into(),
         kind: Kind::Copy,
         needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
