@@ -101,6 +101,11 @@ pub(crate) fn style(color: Color) -> Style {
     style_for(color, io::stdout().is_terminal())
 }
 
+/// How text is drawn in a file.
+pub(crate) fn style_for_file(color: Color) -> Style {
+    style_for(color, false)
+}
+
 /// How text is drawn on stderr.
 pub(crate) fn style_for_notices(color: Color) -> Style {
     style_for(color, io::stderr().is_terminal())
@@ -151,6 +156,9 @@ pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
     if let Some(target) = &wanted.json {
         target.write(|out| Ok(run.to_json(out)?))?;
     }
+    if let Some(target) = &wanted.html {
+        target.write(|out| Ok(punctual_report::html::write(run, out)?))?;
+    }
     if let Some(target) = &wanted.csv {
         target.write(|out| Ok(punctual_report::csv::write(run, out)?))?;
     }
@@ -160,6 +168,9 @@ pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
     if !wanted.quiet {
         let notices = punctual_report::notices_text(run, &style_for_notices(wanted.color));
         say(&notices);
+        if let Some(Target::File(path)) = &wanted.html {
+            say(&format!("The page is {}; any browser shows it, offline.\n", path.display()));
+        }
     }
     Ok(())
 }

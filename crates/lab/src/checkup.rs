@@ -9,6 +9,7 @@ use punctual::conditions::{Conditions, CpuSet, Policy};
 use punctual_record::Notice;
 
 use crate::Session;
+use crate::governor::{self, ramp};
 use crate::ipc;
 use crate::schedule::Amount;
 use crate::variant::Variant;
@@ -49,6 +50,12 @@ pub enum Error {
     /// The kernel does not tell which CPUs may be used.
     #[error(transparent)]
     Kernel(#[from] punctual_linux::Error),
+    /// CPU frequency: its plan.
+    #[error(transparent)]
+    GovernorPlan(#[from] governor::PlanError),
+    /// CPU frequency: the run.
+    #[error(transparent)]
+    Governor(#[from] governor::Error),
 }
 
 /// The parts, in the order of the story they tell.
@@ -56,6 +63,7 @@ pub const PARTS: &[Part] = &[
     Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting },
     Part { name: yielding::EXPERIMENT, takes: Duration::from_secs(3), run: giving_way },
     Part { name: ipc::EXPERIMENT, takes: Duration::from_secs(6), run: messages },
+    Part { name: ramp::EXPERIMENT, takes: Duration::from_millis(900), run: speeding_up },
 ];
 
 /// Runs all parts. A request to stop ends the part under way and leaves out the rest.
@@ -176,5 +184,27 @@ fn messages(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
     for wrong in ipc::run(plan, session)? {
         session.notice(Notice::Other { text: wrong });
     }
+    Ok(())
+}
+
+/// How fast the CPU gets from rest, as the machine is set: nothing is changed.
+fn speeding_up(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    const ROUNDS: u32 = 3;
+    let work = Duration::from_micros(750);
+    // Half of a turn is rest, long enough for every governor to have gone down.
+    let turn = takes / ROUNDS;
+    let loops = (turn / 2).as_nanos() / work.as_nanos();
+    let plan = ramp::Plan::new(ramp::Wanted {
+        governors: ramp::Governors::AsFound,
+        loops: loops as u32,
+        work,
+        rounds: ROUNDS,
+        rest: turn / 2,
+        cpu: None,
+        policy: None,
+        thread_priority: None,
+        require: false,
+    })?;
+    ramp::run(plan, session)?;
     Ok(())
 }

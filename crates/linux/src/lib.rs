@@ -47,11 +47,13 @@ pub mod signal;
 pub mod sleep;
 pub mod socket;
 pub mod stop;
+pub mod supervise;
 pub mod sync;
 mod syscall_name;
 pub mod timed;
 pub mod timer;
 pub mod timerfd;
+pub mod uclamp;
 pub mod usage;
 pub mod user_wait;
 

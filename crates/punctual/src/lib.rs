@@ -5,6 +5,7 @@ pub mod backoff;
 pub mod breather;
 pub mod conditions;
 pub mod counter;
+pub mod cpufreq;
 pub mod duration;
 pub mod ipc;
 mod rt_time_limit;

@@ -48,7 +48,10 @@ pub(crate) fn run(wanted: &Wanted) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let bare = tools::compile("ping_pong")?;
     let (a, b) = wanted.cpus;
-    println!("round trip, {} turns of {} messages, CPUs {a} and {b}; medians of the turns' p50", wanted.turns, wanted.messages);
+    println!(
+        "round trip, {} turns of {} messages, CPUs {a} and {b}; medians of the turns' p50",
+        wanted.turns, wanted.messages
+    );
     println!("{:<16} {:>6} {:>12} {:>12} {:>7}", "", "bytes", "punctual", "bare C", "ratio");
     let mut over = Vec::new();
     for (name, size) in MECHANISMS {
@@ -89,7 +92,13 @@ fn ring(punctual: &Path, bare: &Path, wanted: &Wanted) -> anyhow::Result<()> {
         flags.push(by_bare_calls(bare, "flag", 8, wanted)?);
     }
     let (ours, flags) = (median(&mut ours), median(&mut flags));
-    println!("ring, polling    {:>6} {:>9.3} µs {:>9.3} µs {:>7.3}  (bare C: two flags; two clock readings in both)", 8, ours / 1e3, flags / 1e3, ours / flags);
+    println!(
+        "ring, polling    {:>6} {:>9.3} µs {:>9.3} µs {:>7.3}  (bare C: two flags; two clock readings in both)",
+        8,
+        ours / 1e3,
+        flags / 1e3,
+        ours / flags
+    );
     Ok(())
 }
 
@@ -100,7 +109,14 @@ fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted) -> 
             .arg("ipc")
             .args(what)
             .args(["--mode", "ping-pong", "--rounds", "1", "--warmup", "100", "--quiet", "--json", "-"])
-            .args(["--size", &size.to_string(), "--cpus", &format!("{a},{b}"), "--samples", &wanted.messages.to_string()]),
+            .args([
+                "--size",
+                &size.to_string(),
+                "--cpus",
+                &format!("{a},{b}"),
+                "--samples",
+                &wanted.messages.to_string(),
+            ]),
     )?;
     let run = punctual_record::Run::from_json(json.as_bytes())?;
     let series = run.series.first().with_context(|| format!("punctual measured nothing of {what:?}"))?;
@@ -140,7 +156,8 @@ fn perf(wanted: &Wanted) -> anyhow::Result<()> {
     command.args(["-c", &cpus, "perf", "bench", "-f", "simple", "sched", "pipe", "-l", &loops]);
     match tools::output(&mut command) {
         Ok(text) => {
-            let seconds: f64 = text.trim().parse().with_context(|| format!("perf bench sched pipe said '{}'", text.trim()))?;
+            let seconds: f64 =
+                text.trim().parse().with_context(|| format!("perf bench sched pipe said '{}'", text.trim()))?;
             let mean = seconds / f64::from(wanted.messages) * 1e6;
             println!("perf bench sched pipe: mean {mean:.2} µs per exchange (4 bytes there and back)");
         }

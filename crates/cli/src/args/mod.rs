@@ -2,9 +2,13 @@
 
 mod amount;
 mod conditions;
+mod governor;
 mod ipc;
 mod output;
+mod report;
+mod run;
 mod values;
+pub(crate) mod values;
 mod wait;
 mod yielding;
 
@@ -12,8 +16,11 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
+pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use report::ReportArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use yielding::YieldArgs;
 
@@ -42,6 +49,12 @@ pub(crate) enum Command {
     Ipc(Box<IpcArgs>),
     /// What each way of giving up the CPU costs, and who gains by it
     Yield(Box<YieldArgs>),
+    /// A saved run in another form: text, page, Markdown, CSV, metrics
+    Report(ReportArgs),
+    /// CPU frequency: show, set, restore, ramp, switch
+    Governor(Box<GovernorArgs>),
+    /// Run a program under chosen conditions, and put everything back afterwards
+    Run(Box<RunArgs>),
 }
 
 /// The check-up's options.

@@ -1,15 +1,19 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
 mod checkup;
+mod governor;
 mod ipc;
+mod report;
+mod run;
 mod wait;
 mod yielding;
 
+use punctual_lab::governor::Under;
 use punctual_lab::{Session, Stop};
 use punctual_record::Run;
 use punctual_report::threshold;
 
-use crate::args::{Args, Command, OutputArgs};
+use crate::args::{Args, Command, ConditionArgs, OutputArgs};
 use crate::exit::Exit;
 use crate::{interrupt, output, progress};
 
@@ -21,6 +25,9 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Wait(wait)) => wait::run(&wait),
         Some(Command::Ipc(args)) => ipc::run(&args),
         Some(Command::Yield(args)) => yielding::run(&args),
+        Some(Command::Report(report)) => report::run(&report),
+        Some(Command::Governor(governor)) => governor::run(&governor),
+        Some(Command::Run(program)) => run::run(&program),
     }
 }
 
@@ -42,6 +49,22 @@ fn measure(
     outcome?;
     output::deliver(&run, wanted)?;
     Ok(judge(&run, wanted, &stop))
+}
+
+/// The same under the governor that the conditions ask for, if they do.
+fn measure_under(
+    conditions: &ConditionArgs,
+    name: &str,
+    wanted: &OutputArgs,
+    experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let asked = conditions.governor();
+    measure(name, wanted, |session| {
+        let under = asked.map(|asked| Under::set(&asked, session)).transpose()?;
+        let outcome = experiment(session);
+        under.into_iter().for_each(|under| under.put_back(session));
+        outcome
+    })
 }
 
 fn command_line(name: &str) -> Vec<String> {

@@ -27,12 +27,14 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
     }
     if !args.polls.is_empty() {
         let plan = polling::Plan::new(wanted_polls(args)?).map_err(|e| BadUsage(e.to_string()))?;
-        return super::measure(yielding::EXPERIMENT, &args.output, |session| {
+        return super::measure_under(&args.conditions, yielding::EXPERIMENT, &args.output, |session| {
             polling::run(plan, session).context("yield --polls")
         });
     }
     let plan = yielding::Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure(yielding::EXPERIMENT, &args.output, |session| yielding::run(plan, session).context("yield"))
+    super::measure_under(&args.conditions, yielding::EXPERIMENT, &args.output, |session| {
+        yielding::run(plan, session).context("yield")
+    })
 }
 
 fn wanted(args: &YieldArgs) -> anyhow::Result<yielding::Wanted> {
