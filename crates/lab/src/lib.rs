@@ -13,6 +13,7 @@ pub mod clock_cost;
 pub mod crowd;
 mod family;
 pub mod governor;
+pub mod ipc;
 pub mod polling;
 pub mod rounds;
 pub mod schedule;

@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod counter;
 pub mod cpufreq;
 pub mod duration;
+pub mod ipc;
 mod rt_time_limit;
 pub mod watchdog;
 

@@ -3,9 +3,11 @@
 mod amount;
 mod conditions;
 mod governor;
+mod ipc;
 mod output;
 mod report;
 mod run;
+mod values;
 pub(crate) mod values;
 mod wait;
 mod yielding;
@@ -15,6 +17,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use amount::AmountArgs;
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
+pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use report::ReportArgs;
 pub(crate) use run::RunArgs;
@@ -42,6 +45,8 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
+    /// How long a message takes between two processes
+    Ipc(Box<IpcArgs>),
     /// What each way of giving up the CPU costs, and who gains by it
     Yield(Box<YieldArgs>),
     /// A saved run in another form: text, page, Markdown, CSV, metrics

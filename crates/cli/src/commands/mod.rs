@@ -2,6 +2,7 @@
 
 mod checkup;
 mod governor;
+mod ipc;
 mod report;
 mod run;
 mod wait;
@@ -22,6 +23,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
+        Some(Command::Ipc(args)) => ipc::run(&args),
         Some(Command::Yield(args)) => yielding::run(&args),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Governor(governor)) => governor::run(&governor),
@@ -39,7 +41,7 @@ fn measure(
     wanted.check()?;
     let stop = Stop::default();
     interrupt::listen(&stop)?;
-    let mut line = progress::Line::new(!wanted.quiet);
+    let mut line = progress::Line::new(!wanted.quiet, wanted.stdout_is_taken());
     let mut session = Session::open(command_line(name), stop.clone(), &mut line);
     let outcome = experiment(&mut session);
     let run = session.close();
