@@ -7,7 +7,6 @@ mod ipc;
 mod output;
 mod report;
 mod run;
-mod values;
 pub(crate) mod values;
 mod wait;
 mod yielding;
