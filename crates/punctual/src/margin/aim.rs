@@ -1,0 +1,91 @@
+//! What a margin is to achieve.
+
+use std::time::Duration;
+
+use super::SPIN_ENTRY_NS;
+
+/// What matters to the caller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aim {
+    /// At most so late in so large a share of the waits, at the least CPU time.
+    Lateness {
+        /// The lateness tolerated.
+        within: Duration,
+        /// The share of waits that must keep it, 0.5 to 0.9999.
+        share: f32,
+    },
+    /// As punctual as a share of CPU time allows.
+    CpuBudget {
+        /// CPU time as a share of the time waited, above 0, at most 1.
+        share: f32,
+    },
+    /// Only what is typical (the median) is made up for: the compensated sleep.
+    Typical,
+}
+
+/// An aim that cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum BadAim {
+    /// A share of waits out of range.
+    #[error("a share of {0} of the waits cannot be aimed at; 0.5 to 0.9999 can (0.99: 99 %)")]
+    Share(f32),
+    /// A budget out of range.
+    #[error("a CPU budget of {0} makes no sense; above 0 and up to 1 does (0.05: 5 %)")]
+    Budget(f32),
+}
+
+impl Aim {
+    /// At most `within` late in a `share` (0.5 to 0.9999) of the waits.
+    pub fn lateness(within: Duration, share: f32) -> Result<Self, BadAim> {
+        if (0.5..=0.9999).contains(&share) { Ok(Self::Lateness { within, share }) } else { Err(BadAim::Share(share)) }
+    }
+
+    /// At most a `share` (above 0, up to 1) of the time waited as CPU time.
+    pub fn cpu_budget(share: f32) -> Result<Self, BadAim> {
+        if share > 0.0 && share <= 1.0 { Ok(Self::CpuBudget { share }) } else { Err(BadAim::Budget(share)) }
+    }
+
+    /// How many latencies back the memory reaches: three in the tail that matters, within reason.
+    pub(super) fn memory(self) -> u32 {
+        match self {
+            Self::Lateness { .. } => (3.0 / self.above()).clamp(64.0, 4_000.0) as u32,
+            Self::CpuBudget { .. } => 256,
+            Self::Typical => 64,
+        }
+    }
+
+    /// The share of waits that may be later.
+    pub(super) fn above(self) -> f32 {
+        match self {
+            Self::Lateness { share, .. } => (1.0 - share).clamp(0.0001, 0.5),
+            Self::CpuBudget { .. } | Self::Typical => 0.5,
+        }
+    }
+
+    /// The lateness that need not be made up for.
+    pub(super) fn tolerance_ns(self) -> u32 {
+        match self {
+            Self::Lateness { within, .. } => {
+                u32::try_from(within.as_nanos()).unwrap_or(u32::MAX).saturating_sub(SPIN_ENTRY_NS)
+            }
+            // Budgets and compensation are not surprised by anything.
+            Self::CpuBudget { .. } | Self::Typical => u32::MAX,
+        }
+    }
+
+    /// Whether a wait that is too short to sleep is spun from end to end.
+    pub(super) fn may_spin_all(self) -> bool {
+        match self {
+            Self::Lateness { .. } => true,
+            Self::CpuBudget { share } => share >= 1.0,
+            Self::Typical => false,
+        }
+    }
+}
+
+impl Default for Aim {
+    /// At most 1 µs late in 99.5 % of the waits, so that the 99th percentile is below it.
+    fn default() -> Self {
+        Self::Lateness { within: Duration::from_micros(1), share: 0.995 }
+    }
+}
