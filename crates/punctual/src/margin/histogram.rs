@@ -15,6 +15,8 @@ pub(super) const HIGHEST_NS: u32 = lower_edge(BINS);
 pub(super) struct Histogram {
     bins: [u16; BINS],
     total: u32,
+    /// What the latencies beyond the last bin, or beyond the cap, weigh; not in `total`.
+    beyond: u32,
 }
 
 /// Lower end of a bin; the first one begins at zero.
@@ -33,11 +35,16 @@ fn bin_of(ns: u32) -> usize {
 
 impl Histogram {
     pub(super) const fn new() -> Self {
-        Self { bins: [0; BINS], total: 0 }
+        Self { bins: [0; BINS], total: 0, beyond: 0 }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
         self.total == 0
+    }
+
+    /// How many latencies are remembered, as far as they are not forgotten.
+    pub(super) const fn samples(&self) -> u32 {
+        self.total / WEIGHT as u32
     }
 
     /// Takes in a latency below [`HIGHEST_NS`]; forgets half of what it knew whenever that is worth `2 × memory` latencies.
@@ -49,8 +56,19 @@ impl Histogram {
         }
     }
 
+    /// Takes in a latency that no margin can make up for.
+    pub(super) fn add_beyond(&mut self) {
+        self.beyond = (self.beyond + u32::from(WEIGHT)).min(self.total);
+    }
+
+    /// The share of latencies that no margin can make up for, 0 to 0.5.
+    pub(super) fn beyond(&self) -> f32 {
+        self.beyond as f32 / (self.total + self.beyond).max(1) as f32
+    }
+
     pub(super) fn forget_half(&mut self) {
         self.total = 0;
+        self.beyond /= 2;
         for bin in &mut self.bins {
             *bin /= 2;
             self.total += u32::from(*bin);
@@ -94,6 +112,30 @@ impl Histogram {
             }
         }
         margin
+    }
+}
+
+impl Histogram {
+    /// The margin at which spinning, plus `price_ns` for each late wait, costs the least on average; and that cost, in ns.
+    pub(super) fn cheapest_margin(&self, price_ns: f32) -> (u32, f32) {
+        let (mut best, mut best_cost) = (0, price_ns);
+        let each = 1.0 / self.total.max(1) as f32;
+        let (mut below, mut spun) = (0.0_f32, 0.0_f32);
+        let mut left = self.total;
+        for (bin, &count) in self.bins.iter().enumerate() {
+            if left == 0 {
+                break;
+            }
+            let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
+            spun += (below + f32::from(count) / 2.0) * each * (high - low) as f32;
+            below += f32::from(count);
+            left -= u32::from(count);
+            let cost = spun + price_ns * left as f32 * each;
+            if cost < best_cost {
+                (best, best_cost) = (high, cost);
+            }
+        }
+        (best, best_cost)
     }
 }
 

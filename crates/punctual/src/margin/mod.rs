@@ -4,10 +4,12 @@
 //! length, how long before the deadline to ask the kernel to wake the thread ([`Decision`]). Waits are told apart by
 //! length, in classes, because the CPU wakes more slowly from the deeper idle states of longer waits.
 //!
-//! Per class, the latencies are counted in a small histogram that forgets: the margin is a quantile of it ([`Aim::Lateness`]), or what
-//! a budget of CPU time pays for ([`Aim::CpuBudget`]). Three rules keep it sane:
-//! - A latency beyond the *cap* cannot be bought off by spinning and is left out of the quantile; one bad sample, or a hundred,
-//!   never makes the thread spin longer than the cap.
+//! Per class, the latencies are counted in a small histogram that forgets. The margin is where spinning longer costs more than the late
+//! waits it avoids are worth ([`Aim::Balanced`]), or a quantile ([`Aim::Lateness`]), or what a budget of CPU time pays for
+//! ([`Aim::CpuBudget`]). Three rules keep it sane:
+//! - A latency beyond the *cap* cannot be bought off by spinning and is left out; one bad sample, or a hundred, never makes the
+//!   thread spin longer than the cap. Where more wake-ups are beyond it than a lateness to keep allows, that lateness cannot be kept, and as
+//!   many again are let go rather than paid for.
 //! - The margin is at most one and a half times the largest latency of the last 32 to 64 sleeps, so that it comes down
 //!   within tens of waits after the machine became faster; rises are followed at once.
 //! - A class whose waits are too short to sleep at all tries a sleep now and then, so that it finds out when the machine wakes
@@ -29,6 +31,8 @@ const BLOCK: u8 = 32;
 const HEADROOM: f32 = 1.5;
 /// With fewer latencies than this no quantile is taken: the largest counts.
 const FEW: u8 = 32;
+/// So many latencies of one block not covered by the margin: the machine has changed.
+const CHANGED: u8 = 10;
 /// How often the margin is computed anew while nothing unexpected happens.
 const EVERY: u8 = 8;
 /// The margin before anything is known, unless the cap is lower: 50 µs of default timer slack and a slow wake-up.
@@ -39,6 +43,10 @@ const SHORTEST_SLEEP_NS: u32 = 1_000;
 const SPIN_ENTRY_NS: u32 = 100;
 /// A class that only spins tries a sleep after so many waits, then after twice as many, up to [`RAREST_TRY`].
 const FIRST_TRY: u16 = 64;
+/// The same while little is known of the class.
+const TRY_WHILE_WEAK: u16 = 4;
+/// The same for a balanced aim, which weighs one late wait against the CPU time of a hundred spun ones.
+const RAREST_BALANCED_TRY: u16 = 128;
 /// The most waits between two tries: one in a thousand costs no promise of 99.9 %.
 const RAREST_TRY: u16 = 1024;
 
@@ -74,6 +82,10 @@ struct Class {
     /// Largest latency of the block before, and of the one under way.
     largest: [u32; 2],
     in_block: u8,
+    /// Latencies of this block that the margin did not cover.
+    surprises: u8,
+    /// The margin is held down by the largest recent latency.
+    held_down: bool,
     /// Latencies seen, up to [`FEW`].
     seen: u8,
     /// Latencies beyond the cap since one below it was seen.
@@ -81,6 +93,8 @@ struct Class {
     /// Latencies until the margin is computed anew.
     until_update: u8,
     margin_ns: u32,
+    /// Waits shorter than this are cheaper spun than slept.
+    spin_below_ns: u32,
     /// Mean length of the waits.
     wait_ns: u32,
     until_try: u16,
@@ -115,7 +129,8 @@ impl MarginLearner {
     pub fn decide(&mut self, wait_ns: i64) -> Decision {
         let wait = u32::try_from(wait_ns).unwrap_or(u32::MAX);
         let margin_ns = self.margin_ns(wait_ns);
-        if wait > margin_ns.saturating_add(SHORTEST_SLEEP_NS) {
+        let spin_below_ns = self.classes[class_of(wait_ns)].spin_below_ns;
+        if wait > margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(spin_below_ns) {
             return Decision::Sleep { margin_ns, too_short: false };
         }
         if self.aim.may_spin_all() {
@@ -125,13 +140,16 @@ impl MarginLearner {
             if class.until_try > 0 || wait <= 2 * SHORTEST_SLEEP_NS {
                 return Decision::Spin;
             }
-            class.try_every = (class.try_every * 2).min(RAREST_TRY);
+            let weak = class.latencies.samples() < self.memory / 3;
+            let rarest = if let Aim::Balanced { .. } = self.aim { RAREST_BALANCED_TRY } else { RAREST_TRY };
+            class.try_every = if weak { TRY_WHILE_WEAK } else { (class.try_every * 2).clamp(FIRST_TRY, rarest) };
             class.until_try = class.try_every;
         }
         if wait <= SHORTEST_SLEEP_NS {
             return Decision::Spin;
         }
-        Decision::Sleep { margin_ns: wait - SHORTEST_SLEEP_NS, too_short: true }
+        let margin_ns = margin_ns.min(wait - SHORTEST_SLEEP_NS);
+        Decision::Sleep { margin_ns, too_short: true }
     }
 
     /// The margin for a wait of `wait_ns`, as it is known now.
@@ -142,7 +160,8 @@ impl MarginLearner {
         if self.classes[class].seen > 0 {
             return self.classes[class].margin_ns;
         }
-        self.margin_of_a_stranger(class)
+        // Half of the wait at most is spun, so that there is a sleep to learn from.
+        self.margin_of_a_stranger(class).min(u32::try_from(wait_ns / 2).unwrap_or(u32::MAX))
     }
 
     /// For a class that has seen nothing: the margin of the nearest one that has, else a guess.
@@ -157,7 +176,8 @@ impl MarginLearner {
             .filter_map(|near| self.classes.get(near).filter(|c| c.seen > 0))
             .map(|near| near.margin_ns)
             .next()
-            .unwrap_or_else(|| AT_FIRST_NS.min(self.cap_ns))
+            .unwrap_or(AT_FIRST_NS)
+            .min(self.cap_ns)
     }
 
     /// Takes in that a sleep within a wait of `wait_ns` ended `latency_ns` after the time it was to end.
@@ -170,6 +190,7 @@ impl MarginLearner {
             Ok(latency) if latency < cap => latency,
             _ => {
                 class.beyond = class.beyond.saturating_add(1);
+                class.latencies.add_beyond();
                 return;
             }
         };
@@ -180,12 +201,25 @@ impl MarginLearner {
         class.remember_largest(latency);
         class.until_update = class.until_update.saturating_sub(1);
         let surprised = latency > class.margin_ns.saturating_add(aim.tolerance_ns());
+        if surprised && class.seen == FEW {
+            class.surprises += 1;
+            if class.surprises == CHANGED {
+                class.start_anew(latency, memory);
+            }
+        }
         if class.until_update == 0 || surprised || class.seen < FEW {
             class.until_update = EVERY;
-            class.margin_ns = class.margin(aim, call_ns).min(cap);
+            let (margin, spin_below) = class.margin(aim, call_ns);
+            let ceiling = class.ceiling();
+            class.held_down = margin > ceiling && class.seen == FEW;
+            class.margin_ns = margin.min(ceiling).saturating_sub(aim.slip_ns()).min(cap);
+            class.spin_below_ns = spin_below;
         }
-        if class.margin_ns.saturating_add(SHORTEST_SLEEP_NS) < wait {
+        if class.margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(class.spin_below_ns) < wait {
             (class.until_try, class.try_every) = (FIRST_TRY, FIRST_TRY);
+        } else if latency < wait / 2 {
+            // A try that went so well invites the next.
+            (class.until_try, class.try_every) = (2, FIRST_TRY);
         }
     }
 
@@ -210,12 +244,15 @@ impl Class {
             latencies: Histogram::new(),
             largest: [0; 2],
             in_block: 0,
+            surprises: 0,
+            held_down: false,
             seen: 0,
             beyond: 0,
             until_update: 0,
             margin_ns: 0,
+            spin_below_ns: 0,
             wait_ns: 0,
-            until_try: FIRST_TRY,
+            until_try: TRY_WHILE_WEAK,
             try_every: FIRST_TRY,
         }
     }
@@ -227,29 +264,44 @@ impl Class {
             return;
         }
         self.in_block = 0;
+        self.surprises = 0;
         self.largest = [self.largest[1], 0];
-        // The quantile is far above anything recent: it remembers another machine.
-        if self.margin_ns > self.ceiling() {
+        // What is remembered is far above anything recent: it was another machine.
+        if self.held_down {
             self.latencies.forget_half();
         }
+    }
+
+    /// Forgets all but the newest latency.
+    #[cold]
+    fn start_anew(&mut self, latency: u32, memory: u32) {
+        self.latencies = Histogram::new();
+        self.latencies.add(latency, memory);
+        (self.seen, self.surprises) = (1, 0);
+        self.largest = [latency, latency];
     }
 
     fn ceiling(&self) -> u32 {
         (self.largest[0].max(self.largest[1]) as f32 * HEADROOM) as u32
     }
 
-    fn margin(&self, aim: Aim, call_ns: f32) -> u32 {
+    /// The margin by itself, and the length below which waits are spun from end to end.
+    fn margin(&self, aim: Aim, call_ns: f32) -> (u32, u32) {
         match aim {
-            Aim::Lateness { .. } if self.seen < FEW => self.largest[0].max(self.largest[1]) + self.largest[1] / 4,
-            Aim::Lateness { .. } => {
-                let quantile = self.latencies.exceeded_by(aim.above());
-                quantile.min(self.ceiling()).saturating_sub(aim.tolerance_ns())
+            Aim::Balanced { .. } | Aim::Lateness { .. } if self.seen < FEW => {
+                let largest = self.largest[0].max(self.largest[1]);
+                (largest + largest / 4, 0)
             }
+            Aim::Balanced { worth } => {
+                let (margin, cost) = self.latencies.cheapest_margin(worth.as_nanos() as f32);
+                (margin, (cost + call_ns) as u32)
+            }
+            Aim::Lateness { .. } => (self.latencies.exceeded_by(aim.above().max(self.latencies.beyond())), 0),
             Aim::CpuBudget { share } => {
                 let pays_for = self.wait_ns as f32 * share - call_ns;
-                if pays_for <= 0.0 { 0 } else { self.latencies.margin_spinning(pays_for).min(self.ceiling()) }
+                (if pays_for <= 0.0 { 0 } else { self.latencies.margin_spinning(pays_for) }, 0)
             }
-            Aim::Typical => self.latencies.exceeded_by(0.5),
+            Aim::Typical => (self.latencies.exceeded_by(0.5), 0),
         }
     }
 }
