@@ -14,11 +14,13 @@
 )]
 
 pub mod affinity;
+pub mod child;
 pub mod clock;
 pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod futex;
 pub mod interrupt;
 pub mod memory;
 pub mod mqueue;
@@ -38,6 +40,7 @@ pub mod prctl;
 )]
 pub mod ring;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 pub mod sleep;
 pub mod socket;
