@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::SPIN_ENTRY_NS;
+use super::histogram::LONGEST_MEMORY;
 
 /// What avoiding a late wait is worth unless said: 1 ms of CPU time. A machine whose wake-ups have a short tail then keeps 99.8 %, one
 /// with spikes in every hundredth wake-up does not spin 100 µs in the other ninety-nine.
@@ -32,7 +33,7 @@ pub enum Aim {
         /// CPU time as a share of the time waited, above 0, at most 1.
         share: f32,
     },
-    /// Only what is typical (the median) is made up for: the compensated sleep.
+    /// Only what is typical (a robust mean) is made up for: the compensated sleep.
     Typical,
 }
 
@@ -61,7 +62,7 @@ impl Aim {
     /// How many latencies back the memory reaches: three in the tail that matters, within reason.
     pub(super) fn memory(self) -> u32 {
         match self {
-            Self::Lateness { .. } => (3.0 / self.above()).clamp(64.0, 4_000.0) as u32,
+            Self::Lateness { .. } => ((3.0 / self.above()) as u32).clamp(64, LONGEST_MEMORY),
             Self::Balanced { .. } => 512,
             Self::CpuBudget { .. } => 256,
             Self::Typical => 64,

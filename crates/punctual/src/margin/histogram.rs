@@ -7,6 +7,9 @@ const LOWEST_BITS: u32 = 9;
 /// What a latency weighs when it comes in. Halving keeps one of eight for three half-lives.
 const WEIGHT: u16 = 8;
 
+/// The most latencies that can be remembered: what keeps every count below 65536.
+pub(super) const LONGEST_MEMORY: u32 = 4_000;
+
 /// The largest latency that has a bin, 512 µs: the upper end of the last one.
 pub(super) const HIGHEST_NS: u32 = lower_edge(BINS);
 
@@ -14,9 +17,10 @@ pub(super) const HIGHEST_NS: u32 = lower_edge(BINS);
 #[derive(Debug, Clone)]
 pub(super) struct Histogram {
     bins: [u16; BINS],
-    total: u32,
+    /// Sum of the bins: at most 2 × 4000 latencies' weight, and one.
+    total: u16,
     /// What the latencies beyond the last bin, or beyond the cap, weigh; not in `total`.
-    beyond: u32,
+    beyond: u16,
 }
 
 /// Lower end of a bin; the first one begins at zero.
@@ -44,26 +48,26 @@ impl Histogram {
 
     /// How many latencies are remembered, as far as they are not forgotten.
     pub(super) const fn samples(&self) -> u32 {
-        self.total / WEIGHT as u32
+        (self.total / WEIGHT) as u32
     }
 
     /// Takes in a latency below [`HIGHEST_NS`]; forgets half of what it knew whenever that is worth `2 × memory` latencies.
     pub(super) fn add(&mut self, ns: u32, memory: u32) {
         self.bins[bin_of(ns)] += WEIGHT;
-        self.total += u32::from(WEIGHT);
-        if self.total >= 2 * memory * u32::from(WEIGHT) {
+        self.total += WEIGHT;
+        if u32::from(self.total) >= 2 * memory.min(LONGEST_MEMORY) * u32::from(WEIGHT) {
             self.forget_half();
         }
     }
 
     /// Takes in a latency that no margin can make up for.
     pub(super) fn add_beyond(&mut self) {
-        self.beyond = (self.beyond + u32::from(WEIGHT)).min(self.total);
+        self.beyond = (self.beyond + WEIGHT).min(self.total);
     }
 
     /// The share of latencies that no margin can make up for, 0 to 0.5.
     pub(super) fn beyond(&self) -> f32 {
-        self.beyond as f32 / (self.total + self.beyond).max(1) as f32
+        f32::from(self.beyond) / (f32::from(self.total) + f32::from(self.beyond)).max(1.0)
     }
 
     pub(super) fn forget_half(&mut self) {
@@ -71,13 +75,13 @@ impl Histogram {
         self.beyond /= 2;
         for bin in &mut self.bins {
             *bin /= 2;
-            self.total += u32::from(*bin);
+            self.total += *bin;
         }
     }
 
     /// The latency that a share of `above` (0 to 1) exceeds, interpolated within its bin. Zero when empty.
     pub(super) fn exceeded_by(&self, above: f32) -> u32 {
-        let tail = self.total as f32 * above;
+        let tail = f32::from(self.total) * above;
         let mut over = 0.0;
         for (bin, &count) in self.bins.iter().enumerate().rev() {
             let count = f32::from(count);
@@ -98,14 +102,14 @@ impl Histogram {
         for (bin, &count) in self.bins.iter().enumerate() {
             let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
             // Within the bin, what is in it counts half: it lies evenly.
-            let rate = (below + f32::from(count) / 2.0) / self.total as f32;
+            let rate = (below + f32::from(count) / 2.0) / f32::from(self.total);
             let width = (high - low) as f32;
             if rate > 0.0 && spun + rate * width >= mean_ns {
                 return low + ((mean_ns - spun) / rate) as u32;
             }
             spun += rate * width;
             below += f32::from(count);
-            left -= u32::from(count);
+            left -= count;
             margin = high;
             if left == 0 {
                 break;
@@ -119,7 +123,7 @@ impl Histogram {
     /// The margin at which spinning, plus `price_ns` for each late wait, costs the least on average; and that cost, in ns.
     pub(super) fn cheapest_margin(&self, price_ns: f32) -> (u32, f32) {
         let (mut best, mut best_cost) = (0, price_ns);
-        let each = 1.0 / self.total.max(1) as f32;
+        let each = 1.0 / f32::from(self.total.max(1));
         let (mut below, mut spun) = (0.0_f32, 0.0_f32);
         let mut left = self.total;
         for (bin, &count) in self.bins.iter().enumerate() {
@@ -129,8 +133,8 @@ impl Histogram {
             let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
             spun += (below + f32::from(count) / 2.0) * each * (high - low) as f32;
             below += f32::from(count);
-            left -= u32::from(count);
-            let cost = spun + price_ns * left as f32 * each;
+            left -= count;
+            let cost = spun + price_ns * f32::from(left) * each;
             if cost < best_cost {
                 (best, best_cost) = (high, cost);
             }
@@ -160,7 +164,7 @@ mod tests {
         fn quantiles_are_near(mut seen in prop::collection::vec(600_u32..500_000, 50..300), above in 0.005_f32..0.5) {
             let mut histogram = Histogram::new();
             for &ns in &seen {
-                histogram.add(ns, 10_000);
+                histogram.add(ns, LONGEST_MEMORY);
             }
             seen.sort_unstable();
             let rank = (seen.len() as f32 * (1.0 - above)).ceil() as usize;
@@ -174,7 +178,7 @@ mod tests {
         fn spinning_is_as_said(seen in prop::collection::vec(1_000_u32..100_000, 50..300), mean in 100.0_f32..50_000.0) {
             let mut histogram = Histogram::new();
             for &ns in &seen {
-                histogram.add(ns, 10_000);
+                histogram.add(ns, LONGEST_MEMORY);
             }
             let margin = histogram.margin_spinning(mean);
             let spun = seen.iter().map(|&ns| f64::from(margin.saturating_sub(ns))).sum::<f64>() / seen.len() as f64;

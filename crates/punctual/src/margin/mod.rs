@@ -6,7 +6,7 @@
 //!
 //! Per class, the latencies are counted in a small histogram that forgets. The margin is where spinning longer costs more than the late
 //! waits it avoids are worth ([`Aim::Balanced`]), or a quantile ([`Aim::Lateness`]), or what a budget of CPU time pays for
-//! ([`Aim::CpuBudget`]). Three rules keep it sane:
+//! ([`Aim::CpuBudget`]), or a robust mean ([`Aim::Typical`]). Three rules keep it sane:
 //! - A latency beyond the *cap* cannot be bought off by spinning and is left out; one bad sample, or a hundred, never makes the
 //!   thread spin longer than the cap. Where more wake-ups are beyond it than a lateness to keep allows, that lateness cannot be kept, and as
 //!   many again are let go rather than paid for.
@@ -160,13 +160,12 @@ impl MarginLearner {
         if self.classes[class].seen > 0 {
             return self.classes[class].margin_ns;
         }
-        // Half of the wait at most is spun, so that there is a sleep to learn from.
-        self.margin_of_a_stranger(class).min(u32::try_from(wait_ns / 2).unwrap_or(u32::MAX))
+        self.margin_of_a_stranger(class, wait_ns)
     }
 
     /// For a class that has seen nothing: the margin of the nearest one that has, else a guess.
     #[cold]
-    fn margin_of_a_stranger(&self, class: usize) -> u32 {
+    fn margin_of_a_stranger(&self, class: usize, wait_ns: i64) -> u32 {
         if self.classes[class].beyond >= 4 {
             return 0;
         }
@@ -176,7 +175,8 @@ impl MarginLearner {
             .filter_map(|near| self.classes.get(near).filter(|c| c.seen > 0))
             .map(|near| near.margin_ns)
             .next()
-            .unwrap_or(AT_FIRST_NS)
+            // Half of the wait at most, so that there is a sleep to learn from.
+            .unwrap_or(AT_FIRST_NS.min(u32::try_from(wait_ns / 2).unwrap_or(AT_FIRST_NS)))
             .min(self.cap_ns)
     }
 
@@ -199,6 +199,10 @@ impl MarginLearner {
         class.latencies.add(latency, memory);
         class.seen = (class.seen + 1).min(FEW);
         class.remember_largest(latency);
+        if matches!(aim, Aim::Typical) {
+            class.follow(latency);
+            return;
+        }
         class.until_update = class.until_update.saturating_sub(1);
         let surprised = latency > class.margin_ns.saturating_add(aim.tolerance_ns());
         if surprised && class.seen == FEW {
@@ -257,6 +261,19 @@ impl Class {
         }
     }
 
+    /// Moves the margin an eighth of the way towards a latency, as if it were no farther than a quarter of the margin away: a mean that an
+    /// outlier cannot pull far.
+    fn follow(&mut self, latency: u32) {
+        if self.seen <= 1 {
+            self.margin_ns = latency;
+            return;
+        }
+        let margin = i64::from(self.margin_ns);
+        let reach = (margin / 4).max(SHORTEST_SLEEP_NS.into());
+        let step = (i64::from(latency) - margin).clamp(-reach, reach) / 8;
+        self.margin_ns = (margin + step).max(0) as u32;
+    }
+
     fn remember_largest(&mut self, latency: u32) {
         self.largest[1] = self.largest[1].max(latency);
         self.in_block += 1;
@@ -301,7 +318,7 @@ impl Class {
                 let pays_for = self.wait_ns as f32 * share - call_ns;
                 (if pays_for <= 0.0 { 0 } else { self.latencies.margin_spinning(pays_for) }, 0)
             }
-            Aim::Typical => (self.latencies.exceeded_by(0.5), 0),
+            Aim::Typical => (self.margin_ns, 0),
         }
     }
 }

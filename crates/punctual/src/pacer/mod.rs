@@ -5,8 +5,8 @@
 //! and does not move it. What happens after a stall is chosen by [`CatchUp`]:
 //!
 //! - [`CatchUp::AtOnce`]: all that is due goes out at once; the long-run rate is exact.
-//! - [`CatchUp::Gradually`]: the arrears are worked off at a rate that is some per cent higher; the long-run rate is exact, and there are no
-//!   bursts. (libmy's `my_rate` corrects its period slowly in this way; here ordinary wake-up latencies are no
+//! - [`CatchUp::Gradually`]: the arrears are worked off at a rate that is some per cent higher; the long-run rate is exact, and no two
+//!   events are closer than half a period. (libmy's `my_rate` corrects its period slowly in this way; here ordinary wake-up latencies are no
 //!   reason to correct anything, only stalls are.)
 //! - [`CatchUp::Bucket`]: a token bucket: at most so many events at once, what does not fit is forfeited, and in any window of time *t* there are
 //!   at most rate × *t* + depth events.
@@ -144,21 +144,22 @@ impl<C: Clock> Pacer<C> {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Turn {
         let rate = self.grid.rate();
-        let forfeited = self.forfeit(rate);
-        let count = self.batch.size(rate).min(self.depth());
-        if count > 1 {
-            self.grid.advance_by(count - 1);
-        }
-        let deadline = self.grid.next();
+        let count = self.batch_size();
+        let mut deadline = self.last_of(count);
         let planned = deadline.max(self.earliest);
         let wake = self.sleeper.sleep_until(planned);
-        self.grid.advance();
+        // A bucket overflows until the moment its tokens are taken, the wake-up latency included.
+        let before = self.grid.next();
+        let forfeited = self.forfeit(rate, wake.woke_at);
+        if self.grid.next() > before {
+            deadline = self.last_of(count).min(wake.woke_at);
+        }
+        self.grid.advance_by(count);
         if let CatchUp::Gradually { percent } = self.catch_up {
             let period = rate.time_of(count);
-            // A batch that is late by a period and more has stalled, and spacing starts anew from it. A shorter lateness is a
-            // wake-up latency: measuring the gap from there would slow every event down, for ever.
-            let stalled = wake.woke_at.nanos_since(planned) > period;
-            let from = if stalled { wake.woke_at } else { planned };
+            // The next gap is measured from the plan, as long as the batch left within half a period of it: that is a wake-up
+            // latency, and measuring from there would slow every event down, for ever. What is later is a stall.
+            let from = planned.max(wake.woke_at.plus_nanos(-(period / 2)));
             self.earliest = from.plus_nanos(shortened(period, percent));
         }
         let index = self.index;
@@ -167,15 +168,25 @@ impl<C: Clock> Pacer<C> {
         Turn { index, count, deadline, woke_at: wake.woke_at, forfeited, slept: wake.slept, spun: wake.spun }
     }
 
-    /// Leaves out what the bucket does not hold.
-    fn forfeit(&mut self, rate: Rate) -> u64 {
+    /// When the last of the next `count` events is due.
+    fn last_of(&self, count: u64) -> Moment {
+        let mut grid = self.grid;
+        if count > 1 {
+            grid.advance_by(count - 1);
+        }
+        grid.next()
+    }
+
+    /// Leaves out what the bucket does not hold at `now`.
+    fn forfeit(&mut self, rate: Rate, now: Moment) -> u64 {
         let CatchUp::Bucket { depth } = self.catch_up else { return 0 };
-        let full = self.sleeper.now().plus_nanos(-rate.time_of(depth.max(1) - 1));
+        let full = now.plus_nanos(-rate.time_of(depth.max(1) - 1));
         let behind = full.nanos_since(self.grid.next());
         if behind <= 0 {
             return 0;
         }
         self.grid.restart_at(full);
+        // Time lost that is less than a period costs no whole event, but the grid moves all the same.
         rate.periods_in(behind)
     }
 

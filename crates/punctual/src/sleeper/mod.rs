@@ -13,7 +13,8 @@
 //! ([`crate::margin`]). Say what matters: a lateness to keep in a share of the waits, at the least CPU time, or a
 //! budget of CPU time, at the least lateness.
 //!
-//! While a sleeper is open, the timer slack of its thread is 1 ns instead of the usual 50 µs; the last one to be dropped puts it back.
+//! From its first wait on, the timer slack of its thread is 1 ns instead of the usual 50 µs; the last sleeper of the thread to be dropped (or to
+//! [`rest`](Sleeper::rest)) puts it back.
 //!
 //! ```
 //! use std::time::Duration;
@@ -50,6 +51,12 @@ pub struct Sleeper<C: Clock = SystemClock> {
     until_housekeeping: u32,
     /// Keeps the thread's slack fine, and the sleeper on its thread.
     slack: FineSlack,
+}
+
+/// How a wait ended, and whether it did.
+struct Ended {
+    wake: Wake,
+    complete: bool,
 }
 
 impl Sleeper {
@@ -104,10 +111,15 @@ impl<C: Clock> Sleeper<C> {
         &self.learner
     }
 
-    /// Why the timer slack could not be made fine, if it could not: every sleep then ends up to 50 µs later (which is learned).
+    /// Why the timer slack could not be made fine, if a wait tried that in vain: sleeps then end up to 50 µs later (which is learned).
     #[must_use]
     pub fn slack_problem(&self) -> Option<&punctual_linux::Error> {
         self.slack.problem()
+    }
+
+    /// Puts the thread's timer slack back until the next wait, for a thread that does other things in between.
+    pub fn rest(&mut self) {
+        self.slack.release();
     }
 
     /// The shortest wait that the strategy can keep, from what was learned: below it, a compensated sleep is late by the difference
@@ -123,15 +135,22 @@ impl<C: Clock> Sleeper<C> {
     /// Waits for `duration` from now. One that is too long for the clock (292 years) waits for ever, as far as anybody can tell.
     pub fn sleep(&mut self, duration: Duration) -> Wake {
         let now = self.now();
-        self.wait(now, now + duration)
+        self.wait(now, now + duration, || false).wake
     }
 
     /// Waits until `deadline`. One in the past returns at once, and the wake's lateness says how late that was.
     pub fn sleep_until(&mut self, deadline: Moment) -> Wake {
-        self.wait(self.now(), deadline)
+        self.wait(self.now(), deadline, || false).wake
     }
 
-    fn wait(&mut self, from: Moment, deadline: Moment) -> Wake {
+    /// Waits until `deadline`, unless `give_up` says so after a signal interrupted the sleep: then `None`. For programs that
+    /// end on a signal: its handler sets a flag, `give_up` looks at it. (Spins are not interrupted; they are short.)
+    pub fn sleep_until_unless(&mut self, deadline: Moment, give_up: impl Fn() -> bool) -> Option<Wake> {
+        let wait = self.wait(self.now(), deadline, give_up);
+        wait.complete.then_some(wait.wake)
+    }
+
+    fn wait(&mut self, from: Moment, deadline: Moment, give_up: impl Fn() -> bool) -> Ended {
         let mut wake = Wake { deadline, woke_at: from, slept: Duration::ZERO, spun: Duration::ZERO, too_short: false };
         // A round is a sleep and a spin; more than one only after signals, and when the clock was set back.
         while wake.woke_at < deadline {
@@ -143,9 +162,13 @@ impl<C: Clock> Sleeper<C> {
             };
             if let Decision::Sleep { margin_ns, too_short } = decision {
                 wake.too_short |= too_short;
-                wake.woke_at = self.sleep_once(wait_ns, deadline.plus_nanos(-i64::from(margin_ns)));
+                let target = deadline.plus_nanos(-i64::from(margin_ns));
+                wake.woke_at = self.sleep_once(wait_ns, target);
                 wake.slept += wake.woke_at.since(now);
-                if wake.woke_at < deadline.plus_nanos(-i64::from(margin_ns)) {
+                if wake.woke_at < target {
+                    if give_up() {
+                        return Ended { wake, complete: false };
+                    }
                     continue;
                 }
             }
@@ -155,11 +178,12 @@ impl<C: Clock> Sleeper<C> {
                 wake.spun += wake.woke_at.since(woke);
             }
         }
-        wake
+        Ended { wake, complete: true }
     }
 
     /// Sleeps until `target` and learns from how late that ended, unless something ended it sooner. Returns the time after.
     fn sleep_once(&mut self, wait_ns: i64, target: Moment) -> Moment {
+        self.slack.hold();
         self.until_housekeeping -= 1;
         let examined = self.until_housekeeping == 0;
         let cpu_before = if examined { self.keep_house() } else { None };

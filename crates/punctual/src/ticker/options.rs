@@ -99,12 +99,7 @@ impl<C: Clock> TickerOptions<C> {
     /// Chooses the clock: another of the kernel's, or a [`ManualClock`](crate::ManualClock) for tests.
     #[must_use]
     pub fn on<D: Clock>(self, clock: D) -> TickerOptions<D> {
-        TickerOptions {
-            sleeper: self.sleeper.on(clock),
-            rate: self.rate,
-            start: self.start,
-            behaviour: self.behaviour,
-        }
+        TickerOptions { sleeper: self.sleeper.on(clock), rate: self.rate, start: self.start, behaviour: self.behaviour }
     }
 
     /// Opens a ticker for the calling thread. Refuses a rate that is none.

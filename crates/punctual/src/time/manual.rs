@@ -52,7 +52,10 @@ impl ManualClock {
 
     /// Moves it forward.
     pub fn advance(&self, by: Duration) {
-        let _ = self.shared.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(nanos(by))));
+        let _ = self
+            .shared
+            .now
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(nanos(by))));
     }
 
     /// Sets it, forward or back, as an administrator may set the wall clock.
