@@ -24,6 +24,7 @@ pub mod futex;
 pub mod interrupt;
 pub mod memory;
 pub mod mqueue;
+pub mod net;
 pub mod observe;
 mod own_signal;
 pub mod poll;

@@ -13,7 +13,7 @@ const CALL_NS: u64 = 3_000;
 const CAP_NS: u32 = 250_000;
 const WITHIN_NS: i64 = 1_000;
 const AIMS: [Aim; 3] = [
-    Aim::Balanced { worth: Duration::from_millis(1) },
+    Aim::Balanced { worth: Duration::from_millis(2) },
     Aim::Lateness { within: Duration::from_micros(1), share: 0.99 },
     Aim::Lateness { within: Duration::from_micros(1), share: 0.95 },
 ];

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::SPIN_ENTRY_NS;
 use super::histogram::LONGEST_MEMORY;
 
-/// What avoiding a late wait is worth unless said: 1 ms of CPU time. A machine whose wake-ups have a short tail then keeps 99.8 %, one
+/// What avoiding a late wait is worth unless said: 2 ms of CPU time. A machine whose wake-ups have a short tail then keeps 99.8 %, one
 /// with spikes in every hundredth wake-up does not spin 100 µs in the other ninety-nine.
-const WORTH: Duration = Duration::from_millis(1);
+const WORTH: Duration = Duration::from_millis(2);
 /// From here on a wait is late, for a balanced aim: 1 µs.
 const TOLERANCE_NS: u32 = 1_000;
 
@@ -108,7 +108,7 @@ impl Aim {
 }
 
 impl Default for Aim {
-    /// Balanced; 1 ms of CPU time to avoid a late wait.
+    /// Balanced; 2 ms of CPU time to avoid a late wait.
     fn default() -> Self {
         Self::Balanced { worth: WORTH }
     }

@@ -311,7 +311,8 @@ impl Class {
             }
             Aim::Balanced { worth } => {
                 let (margin, cost) = self.latencies.cheapest_margin(worth.as_nanos() as f32);
-                (margin, (cost + call_ns) as u32)
+                // Spun only where sleeping costs twice as much: a sleeping thread leaves the CPU to others.
+                (margin, ((cost + call_ns) / 2.0) as u32)
             }
             Aim::Lateness { .. } => (self.latencies.exceeded_by(aim.above().max(self.latencies.beyond())), 0),
             Aim::CpuBudget { share } => {

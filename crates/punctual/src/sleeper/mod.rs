@@ -39,7 +39,7 @@ pub use wake::Wake;
 use crate::margin::{Aim, Decision, MarginLearner};
 use crate::time::{Clock, Moment, SystemClock};
 
-/// Waits between two measurements of what the sleeping call costs (budgets only) and two looks at the timer slack.
+/// Sleeps between two measurements of what the sleeping call costs, and two settings of the timer slack.
 const HOUSEKEEPING: u32 = 64;
 
 /// Waits until deadlines. See the [module](self).
@@ -198,11 +198,12 @@ impl<C: Clock> Sleeper<C> {
         woke
     }
 
-    /// Once in [`HOUSEKEEPING`] sleeps: the slack is set again, since a change of policy resets it; and a budget has its call measured.
+    /// Once in [`HOUSEKEEPING`] sleeps: the slack is set again, since a change of policy resets it; and what the call costs is measured, while
+    /// there is a margin to do it in.
     #[cold]
     fn keep_house(&mut self) -> Option<i64> {
         self.until_housekeeping = HOUSEKEEPING;
         self.slack.renew();
-        matches!(self.learner.aim(), Aim::CpuBudget { .. }).then(|| self.clock.cpu_time_ns()).flatten()
+        (self.strategy == Strategy::Hybrid).then(|| self.clock.cpu_time_ns()).flatten()
     }
 }
