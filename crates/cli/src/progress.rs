@@ -28,11 +28,6 @@ impl Line {
         }
         Self { bar, drawn: None }
     }
-
-    /// Takes the line away.
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
 }
 
 impl Observer for Line {
@@ -44,5 +39,10 @@ impl Observer for Line {
         self.bar.set_prefix(format!("{}s", progress.left.as_secs_f64().ceil()));
         self.bar.set_message(progress.doing.clone());
         self.bar.set_position((progress.done * STEPS as f64) as u64);
+    }
+
+    /// Takes the line away.
+    fn finish(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

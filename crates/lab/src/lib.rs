@@ -8,8 +8,11 @@
 //! Only this crate reads clocks in anger. It prints nothing: it tells an [`Observer`], between measurements, how far it is.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod checkup;
 pub mod clock_cost;
+mod family;
+pub mod pace;
 pub mod rounds;
 pub mod schedule;
 pub mod session;
@@ -18,6 +21,7 @@ pub mod usage;
 pub mod variant;
 pub mod wait;
 
+pub use family::Refused;
 pub use session::Session;
 pub use stage::{Observer, Progress, Silent, Stop};
 pub use variant::{BadVariant, Variant};

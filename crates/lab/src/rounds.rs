@@ -31,6 +31,9 @@ pub trait Bench {
     /// The variant that the cell runs under.
     fn variant(&self, cell: usize) -> usize;
 
+    /// The pilot is over: what it left is to be forgotten.
+    fn begin(&mut self) {}
+
     /// Performs `operations` of the cell, records each, and tells what they cost altogether.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
 }
@@ -134,6 +137,7 @@ impl<B: Bench> Rounds<'_, B> {
         if self.pilot(cells, &mut recorder).is_err() {
             return;
         }
+        self.bench.begin();
         let begin = now_ns(Clock::Monotonic);
         let total = self.schedule.expected();
         for round in 0..self.rounds {

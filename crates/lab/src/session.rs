@@ -27,6 +27,7 @@ pub struct Session<'a> {
     process_cpu_ns: i64,
     probe: DisturbanceProbe,
     own: OwnUsage,
+    helpers_cpu_ns: u64,
     observer: &'a mut dyn Observer,
     stop: Stop,
 }
@@ -60,6 +61,7 @@ impl<'a> Session<'a> {
             process_cpu_ns: now_ns(Clock::ProcessCpu),
             probe: DisturbanceProbe::start(root),
             own: OwnUsage::default(),
+            helpers_cpu_ns: 0,
             observer,
             stop,
         }
@@ -124,6 +126,11 @@ impl<'a> Session<'a> {
         *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
     }
 
+    /// Adds CPU time of processes that worked for the run, so that it does not count as somebody else's.
+    pub fn add_helpers_cpu(&mut self, ns: u64) {
+        self.helpers_cpu_ns += ns;
+    }
+
     /// Closes the session.
     #[must_use]
     pub fn close(mut self) -> Run {
@@ -133,7 +140,7 @@ impl<'a> Session<'a> {
             self.run.complete = false;
             self.run.notices.push(Notice::Interrupted { signal });
         }
-        let process_cpu_ns = (now_ns(Clock::ProcessCpu) - self.process_cpu_ns) as f64;
+        let process_cpu_ns = (now_ns(Clock::ProcessCpu) - self.process_cpu_ns) as f64 + self.helpers_cpu_ns as f64;
         self.run.disturbance = self.probe.finish(self.own);
         let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
         let own_share = process_cpu_ns / (self.run.elapsed_ns.max(1) as f64 * cpus);

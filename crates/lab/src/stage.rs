@@ -35,6 +35,9 @@ pub struct Progress {
 pub trait Observer {
     /// Called on the caller's thread, between two batches of measurements, never during one.
     fn progress(&mut self, progress: &Progress);
+
+    /// Nothing more comes.
+    fn finish(&mut self) {}
 }
 
 /// An observer that does nothing.

@@ -1,16 +1,20 @@
 //! The command line: what was typed, as one definition that parser, help, manual and completions share.
 
 mod amount;
+mod calibrate;
 mod conditions;
 mod output;
+mod pace;
 mod values;
 mod wait;
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use pace::PaceArgs;
 pub(crate) use wait::WaitArgs;
 
 /// How late is this Linux machine, why, and what to use instead.
@@ -34,6 +38,10 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
+    /// What a sleep adds on this machine, and what reading the clock costs
+    Calibrate(Box<CalibrateArgs>),
+    /// Send packets at a rate, and measure how evenly they leave and arrive
+    Pace(Box<PaceArgs>),
 }
 
 /// The check-up's options.
@@ -41,4 +49,20 @@ pub(crate) enum Command {
 pub(crate) struct CheckupArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
+const SIMILAR: f64 = 0.75;
+
+/// The names nearest to a mistyped one, and the command that lists them all.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, list: &str) -> String {
+    let mut near: Vec<(f64, &str)> =
+        names.map(|n| (strsim::jaro_winkler(name, n), n)).filter(|(s, _)| *s >= SIMILAR).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
+    if near.is_empty() {
+        format!("`{list}` shows them all")
+    } else {
+        format!("similar: {}; `{list}` shows them all", near.join(", "))
+    }
 }

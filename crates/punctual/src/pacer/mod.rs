@@ -139,15 +139,39 @@ impl<C: Clock> Pacer<C> {
         Self { sleeper, grid, index: 0, batch, catch_up, earliest: Moment::from_nanos(i64::MIN), forfeited: 0 }
     }
 
+    /// Starts over: the first event is due at `start`, at `rate`. What was learned of the machine stays.
+    pub fn restart(&mut self, start: Moment, rate: Rate) {
+        self.grid = Grid::new(rate, start);
+        (self.index, self.forfeited, self.earliest) = (0, 0, Moment::from_nanos(i64::MIN));
+    }
+
+    /// Puts the thread's timer slack back until the next wait.
+    pub fn rest(&mut self) {
+        self.sleeper.rest();
+    }
+
+    /// The same as [`next`](Self::next), unless `give_up` says so after a signal interrupted the sleep: then `None`, and nothing has happened.
+    pub fn next_unless(&mut self, give_up: impl Fn() -> bool) -> Option<Turn> {
+        self.turn(give_up)
+    }
+
     /// Waits until the next event, or batch of events, is due.
     // Not an iterator: it never ends, and a `for` loop would hide the rate's change.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Turn {
+        loop {
+            if let Some(turn) = self.turn(|| false) {
+                return turn;
+            }
+        }
+    }
+
+    fn turn(&mut self, give_up: impl Fn() -> bool) -> Option<Turn> {
         let rate = self.grid.rate();
         let count = self.batch_size();
         let mut deadline = self.last_of(count);
         let planned = deadline.max(self.earliest);
-        let wake = self.sleeper.sleep_until(planned);
+        let wake = self.sleeper.sleep_until_unless(planned, give_up)?;
         // A bucket overflows until the moment its tokens are taken, the wake-up latency included.
         let before = self.grid.next();
         let forfeited = self.forfeit(rate, wake.woke_at);
@@ -165,7 +189,7 @@ impl<C: Clock> Pacer<C> {
         let index = self.index;
         self.index += count;
         self.forfeited += forfeited;
-        Turn { index, count, deadline, woke_at: wake.woke_at, forfeited, slept: wake.slept, spun: wake.spun }
+        Some(Turn { index, count, deadline, woke_at: wake.woke_at, forfeited, slept: wake.slept, spun: wake.spun })
     }
 
     /// When the last of the next `count` events is due.
