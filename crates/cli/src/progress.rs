@@ -29,11 +29,6 @@ impl Line {
         }
         Self { bar, drawn: None, lines_to_stderr }
     }
-
-    /// Takes the line away.
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
 }
 
 impl Observer for Line {
@@ -56,5 +51,10 @@ impl Observer for Line {
                 writeln!(std::io::stdout().lock(), "{text}")
             };
         });
+    }
+
+    /// Takes the line away.
+    fn finish(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

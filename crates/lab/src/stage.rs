@@ -38,6 +38,9 @@ pub trait Observer {
 
     /// A line that the experiment has to say while it goes on. Called as [`Observer::progress`] is.
     fn line(&mut self, _text: &str) {}
+
+    /// Nothing more comes.
+    fn finish(&mut self) {}
 }
 
 /// An observer that does nothing.

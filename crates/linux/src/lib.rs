@@ -25,6 +25,7 @@ pub mod interrupt;
 pub mod ipc;
 pub mod memory;
 pub mod mqueue;
+pub mod net;
 pub mod nop;
 pub mod observe;
 mod own_signal;

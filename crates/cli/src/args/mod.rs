@@ -1,10 +1,12 @@
 //! The command line: what was typed, as one definition that parser, help, manual and completions share.
 
 mod amount;
+mod calibrate;
 mod conditions;
 mod governor;
 mod ipc;
 mod output;
+mod pace;
 mod report;
 mod run;
 pub(crate) mod values;
@@ -14,10 +16,12 @@ mod yielding;
 use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
@@ -54,6 +58,10 @@ pub(crate) enum Command {
     Governor(Box<GovernorArgs>),
     /// Run a program under chosen conditions, and put everything back afterwards
     Run(Box<RunArgs>),
+    /// What a sleep adds on this machine, and what reading the clock costs
+    Calibrate(Box<CalibrateArgs>),
+    /// Send packets at a rate, and measure how evenly they leave and arrive
+    Pace(Box<PaceArgs>),
 }
 
 /// The check-up's options.

@@ -69,6 +69,7 @@ pub(in crate::html) fn quantity_name(quantity: Quantity) -> &'static str {
         Quantity::CallCost => "cost of a call",
         Quantity::Away => "time away from the CPU",
         Quantity::Loop => "duration of a loop",
+        Quantity::PeriodJitter => "period jitter",
         Quantity::Settling => "time until the new speed",
     }
 }
