@@ -3,6 +3,7 @@
 mod cyclictest;
 mod ipc;
 mod progress;
+mod yielding;
 
 use clap::Subcommand;
 
@@ -45,6 +46,15 @@ pub(crate) enum Peer {
         #[arg(long, default_value_t = 1.05)]
         limit: f64,
     },
+    /// Each way of yielding, alone on its CPU: punctual and a bare C loop of the same call
+    Yield {
+        /// Turns of each
+        #[arg(long, default_value_t = 11)]
+        turns: u32,
+        /// The CPU
+        #[arg(long, default_value_t = 1)]
+        cpu: usize,
+    },
 }
 
 /// Compares.
@@ -55,6 +65,7 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         }
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),
+        Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
     }
 }
 

@@ -5,3 +5,4 @@ mod outputs;
 mod poor;
 mod refusals;
 mod support;
+mod yielding;

@@ -22,7 +22,7 @@ use crate::rounds::{self, Failure, Ledger, Rounds, open};
 use crate::session;
 use bench::WaitBench;
 use method::Method;
-use plan::rough;
+pub(crate) use plan::rough;
 pub use plan::{Plan, PlanError, Wanted};
 
 /// Name of this experiment in the record.
