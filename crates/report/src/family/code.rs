@@ -11,8 +11,8 @@ pub(super) struct Code {
 
 /// The line for a method on an architecture (`uname -m`); `None` for a method that is not known here.
 pub(super) fn line(subject: &str, architecture: Option<&str>) -> Option<Code> {
-    if subject == "thread_sleep" {
-        return Some(Code { language: "Rust", line: "std::thread::sleep(duration);" });
+    if let Some((_, line)) = RUST.iter().find(|(name, _)| *name == subject) {
+        return Some(Code { language: "Rust", line });
     }
     let arm = architecture == Some("aarch64");
     let line = match subject {
@@ -24,6 +24,13 @@ pub(super) fn line(subject: &str, architecture: Option<&str>) -> Option<Code> {
     };
     Some(Code { language: "C", line })
 }
+
+const RUST: &[(&str, &str)] = &[
+    ("thread_sleep", "std::thread::sleep(duration);"),
+    ("native", "Sleeper::options().strategy(Strategy::Native).open().sleep_until(deadline);"),
+    ("compensated", "Sleeper::options().strategy(Strategy::Compensated).open().sleep_until(deadline);"),
+    ("hybrid", "let mut sleeper = punctual::Sleeper::new(); sleeper.sleep_until(deadline);"),
+];
 
 const CALLS: &[(&str, &str)] = &[
     ("usleep", "usleep(microseconds);"),

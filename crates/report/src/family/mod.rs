@@ -2,7 +2,10 @@
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
 mod any;
+mod calibrate;
 mod code;
+mod on_time;
+mod pace;
 mod wait;
 
 use punctual_record::{Run, Series};
@@ -31,7 +34,7 @@ pub struct Advice {
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] = &[wait::FAMILY];
+pub const FAMILIES: &[Family] = &[wait::FAMILY, on_time::FAMILY, calibrate::FAMILY, pace::FAMILY];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]
