@@ -11,8 +11,12 @@
 pub mod calibrate;
 pub mod checkup;
 pub mod clock_cost;
+pub mod crowd;
 mod family;
+pub mod governor;
+pub mod ipc;
 pub mod pace;
+pub mod polling;
 pub mod rounds;
 pub mod schedule;
 pub mod session;
@@ -20,6 +24,7 @@ pub mod stage;
 pub mod usage;
 pub mod variant;
 pub mod wait;
+pub mod yielding;
 
 pub use family::Refused;
 pub use session::Session;

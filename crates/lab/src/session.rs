@@ -30,6 +30,7 @@ pub struct Session<'a> {
     helpers_cpu_ns: u64,
     observer: &'a mut dyn Observer,
     stop: Stop,
+    governor: Option<(String, Option<String>)>,
 }
 
 impl<'a> Session<'a> {
@@ -64,6 +65,7 @@ impl<'a> Session<'a> {
             helpers_cpu_ns: 0,
             observer,
             stop,
+            governor: None,
         }
     }
 
@@ -114,10 +116,19 @@ impl<'a> Session<'a> {
     }
 
     /// Takes in a set of conditions, unless one of that label is there.
-    pub fn add_conditions(&mut self, set: ConditionSet) {
+    pub fn add_conditions(&mut self, mut set: ConditionSet) {
+        if let Some((asked, applied)) = &self.governor {
+            set.asked.governor = Some(asked.clone());
+            set.applied.governor.clone_from(applied);
+        }
         if !self.run.conditions.iter().any(|c| c.label == set.label) {
             self.run.conditions.push(set);
         }
+    }
+
+    /// From now on the conditions say that this governor was asked for, and which was set.
+    pub(crate) fn under_governor(&mut self, asked: &str, applied: Option<&str>) {
+        self.governor = Some((asked.to_owned(), applied.map(str::to_owned)));
     }
 
     /// Adds to what the measuring threads used.
@@ -166,6 +177,7 @@ pub fn asked(conditions: &Conditions) -> Asked {
         lock_memory: conditions.lock_memory.then_some(true),
         timer_slack_ns: conditions.timer_slack.map(|d| d.as_nanos() as u64),
         dma_latency_us: conditions.dma_latency.map(|d| d.as_micros() as u32),
+        governor: None,
     }
 }
 
@@ -179,6 +191,7 @@ pub fn applied(held: &Held) -> Applied {
         lock_memory: held.lock_memory,
         timer_slack_ns: held.timer_slack.map(|d| d.as_nanos() as u64),
         dma_latency_us: held.dma_latency.map(|d| d.as_micros() as u32),
+        governor: None,
     }
 }
 

@@ -1,10 +1,13 @@
 //! Be on time: clocks, conditions and waiting for Linux programs.
 #![forbid(unsafe_code)]
 
+pub mod backoff;
 pub mod breather;
 pub mod conditions;
 pub mod counter;
+pub mod cpufreq;
 pub mod duration;
+pub mod ipc;
 pub mod margin;
 pub mod pacer;
 pub mod rate;
@@ -14,6 +17,7 @@ pub mod ticker;
 pub mod time;
 pub mod watchdog;
 
+pub use backoff::Backoff;
 pub use breather::Breather;
 pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
 pub use duration::{ShortDuration, format_duration, parse_duration};

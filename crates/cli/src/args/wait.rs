@@ -49,8 +49,8 @@ impl TypedValueParser for MethodParser {
     ) -> Result<Self::Value, clap::Error> {
         let name = value.to_string_lossy();
         methods::find(&name).ok_or_else(|| {
-            let hint = nearest(&name, methods::all().map(|method| method.name), "punctual wait --list");
-            let text = format!("'{name}' is no way to wait; {hint}\n");
+            let near = nearest(&name, methods::all().map(|m| m.name), "punctual wait --list");
+            let text = format!("'{name}' is no way to wait; {near}\n");
             clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
         })
     }

@@ -71,6 +71,8 @@ pub enum Quantity {
     Away,
     /// Duration of a fixed piece of work.
     Loop,
+    /// From a change being made to its effect.
+    Settling,
 }
 
 /// The value of a parameter.
