@@ -1,6 +1,7 @@
 //! The command as a user meets it: what it refuses, what it writes, how it ends.
 
 mod ending;
+mod on_time;
 mod outputs;
 mod poor;
 mod refusals;
