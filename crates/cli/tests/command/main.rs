@@ -2,6 +2,7 @@
 
 mod ending;
 mod ipc;
+mod on_time;
 mod outputs;
 mod poor;
 mod refusals;

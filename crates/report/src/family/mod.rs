@@ -2,8 +2,11 @@
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
 mod any;
+mod calibrate;
 mod code;
 mod ipc;
+mod on_time;
+mod pace;
 mod polls;
 pub(crate) mod ramp;
 mod switch;
@@ -36,8 +39,17 @@ pub struct Advice {
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] =
-    &[wait::FAMILY, yielding::FAMILY, polls::FAMILY, ramp::FAMILY, switch::FAMILY, ipc::FAMILY];
+pub const FAMILIES: &[Family] = &[
+    wait::FAMILY,
+    on_time::FAMILY,
+    calibrate::FAMILY,
+    pace::FAMILY,
+    yielding::FAMILY,
+    polls::FAMILY,
+    ramp::FAMILY,
+    switch::FAMILY,
+    ipc::FAMILY,
+];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]
