@@ -32,7 +32,9 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
         });
     }
     let plan = yielding::Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure_under(&args.conditions, yielding::EXPERIMENT, &args.output, |session| yielding::run(plan, session).context("yield"))
+    super::measure_under(&args.conditions, yielding::EXPERIMENT, &args.output, |session| {
+        yielding::run(plan, session).context("yield")
+    })
 }
 
 fn wanted(args: &YieldArgs) -> anyhow::Result<yielding::Wanted> {

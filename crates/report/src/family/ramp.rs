@@ -90,7 +90,8 @@ fn cells(series: &Series, style: &Style) -> Vec<String> {
         spread(series).map_or_else(|| style.absent().to_owned(), units::share),
         full,
         int(series, "transitions").map_or_else(|| style.absent().to_owned(), |n| units::count(n.unsigned_abs())),
-        int(series, "ended_khz").map_or_else(|| style.absent().to_owned(), |khz| format!("{:.2} GHz", khz as f64 / 1e6)),
+        int(series, "ended_khz")
+            .map_or_else(|| style.absent().to_owned(), |khz| format!("{:.2} GHz", khz as f64 / 1e6)),
     ]
 }
 
