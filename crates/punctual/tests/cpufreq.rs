@@ -159,6 +159,11 @@ fn set_stays_and_restore_goes_back_to_before_the_first() {
     let before = machine.everything();
     let cpufreq = machine.cpufreq();
     assert_eq!(cpufreq.set_governor(&[], "performance", Wait::No).unwrap(), [0, 2]);
+    // A speed that userspace shows in between was not there before.
+    cpufreq.set_governor(&[2], "userspace", Wait::No).unwrap();
+    std::fs::write(machine.folder_of(2).join("scaling_setspeed"), "1000000\n").unwrap();
+    cpufreq.set_governor(&[2], "performance", Wait::No).unwrap();
+    std::fs::write(machine.folder_of(2).join("scaling_setspeed"), "<unsupported>\n").unwrap();
     assert_eq!(cpufreq.set_governor(&[0], "powersave", Wait::No).unwrap(), [0]);
     assert_eq!(
         (machine.get(0, "scaling_governor"), machine.get(2, "scaling_governor")),
