@@ -6,9 +6,11 @@
 use std::time::Duration;
 
 use punctual::conditions::{Conditions, CpuSet, Policy};
+use punctual_record::Notice;
 
 use crate::Session;
 use crate::governor::{self, ramp};
+use crate::ipc;
 use crate::schedule::Amount;
 use crate::variant::Variant;
 use crate::wait::{self, methods};
@@ -39,6 +41,15 @@ pub enum Error {
     /// Yielding: the run.
     #[error(transparent)]
     Yield(#[from] yielding::Error),
+    /// Messages: the plan.
+    #[error(transparent)]
+    IpcPlan(#[from] ipc::PlanError),
+    /// Messages: the run.
+    #[error(transparent)]
+    Ipc(#[from] ipc::Error),
+    /// The kernel does not tell which CPUs may be used.
+    #[error(transparent)]
+    Kernel(#[from] punctual_linux::Error),
     /// CPU frequency: its plan.
     #[error(transparent)]
     GovernorPlan(#[from] governor::PlanError),
@@ -51,6 +62,7 @@ pub enum Error {
 pub const PARTS: &[Part] = &[
     Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting },
     Part { name: yielding::EXPERIMENT, takes: Duration::from_secs(3), run: giving_way },
+    Part { name: ipc::EXPERIMENT, takes: Duration::from_secs(6), run: messages },
     Part { name: ramp::EXPERIMENT, takes: Duration::from_millis(900), run: speeding_up },
 ];
 
@@ -143,6 +155,35 @@ fn giving_way(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
         require: false,
     })?;
     yielding::run(plan, session)?;
+    Ok(())
+}
+
+/// The mechanisms that people choose among, and the library's own.
+const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-stream", "tcp", "memfd-spin"];
+
+fn messages(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let plan = ipc::Plan::new(ipc::Wanted {
+        mechanisms: MESSAGES.iter().filter_map(|name| ipc::mechanisms::find(name)).collect(),
+        sizes: vec![64, 16 << 10],
+        modes: vec![ipc::Mode::PingPong],
+        places: ipc::place::Places::Both,
+        cpus: punctual_linux::affinity::affinity(0)?,
+        receive: Vec::new(),
+        variants: vec![Variant::as_found()],
+        sender_policies: Vec::new(),
+        receiver_policies: Vec::new(),
+        base: Conditions::default(),
+        amount: Amount::Time(takes),
+        rounds: 5,
+        warmup: 1,
+        require: false,
+        depth: None,
+        verify: None,
+        blocks: None,
+    })?;
+    for wrong in ipc::run(plan, session)? {
+        session.notice(Notice::Other { text: wrong });
+    }
     Ok(())
 }
 

@@ -8,13 +8,16 @@
 //! Only this crate reads clocks in anger. It prints nothing: it tells an [`Observer`], between measurements, how far it is.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod checkup;
 pub mod clock_cost;
 pub mod crowd;
 mod family;
 pub mod governor;
+pub mod ipc;
+pub mod pace;
 pub mod polling;
-mod rounds;
+pub mod rounds;
 pub mod schedule;
 pub mod session;
 pub mod stage;

@@ -22,8 +22,10 @@ mod cpuid;
 mod error;
 pub mod futex;
 pub mod interrupt;
+pub mod ipc;
 pub mod memory;
 pub mod mqueue;
+pub mod net;
 pub mod nop;
 pub mod observe;
 mod own_signal;
@@ -58,4 +60,4 @@ pub mod user_wait;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
-pub use libc::{EAGAIN, EINTR, EMFILE, ENOMEM, ENOSPC, ENOSYS, EPERM};
+pub use libc::{EAGAIN, EBADMSG, ECONNRESET, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};

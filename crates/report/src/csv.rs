@@ -121,6 +121,7 @@ pub fn quantity(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Overshoot => "overshoot",
         Quantity::Lateness => "lateness",
+        Quantity::PeriodJitter => "period_jitter",
         Quantity::OneWay => "one_way",
         Quantity::RoundTrip => "round_trip",
         Quantity::CallCost => "call_cost",

@@ -1,9 +1,13 @@
 //! The command line: what was typed, as one definition that parser, help, manual and completions share.
 
 mod amount;
+mod calibrate;
 mod conditions;
 mod governor;
+mod ipc;
 mod output;
+mod pace;
+mod report;
 mod run;
 pub(crate) mod values;
 mod wait;
@@ -12,9 +16,13 @@ mod yielding;
 use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
+pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use pace::PaceArgs;
+pub(crate) use report::ReportArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use yielding::YieldArgs;
@@ -40,12 +48,20 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
+    /// How long a message takes between two processes
+    Ipc(Box<IpcArgs>),
     /// What each way of giving up the CPU costs, and who gains by it
     Yield(Box<YieldArgs>),
+    /// A saved run in another form: text, page, Markdown, CSV, metrics
+    Report(ReportArgs),
     /// CPU frequency: show, set, restore, ramp, switch
     Governor(Box<GovernorArgs>),
     /// Run a program under chosen conditions, and put everything back afterwards
     Run(Box<RunArgs>),
+    /// What a sleep adds on this machine, and what reading the clock costs
+    Calibrate(Box<CalibrateArgs>),
+    /// Send packets at a rate, and measure how evenly they leave and arrive
+    Pace(Box<PaceArgs>),
 }
 
 /// The check-up's options.

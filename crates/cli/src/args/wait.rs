@@ -36,7 +36,7 @@ pub(crate) struct WaitArgs {
 
 /// A method's name; a mistyped one is answered with those nearest to it.
 #[derive(Debug, Clone, Copy)]
-struct MethodParser;
+pub(super) struct MethodParser;
 
 impl TypedValueParser for MethodParser {
     type Value = &'static Method;

@@ -59,6 +59,8 @@ pub enum Quantity {
     Overshoot,
     /// Woke at minus deadline, signed.
     Lateness,
+    /// Distance between the gap of two events and their period, never negative.
+    PeriodJitter,
     /// From the call of send to the return of receive, in another process.
     OneWay,
     /// There and back.

@@ -173,7 +173,7 @@ fn table_section(run: &Run, situation: &Situation, figures: &[Figure<'_>], style
     });
     let hidden = |column: &Column| {
         (one_set && column.heading == CONDITIONS)
-            || (situation.competitors == 0 && AGAINST.contains(&column.heading))
+            || (situation.competitors == 0 && AGAINST.contains(&column.heading.as_ref()))
             || (situation.competitors > 0 && column.heading == ALONE)
     };
     let keep: Vec<bool> = COLUMNS.iter().map(|column| !hidden(column)).collect();
@@ -183,7 +183,7 @@ fn table_section(run: &Run, situation: &Situation, figures: &[Figure<'_>], style
         Row::Cells(cells.collect(), paint)
     };
     let rows = sorted.iter().map(row).collect();
-    let columns = COLUMNS.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(column, _)| *column).collect();
+    let columns = COLUMNS.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(column, _)| column.clone()).collect();
     Section::new(heading).with(Block::Table(Table { columns, rows }))
 }
 

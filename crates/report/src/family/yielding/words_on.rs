@@ -7,7 +7,7 @@ use crate::plain::plain;
 use crate::story::{Block, Item, Section, unbroken};
 use crate::style::Style;
 use crate::units;
-use crate::words::{listed, quoted};
+use crate::words::listed;
 
 use super::super::Advice;
 use super::{Figure, Situation, situations};
@@ -195,7 +195,7 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
                 text.push_str(&format!(
                     ". But when somebody does want it, it is gone for {}: who must be back soon blocks until woken ({})",
                     unbroken(&units::duration(away, style)),
-                    quoted("futex, or punctual::Backoff")
+                    crate::story::unbroken("\"futex, or punctual::Backoff\"")
                 ));
             }
         }
