@@ -159,6 +159,11 @@ fn set_stays_and_restore_goes_back_to_before_the_first() {
     let before = machine.everything();
     let cpufreq = machine.cpufreq();
     assert_eq!(cpufreq.set_governor(&[], "performance", Wait::No).unwrap(), [0, 2]);
+    // A speed that userspace shows in between was not there before.
+    cpufreq.set_governor(&[2], "userspace", Wait::No).unwrap();
+    std::fs::write(machine.folder_of(2).join("scaling_setspeed"), "1000000\n").unwrap();
+    cpufreq.set_governor(&[2], "performance", Wait::No).unwrap();
+    std::fs::write(machine.folder_of(2).join("scaling_setspeed"), "<unsupported>\n").unwrap();
     assert_eq!(cpufreq.set_governor(&[0], "powersave", Wait::No).unwrap(), [0]);
     assert_eq!(
         (machine.get(0, "scaling_governor"), machine.get(2, "scaling_governor")),
@@ -259,4 +264,64 @@ fn links_among_the_settings_are_not_followed() {
     guard.set_max_khz(2_600_000).unwrap_err();
     drop(guard);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+mod boost {
+    use std::time::{Duration, Instant};
+
+    use punctual::cpufreq::{Boost, Error, Lever, Wait};
+
+    use crate::fixture::Machine;
+
+    #[test]
+    fn it_raises_before_each_activation_and_lets_go_after_it() {
+        let machine = Machine::dirty();
+        let before = machine.everything();
+        let mut boost = Boost::new(&machine.cpufreq(), 2, None, Wait::No).unwrap();
+        assert_eq!(boost.lever(), Lever::MinFrequency);
+        assert_eq!(machine.everything(), before);
+        for _ in 0..5 {
+            let at = Instant::now() + Duration::from_millis(5);
+            let activation = boost.wait_until(at).unwrap();
+            assert!(Instant::now() >= at);
+            assert_eq!(machine.get(2, "scaling_min_freq"), "2200000");
+            boost.done(activation, at + Duration::from_secs(60)).unwrap();
+            assert_eq!(machine.everything(), before);
+        }
+        let missed = boost.wait_until(Instant::now()).unwrap();
+        let past = Instant::now().checked_sub(Duration::from_millis(1)).unwrap();
+        boost.done(missed, past).unwrap();
+        let cost = boost.finish();
+        assert_eq!((cost.switches, cost.met, cost.missed), (6, 5, 1));
+        // The fixture's frequency never follows, and that is said.
+        assert_eq!(cost.not_at_full_speed, 6);
+        assert!(cost.raised <= cost.elapsed && cost.energy_uj.is_none());
+        assert_eq!(machine.everything(), before);
+    }
+
+    #[test]
+    fn every_lever_goes_back_to_what_was_found() {
+        let autonomous = Machine::autonomous();
+        for lever in [Lever::MinFrequency, Lever::Preference, Lever::Governor] {
+            let before = autonomous.everything();
+            let mut boost = Boost::new(&autonomous.cpufreq(), 0, Some(lever), Wait::No).unwrap();
+            let activation = boost.wait_until(Instant::now()).unwrap();
+            assert_ne!(autonomous.everything(), before, "{lever}");
+            drop(activation);
+            assert_eq!(boost.restore(), []);
+            assert_eq!(autonomous.everything(), before, "{lever}");
+        }
+    }
+
+    #[test]
+    fn without_a_lever_it_says_what_was_looked_for() {
+        let machine = Machine::dirty();
+        // Under userspace no limit matters, and a clamp is not looked at.
+        for lever in [Lever::Clamp, Lever::MinFrequency, Lever::Preference] {
+            let error = Boost::new(&machine.cpufreq(), 0, Some(lever), Wait::No).unwrap_err();
+            assert!(matches!(error, Error::NoLever { .. }), "{error}");
+        }
+        let bare = Machine::bare();
+        assert!(matches!(Boost::new(&bare.cpufreq(), 0, None, Wait::No), Err(Error::NotExposed { .. })));
+    }
 }

@@ -166,10 +166,6 @@ impl GovernorGuard {
         drop(self.undo());
     }
 
-    pub(super) const fn cpufreq(&self) -> &Cpufreq {
-        &self.cpufreq
-    }
-
     fn read_policies(&self) -> Result<Vec<Policy>, Error> {
         let mut policies = self.cpufreq.policies()?;
         policies.retain(|policy| self.policies.contains(&policy.number));

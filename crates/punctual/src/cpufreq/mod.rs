@@ -23,6 +23,7 @@
 //! ```
 
 mod attribute;
+mod boost;
 mod energy;
 mod error;
 mod files;
@@ -30,6 +31,8 @@ mod guard;
 mod idle;
 mod journal;
 mod keeper;
+mod lead;
+mod lever;
 mod permanent;
 mod policy;
 mod put_back;
@@ -39,10 +42,12 @@ mod system;
 mod threads;
 
 pub use attribute::{Attribute, Setting};
+pub use boost::{Activation, Boost, Cost};
 pub use energy::{Energy, EnergyZone};
 pub use error::Error;
 pub use guard::GovernorGuard;
 pub use idle::IdleState;
+pub use lever::Lever;
 pub use permanent::Restored;
 pub use policy::Policy;
 pub use put_back::NotRestored;

@@ -1,6 +1,6 @@
 //! Settings that are meant to stay after the program has ended, and the way back from them.
 
-use super::attribute::{Attribute, Setting};
+use super::attribute::Setting;
 use super::error::Error;
 use super::files;
 use super::guard::{JOURNAL, check_governor, replay};
@@ -42,9 +42,9 @@ impl Cpufreq {
                 Vec::new()
             }
         };
-        let known: Vec<(usize, Attribute)> = kept.iter().map(|s: &Setting| (s.policy, s.attribute)).collect();
-        let new = guard.found().iter().filter(|s| !known.contains(&(s.policy, s.attribute))).cloned();
-        kept.extend(new);
+        // What is known of a policy is from before the first setting; what came with a later one was not found.
+        let known: Vec<usize> = kept.iter().map(|setting| setting.policy).collect();
+        kept.extend(guard.found().iter().filter(|setting| !known.contains(&setting.policy)).cloned());
         before.begin(&kept)?;
         guard.keep();
         Ok(policies.into_iter().map(|policy| policy.number).collect())

@@ -1,0 +1,179 @@
+//! `punctual run` and `punctual governor` on the machine at hand, whatever it has.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn punctual(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(args).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+    command
+}
+
+fn output(args: &[&str]) -> Output {
+    punctual(args).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
+        assert_eq!(output(&["run", "--", "sh", "-c", script]).status.code(), Some(status), "{script}");
+    }
+    let missing = output(&["run", "no-such-program-anywhere"]);
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(stderr(&missing).contains("no-such-program-anywhere"), "{}", stderr(&missing));
+    assert_eq!(output(&["run", "/etc/passwd"]).status.code(), Some(126));
+    assert_eq!(output(&["run", "--policy", "fifo"]).status.code(), Some(2));
+}
+
+#[test]
+fn arguments_and_streams_are_the_programs_own() {
+    // Options behind the program's name are the program's, without -- too.
+    assert_eq!(stdout(&output(&["run", "echo", "--policy", "fifo:40", "-q"])), "--policy fifo:40 -q\n");
+    let mut child = punctual(&["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"through").unwrap();
+    assert_eq!(stdout(&child.wait_with_output().unwrap()), "through");
+}
+
+#[test]
+fn conditions_hold_inside() {
+    let nice =
+        output(&["run", "--nice", "5", "--timer-slack", "1us", "--", "sh", "-c", "nice; cat /proc/self/timerslack_ns"]);
+    assert_eq!(stdout(&nice), "5\n1000\n", "{}", stderr(&nice));
+    let batch = output(&["run", "--policy", "batch", "--", "sh", "-c", "cut -d' ' -f41 /proc/self/stat"]);
+    assert_eq!(stdout(&batch), "3\n", "{}", stderr(&batch));
+    let cpu = output(&["run", "--cpu", "0", "--", "grep", "Cpus_allowed_list", "/proc/self/status"]);
+    assert!(stdout(&cpu).ends_with("\t0\n"), "{}", stdout(&cpu));
+}
+
+#[test]
+fn a_real_time_policy_is_inherited_or_refused_with_a_remedy() {
+    let fifo = output(&["run", "--policy", "fifo:40", "--", "sh", "-c", "cut -d' ' -f40,41 /proc/self/stat"]);
+    assert_eq!(fifo.status.code(), Some(0));
+    match stdout(&fifo).as_str() {
+        "40 1\n" => assert_eq!(stderr(&fifo), ""),
+        "0 0\n" => assert!(stderr(&fifo).contains("fifo:40 was refused"), "{}", stderr(&fifo)),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn signals_to_the_command_reach_the_program() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::USR1] {
+        let script = "trap 'exit 9' TERM HUP USR1; echo ready; while :; do sleep 0.01; done";
+        let mut child = punctual(&["run", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(9), "{signal:?}");
+    }
+}
+
+#[test]
+fn stopped_and_continued_together() {
+    let mut child = punctual(&["run", "--", "sh", "-c", "kill -STOP $$; exit 5"]).spawn().unwrap();
+    let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+    let stopped = |text: &str| text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !stopped(&state()) {
+        assert!(Instant::now() < give_up, "the command does not stop with its program");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn a_dry_run_says_everything_and_does_nothing() {
+    let said = output(&["run", "--dry-run", "--policy", "fifo:40", "--nice", "3", "--", "sh", "-c", "echo ran"]);
+    let text = stdout(&said);
+    assert_eq!(said.status.code(), Some(0));
+    for part in ["scheduling policy fifo:40", "nice value 3", "run sh -c echo ran", "put everything back"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.lines().any(|line| line == "ran"), "{text}");
+}
+
+#[test]
+fn a_governor_that_cannot_be_set_is_never_called_set() {
+    if std::path::Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
+        eprintln!("skipped: this machine has cpufreq; the kernel lab looks at machines that do");
+        return;
+    }
+    let shown = output(&["governor"]);
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(stdout(&shown).contains("not exposed") && !stdout(&shown).contains("performance:"), "{}", stdout(&shown));
+    assert_eq!(output(&["governor", "set", "performance"]).status.code(), Some(1));
+    let required = output(&["run", "--require", "--governor", "performance", "--", "echo", "ran"]);
+    assert_eq!((required.status.code(), stdout(&required).as_str()), (Some(1), ""));
+    let anyway = output(&["run", "--governor", "performance", "--", "echo", "ran"]);
+    assert_eq!((anyway.status.code(), stdout(&anyway).as_str()), (Some(0), "ran\n"));
+    assert!(stderr(&anyway).contains("CPU frequency"), "{}", stderr(&anyway));
+}
+
+#[test]
+fn a_ramp_has_every_loop_in_json_and_a_row_per_loop_in_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, csv) = (folder.path().join("ramp.json"), folder.path().join("ramp.csv"));
+    let ramp = output(&[
+        "governor",
+        "ramp",
+        "--policy",
+        "other",
+        "--loops",
+        "20",
+        "--rounds",
+        "2",
+        "--rest",
+        "1ms",
+        "--work",
+        "50us",
+        "--json",
+        json.to_str().unwrap(),
+        "--csv",
+        csv.to_str().unwrap(),
+    ]);
+    assert_eq!(ramp.status.code(), Some(0), "{}", stderr(&ramp));
+    assert!(
+        stdout(&ramp).contains("to full speed") && stdout(&ramp).contains("loop number across"),
+        "{}",
+        stdout(&ramp)
+    );
+    let run: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let series = run["series"].as_array().unwrap();
+    assert!(series.iter().all(|s| s["experiment"] == "ramp" && s["quantity"] == "loop"));
+    assert!(series.iter().all(|s| s["samples"].as_array().unwrap().len() == 40));
+    let text = std::fs::read_to_string(&csv).unwrap();
+    assert_eq!(text.lines().count(), 21);
+    assert!(text.starts_with("loop,") && text.lines().last().unwrap().starts_with("20,"), "{text}");
+}
+
+#[test]
+fn plans_that_make_no_sense_are_refused_before_anything_is_touched() {
+    for bad in [
+        &["governor", "ramp", "--loops", "0"][..],
+        &["governor", "ramp", "--loops", "100000"],
+        &["governor", "ramp", "--work", "1ns"],
+        &["governor", "ramp", "--cpu", "4095"],
+        &["governor", "ramp", "--governor-thread-priority", "100"],
+        &["governor", "switch", "performance"],
+        &["governor", "switch", "--switches", "0"],
+        &["governor", "set"],
+        &["run", "--min-frequency=fast", "true"],
+        &["run", "--cpu", "4095", "true"],
+        &["run"],
+    ] {
+        let refused = output(bad);
+        assert_eq!(refused.status.code(), Some(2), "{bad:?}: {}", stderr(&refused));
+    }
+}
