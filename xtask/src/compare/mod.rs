@@ -3,8 +3,8 @@
 mod cyclictest;
 mod ipc;
 mod progress;
-mod yielding;
 mod sleep;
+mod yielding;
 
 use clap::Subcommand;
 
