@@ -3,10 +3,14 @@
 //! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask budget` checks size and start-up of the release
 //! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns; `cargo xtask vm` runs a command
 //! under one of Debian's kernels in QEMU.
+//! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask man` and `completions` write the manual and what shells
+//! complete, from the one definition of the command line; `cargo xtask budget` checks size and start-up of the release
+//! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod compare;
+mod manual;
 mod schema;
 mod tools;
 mod vm;
@@ -30,6 +34,18 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Write the manual to target/man, a page for each command, or check that it tells what --help tells
+    Man {
+        /// Write nothing; fail when manual and help differ
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write completions for bash, zsh and fish to target/completions, or check that they know every flag
+    Completions {
+        /// Write nothing; fail when a flag is missing
+        #[arg(long)]
+        check: bool,
+    },
     /// Check the release binary: size, time to start, the check-up's time
     Budget,
     /// Measure beside a peer, in turns
@@ -44,6 +60,8 @@ enum Chore {
 fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().chore {
         Chore::Schema { check } => schema::run(check),
+        Chore::Man { check } => manual::man(check),
+        Chore::Completions { check } => manual::completions(check),
         Chore::Budget => budget::run(),
         Chore::Compare { peer } => compare::run(&peer),
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
