@@ -1,9 +1,10 @@
 //! Repository chores: what the project keeps in files and could get out of date, and comparisons with its peers.
 //!
 //! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask budget` checks size and start-up of the release
-//! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
+//! binary; `cargo xtask aa` shows how often comparisons err; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
 #![forbid(unsafe_code)]
 
+mod aa;
 mod budget;
 mod compare;
 mod schema;
@@ -28,6 +29,8 @@ enum Chore {
     },
     /// Check the release binary: size, time to start, the check-up's time
     Budget,
+    /// Compare runs that differ in nothing, and runs with an injected change: how often `punctual compare` errs
+    Aa(aa::AaArgs),
     /// Measure beside a peer, in turns
     Compare {
         #[command(subcommand)]
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Schema { check } => schema::run(check),
         Chore::Budget => budget::run(),
+        Chore::Aa(args) => aa::run(&args),
         Chore::Compare { peer } => compare::run(&peer),
     }
 }

@@ -11,6 +11,7 @@ mod exit;
 mod interrupt;
 mod output;
 mod progress;
+mod saved;
 
 use std::process::ExitCode;
 

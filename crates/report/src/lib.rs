@@ -8,6 +8,7 @@
 //! cannot be decoded is shown as missing.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod csv;
 pub mod distribution;
 pub mod family;
@@ -22,6 +23,7 @@ pub mod units;
 pub mod words;
 
 mod background;
+mod merged;
 mod plain;
 
 pub use notice::notices_text;

@@ -16,7 +16,8 @@ pub fn render(run: &Run, style: &Style) -> String {
 }
 
 /// Commands other than the check-up, by which a command line is told from one.
-const COMMANDS: [&str; 9] = ["wait", "yield", "ipc", "governor", "run", "calibrate", "pace", "report", "compare"];
+const COMMANDS: [&str; 10] =
+    ["wait", "yield", "ipc", "governor", "run", "calibrate", "pace", "report", "compare", "merge"];
 
 /// Whether the run is a check-up: its command line names none of the other commands, or names `checkup` first.
 #[must_use]
@@ -29,6 +30,7 @@ pub fn is_checkup(run: &Run) -> bool {
 #[must_use]
 pub fn story(run: &Run, style: &Style) -> Story {
     let mut sections = vec![background::machine(run, style)];
+    sections.extend(crate::merged::sections(run, style));
     if !run.complete {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         sections.push(Section::default().with(Block::Paragraph(text.to_owned())));

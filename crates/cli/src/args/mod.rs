@@ -1,6 +1,7 @@
 //! The command line: what was typed, as one definition that parser, help, manual and completions share.
 
 mod amount;
+mod compare;
 mod conditions;
 mod output;
 mod values;
@@ -9,6 +10,7 @@ mod wait;
 use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
+pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use wait::WaitArgs;
@@ -34,11 +36,18 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
+    /// What became later or sooner between saved runs, with statistics
+    Compare(Box<CompareArgs>),
+    /// Saved runs of one kind, added together into one
+    Merge(MergeArgs),
 }
 
 /// The check-up's options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckupArgs {
+    /// Measure so many times, each run into a file of its own (with --json run.json: run-1.json, run-2.json, ...)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

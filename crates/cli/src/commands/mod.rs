@@ -1,6 +1,8 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
 mod checkup;
+mod compare;
+mod merge;
 mod wait;
 
 use punctual_lab::{Session, Stop};
@@ -17,6 +19,8 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Merge(merge)) => merge::run(&merge),
     }
 }
 
