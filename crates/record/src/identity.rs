@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 
 use crate::model::{ConditionSet, Param, Quantity, Run, Series};
 
+/// Parameters that describe the subject in words: the subject's name says as much, and the words may change.
+pub const DESCRIPTIVE: [&str; 2] = ["call", "kind"];
+
 /// What a series is of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
@@ -18,7 +21,7 @@ pub struct Identity {
     pub subject: String,
     /// What the figures are.
     pub quantity: Quantity,
-    /// Every parameter with its value, in one text.
+    /// Every parameter with its value, in one text, but for those of [`DESCRIPTIVE`].
     pub parameters: String,
     /// The conditions as they held, in one text.
     pub conditions: String,
@@ -59,7 +62,8 @@ pub fn keys_by_label(sets: &[ConditionSet]) -> BTreeMap<&str, String> {
 
 fn parameters_key(series: &Series) -> String {
     let mut key = String::new();
-    for (name, value) in &series.parameters {
+    let telling = |name: &&String| !DESCRIPTIVE.contains(&name.as_str());
+    for (name, value) in series.parameters.iter().filter(|(name, _)| telling(name)) {
         // Writing to a string cannot fail.
         let _ = match value {
             Param::Flag(flag) => write!(key, "{name:?}={flag};"),

@@ -55,7 +55,7 @@ mod tree;
 pub use bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use distribution::{Distribution, Error, Histograms};
 pub use disturbance::{DisturbanceProbe, OwnUsage};
-pub use identity::{Identity, identities, keys_by_label};
+pub use identity::{DESCRIPTIVE, Identity, identities, keys_by_label};
 pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema};
 pub use list::{CpuList, CpuListError, MAX_CPU};
 pub use model::*;

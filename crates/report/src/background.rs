@@ -1,7 +1,9 @@
 //! The sections every report has, whatever was measured: the machine, what could not be measured, what else the machine
 //! did meanwhile. A fact that the run does not hold is said to be unknown.
 
-use punctual_record::{ConditionSet, Host, NotMeasured, Param, Run};
+use std::collections::BTreeMap;
+
+use punctual_record::{ConditionSet, DESCRIPTIVE, Host, NotMeasured, Param, Run};
 
 use crate::plain::plain;
 use crate::story::{Block, Item, Section, unbroken};
@@ -125,6 +127,13 @@ pub(crate) fn parameter(name: &str, value: &Param, style: &Style) -> String {
     };
     let name = name.strip_suffix("_ns").unwrap_or(name).replace('_', " ");
     format!("{} {shown}", plain(&name, style))
+}
+
+/// What tells a series from others of its subject: its parameters, but for descriptions and for what the subject made of them.
+pub(crate) fn telling(series: &BTreeMap<String, Param>, style: &Style) -> String {
+    let hidden = |name: &String| name == "effective_ns" || DESCRIPTIVE.contains(&name.as_str());
+    let shown = series.iter().filter(|(name, _)| !hidden(name)).map(|(name, value)| parameter(name, value, style));
+    shown.map(|text| format!(", {text}")).collect()
 }
 
 /// The label of a set of conditions, with what was refused of it: `fifo:40 (policy refused)`.

@@ -2,7 +2,7 @@
 
 use punctual_record::{Host, Part, Run, Series};
 
-use crate::background::{conditions, parameter};
+use crate::background::{conditions, telling};
 use crate::plain::plain;
 use crate::story::{Block, Note, Section};
 use crate::style::{Paint, Style};
@@ -100,10 +100,7 @@ fn machine_row(run: &Run, place: usize, machine: &[usize], style: &Style) -> Row
 }
 
 fn series_rows(run: &Run, series: &Series, machines: &[Machine], style: &Style) -> Vec<Row> {
-    let mut name = plain(&series.subject, style);
-    for (parameter_name, value) in series.parameters.iter().filter(|(name, _)| *name != "effective_ns") {
-        name.push_str(&format!(", {}", parameter(parameter_name, value, style)));
-    }
+    let mut name = plain(&series.subject, style) + &telling(&series.parameters, style);
     if run.conditions.len() > 1 {
         name.push_str(&format!(", {}", conditions(run, &series.conditions, style)));
     }

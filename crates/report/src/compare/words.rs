@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::background::parameter;
+use crate::background::telling;
 use crate::plain::plain;
 use crate::story::unbroken;
 use crate::style::Style;
@@ -31,10 +31,7 @@ pub(super) fn differs(verdict: Verdict) -> bool {
 
 /// Which series: `nanosleep, asked 100 µs`, with its conditions where the comparison has several.
 pub(super) fn name(comparison: &Comparison, series: &SeriesComparison, style: &Style) -> String {
-    let mut text = plain(&series.subject, style);
-    for (name, value) in series.parameters.iter().filter(|(name, _)| *name != "effective_ns") {
-        text.push_str(&format!(", {}", parameter(name, value, style)));
-    }
+    let mut text = plain(&series.subject, style) + &telling(&series.parameters, style);
     if comparison.many_conditions {
         text.push_str(&format!(", {}", plain(&series.conditions, style)));
     }
@@ -126,17 +123,13 @@ pub(super) fn sight(comparison: &Comparison) -> Option<String> {
         shares.sort_by(f64::total_cmp);
         let (Some(least), Some(most)) = (shares.first(), shares.last()) else { continue };
         let middle = shares[shares.len() / 2];
-        let percent = |share: f64| units::share(share);
-        parts.push(format!(
-            "{} {} in half of the series (least {}, most {})",
-            figure.name(),
-            percent(middle),
-            percent(*least),
-            percent(*most)
-        ));
+        let percent = |share: f64| if share > 10.0 { "more than tenfold".to_owned() } else { units::share(share) };
+        let half = percent(middle);
+        parts.push(format!("{} {half} (least {}, most {})", figure.name(), percent(*least), percent(*most)));
     }
     (!parts.is_empty()).then(|| {
-        format!("A series that alone became worse would have been noticed from this change on: {}.", parts.join("; "))
+        let told = parts.join("; ");
+        format!("One series that became worse while no other did is noticed, in half of the series, from this change on: {told}.")
     })
 }
 
