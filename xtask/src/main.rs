@@ -6,8 +6,10 @@
 //! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask man` and `completions` write the manual and what shells
 //! complete, from the one definition of the command line; `cargo xtask budget` checks size and start-up of the release
 //! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
+//! binary; `cargo xtask aa` shows how often comparisons err; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
 #![forbid(unsafe_code)]
 
+mod aa;
 mod budget;
 mod compare;
 mod manual;
@@ -48,6 +50,8 @@ enum Chore {
     },
     /// Check the release binary: size, time to start, the check-up's time
     Budget,
+    /// Compare runs that differ in nothing, and runs with an injected change: how often `punctual compare` errs
+    Aa(aa::AaArgs),
     /// Measure beside a peer, in turns
     Compare {
         #[command(subcommand)]
@@ -63,6 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Man { check } => manual::man(check),
         Chore::Completions { check } => manual::completions(check),
         Chore::Budget => budget::run(),
+        Chore::Aa(args) => aa::run(&args),
         Chore::Compare { peer } => compare::run(&peer),
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }

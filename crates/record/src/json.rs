@@ -97,6 +97,14 @@ impl Run {
     pub fn from_json(mut reader: impl Read) -> Result<Self, ReadError> {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).map_err(ReadError::Io)?;
+        Self::from_slice(&bytes)
+    }
+
+    /// Reads it from JSON that is in memory.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, ReadError> {
         let text = bytes.trim_ascii();
         if text.is_empty() {
             return Err(ReadError::Empty);

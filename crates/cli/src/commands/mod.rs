@@ -7,6 +7,8 @@ mod ipc;
 mod pace;
 mod report;
 mod run;
+mod compare;
+mod merge;
 mod wait;
 mod yielding;
 
@@ -32,6 +34,8 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Run(program)) => run::run(&program),
         Some(Command::Calibrate(args)) => calibrate::run(&args),
         Some(Command::Pace(args)) => pace::run(&args),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Merge(merge)) => merge::run(&merge),
     }
 }
 

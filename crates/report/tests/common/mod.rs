@@ -159,6 +159,7 @@ impl Made {
             negative_histogram: None,
             samples: None,
             rounds: vec![round(0, 0.98), round(1, 1.0), round(2, 1.03)],
+            parts: Vec::new(),
         }
     }
 }
@@ -187,6 +188,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
             major_faults: Some(0),
             ..Disturbance::default()
         },
+        merged_from: Vec::new(),
     }
 }
 
