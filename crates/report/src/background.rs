@@ -174,18 +174,13 @@ pub(crate) fn conditions(run: &Run, label: &str, style: &Style) -> String {
     let name = set_name(set, style);
     let shared = run.conditions.iter().any(|other| other.label != label && set_name(other, style) == name);
     if name.is_empty() || shared { with_refused(plain(label, style), set, style) } else { name }
+}
+
 /// What tells a series from others of its subject: its parameters, but for descriptions and for what the subject made of them.
 pub(crate) fn telling(series: &BTreeMap<String, Param>, style: &Style) -> String {
     let hidden = |name: &String| name == "effective_ns" || DESCRIPTIVE.contains(&name.as_str());
     let shown = series.iter().filter(|(name, _)| !hidden(name)).map(|(name, value)| parameter(name, value, style));
     shown.map(|text| format!(", {text}")).collect()
-}
-
-/// The label of a set of conditions, with what was refused of it: `fifo:40 (policy refused)`.
-pub(crate) fn set_label(set: &ConditionSet, style: &Style) -> String {
-    let label = plain(&set.label, style);
-    let refused: Vec<String> = set.refused.iter().map(|refusal| plain(&refusal.condition, style)).collect();
-    if refused.is_empty() { label } else { format!("{label} ({} refused)", refused.join(", ")) }
 }
 
 /// `other, slack 50 µs`; `fifo:40`; `fifo:40 (policy refused)`. A real-time thread has no timer slack (prctl(2), PR_SET_TIMERSLACK):

@@ -16,11 +16,6 @@ pub fn render(run: &Run, style: &Style) -> String {
 }
 
 /// Whether the run is a check-up: a recorded command line has the command's name as its second word, whether it was typed or not.
-/// Commands other than the check-up, by which a command line is told from one.
-const COMMANDS: [&str; 10] =
-    ["wait", "yield", "ipc", "governor", "run", "calibrate", "pace", "report", "compare", "merge"];
-
-/// Whether the run is a check-up: its command line names none of the other commands, or names `checkup` first.
 #[must_use]
 pub fn is_checkup(run: &Run) -> bool {
     run.command.get(1).is_some_and(|word| word == "checkup")

@@ -2,13 +2,13 @@
 
 mod calibrate;
 mod checkup;
+mod compare;
 mod governor;
 mod ipc;
+mod merge;
 mod pace;
 mod report;
 mod run;
-mod compare;
-mod merge;
 mod wait;
 mod yielding;
 

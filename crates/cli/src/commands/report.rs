@@ -118,13 +118,6 @@ fn distributions(run: &Run, target: &Target, folder: Option<&Path>) -> anyhow::R
                 Target::File(folder.join(&name)).write(|out| Ok(hgrm::write(&distribution, out)?))?;
                 names.insert(name);
             }
-            let distribution = decoded(series)?;
-            let mut out = std::io::BufWriter::new(
-                fs::File::create(&path).with_context(|| format!("writing {}", path.display()))?,
-            );
-            hgrm::write(&distribution, &mut out)?;
-            out.flush().with_context(|| format!("writing {}", path.display()))
-        }),
             Ok(())
         }
     }

@@ -19,8 +19,6 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     if !matches!(group.quantity, Quantity::Lateness | Quantity::OneWay | Quantity::RoundTrip) {
         return None;
     }
-    let members: Vec<&Member<'_>> =
-        group.members.iter().filter(|member| placed(member.series).is_some() && !rounds_up(member.series)).collect();
     let members: Vec<&Member<'_>> = group.members.iter().filter(|member| placed(member.series).is_some()).collect();
     let front = front(&members);
     if members.len() < 2 {

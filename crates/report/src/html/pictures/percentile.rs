@@ -23,7 +23,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     }
     let members: Vec<&Member<'_>> =
         group.members.iter().filter(|member| member.distribution.is_some()).take(MOST_LINES).collect();
-    let lines: Vec<Line> = members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (_, right) = ends(points().map(|point| point.x))?;
     let ticks = ["min", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"];

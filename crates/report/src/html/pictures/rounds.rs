@@ -22,7 +22,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     let drawn =
         |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
     let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
-    let lines: Vec<Line> = members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (first, last) = ends(points().map(|point| point.x))?;
     Some(Picture {
