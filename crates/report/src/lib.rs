@@ -28,6 +28,7 @@ pub mod words;
 
 mod background;
 mod chart;
+mod naming;
 mod plain;
 
 pub use notice::notices_text;
