@@ -30,6 +30,7 @@ pub mod words;
 mod background;
 mod chart;
 mod merged;
+mod naming;
 mod plain;
 
 pub use notice::notices_text;

@@ -34,6 +34,10 @@ pub struct Family {
 pub struct Advice {
     /// What was shown to help, with the gain at p50 in ns by which items are ordered.
     pub helps: Vec<(i64, Item)>,
+    /// The same for what buys its gain with CPU time or takes another design: of similar gains these come last.
+    pub trades: Vec<(i64, Item)>,
+    /// What was measured and made it worse, with the figures.
+    pub worse: Vec<String>,
     /// What was measured and showed no difference.
     pub no_difference: Vec<String>,
 }

@@ -14,6 +14,7 @@ use crate::words;
 use super::Family;
 
 mod advice;
+mod remedy;
 mod said;
 mod side_by_side;
 
@@ -81,7 +82,8 @@ fn table_section(run: &Run, asked: Option<i64>, series: &[&Series], style: &Styl
     let labels: Vec<&str> = series.iter().map(|its| its.conditions.as_str()).collect();
     let usual = words::usual(&labels);
     if let Some(usual) = &usual {
-        heading.push_str(&format!(" under {} where no conditions are named", conditions(run, usual, style)));
+        let usual = words::running(&conditions(run, usual, style)).replace('\u{a0}', " ");
+        heading.push_str(&format!(", under {usual} unless named"));
     }
     let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, usual.as_deref(), style) };
     if one_set {

@@ -138,7 +138,17 @@ pub(crate) fn usual(names: &[&str]) -> Option<String> {
 
 /// A name of conditions within a running sentence, where a comma would mislead: `other with slack 50 µs`.
 pub(crate) fn running(name: &str) -> String {
-    crate::story::unbroken(&name.replace(", slack ", " with slack "))
+    const JOINTS: [(&str, &str); 7] = [
+        (", slack ", " with slack "),
+        (", CPU", " on CPU"),
+        (", memory", " with memory"),
+        (", C-states", " with C-states"),
+        (", DMA", " with DMA"),
+        (", nice ", " with nice "),
+        (", governor ", " with governor "),
+    ];
+    let name = JOINTS.iter().fold(name.to_owned(), |name, (comma, word)| name.replace(comma, word));
+    crate::story::unbroken(&name)
 }
 
 fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {
