@@ -149,7 +149,7 @@ fn a_setting_beaten_in_both_is_not_on_the_front() {
     let text: String = text::render(&run, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
     // After 1 poll: slower and leaves less than after 100; after 100 000: slower and leaves less.
     assert!(text.contains("sched_yield: 100 polls: 104 ns, 100 %."), "{text}");
-    assert!(text.contains("usleep0: 100 000 polls: 131 ns, 49 %; 1 poll: 37.2 µs, 81 %."), "{text}");
+    assert!(text.contains("usleep0: 100 000 polls: 131 ns, 49 %; 1 poll: 37.3 µs, 81 %."), "{text}");
     assert!(text.contains("No polling setting beats it in all three."), "{text}");
 }
 
