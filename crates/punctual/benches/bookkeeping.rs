@@ -84,5 +84,10 @@ fn main() {
             black_box(pacer.next());
         });
     }
-    println!("sizes: Sleeper {} B, Ticker {} B, Pacer {} B", size_of::<Sleeper>(), size_of::<Ticker>(), size_of::<Pacer>());
+    println!(
+        "sizes: Sleeper {} B, Ticker {} B, Pacer {} B",
+        size_of::<Sleeper>(),
+        size_of::<Ticker>(),
+        size_of::<Pacer>()
+    );
 }

@@ -133,7 +133,9 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
     for (n, asked) in ASKED_NS.iter().enumerate() {
         for peer in &mut peers {
             let count = if *asked > 1_000_000 { WARM_UP / 5 } else { WARM_UP };
-            (0..count).for_each(|_| drop(peer[n].wait(*asked)));
+            for _ in 0..count {
+                peer[n].wait(*asked);
+            }
             peer[n].rest();
             std::thread::sleep(BREAK / 4);
         }
@@ -214,8 +216,14 @@ fn print_table(place: Place, figures: &[Figures]) {
     println!("| wait | | n | p50 µs | p99 µs | p99.9 µs | later than 1 µs | CPU | oracle's CPU |");
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
     for f in figures.iter().filter(|f| f.place == place) {
-        let asked = if f.asked_ns >= 1_000_000 { format!("{} ms", f.asked_ns / 1_000_000) } else { format!("{} µs", f.asked_ns / 1_000) };
-        let oracle = f.oracle_share.map_or(String::new(), |share| format!("{:.1} % ({:.2})", share * 100.0, f.cpu_share / share));
+        let asked = if f.asked_ns >= 1_000_000 {
+            format!("{} ms", f.asked_ns / 1_000_000)
+        } else {
+            format!("{} µs", f.asked_ns / 1_000)
+        };
+        let oracle = f
+            .oracle_share
+            .map_or(String::new(), |share| format!("{:.1} % ({:.2})", share * 100.0, f.cpu_share / share));
         println!(
             "| {asked} | {} | {} | {} | {} | {} | {:.2} % | {:.1} % | {oracle} |",
             f.peer,

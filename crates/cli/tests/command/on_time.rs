@@ -67,9 +67,20 @@ fn free_port() -> u16 {
 fn sequences_are_complete_over_the_loopback() {
     let to = format!("127.0.0.1:{}", free_port());
     let result = measured(&["pace", "--rate", "2k", "--to", &to, "--samples", "600", "--rounds", "2", "--quiet"]).0;
-    for subject in ["usleep", "nanosleep", "clock_nanosleep_abs", "my_rate", "timerfd", "spin", "compensated", "hybrid", "hybrid_batch"] {
+    for subject in [
+        "usleep",
+        "nanosleep",
+        "clock_nanosleep_abs",
+        "my_rate",
+        "timerfd",
+        "spin",
+        "compensated",
+        "hybrid",
+        "hybrid_batch",
+    ] {
         let lateness = find(&result, subject, Quantity::Lateness).unwrap_or_else(|| panic!("{subject} is missing"));
-        let (events, received, lost) = (number(lateness, "events"), number(lateness, "received"), number(lateness, "lost"));
+        let (events, received, lost) =
+            (number(lateness, "events"), number(lateness, "received"), number(lateness, "lost"));
         assert_eq!(events, 600.0, "{subject}");
         assert_eq!(received + lost + number(lateness, "not_sent"), events, "{subject}");
         assert_eq!(number(lateness, "duplicates"), 0.0, "{subject}");
@@ -130,13 +141,15 @@ fn a_receiver_by_itself_counts_what_comes() {
 
 #[test]
 fn ticks_need_no_network_and_a_sweep_finds_a_limit() {
-    let result = measured(&["pace", "--rate", "1k", "--tick-only", "--by", "hybrid,spin", "--samples", "200", "--quiet"]).0;
+    let result =
+        measured(&["pace", "--rate", "1k", "--tick-only", "--by", "hybrid,spin", "--samples", "200", "--quiet"]).0;
     for subject in ["hybrid", "spin"] {
         let lateness = find(&result, subject, Quantity::Lateness).unwrap();
         assert!(lateness.summary.min.unwrap() >= 0, "{subject} was early");
         assert_eq!(lateness.summary.count, 200);
     }
-    let args = ["pace", "--sweep", "100..400", "--tick-only", "--by", "spin", "--within", "1s", "--duration", "2s", "--quiet"];
+    let args =
+        ["pace", "--sweep", "100..400", "--tick-only", "--by", "spin", "--within", "1s", "--duration", "2s", "--quiet"];
     let swept = measured(&args).0;
     let held = number(find(&swept, "spin", Quantity::Lateness).expect("100 a second are held"), "highest_rate_held");
     assert!((100.0..=400.0).contains(&held), "{held}");
@@ -165,7 +178,9 @@ fn a_calibration_has_its_figures_and_its_proof() {
         result
             .series
             .iter()
-            .find(|s| s.parameters.get("figure") == Some(&Param::Text(name.into())) && s.conditions.contains(conditions))
+            .find(|s| {
+                s.parameters.get("figure") == Some(&Param::Text(name.into())) && s.conditions.contains(conditions)
+            })
             .unwrap_or_else(|| panic!("no {name} under {conditions}"))
     };
     for conditions in ["slack 50us", "slack 1ns"] {

@@ -23,8 +23,12 @@ pub(super) const PEERS: [(&str, Open); 7] = [
     ("punctual hybrid", || Ok(Box::new(Own::open(Strategy::Hybrid)))),
     ("punctual compensated", || Ok(Box::new(Own::open(Strategy::Compensated)))),
     ("punctual native", || Ok(Box::new(Own::open(Strategy::Native)))),
-    ("spin_sleep, yielding", || Ok(Box::new(Spun(SpinSleeper::default().with_spin_strategy(SpinStrategy::YieldThread))))),
-    ("spin_sleep, spinning", || Ok(Box::new(Spun(SpinSleeper::default().with_spin_strategy(SpinStrategy::SpinLoopHint))))),
+    ("spin_sleep, yielding", || {
+        Ok(Box::new(Spun(SpinSleeper::default().with_spin_strategy(SpinStrategy::YieldThread))))
+    }),
+    ("spin_sleep, spinning", || {
+        Ok(Box::new(Spun(SpinSleeper::default().with_spin_strategy(SpinStrategy::SpinLoopHint))))
+    }),
     ("std", || Ok(Box::new(Std))),
     ("tokio", || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

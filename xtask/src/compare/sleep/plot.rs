@@ -27,9 +27,15 @@ pub(super) fn write(path: &Path, figures: &[&Figures]) -> anyhow::Result<()> {
     let failed = |e: &dyn std::fmt::Display| anyhow::anyhow!("drawing: {e}");
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(|e| failed(&e))?;
-    let root = root.titled("lateness (dot: p50, line: to p99) against CPU time", ("sans-serif", 20)).map_err(|e| failed(&e))?;
+    let root = root
+        .titled("lateness (dot: p50, line: to p99) against CPU time", ("sans-serif", 20))
+        .map_err(|e| failed(&e))?;
     for (panel, asked) in root.split_evenly((2, 2)).iter().zip(ASKED_NS) {
-        let caption = if asked >= 1_000_000 { format!("wait {} ms", asked / 1_000_000) } else { format!("wait {} µs", asked / 1_000) };
+        let caption = if asked >= 1_000_000 {
+            format!("wait {} ms", asked / 1_000_000)
+        } else {
+            format!("wait {} µs", asked / 1_000)
+        };
         let mut chart = ChartBuilder::on(panel)
             .caption(caption, ("sans-serif", 16))
             .margin(8)
