@@ -133,7 +133,9 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
     for (n, asked) in ASKED_NS.iter().enumerate() {
         for peer in &mut peers {
             let count = if *asked > 1_000_000 { WARM_UP / 5 } else { WARM_UP };
-            (0..count).for_each(|_| drop(peer[n].wait(*asked)));
+            for _ in 0..count {
+                peer[n].wait(*asked);
+            }
             peer[n].rest();
             std::thread::sleep(BREAK / 4);
         }
