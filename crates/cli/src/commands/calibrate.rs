@@ -22,7 +22,9 @@ const USUAL_FOR_WATCHING: Duration = Duration::from_secs(24 * 3_600);
 /// Calibrates.
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    let experiment = |session: &mut punctual_lab::Session<'_>| calibrate::run(plan, session).context("calibrate");
+    let experiment = |session: &mut punctual_lab::Session<'_>| {
+        super::under(&args.conditions, session, |session| calibrate::run(plan, session).context("calibrate"))
+    };
     if args.watch {
         super::measure_watched("calibrate", &args.output, &mut Watch::new(), experiment)
     } else {

@@ -25,8 +25,10 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
     let mut wrong = Vec::new();
     let exit = super::measure("ipc", &args.output, |session| {
-        wrong = ipc::run(plan, session).context("ipc")?;
-        Ok(())
+        super::under(&args.conditions, session, |session| {
+            wrong = ipc::run(plan, session).context("ipc")?;
+            Ok(())
+        })
     })?;
     for what in &wrong {
         output::complain(&format!("error: {what}"));

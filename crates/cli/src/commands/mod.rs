@@ -69,20 +69,16 @@ fn measure_watched(
     Ok(judge(&run, wanted, &stop))
 }
 
-/// The same under the governor that the conditions ask for, if they do.
-fn measure_under(
+/// An experiment under the governor that the conditions ask for, if they do.
+fn under(
     conditions: &ConditionArgs,
-    name: &str,
-    wanted: &OutputArgs,
+    session: &mut Session<'_>,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<Exit> {
-    let asked = conditions.governor();
-    measure(name, wanted, |session| {
-        let under = asked.map(|asked| Under::set(&asked, session)).transpose()?;
-        let outcome = experiment(session);
-        under.into_iter().for_each(|under| under.put_back(session));
-        outcome
-    })
+) -> anyhow::Result<()> {
+    let under = conditions.governor().map(|asked| Under::set(&asked, session)).transpose()?;
+    let outcome = experiment(session);
+    under.into_iter().for_each(|under| under.put_back(session));
+    outcome
 }
 
 fn command_line(name: &str) -> Vec<String> {

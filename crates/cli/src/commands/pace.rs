@@ -25,11 +25,15 @@ pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
         let socket = receive::listen(address)?;
         let amount = args.amount.given();
         return super::measure("pace", &args.output, |session| {
-            receive::run(socket, amount, session).context("pace --receive")
+            super::under(&args.conditions, session, |session| {
+                receive::run(socket, amount, session).context("pace --receive")
+            })
         });
     }
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("pace", &args.output, |session| pace::run(plan, session).context("pace"))
+    super::measure("pace", &args.output, |session| {
+        super::under(&args.conditions, session, |session| pace::run(plan, session).context("pace"))
+    })
 }
 
 fn wanted(args: &PaceArgs) -> anyhow::Result<Wanted> {

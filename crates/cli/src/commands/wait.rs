@@ -24,8 +24,8 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     }
     args.conditions.check()?;
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure_under(&args.conditions, wait::EXPERIMENT, &args.output, |session| {
-        wait::run(plan, session).context("wait")
+    super::measure(wait::EXPERIMENT, &args.output, |session| {
+        super::under(&args.conditions, session, |session| wait::run(plan, session).context("wait"))
     })
 }
 

@@ -27,13 +27,13 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
     }
     if !args.polls.is_empty() {
         let plan = polling::Plan::new(wanted_polls(args)?).map_err(|e| BadUsage(e.to_string()))?;
-        return super::measure_under(&args.conditions, yielding::EXPERIMENT, &args.output, |session| {
-            polling::run(plan, session).context("yield --polls")
+        return super::measure(yielding::EXPERIMENT, &args.output, |session| {
+            super::under(&args.conditions, session, |session| polling::run(plan, session).context("yield --polls"))
         });
     }
     let plan = yielding::Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure_under(&args.conditions, yielding::EXPERIMENT, &args.output, |session| {
-        yielding::run(plan, session).context("yield")
+    super::measure(yielding::EXPERIMENT, &args.output, |session| {
+        super::under(&args.conditions, session, |session| yielding::run(plan, session).context("yield"))
     })
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn machine(kernel: Kernel, table: Table) -> Option<Machine> {
     if !punctual_vm::ready(kernel) {
         return None;
     }
-    let machine = Machine::new(kernel).table(table).limit(Duration::from_secs(400));
+    let machine = Machine::new(kernel).table(table).limit(Duration::from_secs(900));
     Some(
         machine
             .file(env!("CARGO_BIN_EXE_punctual"), "usr/bin/punctual")
