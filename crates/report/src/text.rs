@@ -53,6 +53,7 @@ pub(crate) fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
         let advice = (family::of(experiment).advice)(run, &series, style);
         all.helps.extend(advice.helps);
         all.trades.extend(advice.trades);
+        all.mixed.extend(advice.mixed);
         all.worse.extend(advice.worse);
         all.no_difference.extend(advice.no_difference);
     }
@@ -73,6 +74,7 @@ pub(crate) fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
             section.blocks.push(Block::Paragraph(format!("{lead}: {}.", all.join("; "))));
         }
     };
+    say("Better for some waits and worse for others", &all.mixed);
     say("Worse here", &all.worse);
     say("No difference here that this run can show", &all.no_difference);
     let untried = untried(run, style);

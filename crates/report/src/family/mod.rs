@@ -36,6 +36,8 @@ pub struct Advice {
     pub helps: Vec<(i64, Item)>,
     /// The same for what buys its gain with CPU time or takes another design: of similar gains these come last.
     pub trades: Vec<(i64, Item)>,
+    /// What helped in some cases and made it worse in others, with the figures.
+    pub mixed: Vec<String>,
     /// What was measured and made it worse, with the figures.
     pub worse: Vec<String>,
     /// What was measured and showed no difference.

@@ -133,11 +133,22 @@ fn rows(run: &Run, asked: Option<i64>, series: &[&Series], usual: Option<&str>, 
         }
         group = rounded;
         let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
-        let named =
-            if usual == Some(&series.conditions) { String::new() } else { conditions(run, &series.conditions, style) };
+        let named = match usual {
+            Some(usual) if usual == series.conditions => String::new(),
+            Some(usual) => unlike(&conditions(run, &series.conditions, style), &conditions(run, usual, style), style),
+            None => conditions(run, &series.conditions, style),
+        };
         rows.push(Row::Cells(cells(series, named, scale, style), paint));
     }
     rows
+}
+
+/// The name of conditions beside the usual ones: on a narrow terminal without the policy that both have.
+fn unlike(name: &str, usual: &str, style: &Style) -> String {
+    const NARROW: usize = 80;
+    let policy = usual.split_once(", ").map(|(policy, _)| policy).filter(|_| style.columns() < NARROW);
+    let rest = policy.and_then(|policy| name.strip_prefix(policy)?.strip_prefix(", "));
+    rest.unwrap_or(name).to_owned()
 }
 
 fn cells(series: &Series, conditions: String, scale: Option<Scale>, style: &Style) -> Vec<String> {

@@ -148,7 +148,16 @@ pub(crate) fn running(name: &str) -> String {
         (", governor ", " with governor "),
     ];
     let name = JOINTS.iter().fold(name.to_owned(), |name, (comma, word)| name.replace(comma, word));
-    crate::story::unbroken(&name)
+    let mut out = String::with_capacity(name.len());
+    for word in name.split(' ') {
+        let kept = out.ends_with(|c: char| c.is_ascii_digit())
+            || ["slack", "CPU", "CPUs", "nice", "latency", "governor"].iter().any(|lead| out.ends_with(lead));
+        if !out.is_empty() {
+            out.push(if kept { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {

@@ -3,6 +3,7 @@
 
 use punctual_record::{Run, Series};
 
+use crate::background::conditions;
 use crate::plain::plain;
 use crate::story::{Block, Item, Section, unbroken};
 use crate::style::Style;
@@ -52,7 +53,7 @@ fn estimate(series: &Series) -> Option<Estimate> {
 
 /// The words, as one section.
 pub(super) fn section(run: &Run, series: &[&Series], style: &Style) -> Option<Section> {
-    let several = run.conditions.len() > 1;
+    let several = series.iter().any(|its| its.conditions != series[0].conditions);
     let mut paragraphs: Vec<(String, Vec<String>)> = Vec::new();
     for contest in contests(series) {
         let mut sentences: Vec<String> = Vec::new();
@@ -66,7 +67,7 @@ pub(super) fn section(run: &Run, series: &[&Series], style: &Style) -> Option<Se
         }
         let mut lead = unbroken(&bytes(contest.size));
         if several {
-            lead.push_str(&format!(", under {}", plain(contest.conditions, style)));
+            lead.push_str(&format!(", under {}", words::running(&conditions(run, contest.conditions, style))));
         }
         match paragraphs.iter_mut().find(|(its, _)| *its == lead) {
             Some((_, all)) => all.extend(sentences),

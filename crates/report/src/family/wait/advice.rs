@@ -53,16 +53,15 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     }
     let mut advice = Advice::default();
     for Finding { name, helps, worse, trade } in findings {
+        let losses = words::listed(&worse, usize::MAX);
         match helps {
-            Some((gain, mut item)) => {
-                if !worse.is_empty() {
-                    item.text =
-                        format!("{} But: {}.", item.text.trim_end_matches(':'), words::listed(&worse, usize::MAX));
-                }
-                if trade { &mut advice.trades } else { &mut advice.helps }.push((gain, item));
+            Some(help) if worse.is_empty() => if trade { &mut advice.trades } else { &mut advice.helps }.push(help),
+            Some((gain, _)) => {
+                let gain = unbroken(&units::duration(gain, style));
+                advice.mixed.push(format!("{name}: up to {gain} earlier at p50, but {losses}"));
             }
             None if worse.is_empty() => advice.no_difference.push(name),
-            None => advice.worse.push(format!("{name}: {}", words::listed(&worse, usize::MAX))),
+            None => advice.worse.push(format!("{name}: {losses}")),
         }
     }
     advice
@@ -70,7 +69,8 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
 
 fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> {
     let levers = words::levers(figures);
-    let mut findings: Vec<Finding> = levers.iter().filter_map(|lever| conditions(figures, lever, style)).collect();
+    let mut findings: Vec<Finding> =
+        levers.iter().filter_map(|lever| conditions(figures, lever, &levers, style)).collect();
     findings.extend(timer(figures, run, style));
     findings.extend(absolute(figures, run, style));
     findings.extend(spin(figures, run, style));
@@ -78,14 +78,22 @@ fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> 
 }
 
 /// A change of conditions.
-fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
+fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, all: &[Lever<'_, '_>], style: &Style) -> Option<Finding> {
     let (from, to) = lever.leader()?;
-    let Remedy { name, price, code } = remedy(lever, style)?;
+    let Remedy { name, mut price, mut code } = remedy(lever, style)?;
+    // The same set compared with an earlier one has its price and its code there.
+    if all
+        .iter()
+        .take_while(|its| *its != lever)
+        .any(|its| its.kind == lever.kind && its.to == lever.to && its.gain().is_some())
+    {
+        (price, code) = ("", None);
+    }
     let (before, after) = (from.p50?, to.p50?);
     let helps = before.exceeds(&after).map(|gain| {
         let effect = effect(from, to, gain, style);
         let text = format!("{effect}: {name} ({}, {}). {price}", to.subject, asked(figures, style));
-        (gain.value, Item { text, code })
+        (gain.value, Item { text: text.trim_end().to_owned(), code })
     });
     let worse = after.exceeds(&before).map(|loss| {
         let later = unbroken(&units::duration(loss.value, style));

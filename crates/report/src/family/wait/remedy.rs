@@ -62,7 +62,7 @@ fn pinned(from: &ConditionSet, to: &ConditionSet, style: &Style) -> Option<Remed
     let name = |list: &str| unbroken(&cpu_list(list, style));
     // A list of several CPUs takes several lines of C.
     let call = list.parse::<u32>().ok().map(|cpu| {
-        format!("cpu_set_t cpus; CPU_ZERO(&cpus); CPU_SET({cpu}, &cpus); sched_setaffinity(0, sizeof cpus, &cpus);\n")
+        format!("cpu_set_t cpus; CPU_ZERO(&cpus); CPU_SET({cpu}, &cpus);\nsched_setaffinity(0, sizeof cpus, &cpus);\n")
     });
     Some(Remedy {
         name: format!("pinned to {} instead of {}", name(list), name(all)),
@@ -84,13 +84,13 @@ fn awake(to: &ConditionSet, style: &Style) -> Option<Remedy> {
     let us = to.applied.dma_latency_us?;
     let bound = unbroken(&units::exact(i64::from(us) * 1000, style));
     let name = match us {
-        0 => format!("C-states off (DMA latency {bound})"),
+        0 => "C-states off (DMA latency 0)".to_owned(),
         _ => format!("only C-states that are left within {bound} (DMA latency)"),
     };
     // Documentation/power/pm_qos_interface.rst: four bytes; the request stands while the file is open.
     let bytes: String = us.to_ne_bytes().iter().map(|byte| format!("\\{byte:03o}")).collect();
     let call = format!(
-        "int32_t us = {us}; write(open(\"/dev/cpu_dma_latency\", O_WRONLY), &us, sizeof us); /* keep it open */"
+        "int fd = open(\"/dev/cpu_dma_latency\", O_WRONLY);\nint32_t us = {us}; write(fd, &us, sizeof us); /* keep fd open */"
     );
     Some(Remedy {
         name,
