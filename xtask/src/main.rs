@@ -2,7 +2,8 @@
 //!
 //! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask man` and `completions` write the manual and what shells
 //! complete, from the one definition of the command line; `cargo xtask budget` checks size and start-up of the release
-//! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
+//! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns; `cargo xtask vm` runs a command
+//! under one of Debian's kernels in QEMU.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -10,6 +11,9 @@ mod compare;
 mod manual;
 mod schema;
 mod tools;
+mod vm;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -47,14 +51,18 @@ enum Chore {
         #[command(subcommand)]
         peer: compare::Peer,
     },
+    /// Boot one of Debian's kernels in QEMU and run a command in it
+    Vm(Box<vm::VmArgs>),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().chore {
         Chore::Schema { check } => schema::run(check),
         Chore::Man { check } => manual::man(check),
         Chore::Completions { check } => manual::completions(check),
         Chore::Budget => budget::run(),
         Chore::Compare { peer } => compare::run(&peer),
+        Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }
+    .map(|()| ExitCode::SUCCESS)
 }

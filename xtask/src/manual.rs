@@ -109,7 +109,8 @@ fn flags(text: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
     for (at, _) in text.match_indices("--") {
         let before = text[..at].chars().next_back();
-        let name: String = text[at + 2..].chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-').collect();
+        let name: String =
+            text[at + 2..].chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-').collect();
         let begins = before.is_none_or(|c| !c.is_alphanumeric() && c != '-');
         if begins && name.starts_with(|c: char| c.is_ascii_lowercase()) {
             flags.insert(name.trim_end_matches('-').to_owned());
@@ -180,7 +181,11 @@ mod tests {
         for page in pages().unwrap() {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), &page.text).unwrap();
-            let groff = Process::new("groff").args(["-man", "-ww", "-Tutf8", "-z"]).arg(file.path()).stdin(Stdio::null()).output();
+            let groff = Process::new("groff")
+                .args(["-man", "-ww", "-Tutf8", "-z"])
+                .arg(file.path())
+                .stdin(Stdio::null())
+                .output();
             let Ok(output) = groff else {
                 assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"), "apt-get install groff-base");
                 eprintln!("skipped: groff is not installed; Debian: apt-get install groff-base");
@@ -199,7 +204,9 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), &text).unwrap();
             match Process::new(program).arg("-n").arg(file.path()).output() {
-                Ok(output) => assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr)),
+                Ok(output) => {
+                    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr))
+                }
                 Err(_) => {
                     assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"), "apt-get install {program}");
                     eprintln!("skipped: {program} is not installed; Debian: apt-get install {program}");

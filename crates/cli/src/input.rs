@@ -23,7 +23,9 @@ pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
         return Err(refused("is a folder; name a file that --json or --html wrote".into()).into());
     }
     let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => refused("there is no such file; runs are written with --json FILE or --html FILE".into()),
+        io::ErrorKind::NotFound => {
+            refused("there is no such file; runs are written with --json FILE or --html FILE".into())
+        }
         _ => refused(format!("cannot be opened: {error}")),
     })?;
     from_reader(file).with_context(|| name.to_string())

@@ -152,7 +152,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Everything a measuring command has to say of its run, in the forms that were asked for.
 pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
-    let stdout_is_taken = wanted.targets().into_iter().any(|(_, target)| *target == Target::Stdout);
     // Files first: what follows may end early at a closed pipe.
     if let Some(target) = &wanted.json {
         target.write(|out| Ok(run.to_json(out)?))?;
@@ -163,7 +162,7 @@ pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
     if let Some(target) = &wanted.csv {
         target.write(|out| Ok(punctual_report::csv::write(run, out)?))?;
     }
-    if !stdout_is_taken {
+    if !wanted.stdout_is_taken() {
         print(&punctual_report::text::render(run, &style(wanted.color)))?;
     }
     if !wanted.quiet {

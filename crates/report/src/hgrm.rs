@@ -32,7 +32,12 @@ pub fn write(distribution: &Distribution, mut writer: impl Write) -> io::Result<
         }
         // Finer steps within one bucket say nothing new.
         if rank > last {
-            writeln!(writer, "{value:>12.3} {level:.12} {reached:>10} {:>14.2}", 1.0 / (1.0 - level), value = value as f64)?;
+            writeln!(
+                writer,
+                "{value:>12.3} {level:.12} {reached:>10} {:>14.2}",
+                1.0 / (1.0 - level),
+                value = value as f64
+            )?;
             last = reached;
         }
     }
@@ -74,7 +79,8 @@ pub fn file_name(series: &Series) -> String {
     }));
     words.push(quantity(series.quantity).to_owned());
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
-    let name: String = words.iter().filter(|word| !word.is_empty()).flat_map(|word| word.chars().chain(['.'])).take(LONGEST).collect();
+    let name: String =
+        words.iter().filter(|word| !word.is_empty()).flat_map(|word| word.chars().chain(['.'])).take(LONGEST).collect();
     let name: String = name.trim_end_matches('.').chars().map(|c| if c == '.' { '.' } else { plain(c) }).collect();
     // Neither a hidden file nor a way out of the folder.
     format!("{}.hgrm", name.replace("..", ".").trim_start_matches(['.', '-']))

@@ -11,6 +11,7 @@
 pub mod csv;
 pub mod distribution;
 pub mod family;
+pub mod frequency;
 pub mod hgrm;
 pub mod html;
 pub mod list;
@@ -26,6 +27,7 @@ pub mod units;
 pub mod words;
 
 mod background;
+mod chart;
 mod plain;
 
 pub use notice::notices_text;

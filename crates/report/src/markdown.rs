@@ -62,6 +62,11 @@ fn block(block: &Block) -> String {
             format!("<sub>{}</sub>\n", escaped(&text.join(" ")))
         }
         Block::Paragraph(text) => format!("{}\n", escaped(text)),
+        Block::Drawing(text) => format!("```\n{}\n```\n", text.trim_end()),
+        Block::Line(text) => format!("**{}**\n", escaped(text)),
+        Block::Facts(facts) => {
+            facts.iter().map(|(name, fact)| format!("- {}: {}\n", escaped(name), escaped(fact))).collect()
+        }
         Block::Items(items) => items.iter().map(item).collect(),
     }
 }

@@ -99,7 +99,8 @@ const PER_SERIES: [PerSeries; 5] = [
 
 fn per_series(writer: &mut impl Write, labelled: &[(&Series, String)]) -> io::Result<()> {
     for (name, unit, help, value) in PER_SERIES {
-        let values = || labelled.iter().filter_map(|(series, labels)| Some((labels, value(series).filter(|v| v.is_finite())?)));
+        let values =
+            || labelled.iter().filter_map(|(series, labels)| Some((labels, value(series).filter(|v| v.is_finite())?)));
         if values().next().is_none() {
             continue;
         }
@@ -128,7 +129,10 @@ fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
     let host = &run.host;
     let known = |fact: &Option<String>| escaped(fact.as_deref().unwrap_or(""));
     writeln!(writer, "# TYPE punctual_run info")?;
-    writeln!(writer, "# HELP punctual_run What was run, and where; an empty label is a fact that the machine does not tell.")?;
+    writeln!(
+        writer,
+        "# HELP punctual_run What was run, and where; an empty label is a fact that the machine does not tell."
+    )?;
     writeln!(
         writer,
         "punctual_run_info{{version=\"{}\",command=\"{}\",kernel=\"{}\",preemption=\"{}\",cpu_model=\"{}\",clocksource=\"{}\",hypervisor=\"{}\"}} 1",
@@ -144,8 +148,18 @@ fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
     let facts = [
         ("run_start_seconds", Some("seconds"), "When the run began, since 1970.", Some(started)),
         ("run_duration_seconds", Some("seconds"), "How long the run took.", Some(run.elapsed_ns as f64 / 1e9)),
-        ("run_complete", None, "1: the run came to its end; 0: it was interrupted.", Some(f64::from(u8::from(run.complete)))),
-        ("steal_ratio", Some("ratio"), "Share of the CPUs' time that the hypervisor gave to others.", run.disturbance.steal_share),
+        (
+            "run_complete",
+            None,
+            "1: the run came to its end; 0: it was interrupted.",
+            Some(f64::from(u8::from(run.complete))),
+        ),
+        (
+            "steal_ratio",
+            Some("ratio"),
+            "Share of the CPUs' time that the hypervisor gave to others.",
+            run.disturbance.steal_share,
+        ),
     ];
     for (name, unit, help, value) in facts {
         if let Some(value) = value.filter(|value| value.is_finite()) {

@@ -39,7 +39,9 @@ fn hostile() -> Run {
     let mut run = small();
     run.series[0].subject = "a|b`c`<script>@all\\\"x\ny".into();
     run.series[1].conditions = "[x](http://x) *b* #1".into();
-    for name in ["9", "", "subject", "parameter_subject", "quantity", "ä b", "a-b", "a b", "repeat", "statistic", "__name__"] {
+    for name in
+        ["9", "", "subject", "parameter_subject", "quantity", "ä b", "a-b", "a b", "repeat", "statistic", "__name__"]
+    {
         run.series[2].parameters.insert(name.into(), Param::Text("v\"\\\n}".into()));
     }
     run.series[2].summary.min = Some(-5);
@@ -78,15 +80,22 @@ print(sum(len(family.samples) for family in parse(sys.stdin.read())))
 ";
     // Debian's own Python is the one that Debian's packages are for.
     let knows = |python: &&str| {
-        let tried = Command::new(python).args(["-c", "import prometheus_client.openmetrics.parser"]).stderr(Stdio::null()).status();
+        let tried = Command::new(python)
+            .args(["-c", "import prometheus_client.openmetrics.parser"])
+            .stderr(Stdio::null())
+            .status();
         tried.is_ok_and(|status| status.success())
     };
     let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(knows) else {
-        assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"), "apt-get install python3-prometheus-client");
+        assert!(
+            std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"),
+            "apt-get install python3-prometheus-client"
+        );
         eprintln!("skipped: no parser of OpenMetrics here; Debian: apt-get install python3-prometheus-client");
         return None;
     };
-    let mut python = Command::new(python).args(["-c", PROGRAM]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut python =
+        Command::new(python).args(["-c", PROGRAM]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     python.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let answer = python.wait_with_output().unwrap();
     assert!(answer.status.success(), "the parser refuses it:\n{text}");
@@ -109,7 +118,12 @@ fn openmetrics_is_read_by_prometheus_parser() {
 #[test]
 fn openmetrics_never_repeats_a_series() {
     let text = as_openmetrics(&hostile());
-    let mut names: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' ')).map(|(name, _)| name).collect();
+    let mut names: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, _)| name)
+        .collect();
     let all = names.len();
     names.sort_unstable();
     names.dedup();
@@ -154,5 +168,8 @@ fn hgrm_names_files_safely() {
     series.subject = "/passwd\0\n".into();
     series.conditions = "x".repeat(500);
     let name = hgrm::file_name(&series);
-    assert!(!name.contains(['/', '\0', '\n']) && !name.contains("..") && !name.starts_with('.') && name.len() < 200, "{name}");
+    assert!(
+        !name.contains(['/', '\0', '\n']) && !name.contains("..") && !name.starts_with('.') && name.len() < 200,
+        "{name}"
+    );
 }

@@ -42,6 +42,11 @@ pub(crate) enum Color {
 }
 
 impl OutputArgs {
+    /// Whether a file format goes to stdout, so that nothing else may.
+    pub(crate) fn stdout_is_taken(&self) -> bool {
+        self.targets().into_iter().any(|(_, target)| *target == Target::Stdout)
+    }
+
     /// Refuses what cannot be written, before anything is measured.
     pub(crate) fn check(&self) -> Result<(), BadUsage> {
         let taking: Vec<&str> =

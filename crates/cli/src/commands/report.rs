@@ -57,7 +57,9 @@ fn only(run: &mut Run, subjects: &[String]) -> Result<(), BadUsage> {
             let mut there: Vec<&str> = run.series.iter().map(|series| series.subject.as_str()).collect();
             there.sort_unstable();
             there.dedup();
-            let near = there.iter().max_by(|a, b| strsim::jaro_winkler(a, subject).total_cmp(&strsim::jaro_winkler(b, subject)));
+            let near = there
+                .iter()
+                .max_by(|a, b| strsim::jaro_winkler(a, subject).total_cmp(&strsim::jaro_winkler(b, subject)));
             let hint = near.map_or("it has no series".to_owned(), |near| format!("the nearest name is {near:?}"));
             return Err(BadUsage(format!("--only {subject}: the run has no such subject; {hint}")));
         }
@@ -75,7 +77,9 @@ fn readable(run: &Run) -> Result<(), BadUsage> {
         return Ok(());
     }
     let most = html::MOST_SERIES;
-    Err(BadUsage(format!("the run has {n} series, and a report for people takes {most}; use --only SUBJECT, or --csv, --openmetrics or --json")))
+    Err(BadUsage(format!(
+        "the run has {n} series, and a report for people takes {most}; use --only SUBJECT, or --csv, --openmetrics or --json"
+    )))
 }
 
 fn as_text(run: &Run, args: &ReportArgs) -> anyhow::Result<()> {
@@ -100,7 +104,9 @@ fn distributions(run: &Run, target: &Target, folder: Option<&Path>) -> anyhow::R
         }
         (None, series) => {
             let n = series.len();
-            let text = format!("--hgrm: the run has {n} series, and this form holds one; name a folder with --output, or a subject with --only");
+            let text = format!(
+                "--hgrm: the run has {n} series, and this form holds one; name a folder with --output, or a subject with --only"
+            );
             Err(BadUsage(text).into())
         }
         (Some(folder), series) => {

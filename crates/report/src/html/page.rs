@@ -96,7 +96,12 @@ fn title(run: &Run) -> String {
 /// When, for how long, with what.
 fn made(run: &Run) -> String {
     let seconds = run.elapsed_ns as f64 / 1e9;
-    format!("Measured {:.0} for {seconds:.1} s with {} {}.", run.started, plain(&run.tool.name, &style()), plain(&run.tool.version, &style()))
+    format!(
+        "Measured {:.0} for {seconds:.1} s with {} {}.",
+        run.started,
+        plain(&run.tool.name, &style()),
+        plain(&run.tool.version, &style())
+    )
 }
 
 fn chapters(run: &Run) -> Vec<Chapter> {

@@ -22,6 +22,11 @@ fn block(block: &Block) -> Markup {
             html! { p class="faint" { (text.join(" ")) } }
         }
         Block::Paragraph(text) => html! { p { (text) } },
+        Block::Drawing(lines) => html! { pre tabindex="0" { (lines) } },
+        Block::Line(text) => html! { p { strong { (text) } } },
+        Block::Facts(facts) => html! {
+            table { tbody { @for (name, fact) in facts { tr { th scope="row" { (name) } td { (fact) } } } } }
+        },
         Block::Items(items) => html! { ul { @for item in items { li { (self::item(item)) } } } },
     }
 }

@@ -26,7 +26,9 @@ pub(crate) struct Browser {
 
 /// The browser's program; None where none is installed.
 fn program() -> Option<&'static str> {
-    let there = |name: &&str| std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file());
+    let there = |name: &&str| {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file())
+    };
     ["chromium", "chromium-browser", "google-chrome", "chrome"].into_iter().find(there)
 }
 
@@ -34,7 +36,10 @@ impl Browser {
     /// Starts one; None, with a word, where there is none.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program() else {
-            assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"), "chromium is not installed: apt-get install chromium");
+            assert!(
+                std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"),
+                "chromium is not installed: apt-get install chromium"
+            );
             eprintln!("skipped: chromium is not installed; Debian: apt-get install chromium");
             return None;
         };
@@ -45,7 +50,8 @@ impl Browser {
              3<&0 4>&1 </dev/null >/dev/null 2>&1",
             profile.path().display()
         );
-        let mut child = Command::new("sh").arg("-c").arg(line).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            Command::new("sh").arg("-c").arg(line).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let mut browser = Self { child, to, from, next: 0, session: None, events: Vec::new(), _profile: profile };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
@@ -65,7 +71,9 @@ impl Browser {
             message["sessionId"] = session.clone().into();
         }
         let to = self.to.as_mut().unwrap();
-        to.write_all(message.to_string().as_bytes()).and_then(|()| to.write_all(b"\0")).expect("chromium takes messages");
+        to.write_all(message.to_string().as_bytes())
+            .and_then(|()| to.write_all(b"\0"))
+            .expect("chromium takes messages");
         loop {
             let answer = self.message();
             if answer["id"] == self.next {
@@ -110,14 +118,20 @@ impl Browser {
     /// Clicks.
     pub(crate) fn click(&mut self, x: f64, y: f64) {
         for kind in ["mousePressed", "mouseReleased"] {
-            self.call("Input.dispatchMouseEvent", json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}));
+            self.call(
+                "Input.dispatchMouseEvent",
+                json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}),
+            );
         }
     }
 
     /// Presses a key, by its DOM name and its Windows code.
     pub(crate) fn press(&mut self, key: &str, code: u32) {
         for kind in ["keyDown", "keyUp"] {
-            self.call("Input.dispatchKeyEvent", json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}));
+            self.call(
+                "Input.dispatchKeyEvent",
+                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}),
+            );
         }
     }
 

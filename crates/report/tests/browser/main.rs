@@ -1,8 +1,8 @@
 //! The page in a browser: opened from a file, pictures drawn, values under the pointer, lines switched, no complaint, no network.
 
+mod chromium;
 #[path = "../common/mod.rs"]
 mod common;
-mod chromium;
 mod runs;
 
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ fn opened(run: &Run) -> Option<(Browser, tempfile::TempDir)> {
 
 fn at_peace(browser: &Browser) {
     assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
-    let others: Vec<&str> = browser.requests().into_iter().filter(|url| !url.starts_with("file:") && !url.starts_with("data:")).collect();
+    let others: Vec<&str> =
+        browser.requests().into_iter().filter(|url| !url.starts_with("file:") && !url.starts_with("data:")).collect();
     assert!(others.is_empty(), "{others:?}");
 }
 
@@ -171,7 +172,8 @@ fn everything_is_reached_by_tab() {
     let mut reached = std::collections::BTreeSet::new();
     for _ in 0..400 {
         browser.press("Tab", 9);
-        let at = browser.eval("(() => { const e = document.activeElement; return e ? e.tagName.toLowerCase() : ''; })()");
+        let at =
+            browser.eval("(() => { const e = document.activeElement; return e ? e.tagName.toLowerCase() : ''; })()");
         reached.insert(at.as_str().unwrap().to_owned());
     }
     for kind in ["a", "svg", "input", "button", "select", "summary"] {

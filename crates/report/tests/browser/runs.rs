@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_record::{
-    NotMeasured, Notice, Param, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Usage,
-};
+use punctual_record::{NotMeasured, Notice, Param, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Usage};
 
 use crate::common;
 
@@ -15,7 +13,9 @@ fn series(experiment: &str, subject: &str, quantity: Quantity, parameters: &[(&s
         recorder.clear();
         // The sixth round is a disturbed one.
         let factor = if round == 5 { 3 } else { 1 };
-        common::samples(median + i64::from(round) * median / 40, 400).into_iter().for_each(|ns| recorder.record(ns * factor));
+        common::samples(median + i64::from(round) * median / 40, 400)
+            .into_iter()
+            .for_each(|ns| recorder.record(ns * factor));
         let usage = Usage {
             elapsed_ns: 40_000_000,
             cpu_ns: Some(4_000_000),
@@ -77,7 +77,11 @@ pub(crate) fn everything() -> Run {
     run.series.iter_mut().for_each(|series| series.summary.stdev = Some(1000.0));
     run.series.extend(waits().series);
     run.series.extend(ipc());
-    run.series.extend([ramp("performance", 750_000, 0), ramp("ondemand", 2_300_000, 18), ramp("powersave", 2_300_000, 100)]);
+    run.series.extend([
+        ramp("performance", 750_000, 0),
+        ramp("ondemand", 2_300_000, 18),
+        ramp("powersave", 2_300_000, 100),
+    ]);
     run.notices = waits().notices;
     run.not_measured = waits().not_measured;
     run

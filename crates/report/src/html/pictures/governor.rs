@@ -23,13 +23,18 @@ pub(super) fn album(run: &Run, series: &[&Series]) -> Album {
     let ramps: Vec<(String, &Series, Vec<i64>)> =
         names.into_iter().zip(looped).map(|(name, series)| (name, series, ramp(series))).collect();
     let picture = picture(&ramps);
-    Album { kind: "Getting up to speed", pictures: picture.map(|its| (String::new(), its)).into_iter().collect(), left_out: 0 }
+    Album {
+        kind: "Getting up to speed",
+        pictures: picture.map(|its| (String::new(), its)).into_iter().collect(),
+        left_out: 0,
+    }
 }
 
 /// For each loop of a round its duration in the middle one of the rounds, which stand one after another in `samples`.
 fn ramp(series: &Series) -> Vec<i64> {
     let samples = series.samples.as_deref().unwrap_or_default();
-    let loops = int(series, &["loops"]).and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=samples.len()).contains(n));
+    let loops =
+        int(series, &["loops"]).and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=samples.len()).contains(n));
     let loops = loops.unwrap_or(samples.len());
     let middle = |i: usize| {
         let mut of_rounds: Vec<i64> = samples.iter().skip(i).step_by(loops).copied().collect();
@@ -40,7 +45,8 @@ fn ramp(series: &Series) -> Vec<i64> {
 }
 
 fn picture(ramps: &[(String, &Series, Vec<i64>)]) -> Option<Picture> {
-    let lines: Vec<Line> = ramps.iter().enumerate().map(|(i, (name, _, ramp))| line(name, ramp, i < AT_FIRST)).collect();
+    let lines: Vec<Line> =
+        ramps.iter().enumerate().map(|(i, (name, _, ramp))| line(name, ramp, i < AT_FIRST)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let longest = ramps.iter().map(|(_, _, ramp)| ramp.len()).max().filter(|n| *n > 0)?;
     Some(Picture {

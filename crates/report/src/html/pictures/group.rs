@@ -71,6 +71,8 @@ pub(in crate::html) fn quantity_name(quantity: Quantity) -> &'static str {
         Quantity::CallCost => "cost of a call",
         Quantity::Away => "time away from the CPU",
         Quantity::Loop => "duration of a loop",
+        Quantity::PeriodJitter => "period jitter",
+        Quantity::Settling => "time until the new speed",
     }
 }
 
@@ -99,7 +101,8 @@ pub(in crate::html) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> 
 pub(in crate::html) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
     let style = Style::default();
     let one_set = series.windows(2).all(|pair| pair[0].conditions == pair[1].conditions);
-    let differs = |name: &str| series.windows(2).any(|pair| pair[0].parameters.get(name) != pair[1].parameters.get(name));
+    let differs =
+        |name: &str| series.windows(2).any(|pair| pair[0].parameters.get(name) != pair[1].parameters.get(name));
     let within: Vec<&str> = WITHIN.iter().copied().filter(|name| differs(name)).collect();
     let name = |series: &&Series| {
         let mut words = vec![plain(&series.subject, &style)];

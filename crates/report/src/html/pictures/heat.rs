@@ -46,7 +46,8 @@ fn pair(series: &Series) -> Option<(i64, i64)> {
 }
 
 fn picture(label: &str, series: &[&Series]) -> Picture {
-    let mut cpus: Vec<i64> = series.iter().filter_map(|series| pair(series)).flat_map(|(from, to)| [from, to]).collect();
+    let mut cpus: Vec<i64> =
+        series.iter().filter_map(|series| pair(series)).flat_map(|(from, to)| [from, to]).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let medians = || series.iter().filter_map(|series| series.summary.p50).map(|ns| (ns.max(1) as f64).ln());

@@ -90,7 +90,15 @@ fn front(members: &[&Member<'_>]) -> Vec<usize> {
 
 fn point(member: &Member<'_>, named: bool) -> Point {
     let (x, y) = placed(member.series).unwrap_or((LEAST_SHARE, 1.0));
-    Point { x, y, says: says(member), mark: true, up_to: upper(member.series), tag: named.then(|| member.label.clone()), ..Point::default() }
+    Point {
+        x,
+        y,
+        says: says(member),
+        mark: true,
+        up_to: upper(member.series),
+        tag: named.then(|| member.label.clone()),
+        ..Point::default()
+    }
 }
 
 fn says(member: &Member<'_>) -> String {

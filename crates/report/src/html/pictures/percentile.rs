@@ -11,8 +11,8 @@ use super::{AT_FIRST, Group, MOST_LINES, Member};
 
 /// Percentiles that are drawn, in millionths.
 const DRAWN: [u32; 19] = [
-    100_000, 250_000, 500_000, 750_000, 900_000, 950_000, 980_000, 990_000, 995_000, 998_000, 999_000, 999_500, 999_800,
-    999_900, 999_950, 999_980, 999_990, 999_995, 999_999,
+    100_000, 250_000, 500_000, 750_000, 900_000, 950_000, 980_000, 990_000, 995_000, 998_000, 999_000, 999_500,
+    999_800, 999_900, 999_950, 999_980, 999_990, 999_995, 999_999,
 ];
 /// Those that carry the line's mark.
 const MARKED: [u32; 5] = [500_000, 900_000, 990_000, 999_000, 999_900];
@@ -23,7 +23,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     }
     let members: Vec<&Member<'_>> =
         group.members.iter().filter(|member| member.distribution.is_some()).take(MOST_LINES).collect();
-    let lines: Vec<Line> = members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (_, right) = ends(points().map(|point| point.x))?;
     let ticks = ["min", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"];
@@ -48,7 +49,12 @@ fn place(ratio: f64) -> f64 {
 }
 
 fn line(member: &Member<'_>, shown: bool) -> Line {
-    Line { label: member.label.clone(), shown, form: Form::Curve, points: member.distribution.as_ref().map_or(Vec::new(), points) }
+    Line {
+        label: member.label.clone(),
+        shown,
+        form: Form::Curve,
+        points: member.distribution.as_ref().map_or(Vec::new(), points),
+    }
 }
 
 fn points(distribution: &Distribution) -> Vec<Point> {

@@ -19,9 +19,11 @@ const TIMES: u64 = 3;
 const LEAST: u64 = 2;
 
 pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
-    let drawn = |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
+    let drawn =
+        |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
     let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
-    let lines: Vec<Line> = members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (first, last) = ends(points().map(|point| point.x))?;
     Some(Picture {
@@ -88,7 +90,8 @@ fn says(round: &RoundFigures) -> String {
 /// A row per series: how far its rounds lie apart.
 fn table(members: &[&Member<'_>]) -> (Vec<String>, Vec<Vec<String>>) {
     let style = Style::default();
-    let headings = ["series", "rounds", "least median", "largest median", "disturbed rounds"].map(String::from).to_vec();
+    let headings =
+        ["series", "rounds", "least median", "largest median", "disturbed rounds"].map(String::from).to_vec();
     let row = |member: &&Member<'_>| {
         let rounds = &member.series.rounds;
         let medians = || rounds.iter().filter_map(|round| round.summary.p50);

@@ -9,7 +9,7 @@ use crate::style::Style;
 use crate::units;
 
 use super::group::{int, names, quantity_name, shared};
-use super::{Album, AT_FIRST, MOST, MOST_LINES};
+use super::{AT_FIRST, Album, MOST, MOST_LINES};
 
 /// Parameters that are a message's size in bytes.
 pub(super) const SIZE: [&str; 3] = ["size", "size_bytes", "bytes"];
@@ -47,7 +47,8 @@ fn picture(run: &Run, label: &str, series: &[&Series]) -> Option<Picture> {
     let differ = |series: &[&Series]| series.windows(2).any(|pair| int(pair[0], &SIZE) != int(pair[1], &SIZE));
     by_name.retain(|(_, series)| differ(series));
     by_name.sort_by_key(|(_, series)| series.iter().filter_map(|series| series.summary.p50).min());
-    let lines: Vec<Line> = by_name.iter().enumerate().map(|(i, (name, series))| line(name, series, i < AT_FIRST)).collect();
+    let lines: Vec<Line> =
+        by_name.iter().enumerate().map(|(i, (name, series))| line(name, series, i < AT_FIRST)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     Some(Picture {
         title: format!("Latency by size, {label}"),

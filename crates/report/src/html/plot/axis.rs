@@ -70,7 +70,8 @@ impl Axis {
         let every = ((decades / 14.0).ceil() as i32).max(1);
         let (first, last) = (steps(low).floor() as i32 - 1, steps(high).ceil() as i32 + 1);
         let powers = (first..=last).filter(|power| power % every == 0);
-        let marks: Vec<f64> = powers.flat_map(|power| between.iter().map(move |part| part * base.powi(power))).collect();
+        let marks: Vec<f64> =
+            powers.flat_map(|power| between.iter().map(move |part| part * base.powi(power))).collect();
         // A value that is a tick itself stays at the end of the axis in spite of rounding.
         let from = marks.iter().rev().find(|mark| **mark <= low * 1.000_001).copied().unwrap_or(low);
         let to = marks.iter().find(|mark| **mark >= high * 0.999_999).copied().unwrap_or(high);
@@ -81,7 +82,13 @@ impl Axis {
     }
 
     /// A linear axis from `low` to `high` with about `count` ticks.
-    pub(in crate::html) fn linear(title: &str, low: f64, high: f64, count: usize, label: &dyn Fn(f64) -> String) -> Self {
+    pub(in crate::html) fn linear(
+        title: &str,
+        low: f64,
+        high: f64,
+        count: usize,
+        label: &dyn Fn(f64) -> String,
+    ) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         let marks = RangedCoordf64::from(low..high).key_points(BoldPoints(count));
         let ticks = marks.into_iter().map(|mark| (mark, label(mark))).collect();

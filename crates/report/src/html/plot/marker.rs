@@ -23,7 +23,17 @@ pub(super) fn draw(out: &mut String, line: usize, (x, y): (i32, i32), half: i32)
         2 => write!(out, "M{x} {}l{h} {d}h-{d}z", y - h),
         3 => write!(out, "M{x} {}l{h} {h}l-{h} {h}l-{h} -{h}z", y - h),
         4 => write!(out, "M{x} {}l-{h} -{d}h{d}z", y + h),
-        5 => write!(out, "M{} {}l{} {}m0 -{}l-{} {}", x - part, y - part, part * 2, part * 2, part * 2, part * 2, part * 2),
+        5 => write!(
+            out,
+            "M{} {}l{} {}m0 -{}l-{} {}",
+            x - part,
+            y - part,
+            part * 2,
+            part * 2,
+            part * 2,
+            part * 2,
+            part * 2
+        ),
         6 => write!(out, "M{} {y}h{d}M{x} {}v{d}", x - h, y - h),
         _ => write!(out, "M{} {y}l{h} -{h}v{d}z", x - h),
     };

@@ -88,7 +88,13 @@ impl DrawingBackend for Sheet {
         self.draw_path([from, to], style)
     }
 
-    fn draw_rect<S: BackendStyle>(&mut self, (x, y): BackendCoord, (to_x, to_y): BackendCoord, style: &S, _: bool) -> Drawn {
+    fn draw_rect<S: BackendStyle>(
+        &mut self,
+        (x, y): BackendCoord,
+        (to_x, to_y): BackendCoord,
+        style: &S,
+        _: bool,
+    ) -> Drawn {
         self.draw_path([(x, y), (to_x, y), (to_x, to_y), (x, to_y), (x, y)], style)
     }
 

@@ -41,15 +41,19 @@ impl Area {
 
 /// The places of all names, by line and point; a name that finds no room is left to the table and the pointer.
 pub(super) fn places(lines: &[Line], frame: &Frame) -> Vec<Vec<Option<Tag>>> {
-    let mut taken: Vec<Area> = lines.iter().flat_map(|line| line.points.iter().filter(|point| point.mark)).map(|point| {
-        let (x, y) = (frame.place)(point.x, point.y);
-        Area { left: x - GAP / 2, top: y - GAP / 2, right: x + GAP / 2, bottom: y + GAP / 2 }
-    }).collect();
+    let mut taken: Vec<Area> = lines
+        .iter()
+        .flat_map(|line| line.points.iter().filter(|point| point.mark))
+        .map(|point| {
+            let (x, y) = (frame.place)(point.x, point.y);
+            Area { left: x - GAP / 2, top: y - GAP / 2, right: x + GAP / 2, bottom: y + GAP / 2 }
+        })
+        .collect();
     let mut place = |at: (i32, i32), text: &str| {
         let width = text.chars().count() as i32 * LETTER;
-        let found = candidates(at).map(|tag| (tag, area(tag, width))).find(|(_, area)| {
-            area.is_inside() && !taken.iter().any(|other| other.meets(area))
-        });
+        let found = candidates(at)
+            .map(|tag| (tag, area(tag, width)))
+            .find(|(_, area)| area.is_inside() && !taken.iter().any(|other| other.meets(area)));
         found.map(|(tag, area)| {
             taken.push(area);
             tag
