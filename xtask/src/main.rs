@@ -1,7 +1,8 @@
 //! Repository chores: what the project keeps in files and could get out of date, and comparisons with its peers.
 //!
 //! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask budget` checks size and start-up of the release
-//! binary; `cargo xtask aa` shows how often comparisons err; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns.
+//! binary; `cargo xtask aa` shows how often comparisons err; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns; `cargo xtask vm` runs a command
+//! under one of Debian's kernels in QEMU.
 #![forbid(unsafe_code)]
 
 mod aa;
@@ -9,6 +10,9 @@ mod budget;
 mod compare;
 mod schema;
 mod tools;
+mod vm;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -36,13 +40,17 @@ enum Chore {
         #[command(subcommand)]
         peer: compare::Peer,
     },
+    /// Boot one of Debian's kernels in QEMU and run a command in it
+    Vm(Box<vm::VmArgs>),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().chore {
         Chore::Schema { check } => schema::run(check),
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
         Chore::Compare { peer } => compare::run(&peer),
+        Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }
+    .map(|()| ExitCode::SUCCESS)
 }

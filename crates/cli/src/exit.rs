@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Exceeded,
     /// Ended by this signal.
     Signal(u8),
+    /// What the program that was run returned.
+    Program(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -27,6 +29,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Exceeded => 3,
             Exit::Signal(number) => 128 + number,
+            Exit::Program(status) => status,
         })
     }
 }

@@ -1,26 +1,8 @@
-//! The command `punctual`: arguments in, a plan to the laboratory, its run to the reports, an exit status out.
-//!
-//! Only this crate prints. Tables go to stdout; progress and notices to stderr. Exit status: 0 done; 1 failed while
-//! running; 2 bad usage; 3 a threshold was exceeded or could not be judged; 128 + n ended by signal n (130 for Ctrl-C), after what
-//! was measured has been reported. A closed pipe is not an error.
+//! The command `punctual`; everything is in the library of this crate, where the manual and the completions find it too.
 #![forbid(unsafe_code)]
-
-mod args;
-mod commands;
-mod exit;
-mod interrupt;
-mod output;
-mod progress;
-mod saved;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let args = args::Args::parse();
-    match commands::dispatch(args) {
-        Ok(code) => code.into(),
-        Err(error) => exit::explain(&error).into(),
-    }
+    punctual_cli::main()
 }

@@ -101,6 +101,11 @@ pub(crate) fn style(color: Color) -> Style {
     style_for(color, io::stdout().is_terminal())
 }
 
+/// How text is drawn in a file.
+pub(crate) fn style_for_file(color: Color) -> Style {
+    style_for(color, false)
+}
+
 /// How text is drawn on stderr.
 pub(crate) fn style_for_notices(color: Color) -> Style {
     style_for(color, io::stderr().is_terminal())
@@ -147,20 +152,25 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Everything a measuring command has to say of its run, in the forms that were asked for.
 pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
-    let stdout_is_taken = [&wanted.json, &wanted.csv].into_iter().flatten().any(|t| *t == Target::Stdout);
     // Files first: what follows may end early at a closed pipe.
     if let Some(target) = &wanted.json {
         target.write(|out| Ok(run.to_json(out)?))?;
     }
+    if let Some(target) = &wanted.html {
+        target.write(|out| Ok(punctual_report::html::write(run, out)?))?;
+    }
     if let Some(target) = &wanted.csv {
         target.write(|out| Ok(punctual_report::csv::write(run, out)?))?;
     }
-    if !stdout_is_taken {
+    if !wanted.stdout_is_taken() {
         print(&punctual_report::text::render(run, &style(wanted.color)))?;
     }
     if !wanted.quiet {
         let notices = punctual_report::notices_text(run, &style_for_notices(wanted.color));
         say(&notices);
+        if let Some(Target::File(path)) = &wanted.html {
+            say(&format!("The page is {}; any browser shows it, offline.\n", path.display()));
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The progress line: what is measured, and the time left. Drawn only while nothing is measured.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,23 +15,19 @@ const BETWEEN: Duration = Duration::from_millis(100);
 pub(crate) struct Line {
     bar: ProgressBar,
     drawn: Option<Instant>,
+    lines_to_stderr: bool,
 }
 
 impl Line {
-    /// A line on stderr where that is a terminal and it is wanted.
-    pub(crate) fn new(wanted: bool) -> Self {
+    /// A line on stderr where that is a terminal and it is wanted. What the experiment itself has to say goes to stdout, or to stderr.
+    pub(crate) fn new(wanted: bool, lines_to_stderr: bool) -> Self {
         let show = wanted && std::io::stderr().is_terminal();
         let target = if show { ProgressDrawTarget::stderr_with_hz(20) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {prefix:>6} left  {wide_msg}") {
             bar.set_style(style);
         }
-        Self { bar, drawn: None }
-    }
-
-    /// Takes the line away.
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        Self { bar, drawn: None, lines_to_stderr }
     }
 }
 
@@ -44,5 +40,21 @@ impl Observer for Line {
         self.bar.set_prefix(format!("{}s", progress.left.as_secs_f64().ceil()));
         self.bar.set_message(progress.doing.clone());
         self.bar.set_position((progress.done * STEPS as f64) as u64);
+    }
+
+    fn line(&mut self, text: &str) {
+        self.bar.suspend(|| {
+            // A reader that has gone away ends the run at its end, with the tables.
+            let _ = if self.lines_to_stderr {
+                writeln!(std::io::stderr().lock(), "{text}")
+            } else {
+                writeln!(std::io::stdout().lock(), "{text}")
+            };
+        });
+    }
+
+    /// Takes the line away.
+    fn finish(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

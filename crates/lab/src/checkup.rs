@@ -5,12 +5,16 @@
 
 use std::time::Duration;
 
-use punctual::conditions::{Conditions, Policy};
+use punctual::conditions::{Conditions, CpuSet, Policy};
+use punctual_record::Notice;
 
 use crate::Session;
+use crate::governor::{self, ramp};
+use crate::ipc;
 use crate::schedule::Amount;
 use crate::variant::Variant;
 use crate::wait::{self, methods};
+use crate::yielding;
 
 /// One part of the check-up.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +35,36 @@ pub enum Error {
     /// Waiting: the run.
     #[error(transparent)]
     Wait(#[from] wait::Error),
+    /// Yielding: its plan.
+    #[error(transparent)]
+    YieldPlan(#[from] yielding::PlanError),
+    /// Yielding: the run.
+    #[error(transparent)]
+    Yield(#[from] yielding::Error),
+    /// Messages: the plan.
+    #[error(transparent)]
+    IpcPlan(#[from] ipc::PlanError),
+    /// Messages: the run.
+    #[error(transparent)]
+    Ipc(#[from] ipc::Error),
+    /// The kernel does not tell which CPUs may be used.
+    #[error(transparent)]
+    Kernel(#[from] punctual_linux::Error),
+    /// CPU frequency: its plan.
+    #[error(transparent)]
+    GovernorPlan(#[from] governor::PlanError),
+    /// CPU frequency: the run.
+    #[error(transparent)]
+    Governor(#[from] governor::Error),
 }
 
 /// The parts, in the order of the story they tell.
-pub const PARTS: &[Part] = &[Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting }];
+pub const PARTS: &[Part] = &[
+    Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting },
+    Part { name: yielding::EXPERIMENT, takes: Duration::from_secs(3), run: giving_way },
+    Part { name: ipc::EXPERIMENT, takes: Duration::from_secs(6), run: messages },
+    Part { name: ramp::EXPERIMENT, takes: Duration::from_millis(900), run: speeding_up },
+];
 
 /// Runs all parts. A request to stop ends the part under way and leaves out the rest.
 pub fn run(session: &mut Session<'_>) -> Result<(), Error> {
@@ -52,8 +82,6 @@ const WAITING: &[&str] = &[
     "usleep",
     "nanosleep",
     "clock_nanosleep_abs",
-    "thread_sleep",
-    "select",
     "poll",
     "epoll_pwait2",
     "timerfd",
@@ -66,12 +94,27 @@ const WAITING: &[&str] = &[
 /// Priority of the real-time comparison: above the usual interrupt-free work, below the kernel's own threads (50).
 pub const FIFO_PRIORITY: u8 = 40;
 
-/// What the figures of one method under other conditions show: what slack and scheduler cost here.
+/// What could make a wake-up more punctual and can be tried and taken back: each alone, so that each one's own effect shows.
+#[must_use]
+pub fn remedies() -> Vec<Variant> {
+    let as_found = Conditions::default;
+    let mut remedies = vec![
+        Conditions { timer_slack: Some(Duration::from_nanos(1)), ..as_found() },
+        Conditions { policy: Some(Policy::Fifo(FIFO_PRIORITY)), ..as_found() },
+        Conditions { lock_memory: true, ..as_found() },
+        Conditions { dma_latency: Some(Duration::ZERO), ..as_found() },
+    ];
+    // The last CPU that the process may use: the first one serves most interrupts.
+    let allowed = Conditions::inspect().cpus;
+    let last = allowed.filter(|cpus| cpus.len() > 1).and_then(|cpus| cpus.iter().last());
+    remedies.extend(last.map(|cpu| Conditions { cpus: Some(CpuSet::of([cpu])), ..as_found() }));
+    remedies.into_iter().map(Variant::of).collect()
+}
+
+/// One method under each of the remedies.
 #[must_use]
 pub fn companions(method: &'static wait::method::Method) -> Vec<(&'static wait::method::Method, Variant)> {
-    let exact = Some(Duration::from_nanos(1));
-    let fifo = Some(Policy::Fifo(FIFO_PRIORITY));
-    vec![(method, Variant::new(None, exact)), (method, Variant::new(fifo, None))]
+    remedies().into_iter().map(|variant| (method, variant)).collect()
 }
 
 fn waiting(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
@@ -89,5 +132,79 @@ fn waiting(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
         require: false,
     })?;
     wait::run(plan, session)?;
+    Ok(())
+}
+
+/// What people write to let others run: one of each kind.
+const YIELDING: &[&str] = &["pause", "sched_yield", "usleep0", "nanosleep1", "poll0"];
+
+fn giving_way(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    // The waiting part runs on all CPUs: what is pinned to one is another set of conditions, under a name of its own.
+    let cpu = Conditions { cpus: Some(CpuSet::of([yielding::plan::one_cpu(None)?])), ..Conditions::default() };
+    let plan = yielding::Plan::new(yielding::Wanted {
+        methods: YIELDING.iter().filter_map(|name| yielding::methods::find(name)).collect(),
+        competitors: vec![0, 1],
+        kinds: vec![crate::crowd::Kind::Process],
+        against: vec![yielding::Against::AsFound],
+        competitor_nice: None,
+        variants: vec![Variant::of(cpu)],
+        base: Conditions::default(),
+        amount: Amount::Time(takes),
+        rounds: 5,
+        warmup: 1,
+        require: false,
+    })?;
+    yielding::run(plan, session)?;
+    Ok(())
+}
+
+/// The mechanisms that people choose among, and the library's own.
+const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-stream", "tcp", "memfd-spin"];
+
+fn messages(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let plan = ipc::Plan::new(ipc::Wanted {
+        mechanisms: MESSAGES.iter().filter_map(|name| ipc::mechanisms::find(name)).collect(),
+        sizes: vec![64, 16 << 10],
+        modes: vec![ipc::Mode::PingPong],
+        places: ipc::place::Places::Both,
+        cpus: punctual_linux::affinity::affinity(0)?,
+        receive: Vec::new(),
+        variants: vec![Variant::as_found()],
+        sender_policies: Vec::new(),
+        receiver_policies: Vec::new(),
+        base: Conditions::default(),
+        amount: Amount::Time(takes),
+        rounds: 5,
+        warmup: 1,
+        require: false,
+        depth: None,
+        verify: None,
+        blocks: None,
+    })?;
+    for wrong in ipc::run(plan, session)? {
+        session.notice(Notice::Other { text: wrong });
+    }
+    Ok(())
+}
+
+/// How fast the CPU gets from rest, as the machine is set: nothing is changed.
+fn speeding_up(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    const ROUNDS: u32 = 3;
+    let work = Duration::from_micros(750);
+    // Half of a turn is rest, long enough for every governor to have gone down.
+    let turn = takes / ROUNDS;
+    let loops = (turn / 2).as_nanos() / work.as_nanos();
+    let plan = ramp::Plan::new(ramp::Wanted {
+        governors: ramp::Governors::AsFound,
+        loops: loops as u32,
+        work,
+        rounds: ROUNDS,
+        rest: turn / 2,
+        cpu: None,
+        policy: None,
+        thread_priority: None,
+        require: false,
+    })?;
+    ramp::run(plan, session)?;
     Ok(())
 }

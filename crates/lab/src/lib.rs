@@ -8,8 +8,15 @@
 //! Only this crate reads clocks in anger. It prints nothing: it tells an [`Observer`], between measurements, how far it is.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod checkup;
 pub mod clock_cost;
+pub mod crowd;
+mod family;
+pub mod governor;
+pub mod ipc;
+pub mod pace;
+pub mod polling;
 pub mod rounds;
 pub mod schedule;
 pub mod session;
@@ -17,7 +24,9 @@ pub mod stage;
 pub mod usage;
 pub mod variant;
 pub mod wait;
+pub mod yielding;
 
+pub use family::Refused;
 pub use session::Session;
 pub use stage::{Observer, Progress, Silent, Stop};
 pub use variant::{BadVariant, Variant};

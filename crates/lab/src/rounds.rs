@@ -31,6 +31,9 @@ pub trait Bench {
     /// The variant that the cell runs under.
     fn variant(&self, cell: usize) -> usize;
 
+    /// The pilot is over: what it left is to be forgotten.
+    fn begin(&mut self) {}
+
     /// Performs `operations` of the cell, records each, and tells what they cost altogether.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
 }
@@ -134,6 +137,7 @@ impl<B: Bench> Rounds<'_, B> {
         if self.pilot(cells, &mut recorder).is_err() {
             return;
         }
+        self.bench.begin();
         let begin = now_ns(Clock::Monotonic);
         let total = self.schedule.expected();
         for round in 0..self.rounds {
@@ -161,7 +165,7 @@ impl<B: Bench> Rounds<'_, B> {
     fn pilot(&mut self, cells: usize, recorder: &mut Recorder) -> Result<(), Ended> {
         for variant in 0..self.variants.len() {
             let watchdog = self.watch(variant);
-            let guard = self.variants[variant].conditions().apply();
+            let guard = self.variants[variant].conditions.apply();
             let held = self.judge(&guard);
             let left_out = held.left_out;
             open(&self.ledger).held[variant] = Some(held);
@@ -200,7 +204,7 @@ impl<B: Bench> Rounds<'_, B> {
             }
             let mine = self.cells_of(variant, cells);
             let watchdog = self.watch(variant);
-            let guard = self.variants[variant].conditions().apply();
+            let guard = self.variants[variant].conditions.apply();
             for turn in 0..mine.len() {
                 let cell = mine[(turn + round as usize) % mine.len()];
                 let operations = self.schedule.take(cell, round, left);
@@ -254,7 +258,7 @@ impl<B: Bench> Rounds<'_, B> {
     /// A watchdog for a variant under which the thread could hold a CPU. It starts before the variant is applied, so that it does not
     /// inherit it.
     fn watch(&self, variant: usize) -> Option<Watchdog> {
-        let policy = self.variants[variant].policy.filter(Policy::is_real_time)?;
+        let policy = self.variants[variant].conditions.policy.filter(Policy::is_real_time)?;
         Watchdog::over_this_thread(policy, WATCH).ok()
     }
 

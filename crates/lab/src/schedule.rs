@@ -40,6 +40,8 @@ struct Cell {
     cost_ns: f64,
     saved_ns: f64,
     dropped: bool,
+    /// Its cost has been measured, if only once.
+    known: bool,
 }
 
 /// Weight of the newest measurement in a cell's cost: quick to follow, yet one disturbed batch does not starve the next.
@@ -60,6 +62,7 @@ impl Schedule {
             cost_ns: c.expected_ns.max(1.0),
             saved_ns: 0.0,
             dropped: false,
+            known: false,
         };
         Self { amount, rounds: rounds.max(1), cells: cells.iter().map(cell).collect() }
     }
@@ -106,8 +109,11 @@ impl Schedule {
     /// Learns what an operation of the cell really costs.
     pub fn learn(&mut self, cell: usize, cost_ns: f64) {
         if cost_ns.is_finite() && cost_ns > 0.0 {
-            let cost = &mut self.cells[cell].cost_ns;
-            *cost += NEWEST * (cost_ns - *cost);
+            let cell = &mut self.cells[cell];
+            // The first measurement replaces the guess, which may be wrong by orders of magnitude.
+            let weight = if cell.known { NEWEST } else { 1.0 };
+            cell.cost_ns += weight * (cost_ns - cell.cost_ns);
+            cell.known = true;
         }
     }
 
@@ -175,6 +181,15 @@ mod tests {
         assert!(schedule.affords(0));
         let taken: u64 = (0..10).map(|r| schedule.take(0, r, Duration::from_secs(10 - u64::from(r)))).sum();
         assert!((9..=10).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn the_first_measurement_replaces_the_guess() {
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, &[cost(1e6)]);
+        schedule.learn(0, 100.0);
+        assert_eq!(schedule.cells[0].cost_ns, 100.0);
+        schedule.learn(0, 200.0);
+        assert_eq!(schedule.cells[0].cost_ns, 150.0);
     }
 
     #[test]

@@ -27,8 +27,10 @@ pub struct Session<'a> {
     process_cpu_ns: i64,
     probe: DisturbanceProbe,
     own: OwnUsage,
+    helpers_cpu_ns: u64,
     observer: &'a mut dyn Observer,
     stop: Stop,
+    governor: Option<(String, Option<String>)>,
 }
 
 impl<'a> Session<'a> {
@@ -61,8 +63,10 @@ impl<'a> Session<'a> {
             process_cpu_ns: now_ns(Clock::ProcessCpu),
             probe: DisturbanceProbe::start(root),
             own: OwnUsage::default(),
+            helpers_cpu_ns: 0,
             observer,
             stop,
+            governor: None,
         }
     }
 
@@ -113,16 +117,30 @@ impl<'a> Session<'a> {
     }
 
     /// Takes in a set of conditions, unless one of that label is there.
-    pub fn add_conditions(&mut self, set: ConditionSet) {
+    pub fn add_conditions(&mut self, mut set: ConditionSet) {
+        if let Some((asked, applied)) = &self.governor {
+            set.asked.governor = Some(asked.clone());
+            set.applied.governor.clone_from(applied);
+        }
         if !self.run.conditions.iter().any(|c| c.label == set.label) {
             self.run.conditions.push(set);
         }
+    }
+
+    /// From now on the conditions say that this governor was asked for, and which was set.
+    pub(crate) fn under_governor(&mut self, asked: &str, applied: Option<&str>) {
+        self.governor = Some((asked.to_owned(), applied.map(str::to_owned)));
     }
 
     /// Adds to what the measuring threads used.
     pub fn add_usage(&mut self, used: Usage) {
         let so_far = &mut self.own.involuntary_switches;
         *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
+    }
+
+    /// Adds CPU time of processes that worked for the run, so that it does not count as somebody else's.
+    pub fn add_helpers_cpu(&mut self, ns: u64) {
+        self.helpers_cpu_ns += ns;
     }
 
     /// Closes the session.
@@ -134,7 +152,7 @@ impl<'a> Session<'a> {
             self.run.complete = false;
             self.run.notices.push(Notice::Interrupted { signal });
         }
-        let process_cpu_ns = (now_ns(Clock::ProcessCpu) - self.process_cpu_ns) as f64;
+        let process_cpu_ns = (now_ns(Clock::ProcessCpu) - self.process_cpu_ns) as f64 + self.helpers_cpu_ns as f64;
         self.run.disturbance = self.probe.finish(self.own);
         let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
         let own_share = process_cpu_ns / (self.run.elapsed_ns.max(1) as f64 * cpus);
@@ -160,6 +178,7 @@ pub fn asked(conditions: &Conditions) -> Asked {
         lock_memory: conditions.lock_memory.then_some(true),
         timer_slack_ns: conditions.timer_slack.map(|d| d.as_nanos() as u64),
         dma_latency_us: conditions.dma_latency.map(|d| d.as_micros() as u32),
+        governor: None,
     }
 }
 
@@ -173,6 +192,7 @@ pub fn applied(held: &Held) -> Applied {
         lock_memory: held.lock_memory,
         timer_slack_ns: held.timer_slack.map(|d| d.as_nanos() as u64),
         dma_latency_us: held.dma_latency.map(|d| d.as_micros() as u32),
+        governor: None,
     }
 }
 

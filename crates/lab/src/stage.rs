@@ -35,6 +35,12 @@ pub struct Progress {
 pub trait Observer {
     /// Called on the caller's thread, between two batches of measurements, never during one.
     fn progress(&mut self, progress: &Progress);
+
+    /// A line that the experiment has to say while it goes on. Called as [`Observer::progress`] is.
+    fn line(&mut self, _text: &str) {}
+
+    /// Nothing more comes.
+    fn finish(&mut self) {}
 }
 
 /// An observer that does nothing.
@@ -45,8 +51,14 @@ impl Observer for Silent {
     fn progress(&mut self, _: &Progress) {}
 }
 
+/// What the experiment hands the turn over for.
+enum Turn {
+    Draw(Progress),
+    Say(String),
+}
+
 enum Event<R> {
-    Pause(Progress),
+    Turn(Turn),
     Stop,
     Done(std::thread::Result<R>),
 }
@@ -104,13 +116,18 @@ impl Stop {
 
 /// The measuring thread's side of the stage.
 pub struct Stage {
-    pause: Box<dyn Fn(Progress) -> bool + Send>,
+    hand_over: Box<dyn Fn(Turn) -> bool + Send>,
 }
 
 impl Stage {
     /// Lets the caller draw, then returns. `false`: the run was asked to end.
     pub fn pause(&self, progress: Progress) -> bool {
-        (self.pause)(progress)
+        (self.hand_over)(Turn::Draw(progress))
+    }
+
+    /// Lets the caller show a line, then returns. `false`: the run was asked to end.
+    pub fn say(&self, line: String) -> bool {
+        (self.hand_over)(Turn::Say(line))
     }
 }
 
@@ -146,8 +163,8 @@ pub fn perform<R: Send + 'static>(
             *lock(&shared.interrupter) = interruptible.as_ref().map(Interruptible::interrupter);
             let to_caller = events.clone();
             let stage = Stage {
-                pause: Box::new(move |progress| {
-                    to_caller.send(Event::Pause(progress)).is_ok() && my_turn.recv().unwrap_or(false)
+                hand_over: Box::new(move |turn| {
+                    to_caller.send(Event::Turn(turn)).is_ok() && my_turn.recv().unwrap_or(false)
                 }),
             };
             experiment(&stage)
@@ -184,8 +201,11 @@ fn attend<R>(
             },
         };
         match event {
-            Event::Pause(progress) => {
-                observer.progress(&progress);
+            Event::Turn(why) => {
+                match why {
+                    Turn::Draw(progress) => observer.progress(&progress),
+                    Turn::Say(line) => observer.line(&line),
+                }
                 let _ = turn.send(!stop.requested());
             }
             Event::Stop => give_up = give_up.or(Some(Instant::now() + PATIENCE)),

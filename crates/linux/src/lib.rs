@@ -14,14 +14,19 @@
 )]
 
 pub mod affinity;
+pub mod child;
 pub mod clock;
 pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod error;
+pub mod futex;
 pub mod interrupt;
+pub mod ipc;
 pub mod memory;
 pub mod mqueue;
+pub mod net;
+pub mod nop;
 pub mod observe;
 mod own_signal;
 pub mod poll;
@@ -38,18 +43,21 @@ pub mod prctl;
 )]
 pub mod ring;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 pub mod sleep;
 pub mod socket;
 pub mod stop;
+pub mod supervise;
 pub mod sync;
 mod syscall_name;
 pub mod timed;
 pub mod timer;
 pub mod timerfd;
+pub mod uclamp;
 pub mod usage;
 pub mod user_wait;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
-pub use libc::{EAGAIN, EINTR, EMFILE, ENOMEM, ENOSPC, ENOSYS, EPERM};
+pub use libc::{EAGAIN, EBADMSG, ECONNRESET, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};

@@ -80,6 +80,27 @@ pub fn set_attributes(tid: i32, wanted: &Attributes) -> Result<()> {
     }
 }
 
+/// `sched_setattr(2)` on the calling thread, for a process between fork and exec: allocates nothing. The error is the errno.
+pub(crate) fn set_own_attributes(wanted: Attributes) -> std::result::Result<(), i32> {
+    let wanted = Attributes { size: SIZE, ..wanted };
+    // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0_u32) };
+    if returned == 0 {
+        return Ok(());
+    }
+    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    // Without the attribute calls the older one does the same for every policy but SCHED_DEADLINE.
+    if errno == libc::ENOSYS && wanted.policy != DEADLINE {
+        let priority = wanted.priority as libc::c_int;
+        // SAFETY: on Linux `struct sched_param` is one int, only read by the kernel.
+        let old = unsafe {
+            libc::syscall(libc::SYS_sched_setscheduler, 0, wanted.policy as libc::c_int, &raw const priority)
+        };
+        return if old == 0 { Ok(()) } else { Err(errno) };
+    }
+    Err(errno)
+}
+
 /// The raw calls rather than the C library's: musl's `sched_setscheduler` answers ENOSYS always, because POSIX wants it to work
 /// on processes.
 fn attributes_without_attr(tid: i32) -> Result<Attributes> {

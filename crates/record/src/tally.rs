@@ -118,6 +118,7 @@ impl SeriesTally {
             cpu_share: share,
             voluntary_switches_per_op: per_operation(usage.voluntary, count),
             involuntary_switches_per_op: per_operation(usage.involuntary, count),
+            outcome: BTreeMap::new(),
             histogram: histograms.histogram,
             negative_histogram: histograms.negative_histogram,
             samples: None,

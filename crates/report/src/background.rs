@@ -10,35 +10,73 @@ use crate::story::{Block, Item, Section, unbroken};
 use crate::style::Style;
 use crate::units;
 
-/// The machine, in a few lines.
+/// The machine: one line that names it, then what bears on its lateness, a line each.
 pub(crate) fn machine(run: &Run, style: &Style) -> Section {
     let host = &run.host;
     let known = |fact: &Option<String>| fact.as_deref().map(|fact| plain(fact, style));
-    let kernel =
-        known(&host.kernel).map_or("Linux of unknown release".to_owned(), |release| format!("Linux {release}"));
-    let preemption = known(&host.preemption).unwrap_or("unknown".to_owned());
-    let times = if style.unicode { "×" } else { "x" };
-    let cpus = host.cpus_online.map_or("unknown".to_owned(), |n| n.to_string());
-    let model = known(&host.cpu_model).unwrap_or("CPU of unknown model".to_owned());
-    let mut first = vec![kernel, format!("preemption {preemption}"), format!("{model} {times} {cpus}")];
-    first.push(known(&host.hypervisor).map_or("no hypervisor seen".to_owned(), |name| format!("hypervisor {name}")));
-    first.extend(known(&host.container).map(|name| format!("container {name}")));
-    let mut second = vec![
-        format!("clock source {}", known(&host.clocksource).unwrap_or("unknown".to_owned())),
-        format!("idle driver {}", idle(host, style)),
-        format!("cpufreq: {}", frequency(host, style)),
-        format!("timer slack {}", host.timer_slack_ns.map_or("unknown".to_owned(), |ns| slack(ns, style))),
-        format!("real time: {}", real_time(host, style)),
+    let unknown = || "unknown".to_owned();
+    let reading = units::duration_fine(run.clock.read_ns, style);
+    let clock = format!("{}, {reading} a reading", known(&host.clocksource).unwrap_or_else(unknown));
+    let slack = host.timer_slack_ns.map_or_else(unknown, |ns| slack(ns, style));
+    let mut facts = vec![
+        ("clock", clock),
+        ("idle", idle(host, style)),
+        ("frequency", frequency(host, style)),
+        ("real time", real_time(host, style)),
+        ("timer slack", slack),
     ];
-    second.extend(host.cpu_quota.map(|cpus| format!("limited to {cpus:.2} CPUs by its cgroup")));
-    second
-        .extend(known(&host.isolated_cpus).filter(|list| !list.is_empty()).map(|list| format!("isolated CPUs {list}")));
-    second.push(format!("one clock reading {}", units::duration_fine(run.clock.read_ns, style)));
-    Section::default().with(facts(first)).with(facts(second))
+    facts.extend(host.cpu_quota.map(|cpus| ("CPU limit", format!("{} CPUs, by the cgroup", units::significant(cpus)))));
+    let isolated = known(&host.isolated_cpus).filter(|list| !list.is_empty());
+    facts.extend(isolated.map(|list| ("isolated", format!("CPUs {list}"))));
+    facts.extend(asked_of_all(run, style).map(|asked| ("asked", asked)));
+    let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), keep_units(&fact))).collect();
+    Section::default().with(Block::Line(name(host, style))).with(Block::Facts(facts))
 }
 
-fn facts(facts: Vec<String>) -> Block {
-    Block::Paragraph(facts.iter().map(|fact| unbroken(fact).replace(",\u{a0}", ", ")).collect::<Vec<_>>().join("; "))
+/// `Linux 6.1.0 (voluntary preemption, 250 Hz), 2 × AMD EPYC 7763, KVM guest, container: docker`.
+fn name(host: &Host, style: &Style) -> String {
+    let known = |fact: &Option<String>| fact.as_deref().map(|fact| plain(fact, style));
+    let preemption = known(&host.preemption).map_or("preemption unknown".to_owned(), |model| {
+        if model == "rt" { "PREEMPT_RT".to_owned() } else { format!("{model} preemption") }
+    });
+    let ticks = host.hz.map_or(String::new(), |hz| format!(", {hz} Hz"));
+    let release = known(&host.kernel).unwrap_or("of unknown release".to_owned());
+    let times = if style.unicode { "×" } else { "x" };
+    let cpus = host.cpus_online.map_or("unknown number".to_owned(), |n| n.to_string());
+    let model = known(&host.cpu_model).unwrap_or("CPU of unknown model".to_owned());
+    let guest = known(&host.hypervisor).map_or("no hypervisor seen".to_owned(), |name| {
+        // `kvm`, `qemu`, `wsl` are abbreviations; longer names are names.
+        let name = if name.len() <= 4 { name.to_uppercase() } else { name };
+        format!("{name} guest")
+    });
+    let mut parts = vec![format!("Linux {release} ({preemption}{ticks})"), format!("{cpus} {times} {model}"), guest];
+    parts.extend(known(&host.container).map(|name| format!("container: {name}")));
+    parts.iter().map(|part| keep_units(part)).collect::<Vec<_>>().join(", ")
+}
+
+/// Numbers kept on one line with what follows them.
+fn keep_units(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        if !out.is_empty() {
+            let number = out.ends_with(|c: char| c.is_ascii_digit() || c == '×');
+            out.push(if number { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// The conditions that were asked for and hold for every series: CPUs, nice value, locked memory, C-states.
+fn asked_of_all(run: &Run, style: &Style) -> Option<String> {
+    let asked = &run.conditions.first()?.asked;
+    let mut words = Vec::new();
+    words.extend(asked.cpus.as_deref().map(|list| format!("CPUs {}", plain(list, style))));
+    words.extend(asked.nice.map(|nice| format!("nice {nice}")));
+    words.extend(asked.lock_memory.filter(|&locked| locked).map(|_| "locked memory".to_owned()));
+    let latency = |us: u32| format!("DMA latency at most {}", units::exact(i64::from(us) * 1000, style));
+    words.extend(asked.dma_latency_us.map(latency));
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn slack(ns: u64, style: &Style) -> String {
@@ -97,14 +135,14 @@ pub(crate) fn not_measured(run: &Run, style: &Style) -> Option<Section> {
         return None;
     }
     let items =
-        run.not_measured.iter().map(|missing| Item { text: missing_text(missing, style), code: None }).collect();
+        run.not_measured.iter().map(|missing| Item { text: missing_text(run, missing, style), code: None }).collect();
     Some(Section::new("Not measured").with(Block::Items(items)))
 }
 
-fn missing_text(missing: &NotMeasured, style: &Style) -> String {
+fn missing_text(run: &Run, missing: &NotMeasured, style: &Style) -> String {
     let mut text = plain(&missing.subject, style);
     if let Some(conditions) = &missing.conditions {
-        text.push_str(&format!(" under {}", plain(conditions, style)));
+        text.push_str(&format!(" under {}", self::conditions(run, conditions, style)));
     }
     for (name, value) in &missing.parameters {
         text.push_str(&format!(", {}", parameter(name, value, style)));
@@ -122,7 +160,7 @@ pub(crate) fn parameter(name: &str, value: &Param, style: &Style) -> String {
         (Some(_), Param::Int(ns)) => units::exact(*ns, style),
         (_, Param::Int(n)) => n.to_string(),
         (_, Param::Flag(flag)) => if *flag { "yes" } else { "no" }.to_owned(),
-        (_, Param::Real(x)) => format!("{x}"),
+        (_, Param::Real(x)) => units::significant(*x),
         (_, Param::Text(text)) => plain(text, style),
     };
     let name = name.strip_suffix("_ns").unwrap_or(name).replace('_', " ");
@@ -136,17 +174,37 @@ pub(crate) fn telling(series: &BTreeMap<String, Param>, style: &Style) -> String
     shown.map(|text| format!(", {text}")).collect()
 }
 
-/// The label of a set of conditions, with what was refused of it: `fifo:40 (policy refused)`.
-pub(crate) fn set_label(set: &ConditionSet, style: &Style) -> String {
-    let label = plain(&set.label, style);
-    let refused: Vec<String> = set.refused.iter().map(|refusal| plain(&refusal.condition, style)).collect();
-    if refused.is_empty() { label } else { format!("{label} ({} refused)", refused.join(", ")) }
+/// What a series' conditions are called: by what held, with what was refused; by their label where the run tells no more or where
+/// two sets would be called the same.
+pub(crate) fn conditions(run: &Run, label: &str, style: &Style) -> String {
+    let Some(set) = run.conditions.iter().find(|set| set.label == label) else { return plain(label, style) };
+    let name = set_name(set, style);
+    let shared = run.conditions.iter().any(|other| other.label != label && set_name(other, style) == name);
+    if name.is_empty() || shared { with_refused(plain(label, style), set, style) } else { name }
 }
 
-/// The same for the label that a series has.
-pub(crate) fn conditions(run: &Run, label: &str, style: &Style) -> String {
-    let set = run.conditions.iter().find(|set| set.label == label);
-    set.map_or_else(|| plain(label, style), |set| set_label(set, style))
+/// `other, slack 50 µs`; `fifo:40`; `fifo:40 (policy refused)`. A real-time thread has no timer slack (prctl(2), PR_SET_TIMERSLACK):
+/// it is named there only when it was asked for.
+fn set_name(set: &ConditionSet, style: &Style) -> String {
+    let (asked, applied) = (&set.asked, &set.applied);
+    let policy = asked.policy.as_ref().or(applied.policy.as_ref());
+    let slack_ns = match policy {
+        Some(policy) if is_real_time(policy) => asked.timer_slack_ns,
+        _ => applied.timer_slack_ns.or(asked.timer_slack_ns),
+    };
+    let mut words: Vec<String> = policy.map(|policy| plain(policy, style)).into_iter().collect();
+    words.extend(slack_ns.map(|ns| format!("slack {}", slack(ns, style))));
+    with_refused(words.join(", "), set, style)
+}
+
+fn with_refused(name: String, set: &ConditionSet, style: &Style) -> String {
+    let refused: Vec<String> = set.refused.iter().map(|refusal| plain(&refusal.condition, style)).collect();
+    if refused.is_empty() || name.is_empty() { name } else { format!("{name} ({} refused)", refused.join(", ")) }
+}
+
+/// `fifo:40`, `rr:1`, `deadline:...`.
+pub(crate) fn is_real_time(policy: &str) -> bool {
+    ["fifo", "rr", "deadline"].iter().any(|name| policy == *name || policy.starts_with(&format!("{name}:")))
 }
 
 /// The text with a full stop, unless it is empty or ends a sentence already.
@@ -164,16 +222,18 @@ pub(crate) fn disturbance(run: &Run, style: &Style) -> Section {
         Some(text) => known.push(unbroken(&text)),
         None => unknown.push(unbroken(name)),
     };
+    let many = |n: u64, what: &str| format!("{} {what}{}", units::count(n), if n == 1 { "" } else { "s" });
     let steal = d.steal_ns.map(|ns| {
         let of = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
-        format!("steal {}{of}", units::exact(i64::try_from(ns).unwrap_or(i64::MAX), style))
+        let stolen = units::exact(i64::try_from(ns).unwrap_or(i64::MAX), style);
+        if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{of}") }
     });
     tell("steal", steal);
-    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {} times", units::count(n))));
+    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {}", many(n, "time"))));
     tell("use of the CPUs", d.busy_share.map(|share| format!("CPUs busy {}, this run included", units::share(share))));
     tell("CPU pressure", d.cpu_pressure_before.map(|share| format!("CPU pressure before {}", units::share(share))));
-    tell("interrupts", d.interrupts.map(|n| format!("{} interrupts", units::count(n))));
-    tell("page faults", d.major_faults.map(|n| format!("{} major page faults", units::count(n))));
+    tell("interrupts", d.interrupts.map(|n| many(n, "interrupt")));
+    tell("page faults", d.major_faults.map(|n| many(n, "major page fault")));
     let mut text = if known.is_empty() { String::new() } else { format!("Meanwhile: {}.", known.join("; ")) };
     if !unknown.is_empty() {
         text.push_str(&format!(" Could not be read: {}.", unknown.join(", ")));

@@ -9,12 +9,15 @@
 //!   `mean_ns`, `stdev_ns`; `low` and `high` are the ends of the 95 % confidence interval;
 //! - `cpu_ns_per_op`, `cpu_share` (0 to 1), `voluntary_switches_per_op`, `involuntary_switches_per_op`.
 //!
+//! A run of ramps alone (`punctual governor ramp`) has a row per loop instead: `loop`, and a column per governor, in ns.
+//!
 //! A figure that is absent is an empty cell. Names stand as they are in the record; nothing is escaped beyond the
 //! quoting of CSV.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 
+use crate::family::ramp;
 use punctual_record::{Interval, Param, Quantity, Run, Series};
 
 const BEFORE: [&str; 4] = ["experiment", "subject", "conditions", "quantity"];
@@ -45,6 +48,9 @@ const AFTER: [&str; 19] = [
 /// # Errors
 /// What the writer reports, for instance a full disk or a closed pipe.
 pub fn write(run: &Run, writer: impl Write) -> std::io::Result<()> {
+    if ramp::is_all(run) {
+        return ramp::columns(run, writer).map_err(io);
+    }
     let parameters: BTreeSet<&str> =
         run.series.iter().flat_map(|series| series.parameters.keys().map(String::as_str)).collect();
     let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(writer);
@@ -115,10 +121,12 @@ pub fn quantity(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Overshoot => "overshoot",
         Quantity::Lateness => "lateness",
+        Quantity::PeriodJitter => "period_jitter",
         Quantity::OneWay => "one_way",
         Quantity::RoundTrip => "round_trip",
         Quantity::CallCost => "call_cost",
         Quantity::Away => "away",
         Quantity::Loop => "loop",
+        Quantity::Settling => "settling",
     }
 }

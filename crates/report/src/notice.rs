@@ -166,10 +166,19 @@ fn signed(ns: u64) -> i64 {
 /// All notices of a run, the gravest first, one paragraph each; empty when there are none. For stderr.
 #[must_use]
 pub fn notices_text(run: &Run, style: &Style) -> String {
-    let mut phrases: Vec<Phrase> = run.notices.iter().map(phrase).collect();
+    let mut phrases: Vec<Phrase> = run.notices.iter().map(|notice| phrase(&named(notice, run, style))).collect();
     phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.level));
     phrases.dedup();
     phrases.iter().map(|phrase| one(phrase, style)).collect()
+}
+
+/// The notice with its conditions called as everywhere in the report.
+fn named(notice: &Notice, run: &Run, style: &Style) -> Notice {
+    let mut notice = notice.clone();
+    if let Notice::ConditionNotKept { conditions, .. } | Notice::WatchdogTripped { conditions, .. } = &mut notice {
+        *conditions = crate::background::conditions(run, conditions, style);
+    }
+    notice
 }
 
 fn one(phrase: &Phrase, style: &Style) -> String {

@@ -4,6 +4,7 @@
 //! Blocks hold text that is already neutralised. A no-break space keeps a number and its unit on one line; it is printed
 //! as an ordinary space.
 
+use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter};
 
 use crate::style::{Paint, Style};
@@ -34,8 +35,14 @@ pub enum Block {
     Legend(Vec<Note>),
     /// Sentences, as one paragraph.
     Paragraph(String),
+    /// What the report is about, from the left edge.
+    Line(String),
+    /// Names and what is to be said of each, in two columns.
+    Facts(Vec<(String, String)>),
     /// Items, each with its mark.
     Items(Vec<Item>),
+    /// Lines that are drawn within the style's columns already.
+    Drawing(String),
 }
 
 /// A sentence of a legend.
@@ -66,7 +73,7 @@ impl Note {
 pub struct Item {
     /// What it says.
     pub text: String,
-    /// The exact line of code or the command, on a line of its own that is never wrapped.
+    /// The exact line of code or the command, on a line of its own that is never wrapped; several where it holds line ends.
     pub code: Option<String>,
 }
 
@@ -132,7 +139,10 @@ impl Block {
                 paragraph(&text.join(" "), "  ", "  ", Paint::Faint, style)
             }
             Self::Paragraph(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
+            Self::Line(text) => paragraph(text, "", "  ", Paint::Heading, style),
+            Self::Facts(facts) => facts_text(facts, style),
             Self::Items(items) => items.iter().map(|item| item.render(style)).collect(),
+            Self::Drawing(text) => text.clone(),
         }
     }
 }
@@ -141,13 +151,23 @@ impl Item {
     fn render(&self, style: &Style) -> String {
         let first = format!("  {}", style.bullet());
         let mut out = paragraph(&self.text, &first, "    ", Paint::Plain, style);
-        if let Some(code) = &self.code {
+        for line in self.code.iter().flat_map(|code| code.lines()) {
             out.push_str("      ");
-            out.push_str(&style.paint(Paint::Name, code));
+            out.push_str(&style.paint(Paint::Name, line));
             out.push('\n');
         }
         out
     }
+}
+
+fn facts_text(facts: &[(String, String)], style: &Style) -> String {
+    let widest = facts.iter().map(|(name, _)| display_width(name)).max().unwrap_or(0);
+    let margin = " ".repeat(widest + 4);
+    let line = |(name, fact): &(String, String)| {
+        let first = format!("  {name}{}  ", " ".repeat(widest - display_width(name)));
+        paragraph(fact, &first, &margin, Paint::Plain, style)
+    };
+    facts.iter().map(line).collect()
 }
 
 /// Text wrapped to the style's columns (to 100 at most, for the eye), each line ended.

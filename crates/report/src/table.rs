@@ -4,16 +4,18 @@
 //! which. The alignment is done here rather than by a table crate: those fit a table by wrapping or truncating cells,
 //! and what is needed is dropping columns and rows that stay one line; what is left to do is padding.
 
+use std::borrow::Cow;
+
 use textwrap::core::display_width;
 
 use crate::plain::cut;
 use crate::style::{Paint, Style};
 
 /// A column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// What stands above it.
-    pub heading: &'static str,
+    /// What stands above it. Neutralise what comes from a run.
+    pub heading: Cow<'static, str>,
     /// To which side its cells are pushed.
     pub align: Align,
     /// When it goes where space is short: the lowest first; [`Column::ALWAYS`] stays.
@@ -29,19 +31,25 @@ impl Column {
     /// A column of text.
     #[must_use]
     pub const fn left(heading: &'static str, keep: u8) -> Self {
-        Self { heading, align: Align::Left, keep, joined: false }
+        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: false }
     }
 
     /// A column of figures.
     #[must_use]
     pub const fn right(heading: &'static str, keep: u8) -> Self {
-        Self { heading, align: Align::Right, keep, joined: false }
+        Self { heading: Cow::Borrowed(heading), align: Align::Right, keep, joined: false }
+    }
+
+    /// A column whose heading comes from the run.
+    #[must_use]
+    pub fn named(heading: String, align: Align, keep: u8) -> Self {
+        Self { heading: Cow::Owned(heading), align, keep, joined: false }
     }
 
     /// A column that explains the one before it.
     #[must_use]
     pub const fn joined(heading: &'static str, keep: u8) -> Self {
-        Self { heading, align: Align::Left, keep, joined: true }
+        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: true }
     }
 }
 
@@ -92,7 +100,7 @@ impl Table {
         let widths = self.squeezed(widths, &shown, style.columns());
         let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.full_heading(i)).collect();
         let mut text = String::new();
-        let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_owned()).collect();
+        let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_string()).collect();
         text.push_str(&style.paint(Paint::Faint, &self.line(&headings, &shown, &widths, style)));
         text.push('\n');
         for row in &self.rows {
@@ -111,10 +119,10 @@ impl Table {
     }
 
     fn full_heading(&self, column: usize) -> String {
-        let heading = self.columns[column].heading;
+        let heading = &self.columns[column].heading;
         match column.checked_sub(1).filter(|_| self.columns[column].joined) {
             Some(owner) => format!("{} {heading}", self.columns[owner].heading),
-            None => heading.to_owned(),
+            None => heading.to_string(),
         }
     }
 
@@ -126,7 +134,7 @@ impl Table {
             })
         };
         (0..self.columns.len())
-            .map(|i| widest(i).chain([display_width(self.columns[i].heading)]).max().unwrap_or(0))
+            .map(|i| widest(i).chain([display_width(&self.columns[i].heading)]).max().unwrap_or(0))
             .collect()
     }
 

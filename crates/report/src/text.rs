@@ -15,15 +15,10 @@ pub fn render(run: &Run, style: &Style) -> String {
     story(run, style).render(style)
 }
 
-/// Commands other than the check-up, by which a command line is told from one.
-const COMMANDS: [&str; 10] =
-    ["wait", "yield", "ipc", "governor", "run", "calibrate", "pace", "report", "compare", "merge"];
-
-/// Whether the run is a check-up: its command line names none of the other commands, or names `checkup` first.
+/// Whether the run is a check-up: a recorded command line has the command's name as its second word, whether it was typed or not.
 #[must_use]
 pub fn is_checkup(run: &Run) -> bool {
-    let known = |word: &&String| *word == "checkup" || COMMANDS.contains(&word.as_str());
-    run.command.iter().skip(1).find(known).is_none_or(|word| word == "checkup")
+    run.command.get(1).is_some_and(|word| word == "checkup")
 }
 
 /// The run as sections.
@@ -51,7 +46,7 @@ pub fn story(run: &Run, style: &Style) -> Story {
 }
 
 /// The check-up's last section: what was shown to help, the largest gain first.
-fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
+pub(crate) fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
     let mut all = Advice::default();
     for (experiment, series) in family::experiments(run) {
         let advice = (family::of(experiment).advice)(run, &series, style);
@@ -61,11 +56,14 @@ fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
     all.helps.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
     let items: Vec<Item> = all.helps.into_iter().map(|(_, item)| item).collect();
     let mut section = Section::new("What to do");
+    if items.len() > 1 {
+        section.blocks.push(Block::Paragraph("Each by itself: the gains do not add up.".to_owned()));
+    }
     if !items.is_empty() {
         section.blocks.push(Block::Items(items));
     }
     if !all.no_difference.is_empty() {
-        let text = format!("No difference that this run can show: {}.", all.no_difference.join("; "));
+        let text = format!("No difference here that this run can show: {}.", all.no_difference.join("; "));
         section.blocks.push(Block::Paragraph(text));
     }
     (!section.blocks.is_empty()).then_some(section)

@@ -111,6 +111,29 @@ pub fn share(share: f64) -> String {
     }
 }
 
+/// A duration with two significant digits, for a figure that stands for several (`19 µs`).
+#[must_use]
+pub fn about(ns: f64, style: &Style) -> String {
+    if ns.abs() < 9.95 {
+        return duration_fine(ns, style);
+    }
+    let step = 10f64.powf(ns.abs().log10().floor() - 1.0);
+    let rounded = (ns / step).round() * step;
+    let (unit, decimals) = scale(rounded);
+    format!("{:.*} {}", decimals.saturating_sub(1), rounded / unit.ns, unit.named(style))
+}
+
+/// A number with three significant digits (`1.5`, `0.0123`, `1230`).
+#[must_use]
+pub fn significant(number: f64) -> String {
+    if !number.is_finite() || number == 0.0 {
+        return format!("{number}");
+    }
+    let decimals = (2.0 - number.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{number:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// A count with thousands set apart from 10 000 on: `1000`, `12 000`.
 #[must_use]
 pub fn count(n: u64) -> String {
@@ -180,6 +203,14 @@ mod tests {
         assert_eq!(interval_like(Interval { low: 900, high: 1_240 }, 1_010), "[0.90 1.24]");
         assert_eq!(interval(Interval { low: 900, high: 1_240 }, &Style::default()), "[900 ns to 1.24 µs]");
         assert_eq!(interval(Interval { low: 70_900, high: 71_640 }, &Style::default()), "[70.9 to 71.6 µs]");
+    }
+
+    #[test]
+    fn about_has_two_digits() {
+        let style = Style::default();
+        let shown = [3.2, 41.4, 4_234.0, 9_960.0, 19_160.0, 996_000.0, 1_040_000.0].map(|ns| about(ns, &style));
+        assert_eq!(shown, ["3.2 ns", "41 ns", "4.2 µs", "10 µs", "19 µs", "1.0 ms", "1.0 ms"]);
+        assert_eq!([1.5, 0.012_345, 1234.4, 0.0].map(significant), ["1.5", "0.0123", "1234", "0"]);
     }
 
     #[test]

@@ -3,9 +3,7 @@
 mod common;
 
 use common::{host, set};
-use punctual_record::{
-    Ci95, Clock, Disturbance, Interval, Quantity, RoundFigures, Run, SCHEMA, Series, Summary, Tool,
-};
+use punctual_record::{Ci95, Clock, Disturbance, Interval, Quantity, RoundFigures, Run, SCHEMA, Series, Summary, Tool};
 use punctual_report::compare::{Comparison, Figure, Options, Side, Verdict, compare};
 
 /// Numbers that look random and are not.
@@ -112,6 +110,7 @@ impl Machine {
             cpu_share: None,
             voluntary_switches_per_op: None,
             involuntary_switches_per_op: None,
+            outcome: Default::default(),
             histogram: None,
             negative_histogram: None,
             samples: None,
@@ -170,7 +169,9 @@ fn changes_are_found() {
         let mut machine = Machine::new(99, wandering);
         let mut found = [(0, 0); 2];
         for _ in 0..100 {
-            for (place, (figure, change)) in [(Figure::P50, (1.2, 1.0)), (Figure::P99, (1.0, 1.5))].into_iter().enumerate() {
+            for (place, (figure, change)) in
+                [(Figure::P50, (1.2, 1.0)), (Figure::P99, (1.0, 1.5))].into_iter().enumerate()
+            {
                 for verdict in verdicts(&compared(&mut machine, each, each > 1, change), figure) {
                     found[place].0 += usize::from(verdict == Verdict::Worse);
                     found[place].1 += 1;

@@ -77,17 +77,15 @@ fn conditions_side_by_side_at_60() {
 
 #[test]
 fn check_up() {
-    let mut checked = lever_run(&["punctual"]);
+    let mut checked = lever_run(&["punctual", "checkup"]);
     let mut other = Made::sleep("clock_nanosleep", "other", 52_110).series();
     other.quantity = punctual_record::Quantity::Overshoot;
     checked.series.push(other);
     let text = text::render(&checked, &at(100));
     assert_snapshot!(text.split_once("What to do").expect("the section is there").1);
     assert!(!text::render(&lever_run(&["punctual", "wait"]), &at(100)).contains("What to do"));
-    for command in [&["punctual", "checkup"][..], &["/usr/bin/punctual", "--json", "x"]] {
-        assert!(text::is_checkup(&run(command, vec![], &[])), "{command:?}");
-    }
-    assert!(!text::is_checkup(&run(&["punctual", "--quiet", "wait"], vec![], &[])));
+    assert!(text::is_checkup(&run(&["punctual", "checkup", "--json", "wait"], vec![], &[])));
+    assert!(!text::is_checkup(&run(&["punctual"], vec![], &[])));
     assert!(!text::is_checkup(&run(&["punctual", "wait", "checkup"], vec![], &[])));
 }
 
@@ -157,7 +155,7 @@ fn hostile() -> Run {
     hostile.not_measured[0].parameters.insert(nasty.into(), Param::Text(nasty.into()));
     hostile.notices.push(punctual_record::Notice::Other { text: nasty.into() });
     hostile.conditions[0].label = nasty.into();
-    hostile.command = vec!["punctual".into()];
+    hostile.command = vec!["punctual".into(), "checkup".into()];
     hostile
 }
 
@@ -197,6 +195,7 @@ fn rows_of_one_duration_are_sorted_by_how_late_they_are() {
 #[test]
 fn a_refused_condition_stands_beside_its_label() {
     let mut sets = vec![set("other", "other", None, 50_000), set("fifo:40", "other", None, 50_000)];
+    sets[1].asked.policy = Some("fifo:40".into());
     sets[1].refused.push(punctual_record::Refusal {
         condition: "policy".into(),
         asked: "fifo:40".into(),
@@ -206,6 +205,39 @@ fn a_refused_condition_stands_beside_its_label() {
     let made = [Made::sleep("nanosleep", "other", 52_300), Made::sleep("nanosleep", "fifo:40", 40_000)];
     let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
     assert!(text.contains("nanosleep  fifo:40 (policy refused) "), "{text}");
-    assert!(text.contains("Least late: nanosleep under \"fifo:40 (policy refused)\""), "{text}");
+    assert!(text.contains("nanosleep (fifo:40, policy refused)"), "{text}");
     assert!(!text.contains("instead of"), "without the policy there is nothing to compare: {text}");
+}
+
+#[test]
+fn one_method_is_described_and_a_comparison_offered() {
+    let sets = || vec![set("as found", "other", None, 50_000)];
+    let alone = [Made::sleep("usleep", "as found", 76_800), Made::sleep("usleep", "as found", 77_900).asked(1_000_000)];
+    assert_snapshot!(text::render(&run(&["punctual", "wait", "usleep"], sets(), &alone), &at(100)));
+    let coarse = [Made::sleep("poll", "as found", 979_000).rounding_to(1_000_000)];
+    let text = text::render(&run(&["punctual", "wait", "poll"], sets(), &coarse), &at(100));
+    assert!(text.contains("poll counts in coarser units: it waits 1 ms, and ends 980 µs later than asked"), "{text}");
+}
+
+#[test]
+fn conditions_are_called_by_what_held() {
+    let mut sets = vec![
+        set("as found", "other", None, 50_000),
+        set("slack 1ns", "other", Some(1), 1),
+        set("fifo:40", "fifo:40", None, 0),
+        set("fifo:40, slack 1ns", "fifo:40", Some(1), 0),
+    ];
+    sets[0].asked.policy = None;
+    sets[1].asked.policy = None;
+    let labels: Vec<String> = sets.iter().map(|set| set.label.clone()).collect();
+    let names = ["other, slack 50 µs", "other, slack 1 ns", "fifo:40 ", "fifo:40, slack 1 ns"];
+    let made = |label: &str| Made::sleep("nanosleep", Box::leak(label.to_owned().into_boxed_str()), 50_000);
+    let made: Vec<Made> = labels.iter().map(|label| made(label)).collect();
+    let mut run = run(&["punctual", "wait"], sets, &made);
+    let text = text::render(&run, &at(140));
+    assert!(names.iter().all(|name| text.contains(&format!("nanosleep  {name}"))), "{text}");
+    // Two sets that would be called the same keep their labels.
+    run.conditions[1].applied.timer_slack_ns = Some(50_000);
+    let text = text::render(&run, &at(140));
+    assert!(text.contains("nanosleep  as found ") && text.contains("nanosleep  slack 1ns "), "{text}");
 }

@@ -1,6 +1,7 @@
 //! Comparisons with peers: each runs `punctual` and the peer in turns, and shows percentiles of both.
 
 mod cyclictest;
+mod ipc;
 mod progress;
 
 use clap::Subcommand;
@@ -29,11 +30,29 @@ pub(crate) enum Peer {
         #[arg(long, default_value_t = 5000)]
         waits: u32,
     },
+    /// Ping-pong through each mechanism: punctual and a C program of the same calls; pmqtest and perf bench sched pipe
+    Ipc {
+        /// Turns of each
+        #[arg(long, default_value_t = 7)]
+        turns: u32,
+        /// Round trips in each turn
+        #[arg(long, default_value_t = 5000)]
+        messages: u32,
+        /// The two processes' CPUs
+        #[arg(long, num_args = 2, value_names = ["CPU", "CPU"], default_values_t = [0, 0])]
+        cpus: Vec<usize>,
+        /// Fail when a median is more than so many times that of the C program
+        #[arg(long, default_value_t = 1.05)]
+        limit: f64,
+    },
 }
 
 /// Compares.
 pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
     match *peer {
+        Peer::Ipc { turns, messages, ref cpus, limit } => {
+            ipc::run(&ipc::Wanted { turns, messages, cpus: (cpus[0], cpus[1]), limit })
+        }
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),
     }

@@ -26,6 +26,11 @@ pub(crate) struct AmountArgs {
 }
 
 impl AmountArgs {
+    /// What was asked, if anything was.
+    pub(crate) fn given(&self) -> Option<Amount> {
+        self.samples.map(Amount::Samples).or(self.duration.map(Amount::Time))
+    }
+
     /// What was asked, or so long.
     pub(crate) fn or(&self, usual: Duration) -> Amount {
         match self.samples {

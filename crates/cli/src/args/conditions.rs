@@ -33,12 +33,21 @@ pub(crate) struct ConditionArgs {
     /// Longest exit latency of a CPU idle state to allow (0us: no idle state but polling)
     #[arg(long, value_name = "DUR", value_parser = values::dma_latency)]
     pub(crate) dma_latency: Option<Duration>,
+    /// CPU frequency governor for the run, on the CPUs of --cpu, or on all; put back afterwards
+    #[arg(long, value_name = "NAME")]
+    pub(crate) governor: Option<String>,
     /// Fail when a condition is refused, instead of measuring without it
     #[arg(long)]
     pub(crate) require: bool,
 }
 
 impl ConditionArgs {
+    /// The governor asked for.
+    pub(crate) fn governor(&self) -> Option<punctual_lab::governor::Asked> {
+        let cpus = self.cpu.as_ref().map(|cpus| cpus.as_slice().to_vec()).unwrap_or_default();
+        self.governor.clone().map(|governor| punctual_lab::governor::Asked { governor, cpus, require: self.require })
+    }
+
     /// What holds for the whole run.
     pub(crate) fn base(&self) -> Conditions {
         Conditions {

@@ -1,19 +1,33 @@
 //! The command line: what was typed, as one definition that parser, help, manual and completions share.
 
 mod amount;
+mod calibrate;
 mod compare;
 mod conditions;
+mod governor;
+mod ipc;
 mod output;
-mod values;
+mod pace;
+mod report;
+mod run;
+pub(crate) mod values;
 mod wait;
+mod yielding;
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
+pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
+pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use output::{Color, OutputArgs};
+pub(crate) use pace::PaceArgs;
+pub(crate) use report::ReportArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
+pub(crate) use yielding::YieldArgs;
 
 /// How late is this Linux machine, why, and what to use instead.
 ///
@@ -40,6 +54,20 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Saved runs of one kind, added together into one
     Merge(MergeArgs),
+    /// How long a message takes between two processes
+    Ipc(Box<IpcArgs>),
+    /// What each way of giving up the CPU costs, and who gains by it
+    Yield(Box<YieldArgs>),
+    /// A saved run in another form: text, page, Markdown, CSV, metrics
+    Report(ReportArgs),
+    /// CPU frequency: show, set, restore, ramp, switch
+    Governor(Box<GovernorArgs>),
+    /// Run a program under chosen conditions, and put everything back afterwards
+    Run(Box<RunArgs>),
+    /// What a sleep adds on this machine, and what reading the clock costs
+    Calibrate(Box<CalibrateArgs>),
+    /// Send packets at a rate, and measure how evenly they leave and arrive
+    Pace(Box<PaceArgs>),
 }
 
 /// The check-up's options.
@@ -50,4 +78,20 @@ pub(crate) struct CheckupArgs {
     pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
+const SIMILAR: f64 = 0.75;
+
+/// The names nearest to a mistyped one, and the command that lists them all.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, list: &str) -> String {
+    let mut near: Vec<(f64, &str)> =
+        names.map(|n| (strsim::jaro_winkler(name, n), n)).filter(|(s, _)| *s >= SIMILAR).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
+    if near.is_empty() {
+        format!("`{list}` shows them all")
+    } else {
+        format!("similar: {}; `{list}` shows them all", near.join(", "))
+    }
 }

@@ -13,6 +13,9 @@ pub(crate) struct OutputArgs {
     /// Write the whole run as JSON (- for stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Target>,
+    /// Write a page with pictures for a browser (- for stdout, instead of the tables)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<Target>,
     /// Write a line per series as CSV (- for stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<Target>,
@@ -39,12 +42,25 @@ pub(crate) enum Color {
 }
 
 impl OutputArgs {
+    /// Whether a file format goes to stdout, so that nothing else may.
+    pub(crate) fn stdout_is_taken(&self) -> bool {
+        self.targets().into_iter().any(|(_, target)| *target == Target::Stdout)
+    }
+
     /// Refuses what cannot be written, before anything is measured.
     pub(crate) fn check(&self) -> Result<(), BadUsage> {
-        if self.json == Some(Target::Stdout) && self.csv == Some(Target::Stdout) {
-            return Err(BadUsage("--json - and --csv - cannot both have stdout; name a file for one of them".into()));
+        let taking: Vec<&str> =
+            self.targets().into_iter().filter(|(_, target)| **target == Target::Stdout).map(|(flag, _)| flag).collect();
+        if let [first, second, ..] = taking[..] {
+            let text = format!("{first} - and {second} - cannot both have stdout; name a file for one of them");
+            return Err(BadUsage(text));
         }
-        self.json.iter().try_for_each(|t| t.check("--json"))?;
-        self.csv.iter().try_for_each(|t| t.check("--csv"))
+        self.targets().into_iter().try_for_each(|(flag, target)| target.check(flag))
+    }
+
+    /// The places that results go to besides the tables, each with its flag.
+    pub(crate) fn targets(&self) -> Vec<(&'static str, &Target)> {
+        let all = [("--json", &self.json), ("--html", &self.html), ("--csv", &self.csv)];
+        all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?))).collect()
     }
 }

@@ -39,6 +39,24 @@ pub(crate) fn dma_latency(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A number of competitors for one CPU.
+pub(crate) fn competitors(text: &str) -> Result<u32, String> {
+    let most = punctual_lab::crowd::MOST;
+    text.parse().ok().filter(|n| *n <= most).ok_or_else(|| format!("'{text}' is no number from 0 to {most}"))
+}
+
+/// A number of polls before a yield: 0 (never yields), or a count.
+pub(crate) fn polls(text: &str) -> Result<u32, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    let most = punctual_lab::polling::MOST_POLLS;
+    let wanted = || {
+        format!("'{text}' is no number of polls; 0 (never yields), 100, 10k and so on are, up to {}M", most / 1_000_000)
+    };
+    count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or_else(wanted)
+}
+
 /// A number that may end in k or M.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let wanted = || format!("'{text}' is no count; a whole number above 0 is, such as 500, 10k or 1M");
@@ -48,6 +66,32 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     };
     let n: u64 = digits.parse().map_err(|_| wanted())?;
     n.checked_mul(times).filter(|n| *n > 0).ok_or_else(wanted)
+}
+
+/// A CPU frequency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frequency {
+    /// The highest that the limits allow.
+    Max,
+    /// So many kHz.
+    Khz(u64),
+}
+
+/// `max`, or a number with a unit.
+pub(crate) fn frequency(text: &str) -> Result<Frequency, String> {
+    let wanted =
+        || format!("'{text}' is no frequency; max is, and a number with a unit, such as 2.2GHz, 800MHz or 2200000kHz");
+    if text == "max" {
+        return Ok(Frequency::Max);
+    }
+    let units = [("GHz", 1e6), ("MHz", 1e3), ("kHz", 1.0)];
+    let (digits, times) =
+        units.iter().find_map(|(unit, times)| Some((text.strip_suffix(unit)?, *times))).ok_or_else(wanted)?;
+    let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let number: f64 = digits.trim().parse().ok().filter(|_| plain).ok_or_else(wanted)?;
+    let khz = (number * times).round();
+    // 1 THz is no CPU's.
+    if (1.0..1e9).contains(&khz) { Ok(Frequency::Khz(khz as u64)) } else { Err(wanted()) }
 }
 
 #[cfg(test)]
@@ -61,6 +105,16 @@ mod tests {
         assert_eq!(count("1M"), Ok(1_000_000));
         for bad in ["0", "-1", "", "k", "1.5", "99999999999999999999", "99999999999999999M", "10x"] {
             assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn frequencies_need_a_unit() {
+        assert_eq!(frequency("2.2GHz"), Ok(Frequency::Khz(2_200_000)));
+        assert_eq!(frequency("800MHz"), Ok(Frequency::Khz(800_000)));
+        assert_eq!(frequency("max"), Ok(Frequency::Max));
+        for bad in ["", "2200", "0GHz", "-1GHz", "1e3MHz", "infGHz", "GHz", "9999999GHz"] {
+            assert!(frequency(bad).is_err(), "{bad}");
         }
     }
 

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use punctual_lab::wait::method::Method;
 use punctual_lab::wait::methods;
 
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use super::{AmountArgs, ConditionArgs, OutputArgs, nearest, values};
 
 /// How late each way of waiting wakes up, and what CPU time it costs.
 ///
@@ -36,7 +36,7 @@ pub(crate) struct WaitArgs {
 
 /// A method's name; a mistyped one is answered with those nearest to it.
 #[derive(Debug, Clone, Copy)]
-struct MethodParser;
+pub(super) struct MethodParser;
 
 impl TypedValueParser for MethodParser {
     type Value = &'static Method;
@@ -49,27 +49,13 @@ impl TypedValueParser for MethodParser {
     ) -> Result<Self::Value, clap::Error> {
         let name = value.to_string_lossy();
         methods::find(&name).ok_or_else(|| {
-            let text = format!("'{name}' is no way to wait; {}\n", nearest(&name));
+            let near = nearest(&name, methods::all().map(|m| m.name), "punctual wait --list");
+            let text = format!("'{name}' is no way to wait; {near}\n");
             clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
         })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(methods::all().map(|m| PossibleValue::new(m.name).help(m.about))))
-    }
-}
-
-/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
-const SIMILAR: f64 = 0.75;
-
-fn nearest(name: &str) -> String {
-    let mut near: Vec<(f64, &str)> =
-        methods::all().map(|m| (strsim::jaro_winkler(name, m.name), m.name)).filter(|(s, _)| *s >= SIMILAR).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
-    if near.is_empty() {
-        "`punctual wait --list` shows them all".into()
-    } else {
-        format!("similar: {}; `punctual wait --list` shows them all", near.join(", "))
     }
 }

@@ -8,12 +8,12 @@ use punctual_report::compare::{Comparison, Options, Side, compare, markdown, tex
 
 use crate::args::{CompareArgs, Form};
 use crate::exit::{BadUsage, Exit};
-use crate::{output, saved};
+use crate::{input, output};
 
 /// Compares, shows, judges.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     let (old_files, new_files) = args.sides()?;
-    saved::check_distinct(&[old_files.as_slice(), &new_files].concat())?;
+    input::check_distinct(&[old_files.as_slice(), &new_files].concat())?;
     let (old, new) = (side(&old_files)?, side(&new_files)?);
     if let Some(started) = old.shared_with(&new) {
         let why = "it would be compared with itself";
@@ -29,7 +29,7 @@ fn side(files: &[PathBuf]) -> anyhow::Result<Side> {
     let mut side = Side::new();
     for file in files {
         // One at a time: what is kept of a run is small, the file need not be.
-        let run = saved::read(file)?;
+        let run = input::read_run(file)?;
         side.add(&name(file), &run).with_context(|| file.display().to_string())?;
     }
     Ok(side)

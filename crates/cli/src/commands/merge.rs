@@ -6,15 +6,15 @@ use punctual_record::merge::Merger;
 
 use crate::args::MergeArgs;
 use crate::exit::Exit;
-use crate::saved;
+use crate::input;
 
 /// Adds the runs together and writes the result.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     args.output.check("--output")?;
-    saved::check_distinct(&args.files)?;
+    input::check_distinct(&args.files)?;
     let mut merger: Option<Merger> = None;
     for file in &args.files {
-        let run = saved::read(file)?;
+        let run = input::read_run(file)?;
         let outcome = match merger.as_mut() {
             None => Merger::new(run).map(|first| merger = Some(first)),
             Some(merger) => merger.add(run),

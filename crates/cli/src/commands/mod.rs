@@ -1,15 +1,23 @@
 //! The commands: each makes a plan, has it run, and hands the run to the reports.
 
+mod calibrate;
 mod checkup;
 mod compare;
+mod governor;
+mod ipc;
 mod merge;
+mod pace;
+mod report;
+mod run;
 mod wait;
+mod yielding;
 
-use punctual_lab::{Session, Stop};
+use punctual_lab::governor::Under;
+use punctual_lab::{Observer, Session, Stop};
 use punctual_record::Run;
 use punctual_report::threshold;
 
-use crate::args::{Args, Command, OutputArgs};
+use crate::args::{Args, Command, ConditionArgs, OutputArgs};
 use crate::exit::Exit;
 use crate::{interrupt, output, progress};
 
@@ -21,6 +29,13 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Wait(wait)) => wait::run(&wait),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Merge(merge)) => merge::run(&merge),
+        Some(Command::Ipc(args)) => ipc::run(&args),
+        Some(Command::Yield(args)) => yielding::run(&args),
+        Some(Command::Report(report)) => report::run(&report),
+        Some(Command::Governor(governor)) => governor::run(&governor),
+        Some(Command::Run(program)) => run::run(&program),
+        Some(Command::Calibrate(args)) => calibrate::run(&args),
+        Some(Command::Pace(args)) => pace::run(&args),
     }
 }
 
@@ -31,17 +46,43 @@ fn measure(
     wanted: &OutputArgs,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
+    let mut line = progress::Line::new(!wanted.quiet, wanted.stdout_is_taken());
+    measure_watched(name, wanted, &mut line, experiment)
+}
+
+/// The same, with somebody else to watch.
+fn measure_watched(
+    name: &str,
+    wanted: &OutputArgs,
+    observer: &mut dyn Observer,
+    experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
     wanted.check()?;
     let stop = Stop::default();
     interrupt::listen(&stop)?;
-    let mut line = progress::Line::new(!wanted.quiet);
-    let mut session = Session::open(command_line(name), stop.clone(), &mut line);
+    let mut session = Session::open(command_line(name), stop.clone(), observer);
     let outcome = experiment(&mut session);
     let run = session.close();
-    line.finish();
+    observer.finish();
     outcome?;
     output::deliver(&run, wanted)?;
     Ok(judge(&run, wanted, &stop))
+}
+
+/// The same under the governor that the conditions ask for, if they do.
+fn measure_under(
+    conditions: &ConditionArgs,
+    name: &str,
+    wanted: &OutputArgs,
+    experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let asked = conditions.governor();
+    measure(name, wanted, |session| {
+        let under = asked.map(|asked| Under::set(&asked, session)).transpose()?;
+        let outcome = experiment(session);
+        under.into_iter().for_each(|under| under.put_back(session));
+        outcome
+    })
 }
 
 fn command_line(name: &str) -> Vec<String> {

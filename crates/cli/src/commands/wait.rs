@@ -24,7 +24,9 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     }
     args.conditions.check()?;
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure(wait::EXPERIMENT, &args.output, |session| wait::run(plan, session).context("wait"))
+    super::measure_under(&args.conditions, wait::EXPERIMENT, &args.output, |session| {
+        wait::run(plan, session).context("wait")
+    })
 }
 
 fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {

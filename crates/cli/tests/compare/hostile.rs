@@ -136,9 +136,8 @@ fn very_many_series() {
         let mut pattern = many.series[0].clone();
         pattern.rounds.truncate(1);
         pattern.histogram = None;
-        many.series = (0..20_000)
-            .map(|i| punctual_record::Series { subject: format!("s{i}"), ..pattern.clone() })
-            .collect();
+        many.series =
+            (0..20_000).map(|i| punctual_record::Series { subject: format!("s{i}"), ..pattern.clone() }).collect();
         let mut text = Vec::new();
         serde_json::to_writer(&mut text, &many).unwrap();
         folder.write(name, &text);

@@ -49,7 +49,8 @@ fn series(subject: &str, median: f64, made: Made, numbers: &mut Numbers) -> punc
             recorder.record((level * (1.0 + 0.1 * (numbers.next() - 0.5)) * tail) as i64);
         }
         let cpu = 250.0 * 5_000.0 * (1.0 + 0.02 * (numbers.next() - 0.5));
-        let usage = Usage { elapsed_ns: 40_000_000, cpu_ns: Some(cpu as u64), voluntary: Some(250), involuntary: Some(0) };
+        let usage =
+            Usage { elapsed_ns: 40_000_000, cpu_ns: Some(cpu as u64), voluntary: Some(250), involuntary: Some(0) };
         tally.add_round(round, u64::from(round) * 100_000_000, &recorder, usage);
     }
     tally.to_series(SeriesId {
@@ -87,7 +88,7 @@ pub(crate) fn run(made: Made) -> Run {
                 cpus: Some("0-1".into()),
                 lock_memory: Some(false),
                 timer_slack_ns: Some(made.slack),
-                dma_latency_us: None,
+                ..Applied::default()
             },
             refused: Vec::new(),
         }],

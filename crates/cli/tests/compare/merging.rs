@@ -40,7 +40,8 @@ fn samples_add_up() {
     assert_eq!(punctual(folder.path(), &["merge", "two.json", "r2.json", "-o", "three.json"]).code, Some(0));
     let three = read(&folder, "three.json");
     assert_eq!(three.merged_from, all.merged_from);
-    let plain = |run: &Run| run.series.iter().map(|s| (s.summary.p50, s.summary.count, s.parts.clone())).collect::<Vec<_>>();
+    let plain =
+        |run: &Run| run.series.iter().map(|s| (s.summary.p50, s.summary.count, s.parts.clone())).collect::<Vec<_>>();
     assert_eq!(plain(&three), plain(&all));
     // And a run that is in it already is noticed.
     let left = punctual(folder.path(), &["merge", "two.json", "r1.json", "-o", "-"]);
@@ -79,7 +80,9 @@ fn merged_runs_are_several_runs_a_side() {
         let late = if i % 2 == 1 { 1.1 } else { 1.0 };
         folder.save(&format!("r{i}.json"), &run(Made { nanosleep: late, ..made }));
     }
-    for (files, to) in [(["r0.json", "r2.json", "r4.json"], "old.json"), (["r1.json", "r3.json", "r5.json"], "new.json")] {
+    for (files, to) in
+        [(["r0.json", "r2.json", "r4.json"], "old.json"), (["r1.json", "r3.json", "r5.json"], "new.json")]
+    {
         assert_eq!(punctual(folder.path(), &[&["merge"][..], &files, &["-o", to]].concat()).code, Some(0));
     }
     let left = punctual(folder.path(), &["compare", "old.json", "new.json"]);

@@ -57,6 +57,7 @@ impl Bench for WaitBench<'_> {
             true => Failure::Stopped,
             false => Failure::Impossible { why: format!("{call}: {error}"), remedy: None },
         };
+        waiter.begin(at.variant, asked_ns).map_err(failed)?;
         for _ in 0..plan.warmup {
             waiter.wait(now_ns(Clock::Monotonic), asked_ns).map_err(failed)?;
         }
@@ -76,6 +77,7 @@ impl Bench for WaitBench<'_> {
             total.add(used);
             to_go -= n;
         }
+        waiter.end();
         Ok(total.usage())
     }
 }

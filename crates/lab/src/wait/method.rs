@@ -82,11 +82,21 @@ pub trait Waiter {
     /// Never returns early, whatever signals arrive. An absolute method on CLOCK_MONOTONIC waits until `from_ns + asked_ns`; a
     /// relative one for `asked_ns`; on another clock, until that clock has advanced by as much. Allocates nothing.
     fn wait(&mut self, from_ns: i64, asked_ns: i64) -> linux::Result<()>;
+
+    /// Told before a batch of waits of `asked_ns`; `conditions` tells those under different conditions apart. For ways that learn.
+    fn begin(&mut self, _conditions: usize, _asked_ns: i64) -> linux::Result<()> {
+        Ok(())
+    }
+
+    /// Told after a batch: what it changed about the thread is to be put back until the next.
+    fn end(&mut self) {}
 }
 
 /// Kind of way to wait, for `--list` and for choosing by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// The library's own.
+    Library,
     /// The sleeping calls.
     Sleep,
     /// Timeouts of calls that wait for descriptors.
@@ -106,6 +116,7 @@ impl Kind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Library => "library",
             Self::Sleep => "sleep",
             Self::Poll => "poll",
             Self::Timer => "timer",

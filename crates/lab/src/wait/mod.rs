@@ -106,10 +106,7 @@ fn report_conditions(
                 false => Notice::ConditionRefused { conditions, refusal },
             });
         }
-        let mut asked = plan.base.clone();
-        asked.policy = variant.policy;
-        asked.timer_slack = variant.timer_slack;
-        let (asked, applied) = (session::asked(&asked), session::applied(&held.applied));
+        let (asked, applied) = (session::asked(&variant.over(&plan.base)), session::applied(&held.applied));
         session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
     }
     if let (true, Some(r)) = (plan.require, base_refused.first().map(session::refusal)) {
@@ -204,10 +201,4 @@ fn why_not(
             ))
         }
     }
-}
-
-/// Conditions that only this experiment's caller may set per variant, cleared from a base.
-#[must_use]
-pub fn base_of(conditions: &Conditions) -> Conditions {
-    Conditions { policy: None, timer_slack: None, ..conditions.clone() }
 }

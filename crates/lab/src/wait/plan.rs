@@ -10,7 +10,7 @@ use crate::schedule::{Amount, CellCost, Schedule};
 use crate::variant::Variant;
 
 /// A duration for reading: two digits are enough to decide by.
-pub(super) fn rough(duration: Duration) -> String {
+pub(crate) fn rough(duration: Duration) -> String {
     let s = duration.as_secs_f64();
     match s {
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),

@@ -37,6 +37,9 @@ pub struct Asked {
     /// Largest C-state exit latency tolerated (`/dev/cpu_dma_latency`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dma_latency_us: Option<u32>,
+    /// CPU frequency governor set for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
 }
 
 /// What held, as the kernel told it. Absent: it could not be read.
@@ -54,12 +57,15 @@ pub struct Applied {
     pub timer_slack_ns: Option<u64>,
     /// `/dev/cpu_dma_latency` as held by this run.
     pub dma_latency_us: Option<u32>,
+    /// CPU frequency governor of the measured CPUs, where this run set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
 }
 
 /// A condition that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
-    /// Which: `policy`, `nice`, `cpu`, `lock-memory`, `timer-slack`, `dma-latency`.
+    /// Which: `policy`, `nice`, `cpu`, `lock-memory`, `timer-slack`, `dma-latency`, `governor`.
     pub condition: String,
     /// What was asked.
     pub asked: String,

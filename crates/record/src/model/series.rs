@@ -35,6 +35,9 @@ pub struct Series {
     /// Times per operation that the thread was preempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches_per_op: Option<f64>,
+    /// What else came out that is no distribution: shares from 0 to 1, costs per operation (`_ns` in the name), words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outcome: BTreeMap<String, Param>,
     /// The samples that are zero or more: HdrHistogram V2, base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
@@ -74,6 +77,8 @@ pub enum Quantity {
     Overshoot,
     /// Woke at minus deadline, signed.
     Lateness,
+    /// Distance between the gap of two events and their period, never negative.
+    PeriodJitter,
     /// From the call of send to the return of receive, in another process.
     OneWay,
     /// There and back.
@@ -84,6 +89,8 @@ pub enum Quantity {
     Away,
     /// Duration of a fixed piece of work.
     Loop,
+    /// From a change being made to its effect.
+    Settling,
 }
 
 /// The value of a parameter.

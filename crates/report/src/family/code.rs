@@ -1,28 +1,16 @@
 //! What a programmer writes for a way of waiting, by its name in the record.
 
-/// A line of code and the language it is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Code {
-    /// `C` or `Rust`.
-    pub(super) language: &'static str,
-    /// The line, for the machine's architecture where that matters.
-    pub(super) line: &'static str,
-}
-
-/// The line for a method on an architecture (`uname -m`); `None` for a method that is not known here.
-pub(super) fn line(subject: &str, architecture: Option<&str>) -> Option<Code> {
-    if subject == "thread_sleep" {
-        return Some(Code { language: "Rust", line: "std::thread::sleep(duration);" });
-    }
+/// The line for a method on an architecture (`uname -m`), in C (`thread_sleep`: Rust); `None` for a method that is not known here.
+pub(super) fn line(subject: &str, architecture: Option<&str>) -> Option<&'static str> {
     let arm = architecture == Some("aarch64");
-    let line = match subject {
-        "spin_counter" if arm => "while (__arm_rsr64(\"cntvct_el0\") < deadline_in_ticks) ;",
+    match subject {
+        "thread_sleep" => Some("std::thread::sleep(duration);"),
+        "spin_counter" if arm => Some("while (__arm_rsr64(\"cntvct_el0\") < deadline_in_ticks) ;"),
         "spin_pause" if arm => {
-            "do { __yield(); clock_gettime(CLOCK_MONOTONIC, &now); } while (before(&now, &deadline));"
+            Some("do { __yield(); clock_gettime(CLOCK_MONOTONIC, &now); } while (before(&now, &deadline));")
         }
-        _ => CALLS.iter().find(|(name, _)| *name == subject)?.1,
-    };
-    Some(Code { language: "C", line })
+        _ => CALLS.iter().find(|(name, _)| *name == subject).map(|(_, line)| *line),
+    }
 }
 
 const CALLS: &[(&str, &str)] = &[

@@ -3,7 +3,12 @@
 
 mod any;
 mod code;
+mod ipc;
+mod polls;
+pub(crate) mod ramp;
+mod switch;
 mod wait;
+mod yielding;
 
 use punctual_record::{Run, Series};
 
@@ -31,7 +36,8 @@ pub struct Advice {
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] = &[wait::FAMILY];
+pub const FAMILIES: &[Family] =
+    &[wait::FAMILY, yielding::FAMILY, polls::FAMILY, ramp::FAMILY, switch::FAMILY, ipc::FAMILY];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]

@@ -1,20 +1,21 @@
 //! Waiting: one table per duration asked, the best method on top, and what the figures say.
 
-use punctual_record::{Notice, Run, Series};
+use punctual_record::{Run, Series};
 
 use crate::background::conditions;
 use crate::distribution::{self, Scale};
 use crate::plain::plain;
-use crate::story::{Block, Item, Note, Section, unbroken};
+use crate::story::{Block, Note, Section, unbroken};
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
 use crate::units;
-use crate::words::{self, Figures};
+use crate::words;
 
 use super::Family;
-use super::code::line;
 
 mod advice;
+mod said;
+mod side_by_side;
 
 pub(super) const FAMILY: Family = Family { experiment: "wait", sections, advice: advice::advice };
 
@@ -50,7 +51,8 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(series, style)));
     }
-    sections.extend(words_section(run, &groups, style));
+    sections.extend(side_by_side::section(run, &groups, style));
+    sections.extend(said::sections(run, &groups, style));
     sections
 }
 
@@ -76,7 +78,12 @@ fn table_section(run: &Run, asked: Option<i64>, series: &[&Series], style: &Styl
     if one_set && !series[0].conditions.is_empty() {
         heading.push_str(&format!(" under {}", conditions(run, &series[0].conditions, style)));
     }
-    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, style) };
+    let labels: Vec<&str> = series.iter().map(|its| its.conditions.as_str()).collect();
+    let usual = words::usual(&labels);
+    if let Some(usual) = &usual {
+        heading.push_str(&format!(" under {} where no conditions are named", conditions(run, usual, style)));
+    }
+    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, usual.as_deref(), style) };
     if one_set {
         table.columns.remove(CONDITIONS);
         for row in &mut table.rows {
@@ -106,7 +113,8 @@ fn scale(asked: Option<i64>, series: &[&Series]) -> Option<Scale> {
 }
 
 /// First those that wait as long as asked, then the coarse ones under what they round to; in each, the least late first.
-fn rows(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Vec<Row> {
+/// Conditions are named but for the `usual` ones.
+fn rows(run: &Run, asked: Option<i64>, series: &[&Series], usual: Option<&str>, style: &Style) -> Vec<Row> {
     let mut sorted = series.to_vec();
     sorted.sort_by_key(|series| {
         let late = |figure: Option<i64>| figure.unwrap_or(i64::MAX);
@@ -123,12 +131,14 @@ fn rows(run: &Run, asked: Option<i64>, series: &[&Series], style: &Style) -> Vec
         }
         group = rounded;
         let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
-        rows.push(Row::Cells(cells(run, series, scale, style), paint));
+        let named =
+            if usual == Some(&series.conditions) { String::new() } else { conditions(run, &series.conditions, style) };
+        rows.push(Row::Cells(cells(series, named, scale, style), paint));
     }
     rows
 }
 
-fn cells(run: &Run, series: &Series, scale: Option<Scale>, style: &Style) -> Vec<String> {
+fn cells(series: &Series, conditions: String, scale: Option<Scale>, style: &Style) -> Vec<String> {
     let summary = &series.summary;
     let absent = || style.absent().to_owned();
     let figure = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
@@ -143,7 +153,7 @@ fn cells(run: &Run, series: &Series, scale: Option<Scale>, style: &Style) -> Vec
     let drawing = scale.and_then(|scale| distribution::bins(series, scale, drawing_width(style)));
     vec![
         plain(&series.subject, style),
-        conditions(run, &series.conditions, style),
+        conditions,
         units::count(summary.count),
         figure(summary.min),
         figure(summary.p50),
@@ -178,67 +188,4 @@ fn legend(series: &[&Series], style: &Style) -> Vec<Note> {
         notes.push(Note::always(format!("{}: too few samples, or not known.", style.absent())));
     }
     notes
-}
-
-fn words_section(run: &Run, groups: &Groups<'_>, style: &Style) -> Option<Section> {
-    let mut section = Section::new("In words");
-    let mut calls = Calls::default();
-    for (asked, series) in groups {
-        let Some(asked) = *asked else { continue };
-        let figures = Figures::of(run, asked, series, style);
-        let lead = unbroken(&units::exact(asked, style));
-        for (place, paragraph) in words::verdict(&figures, style).into_iter().enumerate() {
-            let text = if place == 0 { format!("Waiting {lead}. {paragraph}") } else { paragraph };
-            section.blocks.push(Block::Paragraph(text));
-        }
-        let sleeping = words::best(figures.sleeping());
-        if let Some(best) = words::best(figures.exact()) {
-            calls.add("Least late", &best.subject, asked);
-            let other = sleeping.filter(|sleeping| sleeping.subject != best.subject);
-            other.into_iter().for_each(|other| calls.add("Least late of those that sleep", &other.subject, asked));
-        }
-    }
-    section.blocks.extend(unsteady(run).map(|text| Block::Paragraph(text.to_owned())));
-    let items = calls.items(run, style);
-    if !items.is_empty() {
-        section.blocks.push(Block::Items(items));
-    }
-    (!section.blocks.is_empty()).then_some(section)
-}
-
-/// A caution where the run itself found its intervals too narrow.
-fn unsteady(run: &Run) -> Option<&'static str> {
-    let drifted = run.notices.iter().any(|notice| matches!(notice, Notice::Unsteady { series: 1.., .. }));
-    drifted.then_some(
-        "Some series differ between rounds by more than their samples explain (see the notices): take small differences \
-         with caution.",
-    )
-}
-
-/// Which methods to write in a program, each with the durations for which it came out best.
-#[derive(Debug, Default)]
-struct Calls(Vec<(&'static str, String, Vec<i64>)>);
-
-impl Calls {
-    fn add(&mut self, why: &'static str, subject: &str, asked: i64) {
-        match self.0.iter_mut().find(|(its_why, its, _)| *its_why == why && its == subject) {
-            Some((_, _, durations)) => durations.push(asked),
-            None => self.0.push((why, subject.to_owned(), vec![asked])),
-        }
-    }
-
-    fn items(&self, run: &Run, style: &Style) -> Vec<Item> {
-        let item = |(why, subject, asked): &(&str, String, Vec<i64>)| {
-            let durations: Vec<String> = asked.iter().map(|ns| unbroken(&units::exact(*ns, style))).collect();
-            let code = line(subject, run.host.architecture.as_deref());
-            let ending = code.map_or(" (`punctual wait --list` shows the call).".to_owned(), |code| {
-                format!(", in {}:", code.language)
-            });
-            Item {
-                text: format!("{why} for {}: {subject}{ending}", words::listed(&durations, 5)),
-                code: code.map(|code| code.line.to_owned()),
-            }
-        };
-        self.0.iter().map(item).collect()
-    }
 }

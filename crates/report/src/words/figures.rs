@@ -41,7 +41,7 @@ impl Estimate {
 pub struct Figure<'a> {
     /// The method, neutralised.
     pub subject: String,
-    /// Label of its conditions, neutralised, with what was refused of them.
+    /// Name of its conditions, neutralised, with what was refused of them.
     pub conditions: String,
     /// The conditions, where the run holds them.
     pub set: Option<&'a ConditionSet>,
@@ -78,6 +78,8 @@ pub struct Figures<'a> {
     pub asked_ns: i64,
     /// Whether there is more than one set of conditions, so that a name needs its conditions.
     pub many_conditions: bool,
+    /// The conditions that hold where none are named: those of more than half of the series, where there are several sets.
+    pub usual: Option<String>,
     /// All series, in the order of the run.
     pub rows: Vec<Figure<'a>>,
 }
@@ -88,7 +90,13 @@ impl<'a> Figures<'a> {
     pub fn of(run: &'a Run, asked_ns: i64, series: &[&'a Series], style: &Style) -> Self {
         let rows: Vec<Figure<'a>> = series.iter().map(|series| figure(run, series, style)).collect();
         let many_conditions = rows.iter().any(|row| row.conditions != rows[0].conditions);
-        Self { asked_ns, many_conditions, rows }
+        let usual = usual(&rows.iter().map(|row| row.conditions.as_str()).collect::<Vec<_>>());
+        Self { asked_ns, many_conditions, usual, rows }
+    }
+
+    /// Those to choose a method from: those under the usual conditions, where there are such, that wait as long as asked.
+    pub fn ranked(&self) -> impl Iterator<Item = &Figure<'a>> {
+        self.exact().filter(|row| self.usual.as_ref().is_none_or(|usual| row.conditions == *usual))
     }
 
     /// Those that wait as long as asked, rather than rounding it up.
@@ -101,11 +109,13 @@ impl<'a> Figures<'a> {
         self.exact().filter(|row| row.sleeps() == Some(true))
     }
 
-    /// The method's name, with its conditions where there are several.
+    /// The method's name, with its conditions where they are not the usual ones: `nanosleep (fifo:40)`.
     #[must_use]
     pub fn name(&self, figure: &Figure<'_>) -> String {
-        if self.many_conditions {
-            format!("{} under {}", figure.subject, quoted(&figure.conditions))
+        if self.many_conditions && self.usual.as_ref() != Some(&figure.conditions) {
+            // What was refused stands in brackets of its own elsewhere.
+            let conditions = figure.conditions.replace(" (", ", ").replace(')', "");
+            format!("{} ({})", figure.subject, crate::story::unbroken(&conditions))
         } else {
             figure.subject.clone()
         }
@@ -118,10 +128,17 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// A label within a sentence: in quotes where it is more than one word, and never broken.
-pub(crate) fn quoted(label: &str) -> String {
-    let text = if label.contains(' ') { format!("\"{label}\"") } else { label.to_owned() };
-    crate::story::unbroken(&text)
+/// The name that more than half of `names` are, where they differ.
+pub(crate) fn usual(names: &[&str]) -> Option<String> {
+    let first = names.first()?;
+    let of = |name: &str| names.iter().filter(|its| **its == name).count();
+    let usual = names.iter().find(|name| of(name) * 2 > names.len())?;
+    names.iter().any(|name| name != first).then(|| (*usual).to_owned())
+}
+
+/// A name of conditions within a running sentence, where a comma would mislead: `other with slack 50 µs`.
+pub(crate) fn running(name: &str) -> String {
+    crate::story::unbroken(&name.replace(", slack ", " with slack "))
 }
 
 fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {

@@ -1,17 +1,21 @@
-//! Sentences on what a change of conditions brings: timer slack, a real-time policy. Sets are paired where they differ in
+//! Findings on what a change of conditions brings: timer slack, a real-time policy. Sets are paired where they differ in
 //! that condition and in nothing else.
 
 use punctual_record::ConditionSet;
 
-use crate::background::set_label;
+use crate::background::is_real_time;
 use crate::plain::plain;
 use crate::story::unbroken;
 use crate::style::Style;
 use crate::units;
 
-use super::figures::{Difference, Estimate, Figure, Figures, quoted};
+use super::figures::{Difference, Estimate, Figure, Figures, running};
+use super::finding::{Code, Finding, Place, Sentence};
 use super::listed;
-use super::ranking::{best, shown};
+use super::ranking::best;
+
+/// Calls with the thread's slack (prctl(2), PR_SET_TIMERSLACK), by how well they stand for what programs do.
+pub(crate) const SLEEPING_CALLS: [&str; 4] = ["clock_nanosleep_abs", "clock_nanosleep", "nanosleep", "usleep"];
 
 /// Two sets of conditions that differ in one thing, and the methods that sleep under both.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,9 +51,13 @@ pub struct Tally {
 }
 
 impl<'f, 'a> Lever<'f, 'a> {
-    /// The pair that is least late with the change.
+    /// The pair that stands for the others: the sleeping call that programs use most, or the one that is least late with the change.
     #[must_use]
     pub fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
+        let known = |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.p50.is_some());
+        if let Some(pair) = SLEEPING_CALLS.iter().find_map(|name| known(name)) {
+            return Some(pair);
+        }
         let leader = best(self.pairs.iter().map(|(_, to)| *to))?;
         self.pairs.iter().copied().find(|(_, to)| std::ptr::eq(*to, leader))
     }
@@ -91,7 +99,7 @@ pub fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
     let mut levers = Vec::new();
     for from in &sets {
         for to in &sets {
-            let Some(kind) = change(from, to) else { continue };
+            let Some(kind) = change(from, to, &sets) else { continue };
             let lower = figures.sleeping().filter(|row| row.set.is_some_and(|set| set.label == to.label));
             let pairs: Vec<_> = lower.filter_map(|row| Some((figures.under(&row.subject, from)?, row))).collect();
             if !pairs.is_empty() {
@@ -103,85 +111,119 @@ pub fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
 }
 
 /// What `to` changes with respect to `from`, if it is one thing.
-fn change(from: &ConditionSet, to: &ConditionSet) -> Option<Kind> {
+fn change(from: &ConditionSet, to: &ConditionSet, sets: &[&ConditionSet]) -> Option<Kind> {
     let (a, b) = (&from.applied, &to.applied);
-    let rest = |set: &ConditionSet| {
-        let applied = &set.applied;
-        (applied.nice, applied.cpus.clone(), applied.lock_memory, applied.dma_latency_us)
-    };
     if rest(from) != rest(to) {
         return None;
     }
     let (policy_a, policy_b) = (a.policy.as_deref()?, b.policy.as_deref()?);
     if policy_a == policy_b {
-        return (a.timer_slack_ns? > b.timer_slack_ns?).then_some(Kind::Slack);
+        return (!is_real_time(policy_a) && a.timer_slack_ns? > b.timer_slack_ns?).then_some(Kind::Slack);
     }
-    // Newer kernels read the slack of a real-time thread back as 0, so what was asked decides whether it is the same.
-    let same_slack = from.asked.timer_slack_ns == to.asked.timer_slack_ns;
-    (policy_a == "other" && is_real_time(policy_b) && same_slack).then_some(Kind::Policy)
+    if policy_a != "other" || !is_real_time(policy_b) {
+        return None;
+    }
+    // Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was asked decides whether
+    // it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
+    let same_slack = |set: &ConditionSet| from.asked.timer_slack_ns == set.asked.timer_slack_ns;
+    let partner =
+        |set: &&ConditionSet| same_slack(set) && set.applied.policy == to.applied.policy && rest(set) == rest(to);
+    let bare = a.timer_slack_ns? < LARGE_SLACK_NS && to.asked.timer_slack_ns.is_none();
+    (same_slack(to) || (bare && !sets.iter().any(partner))).then_some(Kind::Policy)
 }
 
-/// `fifo:40`, `rr:1`, `deadline:...`.
-fn is_real_time(policy: &str) -> bool {
-    ["fifo", "rr", "deadline"].iter().any(|name| policy == *name || policy.starts_with(&format!("{name}:")))
+/// All that is neither policy nor slack.
+fn rest(set: &ConditionSet) -> (Option<i32>, Option<&str>, Option<bool>, Option<u32>) {
+    let applied = &set.applied;
+    (applied.nice, applied.cpus.as_deref(), applied.lock_memory, applied.dma_latency_us)
 }
 
-/// What timer slack costs, one sentence per pair of sets.
+/// From this slack on it is worth a word: below a microsecond it drowns in the cost of waking up.
+const LARGE_SLACK_NS: u64 = 1_000;
+
+/// The slack of ordinary threads under these conditions, where it is large enough to matter.
+pub(crate) fn large_slack(set: &ConditionSet) -> Option<i64> {
+    let ordinary = !is_real_time(set.applied.policy.as_deref()?);
+    let slack_ns = set.applied.timer_slack_ns.filter(|&ns| ordinary && ns >= LARGE_SLACK_NS)?;
+    i64::try_from(slack_ns).ok()
+}
+
+/// What timer slack costs, one finding per pair of sets.
 #[must_use]
-pub fn slack(figures: &Figures<'_>, style: &Style) -> Vec<String> {
-    levers(figures)
-        .iter()
-        .filter(|lever| lever.kind == Kind::Slack)
-        .filter_map(|lever| slack_one(lever, style))
-        .collect()
+pub fn slack(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
+    let levers = levers(figures);
+    levers.iter().filter(|lever| lever.kind == Kind::Slack).filter_map(|lever| slack_one(lever, style)).collect()
 }
 
-fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
+fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     let exact = |set: &ConditionSet| {
         let ns = set.applied.timer_slack_ns.map_or(0, |ns| i64::try_from(ns).unwrap_or(i64::MAX));
         unbroken(&units::exact(ns, style))
     };
     let (large, small) = (exact(lever.from), exact(lever.to));
-    let policy = plain(lever.to.applied.policy.as_deref()?, style);
+    let policy = lever.to.applied.policy.as_deref().filter(|policy| *policy != "other");
+    let under = policy.map_or(String::new(), |policy| format!(" under {}", unbroken(&plain(policy, style))));
     let (from, to) = lever.leader()?;
     let (before, after) = (from.p50?, to.p50?);
-    let lead = format!("Timer slack of {large} instead of {small} under {}", unbroken(&policy));
-    Some(match (before.exceeds(&after), after.exceeds(&before)) {
-        (Some(cost), _) => format!(
-            "{lead} makes {} wake {} later at p50 ({} instead of {}){}.",
-            to.subject,
-            apart(cost, style),
-            unbroken(&units::duration(before.value, style)),
-            unbroken(&units::duration(after.value, style)),
-            others(lever, "later", "earlier")
-        ),
-        (_, Some(gain)) => format!(
-            "{lead} makes {} wake {} earlier at p50{}.",
-            to.subject,
-            apart(gain, style),
-            others(lever, "later", "earlier")
-        ),
-        _ => format!(
-            "{lead}: no difference that this run can show at p50 for {} ({} and {}){}.",
-            to.subject,
-            shown(before, style),
-            shown(after, style),
-            others(lever, "later", "earlier")
-        ),
-    })
+    let figure = |estimate: Estimate| units::duration(estimate.value, style);
+    let lead = format!("Timer slack of {large}");
+    let head = match (before.exceeds(&after), after.exceeds(&before)) {
+        (Some(cost), _) => {
+            let head =
+                Sentence::new(format!("{lead}{under} costs {} ", to.subject)).figure(shown_difference(cost, style));
+            let head = head.words(" at p50: ").figure(figure(before)).words(" late, ").figure(figure(after));
+            head.words(format!(" with a slack of {small}."))
+        }
+        (_, Some(gain)) => {
+            let head = Sentence::new(format!("{lead} instead of {small}{under} makes {} wake ", to.subject));
+            head.figure(shown_difference(gain, style)).words(" earlier at p50.")
+        }
+        _ => {
+            let words = format!(
+                "{lead} instead of {small}{under}: no difference that this run can show at p50 for {} (",
+                to.subject
+            );
+            Sentence::new(words).figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
+        }
+    };
+    let mut finding = Finding::new(Place::Slack, head);
+    finding.tails.extend(others(lever, "later", "earlier"));
+    finding.code = before.exceeds(&after).and_then(|_| slack_call(lever.to)).map(Code::Line);
+    Some(finding)
 }
 
-pub(crate) fn apart(difference: Difference, style: &Style) -> String {
-    shown(Estimate { value: difference.value, interval: Some(difference.interval) }, style)
+/// The line of C that sets a set's slack. prctl(2): 0 would put the inherited slack back.
+#[must_use]
+pub fn slack_call(set: &ConditionSet) -> Option<String> {
+    let slack_ns = set.applied.timer_slack_ns.filter(|&ns| ns > 0)?;
+    Some(format!("prctl(PR_SET_TIMERSLACK, {slack_ns}UL);"))
 }
 
-/// `; at p50, of 13 methods that sleep, 11 are later and 2 show no difference`; nothing where there is one method only.
+/// The line of C that sets a real-time policy; deadline scheduling has no call that fits on a line.
+#[must_use]
+pub fn policy_call(policy: &str) -> Option<String> {
+    let (name, priority) = policy.split_once(':')?;
+    let constant = match name {
+        "fifo" => "SCHED_FIFO",
+        "rr" => "SCHED_RR",
+        _ => return None,
+    };
+    let priority: u8 = priority.parse().ok()?;
+    Some(format!("sched_setscheduler(0, {constant}, &(struct sched_param){{ .sched_priority = {priority} }});"))
+}
+
+/// A difference with its interval: `49.5 µs [49.2 to 49.9 µs]`.
+pub(crate) fn shown_difference(difference: Difference, style: &Style) -> String {
+    format!("{} {}", units::duration(difference.value, style), units::interval(difference.interval, style))
+}
+
+/// `Of 13 methods that sleep, 11 are later at p50 and 2 show no difference`; nothing where there is one method only.
 /// `helped` and `harmed` say how a method with and without the change is called.
-fn others(lever: &Lever<'_, '_>, helped: &str, harmed: &str) -> String {
+fn others(lever: &Lever<'_, '_>, helped: &str, harmed: &str) -> Option<Sentence> {
     let tally = lever.tally();
     let total = tally.earlier + tally.later + tally.alike;
     if total < 2 {
-        return String::new();
+        return None;
     }
     let be = |n: usize, word: &str| format!("{n} {} {word}", if n == 1 { "is" } else { "are" });
     let show = if tally.alike == 1 { "shows" } else { "show" };
@@ -191,46 +233,47 @@ fn others(lever: &Lever<'_, '_>, helped: &str, harmed: &str) -> String {
         (tally.alike, format!("{} {show} no difference", tally.alike)),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
-    format!("; at p50, of {total} methods that sleep, {}", listed(&parts, 3))
+    Some(Sentence::new(format!("Of {total} methods that sleep, {} at p50.", listed(&parts, 3))))
 }
 
-/// What a real-time policy gains over the ordinary one, one sentence per pair of sets.
+/// What a real-time policy gains over the ordinary one, one finding per pair of sets.
 #[must_use]
-pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<String> {
-    levers(figures)
-        .iter()
-        .filter(|lever| lever.kind == Kind::Policy)
-        .filter_map(|lever| policy_one(lever, style))
-        .collect()
+pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
+    let levers = levers(figures);
+    levers.iter().filter(|lever| lever.kind == Kind::Policy).filter_map(|lever| policy_one(lever, style)).collect()
 }
 
-fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<String> {
+fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     let (from, to) = lever.leader()?;
-    let label = |set: &ConditionSet| quoted(&set_label(set, style));
-    let at = |name: &str, before: Option<Estimate>, after: Option<Estimate>| -> Option<String> {
-        let (before, after) = (before?, after?);
-        Some(match (before.exceeds(&after), after.exceeds(&before)) {
-            (Some(gain), _) => format!("{} earlier at {name}", apart(gain, style)),
-            (_, Some(loss)) => format!("{} later at {name}", apart(loss, style)),
-            _ => format!(
-                "no difference that this run can show at {name} ({} and {})",
-                shown(before, style),
-                shown(after, style)
-            ),
-        })
+    let figure = |estimate: Estimate| units::duration(estimate.value, style);
+    let effect = |head: Sentence, name: &str, before: Estimate, after: Estimate| match (
+        before.exceeds(&after),
+        after.exceeds(&before),
+    ) {
+        (Some(gain), _) => {
+            head.words("wakes ").figure(shown_difference(gain, style)).words(format!(" earlier at {name}."))
+        }
+        (_, Some(loss)) => {
+            head.words("wakes ").figure(shown_difference(loss, style)).words(format!(" later at {name}."))
+        }
+        _ => {
+            let head = head.words(format!("shows no difference at {name} ("));
+            head.figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
+        }
     };
-    let effects: Vec<String> = [at("p50", from.p50, to.p50)?].into_iter().chain(at("p99", from.p99, to.p99)).collect();
-    let verb = if effects[0].starts_with("no ") { "shows" } else { "wakes" };
-    let (own, other) = (label(lever.to), label(lever.from));
-    let mut text = format!("{own} instead of {other}: {} {verb} {}", to.subject, effects.join(", "));
-    text.push_str(&format!("{}.", others(lever, "earlier", "later")));
-    // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
-    if let Some(slack) = lever.from.applied.timer_slack_ns.filter(|&ns| ns >= 1000 && lever.gain().is_some()) {
-        let slack = unbroken(&units::exact(i64::try_from(slack).unwrap_or(i64::MAX), style));
-        text.push_str(&format!(
-            " Timer slack ({slack} under {}) is not applied to real-time threads: that can be part of it.",
-            label(lever.from)
-        ));
+    let (before, after) = (from.p50?, to.p50?);
+    let gains = before.exceeds(&after).is_some();
+    let lead = format!("{} instead of {}: {} ", running(&to.conditions), running(&from.conditions), to.subject);
+    let mut finding = Finding::new(Place::Policy, effect(Sentence::new(lead), "p50", before, after));
+    if let (Some(before), Some(after)) = (from.p99, to.p99) {
+        finding.tails.push(effect(Sentence::new("It "), "p99", before, after));
     }
-    Some(text)
+    finding.tails.extend(others(lever, "earlier", "later"));
+    // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
+    if gains && large_slack(lever.from).is_some() {
+        let caution = "Real-time threads have no timer slack: that can be part of it.";
+        finding.tails.push(Sentence::new(caution));
+    }
+    finding.code = lever.to.applied.policy.as_deref().filter(|_| gains).and_then(policy_call).map(Code::Line);
+    Some(finding)
 }

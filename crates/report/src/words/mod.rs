@@ -1,33 +1,38 @@
 //! The verdict in sentences, computed from the figures.
 //!
 //! A sentence compares two figures only where their 95 % confidence intervals do not touch; otherwise it says that they
-//! cannot be told apart. Each sentence holds the numbers it rests on. The functions are pure: [`Figures`] in, text out.
+//! cannot be told apart. Each holds the figures it rests on; the intervals are in the tables, and in a sentence only where it is about a
+//! difference. The functions are pure: [`Figures`] in, [`Finding`]s out.
 
+mod alone;
 mod figures;
+mod finding;
 mod levers;
 mod ranking;
+mod timers;
 
+pub use alone::{alone, comparison};
 pub use figures::{Difference, Estimate, Figure, Figures};
-pub(crate) use figures::{int, quoted};
-pub(crate) use levers::apart;
-pub use levers::{Kind, Lever, Tally, levers, policy, slack};
-pub(crate) use ranking::best;
-pub use ranking::{least_cpu, least_late, least_late_sleeping, trade_off};
+pub(crate) use figures::{int, running, usual};
+pub use finding::{Code, Finding, Group, Place, Sentence, together};
+pub use levers::{Kind, Lever, Tally, levers, policy, policy_call, slack, slack_call};
+pub use ranking::{answer, best, cpu_time, trade_off};
+pub use timers::{without_slack, without_slack_row};
 
 use crate::style::Style;
 
-/// The paragraphs on the waits of one duration: which method to use, then what other conditions bring. None is empty.
+/// What is to be said on the waits of one duration, in order: which method to use, what spinning buys, CPU time, what slack costs, what
+/// a real-time policy gains.
 #[must_use]
-pub fn verdict(figures: &Figures<'_>, style: &Style) -> Vec<String> {
-    let ranking = [least_late, least_late_sleeping, trade_off, least_cpu];
-    let ranking: Vec<String> = ranking.iter().filter_map(|sentence| sentence(figures, style)).collect();
-    let mut changes = slack(figures, style);
-    changes.extend(policy(figures, style));
-    [ranking, changes]
-        .into_iter()
-        .filter(|sentences| !sentences.is_empty())
-        .map(|sentences| sentences.join(" "))
-        .collect()
+pub fn verdict(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
+    if let Some(finding) = alone(figures, style) {
+        return vec![finding];
+    }
+    let single = [answer, trade_off, cpu_time, without_slack];
+    let mut findings: Vec<Finding> = single.iter().filter_map(|finding| finding(figures, style)).collect();
+    findings.extend(slack(figures, style));
+    findings.extend(policy(figures, style));
+    findings
 }
 
 /// `a`, `a and b`, `a, b and c`; more than `most` names end with `and N others`.

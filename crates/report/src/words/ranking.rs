@@ -1,38 +1,56 @@
-//! Sentences that rank: which method is least late, which of those that sleep, which takes least CPU time, and what
-//! spinning buys.
+//! Findings that rank: which method to use, what spinning buys, which takes least CPU time.
 
-use crate::story::unbroken;
 use crate::style::Style;
 use crate::units;
 
-use super::figures::{Estimate, Figure, Figures};
+use super::figures::{Estimate, Figure, Figures, running};
+use super::finding::{Code, Finding, Place, Sentence};
+use super::levers::shown_difference;
 use super::listed;
 
 /// How many names a sentence lists before it counts the rest.
 const NAMES: usize = 4;
 
-/// Which method is least late.
+/// Which method to use: the least late of those that sleep, or of all where none does. Where most methods were measured under the same
+/// conditions, it is chosen among those.
 #[must_use]
-pub fn least_late(figures: &Figures<'_>, style: &Style) -> Option<String> {
-    least_of(figures, figures.exact().collect(), "Least late", style)
+pub fn answer(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+    let all: Vec<&Figure<'_>> = figures.ranked().collect();
+    let sleeping: Vec<&Figure<'_>> = all.iter().copied().filter(|row| row.sleeps() == Some(true)).collect();
+    let under = figures.usual.as_ref().map_or(String::new(), |usual| format!(" under {}", running(usual)));
+    if let Some(first) = best(sleeping.iter().copied()) {
+        let lead = if sleeping.len() < all.len() { "Least late of those that sleep" } else { "Least late" };
+        let mut finding = least_late(figures, &sleeping, &format!("{lead}{under}"), style)?;
+        finding.tails.extend(awake(figures, first, style));
+        return Some(finding);
+    }
+    let mut finding = least_late(figures, &all, &format!("Least late{under}"), style)?;
+    if all.iter().all(|row| row.sleeps() == Some(false)) {
+        finding.tails.push(Sentence::new("None of them sleeps: each gave up the CPU in fewer than half of its waits."));
+    }
+    Some(finding)
 }
 
-/// Which of those that sleep is least late; nothing when that is the least late of all anyway.
-#[must_use]
-pub fn least_late_sleeping(figures: &Figures<'_>, style: &Style) -> Option<String> {
-    let first = best(figures.exact())?;
-    if first.sleeps() == Some(true) {
+/// A method that did not sleep and is less late than the least late sleeping one, where the trade-off does not name one.
+fn awake(figures: &Figures<'_>, sleeping: &Figure<'_>, style: &Style) -> Option<Sentence> {
+    let awake = best(figures.ranked().filter(|row| row.sleeps() == Some(false)))?;
+    sleeping.p50?.exceeds(&awake.p50?)?;
+    if spinning_like(figures, sleeping).is_some() {
         return None;
     }
-    if figures.sleeping().next().is_none() {
-        let none = figures.exact().all(|row| row.sleeps() == Some(false));
-        return none.then(|| "None of them sleeps: each gave up the CPU in fewer than half of its waits.".to_owned());
-    }
-    least_of(figures, figures.sleeping().collect(), "Of those that sleep, least late", style)
+    let words = format!("Without giving up the CPU, {} is less late: ", figures.name(awake));
+    Some(Sentence::new(words).figure(units::duration(awake.p50?.value, style)).words(" at p50."))
+}
+
+/// The best spinning method under the conditions of a sleeping one.
+fn spinning_like<'f, 'a>(figures: &'f Figures<'a>, sleeping: &Figure<'_>) -> Option<&'f Figure<'a>> {
+    let same = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
+    best(figures.exact().filter(same))
 }
 
 /// The lowest median, then the lowest 99th percentile.
-pub(crate) fn best<'f, 'a: 'f>(rows: impl Iterator<Item = &'f Figure<'a>>) -> Option<&'f Figure<'a>> {
+#[must_use]
+pub fn best<'f, 'a: 'f>(rows: impl Iterator<Item = &'f Figure<'a>>) -> Option<&'f Figure<'a>> {
     rows.filter(|row| row.p50.is_some()).min_by_key(|row| (value(row.p50), value(row.p99)))
 }
 
@@ -40,97 +58,118 @@ fn value(estimate: Option<Estimate>) -> i64 {
     estimate.map_or(i64::MAX, |estimate| estimate.value)
 }
 
-fn least_of(figures: &Figures<'_>, rows: Vec<&Figure<'_>>, lead: &str, style: &Style) -> Option<String> {
+fn least_late(figures: &Figures<'_>, rows: &[&Figure<'_>], lead: &str, style: &Style) -> Option<Finding> {
     let first = best(rows.iter().copied())?;
     let p50 = first.p50?;
-    let name = figures.name(first);
+    let mut head = Sentence::new(lead);
     if p50.interval.is_none() {
-        let median = unbroken(&units::duration(p50.value, style));
-        return Some(format!("{lead} in this run: {name}, {median} at p50, but too few samples to say that it is so."));
+        head = head.words(" in this run");
     }
-    let mut text = format!("{lead}: {name}, {} at p50", shown(p50, style));
+    head =
+        head.words(format!(": {}, ", figures.name(first))).figure(units::duration(p50.value, style)).words(" at p50");
     if let Some(p99) = first.p99 {
-        text.push_str(&format!(" and {} at p99", shown(p99, style)));
+        head = head.words(", ").figure(units::duration(p99.value, style)).words(" at p99");
     }
-    text.push('.');
-    let equal: Vec<String> = rows
-        .iter()
-        .filter(|row| !std::ptr::eq(**row, first))
-        .filter(|row| row.p50.is_some_and(|its| its.exceeds(&p50).is_none()))
-        .map(|row| figures.name(row))
-        .collect();
+    let doubt = if p50.interval.is_none() { "; too few samples to say that it is so." } else { "." };
+    let mut finding = Finding::new(Place::Answer, head.words(doubt));
+    finding.code = Some(Code::Method(first.subject.clone()));
+    if p50.interval.is_none() {
+        return Some(finding);
+    }
+    let alike = |row: &&&Figure<'_>| row.p50.is_some_and(|its| its.exceeds(&p50).is_none());
+    let others = rows.iter().filter(|row| !std::ptr::eq(**row, first));
+    let equal: Vec<String> = others.filter(alike).map(|row| figures.name(row)).collect();
     if !equal.is_empty() {
-        text.push_str(&format!(" At p50, {} cannot be told apart from it.", listed(&equal, NAMES)));
+        finding.tails.push(Sentence::new(format!("At p50, {} cannot be told apart from it.", listed(&equal, NAMES))));
     }
-    text.push_str(&better_at_p99(figures, &rows, first, style).unwrap_or_default());
-    Some(text)
+    finding.tails.extend(better_at_p99(figures, rows, first, style));
+    Some(finding)
 }
 
-fn better_at_p99(figures: &Figures<'_>, rows: &[&Figure<'_>], first: &Figure<'_>, style: &Style) -> Option<String> {
+fn better_at_p99(figures: &Figures<'_>, rows: &[&Figure<'_>], first: &Figure<'_>, style: &Style) -> Option<Sentence> {
     let p99 = first.p99?;
     let better = rows.iter().filter(|row| row.p99.is_some_and(|its| p99.exceeds(&its).is_some()));
     let other = better.min_by_key(|row| value(row.p99))?;
-    Some(format!(" At p99, {} is less late: {}.", figures.name(other), shown(other.p99?, style)))
-}
-
-/// A figure with its interval: `71.2 µs [70.9 to 71.6 µs]`.
-pub(crate) fn shown(estimate: Estimate, style: &Style) -> String {
-    let figure = units::duration(estimate.value, style);
-    let interval = estimate.interval.map_or(String::new(), |interval| format!(" {}", units::interval(interval, style)));
-    unbroken(&format!("{figure}{interval}"))
+    let words = format!("At p99, {} is less late: ", figures.name(other));
+    Some(Sentence::new(words).figure(units::duration(other.p99?.value, style)).words("."))
 }
 
 /// What the best spinning method buys over the best sleeping one under the same conditions, and what it costs.
 #[must_use]
-pub fn trade_off(figures: &Figures<'_>, style: &Style) -> Option<String> {
-    let sleeping = best(figures.sleeping())?;
-    let same = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
-    let spinning = best(figures.exact().filter(same))?;
+pub fn trade_off(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+    let sleeping = best(figures.ranked().filter(|row| row.sleeps() == Some(true)))?;
+    let spinning = spinning_like(figures, sleeping)?;
     let (spin_share, sleep_share) = (spinning.cpu_share?, sleeping.cpu_share?);
-    let cost = format!(
-        "at {} of a CPU instead of {}",
-        unbroken(&units::share(spin_share)),
-        unbroken(&units::share(sleep_share))
-    );
     let (spin, sleep) = (spinning.p50?, sleeping.p50?);
-    let (a, b) = (figures.name(spinning), figures.name(sleeping));
-    Some(match (sleep.exceeds(&spin), spin.exceeds(&sleep)) {
+    let name = &spinning.subject;
+    let head = match (sleep.exceeds(&spin), spin.exceeds(&sleep)) {
         (Some(gain), _) => {
-            let by = shown(Estimate { value: gain.value, interval: Some(gain.interval) }, style);
-            format!("Spinning ({a}) wakes {by} earlier at p50 than sleeping ({b}), {cost}.")
+            let gained = Sentence::new("Spinning wakes ").figure(shown_difference(gain, style));
+            gained
+                .words(format!(" earlier at p50 than sleeping ({name}, "))
+                .figure(units::duration(spin.value, style))
+                .words(")")
         }
         (_, Some(loss)) => {
-            let by = shown(Estimate { value: loss.value, interval: Some(loss.interval) }, style);
-            format!("Spinning does not pay here: {a} wakes {by} later at p50 than {b}, {cost}.")
+            let lost = Sentence::new(format!("Spinning does not pay here: {name} wakes "));
+            lost.figure(shown_difference(loss, style)).words(format!(" later at p50 than {}", sleeping.subject))
         }
-        _ => format!("Spinning ({a}) and sleeping ({b}) cannot be told apart at p50, {cost}."),
-    })
+        _ => {
+            Sentence::new(format!("Spinning ({name}) and sleeping ({}) cannot be told apart at p50", sleeping.subject))
+        }
+    };
+    let pays = sleep.exceeds(&spin).is_some();
+    let cost = head.words(", for ").figure(units::share(spin_share)).words(" of a CPU instead of ");
+    let mut finding = Finding::new(Place::TradeOff, cost.figure(units::share(sleep_share)).words("."));
+    finding.code = pays.then(|| Code::Method(name.clone()));
+    Some(finding)
 }
 
-/// Which method takes least CPU time per wait.
+/// What CPU time a wait takes, of those that sleep where any do, and which of them differ.
 #[must_use]
-pub fn least_cpu(figures: &Figures<'_>, style: &Style) -> Option<String> {
-    let rows: Vec<&Figure<'_>> = figures.exact().filter(|row| row.cpu_ns.is_some()).collect();
+pub fn cpu_time(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+    let asleep = figures.ranked().any(|row| row.sleeps() == Some(true));
+    let ours = |row: &&Figure<'_>| row.cpu_ns.is_some() && (!asleep || row.sleeps() == Some(true));
+    let rows: Vec<&Figure<'_>> = figures.ranked().filter(ours).collect();
     let cost = |row: &Figure<'_>| row.cpu_ns.unwrap_or(f64::MAX);
     let first = *rows.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-    let ns = first.cpu_ns?;
-    let share = first.cpu_share.map_or(String::new(), |share| format!(" ({} of a CPU)", units::share(share)));
-    let figure = unbroken(&format!("{}{share}", units::duration_fine(ns, style)));
-    let name = figures.name(first);
-    let Some((low, high)) = first.cpu_rounds else {
-        return Some(format!(
-            "Least CPU time in this run: {name}, {figure} per wait, but without rounds to say that it is so."
-        ));
+    let all = if asleep { " per wait for those that sleep" } else { " per wait" };
+    let least = || {
+        let lead = Sentence::new("CPU time: ").figure(units::duration_fine(cost(first), style));
+        lead.words(format!("{all} at the least ({})", figures.name(first)))
     };
-    let range = unbroken(&format!("{} to {}", units::duration_fine(low, style), units::duration_fine(high, style)));
-    let mut text = format!("Least CPU time: {name}, {figure} per wait, {range} in its rounds.");
-    let equal: Vec<String> = rows
-        .iter()
-        .filter(|row| !std::ptr::eq(**row, first) && row.cpu_rounds.is_none_or(|(its_low, _)| its_low <= high))
-        .map(|row| figures.name(row))
-        .collect();
-    if !equal.is_empty() {
-        text.push_str(&format!(" In CPU time, {} cannot be told apart from it.", listed(&equal, NAMES)));
-    }
-    Some(text)
+    let Some((_, high)) = first.cpu_rounds else {
+        let head = least().words("; without rounds it cannot be told whether others differ.");
+        return Some(Finding::new(Place::Cpu, head));
+    };
+    let apart = |row: &Figure<'_>| row.cpu_rounds.is_some_and(|(low, _)| low > high);
+    let named = |wanted: bool| -> Vec<String> {
+        let others = rows.iter().filter(|row| !std::ptr::eq(**row, first) && apart(row) == wanted);
+        others.map(|row| figures.name(row)).collect()
+    };
+    let (equal, more) = (named(false), named(true));
+    let head = match (equal.as_slice(), more.as_slice()) {
+        ([], []) => {
+            Sentence::new("CPU time: ").figure(units::duration_fine(cost(first), style)).words(format!("{all}."))
+        }
+        (_, []) => {
+            let head = Sentence::new("CPU time: about ").figure(units::about(median(&rows), style));
+            head.words(format!("{all}; none can be told apart from the least."))
+        }
+        ([], more) if more.len() > NAMES => least().words("; all others take more."),
+        ([], more) => least().words(format!("; more for {}.", listed(more, NAMES))),
+        (equal, more) if more.len() <= equal.len() => {
+            least().words(format!("; more for {}, the others cannot be told apart.", listed(more, NAMES)))
+        }
+        (equal, _) => {
+            least().words(format!("; {} cannot be told apart from it, the others take more.", listed(equal, NAMES)))
+        }
+    };
+    Some(Finding::new(Place::Cpu, head))
+}
+
+fn median(rows: &[&Figure<'_>]) -> f64 {
+    let mut costs: Vec<f64> = rows.iter().filter_map(|row| row.cpu_ns).collect();
+    costs.sort_by(f64::total_cmp);
+    costs.get(costs.len() / 2).copied().unwrap_or(0.0)
 }

@@ -23,6 +23,7 @@ pub fn set(label: &str, policy: &str, asked_slack: Option<u64>, slack: u64) -> C
             lock_memory: Some(false),
             timer_slack_ns: Some(slack),
             dma_latency_us: None,
+            governor: None,
         },
         refused: Vec::new(),
     }
@@ -70,7 +71,7 @@ pub fn summary(samples: &[i64]) -> Summary {
         p999: at(0.999),
         max: sorted.last().copied(),
         mean: (n > 0).then(|| sorted.iter().map(|&x| x as f64).sum::<f64>() / n as f64),
-        stdev: None,
+        stdev: (n > 1).then_some(1.0),
         ci95: Ci95 { p50: interval(&sorted, 0.5), p99: interval(&sorted, 0.99) },
     }
 }
@@ -154,6 +155,7 @@ impl Made {
             voluntary_switches_per_op: Some(if self.sleeps { 1.0 } else { 0.0 }),
             involuntary_switches_per_op: Some(if self.sleeps { 0.0 } else { 0.001 }),
             histogram: Some(histogram(&samples)),
+            outcome: BTreeMap::new(),
             negative_histogram: None,
             samples: None,
             rounds: vec![round(0, 0.98), round(1, 1.0), round(2, 1.03)],

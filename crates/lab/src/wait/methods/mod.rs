@@ -4,6 +4,7 @@
 
 use super::method::Method;
 
+mod library;
 mod poll;
 mod sleep;
 mod spin;
@@ -14,9 +15,16 @@ mod waiters;
 
 /// Every way to wait that there is, those that this machine lacks included, ordered by kind.
 pub fn all() -> impl Iterator<Item = &'static Method> {
-    [sleep::METHODS, poll::METHODS, timer::METHODS, sync::METHODS, spin::METHODS, user_wait::METHODS]
-        .into_iter()
-        .flatten()
+    let lists = [
+        library::METHODS,
+        sleep::METHODS,
+        poll::METHODS,
+        timer::METHODS,
+        sync::METHODS,
+        spin::METHODS,
+        user_wait::METHODS,
+    ];
+    lists.into_iter().flatten()
 }
 
 /// The way called `name`.

@@ -3,7 +3,6 @@
 
 use punctual_record::{ConditionSet, Quantity, Run, Series};
 
-use crate::background::set_label;
 use crate::plain::plain;
 use crate::story::{Item, unbroken};
 use crate::style::Style;
@@ -46,8 +45,9 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
 }
 
 fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
-        words::levers(figures).iter().filter_map(|lever| conditions(figures, lever, style)).collect();
+    let levers = words::levers(figures);
+    let mut findings: Vec<Finding> = levers.iter().filter_map(|lever| conditions(figures, lever, style)).collect();
+    findings.extend(timer(figures, run, style));
     findings.extend(absolute(figures, run, style));
     findings.extend(spin(figures, run, style));
     findings
@@ -57,74 +57,82 @@ fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> 
 fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     let (from, to) = lever.leader()?;
     let policy = plain(lever.to.applied.policy.as_deref()?, style);
-    let (name, code) = match lever.kind {
+    let (name, price, code) = match lever.kind {
         Kind::Slack => slack(lever.from, lever.to, &policy, style)?,
-        Kind::Policy => {
-            let (own, other) = (quoted(lever.to, style), quoted(lever.from, style));
-            (format!("{own} instead of {other}"), policy_call(&policy))
-        }
+        Kind::Policy => real_time(from, to, &policy),
     };
     let gain = from.p50?.exceeds(&to.p50?);
     let helps = gain.map(|gain| {
-        let text = format!("{name}: {}", effect(figures, &to.subject, from, to, gain, style));
+        let effect = effect(from, to, gain, style);
+        let text = format!("{effect}: {name} ({}, {}). {price}", to.subject, asked(figures, style));
         (gain.value, Item { text, code })
     });
     Some(Finding { name, helps })
 }
 
-fn quoted(set: &ConditionSet, style: &Style) -> String {
-    words::quoted(&set_label(set, style))
+fn asked(figures: &Figures<'_>, style: &Style) -> String {
+    unbroken(&units::exact(figures.asked_ns, style))
 }
 
-fn slack(from: &ConditionSet, to: &ConditionSet, policy: &str, style: &Style) -> Option<(String, Option<String>)> {
+/// Name, price and code of a real-time policy.
+fn real_time(from: &Figure<'_>, to: &Figure<'_>, policy: &str) -> (String, String, Option<String>) {
+    let name = format!("{} instead of {}", words::running(&to.conditions), words::running(&from.conditions));
+    let price = "Needs an rtprio limit or CAP_SYS_NICE. A thread that loops without sleeping then keeps all others off its CPU: \
+                 let it sleep in every turn. In C, or from the shell:";
+    let chrt = policy.split_once(':').map(|(name, priority)| format!("chrt --{name} {priority} PROGRAM"));
+    let code = words::policy_call(policy).zip(chrt).map(|(call, chrt)| format!("{call}\n{chrt}"));
+    (name, price.to_owned(), code)
+}
+
+/// Name, price and code of less slack.
+fn slack(
+    from: &ConditionSet,
+    to: &ConditionSet,
+    policy: &str,
+    style: &Style,
+) -> Option<(String, String, Option<String>)> {
     let ns = |set: &ConditionSet| set.applied.timer_slack_ns.and_then(|ns| i64::try_from(ns).ok());
     let (large, small) = (ns(from)?, ns(to)?);
-    let name = format!(
-        "timer slack {} instead of {} under {policy}",
-        unbroken(&units::exact(small, style)),
-        unbroken(&units::exact(large, style))
-    );
-    // prctl(2): 0 would put the inherited slack back.
-    Some((name, (small > 0).then(|| format!("prctl(PR_SET_TIMERSLACK, {small}UL);"))))
+    let exact = |ns: i64| unbroken(&units::exact(ns, style));
+    let under = if policy == "other" { String::new() } else { format!(" under {}", unbroken(policy)) };
+    let name = format!("timer slack {} instead of {}{under}", exact(small), exact(large));
+    // proc_pid_timerslack_ns(5): since Linux 4.6, for others with CAP_SYS_NICE since 4.9.
+    let price = "Timers are then hardly ever served together, which costs energy where many threads do it. In C, or from \
+                 outside for a running program (its main thread and those that this one starts later; needs CAP_SYS_NICE):";
+    let outside = format!("echo {small} > /proc/PID/timerslack_ns");
+    Some((name, price.to_owned(), words::slack_call(to).map(|call| format!("{call}\n{outside}"))))
 }
 
-/// The line of C that sets a real-time policy; deadline scheduling has no call that fits on a line.
-fn policy_call(policy: &str) -> Option<String> {
-    let (name, priority) = policy.split_once(':')?;
-    let constant = match name {
-        "fifo" => "SCHED_FIFO",
-        "rr" => "SCHED_RR",
-        _ => return None,
-    };
-    let priority: u8 = priority.parse().ok()?;
-    Some(format!("sched_setscheduler(0, {constant}, &(struct sched_param){{ .sched_priority = {priority} }});"))
-}
-
-/// `clock_nanosleep_abs, asked for 100 µs, wakes 47.3 µs [...] earlier at p50 (4.90 µs instead of 52.2 µs)`.
-fn effect(
-    figures: &Figures<'_>,
-    subject: &str,
-    from: &Figure<'_>,
-    to: &Figure<'_>,
-    gain: Difference,
-    style: &Style,
-) -> String {
-    let p50 = |figure: &Figure<'_>| figure.p50.map_or(0, |estimate| estimate.value);
+/// `49.5 µs earlier at p50 (24.7 instead of 74.2 µs), 56.2 µs at p99`.
+fn effect(from: &Figure<'_>, to: &Figure<'_>, gain: Difference, style: &Style) -> String {
+    let duration = |ns: i64| unbroken(&units::duration(ns, style));
+    let p50 = |figure: &Figure<'_>| duration(figure.p50.map_or(0, |estimate| estimate.value));
     let at_p99 = match (from.p99, to.p99) {
         (Some(before), Some(after)) => match (before.exceeds(&after), after.exceeds(&before)) {
-            (Some(gain), _) => format!(", {} earlier at p99", words::apart(gain, style)),
-            (_, Some(loss)) => format!(", but {} later at p99", words::apart(loss, style)),
+            (Some(gain), _) => format!(", {} at p99", duration(gain.value)),
+            (_, Some(loss)) => format!(", but {} later at p99", duration(loss.value)),
             _ => ", no difference shown at p99".to_owned(),
         },
         _ => String::new(),
     };
-    format!(
-        "{subject}, asked for {}, wakes {} earlier at p50 ({} instead of {}){at_p99}.",
-        unbroken(&units::exact(figures.asked_ns, style)),
-        words::apart(gain, style),
-        unbroken(&units::duration(p50(to), style)),
-        unbroken(&units::duration(p50(from), style))
-    )
+    let (after, before) = (p50(to), p50(from));
+    let after = match (after.split_once('\u{a0}'), before.split_once('\u{a0}')) {
+        (Some((number, a)), Some((_, b))) if a == b => number.to_owned(),
+        _ => after.clone(),
+    };
+    format!("{} earlier at p50 ({after} instead of {before}){at_p99}", duration(gain.value))
+}
+
+/// A timer without slack instead of a sleeping call, under the same conditions.
+fn timer(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
+    let (from, to, gain) = words::without_slack_row(figures)?;
+    let name = format!("{} instead of {}", to.subject, from.subject);
+    let text = format!(
+        "{}: {name} ({}). Its timer has no slack; it needs a file descriptor, but no privilege.",
+        effect(from, to, gain, style),
+        asked(figures, style)
+    );
+    Some(Finding { name, helps: Some((gain.value, Item { text, code: code(&to.subject, run) })) })
 }
 
 /// An absolute deadline instead of a duration, by the same call under the same conditions.
@@ -141,14 +149,8 @@ fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> 
     let to = words::best(figures.sleeping().filter(absolute))?;
     let from = relative(to)?;
     let name = format!("{} (absolute deadline) instead of {}", to.subject, from.subject);
-    let gain = from.p50?.exceeds(&to.p50?);
-    let helps = gain.map(|gain| {
-        let under = if figures.many_conditions {
-            format!("under {}, it", words::quoted(&to.conditions))
-        } else {
-            "it".to_owned()
-        };
-        let text = format!("{name}: {}", effect(figures, &under, from, to, gain, style));
+    let helps = from.p50?.exceeds(&to.p50?).map(|gain| {
+        let text = format!("{}: {name} ({}).", effect(from, to, gain, style), asked(figures, style));
         (gain.value, Item { text, code: code(&to.subject, run) })
     });
     Some(Finding { name, helps })
@@ -156,26 +158,22 @@ fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> 
 
 /// Spinning through the last part of a wait, by what the best sleeping method lacks.
 fn spin(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
-    let sleeping = words::best(figures.sleeping())?;
+    let sleeping = words::best(figures.ranked().filter(|row| row.sleeps() == Some(true)))?;
     let alike = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
     let spinning = words::best(figures.exact().filter(alike))?;
     let name = "spinning for the last part".to_owned();
     let helps = sleeping.p50?.exceeds(&spinning.p50?).map(|gain| {
-        let by = words::apart(gain, style);
-        let mut text = format!(
-            "{name}: {}, asked for {}, wakes {by} earlier at p50 than {}",
-            figures.name(spinning),
-            unbroken(&units::exact(figures.asked_ns, style)),
-            figures.name(sleeping)
-        );
+        let effect = effect(sleeping, spinning, gain, style);
+        let (spin, sleep) = (figures.name(spinning), &sleeping.subject);
+        let mut text = format!("{effect}: {name} ({spin} against {sleep}, {}).", asked(figures, style));
         if let Some(share) = spinning.cpu_share {
-            text.push_str(&format!(", at {} of a CPU while it spins", unbroken(&units::share(share))));
+            text.push_str(&format!(" It takes {} of a CPU while it spins.", unbroken(&units::share(share))));
         }
-        text.push('.');
         if let Some(p99) = sleeping.p99.filter(|p99| p99.value < figures.asked_ns) {
             let late = unbroken(&units::duration(p99.value, style));
             text.push_str(&format!(
-                " A sleep that ends {late} (its p99) before the deadline leaves that to spin, and ends too late in about one wait of a hundred."
+                " A sleep that ends {late} (its p99) before the deadline leaves that to spin, and ends too late in about one \
+                 wait of a hundred."
             ));
         }
         (gain.value, Item { text, code: code(&spinning.subject, run) })
@@ -184,5 +182,5 @@ fn spin(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
 }
 
 fn code(subject: &str, run: &Run) -> Option<String> {
-    line(subject, run.host.architecture.as_deref()).map(|code| code.line.to_owned())
+    line(subject, run.host.architecture.as_deref()).map(str::to_owned)
 }

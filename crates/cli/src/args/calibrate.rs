@@ -1,0 +1,32 @@
+//! `punctual calibrate`.
+
+use std::time::Duration;
+
+use clap::Args;
+use punctual_lab::wait::method::Method;
+
+use super::wait::MethodParser;
+use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+
+/// What a sleep adds on this machine (TN), and what reading the clock costs (TS+TE).
+///
+/// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T, then proves it: waits shortened by TN, and how exact they were.
+/// Without --policy and --timer-slack, shows a timer slack of 1 ns and SCHED_FIFO beside what it finds.
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Ways to sleep for a duration; nanosleep when none is named
+    #[arg(value_name = "METHOD", value_parser = MethodParser, hide_possible_values = true)]
+    pub(crate) methods: Vec<&'static Method>,
+    /// The wait by which the calibration is proved
+    #[arg(long, value_name = "DUR", default_value = "100us", allow_hyphen_values = true, value_parser = values::positive_duration)]
+    pub(crate) check: Duration,
+    /// Show what a sleep adds as it drifts, a line per round, until Ctrl-C or as long as --duration says
+    #[arg(long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArgs,
+    #[command(flatten)]
+    pub(crate) amount: AmountArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

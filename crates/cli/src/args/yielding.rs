@@ -1,0 +1,117 @@
+//! `punctual yield`.
+
+use std::str::FromStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Args, ValueEnum};
+use punctual::conditions::{CpuSet, Policy};
+use punctual_lab::crowd::Kind;
+use punctual_lab::yielding::method::Method;
+use punctual_lab::yielding::{Against, methods};
+
+use super::{AmountArgs, ConditionArgs, OutputArgs, nearest, values};
+
+/// What each way of giving up the CPU costs, and who gains by it.
+///
+/// Every method is called alone on its CPU, with one competitor there, and with several; they take turns in rounds. With --polls,
+/// a receiver polls a mailbox so many times before each yield: the latency of a message, and the share of the CPU that another
+/// program gets meanwhile.
+#[derive(Debug, Args)]
+pub(crate) struct YieldArgs {
+    /// Ways to yield; all of them when none is named (see --list)
+    #[arg(value_name = "METHOD", value_parser = MethodParser, hide_possible_values = true)]
+    pub(crate) methods: Vec<&'static Method>,
+    /// Competitors on the caller's CPU in the third situation (0: the caller is only measured alone)
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = values::competitors)]
+    pub(crate) competitors: u32,
+    /// Policy of the competitors: as of --policy, or 'same' as the caller; several are put side by side
+    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    pub(crate) competitor_policy: Vec<CompetitorPolicy>,
+    /// Nice value of the competitors, -20 (favoured) to 19
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    pub(crate) competitor_nice: Option<i32>,
+    /// What the competitors are
+    #[arg(long, value_name = "KIND", default_value = "process")]
+    pub(crate) competitor_kind: CompetitorKind,
+    /// Measure a receiver that polls so many times before each yield; 0: never yields
+    #[arg(
+        long, value_name = "N,N,..", value_delimiter = ',', allow_hyphen_values = true, value_parser = values::polls,
+        conflicts_with_all = ["competitors", "competitor_policy", "competitor_nice", "competitor_kind", "list"]
+    )]
+    pub(crate) polls: Vec<u32>,
+    /// With --polls: CPU of the sender; without it another one than the receiver's, where there is one
+    #[arg(long, value_name = "CPU", requires = "polls")]
+    pub(crate) sender_cpu: Option<CpuSet>,
+    /// List the ways to yield and which system calls each is seen to make; measure nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArgs,
+    #[command(flatten)]
+    pub(crate) amount: AmountArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What the competitors are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompetitorKind {
+    /// Processes of their own
+    Process,
+    /// Threads of the caller's process
+    Thread,
+    /// One after the other
+    Both,
+}
+
+impl CompetitorKind {
+    /// The kinds that are measured.
+    pub(crate) fn kinds(self) -> Vec<Kind> {
+        match self {
+            Self::Process => vec![Kind::Process],
+            Self::Thread => vec![Kind::Thread],
+            Self::Both => vec![Kind::Process, Kind::Thread],
+        }
+    }
+}
+
+/// A policy, or that of the caller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompetitorPolicy(pub(crate) Against);
+
+impl FromStr for CompetitorPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "same" => Ok(Self(Against::Same)),
+            text => text.parse::<Policy>().map(|p| Self(Against::Policy(p))).map_err(|e| format!("{e}; or 'same'")),
+        }
+    }
+}
+
+/// A method's name; a mistyped one is answered with those nearest to it.
+#[derive(Debug, Clone, Copy)]
+struct MethodParser;
+
+impl TypedValueParser for MethodParser {
+    type Value = &'static Method;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let name = value.to_string_lossy();
+        methods::find(&name).ok_or_else(|| {
+            let near = nearest(&name, methods::ALL.iter().map(|m| m.name), "punctual yield --list");
+            let text = format!("'{name}' is no way to yield; {near}\n");
+            clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(methods::ALL.iter().map(|m| PossibleValue::new(m.name).help(m.about))))
+    }
+}

@@ -1,0 +1,114 @@
+//! `punctual ipc`.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use punctual_lab::ipc::mechanism::Mechanism;
+use punctual_lab::ipc::place::Places;
+use punctual_lab::ipc::{self, Mode, Plan, Wanted, mechanisms};
+use punctual_report::list::{self, ListRow};
+
+use crate::args::{IpcArgs, ModeArg};
+use crate::exit::{BadUsage, Exit};
+use crate::output;
+
+/// How long `ipc` measures when nothing is asked: 20 mechanisms in two modes and two places get a quarter of a second each.
+const USUAL: Duration = Duration::from_secs(20);
+/// The same for mechanisms that were named.
+const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
+
+/// Measures, or lists.
+pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
+    if args.list {
+        return list(args);
+    }
+    let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
+    let mut wrong = Vec::new();
+    let exit = super::measure("ipc", &args.output, |session| {
+        wrong = ipc::run(plan, session).context("ipc")?;
+        Ok(())
+    })?;
+    for what in &wrong {
+        output::complain(&format!("error: {what}"));
+    }
+    Ok(if exit == Exit::Done && !wrong.is_empty() { Exit::Failed } else { exit })
+}
+
+fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
+    let conditions = &args.conditions;
+    let base = conditions.base();
+    let allowed = punctual_linux::affinity::affinity(0)?;
+    let cpus: Vec<usize> = match &base.cpus {
+        Some(asked) => allowed.iter().copied().filter(|cpu| asked.contains(*cpu)).collect(),
+        None => allowed,
+    };
+    let mut sizes = args.size.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let modes = args.mode.iter().map(|mode| match *mode {
+        ModeArg::Sporadic => Mode::Sporadic { every: args.every },
+        ModeArg::Other(mode) => mode,
+    });
+    Ok(Wanted {
+        mechanisms: chosen(args),
+        sizes,
+        modes: unique(modes),
+        places: if args.matrix { Places::Matrix } else { args.cpus.clone() },
+        cpus,
+        receive: unique(args.receive.iter().map(|how| (*how).into())),
+        variants: conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?,
+        sender_policies: args.sender_policy.clone(),
+        receiver_policies: args.receiver_policy.clone(),
+        base,
+        amount: args.amount.or(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }),
+        rounds: args.amount.rounds,
+        warmup: args.amount.warmup,
+        require: conditions.require,
+        depth: args.depth,
+        verify: args.verify.wanted(),
+        blocks: args.blocks,
+    })
+}
+
+/// The mechanisms named, or the usual ones, or all.
+fn chosen(args: &IpcArgs) -> Vec<&'static Mechanism> {
+    if args.mechanisms.is_empty() {
+        return mechanisms::all().filter(|m| args.all || m.usual).collect();
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    args.mechanisms.iter().copied().filter(|m| seen.insert(m.name.as_str())).collect()
+}
+
+fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
+    for item in items {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+/// Shows the mechanisms: those named, or all.
+fn list(args: &IpcArgs) -> anyhow::Result<Exit> {
+    let mechanisms: Vec<&Mechanism> =
+        if args.mechanisms.is_empty() { mechanisms::all().collect() } else { args.mechanisms.clone() };
+    let rows = mechanisms.into_iter().map(row).collect::<anyhow::Result<Vec<ListRow>>>()?;
+    output::print(&list::render(&rows, &output::style(args.output.color)))?;
+    Ok(Exit::Done)
+}
+
+fn row(mechanism: &Mechanism) -> anyhow::Result<ListRow> {
+    let limit = (mechanism.largest)();
+    let carries = limit.bytes.map_or("messages of any size".to_owned(), |bytes| format!("up to {bytes} bytes"));
+    let raise = limit.remedy.map(|r| format!("; {r}")).unwrap_or_default();
+    Ok(ListRow {
+        name: mechanism.name.clone(),
+        about: format!("{}. Carries {carries}, by {}{raise}", mechanism.about, limit.from),
+        call: mechanism.call.clone(),
+        kind: mechanism.kind.name().into(),
+        needs: mechanism.needs.into(),
+        available: ipc::try_open(mechanism).map_err(|no| no.to_string()),
+        observed: None,
+    })
+}

@@ -1,0 +1,61 @@
+//! Runs that were saved: a JSON file, a page, or standard input.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use punctual_record::Run;
+use punctual_report::html;
+
+use crate::exit::BadUsage;
+
+/// Reads a run from a file, or from standard input for `-`. A page that `--html` wrote is one too.
+///
+/// A name that leads to no file is bad usage; a file that holds no run is a failure.
+pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
+    if path == Path::new("-") {
+        return from_reader(io::stdin().lock()).context("standard input");
+    }
+    let name = path.display();
+    let refused = |why: String| BadUsage(format!("{name}: {why}"));
+    if path.is_dir() {
+        return Err(refused("is a folder; name a file that --json or --html wrote".into()).into());
+    }
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            refused("there is no such file; runs are written with --json FILE or --html FILE".into())
+        }
+        _ => refused(format!("cannot be opened: {error}")),
+    })?;
+    from_reader(file).with_context(|| name.to_string())
+}
+
+fn from_reader(mut reader: impl Read) -> anyhow::Result<Run> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).context("cannot read it")?;
+    if !html::is_page(&bytes) {
+        return Ok(Run::from_slice(&bytes)?);
+    }
+    let run = html::embedded_run(&bytes)
+        .context("it looks like a page, but holds no run of punctual; expected a file written with --html or --json")?;
+    Ok(Run::from_json(run)?)
+}
+
+/// Refuses a file that is named twice, also by another name.
+pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
+    let mut seen = BTreeMap::new();
+    for file in files {
+        // A file that cannot be found says so when it is read.
+        let Ok(real) = file.canonicalize() else { continue };
+        if !real.is_file() {
+            continue;
+        }
+        if let Some(before) = seen.insert(real, file) {
+            let again = if before == file { String::new() } else { format!(" (also as {})", before.display()) };
+            return Err(BadUsage(format!("{} is given twice{again}; name each run once", file.display())));
+        }
+    }
+    Ok(())
+}

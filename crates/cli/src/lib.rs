@@ -1,0 +1,34 @@
+//! The command `punctual`: arguments in, a plan to the laboratory, its run to the reports, an exit status out.
+//!
+//! Only this crate prints. Tables go to stdout; progress and notices to stderr. Exit status: 0 done; 1 failed while
+//! running; 2 bad usage; 3 a threshold was exceeded or could not be judged; 128 + n ended by signal n (130 for Ctrl-C), after what
+//! was measured has been reported. A closed pipe is not an error.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod exit;
+mod input;
+mod interrupt;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+/// The one definition of the command line, for the parser, its help, the manual and the completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    args::Args::command()
+}
+
+/// Does what the process' arguments ask, and tells with which status to exit.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::dispatch(args) {
+        Ok(code) => code.into(),
+        Err(error) => exit::explain(&error).into(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Programs killed at random moments: nothing stays changed.
+
+use punctual_vm::{Kernel, Table};
+
+use crate::support::{machine, run};
+
+/// Starts `COMMAND` and kills it at a random moment, `$1` times; counts how often it was killed with something changed.
+const KILL_OFTEN: &str = r#"
+before=$(state)
+runs=0; changed=0; slowest=0; never=0
+while [ $runs -lt $1 ]; do
+    runs=$((runs + 1))
+    $COMMAND >/dev/null 2>&1 &
+    program=$!
+    usleep $(( $(od -An -N2 -tu2 /dev/urandom) * 4 ))
+    [ "$(state)" = "$before" ] || changed=$((changed + 1))
+    kill -9 $program
+    wait $program 2>/dev/null
+    took=$(until_state "$before")
+    [ "$took" = never ] && { never=$((never + 1)); break; }
+    [ "$took" -gt "$slowest" ] && slowest=$took
+    killall -9 sleep 2>/dev/null
+done
+is runs $1 $runs
+is never 0 $never
+echo "$changed of $runs were killed with something changed; the slowest was put back within $slowest hundredths of a second"
+[ $changed -gt $(($1 / 10)) ] && echo "ok changed" || echo "FAILED changed: only $changed"
+"#;
+
+#[test]
+fn two_hundred_killed_programs_leave_everything_as_it_was() {
+    let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
+    let script = format!(
+        "dirty\nset -- 200\nCOMMAND='punctual run --governor performance --min-frequency -- sleep 1000'\n{KILL_OFTEN}\n\
+         is journal '' \"$(cat /run/punctual/journal)\"\n"
+    );
+    let done = run(&machine, 4, &script);
+    print!("{}", done.stdout);
+}
+
+#[test]
+fn killed_programs_leave_preferences_as_they_were() {
+    let Some(machine) = machine(Kernel::V6_12, Table::Cppc) else { return };
+    let script = format!(
+        "echo powersave >$P/policy0/scaling_governor; echo power >$P/policy0/energy_performance_preference\n\
+         echo powersave >$P/policy1/scaling_governor; echo balance_performance >$P/policy1/energy_performance_preference\n\
+         set -- 20\nCOMMAND='punctual run --governor performance --min-frequency -- sleep 1000'\n{KILL_OFTEN}"
+    );
+    let done = run(&machine, 3, &script);
+    print!("{}", done.stdout);
+}
+
+#[test]
+fn with_the_keeper_killed_too_the_next_start_restores() {
+    let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
+    run(
+        &machine,
+        9,
+        r#"
+dirty; before=$(state)
+both() {
+    punctual run --governor performance -- sleep 1000 & program=$!
+    while [ "$(cat $P/policy0/scaling_governor)" != performance ]; do usleep 5000; done
+    keeper=
+    for task in /proc/[0-9]*; do tr '\0' ' ' <$task/cmdline 2>/dev/null | grep -q 'punctual-keeper' && keeper="$keeper ${task#/proc/}"; done
+    kill -9 $keeper $program; wait $program 2>/dev/null
+    killall -9 sleep
+}
+both
+[ "$(state)" != "$before" ] && echo "ok changed" || echo "FAILED changed: something else restored"
+has says-so "put back for a program that ended" "$(punctual governor restore)"
+is restored "$before" "$(state)"
+both
+has show-says-so "punctual governor restore" "$(punctual governor)"
+punctual run --governor powersave --cpu 1 -- true 2>/tmp/said
+has next-says-so "put back for a program that ended" "$(cat /tmp/said)"
+is next-start "$before" "$(state)"
+# A journal that somebody else wrote: it is not followed, and what is really there stays.
+echo "punctual-cpufreq-1 $(cat /proc/sys/kernel/random/boot_id)" >/run/punctual/journal
+echo "policy0/../../../../../../tmp/x scaling_governor y" >>/run/punctual/journal
+has hostile "was not followed" "$(punctual governor restore)"
+is hostile-untouched "$before" "$(state)"
+is aside 1 "$(ls /run/punctual/journal.refused | wc -l)"
+"#,
+    );
+}

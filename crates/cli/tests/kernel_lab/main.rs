@@ -1,0 +1,8 @@
+//! The command on real kernels with real cpufreq, in the kernel lab (see vm/README.md).
+//!
+//! Each test boots a machine and runs a script in it that prints `ok NAME` or `FAILED NAME: ...` for each thing it looks at.
+
+mod campaign;
+mod frequency;
+mod program;
+mod support;

@@ -1,0 +1,56 @@
+//! CPU frequency: how a fixed piece of work speeds up under each governor, and what switching governors takes.
+//!
+//! [`ramp`] lets a thread repeat the same work from a rested CPU and keeps the duration of every loop; [`switch`] changes the governor at a
+//! known moment while another thread loops. Both take the loops of [`work`] as their clockwork. Where the machine shows
+//! no cpufreq, the loops are measured all the same: they show what the hypervisor, throttling and others take.
+
+pub mod ramp;
+mod settle;
+pub mod switch;
+mod under;
+pub mod work;
+
+pub use under::{Asked, Under};
+
+/// Why the experiment could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No thread could be started.
+    #[error("starting a thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
+    Thread(#[from] std::io::Error),
+    /// The settings could not be read or changed.
+    #[error("{0}; {remedy}", remedy = .0.remedy())]
+    Cpufreq(#[from] punctual::cpufreq::Error),
+    /// A condition was refused, and the caller insists on it.
+    #[error(transparent)]
+    Refused(#[from] crate::Refused),
+}
+
+/// Why a plan cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// Nothing to measure.
+    #[error("{0} must be at least 1")]
+    None(&'static str),
+    /// A piece of work too short to be timed or too long to be a loop.
+    #[error("--work {}: from 10us, so that reading the clock does not count, to 100ms", punctual::format_duration(*.0))]
+    Work(std::time::Duration),
+    /// A real-time thread would hold its CPU longer than the kernel lets it.
+    #[error(
+        "{loops} loops of {} under a real-time policy would hold the CPU for more than {}, and the kernel would interfere \
+         (sched_rt_runtime_us); ask for {fits} loops or fewer, or for --policy other",
+        punctual::format_duration(*work),
+        punctual::format_duration(ramp::LONGEST_REAL_TIME)
+    )]
+    HoldsCpu {
+        /// Loops asked for.
+        loops: u32,
+        /// Their work.
+        work: std::time::Duration,
+        /// How many would do.
+        fits: u32,
+    },
+    /// More time than is begun without a word.
+    #[error("this would take about {}; ask for fewer rounds or loops", punctual::format_duration(*.0))]
+    Endless(std::time::Duration),
+}

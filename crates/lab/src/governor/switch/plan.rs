@@ -1,0 +1,73 @@
+//! The plan of a switch.
+
+use std::time::Duration;
+
+use punctual::{Conditions, CpuSet, Policy};
+
+use crate::governor::PlanError;
+use crate::variant::Variant;
+
+/// Longest run that is begun without a word.
+const LONGEST_UNASKED: Duration = Duration::from_secs(600);
+/// What one switch takes: loops before and after it, and a rest.
+pub(super) const EACH: Duration = Duration::from_millis(80);
+
+/// What a plan is made from.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The two governors; none: the lowest and the fastest that the policy offers.
+    pub governors: Option<[String; 2]>,
+    /// Switches each way per round.
+    pub switches: u32,
+    /// Rounds.
+    pub rounds: u32,
+    /// The looping thread's CPU; none: the last one that this process may use.
+    pub cpu: Option<usize>,
+    /// Its policy.
+    pub policy: Option<Policy>,
+    /// A refused condition is an error.
+    pub require: bool,
+}
+
+/// A validated plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(super) governors: [String; 2],
+    pub(super) switches: u32,
+    pub(super) rounds: u32,
+    pub(super) cpu: Option<usize>,
+    pub(super) policy: Option<Policy>,
+    pub(super) require: bool,
+}
+
+impl Plan {
+    /// Checks what is wanted.
+    pub fn new(wanted: Wanted) -> Result<Self, PlanError> {
+        let Wanted { governors, switches, rounds, cpu, policy, require } = wanted;
+        if switches == 0 {
+            return Err(PlanError::None("--switches"));
+        }
+        if rounds == 0 {
+            return Err(PlanError::None("--rounds"));
+        }
+        let whole = EACH.saturating_mul(2).saturating_mul(switches).saturating_mul(rounds);
+        if whole > LONGEST_UNASKED {
+            return Err(PlanError::Endless(whole));
+        }
+        let governors = governors.unwrap_or_else(|| ["powersave".into(), "performance".into()]);
+        Ok(Self { governors, switches, rounds, cpu, policy, require })
+    }
+
+    /// A direction in words.
+    pub(super) fn subject(&self, to: usize) -> String {
+        format!("{} to {}", self.governors[1 - to], self.governors[to])
+    }
+
+    pub(super) fn label(&self) -> String {
+        Variant::of(Conditions { policy: self.policy, ..Conditions::default() }).label
+    }
+
+    pub(super) fn conditions(&self, cpu: Option<usize>) -> Conditions {
+        Conditions { policy: self.policy, cpus: cpu.map(|cpu| CpuSet::of([cpu])), ..Conditions::default() }
+    }
+}

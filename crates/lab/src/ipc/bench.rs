@@ -1,0 +1,237 @@
+//! The bench of `ipc`: a batch is one trip or, where it must not hold the CPUs for long, several.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use punctual::Breather;
+use punctual::backoff::{Backoff, Limits};
+use punctual::conditions::Conditions;
+use punctual_linux as linux;
+use punctual_linux::interrupt::{Interrupter, Interruptible};
+use punctual_record::{Recorder, Usage};
+
+use super::block::{Block, Blocks};
+use super::integrity::Integrity;
+use super::keeper::{Keeper, NoKeeper};
+use super::mechanism::Receive;
+use super::peer::Job;
+use super::plan::{Cell, Plan};
+use super::traffic::Mode;
+use super::trip::{Broken, Passed, Trip};
+use crate::rounds::{Bench, Failure};
+use crate::stage::Stage;
+use crate::usage::Sum;
+
+/// Longest time that two real-time processes may poll without a break.
+const LONGEST_HOLD_NS: f64 = 4e8;
+/// Messages under way where the kernel sets no sensible bound.
+const USUAL_WINDOW: u64 = 10;
+
+/// What is known of a cell beside its latencies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extra {
+    /// The measuring process, all batches together.
+    pub(super) own: Sum,
+    /// The other process.
+    pub(super) peer: Sum,
+    /// Messages that counted.
+    pub(super) messages: u64,
+    /// Messages sent late.
+    pub(super) late: u64,
+    /// What went wrong with messages.
+    pub(super) integrity: Integrity,
+    /// The other process ended in the middle, like this.
+    pub(super) peer_ended: Option<String>,
+}
+
+/// Seen by the measuring thread and by whoever reports.
+pub(super) type Extras = Arc<Mutex<Vec<Extra>>>;
+
+/// Everything that a bench needs, opened on the measuring thread.
+pub(super) struct IpcBench<'a> {
+    plan: &'a Plan,
+    stage: &'a Stage,
+    extras: Extras,
+    keeper: Keeper,
+    interruptible: Interruptible,
+    cpus: Vec<usize>,
+    limits: Limits,
+    breather: Breather,
+    blocks: Vec<Option<Blocks>>,
+    expected_ns: Vec<f64>,
+    /// Cells whose next batch is the pilot's, which is thrown away and must not enter the account either.
+    pilots: Vec<bool>,
+}
+
+/// The bench could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum NoBench {
+    /// No keeper.
+    #[error(transparent)]
+    Keeper(#[from] NoKeeper),
+    /// The kernel refused.
+    #[error(transparent)]
+    Kernel(#[from] linux::Error),
+}
+
+impl<'a> IpcBench<'a> {
+    /// Opens it.
+    pub(super) fn open(plan: &'a Plan, stage: &'a Stage, extras: Extras) -> Result<Self, NoBench> {
+        // Measures with a second thread, so it must be done before there are other processes.
+        let backs_off = plan.cells.iter().any(|cell| cell.receive == Receive::Backoff);
+        let limits = if backs_off { Backoff::tuned().limits() } else { Limits::PARK };
+        let blocks = plan.cells.iter().map(|_| plan.blocks.map(Blocks::of)).collect();
+        Ok(Self {
+            plan,
+            stage,
+            extras,
+            keeper: Keeper::start()?,
+            interruptible: Interruptible::this_thread()?,
+            cpus: linux::affinity::affinity(0)?,
+            limits,
+            breather: Breather::new(),
+            blocks,
+            expected_ns: vec![f64::INFINITY; plan.cells.len()],
+            pilots: (0..plan.cells.len()).map(|cell| plan.schedule().pilot_operations(cell) > 0).collect(),
+        })
+    }
+
+    fn interrupter(&self) -> Interrupter {
+        self.interruptible.interrupter()
+    }
+
+    fn trip(&self, cell: &Cell, messages: u64) -> Trip<'_> {
+        let plan = self.plan;
+        let mechanism = plan.mechanisms[cell.mechanism];
+        let ping = cell.mode == Mode::PingPong;
+        let (here, there) = match ping {
+            true => (cell.place.sender, cell.place.receiver),
+            false => (cell.place.receiver, cell.place.sender),
+        };
+        // What holds for the whole machine the measuring process sees to.
+        let conditions = Conditions {
+            policy: plan.peers[cell.variant],
+            dma_latency: None,
+            ..plan.variants[cell.variant].over(&plan.base)
+        };
+        Trip {
+            mechanism,
+            job: Job {
+                size: cell.size,
+                warmup: plan.warmup_of(cell),
+                messages,
+                mode: cell.mode,
+                verify: plan.verifies(cell),
+                window: Job::window_of(mechanism.queue, plan.depth, USUAL_WINDOW).filter(|_| !ping),
+                cpu: there,
+                same_cpu: cell.place.is_same(),
+                conditions,
+            },
+            depth: plan.depth,
+            receive: cell.receive,
+            cpu: here,
+            limits: self.limits,
+            keeper: &self.keeper,
+            interrupter: self.interrupter(),
+            cpus: &self.cpus,
+        }
+    }
+
+    /// Messages of one trip: as many as are asked for, or as many as two busy real-time processes may pass without a break.
+    fn stretch(&self, index: usize, to_go: u64) -> u64 {
+        let cell = &self.plan.cells[index];
+        if !self.plan.is_real_time(cell) || cell.mode.interval().is_some() {
+            return to_go;
+        }
+        let each = self.expected_ns[index];
+        // What a message takes is not known at first: a few will show.
+        let most = if each.is_finite() { (LONGEST_HOLD_NS / each.max(1.0)) as u64 } else { 100 };
+        to_go.min(most.max(1))
+    }
+
+    fn enter(&self, cell: usize, passed: &Passed, messages: u64) {
+        let mut extras = self.extras.lock().unwrap_or_else(PoisonError::into_inner);
+        let extra = &mut extras[cell];
+        extra.own.add(passed.usage);
+        extra.peer.add(passed.account.usage);
+        extra.messages += messages;
+        extra.late += passed.account.late;
+        extra.integrity = extra.integrity.plus(passed.integrity);
+    }
+
+    fn tell_blocks(&mut self, cell: usize) {
+        let name = self.doing(cell);
+        let blocks = self.blocks[cell].as_mut().map(Blocks::take).unwrap_or_default();
+        for block in blocks {
+            self.stage.say(line(&name, &block));
+        }
+    }
+}
+
+/// A block, as the note of 2011 had it: smallest, largest, mean.
+fn line(name: &str, block: &Block) -> String {
+    let us = |ns: f64| format!("{:.2} us", ns / 1000.0);
+    let Block { number, messages, min_ns, max_ns, mean_ns } = *block;
+    format!(
+        "{name}: block {number} of {messages} messages: min {}, max {}, mean {}",
+        us(min_ns as f64),
+        us(max_ns as f64),
+        us(mean_ns)
+    )
+}
+
+impl Bench for IpcBench<'_> {
+    fn doing(&self, cell: usize) -> String {
+        let cell = &self.plan.cells[cell];
+        let name = &self.plan.mechanisms[cell.mechanism].name;
+        let label = &self.plan.variants[cell.variant].label;
+        format!("{name} {} B, {}, {} ({label})", cell.size, cell.mode, cell.place.name())
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.plan.cells[cell].variant
+    }
+
+    fn batch(&mut self, index: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let mut total = Sum::default();
+        let mut to_go = operations;
+        let counts = !std::mem::replace(&mut self.pilots[index], false);
+        while to_go > 0 {
+            let messages = self.stretch(index, to_go);
+            let mut blocks = self.blocks[index].take();
+            let passed = self.trip(&self.plan.cells[index], messages).make(into, blocks.as_mut());
+            self.blocks[index] = blocks;
+            let passed = passed.map_err(|broken| self.failure(index, broken))?;
+            self.expected_ns[index] = passed.usage.elapsed_ns as f64 / messages as f64;
+            if counts {
+                self.enter(index, &passed, messages);
+            }
+            total.add(passed.usage);
+            to_go -= messages;
+            if self.plan.is_real_time(&self.plan.cells[index]) {
+                self.breather.after(Duration::from_nanos(passed.usage.elapsed_ns));
+            }
+        }
+        if counts {
+            self.tell_blocks(index);
+        } else {
+            self.blocks[index] = self.plan.blocks.map(Blocks::of);
+        }
+        Ok(total.usage())
+    }
+}
+
+impl IpcBench<'_> {
+    fn failure(&self, cell: usize, broken: Broken) -> Failure {
+        match broken {
+            Broken::Stopped => Failure::Stopped,
+            Broken::Unavailable(no) => Failure::Impossible { why: no.why, remedy: no.remedy },
+            Broken::PeerEnded(how) => {
+                let mut extras = self.extras.lock().unwrap_or_else(PoisonError::into_inner);
+                extras[cell].peer_ended = Some(how);
+                // A process that somebody kills is no property of the mechanism: the run ends, and says so.
+                Failure::Stopped
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The keeper: nothing stays behind, however the measuring process ends.
+//!
+//! POSIX names (shared memory, queues, sockets, FIFOs) are taken away as soon as both ends are open; System V queues and semaphores have to
+//! stay until the end. A process killed in between would leave them for ever. So every such object has a number, from which its name and
+//! key follow; the number is marked in shared memory before the object is made; and a small process of its own sleeps until the
+//! measuring one is gone, and then removes whatever the marked numbers still name.
+
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::time::Duration;
+
+use punctual_linux::child::Child;
+use punctual_linux::ipc::{memory, queue, sysv};
+use punctual_linux::shared::Shared;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
+
+/// Reserves numbers, and has removed what they name.
+pub struct Keeper {
+    marks: Shared<[AtomicU8]>,
+    next: AtomicU32,
+    /// Killed on drop: then this process has removed everything itself.
+    _process: Child,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// The keeper could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "starting the process that removes what is left behind: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max"
+)]
+pub struct NoKeeper(#[from] punctual_linux::Error);
+
+/// A number marked for one object; unmarked, and the object removed, on drop by the process that made it.
+#[derive(Debug)]
+pub struct Leftover {
+    name: Name,
+    what: What,
+    marks: Shared<[AtomicU8]>,
+    made_by: Pid,
+}
+
+/// What an object is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    owner: u32,
+    number: u32,
+}
+
+/// Kinds of object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A name in /dev/shm.
+    Memory = 1,
+    /// A name in /dev/mqueue.
+    PosixQueue = 2,
+    /// A path.
+    Path = 3,
+    /// A System V message queue.
+    SysvQueue = 4,
+    /// A set of System V semaphores.
+    SysvSemaphores = 5,
+}
+
+/// Numbers: more than any run has objects at a time.
+const NUMBERS: u32 = 1 << 14;
+/// The upper byte of the keys of System V objects, below the sign: "p". The other 24 bits follow from process and number, and an object
+/// whose key is taken gets another number.
+const KEY: u32 = 0x7000_0000;
+/// Time between two looks at who the parent is, on kernels without pidfd (before 5.3).
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Keeper {
+    /// Starts the process.
+    pub fn start() -> Result<Self, NoKeeper> {
+        let marks = Shared::<[AtomicU8]>::slice(NUMBERS as usize)?;
+        let ready = Shared::<AtomicU8>::new()?;
+        let owner = getpid();
+        let process = Child::spawn("punctual-keeper", {
+            let (marks, ready) = (marks.clone(), ready.clone());
+            move || keep(owner, &marks, &ready)
+        })?;
+        // Until it has cut itself loose it would die with this thread: nothing may be made before.
+        while ready.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        Ok(Self { marks, next: AtomicU32::new(0), _process: process })
+    }
+
+    /// Marks a number for an object that is about to be made.
+    #[must_use]
+    pub fn reserve(&self, what: What) -> Leftover {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed) % NUMBERS;
+            let mark = &self.marks[number as usize];
+            if mark.compare_exchange(0, what as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                let name = Name { owner: std::process::id(), number };
+                return Leftover { name, what, marks: self.marks.clone(), made_by: getpid() };
+            }
+        }
+    }
+
+    /// Makes an object, trying further numbers while its name or key is taken.
+    pub fn make<T>(
+        &self,
+        what: What,
+        mut make: impl FnMut(&Leftover) -> punctual_linux::Result<T>,
+    ) -> punctual_linux::Result<(T, Leftover)> {
+        // Each taken name belongs to a run that could not clean up, or to another program: many in a row are no accident.
+        let mut tries = 100;
+        loop {
+            let reserved = self.reserve(what);
+            match make(&reserved) {
+                Ok(made) => return Ok((made, reserved)),
+                Err(e) if e.errno() == rustix::io::Errno::EXIST.raw_os_error() && tries > 0 => {
+                    tries -= 1;
+                    reserved.is_not_ours();
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl Leftover {
+    /// The name of a POSIX object: `/punctual-PID-N`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.name.posix()
+    }
+
+    /// The path of a socket or FIFO.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.name.path()
+    }
+
+    /// The key of a System V object.
+    #[must_use]
+    pub fn key(&self) -> i32 {
+        self.name.key()
+    }
+
+    /// What this name names was there before: it must not be removed.
+    fn is_not_ours(mut self) {
+        self.marks[self.name.number as usize].store(0, Ordering::Release);
+        self.made_by = Pid::INIT;
+    }
+}
+
+impl Drop for Leftover {
+    fn drop(&mut self) {
+        // A forked process has a copy of this, which means nothing.
+        if getpid() == self.made_by {
+            self.name.remove(self.what);
+            self.marks[self.name.number as usize].store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Name {
+    fn posix(self) -> String {
+        format!("/punctual-{}-{}", self.owner, self.number)
+    }
+
+    fn path(self) -> PathBuf {
+        std::env::temp_dir().join(format!("punctual-{}-{}", self.owner, self.number))
+    }
+
+    fn key(self) -> i32 {
+        let mixed = u64::from(self.owner) << 32 | u64::from(self.number);
+        // The golden ratio spreads neighbours; the upper bits are the well mixed ones.
+        (KEY | (mixed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32) as i32
+    }
+
+    fn remove(self, what: What) {
+        // What is gone already is as it should be, and there is nobody to tell about the rest.
+        match what {
+            What::Memory => drop(memory::unlink_shm(&self.posix())),
+            What::PosixQueue => drop(queue::unlink(&self.posix())),
+            What::Path => drop(std::fs::remove_file(self.path())),
+            What::SysvQueue => drop(sysv::remove_queue(self.key())),
+            What::SysvSemaphores => drop(sysv::remove_semaphores(self.key())),
+        }
+    }
+}
+
+/// All of the keeper's life: sleeps until the owner is gone, then removes what it left.
+fn keep(owner: Pid, marks: &[AtomicU8], ready: &AtomicU8) {
+    // It must survive its parent, and whatever kills its parent's process group.
+    let loose = set_parent_process_death_signal(None).is_ok() && setsid().is_ok();
+    ready.store(1, Ordering::Release);
+    if loose {
+        wait_for_the_end_of(owner);
+        let owner = owner.as_raw_nonzero().get() as u32;
+        for (number, mark) in (0..).zip(marks) {
+            let name = Name { owner, number };
+            for what in [What::Memory, What::PosixQueue, What::Path, What::SysvQueue, What::SysvSemaphores] {
+                if mark.load(Ordering::Acquire) == what as u8 {
+                    name.remove(what);
+                }
+            }
+        }
+    }
+}
+
+fn wait_for_the_end_of(owner: Pid) {
+    let handle = pidfd_open(owner, PidfdFlags::empty());
+    while getppid() == Some(owner) {
+        match &handle {
+            Ok(handle) => {
+                let handle = handle.as_fd();
+                // Interrupted or not: the loop looks who the parent is.
+                let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], None);
+            }
+            Err(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}

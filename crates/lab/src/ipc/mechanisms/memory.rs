@@ -1,0 +1,170 @@
+//! Shared memory of three kinds with six ways of being told: slots of one message each, used in turn.
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use punctual_linux as linux;
+use punctual_linux::ipc::{Region, memory};
+
+use super::super::keeper::What;
+use super::super::mechanism::{
+    Asked, Ends, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
+};
+use super::count::{Count, Told};
+
+/// Slots unless asked otherwise: as many as a POSIX queue has.
+const USUAL_DEPTH: usize = 10;
+/// Slots begin at a cache line of their own.
+const LINE: usize = 128;
+
+/// Where the memory comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Posix,
+    Memfd,
+    SystemV,
+}
+
+const MEMORIES: [(From, &str, &str, &str); 3] = [
+    (From::Memfd, "memfd", "memfd (no name)", "memfd_create"),
+    (From::Posix, "shm", "POSIX shared memory", "shm_open"),
+    (From::SystemV, "sysv-shm", "System V shared memory", "shmget"),
+];
+
+const WAYS: [(Told, &str, &str, &str); 6] = [
+    (Told::Futex, "futex", "a futex", "futex"),
+    (Told::PosixSemaphore, "sem", "POSIX semaphores", "sem_post, sem_wait"),
+    (Told::SysvSemaphore, "sysv-sem", "System V semaphores", "semop"),
+    (Told::Condition, "cond", "a robust mutex and a condition", "pthread_cond_signal, pthread_cond_wait"),
+    (Told::Eventfd, "eventfd", "eventfds", "write, read"),
+    (Told::Spin, "spin", "nothing but looking: it costs a CPU", "memcpy"),
+];
+
+pub(super) fn all() -> Vec<Mechanism> {
+    let mut all = Vec::new();
+    for (from, name, about, call) in MEMORIES {
+        for (told, way, how, calls) in WAYS {
+            all.push(Mechanism {
+                name: format!("{name}-{way}"),
+                about: format!("{about}, told by {how}"),
+                call: format!("{call}; {calls}"),
+                kind: Kind::SharedMemory,
+                needs: if from == From::SystemV || told == Told::SysvSemaphore { "CONFIG_SYSVIPC" } else { "" },
+                queue: Queue::Messages,
+                reliable: true,
+                only_polls: told == Told::Spin,
+                // One kind of memory is as quick as another; one of each way will do.
+                usual: from == From::Memfd,
+                largest: Limit::memory,
+                open: Arc::new(move |asked| lanes(asked, |asked| lane(from, told, asked))),
+            });
+        }
+    }
+    all
+}
+
+fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let depth = asked.depth_or(USUAL_DEPTH);
+    let stride = asked.size.next_multiple_of(LINE);
+    let no_memory = |e: &linux::Error| refused(e, "a smaller --size or --depth; is /dev/shm full or missing?");
+    let bytes = stride.checked_mul(depth).ok_or_else(|| {
+        no_memory(&linux::Error::from_errno("mmap", linux::ENOMEM).on(format!("{depth} times {} bytes", asked.size)))
+    })?;
+    let slots = Arc::new(from.map(bytes, asked).map_err(|e| no_memory(&e))?);
+    let full = told.open(0, asked)?;
+    // In ping-pong a slot is always free when its turn comes: the answer says so.
+    let free = if asked.both_ways { None } else { Some(told.open(depth, asked)?) };
+    let (taken, given) =
+        free.map_or((None, None), |free| (Some((free.lowerer, free.leftover, free.rouse)), Some(free.raiser)));
+    let (taken, leftover, rouse) =
+        taken.map_or((None, None, None), |(count, leftover, rouse)| (Some(count), leftover, rouse));
+    let turn = Turn { slots, stride, depth, next: 0 };
+    let sender = Sender { turn: turn.clone(), full: full.raiser, free: taken };
+    let receiver = Receiver { turn, full: full.lowerer, free: given };
+    Ok(Lane {
+        ends: Ends::new(sender, receiver),
+        leftovers: full.leftover.into_iter().chain(leftover).collect(),
+        rouse: full.rouse.into_iter().chain(rouse).collect(),
+    })
+}
+
+impl From {
+    fn map(self, bytes: usize, asked: &Asked<'_>) -> linux::Result<Region> {
+        match self {
+            Self::Memfd => Region::map(memory::sealed_memfd(c"punctual-ipc", bytes as u64)?.as_fd(), bytes),
+            Self::SystemV => memory::sysv_segment(bytes),
+            Self::Posix => {
+                let (file, name) =
+                    asked.keeper.make(What::Memory, |name| memory::create_shm(&name.name(), bytes as u64))?;
+                let region = Region::map(file.as_fd(), bytes);
+                drop(name);
+                region
+            }
+        }
+    }
+}
+
+/// The slots, and whose turn it is.
+#[derive(Debug, Clone)]
+struct Turn {
+    slots: Arc<Region>,
+    stride: usize,
+    depth: usize,
+    next: usize,
+}
+
+impl Turn {
+    /// Offset of the slot whose turn it is; the next one is next.
+    #[inline]
+    fn take(&mut self) -> usize {
+        let at = self.next * self.stride;
+        self.next = if self.next + 1 == self.depth { 0 } else { self.next + 1 };
+        at
+    }
+}
+
+struct Sender {
+    turn: Turn,
+    full: Box<dyn Count>,
+    free: Option<Box<dyn Count>>,
+}
+
+impl Outlet for Sender {
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        if let Some(free) = &mut self.free {
+            free.down()?;
+        }
+        let at = self.turn.take();
+        self.turn.slots.copy_in(at, message);
+        self.full.up()
+    }
+}
+
+struct Receiver {
+    turn: Turn,
+    full: Box<dyn Count>,
+    free: Option<Box<dyn Count>>,
+}
+
+impl Receiver {
+    fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        let at = self.turn.take();
+        self.turn.slots.copy_out(at, into);
+        self.free.as_mut().map_or(Ok(()), |free| free.up())
+    }
+}
+
+impl Inlet for Receiver {
+    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        self.full.down()?;
+        self.take(into)
+    }
+
+    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+        let any = self.full.try_down()?;
+        if any {
+            self.take(into)?;
+        }
+        Ok(any)
+    }
+}

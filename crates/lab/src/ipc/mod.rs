@@ -1,0 +1,105 @@
+//! How long a message takes from one process to another, and what it costs both.
+//!
+//! In goes a [`Plan`]; the figures go into the [`Session`]: a series per mechanism, size, mode, place, way of receiving and variant of conditions
+//! (`one_way`, or `round_trip` in ping-pong, which is never halved), or the reason why there is none.
+//!
+//! The process that measures receives; a child of it sends (in ping-pong: answers). Both ends are opened before the fork and names are taken
+//! away at once, so that nothing can be left behind; see [`keeper`] for what must stay a while.
+
+mod bench;
+mod block;
+mod control;
+mod integrity;
+pub mod keeper;
+pub mod mechanism;
+pub mod mechanisms;
+mod message;
+mod outcome;
+mod peer;
+pub mod place;
+pub mod plan;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod trip;
+mod waiter;
+mod watcher;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual::conditions::Conditions;
+
+use crate::Session;
+use crate::family::{self, Refused};
+use crate::rounds::{self, Failure, Rounds, open};
+pub use bench::NoBench;
+use bench::{Extra, IpcBench};
+pub use message::SHORTEST;
+pub use plan::{Plan, PlanError, Wanted};
+pub use traffic::Mode;
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "ipc";
+
+/// Why the experiment could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No thread could be started.
+    #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
+    Thread(#[from] std::io::Error),
+    /// What every trip needs could not be had.
+    #[error(transparent)]
+    Bench(#[from] NoBench),
+    /// A condition was refused, and the caller insists on it.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// Runs the plan and puts what it measured into the session. What went wrong with the messages or with the other process, which makes the
+/// run a failure though it has figures, is returned in words.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> {
+    let plan = Arc::new(plan);
+    let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
+    let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
+    for (index, cell) in plan.cells.iter().enumerate() {
+        if let Some((why, remedy)) = plan.forbidden(cell) {
+            open(&ledger).failures[index] = Some(Failure::Impossible { why, remedy });
+        }
+    }
+    let base = session.perform({
+        let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
+        move |stage| {
+            // The thread ends with the experiment: what cannot be put back ends with it.
+            let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
+            let refused = guard.refused().to_vec();
+            if !plan.require || refused.is_empty() {
+                let bench = IpcBench::open(&plan, stage, extras)?;
+                let schedule = plan.schedule();
+                let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
+                Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
+            }
+            family::put_back(guard, &ledger);
+            Ok::<_, NoBench>(refused)
+        }
+    })?;
+    let base_refused = base.transpose()?.unwrap_or_default();
+    let ledger = std::mem::take(&mut *open(&ledger));
+    let extras = std::mem::take(&mut *extras.lock().unwrap_or_else(PoisonError::into_inner));
+    family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &base_refused, session)?;
+    Ok(outcome::cells(&plan, ledger, &extras, session))
+}
+
+/// Opens and closes a mechanism, to see whether it works here; with the shortest message it carries.
+pub fn try_open(mechanism: &mechanism::Mechanism) -> Result<(), mechanism::Unavailable> {
+    let no_keeper = |e: keeper::NoKeeper| mechanism::Unavailable { why: e.to_string(), remedy: None };
+    let keeper = keeper::Keeper::start().map_err(no_keeper)?;
+    let asked = mechanism::Asked {
+        size: SHORTEST,
+        depth: None,
+        both_ways: true,
+        receive: mechanism::Receive::Block,
+        keeper: &keeper,
+        halt: mechanism::Halt::default(),
+    };
+    (mechanism.open)(&asked).map(drop)
+}

@@ -1,0 +1,98 @@
+//! Where the two processes run.
+
+/// The CPUs of the two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Of the one that sends; in ping-pong, that begins. None: any.
+    pub sender: Option<usize>,
+    /// Of the one that receives; in ping-pong, that answers. None: any.
+    pub receiver: Option<usize>,
+}
+
+impl Place {
+    /// On these two CPUs.
+    #[must_use]
+    pub const fn on(sender: usize, receiver: usize) -> Self {
+        Self { sender: Some(sender), receiver: Some(receiver) }
+    }
+
+    /// Both on one CPU.
+    #[must_use]
+    pub fn is_same(self) -> bool {
+        self.sender.is_some() && self.sender == self.receiver
+    }
+
+    /// In words: `same CPU`, `two CPUs`, `any CPU`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match (self.sender, self.receiver) {
+            (Some(a), Some(b)) if a == b => "same CPU",
+            (Some(_), Some(_)) => "two CPUs",
+            _ => "any CPU",
+        }
+    }
+}
+
+/// What places are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Places {
+    /// Both on one CPU, and each on its own.
+    Both,
+    /// Both on one CPU.
+    Same,
+    /// Each on its own.
+    Different,
+    /// On these.
+    On(usize, usize),
+    /// Every pair of CPUs.
+    Matrix,
+}
+
+/// Places that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlace {
+    /// A CPU that this process may not use.
+    #[error("CPU {0} is not among those this process may use ({1})")]
+    NotAllowed(usize, String),
+    /// Two CPUs were asked for and there is one.
+    #[error("two CPUs are asked for, and this process may use one ({0})")]
+    OneCpu(String),
+}
+
+impl Places {
+    /// The places, on the CPUs that may be used. With one CPU [`Places::Both`] is that one.
+    pub fn on(&self, allowed: &[usize]) -> Result<Vec<Place>, NoPlace> {
+        let list = || allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let first = allowed.first().copied().unwrap_or(0);
+        let second = allowed.get(1).copied();
+        let same = Place::on(first, first);
+        let different = second.map(|second| Place::on(first, second));
+        match *self {
+            Self::Same => Ok(vec![same]),
+            Self::Different => Ok(vec![different.ok_or_else(|| NoPlace::OneCpu(list()))?]),
+            Self::Both => Ok([Some(same), different].into_iter().flatten().collect()),
+            Self::On(sender, receiver) => match [sender, receiver].into_iter().find(|cpu| !allowed.contains(cpu)) {
+                Some(cpu) => Err(NoPlace::NotAllowed(cpu, list())),
+                None => Ok(vec![Place::on(sender, receiver)]),
+            },
+            Self::Matrix => Ok(allowed.iter().flat_map(|&a| allowed.iter().map(move |&b| Place::on(a, b))).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_made_of_allowed_cpus() {
+        let allowed = [2, 5, 7];
+        assert_eq!(Places::Both.on(&allowed).unwrap(), [Place::on(2, 2), Place::on(2, 5)]);
+        assert_eq!(Places::Matrix.on(&allowed).unwrap().len(), 9);
+        assert_eq!(Places::On(7, 2).on(&allowed).unwrap(), [Place::on(7, 2)]);
+        assert_eq!(Places::On(7, 3).on(&allowed), Err(NoPlace::NotAllowed(3, "2,5,7".into())));
+        assert_eq!(Places::Both.on(&[4]).unwrap(), [Place::on(4, 4)]);
+        assert_eq!(Places::Different.on(&[4]), Err(NoPlace::OneCpu("4".into())));
+        assert_eq!((Place::on(1, 1).name(), Place::on(1, 2).name()), ("same CPU", "two CPUs"));
+    }
+}

@@ -1,0 +1,279 @@
+//! One trip: both ends opened, the other process started, messages passed, everything taken down again.
+
+use std::sync::{Arc, Mutex};
+
+use punctual::backoff::Limits;
+use punctual::conditions::{Conditions, CpuSet};
+use punctual_linux as linux;
+use punctual_linux::child::Child;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::interrupt::Interrupter;
+use punctual_record::{Recorder, Usage};
+
+use super::block::Blocks;
+use super::control::{Account, Control};
+use super::integrity::{Arrival, Follow, Integrity};
+use super::keeper::Keeper;
+use super::mechanism::{Asked, End, Halt, Link, Mechanism, Peer, Receive, Unavailable};
+use super::message::{self, Letter};
+use super::peer::{self, Job};
+use super::traffic::Mode;
+use super::waiter::Waiter;
+use super::watcher::{Reason, SharedChild, Watched, Watcher, lock};
+use crate::usage::Meter;
+
+/// What a trip is to be.
+pub(super) struct Trip<'a> {
+    pub(super) mechanism: &'static Mechanism,
+    pub(super) job: Job,
+    pub(super) depth: Option<usize>,
+    pub(super) receive: Receive,
+    /// The CPU of the measuring thread; none: any.
+    pub(super) cpu: Option<usize>,
+    pub(super) limits: Limits,
+    pub(super) keeper: &'a Keeper,
+    pub(super) interrupter: Interrupter,
+    /// CPUs of the process when the run began.
+    pub(super) cpus: &'a [usize],
+}
+
+/// What came of a trip.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Passed {
+    pub(super) usage: Usage,
+    pub(super) account: Account,
+    pub(super) integrity: Integrity,
+}
+
+/// Why a trip failed.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The run was asked to end.
+    Stopped,
+    /// It cannot be measured here.
+    Unavailable(Unavailable),
+    /// The other process ended in the middle.
+    PeerEnded(String),
+}
+
+impl Trip<'_> {
+    /// Makes the trip, recording each message that counts.
+    pub(super) fn make(self, into: &mut Recorder, blocks: Option<&mut Blocks>) -> Result<Passed, Broken> {
+        let halt = Halt::default();
+        let asked = Asked {
+            size: self.job.size,
+            depth: self.depth,
+            both_ways: self.job.mode == Mode::PingPong,
+            receive: self.receive,
+            keeper: self.keeper,
+            halt: halt.clone(),
+        };
+        let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked).map_err(Broken::Unavailable)?;
+        let placed = Conditions { cpus: self.cpu.map(|cpu| CpuSet::of([cpu])), ..Conditions::default() }.apply();
+        if let Some(refused) = placed.refused().first() {
+            let (why, remedy) = (refused.to_string(), Some(refused.remedy.clone()));
+            return Err(Broken::Unavailable(Unavailable { why, remedy }));
+        }
+        let control = Control::new().map_err(|e| unavailable(&e))?;
+        let child = self.start_peer(there, &control, &halt)?;
+        let outcome = self.travel(&mut here, &child, &control, halt, rouse, (into, blocks));
+        control.end();
+        match &outcome {
+            Ok(_) => drop(lock(&child).wait()),
+            Err(_) => drop(lock(&child).kill()),
+        }
+        // The other process is gone: now its half may be removed.
+        drop((here, leftovers, placed));
+        outcome
+    }
+
+    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Broken> {
+        let parent = Peer { process: std::process::id() as i32, thread: linux::sched::current_thread_id() };
+        let waiter = Waiter::new(self.receive, self.limits, halt.clone());
+        let (job, control) = (self.job.clone(), control.clone());
+        let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
+        let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
+        child.map(|c| Arc::new(Mutex::new(c))).map_err(|e| {
+            let remedy = "the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max";
+            Broken::Unavailable(Unavailable { why: e.to_string(), remedy: Some(remedy.into()) })
+        })
+    }
+
+    fn travel(
+        &self,
+        here: &mut End,
+        child: &SharedChild,
+        control: &Control,
+        halt: Halt,
+        rouse: Vec<Box<dyn Fn() + Send>>,
+        (into, blocks): (&mut Recorder, Option<&mut Blocks>),
+    ) -> Result<Passed, Broken> {
+        let pid = lock(child).id();
+        let theirs = Peer { process: pid, thread: pid };
+        here.outlet.as_mut().map_or(Ok(()), |outlet| outlet.meet(theirs)).map_err(|e| unavailable(&e))?;
+        here.inlet.as_mut().map_or(Ok(()), |inlet| inlet.meet(theirs)).map_err(|e| unavailable(&e))?;
+        let lives = || matches!(lock(child).ended(), Ok(None)) && !linux::stop::requested();
+        let ready = control.wait_until_ready(lives);
+        self.see_to(child, control, ready)?;
+        let watched = Watched {
+            child: Arc::clone(child),
+            control: control.clone(),
+            halt: halt.clone(),
+            rouse,
+            interrupter: self.interrupter.clone(),
+            cpus: self.cpus.to_vec(),
+        };
+        let watcher = Watcher::start(watched).map_err(|e| {
+            let remedy = "the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max";
+            Broken::Unavailable(Unavailable { why: format!("starting a thread: {e}"), remedy: Some(remedy.into()) })
+        })?;
+        let mut waiter = Waiter::new(self.receive, self.limits, halt);
+        let mut follow = Follow::default();
+        control.begin();
+        let worked = match self.job.mode {
+            Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, into),
+            _ => receive(here, &self.job, control, &mut waiter, &mut follow, (into, blocks)),
+        };
+        let reason = watcher.finish();
+        self.judge(worked, reason, &follow, child, control)
+    }
+
+    /// What is known of a child that is not ready, or ready.
+    fn see_to(&self, child: &SharedChild, control: &Control, reached: bool) -> Result<(), Broken> {
+        if linux::stop::requested() {
+            return Err(Broken::Stopped);
+        }
+        if let Some(why) = control.failure() {
+            return Err(Broken::Unavailable(Unavailable { why: format!("the other process: {why}"), remedy: None }));
+        }
+        if reached {
+            return Ok(());
+        }
+        let ended = lock(child).ended().ok().flatten();
+        Err(Broken::PeerEnded(ended.map_or("is gone".to_owned(), |e| e.to_string())))
+    }
+
+    fn judge(
+        &self,
+        worked: linux::Result<Usage>,
+        reason: Option<Reason>,
+        follow: &Follow,
+        child: &SharedChild,
+        control: &Control,
+    ) -> Result<Passed, Broken> {
+        let total = self.job.warmup + self.job.messages;
+        let passed = |usage| Passed { usage, account: control.account(), integrity: follow.finish(total) };
+        match (worked, reason) {
+            (Ok(usage), _) => {
+                let lives = || matches!(lock(child).ended(), Ok(None));
+                let reached = control.wait_until_done(lives);
+                self.see_to(child, control, reached)?;
+                Ok(passed(usage))
+            }
+            (Err(_), Some(Reason::Stopped)) => Err(Broken::Stopped),
+            (Err(_), Some(Reason::Missing)) => Ok(passed(Usage::default())),
+            (Err(e), _) => {
+                // An end that was closed says so before the process is reaped: give it a moment.
+                let lives = || matches!(lock(child).ended(), Ok(None)) && control.failure().is_none();
+                let gone = e.errno() == linux::EPIPE || e.errno() == linux::EINTR || e.errno() == linux::ECONNRESET;
+                if gone {
+                    for _ in 0..50 {
+                        if !lives() {
+                            break;
+                        }
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                    }
+                }
+                if !lives() {
+                    self.see_to(child, control, false)?;
+                }
+                let why = format!("{}: {e}", self.mechanism.call);
+                Err(Broken::Unavailable(Unavailable { why, remedy: None }))
+            }
+        }
+    }
+}
+
+fn unavailable(error: &linux::Error) -> Broken {
+    Broken::Unavailable(Unavailable { why: error.to_string(), remedy: None })
+}
+
+fn missing(what: &'static str) -> linux::Error {
+    linux::Error::from_errno("open", linux::EBADMSG).on(what)
+}
+
+/// The measuring loop of ping-pong. Between two round trips: the answer is checked, the next contents are written.
+fn ping(
+    here: &mut End,
+    job: &Job,
+    waiter: &mut Waiter,
+    follow: &mut Follow,
+    into: &mut Recorder,
+) -> linux::Result<Usage> {
+    let outlet = here.outlet.as_mut().ok_or_else(|| missing("no outlet"))?;
+    let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?;
+    let mut letter = Letter::new(job.size, job.verify);
+    let mut answer = vec![0; job.size];
+    let mut meter = Meter::start();
+    for number in 0..job.warmup + job.messages {
+        if number == job.warmup {
+            meter = Meter::start();
+        }
+        letter.write(number);
+        let from = now_ns(Clock::Monotonic);
+        outlet.send(letter.stamp(from))?;
+        waiter.next(inlet.as_mut(), &mut answer)?;
+        let back = now_ns(Clock::Monotonic);
+        let stamp = message::read(&answer, follow.expected(), back, job.verify);
+        if !stamp.intact {
+            follow.torn();
+        } else {
+            follow.arrived(stamp.number);
+        }
+        if number >= job.warmup {
+            into.record(back - from);
+        }
+    }
+    Ok(meter.stop())
+}
+
+/// The measuring loop of one-way traffic. Between two messages: the last one is checked and recorded.
+fn receive(
+    here: &mut End,
+    job: &Job,
+    control: &Control,
+    waiter: &mut Waiter,
+    follow: &mut Follow,
+    (into, mut blocks): (&mut Recorder, Option<&mut Blocks>),
+) -> linux::Result<Usage> {
+    let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?;
+    let mut buffer = vec![0; job.size];
+    let total = job.warmup + job.messages;
+    let mut meter = (job.warmup == 0).then(Meter::start);
+    let mut received = 0;
+    while follow.expected() < total {
+        waiter.next(inlet.as_mut(), &mut buffer)?;
+        let now = now_ns(Clock::Monotonic);
+        received += 1;
+        if job.window.is_some() {
+            control.set_received(received);
+        }
+        let stamp = message::read(&buffer, follow.expected(), now, job.verify);
+        if !stamp.intact {
+            follow.torn();
+            continue;
+        }
+        let arrival = follow.arrived(stamp.number);
+        if stamp.number < job.warmup {
+            if stamp.number + 1 == job.warmup {
+                meter = Some(Meter::start());
+            }
+        } else if arrival != Arrival::Double {
+            into.record(now - stamp.sent_ns);
+            if let Some(blocks) = blocks.as_deref_mut() {
+                blocks.add(now - stamp.sent_ns);
+            }
+        }
+    }
+    Ok(meter.map_or_else(Usage::default, Meter::stop))
+}

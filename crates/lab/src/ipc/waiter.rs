@@ -1,0 +1,53 @@
+//! How a receiver waits: in the kernel, by asking again and again, or by backing off from the one to the other.
+
+use punctual::backoff::{Backoff, Limits, Step};
+use punctual_linux as linux;
+
+use super::mechanism::{Halt, Inlet, Receive};
+
+/// A receiver's way of waiting.
+#[derive(Debug, Clone)]
+pub(super) struct Waiter {
+    how: Receive,
+    backoff: Backoff,
+    halt: Halt,
+}
+
+impl Waiter {
+    pub(super) fn new(how: Receive, limits: Limits, halt: Halt) -> Self {
+        Self { how, backoff: Backoff::new(limits), halt }
+    }
+
+    /// Receives the next message.
+    #[inline]
+    pub(super) fn next(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
+        match self.how {
+            Receive::Block => inlet.receive(into),
+            Receive::Poll => self.poll(inlet, into),
+            Receive::Backoff => self.back_off(inlet, into),
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
+        while !inlet.poll(into)? {
+            if self.halt.is_set() {
+                return Err(linux::Error::from_errno("poll", linux::EINTR));
+            }
+        }
+        Ok(())
+    }
+
+    fn back_off(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
+        self.backoff.reset();
+        while !inlet.poll(into)? {
+            if self.halt.is_set() {
+                return Err(linux::Error::from_errno("poll", linux::EINTR));
+            }
+            if self.backoff.step() == Step::Park {
+                return inlet.receive(into);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Watches over a wait that may never end: the other process may be killed, a datagram lost, the run interrupted.
+//!
+//! A thread of its own sleeps and looks every now and then. When there is nothing more to wait for it sets the [`Halt`], ends the waits that
+//! no signal ends, and interrupts the measuring thread until it has come back.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual_linux as linux;
+use punctual_linux::child::{Child, Ended};
+use punctual_linux::interrupt::Interrupter;
+
+use super::control::Control;
+use super::mechanism::Halt;
+
+/// Time between two looks: a killed process is noticed well within a second, and ten wake-ups a second disturb nobody.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time between two interruptions of a thread that has not come back: the first may have come just before it fell asleep.
+const AGAIN: Duration = Duration::from_millis(2);
+/// What has not arrived so long after everything was sent does not arrive any more.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The child, for two threads.
+pub(super) type SharedChild = Arc<Mutex<Child>>;
+
+/// The child's lock; a panic elsewhere does not make a process unkillable.
+pub(super) fn lock(child: &SharedChild) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why the waiting was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The other process ended, like this.
+    Ended(Ended),
+    /// It failed, and said why.
+    Failed,
+    /// Everything was sent, and something does not arrive.
+    Missing,
+    /// The run was asked to end.
+    Stopped,
+}
+
+/// What is watched.
+pub(super) struct Watched {
+    pub(super) child: SharedChild,
+    pub(super) control: Control,
+    pub(super) halt: Halt,
+    pub(super) rouse: Vec<Box<dyn Fn() + Send>>,
+    pub(super) interrupter: Interrupter,
+    /// CPUs that the watching thread may use: the measuring thread's own is busy.
+    pub(super) cpus: Vec<usize>,
+}
+
+/// The watching thread.
+pub(super) struct Watcher {
+    thread: JoinHandle<Option<Reason>>,
+    over: Sender<()>,
+}
+
+impl Watcher {
+    /// Begins to watch.
+    pub(super) fn start(watched: Watched) -> std::io::Result<Self> {
+        let (over, inbox) = channel();
+        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
+            // A thread that may not move still watches, if later.
+            let _ = linux::affinity::set_affinity(0, &watched.cpus);
+            watched.watch(&inbox)
+        })?;
+        Ok(Self { thread, over })
+    }
+
+    /// The waiting is over. Tells whether it was ended, and why.
+    pub(super) fn finish(self) -> Option<Reason> {
+        drop(self.over);
+        self.thread.join().unwrap_or(None)
+    }
+}
+
+impl Watched {
+    fn watch(&self, over: &Receiver<()>) -> Option<Reason> {
+        let mut done_at = None;
+        let reason = loop {
+            if over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                return None;
+            }
+            if let Some(reason) = self.look(&mut done_at) {
+                break reason;
+            }
+        };
+        // Nobody else may use what both used, before waits on it are ended by force.
+        let _ = lock(&self.child).kill();
+        self.halt.set();
+        loop {
+            self.rouse.iter().for_each(|rouse| rouse());
+            // The thread may have come back just now.
+            let _ = self.interrupter.interrupt();
+            if over.recv_timeout(AGAIN) != Err(RecvTimeoutError::Timeout) {
+                return Some(reason);
+            }
+        }
+    }
+
+    fn look(&self, done_at: &mut Option<Instant>) -> Option<Reason> {
+        if linux::stop::requested() {
+            return Some(Reason::Stopped);
+        }
+        if let Ok(Some(ended)) = lock(&self.child).ended() {
+            return Some(Reason::Ended(ended));
+        }
+        if self.control.failure().is_some() {
+            return Some(Reason::Failed);
+        }
+        if !self.control.is_done() {
+            return None;
+        }
+        let since = *done_at.get_or_insert_with(Instant::now);
+        (since.elapsed() >= PATIENCE).then_some(Reason::Missing)
+    }
+}

@@ -1,0 +1,316 @@
+//! The stand on which a way of pacing is tried: events at a rate, sent or only ticked, and what came of each.
+
+use punctual::rate::Grid;
+use punctual::{Moment, Rate};
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::net::send::Sent;
+use punctual_record::{Recorder, Usage};
+
+use super::receiver::{MOST, Receiver};
+use super::way::{Gate, Mode};
+use super::wire::Wire;
+use crate::usage::Meter;
+
+/// Between the beginning of a trial and its first event, ns: time to set timers.
+const LEAD_NS: i64 = 300_000;
+/// Stamps asked of the kernel a second: each costs it a copy, and us a call afterwards.
+const STAMPS_A_SECOND: f64 = 20_000.0;
+/// Stamps asked in one trial: what the socket holds until they are read.
+const STAMPS_A_TRIAL: u64 = 8_000;
+/// A departure that was none.
+const NEVER: i64 = i64::MIN;
+
+/// Largest number of events in one trial.
+pub(super) const MOST_EVENTS: u64 = MOST as u64;
+
+/// What a trial is to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    pub(super) rate: Rate,
+    pub(super) events: u64,
+    pub(super) mode: Mode,
+    pub(super) stream: u32,
+}
+
+/// The figures of a trial.
+#[derive(Debug)]
+pub(super) struct Figures<'a> {
+    /// Departure after the ideal time.
+    pub(super) lateness: &'a mut Recorder,
+    /// Of departures.
+    pub(super) jitter: &'a mut Recorder,
+    /// From send to the receiving program.
+    pub(super) one_way: &'a mut Recorder,
+    /// Of arrivals at the socket.
+    pub(super) arrival_jitter: &'a mut Recorder,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Counts {
+    /// Events whose time came.
+    pub(super) events: u64,
+    /// Given to the kernel.
+    pub(super) sent: u64,
+    /// Not sent, for want of room.
+    pub(super) no_room: u64,
+    /// Not sent, because nobody listens.
+    pub(super) refused: u64,
+    /// Arrived, where somebody notes it.
+    pub(super) received: Option<u64>,
+    /// Arrived twice.
+    pub(super) twice: u64,
+    /// Arrived after one that was sent later.
+    pub(super) reordered: u64,
+    /// From the ideal time of the first event to the last departure.
+    pub(super) span_ns: u64,
+    /// Gaps between events in that span.
+    pub(super) gaps: u64,
+    /// CPU time of the receiver.
+    pub(super) receiver_cpu_ns: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, more: &Self) {
+        self.events += more.events;
+        self.sent += more.sent;
+        self.no_room += more.no_room;
+        self.refused += more.refused;
+        self.received = match (self.received, more.received) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        self.twice += more.twice;
+        self.reordered += more.reordered;
+        self.span_ns += more.span_ns;
+        self.gaps += more.gaps;
+        self.receiver_cpu_ns += more.receiver_cpu_ns;
+    }
+
+    /// Events a second.
+    pub(super) fn rate_reached(&self) -> Option<f64> {
+        (self.gaps > 0 && self.span_ns > 0).then(|| self.gaps as f64 * 1e9 / self.span_ns as f64)
+    }
+}
+
+/// Remembers what a trial did, without allocating while it runs.
+pub(super) struct Stand {
+    departures: Vec<i64>,
+    /// Which events asked for a stamp, in order.
+    stamped: Vec<u32>,
+    /// Departures by the kernel's stamp.
+    kernel: Vec<i64>,
+}
+
+impl Stand {
+    pub(super) fn new() -> Self {
+        Self { departures: Vec::with_capacity(MOST), stamped: Vec::with_capacity(MOST), kernel: vec![NEVER; MOST] }
+    }
+
+    /// Performs a trial. `wire`: none for ticking only.
+    pub(super) fn perform(
+        &mut self,
+        order: Order,
+        gate: &mut dyn Gate,
+        mut wire: Option<&mut Wire>,
+        receiver: Option<&Receiver>,
+        figures: &mut Figures<'_>,
+    ) -> linux::Result<(Usage, Counts)> {
+        let events = order.events.min(MOST_EVENTS);
+        self.departures.clear();
+        self.stamped.clear();
+        let receiver_cpu = receiver.map_or(0, Receiver::cpu_ns);
+        if let Some(receiver) = receiver {
+            receiver.begin(order.stream, events as usize);
+        }
+        if let Some(wire) = &mut wire {
+            wire.forget_errors();
+            wire.begin(order.stream, order.rate.period_ns(), order.rate.per_second_f64(), order.mode)?;
+        }
+        let stamps_before = wire.as_ref().map_or(0, |w| w.stamps_asked());
+        let offset_before = realtime_offset();
+        let start = Moment::from_nanos(now_ns(Clock::Monotonic) + LEAD_NS);
+        gate.begin(start, order.rate)?;
+        let meter = Meter::start();
+        let sent = self.send_all(&order, events, start, gate, wire.as_deref_mut());
+        let usage = meter.stop();
+        gate.end();
+        let mut counts = sent?;
+        counts.span_ns =
+            self.departures.last().map_or(0, |last| last.saturating_sub(start.as_nanos()).max(0)).unsigned_abs();
+        counts.gaps = (self.departures.len() as u64).saturating_sub(1);
+        if let Some(receiver) = receiver {
+            receiver.settle(counts.sent);
+            counts.received = Some(receiver.received());
+            counts.twice = receiver.twice();
+            counts.receiver_cpu_ns = receiver.cpu_ns().saturating_sub(receiver_cpu);
+        }
+        let offsets = (offset_before, realtime_offset(), start.as_nanos());
+        let by_kernel = match wire {
+            Some(wire) if wire.stamps => self.read_stamps(wire, stamps_before, offsets)?,
+            _ => false,
+        };
+        self.record_departures(&order, start, by_kernel, figures);
+        if let Some(receiver) = receiver {
+            counts.reordered = self.record_arrivals(&order, receiver, offsets, figures);
+        }
+        Ok((usage, counts))
+    }
+
+    /// The loop in which the clock runs.
+    fn send_all(
+        &mut self,
+        order: &Order,
+        events: u64,
+        start: Moment,
+        gate: &mut dyn Gate,
+        mut wire: Option<&mut Wire>,
+    ) -> linux::Result<Counts> {
+        let mut counts = Counts::default();
+        let mut ideal = Grid::new(order.rate, start);
+        // Stamps come in pairs of neighbours, so that gaps can be told from them.
+        let by_rate = (order.rate.per_second_f64() / STAMPS_A_SECOND).ceil() as u64;
+        let every = by_rate.max(events.div_ceil(STAMPS_A_TRIAL)).max(1);
+        while counts.events < events {
+            let due = gate.next()?.min(events - counts.events);
+            let Some(wire) = wire.as_deref_mut() else {
+                let now = now_ns(Clock::Monotonic);
+                (0..due).for_each(|_| self.departures.push(now));
+                counts.events += due;
+                continue;
+            };
+            if order.mode == Mode::Batch {
+                self.send_batch(wire, due, &mut ideal, &mut counts)?;
+                continue;
+            }
+            for _ in 0..due {
+                let number = counts.events;
+                let stamped = wire.stamps && (every == 1 || number % (2 * every) < 2);
+                let intended = ideal.next().as_nanos();
+                ideal.advance();
+                let (at, mut sent) = wire.send_one(number, intended, stamped, order.mode)?;
+                while order.mode == Mode::KernelRate && sent == Sent::NoRoom {
+                    super::way::go_on()?;
+                    wire.wait_for_room()?;
+                    sent = wire.send_one(number, intended, stamped, order.mode)?.1;
+                }
+                if stamped && sent == Sent::Yes {
+                    self.stamped.push(number as u32);
+                }
+                self.count(sent, at, &mut counts);
+            }
+        }
+        Ok(counts)
+    }
+
+    fn send_batch(&mut self, wire: &mut Wire, due: u64, ideal: &mut Grid, counts: &mut Counts) -> linux::Result<()> {
+        let mut left = due as usize;
+        while left > 0 {
+            let first = counts.events;
+            let count = left.min(punctual::pacer::LARGEST_BATCH as usize);
+            let (at, taken, why) = wire.send_many(first, count, || {
+                let intended = ideal.next().as_nanos();
+                ideal.advance();
+                intended
+            })?;
+            (0..taken).for_each(|_| self.count(Sent::Yes, at, counts));
+            let why = if why == Sent::Yes { Sent::NoRoom } else { why };
+            (taken..count).for_each(|_| self.count(why, at, counts));
+            left -= count;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn count(&mut self, sent: Sent, at: i64, counts: &mut Counts) {
+        counts.events += 1;
+        match sent {
+            Sent::Yes => counts.sent += 1,
+            Sent::NoRoom => counts.no_room += 1,
+            Sent::Refused => counts.refused += 1,
+        }
+        self.departures.push(if sent == Sent::Yes { at } else { NEVER });
+    }
+
+    /// Reads the kernel's stamps into `kernel`; false: there are too few of them to go by.
+    fn read_stamps(&mut self, wire: &Wire, before: u32, offsets: (i64, i64, i64)) -> linux::Result<bool> {
+        self.kernel[..self.departures.len()].fill(NEVER);
+        let (mut seen, now) = (0_usize, now_ns(Clock::Monotonic));
+        wire.stamps_since(before, |which, realtime_ns| {
+            if let Some(&number) = self.stamped.get(which as usize) {
+                self.kernel[number as usize] = to_monotonic(realtime_ns, offsets, now);
+                seen += 1;
+            }
+        })?;
+        Ok(seen > 0 && seen * 10 >= self.stamped.len() * 9)
+    }
+
+    fn record_departures(&self, order: &Order, start: Moment, by_kernel: bool, figures: &mut Figures<'_>) {
+        let departures = if by_kernel { &self.kernel[..self.departures.len()] } else { &self.departures[..] };
+        let mut ideal = Grid::new(order.rate, start);
+        let period = order.rate.time_of(1);
+        let mut before = NEVER;
+        for &departure in departures {
+            if departure != NEVER {
+                figures.lateness.record(departure - ideal.next().as_nanos());
+                if before != NEVER {
+                    figures.jitter.record((departure - before - period).abs());
+                }
+            }
+            before = departure;
+            ideal.advance();
+        }
+    }
+
+    /// Records arrivals; returns how many came after one that was sent later.
+    fn record_arrivals(
+        &self,
+        order: &Order,
+        receiver: &Receiver,
+        offsets: (i64, i64, i64),
+        figures: &mut Figures<'_>,
+    ) -> u64 {
+        let now = now_ns(Clock::Monotonic);
+        let period = order.rate.time_of(1);
+        let mut before: Option<i64> = None;
+        let (mut reordered, mut earliest) = (0, u32::MAX);
+        for (number, &departure) in self.departures.iter().enumerate() {
+            let arrival = receiver.arrival(number);
+            if let Some(arrival) = arrival.filter(|_| departure != NEVER) {
+                figures.one_way.record(arrival.program_ns - departure);
+            }
+            let at_socket: Option<i64> =
+                arrival.and_then(|a| a.socket_realtime_ns).map(|ns| to_monotonic(ns, offsets, now));
+            if let Some((before, now)) = before.zip(at_socket) {
+                figures.arrival_jitter.record((now - before - period).abs());
+            }
+            before = at_socket;
+        }
+        for number in (0..self.departures.len()).rev() {
+            if let Some(arrival) = receiver.arrival(number) {
+                reordered += u64::from(arrival.order > earliest);
+                earliest = earliest.min(arrival.order);
+            }
+        }
+        reordered
+    }
+}
+
+/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, from the closest of some readings.
+fn realtime_offset() -> i64 {
+    let read = |_| {
+        let before = now_ns(Clock::Monotonic);
+        let realtime = now_ns(Clock::Realtime);
+        let after = now_ns(Clock::Monotonic);
+        (after - before, realtime - before - (after - before) / 2)
+    };
+    (0..16).map(read).min().map_or(0, |(_, offset)| offset)
+}
+
+/// The wall clock is steered while we measure, so the offset at the time of the stamp lies between those before and after.
+fn to_monotonic(realtime_ns: i64, (before, after, start): (i64, i64, i64), end: i64) -> i64 {
+    let rough = realtime_ns - before;
+    let share = (rough - start) as f64 / ((end - start).max(1)) as f64;
+    rough - ((after - before) as f64 * share.clamp(0.0, 1.0)) as i64
+}

@@ -1,0 +1,88 @@
+//! Leaving the pacing to the kernel's queueing discipline, where the interface has one that paces.
+
+use punctual::rate::Grid;
+use punctual::{Moment, Rate};
+use punctual_linux as linux;
+use punctual_linux::clock::Clock;
+use punctual_linux::sleep::clock_nanosleep_until;
+
+use crate::pace::way::{Gate, Mode, Terms, Way, go_on};
+use crate::wait::method::Unavailable;
+
+pub(super) const WAYS: &[Way] = &[
+    Way {
+        name: "so_max_pacing_rate",
+        about: "hands everything to the kernel, which lets it leave at the rate",
+        call: "setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, 8); send();",
+        needs: "the queueing discipline fq",
+        mode: Mode::KernelRate,
+        open: |terms: &Terms| {
+            paced_by(terms, &["fq"])?;
+            Ok(Box::new(AtOnce))
+        },
+    },
+    Way {
+        name: "so_txtime",
+        about: "hands each datagram over a millisecond ahead, with the time to leave at",
+        call: "setsockopt(fd, SOL_SOCKET, SO_TXTIME, &clock, 8); sendmsg() with SCM_TXTIME;",
+        needs: "the queueing discipline fq or etf",
+        mode: Mode::KernelTime,
+        open: |terms: &Terms| {
+            paced_by(terms, &["fq", "etf"])?;
+            Ok(Box::new(Ahead { grid: None }))
+        },
+    },
+];
+
+/// How far ahead datagrams are handed over: well above a wake-up latency, well below what queues hold.
+const AHEAD_NS: i64 = 1_000_000;
+
+fn paced_by(terms: &Terms, wanted: &[&str]) -> Result<(), Unavailable> {
+    let Some(found) = &terms.disciplines else {
+        let why = "nothing is sent, so the kernel has nothing to pace".to_owned();
+        return Err(Unavailable { why, remedy: Some("send somewhere (--to ADDRESS:PORT)".into()) });
+    };
+    if found.iter().any(|kind| wanted.contains(&kind.as_str())) {
+        return Ok(());
+    }
+    Err(Unavailable {
+        why: format!("the interface has {}, not {}", found.first().map_or("no discipline", |k| k), wanted.join(" or ")),
+        remedy: Some(format!(
+            "tc qdisc replace dev INTERFACE root {} (as root; needs the module sch_{})",
+            wanted[0], wanted[0]
+        )),
+    })
+}
+
+/// Everything is due; the socket's buffer is what holds the sender back.
+struct AtOnce;
+
+impl Gate for AtOnce {
+    fn begin(&mut self, start: Moment, _: Rate) -> linux::Result<()> {
+        clock_nanosleep_until(Clock::Monotonic, start.as_nanos()).map(drop)
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        go_on().map(|()| 1)
+    }
+}
+
+struct Ahead {
+    grid: Option<Grid>,
+}
+
+impl Gate for Ahead {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        self.grid = Some(Grid::new(rate, start));
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        if let Some(grid) = &mut self.grid {
+            let early = grid.next().plus_nanos(-AHEAD_NS);
+            grid.advance();
+            let _ = clock_nanosleep_until(Clock::Monotonic, early.as_nanos())?;
+        }
+        go_on().map(|()| 1)
+    }
+}

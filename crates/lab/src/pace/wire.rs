@@ -1,0 +1,168 @@
+//! The sender's side of the network: one connected UDP socket and what is sent through it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::net::send::{Batch, Sent, send};
+use punctual_linux::net::{self, pacing, qdisc, stamp};
+
+use super::packet::{HEADER, Header, this_boot};
+use super::way::Mode;
+
+/// Room for the stamps of a batch: 8 MB, some ten thousand.
+const STAMP_ROOM: i32 = 8 << 20;
+/// What may be on its way when the kernel paces: fq drops what exceeds 100 datagrams of one flow, and a datagram of any size up to 1 kB is
+/// counted with about 1.3 kB of book-keeping.
+const KERNEL_PACED_ROOM: i32 = 64 * 1_300;
+/// Bytes that fq counts besides the payload: Ethernet, IP and UDP headers.
+const HEADERS_V4: u64 = 14 + 20 + 8;
+const HEADERS_V6: u64 = 14 + 40 + 8;
+
+/// A socket to send through.
+#[derive(Debug)]
+pub(super) struct Wire {
+    socket: UdpSocket,
+    batch: Batch,
+    single: Vec<u8>,
+    header: Header,
+    /// Whether the kernel stamps what leaves.
+    pub(super) stamps: bool,
+    /// Stamps asked for since the socket was opened.
+    asked: u32,
+    to: SocketAddr,
+}
+
+impl Wire {
+    /// Connects to `to`, for datagrams of `size` bytes.
+    pub(super) fn open(to: SocketAddr, size: usize, mode: Mode) -> linux::Result<Self> {
+        let failed = |call: &'static str| move |source| linux::Error { call, object: Some(to.to_string()), source };
+        let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0)).map_err(failed("bind"))?;
+        socket.connect(to).map_err(failed("connect"))?;
+        let size = size.max(HEADER);
+        let batched = if mode == Mode::Batch { punctual::pacer::LARGEST_BATCH as usize } else { 1 };
+        let header = Header { stream: 0, sequence: 0, intended_ns: 0, sent_ns: 0, boot: this_boot(), period_ns: 0 };
+        let mut wire = Self {
+            socket,
+            batch: Batch::new(batched, size),
+            single: vec![0; size],
+            header,
+            stamps: false,
+            asked: 0,
+            to,
+        };
+        if mode != Mode::Batch {
+            wire.stamps = stamp::enable_send_stamps(&wire.socket).is_ok()
+                && net::set_receive_buffer(&wire.socket, STAMP_ROOM).is_ok();
+        }
+        match mode {
+            Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
+            Mode::KernelTime => pacing::enable_txtime(&wire.socket, Clock::Monotonic)?,
+            Mode::Single | Mode::Batch => {}
+        }
+        Ok(wire)
+    }
+
+    /// The queueing disciplines of the interface that leads to `to`, the root's first.
+    pub(super) fn disciplines(to: SocketAddr) -> linux::Result<Vec<String>> {
+        let wire = Self::open(to, HEADER, Mode::Single)?;
+        let failed = |source| linux::Error { call: "getsockname", object: Some(to.to_string()), source };
+        let own = wire.socket.local_addr().map_err(failed)?.ip();
+        match qdisc::interface_of(own)? {
+            Some(interface) => qdisc::kinds(&interface),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Starts a stream of datagrams.
+    pub(super) fn begin(
+        &mut self,
+        stream: u32,
+        period_ns: u64,
+        events_per_second: f64,
+        mode: Mode,
+    ) -> linux::Result<()> {
+        (self.header.stream, self.header.period_ns) = (stream, period_ns);
+        if mode == Mode::KernelRate {
+            let headers = if self.to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
+            let bytes = self.single.len() as u64 + headers;
+            pacing::set_max_pacing_rate(&self.socket, (bytes as f64 * events_per_second).ceil() as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Sends one datagram; tells when send was called, and what became of it.
+    #[inline]
+    pub(super) fn send_one(
+        &mut self,
+        sequence: u64,
+        intended_ns: i64,
+        stamped: bool,
+        mode: Mode,
+    ) -> linux::Result<(i64, Sent)> {
+        let sent_ns = now_ns(Clock::Monotonic);
+        Header { sequence, intended_ns, sent_ns, ..self.header }.write(&mut self.single);
+        let sent = match mode {
+            Mode::KernelTime => pacing::send_at(&self.socket, &self.single, intended_ns.max(0).unsigned_abs())?,
+            _ if stamped => {
+                let sent = stamp::send_stamped(&self.socket, &self.single)?;
+                self.asked = self.asked.wrapping_add(u32::from(sent == Sent::Yes));
+                sent
+            }
+            _ => send(&self.socket, &self.single)?,
+        };
+        Ok((sent_ns, sent))
+    }
+
+    /// Waits for room to send.
+    pub(super) fn wait_for_room(&self) -> linux::Result<bool> {
+        net::wait_for_room(&self.socket, 100)
+    }
+
+    /// Sends `count` datagrams in one call; tells when it was called, how many were taken, and why not the others.
+    #[inline]
+    pub(super) fn send_many(
+        &mut self,
+        first: u64,
+        count: usize,
+        mut intended: impl FnMut() -> i64,
+    ) -> linux::Result<(i64, usize, Sent)> {
+        let count = count.min(self.batch.capacity());
+        let sent_ns = now_ns(Clock::Monotonic);
+        for n in 0..count {
+            let header = Header { sequence: first + n as u64, intended_ns: intended(), sent_ns, ..self.header };
+            header.write(self.batch.datagram(n));
+        }
+        let (taken, why) = self.batch.send(&self.socket, count)?;
+        Ok((sent_ns, taken, why))
+    }
+
+    /// Reads the stamps that are there; each is (which of those asked for since `before`, `CLOCK_REALTIME`).
+    pub(super) fn stamps_since(&self, before: u32, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
+        let until = now_ns(Clock::Monotonic) + stamp::STAMP_PATIENCE.as_nanos() as i64;
+        let mut wanted = self.asked.wrapping_sub(before);
+        while wanted > 0 {
+            match stamp::next_send_stamp(&self.socket)? {
+                Some(stamp) => {
+                    see(stamp.number.wrapping_sub(before), stamp.realtime_ns);
+                    wanted -= 1;
+                }
+                None if now_ns(Clock::Monotonic) > until => break,
+                None => std::thread::yield_now(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Stamps asked for so far.
+    pub(super) fn stamps_asked(&self) -> u32 {
+        self.asked
+    }
+
+    /// Takes an error that an earlier datagram brought back (nobody there) off the socket.
+    pub(super) fn forget_errors(&self) {
+        // Nothing can be done about a failure to read a failure.
+        let _ = self.socket.take_error();
+    }
+}

@@ -1,0 +1,341 @@
+//! The receiver: waits for messages in one of the ways, and measures when each arrives.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use punctual::Breather;
+use punctual::backoff::Backoff;
+use punctual_linux as linux;
+use punctual_linux::child::Child;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::{Recorder, SeriesTally, Usage};
+
+use super::mailbox::Mailbox;
+use super::plan::{Cell, Plan, Way};
+use crate::crowd::Crowd;
+use crate::rounds::{Bench, Failure};
+use crate::usage::{Meter, Sum};
+use crate::yielding::method::{Unavailable, Yielder};
+
+/// Polls between two looks whether the run shall end: some 50 µs.
+const LOOK: u32 = 1024;
+/// A message that has not come for so long beyond its pause will not come: the sender is looked after.
+const OVERDUE_NS: i64 = 5_000_000_000;
+
+/// What a cell yields besides one-way latencies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extra {
+    pub(super) round_trips: SeriesTally,
+    pub(super) rounds: u32,
+    pub(super) silence: Shares,
+    /// CPU time that the busy program had altogether.
+    pub(super) busy_cpu_ns: i64,
+}
+
+/// Who had the CPU while no message came.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shares {
+    pub(super) elapsed_ns: i64,
+    pub(super) own_ns: i64,
+    pub(super) competitor_ns: i64,
+}
+
+/// The extras of all cells, seen by two threads.
+pub(super) type SharedExtras = Arc<Mutex<Vec<Extra>>>;
+
+pub(super) fn lock(extras: &SharedExtras) -> MutexGuard<'_, Vec<Extra>> {
+    extras.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The receiver, its sender, and the busy program.
+pub(super) struct PollBench<'a> {
+    plan: &'a Plan,
+    yielders: Vec<Result<Box<dyn Yielder>, Unavailable>>,
+    backoff: Backoff,
+    mailbox: Mailbox,
+    sender: Child,
+    busy: Result<Crowd, Failure>,
+    extras: SharedExtras,
+    round_trips: Recorder,
+    breather: Breather,
+}
+
+impl<'a> PollBench<'a> {
+    pub(super) fn open(
+        plan: &'a Plan,
+        (mailbox, sender): (Mailbox, Child),
+        busy: Result<Crowd, Failure>,
+        extras: SharedExtras,
+    ) -> Self {
+        Self {
+            plan,
+            yielders: plan.methods.iter().map(|m| (m.open)()).collect(),
+            backoff: Backoff::tuned(),
+            mailbox,
+            sender,
+            busy,
+            extras,
+            round_trips: Recorder::new(),
+            breather: Breather::new(),
+        }
+    }
+
+    /// Whether the way can be used at all; nothing is ordered of the sender otherwise.
+    fn available(&self, way: Way) -> Result<(), Failure> {
+        let Way::Yield { method, .. } = way else { return Ok(()) };
+        let opened = self.yielders[method].as_ref();
+        opened.map(drop).map_err(|no| Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() })
+    }
+
+    fn set_busy(&mut self, busy: bool) -> Result<(), Failure> {
+        match &mut self.busy {
+            Ok(crowd) => crowd.set_working(u32::from(busy)),
+            Err(failure) if busy => Err(failure.clone()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Waits for message `number`; when it was seen. Breaks off at `deadline_ns` with none.
+    fn receive(&mut self, way: Way, number: u64, deadline_ns: Option<i64>) -> Result<Option<i64>, Failure> {
+        let begin = now_ns(Clock::Monotonic);
+        let last = deadline_ns.unwrap_or(begin + OVERDUE_NS);
+        // Waiting in silence ends on time; waiting for a message looks at the clock seldom, not to be delayed by it.
+        let looks_often = deadline_ns.is_some();
+        let Self { mailbox, backoff, .. } = self;
+        let mut look = Look { last, seldom: 0 };
+        let seen = match way {
+            Way::Spin => poll_for_ever(mailbox, number, &mut look),
+            Way::Yield { method, polls } => match &mut self.yielders[method] {
+                Ok(yielder) => poll_and_yield(mailbox, number, polls, yielder.as_mut(), looks_often, &mut look),
+                Err(no) => return Err(Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() }),
+            },
+            Way::Block => block(mailbox, number, &mut look),
+            Way::Backoff => back_off(mailbox, number, backoff, &mut look),
+        };
+        match seen {
+            Some(at) => Ok(Some(at)),
+            None if linux::stop::requested() => Err(Failure::Stopped),
+            None if deadline_ns.is_some() => Ok(None),
+            None => Err(self.why_overdue()),
+        }
+    }
+
+    fn why_overdue(&mut self) -> Failure {
+        let why = match self.sender.ended() {
+            Ok(Some(ended)) => format!("the sending process {ended} in the middle of the measurement"),
+            _ => "no message came for 5 s: the sending process does not get its CPU".to_owned(),
+        };
+        Failure::Impossible {
+            why,
+            remedy: Some("leave the process named punctual-send alone, or choose its CPU (--sender-cpu)".into()),
+        }
+    }
+
+    /// Receives and answers `count` messages.
+    fn converse(&mut self, cell: &Cell, count: u64, mut into: Option<&mut Recorder>) -> Result<(), Failure> {
+        let real_time = self.plan.variants[cell.variant].is_real_time();
+        let first = self.mailbox.order(count, cell.pause());
+        for number in first..first + count {
+            let meter = Meter::start();
+            let Some(seen) = self.receive(cell.way, number, None)? else { return Err(self.why_overdue()) };
+            let sent = self.mailbox.sent_at();
+            let before = self.mailbox.round_trip(number - 1);
+            self.mailbox.answer(number);
+            if let Some(into) = into.as_deref_mut() {
+                into.record(seen - sent);
+                if let Some(ns) = before.filter(|_| number > first) {
+                    self.round_trips.record(ns);
+                }
+            }
+            if real_time {
+                self.breather.after(Duration::from_nanos(meter.stop().cpu_ns.unwrap_or(0)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a message that never comes, and sees who has the CPU meanwhile.
+    fn wait_in_silence(&mut self, cell: &Cell, time: Duration) -> Result<Shares, Failure> {
+        let busy_ns = |bench: &Self| bench.busy.as_ref().map_or(Ok(0), Crowd::cpu_ns);
+        let begin = now_ns(Clock::Monotonic);
+        let own = now_ns(Clock::ThreadCpu);
+        let theirs = busy_ns(self)?;
+        let never = u64::MAX;
+        self.receive(cell.way, never, Some(begin + time.as_nanos() as i64))?;
+        let theirs = busy_ns(self)? - theirs;
+        let own = now_ns(Clock::ThreadCpu) - own;
+        Ok(Shares { elapsed_ns: now_ns(Clock::Monotonic) - begin, own_ns: own, competitor_ns: theirs })
+    }
+
+    fn measure(&mut self, cell: &Cell, operations: u64, into: &mut Recorder) -> Result<(Usage, Shares), Failure> {
+        self.converse(cell, self.plan.warmup.into(), None)?;
+        self.round_trips.clear();
+        let mut total = Sum::default();
+        let meter = Meter::start();
+        self.converse(cell, operations, Some(into))?;
+        total.add(meter.stop());
+        let mut shares = Shares::default();
+        if cell.busy {
+            let meter = Meter::start();
+            // Under a real-time policy this would hold the CPU for the whole silence: in pieces, with rests between them.
+            let mut left = cell.silence() * operations.min(u32::MAX.into()) as u32;
+            while !left.is_zero() {
+                let piece = left.min(Duration::from_millis(50));
+                let part = self.wait_in_silence(cell, piece)?;
+                shares.elapsed_ns += part.elapsed_ns;
+                shares.own_ns += part.own_ns;
+                shares.competitor_ns += part.competitor_ns;
+                if self.plan.variants[cell.variant].is_real_time() {
+                    self.breather.after(Duration::from_nanos(part.own_ns.unsigned_abs()));
+                }
+                left -= piece;
+            }
+            total.add(meter.stop());
+        }
+        Ok((total.usage(), shares))
+    }
+}
+
+impl Bench for PollBench<'_> {
+    fn doing(&self, cell: usize) -> String {
+        let cell = &self.plan.cells[cell];
+        let way = match cell.way {
+            Way::Spin => "polls without yielding".to_owned(),
+            Way::Yield { method, polls } => format!("{polls} polls, then {}", self.plan.methods[method].name),
+            Way::Block => "blocks in futex".to_owned(),
+            Way::Backoff => "Backoff".to_owned(),
+        };
+        let load = if cell.busy { "busy CPU" } else { "idle CPU" };
+        format!("{way}, {load} ({})", self.plan.variants[cell.variant].label)
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.plan.cells[cell].variant
+    }
+
+    fn begin(&mut self) {
+        lock(&self.extras).fill(Extra::default());
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let at = self.plan.cells[cell];
+        self.available(at.way)?;
+        self.set_busy(at.busy)?;
+        let busy_before = self.busy.as_ref().map_or(0, |c| c.cpu_ns().unwrap_or(0));
+        let measured = self.measure(&at, operations, into);
+        let busy_ns = self.busy.as_ref().map_or(0, |c| c.cpu_ns().unwrap_or(0)) - busy_before;
+        let alive = self.busy.as_mut().map_or(Ok(()), Crowd::all_alive);
+        self.set_busy(false)?;
+        let (usage, shares) = measured?;
+        if at.busy {
+            alive?;
+        }
+        let extra = &mut lock(&self.extras)[cell];
+        extra.round_trips.add_round(extra.rounds, 0, &self.round_trips, Usage::default());
+        extra.rounds += 1;
+        extra.busy_cpu_ns += busy_ns;
+        extra.silence.elapsed_ns += shares.elapsed_ns;
+        extra.silence.own_ns += shares.own_ns;
+        extra.silence.competitor_ns += shares.competitor_ns;
+        Ok(usage)
+    }
+}
+
+/// When to look up from waiting.
+struct Look {
+    last: i64,
+    seldom: u32,
+}
+
+impl Look {
+    /// Whether it is time to give up.
+    fn up(&self) -> ControlFlow<()> {
+        let enough = linux::stop::requested() || now_ns(Clock::Monotonic) >= self.last;
+        if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// The same, but only every sixteenth time; the flag of a stop is looked at each time.
+    fn up_seldom(&mut self) -> ControlFlow<()> {
+        self.seldom = self.seldom.wrapping_add(1);
+        if self.seldom % 16 == 0 || linux::stop::requested() { self.up() } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Polls at most `polls` times; when the message was seen.
+#[inline]
+fn poll(mailbox: &Mailbox, number: u64, polls: u32) -> Option<i64> {
+    for _ in 0..polls {
+        if mailbox.has(number) {
+            return Some(now_ns(Clock::Monotonic));
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+fn poll_for_ever(mailbox: &Mailbox, number: u64, look: &mut Look) -> Option<i64> {
+    loop {
+        if let Some(seen) = poll(mailbox, number, LOOK) {
+            return Some(seen);
+        }
+        if look.up().is_break() {
+            return None;
+        }
+    }
+}
+
+fn poll_and_yield(
+    mailbox: &Mailbox,
+    number: u64,
+    polls: u32,
+    yielder: &mut dyn Yielder,
+    looks_often: bool,
+    look: &mut Look,
+) -> Option<i64> {
+    loop {
+        let mut to_go = polls;
+        while to_go > 0 {
+            // In portions, so that a hundred million polls can be broken off.
+            let portion = to_go.min(LOOK * 64);
+            if let Some(seen) = poll(mailbox, number, portion) {
+                return Some(seen);
+            }
+            to_go -= portion;
+            let enough = if looks_often || to_go > 0 { look.up() } else { look.up_seldom() };
+            if enough.is_break() {
+                return None;
+            }
+        }
+        yielder.repeat(1);
+    }
+}
+
+fn block(mailbox: &Mailbox, number: u64, look: &mut Look) -> Option<i64> {
+    loop {
+        let ticket = mailbox.bell().listen();
+        if mailbox.has(number) {
+            return Some(now_ns(Clock::Monotonic));
+        }
+        mailbox.bell().park(ticket, Some(look.last));
+        if mailbox.has(number) {
+            return Some(now_ns(Clock::Monotonic));
+        }
+        if look.up().is_break() {
+            return None;
+        }
+    }
+}
+
+fn back_off(mailbox: &Mailbox, number: u64, backoff: &mut Backoff, look: &mut Look) -> Option<i64> {
+    let left = Duration::from_nanos((look.last - now_ns(Clock::Monotonic)).max(0).unsigned_abs());
+    // Whoever asks for a stop interrupts this thread once; waiting in portions notices also a request that came just before.
+    let portion = left.min(Duration::from_millis(100));
+    loop {
+        let seen =
+            backoff.wait_for_at_most(mailbox.bell(), portion, || mailbox.has(number).then(|| now_ns(Clock::Monotonic)));
+        if seen.is_some() || look.up().is_break() {
+            return seen;
+        }
+    }
+}

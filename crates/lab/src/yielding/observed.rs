@@ -1,0 +1,27 @@
+//! Which system calls a way of yielding really makes here, as the kernel sees them.
+
+use punctual_linux::observe::{ObserveError, SystemCall, system_calls_after};
+
+use super::method::Method;
+
+/// The system calls of one call of the method, with their arguments. None where the method cannot be opened.
+pub fn system_calls(method: &Method) -> Result<Vec<SystemCall>, ObserveError> {
+    system_calls_after(
+        || (method.open)().ok(),
+        |yielder| {
+            if let Some(yielder) = yielder {
+                yielder.repeat(1);
+            }
+        },
+    )
+}
+
+/// The calls in a few words: `clock_nanosleep`, `none`, or the reason why it is not known.
+#[must_use]
+pub fn in_words(method: &Method) -> String {
+    match system_calls(method) {
+        Ok(calls) if calls.is_empty() => "none".into(),
+        Ok(calls) => calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", "),
+        Err(error) => format!("not known: {error}"),
+    }
+}

@@ -1,0 +1,368 @@
+//! Child processes that run a closure and never outlive their parent: `fork(2)`, `prctl(PR_SET_PDEATHSIG)`, `pidfd_open(2)`,
+//! `waitid(2)`.
+//!
+//! In goes a closure; out comes a [`Child`] that is killed and reaped when it is dropped. The kernel kills it with SIGKILL as
+//! soon as the *thread* that spawned it ends, however that happens; a child whose parent is gone already when it wants to begin
+//! does not begin.
+//!
+//! A child is a copy of the process in which only the calling thread goes on. What other threads held at that moment stays held: the
+//! closure must not wait for them, nor take locks that they may hold (standard output is one), nor start threads. Allocating
+//! is fine: both glibc and musl hand over their allocator in order.
+
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus};
+
+use crate::clock::ns_of;
+use crate::futex::{self, Scope};
+use crate::shared::Shared;
+use crate::{Error, Result, check};
+
+/// Exit status of a child whose closure panicked; that of a Rust program.
+pub const PANICKED: i32 = 101;
+/// Exit status of a child that found its parent gone, or could not bind its life to it.
+const ORPHANED: i32 = 102;
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Its closure returned (0), panicked ([`PANICKED`]), or it exited by itself.
+    Exited(i32),
+    /// A signal killed it.
+    Killed(i32),
+    /// It is gone and nobody knows how: the process ignores SIGCHLD, so the kernel forgets its children at once.
+    Gone,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(status) => write!(f, "ended with status {status}"),
+            Self::Killed(signal) => write!(f, "was killed by signal {signal}"),
+            Self::Gone => f.write_str("is gone"),
+        }
+    }
+}
+
+/// A child process. Killed and reaped on drop.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    /// None on kernels before 5.3; then the pid names the child, which is safe until it has been reaped.
+    handle: Option<OwnedFd>,
+    ended: Option<Ended>,
+}
+
+impl Child {
+    /// `fork(2)`: runs `work` in a child process, and returns once the child's life is bound to that of the calling thread.
+    ///
+    /// `name` is what `ps` shows (15 bytes at most are kept). The child ignores SIGINT and SIGHUP, which a terminal sends to it as
+    /// well as to its parent, whose business they are; all other signals do what they do by default, and none is blocked.
+    /// Policy, affinity, nice value and timer slack are those of the calling thread. When `work` returns the child
+    /// ends with status 0, without running what is registered for the end of the process (`atexit(3)`).
+    ///
+    /// # Errors
+    /// EAGAIN at a limit of processes (RLIMIT_NPROC, pids.max of the cgroup, threads-max), ENOMEM.
+    pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> Result<Self> {
+        let bound = Shared::<AtomicU32>::new()?;
+        let parent = rustix::process::getpid();
+        let signals = SignalsBlocked::new()?;
+        // SAFETY: the child goes on with a copy of the memory in which the other threads stand still for ever, which any of
+        // them might legally do; it ends below by `_exit`, so that nothing of the parent's stack is unwound twice. It starts no
+        // thread itself. The closure owns what it uses ('static), so nothing of it lies on another thread's stack.
+        match check("fork", unsafe { libc::fork() })? {
+            0 => live(name, parent, &bound, work),
+            pid => {
+                drop(signals);
+                let pid = Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?;
+                let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
+                let mut child = Self { pid, handle, ended: None };
+                child.wait_until_bound(&bound)?;
+                Ok(child)
+            }
+        }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// `waitid(2)` with WNOHANG: how it ended, if it has.
+    pub fn ended(&mut self) -> Result<Option<Ended>> {
+        self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+    }
+
+    /// `waitid(2)`: waits until it ends, and says how.
+    pub fn wait(&mut self) -> Result<Ended> {
+        loop {
+            if let Some(ended) = self.reap(WaitIdOptions::EXITED)? {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// `pidfd_send_signal(2)` or `kill(2)` with SIGKILL, then `waitid(2)`. Nothing happens to a child that has ended already.
+    pub fn kill(&mut self) -> Result<Ended> {
+        if let Some(ended) = self.ended()? {
+            return Ok(ended);
+        }
+        let sent = match &self.handle {
+            Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::KILL),
+            None => rustix::process::kill_process(self.pid, Signal::KILL),
+        };
+        match sent {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => self.wait(),
+            Err(errno) => Err(self.failed("pidfd_send_signal", errno)),
+        }
+    }
+
+    /// `clock_gettime(2)` on its CPU clock: the CPU time that all its threads have used, in ns. EINVAL once it has been reaped.
+    pub fn cpu_ns(&self) -> Result<i64> {
+        // include/linux/posix-timers_types.h: the complement of the id in the upper bits, then CPUCLOCK_SCHED (2).
+        let clock: libc::clockid_t = (!self.id() << 3) | 2;
+        let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
+        check("clock_gettime", unsafe { libc::clock_gettime(clock, &raw mut ts) })
+            .map_err(|e| e.on(format!("CPU clock of process {}", self.id())))?;
+        Ok(ns_of(ts))
+    }
+
+    fn wait_until_bound(&mut self, bound: &AtomicU32) -> Result<()> {
+        while bound.load(Ordering::Acquire) == 0 {
+            if let Some(ended) = self.ended()? {
+                return Err(Error::from_errno("fork", libc::ECHILD).on(format!("child that {ended} before it began")));
+            }
+            // A child killed before it is bound wakes nobody: look again every now and then.
+            let look_again = crate::clock::now_ns(crate::clock::Clock::Monotonic) + 10_000_000;
+            futex::wait(bound, 0, Scope::Shared, Some(look_again))?;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, how: WaitIdOptions) -> Result<Option<Ended>> {
+        if self.ended.is_some() {
+            return Ok(self.ended);
+        }
+        self.ended = match rustix::process::waitid(WaitId::Pid(self.pid), how) {
+            Ok(status) => status.map(|s| ended_of(&s)),
+            Err(rustix::io::Errno::CHILD) => Some(Ended::Gone),
+            Err(rustix::io::Errno::INTR) => None,
+            Err(errno) => return Err(self.failed("waitid", errno)),
+        };
+        Ok(self.ended)
+    }
+
+    fn failed(&self, call: &'static str, errno: rustix::io::Errno) -> Error {
+        Error::from_errno(call, errno.raw_os_error()).on(format!("child process {}", self.id()))
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Whatever fails here, the kernel ends the child with this thread.
+        drop(self.kill());
+    }
+}
+
+fn ended_of(status: &WaitIdStatus) -> Ended {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(status), _) => Ended::Exited(status),
+        (None, Some(signal)) => Ended::Killed(signal),
+        (None, None) => Ended::Gone,
+    }
+}
+
+/// All of a child's life.
+fn live(name: &str, parent: Pid, bound: &AtomicU32, work: impl FnOnce()) -> ! {
+    // Everything is inside: a panic must not unwind into the copy of the parent's stack.
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        let bind = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        // Had the parent died before, no signal would come: the child belongs to somebody else by then.
+        if bind.is_err() || rustix::process::getppid() != Some(parent) {
+            exit(ORPHANED);
+        }
+        forget_signal_handling();
+        if let Ok(name) = std::ffi::CString::new(name) {
+            // The name is for whoever looks at ps: a child without one works as well.
+            let _ = rustix::thread::set_name(&name);
+        }
+        bound.store(1, Ordering::Release);
+        drop(futex::wake(bound, 1, Scope::Shared));
+        work();
+    }));
+    exit(if lived.is_ok() { 0 } else { PANICKED })
+}
+
+fn exit(status: i32) -> ! {
+    // SAFETY: ends the process at once; runs nothing of ours.
+    unsafe { libc::_exit(status) }
+}
+
+/// Puts every signal back to its default action and unblocks all. The parent's handlers write to pipes that the child shares with
+/// it: they must never run here.
+fn forget_signal_handling() {
+    for signal in 1..=libc::SIGRTMAX() {
+        let action = if signal == libc::SIGINT || signal == libc::SIGHUP { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: sets an action that runs no code of ours. It fails for SIGKILL, SIGSTOP and the C library's own two signals,
+        // which is fine.
+        unsafe { libc::signal(signal, action) };
+    }
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `none` is writable and initialised by sigemptyset before it is used.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// All signals blocked on this thread until dropped: none may reach the child while it still has the parent's handlers.
+struct SignalsBlocked(libc::sigset_t);
+
+impl SignalsBlocked {
+    fn new() -> Result<Self> {
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+        let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: both sets are writable; `all` is initialised by sigfillset before it is used.
+        let errno = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
+        };
+        crate::check_errno_return("pthread_sigmask", errno)?;
+        // SAFETY: zeroed is a valid sigset_t already, and the call filled it.
+        Ok(Self(unsafe { before.assume_init() }))
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is a mask that the kernel gave; setting it cannot fail.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicI32, AtomicU64};
+    use std::time::{Duration, Instant};
+
+    /// Until the condition holds; a generous end, so that a failure is a failure and not a hang.
+    fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !holds() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{what} never came true");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn alive(pid: i32) -> bool {
+        Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+    }
+
+    #[test]
+    fn runs_its_closure_in_another_process_and_is_reaped() {
+        let seen = Shared::<AtomicI32>::new().unwrap();
+        let theirs = seen.clone();
+        let mut child = Child::spawn("works", move || {
+            theirs.store(rustix::process::getpid().as_raw_nonzero().get(), Ordering::Release);
+        })
+        .unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+        assert_eq!(seen.load(Ordering::Acquire), child.id());
+        assert_ne!(child.id(), rustix::process::getpid().as_raw_nonzero().get());
+        assert_eq!(child.ended().unwrap(), Some(Ended::Exited(0)));
+        assert_eq!(child.kill().unwrap(), Ended::Exited(0));
+        assert!(!alive(child.id()));
+    }
+
+    #[test]
+    fn dropping_ends_a_busy_child() {
+        let progress = Shared::<AtomicU64>::new().unwrap();
+        let theirs = progress.clone();
+        let child = Child::spawn("busy", move || {
+            loop {
+                theirs.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+        .unwrap();
+        eventually("progress", || progress.load(Ordering::Relaxed) > 1000);
+        eventually("CPU time", || child.cpu_ns().unwrap() > 0);
+        let pid = child.id();
+        drop(child);
+        assert!(!alive(pid));
+    }
+
+    #[test]
+    fn a_panic_stays_in_the_child() {
+        let mut child = Child::spawn("panics", || std::panic::resume_unwind(Box::new("on purpose"))).unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Exited(PANICKED));
+    }
+
+    #[test]
+    fn a_killed_child_says_so() {
+        let mut child = Child::spawn("sleeps", || {
+            loop {
+                std::thread::sleep(Duration::from_secs(1000));
+            }
+        })
+        .unwrap();
+        assert_eq!(child.ended().unwrap(), None);
+        rustix::process::kill_process(Pid::from_raw(child.id()).unwrap(), Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Killed(libc::SIGTERM));
+    }
+
+    #[test]
+    fn the_terminals_signals_are_left_to_the_parent() {
+        let mut child = Child::spawn("sleeps", || std::thread::sleep(Duration::from_secs(1000))).unwrap();
+        let pid = Pid::from_raw(child.id()).unwrap();
+        for signal in [Signal::INT, Signal::HUP] {
+            rustix::process::kill_process(pid, signal).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(child.ended().unwrap(), None);
+        assert_eq!(child.kill().unwrap(), Ended::Killed(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_grandchild_dies_with_a_parent_that_is_killed() {
+        let id = Shared::<AtomicI32>::new().unwrap();
+        let theirs = id.clone();
+        let mut parent = Child::spawn("parent", move || {
+            let grandchild = Child::spawn("grandchild", || {
+                loop {
+                    std::hint::spin_loop();
+                }
+            })
+            .unwrap();
+            theirs.store(grandchild.id(), Ordering::Release);
+            loop {
+                std::thread::sleep(Duration::from_secs(1000));
+            }
+        })
+        .unwrap();
+        eventually("the grandchild", || id.load(Ordering::Acquire) != 0);
+        let grandchild = id.load(Ordering::Acquire);
+        assert!(alive(grandchild));
+        assert_eq!(parent.kill().unwrap(), Ended::Killed(libc::SIGKILL));
+        // Whoever inherits it (init) may take its time to reap it: dead is enough.
+        eventually("the grandchild's end", || !alive(grandchild) || is_zombie(grandchild));
+    }
+
+    #[test]
+    fn a_child_dies_with_the_thread_that_spawned_it() {
+        let mut child =
+            std::thread::spawn(|| Child::spawn("orphan", || std::thread::sleep(Duration::from_secs(1000))).unwrap())
+                .join()
+                .unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Killed(libc::SIGKILL));
+    }
+
+    fn is_zombie(pid: i32) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+    }
+}

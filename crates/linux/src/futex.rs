@@ -1,0 +1,145 @@
+//! Sleeping on a word of memory and waking who sleeps there: `futex(2)`.
+//!
+//! In goes an [`AtomicU32`] (in shared memory where two processes use it, with [`Scope::Shared`]); out comes how the wait
+//! ended ([`Ended`]). Deadlines are absolute, on CLOCK_MONOTONIC. A wait makes exactly one system call and may end for no
+//! reason at all; the caller looks at its condition again.
+
+use std::ptr::null;
+use std::sync::atomic::AtomicU32;
+
+use crate::{Error, Result};
+
+/// Who else uses the word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Threads of this process only (`FUTEX_PRIVATE_FLAG`): the kernel need not look up the page.
+    Private,
+    /// Other processes too, through shared memory.
+    Shared,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Somebody woke this thread, or the kernel did for no reason.
+    Woken,
+    /// The word did not hold the expected value: nothing was waited for (`EAGAIN`).
+    Changed,
+    /// The deadline passed (`ETIMEDOUT`).
+    TimedOut,
+    /// A signal handler ran (`EINTR`).
+    Interrupted,
+}
+
+/// What `FUTEX_WAIT_BITSET` takes; 64 bits wide on every architecture with [`NUMBER`].
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+/// The call that takes a 64-bit timespec: the only one on 64-bit CPUs, Linux 5.1 on 32-bit ones.
+#[cfg(target_pointer_width = "64")]
+const NUMBER: libc::c_long = libc::SYS_futex;
+#[cfg(not(target_pointer_width = "64"))]
+const NUMBER: libc::c_long = libc::SYS_futex_time64;
+
+/// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until CLOCK_MONOTONIC shows `deadline_ns`
+/// (none: for ever; at or below zero: a time gone by).
+#[inline]
+pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) -> Result<Ended> {
+    let deadline = deadline_ns.map(|ns| {
+        let ns = ns.max(0);
+        Timespec { seconds: ns / 1_000_000_000, nanoseconds: ns % 1_000_000_000 }
+    });
+    // Without FUTEX_CLOCK_REALTIME the absolute time is on CLOCK_MONOTONIC.
+    let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
+    // SAFETY: `word` is a live, aligned 32-bit word and is only read atomically; the timespec is null or valid for the call.
+    let returned = unsafe {
+        libc::syscall(
+            NUMBER,
+            word.as_ptr(),
+            operation,
+            expected,
+            deadline.as_ref().map_or(null(), std::ptr::from_ref),
+            null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    };
+    if returned == 0 {
+        return Ok(Ended::Woken);
+    }
+    let error = Error::last("futex(FUTEX_WAIT_BITSET)");
+    match error.errno() {
+        libc::EAGAIN => Ok(Ended::Changed),
+        libc::ETIMEDOUT => Ok(Ended::TimedOut),
+        libc::EINTR => Ok(Ended::Interrupted),
+        _ => Err(error),
+    }
+}
+
+/// `futex(2)`, `FUTEX_WAKE`: wakes at most `most` threads that sleep on `word`; how many there were.
+#[inline]
+pub fn wake(word: &AtomicU32, most: u32, scope: Scope) -> Result<u32> {
+    let most = libc::c_int::try_from(most).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel uses the address of `word` as a name; nothing is read or written.
+    let returned = unsafe { libc::syscall(NUMBER, word.as_ptr(), libc::FUTEX_WAKE | flag(scope), most) };
+    if returned < 0 { Err(Error::last("futex(FUTEX_WAKE)")) } else { Ok(returned as u32) }
+}
+
+const fn flag(scope: Scope) -> libc::c_int {
+    match scope {
+        Scope::Private => libc::FUTEX_PRIVATE_FLAG,
+        Scope::Shared => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, now_ns};
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_changed_word_is_not_waited_for() {
+        let word = AtomicU32::new(7);
+        for scope in [Scope::Private, Scope::Shared] {
+            assert_eq!(wait(&word, 8, scope, None).unwrap(), Ended::Changed);
+        }
+    }
+
+    #[test]
+    fn deadlines_are_kept_and_never_early() {
+        let word = AtomicU32::new(7);
+        for scope in [Scope::Private, Scope::Shared] {
+            let deadline = now_ns(Clock::Monotonic) + 2_000_000;
+            assert_eq!(wait(&word, 7, scope, Some(deadline)).unwrap(), Ended::TimedOut);
+            assert!(now_ns(Clock::Monotonic) >= deadline);
+            assert_eq!(wait(&word, 7, scope, Some(-1)).unwrap(), Ended::TimedOut);
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_woken() {
+        for scope in [Scope::Private, Scope::Shared] {
+            let word = Arc::new(AtomicU32::new(0));
+            let sleeper = std::thread::spawn({
+                let word = Arc::clone(&word);
+                move || {
+                    while word.load(Ordering::Acquire) == 0 {
+                        wait(&word, 0, scope, None).unwrap();
+                    }
+                }
+            });
+            assert_eq!(wake(&AtomicU32::new(0), 1, scope).unwrap(), 0);
+            // Until it sleeps, nobody is woken; the word stays 0, so it will come to sleep.
+            while wake(&word, u32::MAX, scope).unwrap() == 0 {
+                std::thread::yield_now();
+            }
+            word.store(1, Ordering::Release);
+            wake(&word, 1, scope).unwrap();
+            sleeper.join().unwrap();
+        }
+    }
+}

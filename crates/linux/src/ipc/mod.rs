@@ -1,0 +1,30 @@
+//! Communication between processes: shared memory and the kernel's queues, semaphores and signals, made safe.
+//!
+//! Where two ways exist the measured calls go through the C library. Every call that can wait ends with EINTR when a signal handler ran;
+//! the caller decides whether to go on.
+
+pub mod condition;
+mod copy;
+pub mod fd;
+pub mod lock;
+pub mod mailbox;
+pub mod memory;
+#[cfg_attr(
+    not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    )),
+    path = "message_ring_absent.rs"
+)]
+pub mod message_ring;
+pub mod queue;
+pub mod region;
+pub mod semaphore;
+pub mod signals;
+pub mod splice;
+pub mod sysv;
+
+pub use region::Region;

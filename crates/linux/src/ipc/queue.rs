@@ -1,0 +1,103 @@
+//! POSIX message queues that carry messages: `mq_overview(7)`.
+
+use std::ffi::CString;
+
+use super::memory::c_string;
+use crate::{Error, Result, check};
+
+/// A descriptor of a queue, closed on drop.
+#[derive(Debug)]
+pub struct Queue(libc::mqd_t);
+
+/// What a queue of this name is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// `mq_send(3)`.
+    Sending,
+    /// `mq_receive(3)`.
+    Receiving,
+    /// `mq_receive(3)` that says EAGAIN instead of waiting (O_NONBLOCK).
+    Polling,
+}
+
+impl Use {
+    const fn flags(self) -> i32 {
+        libc::O_CLOEXEC
+            | match self {
+                Self::Sending => libc::O_WRONLY,
+                Self::Receiving => libc::O_RDONLY,
+                Self::Polling => libc::O_RDONLY | libc::O_NONBLOCK,
+            }
+    }
+}
+
+/// `mq_open(3)` with O_CREAT and O_EXCL: a new queue of so many messages of so many bytes, to send into.
+///
+/// Errors: EEXIST; EINVAL beyond `msg_max` or `msgsize_max` of `/proc/sys/fs/mqueue` (for the privileged 65 536 messages of 16 MiB); EMFILE
+/// beyond RLIMIT_MSGQUEUE, which holds for the privileged too; ENOSPC beyond `queues_max`; ENOSYS without CONFIG_POSIX_MQUEUE.
+pub fn create(name: &str, messages: usize, bytes: usize) -> Result<Queue> {
+    let c_name = c_string("mq_open", name)?;
+    // SAFETY: all-zero bytes are a valid mq_attr.
+    let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
+    attributes.mq_maxmsg = messages as _;
+    attributes.mq_msgsize = bytes as _;
+    let flags = libc::O_CREAT | libc::O_EXCL | Use::Sending.flags();
+    // SAFETY: name and attributes are valid for the call; the mode is passed as the promoted type it has in C.
+    let queue = unsafe { libc::mq_open(c_name.as_ptr(), flags, 0o600 as libc::c_uint, &raw mut attributes) };
+    opened(queue, &c_name)
+}
+
+/// `mq_open(3)` of a queue that is there.
+pub fn open(name: &str, for_what: Use) -> Result<Queue> {
+    let c_name = c_string("mq_open", name)?;
+    // SAFETY: the name is valid for the call.
+    let queue = unsafe { libc::mq_open(c_name.as_ptr(), for_what.flags()) };
+    opened(queue, &c_name)
+}
+
+fn opened(queue: libc::mqd_t, name: &CString) -> Result<Queue> {
+    if queue == -1 {
+        return Err(Error::last("mq_open").on(name.to_string_lossy()));
+    }
+    Ok(Queue(queue))
+}
+
+/// `mq_unlink(3)`: takes the name away; who has the queue open keeps it.
+pub fn unlink(name: &str) -> Result<()> {
+    let c_name = c_string("mq_unlink", name)?;
+    // SAFETY: the name is valid for the call.
+    check("mq_unlink", unsafe { libc::mq_unlink(c_name.as_ptr()) }).map_err(|e| e.on(name)).map(drop)
+}
+
+impl Queue {
+    /// `mq_send(3)`, priority 0: waits while the queue is full.
+    #[inline]
+    pub fn send(&self, message: &[u8]) -> Result<()> {
+        // SAFETY: the message is readable for its length.
+        check("mq_send", unsafe { libc::mq_send(self.0, message.as_ptr().cast(), message.len(), 0) }).map(drop)
+    }
+
+    /// `mq_receive(3)`: the message's length. The buffer must hold the queue's largest message (EMSGSIZE).
+    #[inline]
+    pub fn receive(&self, into: &mut [u8]) -> Result<usize> {
+        // SAFETY: the buffer is writable for its length; the priority is not asked for.
+        let n = unsafe { libc::mq_receive(self.0, into.as_mut_ptr().cast(), into.len(), std::ptr::null_mut()) };
+        usize::try_from(n).map_err(|_| Error::last("mq_receive"))
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: open, and used no more.
+        unsafe { libc::mq_close(self.0) };
+    }
+}
+
+impl Queue {
+    /// `poll(2)`: waits until there is a message. On Linux a queue's descriptor is a file descriptor.
+    pub fn wait(&self) -> Result<()> {
+        let mut poll = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        check("poll", unsafe { libc::poll(&raw mut poll, 1, -1) }).map(drop)
+    }
+}

@@ -1,0 +1,237 @@
+//! A region of memory that several processes (or threads) see: [`Region`].
+//!
+//! In goes a file, or a length; out come atomics at fixed offsets and copies at checked offsets. It refuses, by panicking, an
+//! offset outside the region or out of line: offsets are the program's, never the peer's.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use super::copy;
+use crate::{Error, Result};
+
+/// Alignment of a region that is not mapped: a page.
+const PAGE: usize = 4096;
+
+/// Shared memory. Unmapped when dropped.
+pub struct Region {
+    base: NonNull<u8>,
+    len: usize,
+    origin: Origin,
+}
+
+/// Where the memory comes from, and so how it is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// `mmap(2)`.
+    Mapped,
+    /// `shmat(2)`.
+    Attached,
+    /// The allocator.
+    Heap,
+}
+
+// SAFETY: the memory is reached only through atomics and through copies that tolerate concurrent writers.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// `mmap(2)`: the first `len` bytes of a file, shared, readable and writable, its pages present.
+    ///
+    /// If somebody truncates the file afterwards, touching the lost pages raises SIGBUS; seal a memfd against that.
+    pub fn map(file: BorrowedFd<'_>, len: usize) -> Result<Self> {
+        Self::mmap(len, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd())
+    }
+
+    /// `mmap(2)`: fresh shared memory without a file, for this process and those it forks.
+    pub fn anonymous(len: usize) -> Result<Self> {
+        Self::mmap(len, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1)
+    }
+
+    /// `mmap(2)`: fresh memory that is *not* shared: after a fork each process has its own, at the same address.
+    pub fn private(len: usize) -> Result<Self> {
+        Self::mmap(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1)
+    }
+
+    /// Zeroed memory of this process alone, from the allocator: shared among threads.
+    ///
+    /// # Panics
+    /// When `len` is zero.
+    #[must_use]
+    pub fn heap(len: usize) -> Self {
+        let layout = heap_layout(len);
+        // SAFETY: the layout is not of size zero, which `heap_layout` checks.
+        let pointer = unsafe { std::alloc::alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(pointer) else { std::alloc::handle_alloc_error(layout) };
+        Self { base, len, origin: Origin::Heap }
+    }
+
+    /// Takes over what `shmat(2)` returned.
+    ///
+    /// # Safety
+    /// `base` must be a segment of at least `len` bytes, attached for reading and writing, that nobody else detaches.
+    pub(super) unsafe fn attached(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len, origin: Origin::Attached }
+    }
+
+    fn mmap(len: usize, flags: i32, file: i32) -> Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(Error::last("mmap").on(format!("{len} bytes")));
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(|| Error::from_errno("mmap", libc::ENOMEM))?;
+        Ok(Self { base, len, origin: Origin::Mapped })
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes; `mmap(2)` makes no such region.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The address of `len` bytes at `offset`, a multiple of `align`.
+    ///
+    /// # Panics
+    /// When they are not within the region.
+    #[inline]
+    pub(super) fn at(&self, offset: usize, len: usize, align: usize) -> *mut u8 {
+        let within = offset.checked_add(len).is_some_and(|end| end <= self.len);
+        assert!(within && offset.is_multiple_of(align), "{len} bytes at {offset} of a region of {}", self.len);
+        // SAFETY: within the region, as was just checked.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    /// The 32-bit word at `offset`, a multiple of 4.
+    ///
+    /// # Panics
+    /// When it is not within the region.
+    #[inline]
+    #[must_use]
+    pub fn u32(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: in range, aligned (the base is to a page), alive as long as `self`, and reached only through atomics.
+        unsafe { AtomicU32::from_ptr(self.at(offset, 4, 4).cast()) }
+    }
+
+    /// The 64-bit word at `offset`, a multiple of 8.
+    ///
+    /// # Panics
+    /// When it is not within the region.
+    #[inline]
+    #[must_use]
+    pub fn u64(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: in range, aligned (the base is to a page), alive as long as `self`, and reached only through atomics.
+        unsafe { AtomicU64::from_ptr(self.at(offset, 8, 8).cast()) }
+    }
+
+    /// Copies `from` to `offset`. Not atomic as a whole: who reads meanwhile sees some of each.
+    ///
+    /// # Panics
+    /// When the bytes are not within the region.
+    #[inline]
+    pub fn copy_in(&self, offset: usize, from: &[u8]) {
+        let to = self.at(offset, from.len(), 1);
+        // SAFETY: in range; `from` is ordinary memory, which no region overlaps.
+        unsafe { copy::into_shared(to, from) };
+    }
+
+    /// Copies from `offset` to `into`. Not atomic as a whole: what is written meanwhile is seen in part.
+    ///
+    /// # Panics
+    /// When the bytes are not within the region.
+    #[inline]
+    pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
+        let from = self.at(offset, into.len(), 1);
+        // SAFETY: in range; `into` is ordinary memory, which no region overlaps.
+        unsafe { copy::from_shared(into, from) };
+    }
+}
+
+fn heap_layout(len: usize) -> Layout {
+    assert!(len > 0, "a region of no bytes");
+    Layout::from_size_align(len, PAGE).expect("a length that fits the address space")
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region").field("len", &self.len).field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let base = self.base.as_ptr();
+        match self.origin {
+            // SAFETY: our own mapping, which nothing refers to any more.
+            Origin::Mapped => drop(unsafe { libc::munmap(base.cast(), self.len) }),
+            // SAFETY: our own attachment, which nothing refers to any more.
+            Origin::Attached => drop(unsafe { libc::shmdt(base.cast()) }),
+            // SAFETY: allocated with this very layout.
+            Origin::Heap => unsafe { std::alloc::dealloc(base, heap_layout(self.len)) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn what_goes_in_comes_out_at_any_offset_and_length() {
+        let region = Region::heap(8192);
+        for offset in [0, 1, 7, 8, 64, 100, 4000] {
+            for len in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200, 1000, 4096] {
+                let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + offset) as u8).collect();
+                region.copy_in(offset, &bytes);
+                let mut back = vec![0; len];
+                region.copy_out(offset, &mut back);
+                assert_eq!(back, bytes, "{len} bytes at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_touches_nothing_else() {
+        let region = Region::heap(4096);
+        region.copy_in(0, &[0xAA; 4096]);
+        region.copy_in(100, &[0; 333]);
+        let mut all = [0; 4096];
+        region.copy_out(0, &mut all);
+        assert!(all[..100].iter().chain(&all[433..]).all(|b| *b == 0xAA));
+        assert!(all[100..433].iter().all(|b| *b == 0));
+    }
+
+    #[test]
+    fn words_are_where_they_are_said_to_be() {
+        let region = Region::heap(4096);
+        region.u64(8).store(0x0102_0304_0506_0708, Ordering::Relaxed);
+        let mut bytes = [0; 8];
+        region.copy_out(8, &mut bytes);
+        assert_eq!(u64::from_ne_bytes(bytes), 0x0102_0304_0506_0708);
+        region.u32(4092).store(7, Ordering::Relaxed);
+        assert_eq!(region.u32(4092).load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "of a region of 4096")]
+    fn outside_is_refused() {
+        let _ = Region::heap(4096).u32(4094);
+    }
+
+    #[test]
+    #[should_panic(expected = "of a region of 4096")]
+    fn overflow_is_refused() {
+        Region::heap(4096).copy_in(usize::MAX - 1, &[1, 2, 3]);
+    }
+}

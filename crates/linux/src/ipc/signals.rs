@@ -1,0 +1,161 @@
+//! Signals that carry eight bytes: `sigqueue(3)`, `sigwaitinfo(2)`, `signalfd(2)`.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+
+use crate::{Error, Result, check, check_errno_return};
+
+/// Bytes that a signal carries here: a pointer's.
+pub const BYTES: usize = size_of::<usize>();
+
+/// The signal that is used: a real-time one, which queues. Three below the last, clear of what runtimes use.
+#[must_use]
+pub fn signal() -> i32 {
+    libc::SIGRTMAX() - 3
+}
+
+fn set() -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is writable, emptied before use, and the signal's number is valid.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal());
+        set.assume_init()
+    }
+}
+
+/// `pthread_sigmask(3)`: blocks the signal on this thread, so that it waits to be taken; what was blocked before is put back on drop.
+#[derive(Debug)]
+pub struct Blocked {
+    before: libc::sigset_t,
+}
+
+impl Blocked {
+    /// Blocks.
+    pub fn new() -> Result<Self> {
+        let set = set();
+        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: both sets are valid for the call.
+        let returned = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) };
+        check_errno_return("pthread_sigmask", returned)?;
+        // SAFETY: zeroed is a valid set already, and the call filled it.
+        Ok(Self { before: unsafe { before.assume_init() } })
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // What is still pending would end the process once it is open: take it first.
+        while matches!(try_receive(), Ok(Some(_))) {}
+        // SAFETY: the mask was this thread's before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// What `rt_tgsigqueueinfo(2)` takes: the part of `siginfo_t` that it reads, as `sigaction(2)` has it on all architectures but MIPS.
+#[repr(C)]
+struct QueuedInfo {
+    signal: i32,
+    error: i32,
+    code: i32,
+    /// The union is aligned to a pointer.
+    fields: QueuedFields,
+    rest: [u64; 12],
+}
+
+#[repr(C)]
+#[repr(align(8))]
+struct QueuedFields {
+    pid: i32,
+    uid: u32,
+    value: usize,
+}
+
+/// `rt_tgsigqueueinfo(2)`, what `pthread_sigqueue(3)` makes: queues the signal with a value to one thread of one process.
+///
+/// A thread rather than a process, since a process of several threads would have it delivered to any that does not block it.
+/// EAGAIN: RLIMIT_SIGPENDING of the receiver is reached. ESRCH: it is gone.
+#[inline]
+pub fn send(process: i32, thread: i32, value: usize) -> Result<()> {
+    // SAFETY: takes no arguments.
+    let (pid, uid) = unsafe { (libc::getpid(), libc::getuid()) };
+    let fields = QueuedFields { pid, uid, value };
+    let info = QueuedInfo { signal: signal(), error: 0, code: libc::SI_QUEUE, fields, rest: [0; 12] };
+    // SAFETY: `info` is valid for the call and at least as large as what the kernel reads (128 bytes).
+    let returned = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &raw const info) };
+    check("rt_tgsigqueueinfo", returned as i32).map(drop)
+}
+
+const _: () = assert!(size_of::<QueuedInfo>() >= 128 && std::mem::offset_of!(QueuedInfo, fields) >= 12);
+
+/// `sigwaitinfo(2)`: waits for the signal and tells its value. The signal must be blocked.
+#[inline]
+pub fn receive() -> Result<usize> {
+    let set = set();
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: both are valid for the call.
+    check("sigwaitinfo", unsafe { libc::sigwaitinfo(&raw const set, info.as_mut_ptr()) })?;
+    // SAFETY: filled by the call; a queued signal has a value.
+    Ok(unsafe { info.assume_init().si_value().sival_ptr } as usize)
+}
+
+/// `sigtimedwait(2)` with no time to wait.
+#[inline]
+pub fn try_receive() -> Result<Option<usize>> {
+    let set = set();
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: all are valid for the call.
+    match check("sigtimedwait", unsafe { libc::sigtimedwait(&raw const set, info.as_mut_ptr(), &raw const none) }) {
+        // SAFETY: filled by the call; a queued signal has a value.
+        Ok(_) => Ok(Some(unsafe { info.assume_init().si_value().sival_ptr } as usize)),
+        Err(e) if e.errno() == libc::EAGAIN => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// `signalfd(2)`: a descriptor to read the signal from. The signal must be blocked.
+pub fn descriptor(polling: bool) -> Result<OwnedFd> {
+    let set = set();
+    let flags = libc::SFD_CLOEXEC | if polling { libc::SFD_NONBLOCK } else { 0 };
+    // SAFETY: the set is valid for the call.
+    let fd = check("signalfd", unsafe { libc::signalfd(-1, &raw const set, flags) })?;
+    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `read(2)` of a signalfd: the value. EAGAIN when it polls and there is none.
+#[inline]
+pub fn read(descriptor: BorrowedFd<'_>) -> Result<usize> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+    let bytes = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the buffer is writable for its length.
+    let n = unsafe { libc::read(descriptor.as_raw_fd(), info.as_mut_ptr().cast(), bytes) };
+    match usize::try_from(n) {
+        // SAFETY: filled by the call.
+        Ok(n) if n == bytes => Ok(unsafe { info.assume_init() }.ssi_ptr as usize),
+        Ok(_) => Err(Error::from_errno("read", libc::EIO).on("signalfd")),
+        Err(_) => Err(Error::last("read").on("signalfd")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd as _;
+
+    #[test]
+    fn values_arrive_in_order_both_ways() {
+        let _blocked = Blocked::new().unwrap();
+        let me = (std::process::id() as i32, crate::sched::current_thread_id());
+        for value in [1, usize::MAX, 0x8000_0001] {
+            send(me.0, me.1, value).unwrap();
+        }
+        assert_eq!(receive().unwrap(), 1);
+        assert_eq!(try_receive().unwrap(), Some(usize::MAX));
+        let descriptor = descriptor(true).unwrap();
+        assert_eq!(read(descriptor.as_fd()).unwrap(), 0x8000_0001);
+        assert_eq!(read(descriptor.as_fd()).unwrap_err().errno(), libc::EAGAIN);
+        assert_eq!(try_receive().unwrap(), None);
+    }
+}

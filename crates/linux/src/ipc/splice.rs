@@ -1,0 +1,68 @@
+//! Pages given to a pipe without copying: `vmsplice(2)`.
+
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::sync::Arc;
+
+use super::Region;
+use crate::{Error, Result, check};
+
+/// Buffers whose pages a pipe may refer to, used in turn. A buffer must not be written again before the reader has read it: with
+/// at least as many buffers as the pipe has slots, and one more, that is so.
+#[derive(Debug)]
+pub struct Buffers {
+    memory: Arc<Region>,
+    stride: usize,
+    count: usize,
+    next: usize,
+    filled: usize,
+}
+
+/// Bytes of a page of the pipe: the least that a message occupies.
+#[must_use]
+pub fn page() -> usize {
+    // SAFETY: takes a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// `fcntl(F_GETPIPE_SZ)`: bytes of a pipe, a page per slot.
+pub fn pipe_bytes(pipe: BorrowedFd<'_>) -> Result<usize> {
+    // SAFETY: the command takes no argument.
+    let bytes = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    Ok(check("fcntl(F_GETPIPE_SZ)", bytes)? as usize)
+}
+
+impl Buffers {
+    /// Enough buffers for messages of up to `bytes` bytes through this pipe.
+    pub fn new(pipe: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
+        let stride = bytes.next_multiple_of(page()).max(page());
+        let slots = pipe_bytes(pipe)? / page();
+        let count = slots.div_ceil(stride / page()) + 2;
+        let memory = Arc::new(Region::anonymous(stride * count)?);
+        Ok(Self { memory, stride, count, next: 0, filled: 0 })
+    }
+
+    /// Copies the message into the next buffer and begins to give it to the pipe.
+    ///
+    /// # Panics
+    /// When the message is longer than a buffer.
+    #[inline]
+    pub fn fill(&mut self, message: &[u8]) {
+        assert!(message.len() <= self.stride, "{} bytes into a buffer of {}", message.len(), self.stride);
+        self.next = (self.next + 1) % self.count;
+        self.memory.copy_in(self.next * self.stride, message);
+        self.filled = 0;
+    }
+
+    /// `vmsplice(2)`: gives what is left of a message of `len` bytes to the pipe, waiting for room. True once all of it is given.
+    #[inline]
+    pub fn splice(&mut self, pipe: BorrowedFd<'_>, len: usize) -> Result<bool> {
+        let base = self.memory.at(self.next * self.stride + self.filled, len - self.filled, 1);
+        let part = libc::iovec { iov_base: base.cast(), iov_len: len - self.filled };
+        // SAFETY: the kernel keeps references to the pages, not to the mapping; what the reader sees of a buffer written too early
+        // would be mixed data, never memory of somebody else's.
+        let n = unsafe { libc::vmsplice(pipe.as_raw_fd(), &raw const part, 1, 0) };
+        self.filled += usize::try_from(n).map_err(|_| Error::last("vmsplice"))?;
+        Ok(self.filled == len)
+    }
+}

@@ -1,0 +1,115 @@
+//! System V message queues and semaphores: `sysvipc(7)`. They outlive the process unless they are removed.
+
+use crate::{Error, Result, check};
+
+/// A message queue, by its number. Not removed on drop: see [`remove_queue`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Queue(i32);
+
+/// A set of semaphores, by its number. Not removed on drop: see [`remove_semaphores`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Semaphores(i32);
+
+/// `msgget(2)` with IPC_CREAT and IPC_EXCL: a new queue under a key. EEXIST, ENOSPC (`/proc/sys/kernel/msgmni`), ENOSYS.
+pub fn create_queue(key: i32) -> Result<Queue> {
+    let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
+    // SAFETY: integers only.
+    check("msgget", unsafe { libc::msgget(key, flags) }).map(Queue).map_err(|e| e.on(format!("key {key:#x}")))
+}
+
+/// `msgctl(IPC_RMID)` of the queue with this key; `false`: there is none.
+pub fn remove_queue(key: i32) -> Result<bool> {
+    // SAFETY: integers only.
+    let id = unsafe { libc::msgget(key, 0) };
+    if id == -1 {
+        return absent(Error::last("msgget"));
+    }
+    // SAFETY: the command takes no buffer.
+    check("msgctl(IPC_RMID)", unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(|_| true)
+}
+
+fn absent(error: Error) -> Result<bool> {
+    if matches!(error.errno(), libc::ENOENT | libc::ENOSYS) { Ok(false) } else { Err(error) }
+}
+
+/// A message as `msgsnd(2)` takes it: the type, then the text.
+#[derive(Debug, Clone)]
+pub struct Envelope {
+    words: Vec<libc::c_long>,
+    len: usize,
+}
+
+impl Envelope {
+    /// One with room for `len` bytes.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        let mut words = vec![0; 1 + len.div_ceil(size_of::<libc::c_long>())];
+        words[0] = 1; // Any type above zero will do.
+        Self { words, len }
+    }
+}
+
+impl Queue {
+    /// `msgsnd(2)`, copying the message into the envelope first: waits while the queue is full. EIDRM once it was removed.
+    #[inline]
+    pub fn send(self, message: &[u8], envelope: &mut Envelope) -> Result<()> {
+        let Envelope { words, len } = envelope;
+        if message.len() > *len {
+            return Err(Error::from_errno("msgsnd", libc::E2BIG));
+        }
+        // SAFETY: after the type there is room for `len` bytes, which is no less than the message, and the two do not overlap.
+        let sent = unsafe {
+            let text = words.as_mut_ptr().add(1).cast::<u8>();
+            std::ptr::copy_nonoverlapping(message.as_ptr(), text, message.len());
+            libc::msgsnd(self.0, words.as_ptr().cast(), message.len(), 0)
+        };
+        check("msgsnd", sent).map(drop)
+    }
+
+    /// `msgrcv(2)`: the message's length; with `wait` false ENOMSG when there is none.
+    #[inline]
+    pub fn receive(self, into: &mut [u8], envelope: &mut Envelope, wait: bool) -> Result<usize> {
+        let flags = if wait { 0 } else { libc::IPC_NOWAIT };
+        let room = envelope.len.min(into.len());
+        // SAFETY: after the type there is room for `room` bytes.
+        let n = unsafe { libc::msgrcv(self.0, envelope.words.as_mut_ptr().cast(), room, 0, flags) };
+        let n = usize::try_from(n).map_err(|_| Error::last("msgrcv"))?;
+        // SAFETY: the kernel wrote `n`, at most `room`, bytes after the type; `into` has at least `room`, and does not overlap.
+        unsafe {
+            let text = envelope.words.as_ptr().add(1).cast::<u8>();
+            std::ptr::copy_nonoverlapping(text, into.as_mut_ptr(), n);
+        }
+        Ok(n)
+    }
+}
+
+/// `semget(2)` with IPC_CREAT and IPC_EXCL: a new set of semaphores, all zero, under a key. EEXIST, ENOSPC (`/proc/sys/kernel/sem`), ENOSYS.
+pub fn create_semaphores(key: i32, count: i32) -> Result<Semaphores> {
+    let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
+    // SAFETY: integers only.
+    let id = unsafe { libc::semget(key, count, flags) };
+    check("semget", id).map(Semaphores).map_err(|e| e.on(format!("key {key:#x}")))
+}
+
+/// `semctl(IPC_RMID)` of the set with this key; `false`: there is none.
+pub fn remove_semaphores(key: i32) -> Result<bool> {
+    // SAFETY: integers only.
+    let id = unsafe { libc::semget(key, 0, 0) };
+    if id == -1 {
+        return absent(Error::last("semget"));
+    }
+    // SAFETY: the command takes no argument.
+    check("semctl(IPC_RMID)", unsafe { libc::semctl(id, 0, libc::IPC_RMID) }).map(|_| true)
+}
+
+impl Semaphores {
+    /// `semop(2)`: adds `by` to semaphore `which`; a negative number waits until that much can be taken, or, with `wait` false,
+    /// says EAGAIN.
+    #[inline]
+    pub fn add(self, which: u16, by: i16, wait: bool) -> Result<()> {
+        let flags = if wait { 0 } else { libc::IPC_NOWAIT as i16 };
+        let mut operation = libc::sembuf { sem_num: which, sem_op: by, sem_flg: flags };
+        // SAFETY: one valid operation.
+        check("semop", unsafe { libc::semop(self.0, &raw mut operation, 1) }).map(drop)
+    }
+}

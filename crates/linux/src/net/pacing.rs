@@ -1,0 +1,49 @@
+//! Pacing by the kernel: `SO_MAX_PACING_RATE` (needs the queueing discipline fq) and `SO_TXTIME` (needs fq or etf).
+
+use std::net::UdpSocket;
+
+use super::send::{Sent, send_with};
+use super::set_option;
+use crate::Result;
+use crate::clock::Clock;
+
+/// `setsockopt(2)` with `SO_MAX_PACING_RATE`: bytes a second, headers included, that fq lets leave.
+pub fn set_max_pacing_rate(socket: &UdpSocket, bytes_per_second: u64) -> Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second, "SO_MAX_PACING_RATE")
+}
+
+/// The kernel's `struct sock_txtime`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SockTxtime {
+    clock: libc::clockid_t,
+    flags: u32,
+}
+
+/// `setsockopt(2)` with `SO_TXTIME`: datagrams may say when to leave, on `clock` (fq: monotonic; etf: as configured, usually TAI).
+pub fn enable_txtime(socket: &UdpSocket, clock: Clock) -> Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TXTIME, SockTxtime { clock: clock.id(), flags: 0 }, "SO_TXTIME")
+}
+
+/// `sendmsg(2)` with `SCM_TXTIME`: to leave at `time_ns` of the socket's clock.
+#[inline]
+pub fn send_at(socket: &UdpSocket, datagram: &[u8], time_ns: u64) -> Result<Sent> {
+    send_with(socket, datagram, libc::SCM_TXTIME, time_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a discipline that heeds it, the time is ignored and the datagram leaves at once.
+    #[test]
+    fn the_kernel_knows_the_options() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        set_max_pacing_rate(&sender, 1_000_000).unwrap();
+        enable_txtime(&sender, Clock::Monotonic).unwrap();
+        let soon = crate::clock::now_ns(Clock::Monotonic) as u64 + 1_000_000;
+        assert_eq!(send_at(&sender, b"later", soon).unwrap(), Sent::Yes);
+    }
+}

@@ -1,0 +1,180 @@
+//! The queueing discipline of a network interface, asked of the kernel through rtnetlink (`rtnetlink(7)`, `RTM_GETQDISC`).
+
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use crate::{Error, Result, check};
+
+/// The request: a netlink header and a `struct tcmsg` (include/uapi/linux/rtnetlink.h).
+#[repr(C)]
+struct Request {
+    header: libc::nlmsghdr,
+    message: TcMessage,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct TcMessage {
+    family: u8,
+    padding: [u8; 3],
+    interface: i32,
+    handle: u32,
+    parent: u32,
+    info: u32,
+}
+
+/// Attribute that names the kind (`TCA_KIND`).
+const TCA_KIND: u16 = 1;
+/// Parent of the root discipline (`TC_H_ROOT`).
+const ROOT: u32 = u32::MAX;
+
+/// `if_nametoindex(3)`.
+pub fn interface_index(name: &str) -> Result<i32> {
+    let c_name = std::ffi::CString::new(name).map_err(|_| Error::from_errno("if_nametoindex", libc::EINVAL))?;
+    // SAFETY: a string that ends with zero.
+    match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
+        0 => Err(Error::last("if_nametoindex").on(name)),
+        index => Ok(index as i32),
+    }
+}
+
+/// `getifaddrs(3)`: the name of the interface that has this address.
+pub fn interface_of(address: IpAddr) -> Result<Option<String>> {
+    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the list is written by the call and freed below.
+    check("getifaddrs", unsafe { libc::getifaddrs(&raw mut list) })?;
+    let mut found = None;
+    let mut next = list;
+    // SAFETY: the list is the kernel's answer as the C library laid it out: it ends with null, names end with zero, and an address
+    // that is not null is as long as its family says.
+    unsafe {
+        while let Some(one) = next.as_ref() {
+            if address_at(one.ifa_addr) == Some(address) {
+                found = Some(std::ffi::CStr::from_ptr(one.ifa_name).to_string_lossy().into_owned());
+                break;
+            }
+            next = one.ifa_next;
+        }
+        libc::freeifaddrs(list);
+    }
+    // All of 127.0.0.0/8 belongs to the loopback, though it has one address only.
+    Ok(found.or_else(|| address.is_loopback().then(|| "lo".to_owned())))
+}
+
+/// The IP address behind a socket address.
+///
+/// # Safety
+/// `at` is null or points to a socket address as long as its family says.
+unsafe fn address_at(at: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: by contract.
+    unsafe {
+        match i32::from(at.as_ref()?.sa_family) {
+            libc::AF_INET => {
+                let raw = at.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(IpAddr::from(raw.sin_addr.s_addr.to_ne_bytes()))
+            }
+            libc::AF_INET6 => Some(IpAddr::from(at.cast::<libc::sockaddr_in6>().read_unaligned().sin6_addr.s6_addr)),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds of the disciplines of an interface, the root's first: `noqueue`, `fq`, `mq` with `fq_codel` below, ...
+pub fn kinds(interface: &str) -> Result<Vec<String>> {
+    let index = interface_index(interface)?;
+    // SAFETY: takes numbers.
+    let raw = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+    check("socket", raw).map_err(|e| e.on("NETLINK_ROUTE"))?;
+    // SAFETY: a new descriptor that nobody else has.
+    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+    let request = Request {
+        header: libc::nlmsghdr {
+            nlmsg_len: size_of::<Request>() as u32,
+            nlmsg_type: libc::RTM_GETQDISC,
+            nlmsg_flags: (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16,
+            nlmsg_seq: 1,
+            nlmsg_pid: 0,
+        },
+        message: TcMessage { interface: index, ..TcMessage::default() },
+    };
+    // SAFETY: the request is valid for its size.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), (&raw const request).cast(), size_of::<Request>(), 0) };
+    check("send", sent as i32).map_err(|e| e.on("RTM_GETQDISC"))?;
+    let mut found: Vec<(bool, String)> = Vec::new();
+    let mut buffer = vec![0_u8; 32_768];
+    loop {
+        // SAFETY: the buffer is valid and writable for its length.
+        let length = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        check("recv", length as i32).map_err(|e| e.on("RTM_GETQDISC"))?;
+        if !read_answers(&buffer[..length as usize], index, &mut found)? {
+            break;
+        }
+    }
+    found.sort_by_key(|(root, _)| !root);
+    Ok(found.into_iter().map(|(_, kind)| kind).collect())
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+/// Reads the messages of one answer; false: that was the last.
+fn read_answers(mut bytes: &[u8], index: i32, found: &mut Vec<(bool, String)>) -> Result<bool> {
+    const HEADER: usize = size_of::<libc::nlmsghdr>();
+    while let (Some(length), Some(kind)) = (number::<4>(bytes, 0), number::<2>(bytes, 4)) {
+        let length = u32::from_ne_bytes(length) as usize;
+        if length < HEADER || length > bytes.len() {
+            break;
+        }
+        match i32::from(u16::from_ne_bytes(kind)) {
+            libc::NLMSG_DONE => return Ok(false),
+            libc::NLMSG_ERROR => {
+                let errno = number::<4>(bytes, HEADER).map_or(libc::EIO, |raw| -i32::from_ne_bytes(raw));
+                return if errno == 0 { Ok(false) } else { Err(Error::from_errno("RTM_GETQDISC", errno)) };
+            }
+            _ => found.extend(read_discipline(&bytes[HEADER..length], index)),
+        }
+        bytes = &bytes[((length + 3) & !3).min(bytes.len())..];
+    }
+    Ok(true)
+}
+
+/// Whether it is the root, and its kind; none if it belongs to another interface.
+fn read_discipline(message: &[u8], index: i32) -> Option<(bool, String)> {
+    let interface = i32::from_ne_bytes(number(message, 4)?);
+    let parent = u32::from_ne_bytes(number(message, 12)?);
+    let mut attributes = message.get(size_of::<TcMessage>()..)?;
+    while let (Some(length), Some(kind)) = (number::<2>(attributes, 0), number::<2>(attributes, 2)) {
+        let length = usize::from(u16::from_ne_bytes(length));
+        if length < 4 || length > attributes.len() {
+            break;
+        }
+        if u16::from_ne_bytes(kind) == TCA_KIND && interface == index {
+            let name = String::from_utf8_lossy(&attributes[4..length]);
+            return Some((parent == ROOT, name.trim_end_matches('\0').to_owned()));
+        }
+        attributes = &attributes[((length + 3) & !3).min(attributes.len())..];
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_has_a_discipline() {
+        let name = interface_of("127.0.0.1".parse().unwrap()).unwrap().unwrap();
+        assert_eq!(name, "lo");
+        assert_eq!(interface_of("127.8.9.10".parse().unwrap()).unwrap().unwrap(), "lo");
+        let kinds = kinds(&name).unwrap();
+        assert!(!kinds.is_empty() && kinds.iter().all(|kind| !kind.is_empty()), "{kinds:?}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        assert_eq!(interface_of("192.0.2.77".parse().unwrap()).unwrap(), None);
+        let error = kinds("no-such-device").unwrap_err();
+        assert!(error.to_string().contains("no-such-device"), "{error}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Sending: one datagram, one that is stamped or has a time to leave at, or many in one call.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd as _;
+
+use crate::{Error, Result};
+
+/// What became of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// The kernel has it.
+    Yes,
+    /// There is no room (`EAGAIN`, `ENOBUFS`): it was not sent.
+    NoRoom,
+    /// An earlier datagram reached nobody (`ECONNREFUSED`); this one was not sent.
+    Refused,
+}
+
+impl Sent {
+    fn of_errno(call: &'static str, errno: i32) -> Result<Self> {
+        match errno {
+            libc::EAGAIN | libc::ENOBUFS => Ok(Self::NoRoom),
+            libc::ECONNREFUSED => Ok(Self::Refused),
+            errno => Err(Error::from_errno(call, errno)),
+        }
+    }
+
+    fn of(call: &'static str, returned: isize) -> Result<Self> {
+        if returned >= 0 { Ok(Self::Yes) } else { Self::of_errno(call, Error::last(call).errno()) }
+    }
+}
+
+/// `send(2)` with `MSG_DONTWAIT` on a connected socket: never blocks.
+#[inline]
+pub fn send(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
+    // SAFETY: the buffer is valid for its length.
+    let returned = unsafe {
+        libc::send(
+            socket.as_raw_fd(),
+            datagram.as_ptr().cast(),
+            datagram.len(),
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
+    };
+    Sent::of("send", returned)
+}
+
+/// A control message of up to eight bytes, aligned as the kernel wants it.
+#[repr(C, align(8))]
+struct Control([u8; 32]);
+
+/// `sendmsg(2)` with one control message of level `SOL_SOCKET`.
+pub(super) fn send_with<T: Copy>(socket: &UdpSocket, datagram: &[u8], kind: i32, value: T) -> Result<Sent> {
+    const { assert!(size_of::<T>() <= 8 && align_of::<T>() <= 8) };
+    let mut control = Control([0; 32]);
+    let mut piece = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
+    // SAFETY: all zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: CMSG_SPACE and CMSG_LEN compute with a size; the buffer has 32 bytes, enough for a header (12 or 16) and eight bytes, and
+    // is aligned for the header; CMSG_FIRSTHDR and CMSG_DATA point into it.
+    let returned = unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<T>() as u32) as _;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = kind;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<T>() as u32) as _;
+        libc::CMSG_DATA(header).cast::<T>().write_unaligned(value);
+        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    };
+    Sent::of("sendmsg", returned)
+}
+
+/// Datagrams of one size, laid out once and sent many at a time with `sendmmsg(2)`.
+pub struct Batch {
+    bytes: Vec<u8>,
+    size: usize,
+    pieces: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("size", &self.size)
+            .field("datagrams", &self.messages.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Batch {
+    /// Room for so many datagrams of `size` bytes, all zero. 1 to 1024 datagrams (UIO_MAXIOV).
+    #[must_use]
+    pub fn new(datagrams: usize, size: usize) -> Self {
+        let datagrams = datagrams.clamp(1, 1024);
+        let mut bytes = vec![0; datagrams * size];
+        let mut pieces: Vec<libc::iovec> = (0..datagrams)
+            .map(|n| libc::iovec { iov_base: bytes[n * size..].as_mut_ptr().cast(), iov_len: size })
+            .collect();
+        let messages = (0..datagrams)
+            .map(|n| {
+                // SAFETY: all zero is a valid mmsghdr.
+                let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+                message.msg_hdr.msg_iov = &raw mut pieces[n];
+                message.msg_hdr.msg_iovlen = 1;
+                message
+            })
+            .collect();
+        Self { bytes, size, pieces, messages }
+    }
+
+    /// How many fit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The bytes of one datagram.
+    pub fn datagram(&mut self, n: usize) -> &mut [u8] {
+        &mut self.bytes[n * self.size..(n + 1) * self.size]
+    }
+
+    /// `sendmmsg(2)` with `MSG_DONTWAIT`: sends the first `count`; tells how many the kernel took. None: why.
+    #[inline]
+    pub fn send(&mut self, socket: &UdpSocket, count: usize) -> Result<(usize, Sent)> {
+        let count = count.min(self.messages.len());
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: each message points to its piece and each piece into `bytes`; neither vector was moved or resized since.
+        let returned =
+            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, flags as _) };
+        if returned >= 0 {
+            return Ok((returned as usize, Sent::Yes));
+        }
+        Sent::of_errno("sendmmsg", Error::last("sendmmsg").errno()).map(|why| (0, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_arrive_in_order() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let mut batch = Batch::new(5, 16);
+        for n in 0..5 {
+            batch.datagram(n)[0] = n as u8;
+        }
+        assert_eq!(batch.send(&sender, 4).unwrap(), (4, Sent::Yes));
+        let mut buffer = [0; 32];
+        for n in 0..4 {
+            assert_eq!(receiver.recv(&mut buffer).unwrap(), 16);
+            assert_eq!(buffer[0], n);
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_told_at_the_next_send() {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(nobody).unwrap();
+        assert_eq!(send(&sender, b"x").unwrap(), Sent::Yes);
+        assert_eq!(send(&sender, b"x").unwrap(), Sent::Refused);
+    }
+}

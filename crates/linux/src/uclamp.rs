@@ -1,0 +1,91 @@
+//! Utilisation clamps of one thread: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK).
+//!
+//! A clamp makes the scheduler see the thread as at least so busy, which makes the governor `schedutil` choose a speed to
+//! match. It is today's way for a single thread to ask for speed: it needs no privilege to ask for what the administrator
+//! allows, holds only while the thread runs, and ends with it.
+
+use crate::{Result, check};
+
+/// The clamp that asks for full speed (`SCHED_CAPACITY_SCALE`).
+pub const FULL: u32 = 1024;
+/// The clamp that puts the system's default back (Linux 5.11).
+const RESET: u32 = u32::MAX;
+
+/// `SCHED_FLAG_KEEP_POLICY | SCHED_FLAG_KEEP_PARAMS`: leave everything else as it is.
+const KEEP_ALL: u64 = 0x08 | 0x10;
+/// `SCHED_FLAG_UTIL_CLAMP_MIN`.
+const CLAMP_MIN: u64 = 0x20;
+
+/// The kernel's `struct sched_attr` with utilisation clamps (`SCHED_ATTR_SIZE_VER1`, 56 bytes).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+    clamp_min: u32,
+    clamp_max: u32,
+}
+
+const SIZE: u32 = 56;
+const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
+
+/// `sched_getattr(2)`: the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`]. A kernel without clamps says 0.
+pub fn minimum(tid: i32) -> Result<u32> {
+    let mut attributes = Attributes::default();
+    // SAFETY: the pointer is valid for SIZE writable bytes, and the kernel writes at most SIZE.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, SIZE, 0_u32) };
+    check("sched_getattr", returned as i32)?;
+    Ok(attributes.clamp_min)
+}
+
+/// `sched_setattr(2)`: sets the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`].
+///
+/// EOPNOTSUPP: the kernel was built without CONFIG_UCLAMP_TASK; E2BIG: it is older than 5.3; EPERM: the clamp exceeds
+/// `/proc/sys/kernel/sched_util_clamp_min` or needs CAP_SYS_NICE.
+pub fn set_minimum(tid: i32, clamp: u32) -> Result<()> {
+    set(tid, clamp)
+}
+
+/// `sched_setattr(2)`: gives thread `tid` the system's default clamp again. EINVAL before Linux 5.11.
+pub fn reset_minimum(tid: i32) -> Result<()> {
+    set(tid, RESET)
+}
+
+fn set(tid: i32, clamp_min: u32) -> Result<()> {
+    let mut wanted = Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, clamp_min, ..Attributes::default() };
+    // SAFETY: the pointer is valid for `size` bytes; the kernel reads them, and on E2BIG writes the size it knows into `size`, hence mut.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
+    check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clamp_is_kept_or_refused_with_a_reason() {
+        std::thread::spawn(|| {
+            let before = minimum(0).unwrap();
+            match set_minimum(0, 512) {
+                Ok(()) => {
+                    assert_eq!(minimum(0).unwrap(), 512);
+                    set_minimum(0, before).unwrap();
+                    assert_eq!(minimum(0).unwrap(), before);
+                }
+                Err(error) => {
+                    let known = [libc::EOPNOTSUPP, libc::E2BIG, libc::EPERM, libc::ENOSYS];
+                    assert!(known.contains(&error.errno()), "{error}");
+                    assert_eq!(minimum(0).unwrap(), 0);
+                }
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}

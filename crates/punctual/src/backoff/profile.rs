@@ -1,0 +1,166 @@
+//! What the limits of a polling loop follow from: the cost of a poll, of a yield and of a wake-up on one machine.
+//!
+//! A profile is one line of text, to be kept in a file between runs:
+//! `punctual.backoff/1 cpus=2 poll_ns=12 yield_ns=380 wake_ns=27100`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::Limits;
+use super::tune;
+
+/// Name and version of the text form.
+const FORM: &str = "punctual.backoff/1";
+
+/// Costs that were measured; all in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Profile {
+    /// CPUs that the process may use, at least 1: those of the measuring and of the main thread.
+    pub cpus: u32,
+    /// One poll of a word in cache with a spin hint.
+    pub poll_ns: u32,
+    /// One yield when nobody else wants the CPU.
+    pub yield_ns: u32,
+    /// From the ring of a bell to a parked thread's return: median.
+    pub wake_ns: u32,
+}
+
+/// Shortest and longest polling before parking, in ns. A wake-up within 1 µs would be faster than two switches; one of more than
+/// 200 µs is that of a machine disturbed or deep asleep, and polling for so long helps nobody.
+const POLLING_NS: (u32, u32) = (1_000, 200_000);
+
+impl Profile {
+    /// Measures now, for a few milliseconds. A thread that is bound to one CPU measures how it wakes one on the others.
+    #[must_use]
+    pub fn measure() -> Self {
+        tune::measure()
+    }
+
+    /// Measured once per process, on the first call.
+    #[must_use]
+    pub fn of_this_machine() -> &'static Self {
+        static MEASURED: OnceLock<Profile> = OnceLock::new();
+        MEASURED.get_or_init(Self::measure)
+    }
+
+    /// The limits that follow.
+    ///
+    /// Polling lasts as long as a wake-up costs. So whatever the moment of the message, the loop loses at most twice what it would have lost
+    /// had it known that moment (the ski rental argument; Karlin et al., "Empirical studies of competitive spinning", SOSP
+    /// 1991). Half of that time is spent spinning, where a message is found soonest, half yielding, where others can run. On a single
+    /// CPU the message cannot come while this thread spins: it yields once, then parks.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let wake_ns = self.wake_ns.clamp(POLLING_NS.0, POLLING_NS.1);
+        let longest_yield = Duration::from_nanos(wake_ns.into());
+        if self.cpus <= 1 {
+            return Limits { spins: 0, yields: 1, longest_yield };
+        }
+        let half = wake_ns / 2;
+        Limits { spins: half / self.poll_ns.max(1), yields: (half / self.yield_ns.max(1)).max(1), longest_yield }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpus, poll_ns, yield_ns, wake_ns } = self;
+        write!(f, "{FORM} cpus={cpus} poll_ns={poll_ns} yield_ns={yield_ns} wake_ns={wake_ns}")
+    }
+}
+
+/// A saved profile that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// Not a profile, or one of another version.
+    #[error("'{0}' does not begin with {FORM}: measure anew and save that")]
+    Form(String),
+    /// A part that is no `name=number` of a profile.
+    #[error("'{0}' is no part of a profile; cpus, poll_ns, yield_ns and wake_ns are, each with a whole number above 0")]
+    Part(String),
+    /// A part that is not there.
+    #[error("{0} is missing: measure anew and save that")]
+    Missing(&'static str),
+}
+
+impl FromStr for Profile {
+    type Err = ProfileError;
+
+    fn from_str(text: &str) -> Result<Self, ProfileError> {
+        let mut words = text.split_whitespace();
+        if words.next() != Some(FORM) {
+            return Err(ProfileError::Form(text.chars().take(60).collect()));
+        }
+        let [mut cpus, mut poll_ns, mut yield_ns, mut wake_ns] = [None; 4];
+        for word in words {
+            let wrong = || ProfileError::Part(word.to_owned());
+            let (name, number) = word.split_once('=').ok_or_else(wrong)?;
+            let place = match name {
+                "cpus" => &mut cpus,
+                "poll_ns" => &mut poll_ns,
+                "yield_ns" => &mut yield_ns,
+                "wake_ns" => &mut wake_ns,
+                _ => return Err(wrong()),
+            };
+            *place = Some(number.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(wrong)?);
+        }
+        Ok(Self {
+            cpus: cpus.ok_or(ProfileError::Missing("cpus"))?,
+            poll_ns: poll_ns.ok_or(ProfileError::Missing("poll_ns"))?,
+            yield_ns: yield_ns.ok_or(ProfileError::Missing("yield_ns"))?,
+            wake_ns: wake_ns.ok_or(ProfileError::Missing("wake_ns"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn polls_for_as_long_as_a_wake_up_costs() {
+        let profile = Profile { cpus: 2, poll_ns: 10, yield_ns: 400, wake_ns: 40_000 };
+        let limits = profile.limits();
+        assert_eq!((limits.spins, limits.yields), (2000, 50));
+        assert_eq!(limits.longest_yield, Duration::from_micros(40));
+        let alone = Profile { cpus: 1, ..profile }.limits();
+        assert_eq!((alone.spins, alone.yields), (0, 1));
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused() {
+        let said: Vec<String> = [
+            "",
+            "punctual.backoff/2 cpus=1",
+            "punctual.backoff/1 cpus=1 poll_ns=1 yield_ns=1",
+            "punctual.backoff/1 cpus=0",
+            "punctual.backoff/1 cpus=-1",
+            "punctual.backoff/1 speed=9",
+            "punctual.backoff/1 cpus",
+        ]
+        .iter()
+        .map(|text| text.parse::<Profile>().unwrap_err().to_string())
+        .collect();
+        assert_eq!(said[0], "'' does not begin with punctual.backoff/1: measure anew and save that");
+        assert_eq!(said[2], "wake_ns is missing: measure anew and save that");
+        assert!(said[3].starts_with("'cpus=0' is no part") && said[4].starts_with("'cpus=-1'"), "{said:?}");
+        assert!(said[1].contains("/2") && said[5].contains("speed") && said[6].contains("'cpus'"), "{said:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_back(cpus in 1u32.., poll_ns in 1u32.., yield_ns in 1u32.., wake_ns in 1u32..) {
+            let profile = Profile { cpus, poll_ns, yield_ns, wake_ns };
+            prop_assert_eq!(profile.to_string().parse::<Profile>(), Ok(profile));
+        }
+
+        #[test]
+        fn polling_is_bounded(cpus: u32, poll_ns: u32, yield_ns: u32, wake_ns: u32) {
+            let limits = Profile { cpus, poll_ns, yield_ns, wake_ns }.limits();
+            prop_assert!(u64::from(limits.spins) * u64::from(poll_ns.max(1)) <= 100_000);
+            prop_assert!(limits.yields == 1 || u64::from(limits.yields) * u64::from(yield_ns.max(1)) <= 100_000);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One frequency policy: the CPUs that share a frequency, and how it is chosen.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::attribute::Attribute;
+use super::files::{cpus, number, read, words};
+
+/// A transition latency that means "unknown" (`CPUFREQ_ETERNAL`).
+const ETERNAL_NS: u64 = u32::MAX as u64;
+/// The unit of `time_in_state` (Documentation/cpu-freq/cpufreq-stats.rst).
+const TEN_MILLISECONDS: Duration = Duration::from_millis(10);
+
+/// What the kernel tells of a policy. A fact that it does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Number of its folder `policyN`.
+    pub number: usize,
+    /// CPUs online that it governs.
+    pub cpus: Vec<usize>,
+    /// The same with those that are offline.
+    pub related_cpus: Vec<usize>,
+    /// `scaling_driver`.
+    pub driver: Option<String>,
+    /// The governor in force.
+    pub governor: Option<String>,
+    /// The governors that can be set now; more may be in modules that are not loaded.
+    pub governors: Vec<String>,
+    /// The frequency that `userspace` keeps, in kHz; under that governor only.
+    pub set_speed_khz: Option<u64>,
+    /// The frequencies there are, in kHz, where the driver knows steps.
+    pub frequencies_khz: Vec<u64>,
+    /// Lower limit in force, in kHz.
+    pub min_khz: Option<u64>,
+    /// Upper limit in force, in kHz.
+    pub max_khz: Option<u64>,
+    /// The hardware's lowest, in kHz.
+    pub hardware_min_khz: Option<u64>,
+    /// The hardware's highest, in kHz.
+    pub hardware_max_khz: Option<u64>,
+    /// What the kernel last asked for or measured (`scaling_cur_freq`), in kHz.
+    pub current_khz: Option<u64>,
+    /// What the hardware says it runs at (`cpuinfo_cur_freq`), in kHz; root only, and not with every driver.
+    pub hardware_khz: Option<u64>,
+    /// How long a change of frequency takes, as the driver says, in ns.
+    pub transition_latency_ns: Option<u64>,
+    /// Whether frequencies above the nominal one are allowed.
+    pub boost: Option<bool>,
+    /// Energy-performance preference.
+    pub preference: Option<String>,
+    /// The preferences that can be set by name.
+    pub preferences: Vec<String>,
+    /// Time spent at each frequency (kHz) since boot or the last reset, to 10 ms.
+    pub time_in_state: Vec<(u64, Duration)>,
+    /// Changes of frequency since boot or the last reset.
+    pub transitions: Option<u64>,
+}
+
+impl Policy {
+    /// Reads the policy in this folder. `cpu` is /sys/devices/system/cpu, where some drivers keep one switch for all.
+    pub(super) fn read(number_of: usize, folder: &Path, cpu: &Path) -> Self {
+        let list = |name: &str| read(&folder.join(name)).map(|text| cpus(&text)).unwrap_or_default();
+        let khz = |name: &str| number(&folder.join(name)).filter(|khz| *khz > 0);
+        let text = |name: &str| read(&folder.join(name));
+        Self {
+            number: number_of,
+            cpus: list("affected_cpus"),
+            related_cpus: list("related_cpus"),
+            driver: text("scaling_driver"),
+            governor: text(Attribute::Governor.file()),
+            governors: words(&folder.join("scaling_available_governors")),
+            set_speed_khz: khz(Attribute::SetSpeed.file()),
+            frequencies_khz: frequencies(folder),
+            min_khz: khz(Attribute::MinFrequency.file()),
+            max_khz: khz(Attribute::MaxFrequency.file()),
+            hardware_min_khz: khz("cpuinfo_min_freq"),
+            hardware_max_khz: khz("cpuinfo_max_freq"),
+            current_khz: khz("scaling_cur_freq"),
+            hardware_khz: khz("cpuinfo_cur_freq"),
+            transition_latency_ns: number(&folder.join("cpuinfo_transition_latency")).filter(|ns| *ns < ETERNAL_NS),
+            boost: boost(folder, cpu),
+            preference: text(Attribute::Preference.file()),
+            preferences: words(&folder.join("energy_performance_available_preferences")),
+            time_in_state: read(&folder.join("stats/time_in_state")).map(|text| times(&text)).unwrap_or_default(),
+            transitions: number(&folder.join("stats/total_trans")),
+        }
+    }
+
+    /// Whether the hardware chooses the frequency within limits by itself, so that `powersave` does not mean the lowest.
+    #[must_use]
+    pub fn is_autonomous(&self) -> bool {
+        self.preference.is_some() || self.driver.as_deref() == Some("intel_pstate")
+    }
+}
+
+fn frequencies(folder: &Path) -> Vec<u64> {
+    let mut all: Vec<u64> =
+        words(&folder.join("scaling_available_frequencies")).iter().filter_map(|word| word.parse().ok()).collect();
+    all.sort_unstable();
+    all
+}
+
+/// The policy's own switch, the one of all policies, or intel_pstate's, which says the opposite.
+fn boost(folder: &Path, cpu: &Path) -> Option<bool> {
+    let on = number(&folder.join("boost")).or_else(|| number(&cpu.join("cpufreq/boost")));
+    let off = || number(&cpu.join("intel_pstate/no_turbo"));
+    on.map(|value| value != 0).or_else(|| off().map(|value| value == 0))
+}
+
+/// Lines of `kHz time`.
+fn times(text: &str) -> Vec<(u64, Duration)> {
+    let line = |line: &str| {
+        let (khz, ticks) = line.split_once(' ')?;
+        Some((khz.parse().ok()?, TEN_MILLISECONDS * ticks.trim().parse::<u32>().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}

@@ -1,0 +1,77 @@
+//! Where everything lies in a ring's file. See the [module above](super) for the table.
+
+/// `PNCTRING`, as the machine reads these eight bytes.
+pub const MAGIC: u64 = u64::from_ne_bytes(*b"PNCTRING");
+/// The version that this code writes and reads.
+pub const VERSION: u32 = 1;
+/// Offset of the data, a page.
+pub const DATA: usize = 4096;
+/// Least capacity, in bytes.
+pub const LEAST: u64 = 4096;
+/// Greatest capacity, in bytes: what a 32-bit length can fill.
+pub const GREATEST: u64 = 1 << 32;
+
+pub(super) const AT_MAGIC: usize = 0;
+pub(super) const AT_VERSION: usize = 8;
+pub(super) const AT_DATA: usize = 12;
+pub(super) const AT_CAPACITY: usize = 16;
+pub(super) const AT_TAIL: usize = 128;
+pub(super) const AT_RECEIVER_SLEEPS: usize = 136;
+pub(super) const AT_SENDER: usize = 140;
+pub(super) const AT_HEAD: usize = 256;
+pub(super) const AT_SENDER_SLEEPS: usize = 264;
+pub(super) const AT_RECEIVER: usize = 268;
+
+/// Byte of the file that the sender locks.
+pub(super) const SENDER_LOCK: u64 = 0;
+/// Byte of the file that the receiver locks.
+pub(super) const RECEIVER_LOCK: u64 = 1;
+
+/// A side has never been there.
+pub(super) const NEVER: u32 = 0;
+/// A side is there, or ended without a word.
+pub(super) const THERE: u32 = 1;
+/// A side left in order.
+pub(super) const LEFT: u32 = 2;
+
+/// Bytes of a frame's word.
+pub(super) const WORD: u64 = 8;
+
+/// The upper half of the word of the frame at a position: never zero, and different for neighbouring positions.
+#[inline]
+#[must_use]
+pub const fn mark(position: u64) -> u32 {
+    // Fibonacci hashing: 2^32 divided by the golden ratio spreads neighbours far apart.
+    ((position >> 3) as u32).wrapping_mul(0x9E37_79B9) | 0x8000_0000
+}
+
+/// The word of a frame of `len` bytes at a position.
+#[inline]
+pub(super) const fn word(position: u64, len: u32) -> u64 {
+    (mark(position) as u64) << 32 | len as u64
+}
+
+/// Bytes that a message of `len` bytes takes in the ring: its word and itself, padded.
+#[inline]
+pub(super) const fn frame(len: u64) -> u64 {
+    WORD + len.next_multiple_of(8)
+}
+
+/// The longest message that a ring of this capacity carries: a frame and the cleared word after it must fit.
+#[inline]
+#[must_use]
+pub const fn largest_message(capacity: u64) -> u64 {
+    capacity - 2 * WORD
+}
+
+/// Offset in the file of a position.
+#[inline]
+pub(super) const fn slot(position: u64, capacity: u64) -> usize {
+    DATA + (position & (capacity - 1)) as usize
+}
+
+/// Whether head and tail can belong to a ring of this capacity.
+#[inline]
+pub(super) const fn plausible(head: u64, tail: u64, capacity: u64) -> bool {
+    head % 8 == 0 && tail % 8 == 0 && tail.wrapping_sub(head) <= capacity - WORD
+}

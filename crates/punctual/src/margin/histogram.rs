@@ -1,0 +1,205 @@
+//! How often which wake-up latency was seen: forty bins in 84 bytes, forgetting as it goes.
+
+/// Bins: ten octaves of four.
+const BINS: usize = 40;
+/// Upper end of the first bin, as a power of two: 512 ns. No kernel wakes a thread from a timer faster than that.
+const LOWEST_BITS: u32 = 9;
+/// What a latency weighs when it comes in. Halving keeps one of eight for three half-lives.
+const WEIGHT: u16 = 8;
+
+/// The most latencies that can be remembered: what keeps every count below 65536.
+pub(super) const LONGEST_MEMORY: u32 = 4_000;
+
+/// The largest latency that has a bin, 512 µs: the upper end of the last one.
+pub(super) const HIGHEST_NS: u32 = lower_edge(BINS);
+
+/// Latencies by size. A bin is a quarter of an octave wide, so its ends differ by 14 to 25 %.
+#[derive(Debug, Clone)]
+pub(super) struct Histogram {
+    bins: [u16; BINS],
+    /// Sum of the bins: at most 2 × 4000 latencies' weight, and one.
+    total: u16,
+    /// What the latencies beyond the last bin, or beyond the cap, weigh; not in `total`.
+    beyond: u16,
+}
+
+/// Lower end of a bin; the first one begins at zero.
+const fn lower_edge(bin: usize) -> u32 {
+    if bin == 0 { 0 } else { (4 + bin as u32 % 4) << (bin as u32 / 4 + LOWEST_BITS - 2) }
+}
+
+fn bin_of(ns: u32) -> usize {
+    if ns >> LOWEST_BITS == 0 {
+        return 0;
+    }
+    let octave = ns.ilog2() - LOWEST_BITS;
+    let quarter = (ns >> (octave + LOWEST_BITS - 2)) & 3;
+    ((octave * 4 + quarter) as usize).min(BINS - 1)
+}
+
+impl Histogram {
+    pub(super) const fn new() -> Self {
+        Self { bins: [0; BINS], total: 0, beyond: 0 }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// How many latencies are remembered, as far as they are not forgotten.
+    pub(super) const fn samples(&self) -> u32 {
+        (self.total / WEIGHT) as u32
+    }
+
+    /// Takes in a latency below [`HIGHEST_NS`]; forgets half of what it knew whenever that is worth `2 × memory` latencies.
+    pub(super) fn add(&mut self, ns: u32, memory: u32) {
+        self.bins[bin_of(ns)] += WEIGHT;
+        self.total += WEIGHT;
+        if u32::from(self.total) >= 2 * memory.min(LONGEST_MEMORY) * u32::from(WEIGHT) {
+            self.forget_half();
+        }
+    }
+
+    /// Takes in a latency that no margin can make up for.
+    pub(super) fn add_beyond(&mut self) {
+        self.beyond = (self.beyond + WEIGHT).min(self.total);
+    }
+
+    /// The share of latencies that no margin can make up for, 0 to 0.5.
+    pub(super) fn beyond(&self) -> f32 {
+        f32::from(self.beyond) / (f32::from(self.total) + f32::from(self.beyond)).max(1.0)
+    }
+
+    pub(super) fn forget_half(&mut self) {
+        self.total = 0;
+        self.beyond /= 2;
+        for bin in &mut self.bins {
+            *bin /= 2;
+            self.total += *bin;
+        }
+    }
+
+    /// The latency that a share of `above` (0 to 1) exceeds, interpolated within its bin. Zero when empty.
+    pub(super) fn exceeded_by(&self, above: f32) -> u32 {
+        let tail = f32::from(self.total) * above;
+        let mut over = 0.0;
+        for (bin, &count) in self.bins.iter().enumerate().rev() {
+            let count = f32::from(count);
+            if count > 0.0 && over + count > tail {
+                let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
+                return high - ((tail - over) / count * (high - low) as f32) as u32;
+            }
+            over += count;
+        }
+        0
+    }
+
+    /// The margin that spins for `mean_ns` on average: the m for which E[(m − latency)⁺] is that. At most the largest latency known,
+    /// since a longer margin only wastes.
+    pub(super) fn margin_spinning(&self, mean_ns: f32) -> u32 {
+        let (mut below, mut spun, mut margin) = (0.0_f32, 0.0_f32, 0);
+        let mut left = self.total;
+        for (bin, &count) in self.bins.iter().enumerate() {
+            let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
+            // Within the bin, what is in it counts half: it lies evenly.
+            let rate = (below + f32::from(count) / 2.0) / f32::from(self.total);
+            let width = (high - low) as f32;
+            if rate > 0.0 && spun + rate * width >= mean_ns {
+                return low + ((mean_ns - spun) / rate) as u32;
+            }
+            spun += rate * width;
+            below += f32::from(count);
+            left -= count;
+            margin = high;
+            if left == 0 {
+                break;
+            }
+        }
+        margin
+    }
+}
+
+impl Histogram {
+    /// The margin at which spinning, plus `price_ns` for each late wait, costs the least on average; and that cost, in ns.
+    pub(super) fn cheapest_margin(&self, price_ns: f32) -> (u32, f32) {
+        let (mut best, mut best_cost) = (0, price_ns);
+        let each = 1.0 / f32::from(self.total.max(1));
+        let (mut below, mut spun) = (0.0_f32, 0.0_f32);
+        let mut left = self.total;
+        for (bin, &count) in self.bins.iter().enumerate() {
+            if left == 0 {
+                break;
+            }
+            let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
+            spun += (below + f32::from(count) / 2.0) * each * (high - low) as f32;
+            below += f32::from(count);
+            left -= count;
+            let cost = spun + price_ns * f32::from(left) * each;
+            if cost < best_cost {
+                (best, best_cost) = (high, cost);
+            }
+        }
+        (best, best_cost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bins_touch_and_hold_what_they_should() {
+        for bin in 0..BINS {
+            assert!(lower_edge(bin) < lower_edge(bin + 1));
+            assert_eq!(bin_of(lower_edge(bin)), bin);
+            assert_eq!(bin_of(lower_edge(bin + 1) - 1), bin);
+        }
+        assert_eq!(HIGHEST_NS, 1 << 19);
+    }
+
+    proptest! {
+        /// The quantile lies within a bin's width (25 %) of the exact one.
+        #[test]
+        fn quantiles_are_near(mut seen in prop::collection::vec(600_u32..500_000, 50..300), above in 0.005_f32..0.5) {
+            let mut histogram = Histogram::new();
+            for &ns in &seen {
+                histogram.add(ns, LONGEST_MEMORY);
+            }
+            seen.sort_unstable();
+            let rank = (seen.len() as f32 * (1.0 - above)).ceil() as usize;
+            let exact = seen[rank.clamp(1, seen.len()) - 1] as f32;
+            let near = histogram.exceeded_by(above) as f32;
+            prop_assert!(near >= exact / 1.26 && near <= exact * 1.26, "{near} for {exact}");
+        }
+
+        /// What a margin is said to spin is what it spins, to a bin's width.
+        #[test]
+        fn spinning_is_as_said(seen in prop::collection::vec(1_000_u32..100_000, 50..300), mean in 100.0_f32..50_000.0) {
+            let mut histogram = Histogram::new();
+            for &ns in &seen {
+                histogram.add(ns, LONGEST_MEMORY);
+            }
+            let margin = histogram.margin_spinning(mean);
+            let spun = seen.iter().map(|&ns| f64::from(margin.saturating_sub(ns))).sum::<f64>() / seen.len() as f64;
+            let top = seen.iter().max().copied().unwrap_or(0);
+            let capped = margin > top;
+            prop_assert!(spun <= f64::from(mean) * 1.3 + 2_000.0, "{spun} for {mean}");
+            prop_assert!(capped || spun >= f64::from(mean) * 0.7 - 2_000.0, "{spun} for {mean}");
+        }
+    }
+
+    #[test]
+    fn half_is_forgotten_and_the_rest_stays() {
+        let mut histogram = Histogram::new();
+        for _ in 0..99 {
+            histogram.add(20_000, 100);
+        }
+        histogram.add(200_000, 100);
+        assert!(histogram.exceeded_by(0.005) > 190_000);
+        for _ in 0..2_000 {
+            histogram.add(20_000, 100);
+        }
+        assert!(histogram.exceeded_by(0.005) < 25_000, "an outlier is forgotten");
+    }
+}

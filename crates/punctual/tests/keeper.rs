@@ -1,0 +1,113 @@
+//! The keeper: what a killed process left changed is put back, by a process that outlives it.
+
+mod fixture;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fixture::Machine;
+use punctual::cpufreq::{Cpufreq, StateDir, Wait};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Where the child finds its machine; unset in the parent.
+const ROOT: &str = "PUNCTUAL_TEST_ROOT";
+
+/// Not a test of its own: the program that is killed. It changes settings and waits.
+#[test]
+fn the_program_that_is_killed() {
+    let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else { return };
+    let cpufreq = Cpufreq::at(&root, StateDir::at(root.join("state")));
+    let mut guard = cpufreq.guard(&[], Wait::No).unwrap();
+    guard.set_governor("performance").unwrap();
+    guard.set_min_khz(2_200_000).unwrap();
+    std::fs::write(root.join("keeper"), guard.keeper().unwrap().to_string()).unwrap();
+    std::thread::sleep(Duration::from_secs(3600));
+}
+
+struct Program(Child);
+
+impl Program {
+    fn start(machine: &Machine) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_program_that_is_killed"])
+            .env(ROOT, machine.root())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let program = Self(child);
+        until(|| machine.root().join("keeper").exists());
+        assert_eq!(machine.get(0, "scaling_governor"), "performance");
+        program
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        kill_process(pid(self.0.id()), signal).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn pid(number: u32) -> Pid {
+    Pid::from_raw(number as i32).unwrap()
+}
+
+/// Waits for something that must come to pass; it is no statement about how soon.
+fn until(mut it_is_so: impl FnMut() -> bool) {
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !it_is_so() {
+        assert!(Instant::now() < give_up, "it never came to pass");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_killed_program_leaves_nothing_changed() {
+    for signal in [Signal::KILL, Signal::TERM, Signal::INT, Signal::ABORT] {
+        let machine = Machine::dirty();
+        let before = machine.everything();
+        let mut program = Program::start(&machine);
+        assert_ne!(machine.everything(), before);
+        program.signal(signal);
+        until(|| machine.everything() == before);
+        until(|| !machine.cpufreq().has_something_to_restore());
+        // The keeper lets go of the lock when it has finished.
+        machine.cpufreq().guard(&[], Wait::AtMost(Duration::from_secs(60))).map(drop).unwrap();
+    }
+}
+
+#[test]
+fn with_the_keeper_killed_too_the_next_start_restores() {
+    let machine = Machine::dirty();
+    let before = machine.everything();
+    let mut program = Program::start(&machine);
+    let keeper: u32 = std::fs::read_to_string(machine.root().join("keeper")).unwrap().parse().unwrap();
+    kill_process(pid(keeper), Signal::KILL).unwrap();
+    program.signal(Signal::KILL);
+    assert_ne!(machine.everything(), before);
+    let guard = machine.cpufreq().guard(&[], Wait::AtMost(Duration::from_secs(60))).unwrap();
+    assert_eq!(machine.everything(), before);
+    assert!(!guard.replayed().is_empty());
+}
+
+#[test]
+fn the_keeper_does_not_end_when_it_is_asked_to() {
+    let machine = Machine::dirty();
+    let before = machine.everything();
+    let mut program = Program::start(&machine);
+    let keeper: u32 = std::fs::read_to_string(machine.root().join("keeper")).unwrap().parse().unwrap();
+    // Its first act is to ignore these; before that it sleeps nowhere.
+    std::thread::sleep(Duration::from_millis(100));
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        kill_process(pid(keeper), signal).unwrap();
+    }
+    program.signal(Signal::KILL);
+    until(|| machine.everything() == before);
+}

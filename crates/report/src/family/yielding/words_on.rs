@@ -1,0 +1,207 @@
+//! What the figures on yielding say, in sentences, and what the check-up recommends.
+
+use punctual_record::{Run, Series};
+
+use crate::background::conditions;
+use crate::plain::plain;
+use crate::story::{Block, Item, Section, unbroken};
+use crate::style::Style;
+use crate::units;
+use crate::words::listed;
+
+use super::super::Advice;
+use super::{Figure, Situation, situations};
+
+/// Most names in a list before the rest is counted.
+const MOST_NAMES: usize = 12;
+/// From this ratio on, two costs are compared as a multiple.
+const MUCH: f64 = 2.0;
+
+type Situations<'a> = [(Situation, Vec<Figure<'a>>)];
+
+pub(super) fn section(run: &Run, situations: &Situations<'_>, style: &Style) -> Option<Section> {
+    let mut section = Section::new("In words");
+    let mut say = |text: Option<String>| section.blocks.extend(text.map(Block::Paragraph));
+    for label in labels(situations) {
+        let own: Vec<(&Situation, Vec<&Figure<'_>>)> = situations
+            .iter()
+            .map(|(situation, figures)| (situation, figures.iter().filter(|f| f.calls.conditions == label).collect()))
+            .filter(|(_, figures): &(_, Vec<_>)| !figures.is_empty())
+            .collect();
+        let under = if labels(situations).len() > 1 {
+            format!("Under {}: ", conditions(run, label, style))
+        } else {
+            String::new()
+        };
+        for (place, (situation, figures)) in own.iter().enumerate() {
+            let text =
+                if situation.competitors == 0 { costs(figures, style) } else { who_gains(situation, figures, style) };
+            say(text.map(|text| if place == 0 { format!("{under}{text}") } else { text }));
+        }
+    }
+    say(slack(run, situations, style));
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+fn labels<'a>(situations: &Situations<'a>) -> Vec<&'a str> {
+    let mut labels: Vec<&str> = Vec::new();
+    for figure in situations.iter().flat_map(|(_, figures)| figures) {
+        if !labels.contains(&figure.calls.conditions.as_str()) {
+            labels.push(&figure.calls.conditions);
+        }
+    }
+    labels
+}
+
+fn cost(figure: &Figure<'_>, style: &Style) -> String {
+    figure.cost_ns().map_or_else(|| style.absent().to_owned(), |ns| unbroken(&units::duration_fine(ns, style)))
+}
+
+fn name(figure: &Figure<'_>, style: &Style) -> String {
+    plain(&figure.calls.subject, style)
+}
+
+/// What the calls cost alone.
+fn costs(figures: &[&Figure<'_>], style: &Style) -> Option<String> {
+    let mut sorted: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.cost_ns().is_some()).collect();
+    sorted.sort_by(|a, b| a.cost_ns().unwrap_or(0.0).total_cmp(&b.cost_ns().unwrap_or(0.0)));
+    let list: Vec<String> = sorted.iter().map(|f| format!("{} {}", name(f, style), cost(f, style))).collect();
+    let mut text = format!("Alone on its CPU a call costs: {}.", listed(&list, usize::MAX));
+    if list.is_empty() {
+        return None;
+    }
+    if let Some((yielding, sleeping)) = pair(&sorted, "sched_yield", "usleep0") {
+        let times = sleeping.cost_ns()? / yielding.cost_ns()?.max(0.1);
+        if times >= MUCH {
+            text.push_str(&format!(
+                " A usleep(0) costs {} times what a sched_yield() does.",
+                units::count(times.round() as u64)
+            ));
+        }
+    }
+    Some(text)
+}
+
+fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a Figure<'b>, &'a Figure<'b>)> {
+    let find = |name: &str| figures.iter().copied().find(|f| f.calls.subject == name);
+    Some((find(one)?, find(two)?))
+}
+
+/// Which calls let the competitors run, what they got, and for how long the caller was away.
+fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> Option<String> {
+    let (mut yields, never): (Vec<&Figure<'_>>, Vec<&Figure<'_>>) =
+        figures.iter().copied().filter(|f| f.yielded().is_some()).partition(|f| f.lets_others_run());
+    let share = |figure: &Figure<'_>| figure.outcome("competitor_cpu_share").unwrap_or(0.0);
+    yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    let mut sentences = Vec::new();
+    for figure in &yields {
+        let mut text = format!(
+            "{} let others run in {} of its calls and left them {} of the CPU",
+            name(figure, style),
+            unbroken(&units::share(figure.yielded()?)),
+            unbroken(&units::share(share(figure)))
+        );
+        if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
+            text.push_str(&format!(", away for {} at p50", unbroken(&units::duration(away, style))));
+        }
+        sentences.push(text);
+    }
+    let mut text = format!("Called {}: ", situation.in_words(style));
+    if sentences.is_empty() {
+        text.push_str("no method let others run.");
+    } else {
+        text.push_str(&format!("{}.", sentences.join("; ")));
+    }
+    if !never.is_empty() {
+        let names: Vec<String> = never.iter().map(|f| name(f, style)).collect();
+        let most = never.iter().filter_map(|f| f.yielded()).fold(0.0, f64::max);
+        let preempted = if most > 0.0 {
+            format!(
+                " (the scheduler took the CPU by itself during {} of the calls at most)",
+                unbroken(&units::share(most))
+            )
+        } else {
+            String::new()
+        };
+        text.push_str(&format!(" These did not yield: {}{preempted}.", listed(&names, MOST_NAMES)));
+    }
+    Some(text)
+}
+
+/// What another timer slack makes of the calls that sleep: a sentence where two variants differ in nothing else.
+fn slack(run: &Run, situations: &Situations<'_>, style: &Style) -> Option<String> {
+    let (_, alone) = situations.iter().find(|(situation, _)| situation.competitors == 0)?;
+    let mut best: Option<(f64, String)> = None;
+    for a in alone {
+        for b in alone.iter().filter(|b| b.calls.subject == a.calls.subject) {
+            let (Some(from), Some(to)) = (set(run, a), set(run, b)) else { continue };
+            let (Some(long), Some(short)) = (from.applied.timer_slack_ns, to.applied.timer_slack_ns) else { continue };
+            let (Some(before), Some(after)) = (a.cost_ns(), b.cost_ns()) else { continue };
+            if from.applied.policy != to.applied.policy
+                || long <= short
+                || before - after <= best.as_ref().map_or(0.0, |b| b.0)
+            {
+                continue;
+            }
+            let slack = |ns: u64| unbroken(&units::exact(i64::try_from(ns).unwrap_or(i64::MAX), style));
+            let text = format!(
+                "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
+                name(a, style),
+                cost(a, style),
+                slack(long),
+                cost(b, style),
+                slack(short)
+            );
+            best = Some((before - after, text));
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+fn set<'a>(run: &'a Run, figure: &Figure<'_>) -> Option<&'a punctual_record::ConditionSet> {
+    run.conditions.iter().find(|set| set.label == figure.calls.conditions)
+}
+
+/// What the yielding part of a check-up recommends.
+pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
+    let mut advice = Advice::default();
+    let situations = situations(series);
+    let Some((_, alone)) = situations.iter().find(|(situation, _)| situation.competitors == 0) else { return advice };
+    let alone: Vec<&Figure<'_>> = alone.iter().collect();
+    let Some((yielding, sleeping)) = pair(&alone, "sched_yield", "usleep0") else { return advice };
+    let change = "sched_yield() instead of usleep(0) to let others run";
+    let (Some(low), Some(high)) = (sleeping.calls.summary.ci95.p50, yielding.calls.summary.ci95.p50) else {
+        return advice;
+    };
+    if low.low <= high.high {
+        advice.no_difference.push(change.to_owned());
+        return advice;
+    }
+    let gain = low.low - high.high;
+    let mut text = format!(
+        "{change}: when nobody else wants the CPU a call takes {} instead of {}",
+        cost(yielding, style),
+        cost(sleeping, style)
+    );
+    let with_one = situations.iter().find(|(situation, _)| situation.competitors > 0);
+    if let Some((_, against)) = with_one {
+        let against: Vec<&Figure<'_>> = against.iter().collect();
+        if let Some((yielding, sleeping)) = pair(&against, "sched_yield", "usleep0") {
+            let share = |f: &Figure<'_>| f.outcome("competitor_cpu_share").map(|s| unbroken(&units::share(s)));
+            if let (Some(one), Some(other)) = (share(yielding), share(sleeping)) {
+                text.push_str(&format!(", and a competitor gets {one} of the CPU instead of {other}"));
+            }
+            if let Some(away) = yielding.away.and_then(|s| s.summary.p50).filter(|ns| *ns > 1_000_000) {
+                text.push_str(&format!(
+                    ". But when somebody does want it, it is gone for {}: who must be back soon blocks until woken ({})",
+                    unbroken(&units::duration(away, style)),
+                    crate::story::unbroken("\"futex, or punctual::Backoff\"")
+                ));
+            }
+        }
+    }
+    text.push('.');
+    advice.helps.push((gain, Item { text, code: Some("sched_yield();".into()) }));
+    let _ = run;
+    advice
+}

@@ -1,0 +1,165 @@
+//! Series that can share a picture.
+
+use std::collections::BTreeMap;
+
+use punctual_record::{Distribution, Param, Quantity, Run, Series};
+
+use crate::background::{conditions, parameter};
+use crate::plain::plain;
+use crate::style::Style;
+
+/// Parameters that make figures incomparable when they differ: they are in a picture's title.
+const APART: [&str; 17] = [
+    "asked_ns",
+    "size",
+    "size_bytes",
+    "bytes",
+    "mode",
+    "placement",
+    "cpus",
+    "competitors",
+    "competitor_kind",
+    "competitor_policy",
+    "load",
+    "sender",
+    "rate",
+    "rate_hz",
+    "period_ns",
+    "interface",
+    "depth",
+];
+/// Parameters by which lines of one picture may differ; the others describe and are left out of names.
+const WITHIN: [&str; 7] = ["polls", "receive", "strategy", "batch", "margin_ns", "from", "to"];
+
+/// Series of one picture.
+#[derive(Debug)]
+pub(in crate::html) struct Group<'a> {
+    /// The run they are of.
+    pub(in crate::html) run: &'a Run,
+    /// What all of them share, for instance `asked 100 µs`.
+    pub(in crate::html) label: String,
+    /// What their figures are.
+    pub(in crate::html) quantity: Quantity,
+    /// The series, the best median first.
+    pub(in crate::html) members: Vec<Member<'a>>,
+}
+
+/// A series and its name within the picture.
+#[derive(Debug)]
+pub(in crate::html) struct Member<'a> {
+    /// The series.
+    pub(in crate::html) series: &'a Series,
+    /// Subject, and what distinguishes it from others of that subject.
+    pub(in crate::html) label: String,
+    /// Its samples; None where the file has none that can be decoded.
+    pub(in crate::html) distribution: Option<Distribution>,
+}
+
+/// Whether figures that differ in this parameter cannot be compared.
+pub(in crate::html) fn is_apart(name: &str) -> bool {
+    APART.contains(&name)
+}
+
+/// What the figures are called on an axis.
+pub(in crate::html) fn quantity_name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Overshoot | Quantity::Lateness => "how late",
+        Quantity::OneWay => "one-way latency",
+        Quantity::RoundTrip => "round trip",
+        Quantity::CallCost => "cost of a call",
+        Quantity::Away => "time away from the CPU",
+        Quantity::Loop => "duration of a loop",
+        Quantity::PeriodJitter => "period jitter",
+        Quantity::Settling => "time until the new speed",
+    }
+}
+
+/// Overshoot and lateness are both "how late", and are compared.
+fn comparable(quantity: Quantity) -> Quantity {
+    if quantity == Quantity::Overshoot { Quantity::Lateness } else { quantity }
+}
+
+/// The value of the first of these parameters that the series has as a whole number.
+pub(in crate::html) fn int(series: &Series, names: &[&str]) -> Option<i64> {
+    names.iter().find_map(|name| match series.parameters.get(*name) {
+        Some(Param::Int(n)) => Some(*n),
+        _ => None,
+    })
+}
+
+/// What a series shares with others of its group: parameters that `apart` names, in words.
+pub(in crate::html) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
+    let style = Style::default();
+    let of = series.parameters.iter().filter(|(name, _)| apart(name));
+    let words: Vec<String> = of.map(|(name, value)| parameter(name, value, &style)).collect();
+    words.join(", ")
+}
+
+/// Names of series within a picture: the subject, with conditions and parameters where they differ.
+pub(in crate::html) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
+    let style = Style::default();
+    let one_set = series.windows(2).all(|pair| pair[0].conditions == pair[1].conditions);
+    let differs =
+        |name: &str| series.windows(2).any(|pair| pair[0].parameters.get(name) != pair[1].parameters.get(name));
+    let within: Vec<&str> = WITHIN.iter().copied().filter(|name| differs(name)).collect();
+    let name = |series: &&Series| {
+        let mut words = vec![plain(&series.subject, &style)];
+        if !one_set {
+            words.push(conditions(run, &series.conditions, &style));
+        }
+        words.extend(within.iter().filter_map(|name| Some(parameter(name, series.parameters.get(*name)?, &style))));
+        words.join(", ")
+    };
+    series.iter().map(name).collect()
+}
+
+/// The series in groups, in the order in which each group first appears.
+pub(in crate::html) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> {
+    let mut order: Vec<(Quantity, String)> = Vec::new();
+    let mut by_key: BTreeMap<(Quantity, String), Vec<&'a Series>> = BTreeMap::new();
+    for &series in series {
+        let key = (comparable(series.quantity), shared(series, is_apart));
+        let members = by_key.entry(key.clone()).or_default();
+        if members.is_empty() {
+            order.push(key);
+        }
+        members.push(series);
+    }
+    let one_quantity = order.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    let mut groups = Vec::new();
+    for key in order {
+        let Some(mut members) = by_key.remove(&key) else { continue };
+        members.sort_by_key(|series| (rounds_up(series), series.summary.p50.unwrap_or(i64::MAX)));
+        let names = names(run, &members);
+        let (quantity, label) = key;
+        let label = if one_quantity { label } else { [quantity_name(quantity), &label].join(", ") };
+        let member = |(series, label): (&&'a Series, String)| Member {
+            series,
+            label,
+            distribution: Distribution::from_series(series).ok().filter(|its| its.count() > 0),
+        };
+        let members = members.iter().zip(names).map(member).collect();
+        groups.push(Group { run, label: label.trim_end_matches(", ").to_owned(), quantity, members });
+    }
+    groups
+}
+
+/// Whether the call makes more of the wait than was asked: such series are looked at last.
+pub(in crate::html) fn rounds_up(series: &Series) -> bool {
+    match (int(series, &["effective_ns"]), int(series, &["asked_ns"])) {
+        (Some(effective), Some(asked)) => effective > asked,
+        _ => false,
+    }
+}
+
+impl Group<'_> {
+    /// Whether its samples have an order that matters, so that sorting them would hide what they show.
+    pub(in crate::html) fn is_ordered(&self) -> bool {
+        self.members.iter().any(|member| member.series.samples.is_some())
+    }
+
+    /// A title: what is shown, of what.
+    pub(in crate::html) fn title(&self, shown: &str) -> String {
+        if self.label.is_empty() { shown.to_owned() } else { format!("{shown}, {}", self.label) }
+    }
+}

@@ -1,0 +1,110 @@
+//! The rounds over time: a machine that drifts, or a neighbour that comes and goes, shows here.
+
+use punctual_record::{RoundFigures, Series};
+
+use crate::html::plot::{Axis, Form, Line, Picture, Point, ends};
+use crate::style::Style;
+use crate::units;
+
+use super::group::quantity_name;
+use super::{Group, MOST_LINES, Member};
+
+/// Lines shown before anybody chooses.
+const AT_FIRST: usize = 6;
+/// Most rounds that are drawn of a series; of more, every second, third... is.
+const MOST_ROUNDS: usize = 400;
+/// A round counts as disturbed when its thread was preempted this many times as often as in the middle round...
+const TIMES: u64 = 3;
+/// ...and at least so often, for once is nothing.
+const LEAST: u64 = 2;
+
+pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
+    let drawn =
+        |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
+    let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
+    let lines: Vec<Line> = members.iter().enumerate().map(|(i, member)| line(member, i < AT_FIRST)).collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let (first, last) = ends(points().map(|point| point.x))?;
+    Some(Picture {
+        title: group.title("Round by round"),
+        about: "The median of each round, over the time of the run. A ring: the thread was preempted far more often than in its other rounds."
+            .into(),
+        x: Axis::linear("time since the run began, in s", first.floor(), last.ceil(), 8, &|s| format!("{}", (s * 100.0).round() / 100.0)),
+        y: Axis::log_ns(&format!("{}, median", quantity_name(group.quantity)), points().map(|point| point.y))?,
+        table: table(&members),
+        lines,
+    })
+}
+
+fn line(member: &Member<'_>, shown: bool) -> Line {
+    let rounds = &member.series.rounds;
+    let limit = disturbed_above(member.series);
+    let every = rounds.len().div_ceil(MOST_ROUNDS).max(1);
+    let point = |round: &RoundFigures| {
+        Some(Point {
+            x: round.started_ns as f64 / 1e9,
+            y: round.summary.p50? as f64,
+            says: says(round),
+            mark: rounds.len() <= 100,
+            ring: is_disturbed(round, limit),
+            ..Point::default()
+        })
+    };
+    let kept = rounds.iter().enumerate().filter(|(i, round)| i % every == 0 || is_disturbed(round, limit));
+    let mut points: Vec<Point> = kept.filter_map(|(_, round)| point(round)).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Line { label: member.label.clone(), shown, form: Form::Curve, points }
+}
+
+/// More preemptions than these are a disturbance; None where they are not known.
+fn disturbed_above(series: &Series) -> Option<u64> {
+    let mut all: Vec<u64> = series.rounds.iter().filter_map(|round| round.involuntary_switches).collect();
+    all.sort_unstable();
+    let middle = *all.get(all.len() / 2)?;
+    Some(middle.saturating_mul(TIMES).max(LEAST))
+}
+
+fn is_disturbed(round: &RoundFigures, limit: Option<u64>) -> bool {
+    limit.zip(round.involuntary_switches).is_some_and(|(limit, switches)| switches > limit)
+}
+
+fn says(round: &RoundFigures) -> String {
+    let style = Style::default();
+    let figure = |ns: Option<i64>| ns.map_or(style.absent().to_owned(), |ns| units::duration(ns, &style));
+    let mut text = format!(
+        "round {}, {:.2} s: p50 {}, p99 {}, max {}",
+        round.round,
+        round.started_ns as f64 / 1e9,
+        figure(round.summary.p50),
+        figure(round.summary.p99),
+        figure(round.summary.max)
+    );
+    if let Some(n) = round.involuntary_switches {
+        text.push_str(&format!(", preempted {} times", units::count(n)));
+    }
+    text
+}
+
+/// A row per series: how far its rounds lie apart.
+fn table(members: &[&Member<'_>]) -> (Vec<String>, Vec<Vec<String>>) {
+    let style = Style::default();
+    let headings =
+        ["series", "rounds", "least median", "largest median", "disturbed rounds"].map(String::from).to_vec();
+    let row = |member: &&Member<'_>| {
+        let rounds = &member.series.rounds;
+        let medians = || rounds.iter().filter_map(|round| round.summary.p50);
+        let figure = |ns: Option<i64>| ns.map_or(style.absent().to_owned(), |ns| units::duration(ns, &style));
+        let limit = disturbed_above(member.series);
+        let disturbed = limit.map_or(style.absent().to_owned(), |_| {
+            units::count(rounds.iter().filter(|round| is_disturbed(round, limit)).count() as u64)
+        });
+        vec![
+            member.label.clone(),
+            units::count(rounds.len() as u64),
+            figure(medians().min()),
+            figure(medians().max()),
+            disturbed,
+        ]
+    };
+    (headings, members.iter().map(row).collect())
+}

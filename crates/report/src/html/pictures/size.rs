@@ -1,0 +1,95 @@
+//! Latency over the size of a message, a line for each way to pass it.
+
+use std::collections::BTreeMap;
+
+use punctual_record::{Run, Series};
+
+use crate::html::plot::{Axis, Form, Line, Picture, Point};
+use crate::style::Style;
+use crate::units;
+
+use super::group::{int, names, quantity_name, shared};
+use super::{AT_FIRST, Album, MOST, MOST_LINES};
+
+/// Parameters that are a message's size in bytes.
+pub(super) const SIZE: [&str; 3] = ["size", "size_bytes", "bytes"];
+/// Parameters that tell from which CPU to which.
+pub(super) const BETWEEN: [&str; 2] = ["sender_cpu", "receiver_cpu"];
+
+pub(super) fn album(run: &Run, series: &[&Series]) -> Album {
+    let mut by_rest: BTreeMap<String, Vec<&Series>> = BTreeMap::new();
+    for &series in series.iter().filter(|series| int(series, &SIZE).is_some_and(|size| size > 0)) {
+        let apart = |name: &str| !SIZE.contains(&name) && super::group::is_apart(name) && !BETWEEN.contains(&name);
+        let key = [quantity_name(series.quantity), &shared(series, apart)].join(", ");
+        by_rest.entry(key.trim_end_matches(", ").to_owned()).or_default().push(series);
+    }
+    let mut album = Album { kind: "Latency by size", ..Album::default() };
+    for (label, series) in by_rest {
+        if album.pictures.len() == MOST {
+            album.left_out += 1;
+        } else if let Some(picture) = picture(run, &label, &series) {
+            album.pictures.push((label, picture));
+        }
+    }
+    album
+}
+
+fn picture(run: &Run, label: &str, series: &[&Series]) -> Option<Picture> {
+    let mut by_name: Vec<(String, Vec<&Series>)> = Vec::new();
+    for (name, series) in names(run, series).into_iter().zip(series) {
+        match by_name.iter().position(|(its, _)| *its == name) {
+            Some(at) => by_name[at].1.push(series),
+            None if by_name.len() < MOST_LINES => by_name.push((name, vec![series])),
+            None => {}
+        }
+    }
+    // A line of one size shows no course.
+    let differ = |series: &[&Series]| series.windows(2).any(|pair| int(pair[0], &SIZE) != int(pair[1], &SIZE));
+    by_name.retain(|(_, series)| differ(series));
+    by_name.sort_by_key(|(_, series)| series.iter().filter_map(|series| series.summary.p50).min());
+    let lines: Vec<Line> =
+        by_name.iter().enumerate().map(|(i, (name, series))| line(name, series, i < AT_FIRST)).collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    Some(Picture {
+        title: format!("Latency by size, {label}"),
+        about: "The median for each size of message; the value tells p99 as well. Lower is better.".into(),
+        x: Axis::log("size of a message, in bytes", points().map(|point| point.x), 2.0, &bytes)?,
+        y: Axis::log_ns(&format!("{label}, median"), points().map(|point| point.y))?,
+        table: table(&by_name),
+        lines,
+    })
+}
+
+/// `64`, `16 k`, `1 M`, as sizes are typed.
+fn bytes(size: f64) -> String {
+    match size.round() as u64 {
+        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} M", n >> 20),
+        n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => format!("{} k", n >> 10),
+        n => n.to_string(),
+    }
+}
+
+fn line(name: &str, series: &[&Series], shown: bool) -> Line {
+    let style = Style::default();
+    let point = |series: &&Series| {
+        let (size, p50) = (int(series, &SIZE)?, series.summary.p50?);
+        let p99 = series.summary.p99.map_or(style.absent().to_owned(), |ns| units::duration(ns, &style));
+        let says = format!("{} bytes: p50 {}, p99 {p99}", size, units::duration(p50, &style));
+        Some(Point { x: size as f64, y: p50 as f64, says, mark: true, ..Point::default() })
+    };
+    let mut points: Vec<Point> = series.iter().filter_map(point).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Line { label: name.into(), shown, form: Form::Curve, points }
+}
+
+fn table(by_name: &[(String, Vec<&Series>)]) -> (Vec<String>, Vec<Vec<String>>) {
+    let style = Style::default();
+    let headings = ["series", "bytes", "n", "p50", "p99", "max"].map(String::from).to_vec();
+    let figure = |ns: Option<i64>| ns.map_or(style.absent().to_owned(), |ns| units::duration(ns, &style));
+    let row = |name: &str, series: &Series| {
+        let s = &series.summary;
+        let size = int(series, &SIZE).unwrap_or(0);
+        vec![name.to_owned(), size.to_string(), units::count(s.count), figure(s.p50), figure(s.p99), figure(s.max)]
+    };
+    (headings, by_name.iter().flat_map(|(name, series)| series.iter().map(|its| row(name, its))).collect())
+}

@@ -1,0 +1,288 @@
+//! A machine: what is booted, with what in it, and what came of it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::acpi::{self, Firmware, PSTATE_PORTS, Table};
+use crate::initramfs::Initramfs;
+use crate::kernel::Kernel;
+use crate::tools;
+
+/// A CPU model that acpi-cpufreq accepts: `max` alone counts as an AMD family that it refuses.
+const USUAL_CPU: &str = "max,vendor=GenuineIntel,family=6,model=94,stepping=3";
+/// Longest run unless another is asked for.
+const USUAL_LIMIT: Duration = Duration::from_secs(120);
+
+/// As whom the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// uid 0.
+    Root,
+    /// uid 1000, with no privileges.
+    Plain,
+}
+
+/// A machine to boot.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    kernel: Kernel,
+    cpus: u32,
+    memory_mb: u32,
+    tables: Vec<Table>,
+    modules: Vec<String>,
+    append: String,
+    files: Vec<(PathBuf, PathBuf)>,
+    share: Option<PathBuf>,
+    user: User,
+    limit: Duration,
+}
+
+/// What the command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// Its exit status.
+    pub status: u8,
+    /// What it wrote on stdout.
+    pub stdout: String,
+    /// What it wrote on stderr.
+    pub stderr: String,
+    /// What the kernel wrote on its console.
+    pub console: String,
+}
+
+impl Machine {
+    /// A machine with two CPUs and 512 MB.
+    #[must_use]
+    pub fn new(kernel: Kernel) -> Self {
+        Self {
+            kernel,
+            cpus: 2,
+            memory_mb: 512,
+            tables: Vec::new(),
+            modules: Vec::new(),
+            append: String::new(),
+            files: Vec::new(),
+            share: None,
+            user: User::Root,
+            limit: USUAL_LIMIT,
+        }
+    }
+
+    /// So many CPUs, 1 to 8: each needs an I/O port of its own.
+    #[must_use]
+    pub fn cpus(mut self, cpus: u32) -> Self {
+        self.cpus = cpus.clamp(1, PSTATE_PORTS.len() as u32);
+        self
+    }
+
+    /// So much memory.
+    #[must_use]
+    pub fn memory_mb(mut self, memory_mb: u32) -> Self {
+        self.memory_mb = memory_mb;
+        self
+    }
+
+    /// With this firmware table.
+    #[must_use]
+    pub fn table(mut self, table: Table) -> Self {
+        self.tables.push(table);
+        self
+    }
+
+    /// With this kernel module loaded, and what it depends on.
+    #[must_use]
+    pub fn module(mut self, name: &str) -> Self {
+        self.modules.push(name.to_owned());
+        self
+    }
+
+    /// With these words on the kernel's command line.
+    #[must_use]
+    pub fn append(mut self, words: &str) -> Self {
+        self.append.push(' ');
+        self.append.push_str(words);
+        self
+    }
+
+    /// With a file or folder of the host, at this path in the guest; a dynamic program brings its libraries.
+    #[must_use]
+    pub fn file(mut self, host: impl Into<PathBuf>, guest: impl Into<PathBuf>) -> Self {
+        self.files.push((host.into(), guest.into()));
+        self
+    }
+
+    /// With a program of the host, in `/usr/bin`.
+    #[must_use]
+    pub fn program(self, host: impl Into<PathBuf>) -> Self {
+        let host = host.into();
+        let guest = Path::new("usr/bin").join(host.file_name().unwrap_or(OsStr::new("program")));
+        self.file(host, guest)
+    }
+
+    /// With this folder of the host on `/out`, writable.
+    #[must_use]
+    pub fn share(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.share = Some(folder.into());
+        self
+    }
+
+    /// The command runs as this user.
+    #[must_use]
+    pub const fn user(mut self, user: User) -> Self {
+        self.user = user;
+        self
+    }
+
+    /// Ended after so long, whatever it does.
+    #[must_use]
+    pub const fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Boots it and runs a shell script in `/root` (a plain user: in `/tmp`).
+    ///
+    /// One machine runs at a time on this host: emulation takes a whole CPU.
+    pub fn run(&self, script: &str) -> anyhow::Result<Done> {
+        let lacks = tools::missing();
+        if !lacks.is_empty() {
+            bail!("the kernel lab lacks {}", lacks.join(", "));
+        }
+        if !self.kernel.is_here() {
+            bail!("kernel {0} is not here; cargo xtask vm --fetch {0}", self.kernel);
+        }
+        let work = tempfile::Builder::new().prefix("punctual-vm-").tempdir()?;
+        let firmware = acpi::make(&self.tables, self.cpus, work.path())?;
+        let archive = self.archive(&firmware, script)?;
+        std::fs::write(work.path().join("initrd"), archive)?;
+        let turn = File::create(crate::cache().join("lock")).context("the lab's lock")?;
+        flock(&turn, FlockOperation::LockExclusive).context("waiting for another machine of the lab")?;
+        self.boot(&firmware, work.path())
+    }
+
+    fn archive(&self, firmware: &Firmware, script: &str) -> anyhow::Result<Vec<u8>> {
+        let mut archive = Initramfs::base()?;
+        for (host, guest) in &self.files {
+            archive.host_file(host, guest)?;
+        }
+        let mut wanted: Vec<&str> = firmware.modules.clone();
+        wanted.extend(self.modules.iter().map(String::as_str));
+        if self.share.is_some() {
+            wanted.extend(["virtio_pci", "9pnet_virtio", "9p"]);
+            archive.file(Path::new("lab/share"), 0o644, b"");
+        }
+        let mut list = String::new();
+        for module in wanted {
+            self.add_module(module, &mut archive, &mut list)?;
+        }
+        archive.file(Path::new("lab/module-list"), 0o644, list.as_bytes());
+        let user: &[u8] = if self.user == User::Root { b"root" } else { b"user" };
+        archive.file(Path::new("lab/user"), 0o644, user);
+        archive.file(Path::new("lab/command"), 0o755, script.as_bytes());
+        Ok(archive.finish())
+    }
+
+    /// A module and what it depends on, in the order of loading.
+    fn add_module(&self, name: &str, archive: &mut Initramfs, list: &mut String) -> anyhow::Result<()> {
+        let version = self.kernel.version()?;
+        let told = tools::output(tools::command("modprobe")?.arg("-d").arg(self.kernel.folder()).args([
+            "-S",
+            &version,
+            "--show-depends",
+            name,
+        ]))?;
+        for line in String::from_utf8_lossy(&told).lines() {
+            // "insmod PATH PARAMETERS"; "builtin NAME" needs nothing.
+            let Some(rest) = line.strip_prefix("insmod ") else { continue };
+            let (path, parameters) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (file, bytes) = tools::module(Path::new(path))?;
+            let entry = format!("{file} {}\n", parameters.trim());
+            if !list.contains(&entry) {
+                archive.file(&Path::new("lab/modules").join(&file), 0o644, &bytes);
+                list.push_str(&entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn boot(&self, firmware: &Firmware, work: &Path) -> anyhow::Result<Done> {
+        let mut qemu = tools::command("qemu-system-x86_64")?;
+        // One thread for all CPUs: with one each, the patching of code by ftrace crashes the guest now and then.
+        qemu.args(["-M", "q35", "-accel", "tcg,thread=single", "-nodefaults", "-display", "none", "-no-reboot"]);
+        qemu.args(["-cpu", firmware.cpu.unwrap_or(USUAL_CPU)]);
+        qemu.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mb.to_string()]);
+        qemu.arg("-kernel").arg(self.kernel.image()).arg("-initrd").arg(work.join("initrd"));
+        let fixed = "console=ttyS0,115200 quiet loglevel=7 panic=-1 tsc=reliable clocksource=tsc mitigations=off audit=0 \
+                     selinux=0 apparmor=0 random.trust_cpu=1";
+        qemu.arg("-append").arg(format!("{fixed}{}{}", firmware.kernel, self.append));
+        for line in ["console", "stdout", "stderr", "status"] {
+            qemu.arg("-serial").arg(format!("file:{}", work.join(line).display()));
+        }
+        qemu.args(&firmware.qemu);
+        if let Some(share) = &self.share {
+            std::fs::create_dir_all(share).with_context(|| format!("creating {}", share.display()))?;
+            qemu.arg("-virtfs")
+                .arg(format!("local,path={},mount_tag=share,security_model=none,id=share", share.display()));
+        }
+        let complaints = File::create(work.join("qemu"))?;
+        let child =
+            qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints).spawn().context("starting QEMU")?;
+        let ended = Running(child).wait(self.limit)?;
+        let read = |name: &str| {
+            std::fs::read(work.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        };
+        let done = |status| Done { status, stdout: read("stdout"), stderr: read("stderr"), console: read("console") };
+        match read("status").trim().parse() {
+            Ok(status) => Ok(done(status)),
+            Err(_) => {
+                let Done { stdout, stderr, console, .. } = done(0);
+                let tail: Vec<&str> = console.lines().rev().take(30).collect();
+                let tail: Vec<&str> = tail.into_iter().rev().collect();
+                bail!(
+                    "the guest reported no exit status ({ended}); it wrote:\n{stdout}\n{stderr}\nQEMU: {}\nconsole:\n{}",
+                    read("qemu"),
+                    tail.join("\n")
+                )
+            }
+        }
+    }
+}
+
+/// QEMU, ended when this goes.
+struct Running(Child);
+
+impl Running {
+    fn wait(mut self, limit: Duration) -> anyhow::Result<String> {
+        let until = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status.to_string());
+            }
+            if Instant::now() >= until {
+                return Ok(format!("ended after the limit of {limit:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself: then there is nothing to kill.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Words as one shell command, each quoted.
+#[must_use]
+pub fn quoted(words: &[String]) -> String {
+    let quote = |word: &String| format!("'{}'", word.replace('\'', r"'\''"));
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}

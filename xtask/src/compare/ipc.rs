@@ -1,0 +1,167 @@
+//! Does `punctual ipc` cost more than the bare calls, and what do pmqtest and perf say of the same thing?
+//!
+//! Each mechanism goes to and fro between two processes, once under `punctual` and once in a C program of the same calls
+//! (`xtask/c/ping_pong.c`), in turns, on the same CPUs. The ring, both sides polling, is held against two processes that do nothing but
+//! change a flag each: the least that two CPUs can exchange.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+use super::{median, percentile};
+use crate::tools;
+
+/// Mechanisms that have their C counterpart, with the size of their messages.
+const MECHANISMS: [(&str, usize); 18] = [
+    ("memfd-spin", 64),
+    ("memfd-futex", 64),
+    ("memfd-sem", 64),
+    ("memfd-sysv-sem", 64),
+    ("memfd-cond", 64),
+    ("memfd-eventfd", 64),
+    ("posix-mq", 64),
+    ("sysv-mq", 64),
+    ("pipe", 64),
+    ("fifo", 64),
+    ("unix-stream", 64),
+    ("unix-dgram", 64),
+    ("unix-seqpacket", 64),
+    ("tcp", 64),
+    ("udp", 64),
+    ("eventfd", 8),
+    ("sigqueue", 8),
+    ("signalfd", 8),
+];
+
+/// What is measured: how long, how often, where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) turns: u32,
+    pub(crate) messages: u32,
+    pub(crate) cpus: (usize, usize),
+    pub(crate) limit: f64,
+}
+
+/// Runs all in turns, prints a table, and fails when one costs more than it may.
+pub(crate) fn run(wanted: &Wanted) -> anyhow::Result<()> {
+    let punctual = tools::punctual()?;
+    let bare = tools::compile("ping_pong")?;
+    let (a, b) = wanted.cpus;
+    println!(
+        "round trip, {} turns of {} messages, CPUs {a} and {b}; medians of the turns' p50",
+        wanted.turns, wanted.messages
+    );
+    println!("{:<16} {:>6} {:>12} {:>12} {:>7}", "", "bytes", "punctual", "bare C", "ratio");
+    let mut over = Vec::new();
+    for (name, size) in MECHANISMS {
+        if a == b && name == "memfd-spin" {
+            // Each would wait for the other's time slice to end.
+            continue;
+        }
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for turn in 0..wanted.turns {
+            for step in 0..2 {
+                match (turn + step) % 2 {
+                    0 => ours.push(by_punctual(&punctual, &[name], size, wanted)?),
+                    _ => theirs.push(by_bare_calls(&bare, name, size, wanted)?),
+                }
+            }
+        }
+        let (ours, theirs) = (median(&mut ours), median(&mut theirs));
+        let ratio = ours / theirs;
+        println!("{name:<16} {size:>6} {:>9.2} µs {:>9.2} µs {ratio:>7.3}", ours / 1e3, theirs / 1e3);
+        if ratio > wanted.limit {
+            over.push(format!("{name} {ratio:.3}"));
+        }
+    }
+    if a != b {
+        ring(&punctual, &bare, wanted)?;
+    }
+    pmqtest(wanted)?;
+    perf(wanted)?;
+    ensure!(over.is_empty(), "more than {} times the bare calls: {}", wanted.limit, over.join(", "));
+    Ok(())
+}
+
+/// The ring against two flags.
+fn ring(punctual: &Path, bare: &Path, wanted: &Wanted) -> anyhow::Result<()> {
+    let (mut ours, mut flags) = (Vec::new(), Vec::new());
+    for _ in 0..wanted.turns {
+        ours.push(by_punctual(punctual, &["ring", "--receive", "poll", "--verify=never"], 8, wanted)?);
+        flags.push(by_bare_calls(bare, "flag", 8, wanted)?);
+    }
+    let (ours, flags) = (median(&mut ours), median(&mut flags));
+    println!(
+        "ring, polling    {:>6} {:>9.3} µs {:>9.3} µs {:>7.3}  (bare C: two flags; two clock readings in both)",
+        8,
+        ours / 1e3,
+        flags / 1e3,
+        ours / flags
+    );
+    Ok(())
+}
+
+fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted) -> anyhow::Result<f64> {
+    let (a, b) = wanted.cpus;
+    let json = tools::output(
+        Command::new(punctual)
+            .arg("ipc")
+            .args(what)
+            .args(["--mode", "ping-pong", "--rounds", "1", "--warmup", "100", "--quiet", "--json", "-"])
+            .args([
+                "--size",
+                &size.to_string(),
+                "--cpus",
+                &format!("{a},{b}"),
+                "--samples",
+                &wanted.messages.to_string(),
+            ]),
+    )?;
+    let run = punctual_record::Run::from_json(json.as_bytes())?;
+    let series = run.series.first().with_context(|| format!("punctual measured nothing of {what:?}"))?;
+    Ok(series.summary.p50.context("no median: more --messages")? as f64)
+}
+
+fn by_bare_calls(program: &Path, name: &str, size: usize, wanted: &Wanted) -> anyhow::Result<f64> {
+    let (a, b) = wanted.cpus;
+    let text = tools::output(
+        Command::new(program).arg(name).args([size, wanted.messages as usize, a, b].map(|n| n.to_string())),
+    )?;
+    let mut values: Vec<f64> = text.lines().filter_map(|l| l.parse().ok()).collect();
+    values.sort_by(f64::total_cmp);
+    Ok(percentile(&values, 0.5))
+}
+
+/// What pmqtest says: one way through a POSIX queue under SCHED_FIFO, whole microseconds, smallest, mean and largest.
+fn pmqtest(wanted: &Wanted) -> anyhow::Result<()> {
+    let (a, b) = wanted.cpus;
+    let affinity = if a == b { a.to_string() } else { String::new() };
+    let mut command = Command::new("pmqtest");
+    command.args(["--quiet", "--prio=80", "--interval=500", "--loops=2000"]);
+    command.args([if a == b { format!("--affinity={affinity}") } else { "--smp".to_owned() }]);
+    match tools::output(&mut command) {
+        Ok(text) => println!("pmqtest, one way, FIFO 80, whole µs:\n{}", text.trim_end()),
+        Err(e) => println!("pmqtest: not compared: {e:#}; Debian: apt-get install rt-tests"),
+    }
+    Ok(())
+}
+
+/// What perf says: the mean duration of an exchange through two pipes.
+fn perf(wanted: &Wanted) -> anyhow::Result<()> {
+    let (a, b) = wanted.cpus;
+    let cpus = if a == b { a.to_string() } else { format!("{a},{b}") };
+    let loops = wanted.messages.to_string();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpus, "perf", "bench", "-f", "simple", "sched", "pipe", "-l", &loops]);
+    match tools::output(&mut command) {
+        Ok(text) => {
+            let seconds: f64 =
+                text.trim().parse().with_context(|| format!("perf bench sched pipe said '{}'", text.trim()))?;
+            let mean = seconds / f64::from(wanted.messages) * 1e6;
+            println!("perf bench sched pipe: mean {mean:.2} µs per exchange (4 bytes there and back)");
+        }
+        Err(e) => println!("perf bench sched pipe: not compared: {e:#}; Debian: apt-get install linux-perf"),
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The kernel lab from the command line: boots one of Debian's kernels and runs a command in it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use punctual_vm::{Kernel, Machine, Table, User};
+
+/// What to boot, and what to run there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VmArgs {
+    /// Fetch these kernels (all when none is named) and run nothing
+    #[arg(long, value_name = "KERNEL", num_args = 0.., conflicts_with = "command")]
+    fetch: Option<Vec<Kernel>>,
+    /// Kernel: 6.1, 6.1-rt, 6.12, 6.12-rt
+    #[arg(long, default_value = "6.1")]
+    kernel: Kernel,
+    /// CPUs, 1 to 8
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
+    cpus: u32,
+    /// Memory in MB
+    #[arg(long, default_value_t = 512)]
+    memory: u32,
+    /// Firmware tables: pstates (acpi-cpufreq), cppc (amd_pstate), cstates (acpi_idle); none for the bare machine
+    #[arg(long, value_delimiter = ',', default_value = "pstates")]
+    table: Vec<String>,
+    /// Kernel modules to load, with what they depend on
+    #[arg(long, value_delimiter = ',')]
+    module: Vec<String>,
+    /// More words for the kernel's command line
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    append: String,
+    /// Files or folders to take along, HOST[:GUEST]; programs bring their libraries
+    #[arg(long, value_name = "HOST[:GUEST]")]
+    file: Vec<String>,
+    /// A folder of the host, writable on /out
+    #[arg(long, value_name = "DIR")]
+    share: Option<PathBuf>,
+    /// Run the command as a plain user
+    #[arg(long)]
+    user: bool,
+    /// Seconds after which the machine is ended
+    #[arg(long, default_value_t = 120)]
+    limit: u64,
+    /// Show the kernel's console afterwards
+    #[arg(long)]
+    console: bool,
+    /// Take this punctual along instead of building the release binary
+    #[arg(long, value_name = "FILE")]
+    punctual: Option<PathBuf>,
+    /// A shell script in one word, or a program and its arguments; `punctual` is there
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// Fetches kernels, or boots one; the exit status is the command's.
+pub(crate) fn run(args: &VmArgs) -> anyhow::Result<u8> {
+    if let Some(kernels) = &args.fetch {
+        let kernels = if kernels.is_empty() { &Kernel::ALL[..] } else { kernels };
+        for kernel in kernels {
+            kernel.fetch().with_context(|| format!("kernel {kernel}"))?;
+            println!("kernel {kernel} is here");
+        }
+        return Ok(0);
+    }
+    anyhow::ensure!(!args.command.is_empty(), "give a command after --, or --fetch");
+    args.kernel.fetch()?;
+    let punctual = args.punctual.clone().map_or_else(crate::tools::punctual, Ok)?;
+    let mut machine = Machine::new(args.kernel)
+        .cpus(args.cpus)
+        .memory_mb(args.memory)
+        .append(&args.append)
+        .file(punctual, "usr/bin/punctual")
+        .limit(Duration::from_secs(args.limit))
+        .user(if args.user { User::Plain } else { User::Root });
+    for name in args.table.iter().filter(|name| *name != "none") {
+        machine = machine.table(name.parse::<Table>().map_err(anyhow::Error::msg)?);
+    }
+    for module in &args.module {
+        machine = machine.module(module);
+    }
+    for file in &args.file {
+        let (host, guest) = match file.split_once(':') {
+            Some((host, guest)) => (PathBuf::from(host), PathBuf::from(guest)),
+            None => {
+                (PathBuf::from(file), PathBuf::from("root").join(PathBuf::from(file).file_name().unwrap_or_default()))
+            }
+        };
+        machine = machine.file(host, guest);
+    }
+    if let Some(folder) = &args.share {
+        machine = machine.share(folder);
+    }
+    let script = match args.command.as_slice() {
+        [script] => script.clone(),
+        words => punctual_vm::quoted(words),
+    };
+    let done = machine.run(&script)?;
+    print!("{}", done.stdout);
+    eprint!("{}", done.stderr);
+    if args.console {
+        eprint!("{}", done.console);
+    }
+    Ok(done.status)
+}
