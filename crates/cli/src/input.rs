@@ -1,6 +1,5 @@
 //! Runs that were saved: a JSON file, a page, or standard input.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -54,23 +53,6 @@ fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
 /// Refuses a file that is named twice, also by another name.
 pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
     let mut seen = std::collections::BTreeMap::new();
-    for file in files {
-        // A file that cannot be found says so when it is read.
-        let Ok(real) = file.canonicalize() else { continue };
-        if !real.is_file() {
-            continue;
-        }
-        if let Some(before) = seen.insert(real, file) {
-            let again = if before == file { String::new() } else { format!(" (also as {})", before.display()) };
-            return Err(BadUsage(format!("{} is given twice{again}; name each run once", file.display())));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses a file that is named twice, also by another name.
-pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
-    let mut seen = BTreeMap::new();
     for file in files {
         // A file that cannot be found says so when it is read.
         let Ok(real) = file.canonicalize() else { continue };

@@ -166,34 +166,6 @@ pub(crate) fn telling(series: &BTreeMap<String, Param>, style: &Style) -> String
     shown.map(|text| format!(", {text}")).collect()
 }
 
-/// What a series' conditions are called: by what held, with what was refused; by their label where the run tells no more or where
-/// two sets would be called the same.
-pub(crate) fn conditions(run: &Run, label: &str, style: &Style) -> String {
-    let Some(set) = run.conditions.iter().find(|set| set.label == label) else { return plain(label, style) };
-    let name = set_name(set, style);
-    let shared = run.conditions.iter().any(|other| other.label != label && set_name(other, style) == name);
-    if name.is_empty() || shared { with_refused(plain(label, style), set, style) } else { name }
-}
-
-/// `other, slack 50 µs`; `fifo:40`; `fifo:40 (policy refused)`. A real-time thread has no timer slack (prctl(2), PR_SET_TIMERSLACK):
-/// it is named there only when it was asked for.
-fn set_name(set: &ConditionSet, style: &Style) -> String {
-    let (asked, applied) = (&set.asked, &set.applied);
-    let policy = asked.policy.as_ref().or(applied.policy.as_ref());
-    let slack_ns = match policy {
-        Some(policy) if is_real_time(policy) => asked.timer_slack_ns,
-        _ => applied.timer_slack_ns.or(asked.timer_slack_ns),
-    };
-    let mut words: Vec<String> = policy.map(|policy| plain(policy, style)).into_iter().collect();
-    words.extend(slack_ns.map(|ns| format!("slack {}", slack(ns, style))));
-    with_refused(words.join(", "), set, style)
-}
-
-fn with_refused(name: String, set: &ConditionSet, style: &Style) -> String {
-    let refused: Vec<String> = set.refused.iter().map(|refusal| plain(&refusal.condition, style)).collect();
-    if refused.is_empty() || name.is_empty() { name } else { format!("{name} ({} refused)", refused.join(", ")) }
-}
-
 /// `fifo:40`, `rr:1`, `deadline:...`.
 pub(crate) fn is_real_time(policy: &str) -> bool {
     ["fifo", "rr", "deadline"].iter().any(|name| policy == *name || policy.starts_with(&format!("{name}:")))

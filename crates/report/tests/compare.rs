@@ -110,7 +110,6 @@ impl Machine {
             cpu_share: None,
             voluntary_switches_per_op: None,
             involuntary_switches_per_op: None,
-            outcome: Default::default(),
             histogram: None,
             negative_histogram: None,
             samples: None,

@@ -50,10 +50,6 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// How late each way of waiting wakes up, and what CPU time it costs
     Wait(Box<WaitArgs>),
-    /// What became later or sooner between saved runs, with statistics
-    Compare(Box<CompareArgs>),
-    /// Saved runs of one kind, added together into one
-    Merge(MergeArgs),
     /// How long a message takes between two processes
     Ipc(Box<IpcArgs>),
     /// What each way of giving up the CPU costs, and who gains by it

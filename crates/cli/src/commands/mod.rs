@@ -27,8 +27,6 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
-        Some(Command::Compare(compare)) => compare::run(&compare),
-        Some(Command::Merge(merge)) => merge::run(&merge),
         Some(Command::Ipc(args)) => ipc::run(&args),
         Some(Command::Yield(args)) => yielding::run(&args),
         Some(Command::Report(report)) => report::run(&report),

@@ -90,7 +90,6 @@ pub(crate) fn run(made: Made) -> Run {
                 timer_slack_ns: Some(made.slack),
                 dma_latency_us: None,
                 governor: None,
-                ..Applied::default()
             },
             refused: Vec::new(),
         }],

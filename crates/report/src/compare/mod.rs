@@ -82,10 +82,7 @@ impl Verdict {
     /// In words, for what the figure is of.
     #[must_use]
     pub fn word(self, figure: Figure, quantity: Quantity) -> &'static str {
-        let call = matches!(
-            quantity,
-            Quantity::CallCost | Quantity::Loop | Quantity::RoundTrip | Quantity::Away | Quantity::Settling
-        );
+        let call = matches!(quantity, Quantity::CallCost | Quantity::Loop | Quantity::RoundTrip | Quantity::Away);
         match (self, figure, call) {
             (Self::Worse, Figure::Cpu, _) => "more CPU",
             (Self::Better, Figure::Cpu, _) => "less CPU",
