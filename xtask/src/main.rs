@@ -4,10 +4,6 @@
 //! the one definition of the command line; `budget` checks size and start-up of the release binary; `compare PEER` measures beside
 //! cyclictest, bare C loops and others, in turns; `aa` shows how often comparisons of runs err; `vm` runs a command under one
 //! of Debian's kernels in QEMU.
-//! `cargo xtask schema` writes the JSON Schema of the record; `cargo xtask man` and `completions` write the manual and what shells
-//! complete, from the one definition of the command line; `cargo xtask budget` checks size and start-up of the release
-//! binary; `cargo xtask compare cyclictest` measures beside cyclictest and a bare C loop, in turns; `cargo xtask vm` runs a command
-//! under one of Debian's kernels in QEMU.
 #![forbid(unsafe_code)]
 
 mod aa;

@@ -93,6 +93,9 @@ fn conditions_key(set: &ConditionSet) -> String {
     if !real_time {
         add("timer_slack_ns", applied.timer_slack_ns.map(|ns| ns.to_string()));
     }
+    if applied.governor.is_some() {
+        add("governor", applied.governor.clone());
+    }
     add("dma_latency_us", applied.dma_latency_us.map(|us| us.to_string()));
     key
 }

@@ -110,11 +110,11 @@ impl Machine {
             cpu_share: None,
             voluntary_switches_per_op: None,
             involuntary_switches_per_op: None,
+            outcome: Default::default(),
             histogram: None,
             negative_histogram: None,
             samples: None,
             rounds: own.iter().enumerate().map(round).collect(),
-            outcome: Default::default(),
             parts: Vec::new(),
         }
     }

@@ -1,8 +1,10 @@
 //! The figures of one series, added up run by run.
 
+use std::collections::BTreeMap;
+
 use super::Error;
 use crate::distribution::Distribution;
-use crate::model::{Part, RoundFigures, Series};
+use crate::model::{Param, Part, RoundFigures, Series};
 
 /// A series so far.
 #[derive(Debug, Clone)]
@@ -11,6 +13,8 @@ pub(super) struct Added {
     series: Series,
     total: Distribution,
     sums: Sums,
+    /// Samples of the runs so far.
+    counted: u64,
 }
 
 /// What is known of all samples together only if every run knows it.
@@ -53,7 +57,8 @@ impl Added {
         let sums = Sums::of(&series);
         series.parts = parts(&series, offset);
         let rounds = std::mem::take(&mut series.rounds);
-        let mut added = Self { series, total, sums };
+        let counted = series.summary.count;
+        let mut added = Self { series, total, sums, counted };
         added.append(rounds, before);
         Ok(added)
     }
@@ -74,6 +79,8 @@ impl Added {
             }
             _ => None,
         };
+        outcome(&mut self.series.outcome, &next.outcome, (self.counted, next.summary.count));
+        self.counted = self.counted.saturating_add(next.summary.count);
         self.append(next.rounds, before);
         Ok(())
     }
@@ -88,7 +95,7 @@ impl Added {
     }
 
     pub(super) fn finish(self) -> Series {
-        let Self { mut series, total, sums } = self;
+        let Self { mut series, total, sums, .. } = self;
         let histograms = total.to_histograms();
         let count = total.count();
         let per_op = |sum: Option<f64>| sum.filter(|_| count > 0).map(|sum| sum / count as f64);
@@ -102,6 +109,19 @@ impl Added {
         series.cpu_share = sums.cpu_ns.zip(elapsed).map(|(cpu, elapsed)| cpu / elapsed);
         series
     }
+}
+
+/// Numbers become their mean, weighted by samples; words and flags stay where all runs agree. What one run lacks is not known of all.
+fn outcome(mine: &mut BTreeMap<String, Param>, other: &BTreeMap<String, Param>, (n, m): (u64, u64)) {
+    mine.retain(|name, value| match (&*value, other.get(name)) {
+        (Param::Real(a), Some(Param::Real(b))) if n > 0 || m > 0 => {
+            let (n, m) = (n as f64, m as f64);
+            *value = Param::Real((a * n + b * m) / (n + m));
+            true
+        }
+        (value, Some(other)) => value == other,
+        (_, None) => false,
+    });
 }
 
 /// What the runs behind a series contribute: itself, or the parts that it has.

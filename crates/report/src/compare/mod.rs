@@ -82,7 +82,10 @@ impl Verdict {
     /// In words, for what the figure is of.
     #[must_use]
     pub fn word(self, figure: Figure, quantity: Quantity) -> &'static str {
-        let call = matches!(quantity, Quantity::CallCost | Quantity::Loop | Quantity::RoundTrip | Quantity::Away);
+        let call = matches!(
+            quantity,
+            Quantity::CallCost | Quantity::Loop | Quantity::RoundTrip | Quantity::Away | Quantity::Settling
+        );
         match (self, figure, call) {
             (Self::Worse, Figure::Cpu, _) => "more CPU",
             (Self::Better, Figure::Cpu, _) => "less CPU",
