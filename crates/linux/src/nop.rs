@@ -3,7 +3,6 @@
 /// Executes one `nop` (on CPUs that this project does not know: nothing).
 #[inline(always)]
 pub fn nop() {
-    // SAFETY: the instruction changes nothing but the instruction pointer.
     #[cfg(any(
         target_arch = "x86_64",
         target_arch = "x86",
@@ -13,6 +12,7 @@ pub fn nop() {
         target_arch = "riscv32",
         target_arch = "loongarch64"
     ))]
+    // SAFETY: the instruction changes nothing but the instruction pointer.
     unsafe {
         std::arch::asm!("nop", options(nomem, nostack, preserves_flags));
     }

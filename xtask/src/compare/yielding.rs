@@ -39,7 +39,7 @@ pub(super) fn run(turns: u32, cpu: usize) -> anyhow::Result<()> {
             let place = (place + turn as usize) % METHODS.len();
             let (name, calls) = METHODS[place];
             let (ours, theirs) = &mut figures[place];
-            let mut c = || -> anyhow::Result<f64> {
+            let c = || -> anyhow::Result<f64> {
                 let arguments = [name.to_owned(), calls.to_string(), cpu.to_string()];
                 Ok(tools::output(Command::new(&bare).args(arguments))?.trim().parse()?)
             };

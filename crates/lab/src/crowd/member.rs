@@ -201,7 +201,7 @@ impl Work {
                 progress.store(count, Ordering::Relaxed);
             }
             looks += 1;
-            if looks % LOOKS == 0 && !parent_lives() {
+            if u32::is_multiple_of(looks, LOOKS) && !parent_lives() {
                 return;
             }
             if self.restraint != Restraint::None && now_ns(Clock::Monotonic) >= rest_at {

@@ -270,7 +270,7 @@ impl Look {
     /// The same, but only every sixteenth time; the flag of a stop is looked at each time.
     fn up_seldom(&mut self) -> ControlFlow<()> {
         self.seldom = self.seldom.wrapping_add(1);
-        if self.seldom % 16 == 0 || linux::stop::requested() { self.up() } else { ControlFlow::Continue(()) }
+        if self.seldom.is_multiple_of(16) || linux::stop::requested() { self.up() } else { ControlFlow::Continue(()) }
     }
 }
 

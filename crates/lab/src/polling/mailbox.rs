@@ -20,9 +20,12 @@ type Doorbell = AtomicU32;
 /// How many messages to send altogether, and the shortest and longest pause before each in ns. The last word is what the sender sleeps on.
 type Orders = (AtomicU64, AtomicU64, AtomicU64, AtomicU32);
 
+/// All of them, each on a cache line of its own.
+type Words = (CacheLine<Sent>, CacheLine<Received>, CacheLine<Doorbell>, CacheLine<Orders>);
+
 /// The mailbox.
 #[derive(Debug, Clone)]
-pub(super) struct Mailbox(Shared<(CacheLine<Sent>, CacheLine<Received>, CacheLine<Doorbell>, CacheLine<Orders>)>);
+pub(super) struct Mailbox(Shared<Words>);
 
 /// How long the idle sender sleeps before it looks whether it is still wanted.
 const LOOK_NS: i64 = 1_000_000_000;

@@ -169,7 +169,7 @@ impl Backoff {
                 return Some(found);
             }
             // A clock reading costs as much as a dozen polls: while spinning, one look at it in 64 will do.
-            let look = self.spins >= self.limits.spins || self.spins % 64 == 0;
+            let look = self.spins >= self.limits.spins || self.spins.is_multiple_of(64);
             if look && deadline_ns.is_some_and(|deadline| now_ns(Clock::Monotonic) >= deadline) {
                 return poll();
             }
