@@ -172,14 +172,19 @@ fn system_v() -> BTreeSet<String> {
         .collect()
 }
 
-/// The children of a process, with their names.
-fn children(pid: u32) -> Vec<(i32, String)> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
-    let pids: Vec<i32> =
-        lists.flat_map(|l| l.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>()).collect();
-    let name = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
-    pids.into_iter().map(|pid| (pid, name(&pid))).collect()
+/// The children of a process, with their names. (`/proc/PID/task/TID/children` is not in every kernel.)
+fn children(parent: u32) -> Vec<(i32, String)> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let child = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // "PID (NAME) STATE PPID ...", and the name may hold anything.
+        let (before, after) = stat.rsplit_once(") ")?;
+        let ppid: u32 = after.split_whitespace().nth(1)?.parse().ok()?;
+        let name = before.split_once('(')?.1.to_owned();
+        (ppid == parent).then_some((pid, name))
+    };
+    pids.filter_map(child).collect()
 }
 
 /// Until it holds; the end is generous, so that a failure is a failure and not a hang.
