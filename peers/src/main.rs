@@ -146,7 +146,9 @@ fn ring<const N: usize>() -> (Duplex<N>, Duplex<N>) {
     let end = |(mut sender, mut receiver): (punctual::ipc::Sender, punctual::ipc::Receiver)| -> Duplex<N> {
         (
             Box::new(move |m| sender.send(m, Waiting::Spin).expect("sent")),
-            Box::new(move |m| drop(receiver.receive(m, Waiting::Spin).expect("received"))),
+            Box::new(move |m| {
+                receiver.receive(m, Waiting::Spin).expect("received");
+            }),
         )
     };
     (end((there.0, back.1)), end((back.0, there.1)))

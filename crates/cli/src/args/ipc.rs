@@ -23,7 +23,7 @@ pub(crate) struct IpcArgs {
     #[arg(long, conflicts_with = "mechanisms")]
     pub(crate) all: bool,
     /// Sizes of the messages (8, 64k, 1M); 64 where none is given, and 8 for mechanisms that carry no more
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size, allow_hyphen_values = true)]
     pub(crate) size: Vec<usize>,
     /// How they are sent: ping-pong (there and back, one at a time), saturated (as fast as they are taken), sporadic (one every
     /// --every), rate:N/s (by the clock, whether the last one was received or not)

@@ -172,14 +172,19 @@ fn system_v() -> BTreeSet<String> {
         .collect()
 }
 
-/// The children of a process, with their names.
-fn children(pid: u32) -> Vec<(i32, String)> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
-    let pids: Vec<i32> =
-        lists.flat_map(|l| l.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>()).collect();
-    let name = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
-    pids.into_iter().map(|pid| (pid, name(&pid))).collect()
+/// The children of a process, with their names. (`/proc/PID/task/TID/children` is not in every kernel.)
+fn children(parent: u32) -> Vec<(i32, String)> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let child = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // "PID (NAME) STATE PPID ...", and the name may hold anything.
+        let (before, after) = stat.rsplit_once(") ")?;
+        let ppid: u32 = after.split_whitespace().nth(1)?.parse().ok()?;
+        let name = before.split_once('(')?.1.to_owned();
+        (ppid == parent).then_some((pid, name))
+    };
+    pids.filter_map(child).collect()
 }
 
 /// Until it holds; the end is generous, so that a failure is a failure and not a hang.
@@ -206,16 +211,24 @@ fn start(mechanism: &str, mode: &str) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command starts")
 }
 
-/// Waits until messages pass, and tells the number of the other process.
-fn other_process(parent: &Child) -> i32 {
-    let mut found = 0;
-    eventually("the other process", || {
-        let other =
-            children(parent.id()).into_iter().find(|(_, name)| name == "punctual-send" || name == "punctual-echo");
-        found = other.map_or(0, |(pid, _)| pid);
-        found != 0
+/// The other process, if there is one now: each batch has its own.
+fn other_process(parent: &Child) -> Option<i32> {
+    let mine = children(parent.id()).into_iter();
+    mine.filter(|(_, name)| name == "punctual-send" || name == "punctual-echo").map(|(pid, _)| pid).next()
+}
+
+/// Kills the other process after a while. One that had ended by then was the pilot's: then the next one.
+fn kill_other(parent: &mut Child, wait: Duration) -> i32 {
+    let mut last = 0;
+    eventually("the end of a run whose other process was killed", || {
+        if let Some(other) = other_process(parent).filter(|other| *other != last) {
+            std::thread::sleep(wait);
+            kill(other);
+            last = other;
+        }
+        parent.try_wait().expect("the process is ours").is_some()
     });
-    found
+    last
 }
 
 /// Mechanisms of every kind that could leave something behind, or a process waiting for ever.
@@ -243,18 +256,26 @@ fn campaign(times: u64, kills_parent: bool) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mechanism = KILLED[(i % KILLED.len() as u64) as usize];
         let mode = if state >> 63 == 1 { "ping-pong" } else { "saturated" };
-        let parent = start(mechanism, mode);
+        let mut parent = start(mechanism, mode);
         let id = parent.id();
-        // A quarter of the time before the other process is there at all.
-        let early = kills_parent && i % 4 == 0;
-        let other = if early { 0 } else { other_process(&parent) };
-        std::thread::sleep(Duration::from_micros((state >> 40) % 20_000));
-        kill(if kills_parent { id as i32 } else { other });
-        let killed_at = Instant::now();
+        let wait = Duration::from_micros((state >> 40) % 20_000);
+        let mut other = 0;
+        if kills_parent {
+            // A quarter of the time before the other process is there at all.
+            if i % 4 != 0 {
+                eventually("the other process", || {
+                    other = other_process(&parent).unwrap_or(0);
+                    other != 0
+                });
+            }
+            std::thread::sleep(wait);
+            kill(id as i32);
+        } else {
+            other = kill_other(&mut parent, wait);
+        }
         let out = parent.wait_with_output().expect("it ends");
         let text = String::from_utf8_lossy(&out.stderr);
         if !kills_parent {
-            eprintln!("{mechanism} {mode}: reported after {:?}", killed_at.elapsed());
             assert_eq!(out.status.code(), Some(1), "{mechanism} {mode}: {text}");
             assert!(text.contains("was killed by signal 9"), "{mechanism} {mode}: {text}");
         }
