@@ -2,20 +2,23 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use punctual_record::Run;
 use punctual_report::html;
 
 use crate::exit::BadUsage;
+
+/// Largest file that is read. A run of an hour is a few megabytes; this keeps a device or a wrong file from filling the memory.
+const LARGEST: u64 = 1 << 30;
 
 /// Reads a run from a file, or from standard input for `-`. A page that `--html` wrote is one too.
 ///
 /// A name that leads to no file is bad usage; a file that holds no run is a failure.
 pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
     if path == Path::new("-") {
-        return from_reader(io::stdin().lock()).context("standard input");
+        return from_reader(io::stdin().lock(), 0).context("standard input");
     }
     let name = path.display();
     let refused = |why: String| BadUsage(format!("{name}: {why}"));
@@ -28,16 +31,38 @@ pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
         }
         _ => refused(format!("cannot be opened: {error}")),
     })?;
-    from_reader(file).with_context(|| name.to_string())
+    let size = file.metadata().map_or(0, |facts| facts.len());
+    from_reader(file, size).with_context(|| name.to_string())
 }
 
-fn from_reader(mut reader: impl Read) -> anyhow::Result<Run> {
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).context("cannot read it")?;
+/// `size`: how much is expected, as far as that is known.
+fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
+    let mut bytes = Vec::with_capacity(size.min(LARGEST) as usize + 1);
+    reader.take(LARGEST + 1).read_to_end(&mut bytes).context("cannot read it")?;
+    if bytes.len() as u64 > LARGEST {
+        bail!("it has more than the {LARGEST} bytes that are read");
+    }
     if !html::is_page(&bytes) {
-        return Ok(Run::from_json(bytes.as_slice())?);
+        return Ok(Run::from_slice(&bytes)?);
     }
     let run = html::embedded_run(&bytes)
         .context("it looks like a page, but holds no run of punctual; expected a file written with --html or --json")?;
-    Ok(Run::from_json(run)?)
+    Ok(Run::from_slice(run)?)
+}
+
+/// Refuses a file that is named twice, also by another name.
+pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
+    let mut seen = std::collections::BTreeMap::new();
+    for file in files {
+        // A file that cannot be found says so when it is read.
+        let Ok(real) = file.canonicalize() else { continue };
+        if !real.is_file() {
+            continue;
+        }
+        if let Some(before) = seen.insert(real, file) {
+            let again = if before == file { String::new() } else { format!(" (also as {})", before.display()) };
+            return Err(BadUsage(format!("{} is given twice{again}; name each run once", file.display())));
+        }
+    }
+    Ok(())
 }

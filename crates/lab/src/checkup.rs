@@ -61,6 +61,7 @@ pub enum Error {
 /// The parts, in the order of the story they tell.
 pub const PARTS: &[Part] = &[
     Part { name: wait::EXPERIMENT, takes: Duration::from_secs(9), run: waiting },
+    Part { name: ON_TIME, takes: Duration::from_millis(1_500), run: on_time },
     Part { name: yielding::EXPERIMENT, takes: Duration::from_secs(3), run: giving_way },
     Part { name: ipc::EXPERIMENT, takes: Duration::from_secs(6), run: messages },
     Part { name: ramp::EXPERIMENT, takes: Duration::from_millis(900), run: speeding_up },
@@ -132,6 +133,26 @@ fn waiting(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
         require: false,
     })?;
     wait::run(plan, session)?;
+    Ok(())
+}
+
+/// Name of the on-time part in the record.
+pub const ON_TIME: &str = "on_time";
+
+/// What the library's own sleeper achieves.
+fn on_time(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let plan = wait::Plan::new(wait::Wanted {
+        methods: methods::find("hybrid").into_iter().collect(),
+        durations: vec![Duration::from_micros(100), Duration::from_millis(1)],
+        variants: vec![Variant::as_found()],
+        companions: Vec::new(),
+        base: Conditions::default(),
+        amount: Amount::Time(takes),
+        rounds: 5,
+        warmup: 1,
+        require: false,
+    })?;
+    wait::run(plan.named(ON_TIME), session)?;
     Ok(())
 }
 

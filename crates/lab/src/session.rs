@@ -55,6 +55,7 @@ impl<'a> Session<'a> {
             not_measured: Vec::new(),
             notices: Vec::new(),
             disturbance: punctual_record::Disturbance::default(),
+            merged_from: Vec::new(),
         };
         Self {
             run,

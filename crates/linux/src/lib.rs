@@ -60,4 +60,4 @@ pub mod user_wait;
 
 pub use error::{Error, Result};
 pub(crate) use error::{check, check_errno_return};
-pub use libc::{EAGAIN, EBADMSG, ECONNRESET, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};
+pub use libc::{EAGAIN, EBADMSG, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};

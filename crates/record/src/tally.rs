@@ -123,6 +123,7 @@ impl SeriesTally {
             negative_histogram: histograms.negative_histogram,
             samples: None,
             rounds: self.rounds.clone(),
+            parts: Vec::new(),
         }
     }
 }

@@ -77,6 +77,7 @@ fn sample() -> Run {
             Notice::Other { text: "anything".into() },
         ],
         disturbance: Disturbance { steal_ns: Some(10_000_000), steal_share: Some(0.001), ..Disturbance::default() },
+        merged_from: Vec::new(),
     }
 }
 

@@ -1,12 +1,17 @@
 //! The sections every report has, whatever was measured: the machine, what could not be measured, what else the machine
 //! did meanwhile. A fact that the run does not hold is said to be unknown.
 
-use punctual_record::{ConditionSet, Host, NotMeasured, Param, Run};
+use std::collections::BTreeMap;
 
+use punctual_record::{DESCRIPTIVE, Host, NotMeasured, Param, Run};
+
+use crate::naming;
 use crate::plain::plain;
 use crate::story::{Block, Item, Section, unbroken};
 use crate::style::Style;
 use crate::units;
+
+pub(crate) use crate::naming::conditions;
 
 /// The machine: one line that names it, then what bears on its lateness, a line each.
 pub(crate) fn machine(run: &Run, style: &Style) -> Section {
@@ -26,7 +31,8 @@ pub(crate) fn machine(run: &Run, style: &Style) -> Section {
     facts.extend(host.cpu_quota.map(|cpus| ("CPU limit", format!("{} CPUs, by the cgroup", units::significant(cpus)))));
     let isolated = known(&host.isolated_cpus).filter(|list| !list.is_empty());
     facts.extend(isolated.map(|list| ("isolated", format!("CPUs {list}"))));
-    facts.extend(asked_of_all(run, style).map(|asked| ("asked", asked)));
+    let asked = naming::asked_of_all(run, style);
+    facts.extend((!asked.is_empty()).then(|| ("asked", asked.join(", "))));
     let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), keep_units(&fact))).collect();
     Section::default().with(Block::Line(name(host, style))).with(Block::Facts(facts))
 }
@@ -63,18 +69,6 @@ fn keep_units(text: &str) -> String {
         out.push_str(word);
     }
     out
-}
-
-/// The conditions that were asked for and hold for every series: CPUs, nice value, locked memory, C-states.
-fn asked_of_all(run: &Run, style: &Style) -> Option<String> {
-    let asked = &run.conditions.first()?.asked;
-    let mut words = Vec::new();
-    words.extend(asked.cpus.as_deref().map(|list| format!("CPUs {}", plain(list, style))));
-    words.extend(asked.nice.map(|nice| format!("nice {nice}")));
-    words.extend(asked.lock_memory.filter(|&locked| locked).map(|_| "locked memory".to_owned()));
-    let latency = |us: u32| format!("DMA latency at most {}", units::exact(i64::from(us) * 1000, style));
-    words.extend(asked.dma_latency_us.map(latency));
-    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn slack(ns: u64, style: &Style) -> String {
@@ -165,32 +159,11 @@ pub(crate) fn parameter(name: &str, value: &Param, style: &Style) -> String {
     format!("{} {shown}", plain(&name, style))
 }
 
-/// What a series' conditions are called: by what held, with what was refused; by their label where the run tells no more or where
-/// two sets would be called the same.
-pub(crate) fn conditions(run: &Run, label: &str, style: &Style) -> String {
-    let Some(set) = run.conditions.iter().find(|set| set.label == label) else { return plain(label, style) };
-    let name = set_name(set, style);
-    let shared = run.conditions.iter().any(|other| other.label != label && set_name(other, style) == name);
-    if name.is_empty() || shared { with_refused(plain(label, style), set, style) } else { name }
-}
-
-/// `other, slack 50 µs`; `fifo:40`; `fifo:40 (policy refused)`. A real-time thread has no timer slack (prctl(2), PR_SET_TIMERSLACK):
-/// it is named there only when it was asked for.
-fn set_name(set: &ConditionSet, style: &Style) -> String {
-    let (asked, applied) = (&set.asked, &set.applied);
-    let policy = asked.policy.as_ref().or(applied.policy.as_ref());
-    let slack_ns = match policy {
-        Some(policy) if is_real_time(policy) => asked.timer_slack_ns,
-        _ => applied.timer_slack_ns.or(asked.timer_slack_ns),
-    };
-    let mut words: Vec<String> = policy.map(|policy| plain(policy, style)).into_iter().collect();
-    words.extend(slack_ns.map(|ns| format!("slack {}", slack(ns, style))));
-    with_refused(words.join(", "), set, style)
-}
-
-fn with_refused(name: String, set: &ConditionSet, style: &Style) -> String {
-    let refused: Vec<String> = set.refused.iter().map(|refusal| plain(&refusal.condition, style)).collect();
-    if refused.is_empty() || name.is_empty() { name } else { format!("{name} ({} refused)", refused.join(", ")) }
+/// What tells a series from others of its subject: its parameters, but for descriptions and for what the subject made of them.
+pub(crate) fn telling(series: &BTreeMap<String, Param>, style: &Style) -> String {
+    let hidden = |name: &String| name == "effective_ns" || DESCRIPTIVE.contains(&name.as_str());
+    let shown = series.iter().filter(|(name, _)| !hidden(name)).map(|(name, value)| parameter(name, value, style));
+    shown.map(|text| format!(", {text}")).collect()
 }
 
 /// `fifo:40`, `rr:1`, `deadline:...`.

@@ -69,7 +69,9 @@ fn footer(distribution: &Distribution, mut writer: impl Write) -> io::Result<()>
 pub fn file_name(series: &Series) -> String {
     const LONGEST: usize = 120;
     let mut words = vec![series.experiment.clone(), series.subject.clone(), series.conditions.clone()];
-    words.extend(series.parameters.iter().map(|(name, value)| match value {
+    // The call is told by the subject.
+    let telling = series.parameters.iter().filter(|(name, _)| *name != "call" && *name != "effective_ns");
+    words.extend(telling.map(|(name, value)| match value {
         Param::Flag(flag) => format!("{name}-{flag}"),
         Param::Int(n) => format!("{name}-{n}"),
         Param::Real(x) => format!("{name}-{x}"),

@@ -8,6 +8,7 @@
 //! cannot be decoded is shown as missing.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod csv;
 pub mod distribution;
 pub mod family;
@@ -28,6 +29,8 @@ pub mod words;
 
 mod background;
 mod chart;
+mod merged;
+mod naming;
 mod plain;
 
 pub use notice::notices_text;

@@ -89,27 +89,20 @@ fn longest_ticks(code: &str) -> usize {
 
 /// A table with all its columns. A line that heads rows becomes a row with its first cell set in italics.
 fn table(table: &Table) -> String {
+    // A drawing made of characters needs letters of one width, which a Markdown table has not.
+    let drawn: Vec<usize> = (0..table.columns.len()).filter(|i| table.columns[*i].heading != "distribution").collect();
     let mut out = String::new();
     let mut line = |cells: Vec<String>| out.push_str(&format!("| {} |\n", cells.join(" | ")));
-    line(table.columns.iter().map(|column| escaped(&column.heading)).collect());
-    line(
-        table
-            .columns
-            .iter()
-            .map(|column| if column.align == Align::Right { "---:" } else { "---" }.to_owned())
-            .collect(),
-    );
+    line(drawn.iter().map(|i| escaped(&table.columns[*i].heading)).collect());
+    let rule = |i: &usize| if table.columns[*i].align == Align::Right { "---:" } else { "---" }.to_owned();
+    line(drawn.iter().map(rule).collect());
     for row in &table.rows {
         match row {
             Row::Cells(cells, _) => {
-                line(
-                    (0..table.columns.len())
-                        .map(|i| cells.get(i).map_or(String::new(), |cell| escaped(cell)))
-                        .collect(),
-                );
+                line(drawn.iter().map(|&i| cells.get(i).map_or(String::new(), |cell| escaped(cell))).collect());
             }
             Row::Label(label) => {
-                let mut cells = vec![String::new(); table.columns.len()];
+                let mut cells = vec![String::new(); drawn.len()];
                 if let Some(first) = cells.first_mut() {
                     *first = format!("*{}*", escaped(label));
                 }
@@ -123,8 +116,14 @@ fn table(table: &Table) -> String {
 /// Text that Markdown shows as it is.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let within_word = before.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
+        before = c;
         match c {
+            // Within a word it is no mark in GitHub's dialect.
+            '_' if within_word => out.push(c),
             '\u{a0}' => out.push(' '),
             '\n' | '\r' => out.push(' '),
             '<' => out.push_str("&lt;"),

@@ -20,7 +20,7 @@ pub struct Story {
 /// A heading and what stands under it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Section {
-    /// One line; empty: no heading.
+    /// One line, wrapped where it is too long; empty: no heading.
     pub heading: String,
     /// What stands under it, with no empty lines between, except before a heading.
     pub blocks: Vec<Block>,
@@ -104,11 +104,8 @@ impl Section {
     fn render(&self, dropped: &mut Vec<String>, style: &Style) -> String {
         let mut out = String::new();
         if !self.heading.is_empty() {
-            let lines: Vec<String> =
-                self.heading.lines().map(|line| crate::plain::cut(line, style.columns(), style)).collect();
-            for line in lines {
-                out.push_str(&style.paint(Paint::Heading, &line));
-                out.push('\n');
+            for line in self.heading.lines() {
+                out.push_str(&heading(line, style));
             }
         }
         for block in &self.blocks {
@@ -116,6 +113,17 @@ impl Section {
         }
         out
     }
+}
+
+/// A heading, wrapped where it is too long.
+fn heading(line: &str, style: &Style) -> String {
+    let options = Options::new(style.columns()).subsequent_indent("  ").word_splitter(WordSplitter::NoHyphenation);
+    let wrapped = textwrap::wrap(line, options);
+    let ended = |line: &std::borrow::Cow<'_, str>| {
+        let line = line.replace('\u{a0}', " ");
+        format!("{}\n", style.paint(Paint::Heading, line.trim_end()))
+    };
+    wrapped.iter().map(ended).collect()
 }
 
 impl Block {

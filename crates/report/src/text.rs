@@ -2,10 +2,11 @@
 //!
 //! Notices are not in it: tables go to standard output and notices to standard error ([`crate::notices_text`]).
 
-use punctual_record::Run;
+use punctual_record::{Notice, Run};
 
-use crate::background;
+use crate::background::{self, sentence};
 use crate::family::{self, Advice};
+use crate::plain::plain;
 use crate::story::{Block, Item, Section, Story};
 use crate::style::Style;
 
@@ -25,6 +26,7 @@ pub fn is_checkup(run: &Run) -> bool {
 #[must_use]
 pub fn story(run: &Run, style: &Style) -> Story {
     let mut sections = vec![background::machine(run, style)];
+    sections.extend(crate::merged::sections(run, style));
     if !run.complete {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         sections.push(Section::default().with(Block::Paragraph(text.to_owned())));
@@ -50,10 +52,16 @@ pub(crate) fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
     for (experiment, series) in family::experiments(run) {
         let advice = (family::of(experiment).advice)(run, &series, style);
         all.helps.extend(advice.helps);
+        all.trades.extend(advice.trades);
+        all.mixed.extend(advice.mixed);
+        all.worse.extend(advice.worse);
         all.no_difference.extend(advice.no_difference);
     }
-    all.helps.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
-    let items: Vec<Item> = all.helps.into_iter().map(|(_, item)| item).collect();
+    // What has a price in CPU time or design must gain twice as much to come first.
+    let trades = all.trades.into_iter().map(|(gain, item)| (gain / 2, item));
+    let mut helps: Vec<(i64, Item)> = all.helps.into_iter().chain(trades).collect();
+    helps.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
+    let items: Vec<Item> = helps.into_iter().map(|(_, item)| item).collect();
     let mut section = Section::new("What to do");
     if items.len() > 1 {
         section.blocks.push(Block::Paragraph("Each by itself: the gains do not add up.".to_owned()));
@@ -61,9 +69,31 @@ pub(crate) fn what_to_do(run: &Run, style: &Style) -> Option<Section> {
     if !items.is_empty() {
         section.blocks.push(Block::Items(items));
     }
-    if !all.no_difference.is_empty() {
-        let text = format!("No difference here that this run can show: {}.", all.no_difference.join("; "));
-        section.blocks.push(Block::Paragraph(text));
+    let mut say = |lead: &str, all: &[String]| {
+        if !all.is_empty() {
+            section.blocks.push(Block::Paragraph(format!("{lead}: {}.", all.join("; "))));
+        }
+    };
+    say("Better for some waits and worse for others", &all.mixed);
+    say("Worse here", &all.worse);
+    say("No difference here that this run can show", &all.no_difference);
+    let untried = untried(run, style);
+    if !untried.is_empty() {
+        section.blocks.push(Block::Paragraph(untried.join(" ")));
     }
     (!section.blocks.is_empty()).then_some(section)
+}
+
+/// The sets of conditions that the kernel refused, and what they would need.
+fn untried(run: &Run, style: &Style) -> Vec<String> {
+    let said = |notice: &Notice| {
+        let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
+        let text =
+            format!("Could not be tried: {}: {}", plain(conditions, style), sentence(&plain(&refusal.why, style)));
+        let needs = sentence(&plain(&refusal.remedy, style));
+        Some(if needs.is_empty() { text } else { format!("{text} What would allow it: {needs}") })
+    };
+    let mut said: Vec<String> = run.notices.iter().filter_map(said).collect();
+    said.dedup();
+    said
 }

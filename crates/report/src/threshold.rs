@@ -117,7 +117,7 @@ impl fmt::Display for Threshold {
 }
 
 /// A duration in ns: decimal digits, at most one point, and a unit. What is finer than a nanosecond is refused.
-fn duration(text: &str) -> Result<i64, ParseError> {
+pub(crate) fn duration(text: &str) -> Result<i64, ParseError> {
     let refused = || ParseError::Duration(text.to_owned());
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -6,6 +6,7 @@
 use punctual_record::Interval;
 
 use crate::Style;
+use crate::story::unbroken;
 
 /// A unit of time, chosen so that the number before it is 1 to 999.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -161,6 +162,17 @@ pub fn per_op(times: f64) -> String {
     } else {
         format!("{times:.1}")
     }
+}
+
+/// `24.7 instead of 74.2 µs`, on one line; with both units where they differ.
+#[must_use]
+pub(crate) fn instead(after: i64, before: i64, style: &Style) -> String {
+    let (after, before) = (duration(after, style), duration(before, style));
+    let after = match (after.split_once(' '), before.split_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => number,
+        _ => after.as_str(),
+    };
+    format!("{} instead of {}", unbroken(after), unbroken(&before))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Made, lever_run, plain_run, run, set};
+use common::{Made, lever_run, plain_run, remedies_run, run, set};
 use insta::assert_snapshot;
-use punctual_record::{Cpufreq, Cpuidle, Disturbance, Host, Param, Run};
+use punctual_record::{Cpufreq, Cpuidle, Disturbance, Host, Notice, Param, Refusal, Run};
 use punctual_report::{Style, text};
 
 fn at(width: usize) -> Style {
@@ -87,6 +87,56 @@ fn check_up() {
     assert!(text::is_checkup(&run(&["punctual", "checkup", "--json", "wait"], vec![], &[])));
     assert!(!text::is_checkup(&run(&["punctual"], vec![], &[])));
     assert!(!text::is_checkup(&run(&["punctual", "wait", "checkup"], vec![], &[])));
+}
+
+#[test]
+fn each_remedy_is_named_by_what_it_changes() {
+    for width in [60, 80, 100, 140] {
+        let text = text::render(&remedies_run(20_000, 20_000, 20_000), &at(width));
+        assert!(widest(&text) <= width, "{text}");
+        assert!(text.contains("wait 100 µs, under other with slack 50 µs unless named"), "{text}");
+        assert!(!text.contains("as found"), "{text}");
+    }
+    let text = text::render(&remedies_run(20_000, 20_000, 20_000), &at(100));
+    for name in ["fifo:40", "other, slack 1 ns", "other, CPU 1", "other, memory locked", "other, C-states off"] {
+        assert!(text.contains(&format!("  {name} ")), "{name} in {text}");
+    }
+    assert_snapshot!(text.split_once("What to do").expect("the section is there").1);
+}
+
+#[test]
+fn what_is_worse_or_shows_nothing_or_was_refused_is_said() {
+    let mut checked = remedies_run(60_000, 52_100, 52_100);
+    checked.notices.push(Notice::ConditionsSkipped {
+        conditions: "rr:1".into(),
+        refusal: Refusal {
+            condition: "policy".into(),
+            asked: "rr:1".into(),
+            why: "Operation not permitted".into(),
+            remedy: "raise the rtprio limit".into(),
+        },
+    });
+    let text = text::render(&checked, &at(1000)).replace("\n  ", " ").replace('\n', " ");
+    for said in [
+        "Worse here: pinned to CPU 1 instead of CPUs 0-1: ",
+        "No difference here that this run can show: memory locked; C-states off (DMA latency 0).",
+        "Could not be tried: rr:1: Operation not permitted. What would allow it: raise the rtprio limit.",
+        "fifo:40 shows no gain over a slack of 1 ns here (",
+    ] {
+        assert!(text.contains(said), "{said} in {text}");
+    }
+    assert!(!text.contains("taskset") && !text.contains("mlockall"), "{text}");
+}
+
+#[test]
+fn what_all_sets_were_asked_is_said_once() {
+    let mut sets = vec![set("a", "other", None, 50_000), set("b", "fifo:40", None, 0)];
+    for set in &mut sets {
+        set.asked.cpus = Some("2-3".into());
+    }
+    let made = [Made::sleep("nanosleep", "a", 52_000), Made::sleep("nanosleep", "b", 3_000)];
+    let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
+    assert_eq!(text.matches("CPUs 2-3").count(), 1, "{text}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod cyclictest;
 mod ipc;
 mod progress;
+mod sleep;
+mod yielding;
 
 use clap::Subcommand;
 
@@ -20,6 +22,15 @@ pub(crate) enum Peer {
         /// SCHED_FIFO priority of all three
         #[arg(long, default_value_t = 40)]
         priority: u8,
+    },
+    /// The library's sleeper: hybrid, compensated and native, with spin_sleep, std and tokio, and the oracle
+    Sleep {
+        /// Rounds: a turn of each for each duration
+        #[arg(long, default_value_t = 30)]
+        rounds: u32,
+        /// Write a plot of lateness against CPU time
+        #[arg(long, value_name = "FILE")]
+        svg: Option<std::path::PathBuf>,
     },
     /// The same wait with the progress line drawn on a terminal and without it
     Progress {
@@ -45,6 +56,15 @@ pub(crate) enum Peer {
         #[arg(long, default_value_t = 1.05)]
         limit: f64,
     },
+    /// Each way of yielding, alone on its CPU: punctual and a bare C loop of the same call
+    Yield {
+        /// Turns of each
+        #[arg(long, default_value_t = 11)]
+        turns: u32,
+        /// The CPU
+        #[arg(long, default_value_t = 1)]
+        cpu: usize,
+    },
 }
 
 /// Compares.
@@ -55,6 +75,8 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         }
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),
+        Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
+        Peer::Sleep { rounds, ref svg } => sleep::run(rounds, svg.as_ref()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod amount;
 mod calibrate;
+mod compare;
 mod conditions;
 mod governor;
 mod ipc;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
@@ -62,11 +64,18 @@ pub(crate) enum Command {
     Calibrate(Box<CalibrateArgs>),
     /// Send packets at a rate, and measure how evenly they leave and arrive
     Pace(Box<PaceArgs>),
+    /// What became later or sooner between saved runs, with statistics
+    Compare(Box<CompareArgs>),
+    /// Saved runs of one kind, added together into one
+    Merge(MergeArgs),
 }
 
 /// The check-up's options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckupArgs {
+    /// Measure so many times, each run into a file of its own (with --json run.json: run-1.json, run-2.json, ...)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -7,7 +7,7 @@ use crate::exit::BadUsage;
 use crate::output::Target;
 
 /// What becomes of the results.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Write the whole run as JSON (- for stdout, instead of the tables)

@@ -1,12 +1,70 @@
 //! The check-up.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use punctual_lab::checkup;
 
-use crate::args::CheckupArgs;
-use crate::exit::Exit;
+use crate::args::{CheckupArgs, OutputArgs};
+use crate::exit::{BadUsage, Exit};
+use crate::output::{self, Target};
 
-/// Measures this machine and says what to use.
+/// Measures this machine and says what to use; several times over where that was asked.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
-    super::measure("checkup", &args.output, |session| checkup::run(session).context("check-up"))
+    let Some(times) = args.repeat else { return once(&args.output) };
+    if !matches!(args.output.json, Some(Target::File(_))) {
+        let why = "needs --json FILE: each run is written to a file of its own (FILE-1.json, FILE-2.json, ...)";
+        return Err(BadUsage(format!("--repeat {times} {why}")).into());
+    }
+    let mut worst = Exit::Done;
+    for number in 1..=times {
+        let wanted = OutputArgs {
+            json: args.output.json.as_ref().map(|target| numbered(target, number, times)),
+            csv: args.output.csv.as_ref().map(|target| numbered(target, number, times)),
+            ..args.output.clone()
+        };
+        if !wanted.quiet {
+            output::complain(&format!("run {number} of {times}"));
+        }
+        match once(&wanted)? {
+            Exit::Done => {}
+            interrupted @ Exit::Signal(_) => return Ok(interrupted),
+            other => worst = other,
+        }
+    }
+    Ok(worst)
+}
+
+fn once(wanted: &OutputArgs) -> anyhow::Result<Exit> {
+    super::measure("checkup", wanted, |session| checkup::run(session).context("check-up"))
+}
+
+/// `run.json` as `run-03.json`, with as many digits as the largest number needs, so that the files sort in the order of time.
+fn numbered(target: &Target, number: u32, times: u32) -> Target {
+    let Target::File(path) = target else { return Target::Stdout };
+    let digits = times.to_string().len();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{stem}-{number:0digits$}");
+    let name = match path.extension() {
+        Some(extension) => format!("{name}.{}", extension.to_string_lossy()),
+        None => name,
+    };
+    Target::File(path.parent().unwrap_or(Path::new("")).join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_sort_in_the_order_of_time() {
+        let named = |path: &str, number, times| match numbered(&Target::File(path.into()), number, times) {
+            Target::File(path) => path.display().to_string(),
+            Target::Stdout => "-".into(),
+        };
+        assert_eq!(named("a/run.json", 3, 9), "a/run-3.json");
+        assert_eq!(named("run.json", 3, 12), "run-03.json");
+        assert_eq!(named("run", 1, 2), "run-1");
+        assert_eq!(named("/tmp/a.b.json", 1, 2), "/tmp/a.b-1.json");
+    }
 }

@@ -2,8 +2,10 @@
 
 mod calibrate;
 mod checkup;
+mod compare;
 mod governor;
 mod ipc;
+mod merge;
 mod pace;
 mod report;
 mod run;
@@ -32,6 +34,8 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Run(program)) => run::run(&program),
         Some(Command::Calibrate(args)) => calibrate::run(&args),
         Some(Command::Pace(args)) => pace::run(&args),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Merge(merge)) => merge::run(&merge),
     }
 }
 

@@ -1,10 +1,8 @@
 //! `punctual report`.
 
-use std::fs;
-use std::io::Write as _;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::Context as _;
 use punctual_record::{Distribution, Run, Series};
 use punctual_report::{csv, hgrm, html, markdown, notices_text, openmetrics, text};
 
@@ -111,22 +109,16 @@ fn distributions(run: &Run, target: &Target, folder: Option<&Path>) -> anyhow::R
             );
             Err(BadUsage(text).into())
         }
-        (Some(folder), series) => series.iter().enumerate().try_for_each(|(i, series)| {
-            let mut path = folder.join(hgrm::file_name(series));
-            if series_before_has_name(run, i) {
-                path = folder.join(format!("{i}-{}", hgrm::file_name(series)));
+        (Some(folder), series) => {
+            let mut names = BTreeSet::new();
+            for (i, series) in series.iter().enumerate() {
+                let name = hgrm::file_name(series);
+                let name = if names.contains(&name) { format!("{i}-{name}") } else { name };
+                let distribution = decoded(series)?;
+                Target::File(folder.join(&name)).write(|out| Ok(hgrm::write(&distribution, out)?))?;
+                names.insert(name);
             }
-            let distribution = decoded(series)?;
-            let mut out = std::io::BufWriter::new(
-                fs::File::create(&path).with_context(|| format!("writing {}", path.display()))?,
-            );
-            hgrm::write(&distribution, &mut out)?;
-            out.flush().with_context(|| format!("writing {}", path.display()))
-        }),
+            Ok(())
+        }
     }
-}
-
-fn series_before_has_name(run: &Run, index: usize) -> bool {
-    let name = hgrm::file_name(&run.series[index]);
-    run.series[..index].iter().any(|series| hgrm::file_name(series) == name)
 }

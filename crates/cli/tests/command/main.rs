@@ -1,7 +1,10 @@
 //! The command as a user meets it: what it refuses, what it writes, how it ends.
 
 mod ending;
+mod ipc;
+mod on_time;
 mod outputs;
 mod poor;
 mod refusals;
 mod support;
+mod yielding;

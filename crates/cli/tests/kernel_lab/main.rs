@@ -4,5 +4,6 @@
 
 mod campaign;
 mod frequency;
+mod pacing;
 mod program;
 mod support;

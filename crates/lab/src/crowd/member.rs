@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use punctual::conditions::{Conditions, Policy, Refused};
+use punctual::conditions::{Conditions, Refused};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::shared::Shared;
 
-use super::{BURST, Complaint, Gate, Line};
+use super::{BURST, Complaint, Gate, Line, Restraint};
 use crate::rounds::Failure;
 
 /// States of a member; 0: has not begun yet.
@@ -81,10 +80,10 @@ pub(super) fn process(
     index: u32,
     lines: &Shared<[Line]>,
     gate: &Shared<Gate>,
-    conditions: &Conditions,
+    (conditions, restraint): (&Conditions, Restraint),
 ) -> linux::Result<Result<Member, Failure>> {
     let (lines, gate) = (lines.clone(), gate.clone());
-    let work = work_of(conditions);
+    let work = Work { restraint };
     let parent = std::process::id();
     let child = super::child_under(NAME, conditions, move || {
         work.perform(index, &lines[index as usize], &gate, || std::os::unix::process::parent_id() == parent);
@@ -97,9 +96,9 @@ pub(super) fn thread(
     index: u32,
     lines: &Shared<[Line]>,
     gate: &Shared<Gate>,
-    conditions: &Conditions,
+    (conditions, restraint): (&Conditions, Restraint),
 ) -> linux::Result<Result<Member, Failure>> {
-    let (lines, gate, work) = (lines.clone(), gate.clone(), work_of(conditions));
+    let (lines, gate, work) = (lines.clone(), gate.clone(), Work { restraint });
     let conditions = Conditions { one_way: true, ..conditions.clone() };
     let ended = Arc::new(AtomicBool::new(false));
     let its_end = Arc::clone(&ended);
@@ -170,12 +169,7 @@ pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<C
 /// What a member does while it works.
 #[derive(Debug, Clone, Copy)]
 struct Work {
-    /// Longest time at a stretch; none: until told to rest.
-    burst: Option<Duration>,
-}
-
-fn work_of(conditions: &Conditions) -> Work {
-    Work { burst: conditions.policy.as_ref().is_some_and(Policy::is_real_time).then_some(BURST) }
+    restraint: Restraint,
 }
 
 impl Work {
@@ -199,7 +193,8 @@ impl Work {
     fn work(self, index: u32, progress: &AtomicU64, wanted: &AtomicU32, parent_lives: &impl Fn() -> bool) {
         let mut count = progress.load(Ordering::Relaxed);
         let mut looks = 0;
-        let mut rest_at = self.burst.map(|burst| now_ns(Clock::Monotonic) + burst.as_nanos() as i64);
+        let burst_ns = BURST.as_nanos() as i64;
+        let mut rest_at = now_ns(Clock::Monotonic) + burst_ns;
         while wanted.load(Ordering::Relaxed) > index {
             for _ in 0..STEPS {
                 count = count.wrapping_add(1);
@@ -209,11 +204,12 @@ impl Work {
             if looks % LOOKS == 0 && !parent_lives() {
                 return;
             }
-            if let (Some(burst), Some(at)) = (self.burst, rest_at.as_mut()) {
-                if now_ns(Clock::Monotonic) >= *at {
-                    std::thread::sleep(burst);
-                    *at = now_ns(Clock::Monotonic) + burst.as_nanos() as i64;
+            if self.restraint != Restraint::None && now_ns(Clock::Monotonic) >= rest_at {
+                match self.restraint {
+                    Restraint::Sleeps => std::thread::sleep(BURST),
+                    Restraint::None | Restraint::Yields => std::thread::yield_now(),
                 }
+                rest_at = now_ns(Clock::Monotonic) + burst_ns;
             }
         }
     }

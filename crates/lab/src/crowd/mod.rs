@@ -7,7 +7,7 @@
 //!
 //! Members never outlive the run. Processes die with the thread that gathered them (parent-death signal) and look every now and
 //! then whether their parent is still theirs; threads look at a flag. A member under a real-time policy works in short bursts
-//! with rests between, so that it can keep nobody from the CPU for long.
+//! ([`Restraint`]), so that it can keep nobody from the CPU for long.
 
 mod member;
 
@@ -31,7 +31,7 @@ pub const MOST: u32 = 64;
 const PATIENCE_NS: i64 = 10_000_000_000;
 /// Between two looks whether it has come or gone.
 const LOOK: Duration = Duration::from_micros(300);
-/// Work and rest of a member under a real-time policy: half of the CPU at most, and no longer than a tick of 1000 Hz at a time.
+/// Longest work of a restrained member at a time: a tick of 1000 Hz.
 pub const BURST: Duration = Duration::from_millis(1);
 
 /// What the members are.
@@ -52,6 +52,17 @@ impl Kind {
             Self::Thread => "thread",
         }
     }
+}
+
+/// How a member keeps from holding the CPU for ever: after each [`BURST`] of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restraint {
+    /// Not at all: the scheduler sees to it.
+    None,
+    /// It sleeps for as long.
+    Sleeps,
+    /// It yields to those of its own rank. Whoever lets it work must let it rest now and then.
+    Yields,
 }
 
 /// A member's words: what it has done, and whether it works.
@@ -77,7 +88,7 @@ impl Crowd {
     ///
     /// # Errors
     /// When the kernel starts no process, or refuses the conditions: without them the figures would be those of another case.
-    pub fn gather(kind: Kind, count: u32, conditions: &Conditions) -> Result<Self, Failure> {
+    pub fn gather(kind: Kind, count: u32, conditions: &Conditions, restraint: Restraint) -> Result<Self, Failure> {
         let failed = |error: linux::Error| Failure::Impossible {
             why: format!("starting {count} competitors: {error}"),
             remedy: Some("ask for fewer (--competitors), or raise ulimit -u or the cgroup's pids.max".into()),
@@ -87,8 +98,8 @@ impl Crowd {
         let mut crowd = Self { members: Vec::new(), lines, gate, working: 0 };
         for index in 0..count {
             let member = match kind {
-                Kind::Process => member::process(index, &crowd.lines, &crowd.gate, conditions),
-                Kind::Thread => member::thread(index, &crowd.lines, &crowd.gate, conditions),
+                Kind::Process => member::process(index, &crowd.lines, &crowd.gate, (conditions, restraint)),
+                Kind::Thread => member::thread(index, &crowd.lines, &crowd.gate, (conditions, restraint)),
             };
             crowd.members.push(member.map_err(failed)??);
         }

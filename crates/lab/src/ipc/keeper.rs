@@ -82,12 +82,16 @@ impl Keeper {
         let marks = Shared::<[AtomicU8]>::slice(NUMBERS as usize)?;
         let ready = Shared::<AtomicU8>::new()?;
         let owner = getpid();
-        let process = Child::spawn("punctual-keeper", {
+        let mut process = Child::spawn("punctual-keeper", {
             let (marks, ready) = (marks.clone(), ready.clone());
             move || keep(owner, &marks, &ready)
         })?;
         // Until it has cut itself loose it would die with this thread: nothing may be made before.
         while ready.load(Ordering::Acquire) == 0 {
+            if let Some(ended) = process.ended()? {
+                let error = punctual_linux::Error::from_errno("fork", punctual_linux::ESRCH);
+                return Err(NoKeeper(error.on(format!("the keeper, which {ended}"))));
+            }
             std::thread::yield_now();
         }
         Ok(Self { marks, next: AtomicU32::new(0), _process: process })

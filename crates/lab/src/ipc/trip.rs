@@ -1,6 +1,7 @@
 //! One trip: both ends opened, the other process started, messages passed, everything taken down again.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use punctual::backoff::Limits;
 use punctual::conditions::{Conditions, CpuSet};
@@ -21,6 +22,10 @@ use super::traffic::Mode;
 use super::waiter::Waiter;
 use super::watcher::{Reason, SharedChild, Watched, Watcher, lock};
 use crate::usage::Meter;
+
+/// Looks at whether the other process still lives after a call failed, and the time between them: a tenth of a second in all.
+const LOOKS: u32 = 50;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// What a trip is to be.
 pub(super) struct Trip<'a> {
@@ -173,16 +178,13 @@ impl Trip<'_> {
             (Err(_), Some(Reason::Stopped)) => Err(Broken::Stopped),
             (Err(_), Some(Reason::Missing)) => Ok(passed(Usage::default())),
             (Err(e), _) => {
-                // An end that was closed says so before the process is reaped: give it a moment.
+                // An end that was closed, or a lock whose holder died, says so before the process is reaped: give it a moment.
                 let lives = || matches!(lock(child).ended(), Ok(None)) && control.failure().is_none();
-                let gone = e.errno() == linux::EPIPE || e.errno() == linux::EINTR || e.errno() == linux::ECONNRESET;
-                if gone {
-                    for _ in 0..50 {
-                        if !lives() {
-                            break;
-                        }
-                        std::thread::sleep(std::time::Duration::from_millis(2));
+                for _ in 0..LOOKS {
+                    if !lives() {
+                        break;
                     }
+                    std::thread::sleep(BETWEEN_LOOKS);
                 }
                 if !lives() {
                     self.see_to(child, control, false)?;

@@ -22,6 +22,8 @@ use crate::yielding::method::{Unavailable, Yielder};
 const LOOK: u32 = 1024;
 /// A message that has not come for so long beyond its pause will not come: the sender is looked after.
 const OVERDUE_NS: i64 = 5_000_000_000;
+/// After so long without a message it is asked whether the sender still lives.
+const SUSPICIOUS_NS: i64 = 500_000_000;
 
 /// What a cell yields besides one-way latencies.
 #[derive(Debug, Clone, Default)]
@@ -98,27 +100,37 @@ impl<'a> PollBench<'a> {
 
     /// Waits for message `number`; when it was seen. Breaks off at `deadline_ns` with none.
     fn receive(&mut self, way: Way, number: u64, deadline_ns: Option<i64>) -> Result<Option<i64>, Failure> {
-        let begin = now_ns(Clock::Monotonic);
-        let last = deadline_ns.unwrap_or(begin + OVERDUE_NS);
-        // Waiting in silence ends on time; waiting for a message looks at the clock seldom, not to be delayed by it.
-        let looks_often = deadline_ns.is_some();
-        let Self { mailbox, backoff, .. } = self;
+        let overdue = now_ns(Clock::Monotonic) + OVERDUE_NS;
+        loop {
+            let last = deadline_ns.unwrap_or_else(|| now_ns(Clock::Monotonic) + SUSPICIOUS_NS);
+            if let Some(seen) = self.receive_until(way, number, last, deadline_ns.is_some())? {
+                return Ok(Some(seen));
+            }
+            if linux::stop::requested() {
+                return Err(Failure::Stopped);
+            }
+            if deadline_ns.is_some() {
+                return Ok(None);
+            }
+            if !matches!(self.sender.ended(), Ok(None)) || now_ns(Clock::Monotonic) > overdue {
+                return Err(self.why_overdue());
+            }
+        }
+    }
+
+    /// Waiting in silence (`punctual`) ends on time; waiting for a message looks at the clock seldom, not to be delayed by it.
+    fn receive_until(&mut self, way: Way, number: u64, last: i64, punctual: bool) -> Result<Option<i64>, Failure> {
         let mut look = Look { last, seldom: 0 };
-        let seen = match way {
+        let Self { mailbox, backoff, .. } = self;
+        Ok(match way {
             Way::Spin => poll_for_ever(mailbox, number, &mut look),
             Way::Yield { method, polls } => match &mut self.yielders[method] {
-                Ok(yielder) => poll_and_yield(mailbox, number, polls, yielder.as_mut(), looks_often, &mut look),
+                Ok(yielder) => poll_and_yield(mailbox, number, polls, yielder.as_mut(), punctual, &mut look),
                 Err(no) => return Err(Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() }),
             },
             Way::Block => block(mailbox, number, &mut look),
             Way::Backoff => back_off(mailbox, number, backoff, &mut look),
-        };
-        match seen {
-            Some(at) => Ok(Some(at)),
-            None if linux::stop::requested() => Err(Failure::Stopped),
-            None if deadline_ns.is_some() => Ok(None),
-            None => Err(self.why_overdue()),
-        }
+        })
     }
 
     fn why_overdue(&mut self) -> Failure {

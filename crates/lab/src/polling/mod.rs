@@ -17,7 +17,7 @@ use punctual_linux::child::Child;
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
 use crate::Session;
-use crate::crowd::{Crowd, Kind, child_under};
+use crate::crowd::{Crowd, Kind, Restraint, child_under};
 use crate::family::{self, Judge};
 use crate::rounds::{self, Failure, Ledger, Rounds, SharedLedger, open};
 use crate::stage::Stage;
@@ -71,7 +71,7 @@ fn perform(
     // Before anything is applied: the others' conditions are their own, not the receiver's.
     let pinned = |cpu| Conditions { cpus: Some(CpuSet::of([cpu])), ..Conditions::default() };
     let sender = send_from(plan, &pinned(plan.sender_cpu));
-    let busy = Crowd::gather(Kind::Process, 1, &pinned(plan.cpu));
+    let busy = Crowd::gather(Kind::Process, 1, &pinned(plan.cpu), Restraint::None);
     // The thread ends with the experiment: what cannot be put back ends with it.
     let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
     let refused = guard.refused().to_vec();

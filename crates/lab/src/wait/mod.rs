@@ -22,7 +22,7 @@ use crate::rounds::{self, Failure, Ledger, Rounds, open};
 use crate::session;
 use bench::WaitBench;
 use method::Method;
-use plan::rough;
+pub(crate) use plan::rough;
 pub use plan::{Plan, PlanError, Wanted};
 
 /// Name of this experiment in the record.
@@ -157,7 +157,7 @@ fn identity(plan: &Plan, index: usize, effective_ns: i64) -> SeriesId {
     let cell = &plan.cells[index];
     let method = plan.methods[cell.method];
     SeriesId {
-        experiment: EXPERIMENT.into(),
+        experiment: plan.experiment.into(),
         subject: method.name.into(),
         conditions: plan.variants[cell.variant].label.clone(),
         parameters: BTreeMap::from([
@@ -174,7 +174,7 @@ fn not_measured(plan: &Plan, index: usize, why: String, remedy: Option<String>) 
     let cell = &plan.cells[index];
     let method: &Method = plan.methods[cell.method];
     NotMeasured {
-        experiment: EXPERIMENT.into(),
+        experiment: plan.experiment.into(),
         subject: method.name.into(),
         conditions: None,
         parameters: BTreeMap::new(),

@@ -60,6 +60,8 @@ pub struct Plan {
     pub rounds: u32,
     /// Waits at the beginning of each batch that are not recorded.
     pub warmup: u32,
+    /// Name of the experiment in the record.
+    pub experiment: &'static str,
     /// A refused condition is an error.
     pub require: bool,
 }
@@ -141,6 +143,12 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The same under another name in the record, for an experiment that is a kind of waiting.
+    #[must_use]
+    pub fn named(self, experiment: &'static str) -> Self {
+        Self { experiment, ..self }
+    }
+
     fn lay_out(wanted: Wanted) -> Self {
         let mut plan = Self {
             methods: wanted.methods,
@@ -151,6 +159,7 @@ impl Plan {
             rounds: wanted.rounds,
             warmup: wanted.warmup,
             require: wanted.require,
+            experiment: super::EXPERIMENT,
         };
         for variant in 0..plan.variants.len() {
             for &asked in &wanted.durations {

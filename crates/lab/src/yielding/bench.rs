@@ -1,21 +1,25 @@
 //! The measuring loop of `yield`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::Breather;
+use punctual::Policy;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage::thread_usage;
 use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::method::{Probe, Unavailable, Yielder};
 use super::plan::{Cell, Plan};
-use crate::crowd::Crowd;
+use crate::crowd::{Crowd, Kind};
 use crate::rounds::{Bench, Failure};
 use crate::usage::{Meter, Sum};
 
 /// Longest stretch of calls between two looks at whether others need the CPU: a fifth of what a terminal user notices.
 const STRETCH: Duration = Duration::from_millis(20);
+
+/// A real-time load rests after so much CPU time: what [`punctual::Breather`] does.
+const REST_AFTER_NS: u64 = 50_000_000;
 
 /// How long the pilot of a cell calls at least.
 const REHEARSAL_NS: u64 = 2_000_000;
@@ -75,16 +79,24 @@ pub(super) struct YieldBench<'a> {
     crowds: Vec<Result<Crowd, Failure>>,
     extras: SharedExtras,
     away: Recorder,
-    breather: Breather,
+    /// CPU time of caller and competitors since the last rest.
+    unrested_ns: u64,
     /// Still in the pilot round.
     rehearsing: bool,
+    /// CPU time of the competitors that are processes, for whoever looks at the machine's use.
+    helpers_ns: Arc<AtomicU64>,
 }
 
 impl<'a> YieldBench<'a> {
     /// Opens every method of the plan on the calling thread.
-    pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>, extras: SharedExtras) -> Self {
+    pub(super) fn open(
+        plan: &'a Plan,
+        crowds: Vec<Result<Crowd, Failure>>,
+        extras: SharedExtras,
+        helpers_ns: Arc<AtomicU64>,
+    ) -> Self {
         let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
-        Self { plan, yielders, crowds, extras, away: Recorder::new(), breather: Breather::new(), rehearsing: true }
+        Self { plan, yielders, crowds, extras, away: Recorder::new(), unrested_ns: 0, rehearsing: true, helpers_ns }
     }
 
     /// Lets the cell's competitors work, and all others rest.
@@ -121,30 +133,65 @@ impl<'a> YieldBench<'a> {
 
     /// The stretches of one batch.
     fn measure(&mut self, at: &Cell, operations: u64, into: &mut Recorder) -> Result<(Usage, Sums, Vec<f64>), Failure> {
-        let real_time = self.plan.variants[at.variant].is_real_time();
-        let yielder = match &mut self.yielders[at.method] {
-            Ok(yielder) => yielder.as_mut(),
-            Err(no) => return Err(Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() }),
-        };
-        let crowd = at.sort.and_then(|sort| self.crowds.get(sort)).and_then(|crowd| crowd.as_ref().ok());
         let (mut total, mut sums, mut bare) = (Sum::default(), Sums::default(), Vec::new());
-        yielder.repeat(self.plan.warmup.into());
+        let warmup = self.plan.warmup.into();
+        self.yielder(at)?.repeat(warmup);
         let (mut to_go, mut stretch) = (operations, 1);
         while to_go > 0 {
             let n = stretch.min(to_go);
-            if crowd.is_none() {
-                bare.push(repeat(yielder, n, &mut sums)?);
+            if at.competitors == 0 {
+                bare.push(repeat(self.yielder(at)?, n, &mut sums)?);
             }
-            let used = timed(yielder, n, crowd, (into, &mut self.away), &mut sums)?;
-            if real_time {
-                self.breather.after(Duration::from_nanos(used.cpu_ns.unwrap_or(used.elapsed_ns)));
-            }
+            let used = self.stretch(at, n, into, &mut sums)?;
+            self.rest(at, used)?;
             let each = (used.elapsed_ns / n).max(1);
             stretch = (STRETCH.as_nanos() as u64 / each).clamp(1, n.saturating_mul(8));
             total.add(used);
             to_go -= n;
         }
         Ok((total.usage(), sums, bare))
+    }
+
+    fn yielder(&mut self, at: &Cell) -> Result<&mut dyn Yielder, Failure> {
+        match &mut self.yielders[at.method] {
+            Ok(yielder) => Ok(yielder.as_mut()),
+            Err(no) => Err(Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() }),
+        }
+    }
+
+    fn stretch(&mut self, at: &Cell, n: u64, into: &mut Recorder, sums: &mut Sums) -> Result<Usage, Failure> {
+        let crowd = at.sort.and_then(|sort| self.crowds.get(sort)).and_then(|crowd| crowd.as_ref().ok());
+        match &mut self.yielders[at.method] {
+            Ok(yielder) => timed(yielder.as_mut(), n, crowd, (into, &mut self.away), sums),
+            Err(no) => Err(Failure::Impossible { why: no.why.clone(), remedy: no.remedy.clone() }),
+        }
+    }
+
+    /// Where caller or competitors are real-time threads, lets all others have the CPU for a while: a break of 5 % after each 50 ms, as
+    /// [`punctual::Breather`] does, but for caller and competitors together.
+    fn rest(&mut self, at: &Cell, used: Usage) -> Result<(), Failure> {
+        let theirs =
+            at.sort.is_some_and(|sort| self.plan.sorts[sort].policy.as_ref().is_some_and(Policy::is_real_time));
+        if !theirs && !self.plan.variants[at.variant].is_real_time() {
+            return Ok(());
+        }
+        self.unrested_ns += if theirs { used.elapsed_ns } else { used.cpu_ns.unwrap_or(used.elapsed_ns) };
+        if self.unrested_ns < REST_AFTER_NS {
+            return Ok(());
+        }
+        if theirs {
+            self.set_the_scene(&Cell { sort: None, competitors: 0, ..*at })?;
+        }
+        std::thread::sleep(Duration::from_nanos(self.unrested_ns / 20));
+        self.unrested_ns = 0;
+        if theirs { self.set_the_scene(at) } else { Ok(()) }
+    }
+
+    /// Adds up what the competitors had of all CPUs.
+    fn count_helpers(&self) {
+        let processes = self.plan.sorts.iter().zip(&self.crowds).filter(|(sort, _)| sort.kind == Kind::Process);
+        let ns = processes.filter_map(|(_, crowd)| crowd.as_ref().ok()).map(Crowd::cpu_ns_of_all).sum();
+        self.helpers_ns.store(ns, Ordering::Relaxed);
     }
 }
 
@@ -181,6 +228,7 @@ impl Bench for YieldBench<'_> {
         // A competitor that died in between makes the figures those of another case.
         let alive = self.crowd(&at).map_or(Ok(()), Crowd::all_alive);
         self.set_the_scene(&Cell { sort: None, competitors: 0, ..at })?;
+        self.count_helpers();
         let (usage, mut sums, mut bare) = measured?;
         alive?;
         sums.calls = into.count();

@@ -14,13 +14,14 @@ pub mod observed;
 pub mod plan;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use punctual::conditions::Conditions;
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
 use crate::Session;
-use crate::crowd::{Crowd, Kind};
+use crate::crowd::Crowd;
 use crate::family::{self, Judge, Refused};
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
 use bench::{Extra, YieldBench, lock};
@@ -46,22 +47,26 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
     let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
+    let helpers_ns = Arc::new(AtomicU64::new(0));
     let observed: Vec<String> = plan.methods.iter().map(|m| observed::in_words(m)).collect();
     let performed = session.perform({
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
+        let helpers_ns = Arc::clone(&helpers_ns);
         move |stage| {
             // Gathered before anything is applied: the competitors' conditions are their own, not the caller's.
             let crowds: Vec<_> = plan
                 .sorts
                 .iter()
                 .enumerate()
-                .map(|(index, sort)| Crowd::gather(sort.kind, plan.most_of(index), &sort.conditions(plan.cpu)))
+                .map(|(index, sort)| {
+                    Crowd::gather(sort.kind, plan.most_of(index), &sort.conditions(plan.cpu), sort.restraint())
+                })
                 .collect();
             // The thread ends with the experiment: what cannot be put back ends with it.
             let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
-                let bench = YieldBench::open(&plan, crowds, extras);
+                let bench = YieldBench::open(&plan, crowds, extras, helpers_ns);
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
                 let schedule = plan.schedule();
                 Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
@@ -74,16 +79,9 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let refused = performed.unwrap_or_default();
     family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session)?;
     let extras = std::mem::take(&mut *lock(&extras));
-    session.add_helpers_cpu(of_other_processes(&plan, &extras));
+    session.add_helpers_cpu(helpers_ns.load(Ordering::Relaxed));
     report_cells(&plan, ledger, extras, &observed, session);
     Ok(())
-}
-
-/// CPU time of competitors that are processes; that of threads counts as this process's own anyway.
-fn of_other_processes(plan: &Plan, extras: &[Extra]) -> u64 {
-    let is_process = |cell: &plan::Cell| cell.sort.is_some_and(|sort| plan.sorts[sort].kind == Kind::Process);
-    let cells = plan.cells.iter().zip(extras).filter(|(cell, _)| is_process(cell));
-    cells.map(|(_, extra)| extra.sums.competitors_cpu_ns.unsigned_abs()).sum()
 }
 
 /// A series for each cell that has samples, a reason for each that has none.
@@ -133,6 +131,7 @@ fn parameters(plan: &Plan, index: usize) -> BTreeMap<String, Param> {
     if let Some(sort) = cell.sort.map(|sort| &plan.sorts[sort]) {
         parameters.insert("competitor_kind".into(), Param::Text(sort.kind.name().into()));
         parameters.insert("competitor_policy".into(), Param::Text(sort.label()));
+        parameters.insert("competitor_rank".into(), Param::Text(sort.rank.name().into()));
     }
     parameters
 }

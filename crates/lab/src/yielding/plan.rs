@@ -6,9 +6,10 @@ use punctual::conditions::{Conditions, CpuSet, Policy};
 use punctual_linux as linux;
 
 use super::method::Method;
-use crate::crowd::{self, Kind};
+use crate::crowd::{self, Kind, Restraint};
 use crate::schedule::{Amount, CellCost, Schedule};
 use crate::variant::Variant;
+use crate::wait::rough;
 
 /// Longest run that is begun without a word: ten minutes.
 const LONGEST_UNASKED: Duration = Duration::from_secs(600);
@@ -39,9 +40,61 @@ pub struct Sort {
     pub policy: Option<Policy>,
     /// Their nice value; none: as found.
     pub nice: Option<i32>,
+    /// How they stand to the caller.
+    pub rank: Rank,
+}
+
+/// How a competitor's policy and priority stand to the caller's. Nice values are not compared: they change shares, not precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rank {
+    /// It runs whenever it is ready.
+    Higher,
+    /// Neither takes precedence.
+    Same,
+    /// It runs when the caller does not.
+    Lower,
+}
+
+impl Rank {
+    /// Its name in the record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Higher => "higher",
+            Self::Same => "same",
+            Self::Lower => "lower",
+        }
+    }
+
+    /// A competitor's against the caller's; none: as found.
+    fn of(competitor: Option<Policy>, caller: Option<Policy>) -> Self {
+        let found = Conditions::inspect().policy.unwrap_or(Policy::Other);
+        let place = |policy: Option<Policy>| match policy.unwrap_or(found) {
+            Policy::Idle => 0,
+            Policy::Other | Policy::Batch => 1,
+            Policy::RoundRobin(priority) | Policy::Fifo(priority) => 1 + i32::from(priority),
+            Policy::Deadline { .. } => 1000,
+        };
+        match place(competitor).cmp(&place(caller)) {
+            std::cmp::Ordering::Greater => Self::Higher,
+            std::cmp::Ordering::Equal => Self::Same,
+            std::cmp::Ordering::Less => Self::Lower,
+        }
+    }
 }
 
 impl Sort {
+    /// How they keep from holding the CPU for ever. Only a real-time member could: against a caller of its own rank it yields after each
+    /// burst, so that the caller's own yields decide who runs; otherwise it sleeps.
+    #[must_use]
+    pub fn restraint(&self) -> Restraint {
+        match (self.policy.as_ref().is_some_and(Policy::is_real_time), self.rank) {
+            (false, _) => Restraint::None,
+            (true, Rank::Same) => Restraint::Yields,
+            (true, _) => Restraint::Sleeps,
+        }
+    }
+
     /// Their conditions on this CPU.
     #[must_use]
     pub fn conditions(&self, cpu: usize) -> Conditions {
@@ -145,8 +198,8 @@ pub enum PlanError {
     TooMany(u32),
     /// The run would take too long.
     #[error(
-        "{samples} samples of {series} series could take {} min; give the time instead (--duration 60s), or fewer samples",
-        would_take.as_secs() / 60
+        "{samples} samples of {series} series could take {}; give the time instead (--duration 60s), or fewer samples",
+        rough(*.would_take)
     )]
     Endless {
         /// Samples asked for.
@@ -242,7 +295,8 @@ impl Plan {
                     Against::Same => self.variants[variant].conditions.policy,
                     Against::Policy(policy) => Some(policy),
                 };
-                let sort = Sort { kind, policy, nice };
+                let rank = Rank::of(policy, self.variants[variant].conditions.policy);
+                let sort = Sort { kind, policy, nice, rank };
                 let index = self.sorts.iter().position(|s| *s == sort).unwrap_or_else(|| {
                     self.sorts.push(sort);
                     self.sorts.len() - 1
@@ -320,6 +374,11 @@ mod tests {
         };
         assert_eq!(met(0), ["fifo:40", "idle", "other"]);
         assert_eq!(met(1), ["fifo:40", "idle"]);
+        let rank = |sort: &str, variant: Policy| Rank::of(Some(sort.parse().unwrap()), Some(variant)).name();
+        assert_eq!((rank("fifo:40", fifo), rank("rr:41", fifo), rank("idle", fifo)), ("same", "higher", "lower"));
+        assert_eq!((rank("batch", Policy::Other), rank("fifo:1", Policy::Other)), ("same", "higher"));
+        let restraints: Vec<Restraint> = plan.sorts.iter().map(Sort::restraint).collect();
+        assert!(restraints.contains(&Restraint::Yields) && restraints.contains(&Restraint::Sleeps), "{restraints:?}");
     }
 
     #[test]

@@ -12,5 +12,5 @@ mod series;
 pub use conditions::{Applied, Asked, ConditionSet, Refusal};
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use notice::Notice;
-pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Tool};
-pub use series::{Ci95, Interval, Param, Quantity, RoundFigures, Series, Summary};
+pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
+pub use series::{Ci95, Interval, Param, Part, Quantity, RoundFigures, Series, Summary};

@@ -39,6 +39,31 @@ pub struct Run {
     pub notices: Vec<Notice>,
     /// How much else happened on the machine meanwhile.
     pub disturbance: Disturbance,
+    /// The runs that were merged into this one, in order; empty when it was measured as it stands. In a merged run, `host` holds the
+    /// facts that all of them share, `started` is that of the earliest, `elapsed_ns` the sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_from: Vec<Source>,
+}
+
+/// A run that was merged into another: all but its figures, which stand in [`Series::parts`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Source {
+    /// The program that measured.
+    pub tool: Tool,
+    /// When the measurement began.
+    pub started: jiff::Timestamp,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// False when it was interrupted.
+    pub complete: bool,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// The clock.
+    pub clock: Clock,
+    /// What else happened meanwhile.
+    pub disturbance: Disturbance,
 }
 
 /// The program that made a run.

@@ -49,6 +49,24 @@ pub struct Series {
     pub samples: Option<Vec<i64>>,
     /// The same figures, round by round.
     pub rounds: Vec<RoundFigures>,
+    /// In a merged run: the figures of each run that has this series, in the order of [`Run::merged_from`](super::Run::merged_from).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// What one run contributed to a series of a merged run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// Which run: its place in [`Run::merged_from`](super::Run::merged_from), from 0.
+    pub source: u32,
+    /// How many of the series' rounds are its; they stand in the order of the parts.
+    pub rounds: u32,
+    /// Its figures.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// CPU time per operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_per_op: Option<f64>,
 }
 
 /// What a series' figures are.

@@ -1,10 +1,13 @@
 //! What a programmer writes for a way of waiting, by its name in the record.
 
-/// The line for a method on an architecture (`uname -m`), in C (`thread_sleep`: Rust); `None` for a method that is not known here.
+/// The line for a method on an architecture (`uname -m`), in C (`thread_sleep` and the library's own: Rust); `None` for a method that is not known here.
 pub(super) fn line(subject: &str, architecture: Option<&str>) -> Option<&'static str> {
     let arm = architecture == Some("aarch64");
     match subject {
         "thread_sleep" => Some("std::thread::sleep(duration);"),
+        "native" => Some("Sleeper::options().strategy(Strategy::Native).open().sleep_until(deadline);"),
+        "compensated" => Some("Sleeper::options().strategy(Strategy::Compensated).open().sleep_until(deadline);"),
+        "hybrid" => Some("let mut sleeper = punctual::Sleeper::new(); sleeper.sleep_until(deadline);"),
         "spin_counter" if arm => Some("while (__arm_rsr64(\"cntvct_el0\") < deadline_in_ticks) ;"),
         "spin_pause" if arm => {
             Some("do { __yield(); clock_gettime(CLOCK_MONOTONIC, &now); } while (before(&now, &deadline));")

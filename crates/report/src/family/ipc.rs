@@ -257,6 +257,7 @@ fn legend(series: &[&Series], style: &Style) -> Vec<Note> {
          that receives, in the other process. Ping-pong: there and back, not halved.",
     )];
     notes.push(Note::on("p50 [95 %]", interval.replace("[ ]", "[\u{a0}]").replace("95 %", "95\u{a0}%")));
+    notes.push(Note::on("messages/s", "messages/s: in ping-pong, round trips."));
     notes.push(Note::on("CPU sender", "CPU: time per message, what the measurement itself takes included."));
     let switches = "sw.: times per message that the process gave up the CPU + was preempted.";
     notes.push(Note::on("sw. sender", switches));

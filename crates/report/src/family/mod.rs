@@ -2,8 +2,11 @@
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
 mod any;
+mod calibrate;
 mod code;
 mod ipc;
+mod on_time;
+mod pace;
 mod polls;
 pub(crate) mod ramp;
 mod switch;
@@ -31,13 +34,28 @@ pub struct Family {
 pub struct Advice {
     /// What was shown to help, with the gain at p50 in ns by which items are ordered.
     pub helps: Vec<(i64, Item)>,
+    /// The same for what buys its gain with CPU time or takes another design: of similar gains these come last.
+    pub trades: Vec<(i64, Item)>,
+    /// What helped in some cases and made it worse in others, with the figures.
+    pub mixed: Vec<String>,
+    /// What was measured and made it worse, with the figures.
+    pub worse: Vec<String>,
     /// What was measured and showed no difference.
     pub no_difference: Vec<String>,
 }
 
 /// The families that have their own words.
-pub const FAMILIES: &[Family] =
-    &[wait::FAMILY, yielding::FAMILY, polls::FAMILY, ramp::FAMILY, switch::FAMILY, ipc::FAMILY];
+pub const FAMILIES: &[Family] = &[
+    wait::FAMILY,
+    on_time::FAMILY,
+    calibrate::FAMILY,
+    pace::FAMILY,
+    yielding::FAMILY,
+    polls::FAMILY,
+    ramp::FAMILY,
+    switch::FAMILY,
+    ipc::FAMILY,
+];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 #[must_use]

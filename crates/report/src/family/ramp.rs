@@ -4,6 +4,7 @@ use std::io::Write;
 
 use punctual_record::{Param, Run, Series};
 
+use crate::background::conditions;
 use crate::chart::{self, Line};
 use crate::plain::plain;
 use crate::story::{Block, Item, Note, Section, unbroken};
@@ -36,13 +37,14 @@ const COLUMNS: [Column; 10] = [
     Column::right("ended at", 75),
 ];
 
-fn sections(_run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };
     let work = int(first, "work_ns").map_or("fixed".to_owned(), |ns| units::exact(ns, style));
     let on = int(first, "cpu").map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
     let rest =
         int(first, "rested_ns").map_or(String::new(), |ns| format!(", after a rest of {}", units::exact(ns, style)));
-    let heading = format!("ramp: loops of {work} of fixed work{on}, under {}{rest}", plain(&first.conditions, style));
+    let heading =
+        format!("ramp: loops of {work} of fixed work{on}, under {}{rest}", conditions(run, &first.conditions, style));
     let rows = series.iter().map(|series| Row::Cells(cells(series, style), Paint::Plain)).collect();
     let mut section = Section::new(heading).with(Block::Table(Table { columns: COLUMNS.to_vec(), rows }));
     section.blocks.push(Block::Legend(vec![

@@ -14,6 +14,7 @@ use crate::words;
 use super::Family;
 
 mod advice;
+mod remedy;
 mod said;
 mod side_by_side;
 
@@ -81,7 +82,8 @@ fn table_section(run: &Run, asked: Option<i64>, series: &[&Series], style: &Styl
     let labels: Vec<&str> = series.iter().map(|its| its.conditions.as_str()).collect();
     let usual = words::usual(&labels);
     if let Some(usual) = &usual {
-        heading.push_str(&format!(" under {} where no conditions are named", conditions(run, usual, style)));
+        let usual = words::running(&conditions(run, usual, style)).replace('\u{a0}', " ");
+        heading.push_str(&format!(", under {usual} unless named"));
     }
     let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, asked, series, usual.as_deref(), style) };
     if one_set {
@@ -131,11 +133,22 @@ fn rows(run: &Run, asked: Option<i64>, series: &[&Series], usual: Option<&str>, 
         }
         group = rounded;
         let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
-        let named =
-            if usual == Some(&series.conditions) { String::new() } else { conditions(run, &series.conditions, style) };
+        let named = match usual {
+            Some(usual) if usual == series.conditions => String::new(),
+            Some(usual) => unlike(&conditions(run, &series.conditions, style), &conditions(run, usual, style), style),
+            None => conditions(run, &series.conditions, style),
+        };
         rows.push(Row::Cells(cells(series, named, scale, style), paint));
     }
     rows
+}
+
+/// The name of conditions beside the usual ones: on a narrow terminal without the policy that both have.
+fn unlike(name: &str, usual: &str, style: &Style) -> String {
+    const NARROW: usize = 80;
+    let policy = usual.split_once(", ").map(|(policy, _)| policy).filter(|_| style.columns() < NARROW);
+    let rest = policy.and_then(|policy| name.strip_prefix(policy)?.strip_prefix(", "));
+    rest.unwrap_or(name).to_owned()
 }
 
 fn cells(series: &Series, conditions: String, scale: Option<Scale>, style: &Style) -> Vec<String> {

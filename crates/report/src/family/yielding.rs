@@ -52,13 +52,20 @@ struct Situation {
     competitors: i64,
     policy: String,
     kind: String,
+    /// How they stand to the caller; empty: not known.
+    rank: String,
 }
 
 impl Situation {
     fn of(series: &Series) -> Self {
         let text = |name: &str| text(&series.parameters, name).unwrap_or_default().to_owned();
         let competitors = words::int(series, "competitors").unwrap_or(0);
-        Self { competitors, policy: text("competitor_policy"), kind: text("competitor_kind") }
+        Self {
+            competitors,
+            policy: text("competitor_policy"),
+            kind: text("competitor_kind"),
+            rank: text("competitor_rank"),
+        }
     }
 
     /// In words, for a heading or a sentence.

@@ -55,20 +55,35 @@ impl<W: Write> Dense<W> {
         Self { writer, buffer: Vec::with_capacity(ROOM + 8), in_string: false, escaped: false }
     }
 
-    fn take(&mut self, byte: u8) {
-        if !self.in_string && byte.is_ascii_whitespace() {
-            return;
+    fn take(&mut self, bytes: &[u8]) {
+        // Where what was not passed on yet begins: most bytes go in long stretches.
+        let mut kept = 0;
+        for (i, byte) in bytes.iter().enumerate() {
+            let instead: &[u8] = match byte {
+                _ if self.escaped => {
+                    self.escaped = false;
+                    continue;
+                }
+                b'\\' => {
+                    self.escaped = true;
+                    continue;
+                }
+                b'"' => {
+                    self.in_string = !self.in_string;
+                    continue;
+                }
+                b' ' | b'\n' if !self.in_string => b"",
+                // Only strings hold these, so that an escape is always allowed.
+                b'<' => b"\\u003c",
+                b'>' => b"\\u003e",
+                b'&' => b"\\u0026",
+                _ => continue,
+            };
+            self.buffer.extend_from_slice(&bytes[kept..i]);
+            self.buffer.extend_from_slice(instead);
+            kept = i + 1;
         }
-        match byte {
-            b'"' if !self.escaped => self.in_string = !self.in_string,
-            // Only strings hold these, so that an escape is always allowed.
-            b'<' => return self.buffer.extend_from_slice(b"\\u003c"),
-            b'>' => return self.buffer.extend_from_slice(b"\\u003e"),
-            b'&' => return self.buffer.extend_from_slice(b"\\u0026"),
-            _ => {}
-        }
-        self.escaped = self.in_string && byte == b'\\' && !self.escaped;
-        self.buffer.push(byte);
+        self.buffer.extend_from_slice(&bytes[kept..]);
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -80,7 +95,7 @@ impl<W: Write> Dense<W> {
 
 impl<W: Write> Write for Dense<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        bytes.iter().for_each(|byte| self.take(*byte));
+        self.take(bytes);
         if self.buffer.len() >= ROOM {
             self.send()?;
         }

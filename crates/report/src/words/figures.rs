@@ -138,7 +138,26 @@ pub(crate) fn usual(names: &[&str]) -> Option<String> {
 
 /// A name of conditions within a running sentence, where a comma would mislead: `other with slack 50 µs`.
 pub(crate) fn running(name: &str) -> String {
-    crate::story::unbroken(&name.replace(", slack ", " with slack "))
+    const JOINTS: [(&str, &str); 7] = [
+        (", slack ", " with slack "),
+        (", CPU", " on CPU"),
+        (", memory", " with memory"),
+        (", C-states", " with C-states"),
+        (", DMA", " with DMA"),
+        (", nice ", " with nice "),
+        (", governor ", " with governor "),
+    ];
+    let name = JOINTS.iter().fold(name.to_owned(), |name, (comma, word)| name.replace(comma, word));
+    let mut out = String::with_capacity(name.len());
+    for word in name.split(' ') {
+        let kept = out.ends_with(|c: char| c.is_ascii_digit())
+            || ["slack", "CPU", "CPUs", "nice", "latency", "governor"].iter().any(|lead| out.ends_with(lead));
+        if !out.is_empty() {
+            out.push(if kept { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 fn figure<'a>(run: &'a Run, series: &Series, style: &Style) -> Figure<'a> {

@@ -1,5 +1,5 @@
-//! Findings on what a change of conditions brings: timer slack, a real-time policy. Sets are paired where they differ in
-//! that condition and in nothing else.
+//! Findings on what a change of conditions brings: timer slack, a real-time policy, a CPU of its own, locked memory, no deep
+//! C-states. Sets are paired where they differ in that condition and in nothing else.
 
 use punctual_record::ConditionSet;
 
@@ -37,6 +37,12 @@ pub enum Kind {
     Slack,
     /// A real-time policy instead of an ordinary one.
     Policy,
+    /// The CPUs that the thread may run on.
+    Cpus,
+    /// Memory locked.
+    LockMemory,
+    /// The bound on the time to leave a C-state.
+    DmaLatency,
 }
 
 /// How many methods a change helps, how many it harms, and how many show no difference, at p50.
@@ -114,7 +120,7 @@ pub fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
 fn change(from: &ConditionSet, to: &ConditionSet, sets: &[&ConditionSet]) -> Option<Kind> {
     let (a, b) = (&from.applied, &to.applied);
     if rest(from) != rest(to) {
-        return None;
+        return (thread(from) == thread(to)).then(|| change_of_rest(from, to))?;
     }
     let (policy_a, policy_b) = (a.policy.as_deref()?, b.policy.as_deref()?);
     if policy_a == policy_b {
@@ -130,6 +136,27 @@ fn change(from: &ConditionSet, to: &ConditionSet, sets: &[&ConditionSet]) -> Opt
         |set: &&ConditionSet| same_slack(set) && set.applied.policy == to.applied.policy && rest(set) == rest(to);
     let bare = a.timer_slack_ns? < LARGE_SLACK_NS && to.asked.timer_slack_ns.is_none();
     (same_slack(to) || (bare && !sets.iter().any(partner))).then_some(Kind::Policy)
+}
+
+/// Policy and slack, as they were asked for.
+fn thread(set: &ConditionSet) -> (Option<&str>, Option<u64>) {
+    (set.asked.policy.as_deref(), set.asked.timer_slack_ns)
+}
+
+/// What `to` changes of what is neither policy nor slack, if it is one thing that was asked of it and not of `from`.
+fn change_of_rest(from: &ConditionSet, to: &ConditionSet) -> Option<Kind> {
+    let (a, b) = (&from.applied, &to.applied);
+    let cpus = (a.cpus != b.cpus).then_some(Kind::Cpus);
+    let memory = (a.lock_memory != b.lock_memory).then_some(Kind::LockMemory);
+    let latency = (a.dma_latency_us != b.dma_latency_us).then_some(Kind::DmaLatency);
+    let mut changes = [cpus, memory, latency].into_iter().flatten();
+    let (kind, None) = (changes.next()?, changes.next()) else { return None };
+    let asked = match kind {
+        Kind::Cpus => from.asked.cpus.is_none() && to.asked.cpus.is_some(),
+        Kind::LockMemory => from.asked.lock_memory != Some(true) && to.asked.lock_memory == Some(true),
+        _ => from.asked.dma_latency_us.is_none() && to.asked.dma_latency_us.is_some(),
+    };
+    (asked && a.nice == b.nice).then_some(kind)
 }
 
 /// All that is neither policy nor slack.
@@ -263,6 +290,9 @@ fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     };
     let (before, after) = (from.p50?, to.p50?);
     let gains = before.exceeds(&after).is_some();
+    if let Some(finding) = no_gain(lever, style) {
+        return Some(finding);
+    }
     let lead = format!("{} instead of {}: {} ", running(&to.conditions), running(&from.conditions), to.subject);
     let mut finding = Finding::new(Place::Policy, effect(Sentence::new(lead), "p50", before, after));
     if let (Some(before), Some(after)) = (from.p99, to.p99) {
@@ -275,5 +305,26 @@ fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
         finding.tails.push(Sentence::new(caution));
     }
     finding.code = lever.to.applied.policy.as_deref().filter(|_| gains).and_then(policy_call).map(Code::Line);
+    Some(finding)
+}
+
+/// One short sentence where a real-time policy shows nothing, neither at p50 nor at p99, over hardly any slack.
+fn no_gain(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
+    let (from, to) = lever.leader()?;
+    let alike = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
+        (Some(a), Some(b)) => a.exceeds(&b).is_none() && b.exceeds(&a).is_none(),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let told = from.p50?.interval.is_some() && to.p50?.interval.is_some();
+    if large_slack(lever.from).is_some() || !told || !alike(from.p50, to.p50) || !alike(from.p99, to.p99) {
+        return None;
+    }
+    let slack_ns = i64::try_from(lever.from.applied.timer_slack_ns?).ok()?;
+    let slack = unbroken(&units::exact(slack_ns, style));
+    let figure = |estimate: Estimate| units::duration(estimate.value, style);
+    let head = Sentence::new(format!("{} shows no gain over a slack of {slack} here (", running(&to.conditions)));
+    let head = head.figure(figure(to.p50?)).words(" late at p50, and ").figure(figure(from.p50?)).words(").");
+    let mut finding = Finding::new(Place::Policy, head);
+    finding.tails.extend(others(lever, "earlier", "later"));
     Some(finding)
 }

@@ -159,6 +159,7 @@ impl Made {
             negative_histogram: None,
             samples: None,
             rounds: vec![round(0, 0.98), round(1, 1.0), round(2, 1.03)],
+            parts: Vec::new(),
         }
     }
 }
@@ -187,6 +188,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
             major_faults: Some(0),
             ..Disturbance::default()
         },
+        merged_from: Vec::new(),
     }
 }
 
@@ -260,4 +262,46 @@ pub fn lever_run(command: &[&str]) -> Run {
         made.push(Made::spin("spin_counter", label, 33));
     }
     run(command, sets, &made)
+}
+
+/// What a check-up tries, each alone: the medians of the sleeping method under CPU 1, locked memory and without C-states are given.
+pub fn remedies_run(cpu: i64, locked: i64, awake: i64) -> Run {
+    let found = || set("as found", "other", None, 50_000);
+    let with = |label: &str, change: &dyn Fn(&mut ConditionSet)| {
+        let mut made = found();
+        made.label = label.into();
+        change(&mut made);
+        made
+    };
+    let mut sets = vec![
+        found(),
+        with("slack 1ns", &|set| (set.asked.timer_slack_ns, set.applied.timer_slack_ns) = (Some(1), Some(1))),
+        with("fifo:40", &|set| {
+            (set.asked.policy, set.applied.policy) = (Some("fifo:40".into()), Some("fifo:40".into()));
+            set.applied.timer_slack_ns = Some(0);
+        }),
+        with("memory locked", &|set| (set.asked.lock_memory, set.applied.lock_memory) = (Some(true), Some(true))),
+        with("dma latency 0us", &|set| (set.asked.dma_latency_us, set.applied.dma_latency_us) = (Some(0), Some(0))),
+        with("cpu 1", &|set| (set.asked.cpus, set.applied.cpus) = (Some("1".into()), Some("1".into()))),
+    ];
+    for set in &mut sets {
+        if set.label != "fifo:40" {
+            set.asked.policy = None;
+        }
+        set.applied.dma_latency_us = set.applied.dma_latency_us.or(Some(2_000_000_000));
+    }
+    let mut made = vec![Made::sleep("nanosleep", "as found", 52_300), Made::spin("spin_counter", "as found", 33)];
+    for name in ["ppoll", "futex", "timerfd", "poll", "usleep"] {
+        made.push(Made::sleep(name, "as found", 53_000));
+    }
+    let medians = [
+        ("as found", 52_100),
+        ("slack 1ns", 3_100),
+        ("fifo:40", 3_100),
+        ("memory locked", locked),
+        ("dma latency 0us", awake),
+        ("cpu 1", cpu),
+    ];
+    made.extend(medians.map(|(label, median)| Made::sleep("clock_nanosleep_abs", label, median)));
+    run(&["punctual", "checkup"], sets, &made)
 }

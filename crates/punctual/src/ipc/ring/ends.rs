@@ -64,6 +64,11 @@ impl Role {
         self.region.set_flag(self.mine, THERE);
     }
 
+    /// Whether the other side left in order.
+    fn is_left(&self) -> bool {
+        self.region.flag(self.others) == LEFT
+    }
+
     #[cold]
     fn peer(&self) -> Peer {
         match self.region.flag(self.others) {
@@ -137,7 +142,12 @@ impl Sender {
         loop {
             match wait.next() {
                 Next::Poll => {}
-                Next::Sleep(until_ns) => self.writer.sleep(message.len(), until_ns)?,
+                Next::Sleep(until_ns) => {
+                    self.writer.sleep(message.len(), until_ns)?;
+                    if self.role.is_left() {
+                        return Err(SendError::Closed);
+                    }
+                }
                 Next::TimeOver => return self.writer.try_send(message),
                 Next::LookAfterPeer => match self.role.peer() {
                     Peer::Hoped => {}
@@ -214,7 +224,13 @@ impl Receiver {
             }
             match wait.next() {
                 Next::Poll => {}
-                Next::Sleep(until_ns) => self.reader.sleep(until_ns)?,
+                Next::Sleep(until_ns) => {
+                    self.reader.sleep(until_ns)?;
+                    if self.role.is_left() {
+                        // What it sent before it left is still received.
+                        return self.reader.try_receive(into)?.map(Some).ok_or(ReceiveError::Closed);
+                    }
+                }
                 Next::TimeOver => return self.reader.try_receive(into),
                 Next::LookAfterPeer => {
                     let gone = match self.role.peer() {

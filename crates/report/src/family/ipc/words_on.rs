@@ -1,8 +1,9 @@
 //! What the figures on messages say: what to use for small and for large messages, for latency and for throughput, when the receiver may
 //! sleep and when it may spin. A mechanism is called better only where the confidence intervals do not touch.
 
-use punctual_record::{Quantity, Run, Series};
+use punctual_record::{Run, Series};
 
+use crate::background::conditions;
 use crate::plain::plain;
 use crate::story::{Block, Item, Section, unbroken};
 use crate::style::Style;
@@ -52,7 +53,7 @@ fn estimate(series: &Series) -> Option<Estimate> {
 
 /// The words, as one section.
 pub(super) fn section(run: &Run, series: &[&Series], style: &Style) -> Option<Section> {
-    let several = run.conditions.len() > 1;
+    let several = series.iter().any(|its| its.conditions != series[0].conditions);
     let mut paragraphs: Vec<(String, Vec<String>)> = Vec::new();
     for contest in contests(series) {
         let mut sentences: Vec<String> = Vec::new();
@@ -66,7 +67,7 @@ pub(super) fn section(run: &Run, series: &[&Series], style: &Style) -> Option<Se
         }
         let mut lead = unbroken(&bytes(contest.size));
         if several {
-            lead.push_str(&format!(", under {}", plain(contest.conditions, style)));
+            lead.push_str(&format!(", under {}", words::running(&conditions(run, contest.conditions, style))));
         }
         match paragraphs.iter_mut().find(|(its, _)| *its == lead) {
             Some((_, all)) => all.extend(sentences),
@@ -164,34 +165,70 @@ fn throughput(contest: &Contest<'_>, style: &Style) -> Vec<String> {
     sentences
 }
 
-/// What a check-up recommends: the quickest mechanism whose receiver sleeps, where it is shown to be quicker than a pipe.
+/// What a check-up recommends: per place, the quickest mechanisms whose receiver sleeps, where they are shown to be quicker than a pipe
+/// by enough to be worth another design.
 pub(super) fn advice(_run: &Run, series: &[&Series], style: &Style) -> Advice {
     let mut advice = Advice::default();
+    let mut places: Vec<(&str, Vec<Better<'_>>)> = Vec::new();
     for contest in contests(series).iter().filter(|contest| contest.mode == "ping-pong") {
         let sleeping: Vec<&Series> = contest.series.iter().copied().filter(|s| sleeps(s)).collect();
         let usual = sleeping.iter().find(|s| s.subject == USUAL);
         let best = sleeping.iter().min_by_key(|s| s.summary.p50.unwrap_or(i64::MAX));
         let Some((usual, best)) = usual.zip(best) else { continue };
         let Some((from, to)) = estimate(usual).zip(estimate(best)) else { continue };
-        let where_ = format!("messages of {} between processes on {}", unbroken(&bytes(contest.size)), place(contest));
         match from.exceeds(&to) {
-            Some(gain) => advice.helps.push((gain.value, item(best, usual, &where_, style))),
-            None => advice.no_difference.push(format!("another mechanism than a {USUAL} for {where_}")),
+            Some(gain) if gain.value >= WORTH_NS && gain.value >= from.value / WORTH_PART => {
+                let better = Better { size: contest.size, subject: &best.subject, from, to };
+                match places.iter_mut().find(|(its, _)| *its == place(contest)) {
+                    Some((_, all)) => all.push(better),
+                    None => places.push((place(contest), vec![better])),
+                }
+            }
+            // Quicker, but not by enough to be worth a word here: the tables have it.
+            Some(_) => {}
+            None => {
+                let size = unbroken(&bytes(contest.size));
+                let place = place(contest);
+                advice.no_difference.push(format!("another mechanism than a {USUAL} for {size} on {place}"));
+            }
         }
     }
+    advice.trades = places.into_iter().map(|(place, all)| item(place, &all, style)).collect();
     advice
 }
 
-fn item(best: &Series, usual: &Series, where_: &str, style: &Style) -> Item {
-    let p50 = |s: &Series| s.summary.p50.map_or(String::new(), |ns| unbroken(&units::duration(ns, style)));
-    debug_assert_eq!(best.quantity, Quantity::RoundTrip);
-    Item {
-        text: format!(
-            "{} instead of a {USUAL} for {where_}: {} there and back instead of {}:",
-            plain(&best.subject, style),
-            p50(best),
-            p50(usual)
-        ),
-        code: Some(plain(text(best, "call"), style)).filter(|code| !code.is_empty()),
+/// A gain that is smaller than this, in ns, or than this part of the time, is no reason for another mechanism.
+const WORTH_NS: i64 = 2_000;
+const WORTH_PART: i64 = 10;
+
+/// The quickest mechanism for one size at one place.
+struct Better<'a> {
+    size: i64,
+    subject: &'a str,
+    from: Estimate,
+    to: Estimate,
+}
+
+/// One item for all sizes at one place, the sizes of one mechanism together.
+fn item(place: &str, all: &[Better<'_>], style: &Style) -> (i64, Item) {
+    let gain = |better: &Better<'_>| better.from.value.saturating_sub(better.to.value);
+    let most = all.iter().map(gain).max().unwrap_or(0);
+    let mut mechanisms: Vec<(&str, Vec<String>)> = Vec::new();
+    for better in all {
+        let figures = units::instead(better.to.value, better.from.value, style);
+        let said = format!("{figures} with {}", unbroken(&bytes(better.size)));
+        match mechanisms.iter_mut().find(|(name, _)| *name == better.subject) {
+            Some((_, its)) => its.push(said),
+            None => mechanisms.push((better.subject, vec![said])),
+        }
     }
+    let mechanism = |(name, said): &(&str, Vec<String>)| format!("{} ({})", plain(name, style), said.join(", "));
+    let mechanisms: Vec<String> = mechanisms.iter().map(mechanism).collect();
+    let up_to = if all.len() > 1 { "Up to " } else { "" };
+    let text = format!(
+        "{up_to}{} earlier there and back at p50: messages between processes on {place} through {} instead of a {USUAL}.",
+        unbroken(&units::duration(most, style)),
+        words::listed(&mechanisms, usize::MAX)
+    );
+    (most, Item { text, code: None })
 }

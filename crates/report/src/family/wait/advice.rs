@@ -1,22 +1,41 @@
 //! What the waiting part of a check-up recommends: each change that this run measured, with its gain at p50, the price
-//! where there is one, and the line to write. A change without a shown gain is named as making no difference here.
+//! where there is one, and the line to write. A change without a shown gain is named as making no
+//! difference here, or as making it worse.
 
-use punctual_record::{ConditionSet, Quantity, Run, Series};
+use punctual_record::{Quantity, Run, Series};
 
-use crate::plain::plain;
 use crate::story::{Item, unbroken};
 use crate::style::Style;
 use crate::units;
-use crate::words::{self, Difference, Figure, Figures, Kind, Lever};
+use crate::words::{self, Difference, Figure, Figures, Lever};
 
 use super::super::Advice;
 use super::super::code::line;
 use super::by_asked;
+use super::remedy::{Remedy, remedy};
 
-/// One change for one asked duration: what it is called when it makes no difference, and the item when it helps.
+/// One change: what it is called when it makes no difference, the item when it helps, and where it is worse.
 struct Finding {
     name: String,
     helps: Option<(i64, Item)>,
+    worse: Vec<String>,
+    /// Whether it buys its gain with CPU time.
+    trade: bool,
+}
+
+impl Finding {
+    fn new(name: String, helps: Option<(i64, Item)>) -> Self {
+        Self { name, helps, worse: Vec::new(), trade: false }
+    }
+
+    /// The same change for another duration: the larger gain stays, all losses do.
+    fn takes_in(&mut self, other: Self) {
+        let gain = |helps: &Option<(i64, Item)>| helps.as_ref().map_or(i64::MIN, |(gain, _)| *gain);
+        if gain(&other.helps) > gain(&self.helps) {
+            self.helps = other.helps;
+        }
+        self.worse.extend(other.worse);
+    }
 }
 
 /// What the series of all durations recommend: per change the duration for which it gains most.
@@ -26,19 +45,23 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
         let Some(asked) = asked else { continue };
         let figures = Figures::of(run, asked, &series, style);
         for finding in of_duration(&figures, run, style) {
-            let gain = |finding: &Finding| finding.helps.as_ref().map_or(i64::MIN, |(gain, _)| *gain);
             match findings.iter_mut().find(|known| known.name == finding.name) {
-                Some(known) if gain(known) >= gain(&finding) => {}
-                Some(known) => *known = finding,
+                Some(known) => known.takes_in(finding),
                 None => findings.push(finding),
             }
         }
     }
     let mut advice = Advice::default();
-    for finding in findings {
-        match finding.helps {
-            Some(help) => advice.helps.push(help),
-            None => advice.no_difference.push(finding.name),
+    for Finding { name, helps, worse, trade } in findings {
+        let losses = words::listed(&worse, usize::MAX);
+        match helps {
+            Some(help) if worse.is_empty() => if trade { &mut advice.trades } else { &mut advice.helps }.push(help),
+            Some((gain, _)) => {
+                let gain = unbroken(&units::duration(gain, style));
+                advice.mixed.push(format!("{name}: up to {gain} earlier at p50, but {losses}"));
+            }
+            None if worse.is_empty() => advice.no_difference.push(name),
+            None => advice.worse.push(format!("{name}: {losses}")),
         }
     }
     advice
@@ -46,7 +69,8 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
 
 fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> {
     let levers = words::levers(figures);
-    let mut findings: Vec<Finding> = levers.iter().filter_map(|lever| conditions(figures, lever, style)).collect();
+    let mut findings: Vec<Finding> =
+        levers.iter().filter_map(|lever| conditions(figures, lever, &levers, style)).collect();
     findings.extend(timer(figures, run, style));
     findings.extend(absolute(figures, run, style));
     findings.extend(spin(figures, run, style));
@@ -54,59 +78,37 @@ fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> 
 }
 
 /// A change of conditions.
-fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
+fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, all: &[Lever<'_, '_>], style: &Style) -> Option<Finding> {
     let (from, to) = lever.leader()?;
-    let policy = plain(lever.to.applied.policy.as_deref()?, style);
-    let (name, price, code) = match lever.kind {
-        Kind::Slack => slack(lever.from, lever.to, &policy, style)?,
-        Kind::Policy => real_time(from, to, &policy),
-    };
-    let gain = from.p50?.exceeds(&to.p50?);
-    let helps = gain.map(|gain| {
+    let Remedy { name, mut price, mut code } = remedy(lever, style)?;
+    // The same set compared with an earlier one has its price and its code there.
+    if all
+        .iter()
+        .take_while(|its| *its != lever)
+        .any(|its| its.kind == lever.kind && its.to == lever.to && its.gain().is_some())
+    {
+        (price, code) = ("", None);
+    }
+    let (before, after) = (from.p50?, to.p50?);
+    let helps = before.exceeds(&after).map(|gain| {
         let effect = effect(from, to, gain, style);
         let text = format!("{effect}: {name} ({}, {}). {price}", to.subject, asked(figures, style));
-        (gain.value, Item { text, code })
+        (gain.value, Item { text: text.trim_end().to_owned(), code })
     });
-    Some(Finding { name, helps })
+    let worse = after.exceeds(&before).map(|loss| {
+        let later = unbroken(&units::duration(loss.value, style));
+        format!("{later} later at p50 ({}; {}, {})", instead(from, to, style), to.subject, asked(figures, style))
+    });
+    Some(Finding { worse: worse.into_iter().collect(), ..Finding::new(name, helps) })
 }
 
 fn asked(figures: &Figures<'_>, style: &Style) -> String {
     unbroken(&units::exact(figures.asked_ns, style))
 }
 
-/// Name, price and code of a real-time policy.
-fn real_time(from: &Figure<'_>, to: &Figure<'_>, policy: &str) -> (String, String, Option<String>) {
-    let name = format!("{} instead of {}", words::running(&to.conditions), words::running(&from.conditions));
-    let price = "Needs an rtprio limit or CAP_SYS_NICE. A thread that loops without sleeping then keeps all others off its CPU: \
-                 let it sleep in every turn. In C, or from the shell:";
-    let chrt = policy.split_once(':').map(|(name, priority)| format!("chrt --{name} {priority} PROGRAM"));
-    let code = words::policy_call(policy).zip(chrt).map(|(call, chrt)| format!("{call}\n{chrt}"));
-    (name, price.to_owned(), code)
-}
-
-/// Name, price and code of less slack.
-fn slack(
-    from: &ConditionSet,
-    to: &ConditionSet,
-    policy: &str,
-    style: &Style,
-) -> Option<(String, String, Option<String>)> {
-    let ns = |set: &ConditionSet| set.applied.timer_slack_ns.and_then(|ns| i64::try_from(ns).ok());
-    let (large, small) = (ns(from)?, ns(to)?);
-    let exact = |ns: i64| unbroken(&units::exact(ns, style));
-    let under = if policy == "other" { String::new() } else { format!(" under {}", unbroken(policy)) };
-    let name = format!("timer slack {} instead of {}{under}", exact(small), exact(large));
-    // proc_pid_timerslack_ns(5): since Linux 4.6, for others with CAP_SYS_NICE since 4.9.
-    let price = "Timers are then hardly ever served together, which costs energy where many threads do it. In C, or from \
-                 outside for a running program (its main thread and those that this one starts later; needs CAP_SYS_NICE):";
-    let outside = format!("echo {small} > /proc/PID/timerslack_ns");
-    Some((name, price.to_owned(), words::slack_call(to).map(|call| format!("{call}\n{outside}"))))
-}
-
 /// `49.5 µs earlier at p50 (24.7 instead of 74.2 µs), 56.2 µs at p99`.
 fn effect(from: &Figure<'_>, to: &Figure<'_>, gain: Difference, style: &Style) -> String {
     let duration = |ns: i64| unbroken(&units::duration(ns, style));
-    let p50 = |figure: &Figure<'_>| duration(figure.p50.map_or(0, |estimate| estimate.value));
     let at_p99 = match (from.p99, to.p99) {
         (Some(before), Some(after)) => match (before.exceeds(&after), after.exceeds(&before)) {
             (Some(gain), _) => format!(", {} at p99", duration(gain.value)),
@@ -115,12 +117,13 @@ fn effect(from: &Figure<'_>, to: &Figure<'_>, gain: Difference, style: &Style) -
         },
         _ => String::new(),
     };
-    let (after, before) = (p50(to), p50(from));
-    let after = match (after.split_once('\u{a0}'), before.split_once('\u{a0}')) {
-        (Some((number, a)), Some((_, b))) if a == b => number.to_owned(),
-        _ => after.clone(),
-    };
-    format!("{} earlier at p50 ({after} instead of {before}){at_p99}", duration(gain.value))
+    format!("{} earlier at p50 ({}){at_p99}", duration(gain.value), instead(from, to, style))
+}
+
+/// `24.7 instead of 74.2 µs`.
+fn instead(from: &Figure<'_>, to: &Figure<'_>, style: &Style) -> String {
+    let p50 = |figure: &Figure<'_>| figure.p50.map_or(0, |estimate| estimate.value);
+    units::instead(p50(to), p50(from), style)
 }
 
 /// A timer without slack instead of a sleeping call, under the same conditions.
@@ -132,7 +135,7 @@ fn timer(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
         effect(from, to, gain, style),
         asked(figures, style)
     );
-    Some(Finding { name, helps: Some((gain.value, Item { text, code: code(&to.subject, run) })) })
+    Some(Finding::new(name, Some((gain.value, Item { text, code: code(&to.subject, run) }))))
 }
 
 /// An absolute deadline instead of a duration, by the same call under the same conditions.
@@ -153,7 +156,7 @@ fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> 
         let text = format!("{}: {name} ({}).", effect(from, to, gain, style), asked(figures, style));
         (gain.value, Item { text, code: code(&to.subject, run) })
     });
-    Some(Finding { name, helps })
+    Some(Finding::new(name, helps))
 }
 
 /// Spinning through the last part of a wait, by what the best sleeping method lacks.
@@ -178,7 +181,7 @@ fn spin(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
         }
         (gain.value, Item { text, code: code(&spinning.subject, run) })
     });
-    Some(Finding { name, helps })
+    Some(Finding { trade: true, ..Finding::new(name, helps) })
 }
 
 fn code(subject: &str, run: &Run) -> Option<String> {

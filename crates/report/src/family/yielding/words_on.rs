@@ -89,23 +89,30 @@ fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a
 
 /// Which calls let the competitors run, what they got, and for how long the caller was away.
 fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> Option<String> {
+    let known: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.yielded().is_some()).collect();
+    if situation.rank == "higher" {
+        let shares = known.iter().filter_map(|f| f.outcome("competitor_cpu_share"));
+        let least = shares.reduce(f64::min)?;
+        return Some(format!(
+            "Called {}: that runs before the caller whenever it is ready, whatever the caller calls, and had {} of the CPU at least.",
+            situation.in_words(style),
+            unbroken(&units::share(least))
+        ));
+    }
     let (mut yields, never): (Vec<&Figure<'_>>, Vec<&Figure<'_>>) =
-        figures.iter().copied().filter(|f| f.yielded().is_some()).partition(|f| f.lets_others_run());
+        known.into_iter().partition(|f| f.lets_others_run());
     let share = |figure: &Figure<'_>| figure.outcome("competitor_cpu_share").unwrap_or(0.0);
     yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let mut sentences = Vec::new();
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
     for figure in &yields {
-        let mut text = format!(
-            "{} let others run in {} of its calls and left them {} of the CPU",
-            name(figure, style),
-            unbroken(&units::share(figure.yielded()?)),
-            unbroken(&units::share(share(figure)))
-        );
-        if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
-            text.push_str(&format!(", away for {} at p50", unbroken(&units::duration(away, style))));
+        let text = gain(figure, style)?;
+        match alike.iter_mut().find(|(its, _)| *its == text) {
+            Some((_, names)) => names.push(name(figure, style)),
+            None => alike.push((text, vec![name(figure, style)])),
         }
-        sentences.push(text);
     }
+    let sentences: Vec<String> =
+        alike.into_iter().map(|(text, names)| format!("{} {text}", listed(&names, MOST_NAMES))).collect();
     let mut text = format!("Called {}: ", situation.in_words(style));
     if sentences.is_empty() {
         text.push_str("no method let others run.");
@@ -124,6 +131,19 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> O
             String::new()
         };
         text.push_str(&format!(" These did not yield: {}{preempted}.", listed(&names, MOST_NAMES)));
+    }
+    Some(text)
+}
+
+/// What one method's calls did for the competitors.
+fn gain(figure: &Figure<'_>, style: &Style) -> Option<String> {
+    let mut text = format!(
+        "let others run in {} of the calls and left them {} of the CPU",
+        unbroken(&units::share(figure.yielded()?)),
+        unbroken(&units::share(figure.outcome("competitor_cpu_share")?))
+    );
+    if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
+        text.push_str(&format!(", away for {} at p50", unbroken(&units::duration(away, style))));
     }
     Some(text)
 }
@@ -163,7 +183,7 @@ fn set<'a>(run: &'a Run, figure: &Figure<'_>) -> Option<&'a punctual_record::Con
 }
 
 /// What the yielding part of a check-up recommends.
-pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
+pub(super) fn advice(_: &Run, series: &[&Series], style: &Style) -> Advice {
     let mut advice = Advice::default();
     let situations = situations(series);
     let Some((_, alone)) = situations.iter().find(|(situation, _)| situation.competitors == 0) else { return advice };
@@ -202,6 +222,5 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     }
     text.push('.');
     advice.helps.push((gain, Item { text, code: Some("sched_yield();".into()) }));
-    let _ = run;
     advice
 }

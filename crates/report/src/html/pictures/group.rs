@@ -42,6 +42,8 @@ pub(in crate::html) struct Group<'a> {
     pub(in crate::html) quantity: Quantity,
     /// The series, the best median first.
     pub(in crate::html) members: Vec<Member<'a>>,
+    /// Series that are in the tables only: calls that make far more of a wait than was asked, and would flatten all others.
+    pub(in crate::html) coarse: usize,
 }
 
 /// A series and its name within the picture.
@@ -130,6 +132,10 @@ pub(in crate::html) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Gr
     for key in order {
         let Some(mut members) = by_key.remove(&key) else { continue };
         members.sort_by_key(|series| (rounds_up(series), series.summary.p50.unwrap_or(i64::MAX)));
+        let exact = members.iter().filter(|series| !rounds_up(series)).count();
+        let coarse = if exact > 0 { members.len() - exact } else { 0 };
+        // They were sorted to the end.
+        members.truncate(members.len() - coarse);
         let names = names(run, &members);
         let (quantity, label) = key;
         let label = if one_quantity { label } else { [quantity_name(quantity), &label].join(", ") };
@@ -139,13 +145,13 @@ pub(in crate::html) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Gr
             distribution: Distribution::from_series(series).ok().filter(|its| its.count() > 0),
         };
         let members = members.iter().zip(names).map(member).collect();
-        groups.push(Group { run, label: label.trim_end_matches(", ").to_owned(), quantity, members });
+        groups.push(Group { run, label: label.trim_end_matches(", ").to_owned(), quantity, members, coarse });
     }
     groups
 }
 
 /// Whether the call makes more of the wait than was asked: such series are looked at last.
-pub(in crate::html) fn rounds_up(series: &Series) -> bool {
+fn rounds_up(series: &Series) -> bool {
     match (int(series, &["effective_ns"]), int(series, &["asked_ns"])) {
         (Some(effective), Some(asked)) => effective > asked,
         _ => false,
@@ -158,8 +164,31 @@ impl Group<'_> {
         self.members.iter().any(|member| member.series.samples.is_some())
     }
 
+    /// How to read a picture, with what it leaves out.
+    pub(in crate::html) fn about(&self, text: &str) -> String {
+        match self.coarse {
+            0 => text.to_owned(),
+            n => format!("{text} Not drawn: {n} series of calls that round the wait up; they are in the table."),
+        }
+    }
+
     /// A title: what is shown, of what.
     pub(in crate::html) fn title(&self, shown: &str) -> String {
         if self.label.is_empty() { shown.to_owned() } else { format!("{shown}, {}", self.label) }
     }
+}
+
+/// Which of the members are shown before anybody chooses: `most`, each of another subject as far as there are, the best first.
+pub(in crate::html) fn shown(members: &[&Member<'_>], most: usize) -> Vec<bool> {
+    let mut shown = vec![false; members.len()];
+    let mut subjects: Vec<&str> = Vec::new();
+    for (i, member) in members.iter().enumerate() {
+        if subjects.len() < most && !subjects.contains(&member.series.subject.as_str()) {
+            subjects.push(&member.series.subject);
+            shown[i] = true;
+        }
+    }
+    let missing = most.saturating_sub(subjects.len());
+    shown.iter_mut().filter(|its| !**its).take(missing).for_each(|its| *its = true);
+    shown
 }

@@ -6,7 +6,7 @@ use crate::html::plot::{Axis, Form, Line, Picture, Point};
 use crate::style::Style;
 use crate::units;
 
-use super::group::quantity_name;
+use super::group::{quantity_name, shown};
 use super::{Group, MOST_LINES, Member};
 
 /// Classes to a power of ten.
@@ -24,8 +24,10 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         .filter_map(|member| Some((member, classes(member.distribution.as_ref()?))))
         .take(MOST_LINES)
         .collect();
+    let named: Vec<&Member<'_>> = members.iter().map(|(member, _)| *member).collect();
+    let at_first = shown(&named, AT_FIRST);
     let lines: Vec<Line> =
-        members.iter().enumerate().map(|(i, (member, classes))| line(&member.label, classes, i < AT_FIRST)).collect();
+        members.iter().zip(at_first).map(|((member, classes), shown)| line(&member.label, classes, shown)).collect();
     let shares = || members.iter().flat_map(|(_, classes)| classes.iter().map(|class| class.share));
     let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.x));
     let lowest = shares().filter(|share| *share > 0.0).fold(1.0, f64::min);
@@ -33,8 +35,9 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     y.ticks.retain(|(share, _)| (share.log10() - share.log10().round()).abs() < 1e-6);
     Some(Picture {
         title: group.title("Histogram"),
-        about: "How the samples spread: a narrow peak far left is best. Both scales are logarithmic, or rare samples would not show."
-            .into(),
+        about: group.about(
+            "How the samples spread: a narrow peak far left is best. Both scales are logarithmic, or rare samples would not show.",
+        ),
         x: Axis::log_ns(quantity_name(group.quantity), places())?,
         y,
         table: table(&members),

@@ -9,7 +9,6 @@ use crate::style::Style;
 use crate::units;
 
 use super::group::quantity_name;
-use super::group::rounds_up;
 use super::{Group, Member};
 
 /// Below this share of a CPU nothing is told apart: 0.01 %.
@@ -20,8 +19,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     if !matches!(group.quantity, Quantity::Lateness | Quantity::OneWay | Quantity::RoundTrip) {
         return None;
     }
-    let members: Vec<&Member<'_>> =
-        group.members.iter().filter(|member| placed(member.series).is_some() && !rounds_up(member.series)).collect();
+    let members: Vec<&Member<'_>> = group.members.iter().filter(|member| placed(member.series).is_some()).collect();
     let front = front(&members);
     if members.len() < 2 {
         return None;
@@ -44,9 +42,10 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     let late = members.iter().filter_map(|member| upper(member.series)).chain(all().map(|(_, p50)| p50));
     Some(Picture {
         title: group.title("Lateness against CPU time"),
-        about: "Down and left is better. A mark is the median, the line up from it reaches to p99. Named are those that nothing \
-                beats in both at the median (the Pareto front)."
-            .into(),
+        about: group.about(
+            "Down and left is better. A mark is the median, the line up from it reaches to p99. Named are those that nothing beats \
+             in both at the median (the Pareto front).",
+        ),
         x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
         // A quarter of a power of ten of room, for names beside the marks.
         y: Axis::log_ns(quantity_name(group.quantity), room(late))?,

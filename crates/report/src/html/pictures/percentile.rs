@@ -6,7 +6,7 @@ use crate::html::plot::{Axis, Form, Line, Picture, Point, Scale, ends};
 use crate::style::Style;
 use crate::units;
 
-use super::group::quantity_name;
+use super::group::{quantity_name, shown};
 use super::{AT_FIRST, Group, MOST_LINES, Member};
 
 /// Percentiles that are drawn, in millionths.
@@ -23,7 +23,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     }
     let members: Vec<&Member<'_>> =
         group.members.iter().filter(|member| member.distribution.is_some()).take(MOST_LINES).collect();
-    let lines: Vec<Line> = members.iter().enumerate().map(|(i, member)| line(member, i < AT_FIRST)).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (_, right) = ends(points().map(|point| point.x))?;
     let ticks = ["min", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"];
@@ -32,8 +33,9 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     ticks.retain(|(at, _)| *at <= right);
     Some(Picture {
         title: group.title("Latency by percentile"),
-        about: "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum."
-            .into(),
+        about: group.about(
+            "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum.",
+        ),
         x: Axis { title: "percentile".into(), scale: Scale::Linear, low: 0.0, high: right.max(1.0), ticks },
         y: Axis::log_ns(quantity_name(group.quantity), points().map(|point| point.y))?,
         table: table(&members),

@@ -6,7 +6,7 @@ use crate::html::plot::{Axis, Form, Line, Picture, Point, ends};
 use crate::style::Style;
 use crate::units;
 
-use super::group::quantity_name;
+use super::group::{quantity_name, shown};
 use super::{Group, MOST_LINES, Member};
 
 /// Lines shown before anybody chooses.
@@ -22,13 +22,15 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     let drawn =
         |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
     let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
-    let lines: Vec<Line> = members.iter().enumerate().map(|(i, member)| line(member, i < AT_FIRST)).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (first, last) = ends(points().map(|point| point.x))?;
     Some(Picture {
         title: group.title("Round by round"),
-        about: "The median of each round, over the time of the run. A ring: the thread was preempted far more often than in its other rounds."
-            .into(),
+        about: group.about(
+            "The median of each round, over the time of the run. A ring: the thread was preempted far more often than in its other rounds.",
+        ),
         x: Axis::linear("time since the run began, in s", first.floor(), last.ceil(), 8, &|s| format!("{}", (s * 100.0).round() / 100.0)),
         y: Axis::log_ns(&format!("{}, median", quantity_name(group.quantity)), points().map(|point| point.y))?,
         table: table(&members),

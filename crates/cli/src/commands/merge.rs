@@ -1,0 +1,29 @@
+//! `punctual merge`.
+
+use anyhow::Context as _;
+use punctual_record::Tool;
+use punctual_record::merge::Merger;
+
+use crate::args::MergeArgs;
+use crate::exit::Exit;
+use crate::input;
+
+/// Adds the runs together and writes the result.
+pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
+    args.output.check("--output")?;
+    input::check_distinct(&args.files)?;
+    let mut merger: Option<Merger> = None;
+    for file in &args.files {
+        let run = input::read_run(file)?;
+        let outcome = match merger.as_mut() {
+            None => Merger::new(run).map(|first| merger = Some(first)),
+            Some(merger) => merger.add(run),
+        };
+        outcome.with_context(|| file.display().to_string())?;
+    }
+    let merger = merger.context("no runs to merge")?;
+    let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
+    let run = merger.finish(tool, super::command_line("merge"))?;
+    args.output.write(|out| Ok(run.to_json(out)?))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,139 @@
+//! The figures of one series, added up run by run.
+
+use std::collections::BTreeMap;
+
+use super::Error;
+use crate::distribution::Distribution;
+use crate::model::{Param, Part, RoundFigures, Series};
+
+/// A series so far.
+#[derive(Debug, Clone)]
+pub(super) struct Added {
+    /// Names, parameters, conditions; its figures are those of the first run until [`Added::finish`].
+    series: Series,
+    total: Distribution,
+    sums: Sums,
+    /// Samples of the runs so far.
+    counted: u64,
+}
+
+/// What is known of all samples together only if every run knows it.
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    cpu_ns: Option<f64>,
+    elapsed_ns: Option<f64>,
+    voluntary: Option<f64>,
+    involuntary: Option<f64>,
+}
+
+impl Sums {
+    fn of(series: &Series) -> Self {
+        let times = |figure: Option<f64>| Some(figure? * series.summary.count as f64);
+        let cpu_ns = times(series.cpu_ns_per_op);
+        // The record has the share of CPU time, not the elapsed time that it is a share of.
+        let elapsed_ns = cpu_ns.zip(series.cpu_share).and_then(|(ns, share)| (share > 0.0).then_some(ns / share));
+        Self {
+            cpu_ns,
+            elapsed_ns,
+            voluntary: times(series.voluntary_switches_per_op),
+            involuntary: times(series.involuntary_switches_per_op),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let both = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        Self {
+            cpu_ns: both(self.cpu_ns, other.cpu_ns),
+            elapsed_ns: both(self.elapsed_ns, other.elapsed_ns),
+            voluntary: both(self.voluntary, other.voluntary),
+            involuntary: both(self.involuntary, other.involuntary),
+        }
+    }
+}
+
+impl Added {
+    pub(super) fn new(mut series: Series, offset: u32, before: u64) -> Result<Self, Error> {
+        let total = Distribution::from_series(&series)?;
+        let sums = Sums::of(&series);
+        series.parts = parts(&series, offset);
+        let rounds = std::mem::take(&mut series.rounds);
+        let counted = series.summary.count;
+        let mut added = Self { series, total, sums, counted };
+        added.append(rounds, before);
+        Ok(added)
+    }
+
+    pub(super) fn add(&mut self, next: Series, offset: u32, before: u64) -> Result<(), Error> {
+        let distribution = Distribution::from_series(&next)?;
+        if self.total.count().checked_add(distribution.count()).is_none() {
+            return Err(Error::TooMany { series: next.subject });
+        }
+        self.total.merge(&distribution);
+        self.sums = self.sums.plus(Sums::of(&next));
+        let new = parts(&next, offset);
+        self.series.parts.extend(new);
+        self.series.samples = match (self.series.samples.take(), next.samples) {
+            (Some(mut samples), Some(more)) => {
+                samples.extend(more);
+                Some(samples)
+            }
+            _ => None,
+        };
+        outcome(&mut self.series.outcome, &next.outcome, (self.counted, next.summary.count));
+        self.counted = self.counted.saturating_add(next.summary.count);
+        self.append(next.rounds, before);
+        Ok(())
+    }
+
+    /// Rounds go on where the last one ended.
+    fn append(&mut self, rounds: Vec<RoundFigures>, before: u64) {
+        for mut round in rounds {
+            round.round = self.series.rounds.len() as u32;
+            round.started_ns = round.started_ns.saturating_add(before);
+            self.series.rounds.push(round);
+        }
+    }
+
+    pub(super) fn finish(self) -> Series {
+        let Self { mut series, total, sums, .. } = self;
+        let histograms = total.to_histograms();
+        let count = total.count();
+        let per_op = |sum: Option<f64>| sum.filter(|_| count > 0).map(|sum| sum / count as f64);
+        series.summary = total.summary();
+        series.histogram = histograms.histogram;
+        series.negative_histogram = histograms.negative_histogram;
+        series.cpu_ns_per_op = per_op(sums.cpu_ns);
+        series.voluntary_switches_per_op = per_op(sums.voluntary);
+        series.involuntary_switches_per_op = per_op(sums.involuntary);
+        let elapsed = sums.elapsed_ns.filter(|&ns| ns > 0.0);
+        series.cpu_share = sums.cpu_ns.zip(elapsed).map(|(cpu, elapsed)| cpu / elapsed);
+        series
+    }
+}
+
+/// Numbers become their mean, weighted by samples; words and flags stay where all runs agree. What one run lacks is not known of all.
+fn outcome(mine: &mut BTreeMap<String, Param>, other: &BTreeMap<String, Param>, (n, m): (u64, u64)) {
+    mine.retain(|name, value| match (&*value, other.get(name)) {
+        (Param::Real(a), Some(Param::Real(b))) if n > 0 || m > 0 => {
+            let (n, m) = (n as f64, m as f64);
+            *value = Param::Real((a * n + b * m) / (n + m));
+            true
+        }
+        (value, Some(other)) => value == other,
+        (_, None) => false,
+    });
+}
+
+/// What the runs behind a series contribute: itself, or the parts that it has.
+fn parts(series: &Series, offset: u32) -> Vec<Part> {
+    if !series.parts.is_empty() {
+        let moved = |part: &Part| Part { source: part.source.saturating_add(offset), ..part.clone() };
+        return series.parts.iter().map(moved).collect();
+    }
+    vec![Part {
+        source: offset,
+        rounds: series.rounds.len() as u32,
+        summary: series.summary.clone(),
+        cpu_ns_per_op: series.cpu_ns_per_op,
+    }]
+}

@@ -1,0 +1,107 @@
+//! What is different about the machines, programs and clocks of two sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::side::Side;
+
+/// Something that is not the same on both sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What, for instance `kernel` or `cpufreq governors`.
+    pub what: String,
+    /// On the old side; several values where its runs differ.
+    pub old: String,
+    /// On the new side.
+    pub new: String,
+}
+
+/// Facts that differ between any two runs and say nothing.
+const PASSING: [&str; 2] = ["load1", "name"];
+
+/// Shares of CPU time from which a disturbance is worth a line.
+const STEAL: f64 = 0.01;
+const BUSY: f64 = 0.05;
+
+/// What differs, most of it read by name from the record, so that a fact added there is compared too.
+pub(super) fn between(old: &Side, new: &Side) -> Vec<Change> {
+    let (old_facts, new_facts) = (facts(old), facts(new));
+    let names: BTreeSet<&String> = old_facts.keys().chain(new_facts.keys()).collect();
+    let shown = |values: Option<&BTreeSet<String>>| {
+        values.map_or("unknown".to_owned(), |values| values.iter().cloned().collect::<Vec<_>>().join(" or "))
+    };
+    let mut changes = Vec::new();
+    for name in names {
+        let (its_old, its_new) = (old_facts.get(name), new_facts.get(name));
+        if its_old != its_new {
+            changes.push(Change { what: name.replace(['_', '.'], " "), old: shown(its_old), new: shown(its_new) });
+        }
+    }
+    changes.extend(disturbance(old, new));
+    changes
+}
+
+/// Every fact of a side's runs, by its name.
+fn facts(side: &Side) -> BTreeMap<String, BTreeSet<String>> {
+    let mut facts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for host in side.hosts() {
+        if let Ok(Value::Object(fields)) = serde_json::to_value(host) {
+            let fields = fields.into_iter().filter(|(name, _)| !PASSING.contains(&name.as_str()));
+            collect("", Value::Object(fields.collect()), &mut facts);
+        }
+    }
+    for run in &side.runs {
+        facts.entry("punctual version".into()).or_default().insert(run.source.tool.version.clone());
+        facts.entry("clock read by".into()).or_default().insert(run.source.clock.source.clone());
+    }
+    facts
+}
+
+fn collect(name: &str, value: Value, facts: &mut BTreeMap<String, BTreeSet<String>>) {
+    let text = match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                let full = if name.is_empty() { field } else { format!("{name}.{field}") };
+                collect(&full, value, facts);
+            }
+            return;
+        }
+        Value::Null => "unknown".to_owned(),
+        Value::String(text) if text.is_empty() => "none".to_owned(),
+        Value::String(text) => text,
+        Value::Array(items) => {
+            let item = |item: &Value| item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            items.iter().map(item).collect::<Vec<_>>().join("+")
+        }
+        other => other.to_string(),
+    };
+    facts.entry(name.to_owned()).or_default().insert(text);
+}
+
+/// The most that was stolen, and the most that the CPUs were busy, on either side.
+fn disturbance(old: &Side, new: &Side) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut tell = |what: &str, least: f64, share: &dyn Fn(&punctual_record::Disturbance) -> Option<f64>| {
+        let worst = |side: &Side| {
+            let shares = side.runs.iter().filter_map(|run| share(&run.source.disturbance)).filter(|s| s.is_finite());
+            shares.reduce(f64::max)
+        };
+        let (Some(a), Some(b)) = (worst(old), worst(new)) else { return };
+        if a.max(b) >= least && a.max(b) > 2.0 * a.min(b) {
+            changes.push(Change { what: what.into(), old: crate::units::share(a), new: crate::units::share(b) });
+        }
+    };
+    tell("CPU time stolen by the hypervisor", STEAL, &|d| d.steal_share);
+    tell("CPUs busy", BUSY, &|d| d.busy_share);
+    changes
+}
+
+/// Why nothing can be compared: times by different clocks.
+pub(super) fn other_clock(old: &Side, new: &Side) -> Option<String> {
+    let clocks = |side: &Side| side.runs.iter().map(|run| run.source.clock.source.clone()).collect::<BTreeSet<_>>();
+    let (old, new) = (clocks(old), clocks(new));
+    let list = |clocks: BTreeSet<String>| clocks.into_iter().collect::<Vec<_>>().join(" and ");
+    (old != new || old.len() > 1).then(|| format!("other clock: {} -> {}", list(old), list(new)))
+}

@@ -1,0 +1,49 @@
+//! Many comparisons at once: which of many small probabilities are small enough.
+//!
+//! Y. Benjamini and Y. Hochberg (1995): of the differences that are reported, at most the share `level` is expected to be none. Where nothing
+//! differs at all, that is also the probability of reporting anything.
+
+/// Which of the probabilities count, at this level.
+#[must_use]
+pub(super) fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
+    let count = probabilities.len() as f64;
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));
+    let passes = |(rank, &place): (usize, &usize)| probabilities[place] <= level * (rank + 1) as f64 / count;
+    let kept = order.iter().enumerate().filter(|&(rank, place)| passes((rank, place))).map(|(rank, _)| rank + 1).max();
+    let mut chosen = vec![false; probabilities.len()];
+    for &place in &order[..kept.unwrap_or(0)] {
+        chosen[place] = true;
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The example of the 1995 paper, section 4: of fifteen, the first four are rejected.
+    #[test]
+    fn as_in_the_paper() {
+        let p = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
+            0.7590, 1.0000,
+        ];
+        let chosen = significant(&p, 0.05);
+        assert_eq!(chosen.iter().filter(|&&chosen| chosen).count(), 4);
+        assert!(chosen[..4].iter().all(|&chosen| chosen));
+        assert!(significant(&[], 0.05).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn never_laxer_than_one_alone_nor_stricter_than_bonferroni(p in prop::collection::vec(0.0f64..=1.0, 1..60)) {
+            let chosen = significant(&p, 0.05);
+            for (chosen, p_of) in chosen.iter().zip(&p) {
+                prop_assert!(!chosen || *p_of <= 0.05);
+                prop_assert!(*chosen || *p_of > 0.05 / p.len() as f64);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Two sides compared: what became later or sooner, what did not, and what cannot be told.
+//!
+//! In go two [`Side`]s of one or several runs each; out comes a [`Comparison`]: for each thing that was measured on both, the difference
+//! at p50, at p99 and in CPU time per operation with a 95 % interval and a verdict that is corrected for the number of comparisons;
+//! what could not be compared and why; and what is different about machines and settings. It is plain data, which
+//! [`text`], [`markdown`] and JSON show and on which a [`limit`] is judged.
+//!
+//! Refused is nothing here: what cannot be compared has a verdict of its own, which is never counted as agreement. No random numbers are
+//! drawn: the same files give the same answer.
+
+mod changes;
+mod correction;
+mod difference;
+pub mod limit;
+pub mod markdown;
+mod matching;
+mod noise;
+mod side;
+mod student;
+pub mod text;
+mod words;
+
+use std::collections::BTreeMap;
+
+use punctual_record::{Param, Quantity};
+use serde::Serialize;
+
+pub use changes::Change;
+use difference::Shift;
+pub use matching::Unmatched;
+use side::{Entry, Measured, Reading, scale};
+pub use side::{Side, SideError};
+
+/// The name and version of a comparison's JSON.
+pub const SCHEMA: &str = "punctual.comparison/1";
+
+/// Share of false alarms that is accepted among all that is called different, and the chance of any where nothing is.
+pub const LEVEL: f64 = 0.05;
+
+/// What is compared of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// Median.
+    P50,
+    /// 99th percentile.
+    P99,
+    /// CPU time per operation.
+    Cpu,
+}
+
+impl Figure {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::P50, Self::P99, Self::Cpu];
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Cpu => "CPU",
+        }
+    }
+}
+
+/// What became of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Shown to be larger: later, slower, more CPU time.
+    Worse,
+    /// Shown to be smaller.
+    Better,
+    /// No difference that this data can show.
+    NoDifference,
+    /// Cannot be compared.
+    NotComparable,
+}
+
+impl Verdict {
+    /// In words, for what the figure is of.
+    #[must_use]
+    pub fn word(self, figure: Figure, quantity: Quantity) -> &'static str {
+        let call = matches!(
+            quantity,
+            Quantity::CallCost | Quantity::Loop | Quantity::RoundTrip | Quantity::Away | Quantity::Settling
+        );
+        match (self, figure, call) {
+            (Self::Worse, Figure::Cpu, _) => "more CPU",
+            (Self::Better, Figure::Cpu, _) => "less CPU",
+            (Self::Worse, _, true) => "longer",
+            (Self::Better, _, true) => "shorter",
+            (Self::Worse, ..) => "later",
+            (Self::Better, ..) => "sooner",
+            (Self::NoDifference, ..) => "no difference shown",
+            (Self::NotComparable, ..) => "not comparable",
+        }
+    }
+}
+
+/// Two sides, compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The old runs' files, each once per run.
+    pub old: Vec<RunName>,
+    /// The new runs'.
+    pub new: Vec<RunName>,
+    /// Whether old and new runs took turns, so that they were compared in pairs.
+    pub in_turns: bool,
+    /// How many figures could be compared: the verdicts are corrected for it.
+    pub compared: usize,
+    /// The series that both sides have.
+    pub series: Vec<SeriesComparison>,
+    /// Those that only one side has, or each under other conditions.
+    pub unmatched: Vec<Unmatched>,
+    /// What is different about machines, programs and settings.
+    pub changes: Vec<Change>,
+    /// Whether its series have more than one set of conditions, so that a name needs them.
+    #[serde(skip)]
+    pub many_conditions: bool,
+}
+
+/// A run by its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunName {
+    /// The file's name.
+    pub file: String,
+    /// When the run began.
+    pub started: String,
+    /// False: it was interrupted.
+    pub complete: bool,
+}
+
+/// One series on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeriesComparison {
+    /// The experiment.
+    pub experiment: String,
+    /// The subject.
+    pub subject: String,
+    /// The label of its conditions in the new run.
+    pub conditions: String,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, Param>,
+    /// What its figures are.
+    pub quantity: Quantity,
+    /// Samples on the old side.
+    pub old_count: u64,
+    /// Samples on the new side.
+    pub new_count: u64,
+    /// One each of [`Figure::ALL`], in that order.
+    pub figures: Vec<FigureComparison>,
+}
+
+/// One figure of one series on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureComparison {
+    /// Which.
+    pub figure: Figure,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why it cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The difference, where it can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
+}
+
+/// A difference, new against old.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Difference {
+    /// The old figure in ns; of several runs the mean, taken on a logarithmic scale.
+    pub old_ns: f64,
+    /// The new figure in ns.
+    pub new_ns: f64,
+    /// New minus old in ns.
+    pub by_ns: Range,
+    /// The same as a share of the old figure; absent where that is not above zero.
+    pub by_share: Option<Range>,
+    /// The probability of a difference at least as large where there is none; not corrected.
+    pub probability: f64,
+    /// The smallest increase, in ns, that this data would show even if nothing else differed.
+    pub shows_ns: f64,
+    /// The same as a share of the old figure.
+    pub shows_share: Option<f64>,
+}
+
+/// An estimate and its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Range {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What may differ between two series that are compared nonetheless.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Compare series although the conditions that held differ: what the change of conditions did is the question.
+    pub across_conditions: bool,
+}
+
+/// Compares the new runs with the old ones.
+#[must_use]
+pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
+    let turns = matching::turns(old, new);
+    let matched = matching::matched(old, new, options);
+    let other_clock = changes::other_clock(old, new);
+    let mut series = Vec::with_capacity(matched.pairs.len());
+    let mut shifts = Vec::new();
+    for (identity, its_old, its_new) in &matched.pairs {
+        let figures = Figure::ALL.map(|figure| {
+            let outcome = match &other_clock {
+                Some(why) => Err(why.clone()),
+                None => shift(its_old, its_new, figure, turns.as_deref()),
+            };
+            shifts.extend(outcome.as_ref().ok().copied());
+            outcome
+        });
+        series.push((*identity, *its_old, *its_new, figures));
+    }
+    let probabilities: Vec<f64> = shifts.iter().map(Shift::probability).collect();
+    let mut significant = correction::significant(&probabilities, LEVEL).into_iter();
+    let compared = shifts.len();
+    let mut finish = |(figure, outcome): (Figure, &Result<Shift, String>)| match outcome {
+        Err(why) => {
+            FigureComparison { figure, verdict: Verdict::NotComparable, why: Some(why.clone()), difference: None }
+        }
+        Ok(shift) => {
+            let verdict = match significant.next() {
+                Some(true) if shift.by > 0.0 => Verdict::Worse,
+                Some(true) => Verdict::Better,
+                _ => Verdict::NoDifference,
+            };
+            FigureComparison { figure, verdict, why: None, difference: Some(told(shift, compared)) }
+        }
+    };
+    let samples = |measured: &Measured| measured.entries.iter().fold(0, |sum: u64, e| sum.saturating_add(e.count));
+    let series: Vec<SeriesComparison> = series
+        .into_iter()
+        .map(|(identity, its_old, its_new, figures)| SeriesComparison {
+            experiment: identity.experiment.clone(),
+            subject: identity.subject.clone(),
+            conditions: its_new.label.clone(),
+            parameters: its_new.parameters.clone(),
+            quantity: identity.quantity,
+            old_count: samples(its_old),
+            new_count: samples(its_new),
+            figures: Figure::ALL.into_iter().zip(&figures).map(&mut finish).collect(),
+        })
+        .collect();
+    Comparison {
+        schema: SCHEMA,
+        old: names(old),
+        new: names(new),
+        in_turns: turns.is_some(),
+        compared,
+        many_conditions: series.windows(2).any(|two| two[0].conditions != two[1].conditions),
+        series,
+        unmatched: matched.unmatched,
+        changes: changes::between(old, new),
+    }
+}
+
+fn names(side: &Side) -> Vec<RunName> {
+    let name = |run: &side::RunFacts| RunName {
+        file: run.name.clone(),
+        started: run.source.started.to_string(),
+        complete: run.source.complete,
+    };
+    side.runs.iter().map(name).collect()
+}
+
+/// The difference of one figure, or why there is none.
+fn shift(old: &Measured, new: &Measured, figure: Figure, turns: Option<&[(usize, usize)]>) -> Result<Shift, String> {
+    let reading = |entry: &Entry| entry.readings[figure as usize];
+    if let Some(turns) = turns {
+        let of = |side: &Measured, run: usize| side.entries.iter().find(|entry| entry.run == run).map(reading);
+        let pairs: Vec<_> = turns.iter().filter_map(|&(a, b)| Some((of(old, a)?, of(new, b)?))).collect();
+        if let Some(shift) = difference::in_turns(&pairs) {
+            return Ok(shift);
+        }
+    }
+    let readings = |side: &Measured| side.entries.iter().map(reading).collect::<Vec<_>>();
+    let (old, new) = (readings(old), readings(new));
+    difference::apart(&old, &new).ok_or_else(|| {
+        let side = |readings: &[Reading]| readings.iter().find_map(|reading| why_not(reading, figure));
+        let known = |readings: &[Reading]| readings.iter().any(|r| matches!(r, Reading::Known { .. }));
+        match (known(&old), known(&new)) {
+            (false, false) => side(&old).map(|why| format!("{why} on both sides")),
+            (false, true) => side(&old).map(|why| format!("{why} in the old runs")),
+            _ => side(&new).map(|why| format!("{why} in the new runs")),
+        }
+        .unwrap_or_else(|| "it was not measured".to_owned())
+    })
+}
+
+fn why_not(reading: &Reading, figure: Figure) -> Option<String> {
+    let name = figure.name();
+    match reading {
+        Reading::Known { .. } => None,
+        Reading::Absent => Some(format!("{name} was not measured")),
+        Reading::FewSamples => Some(format!("too few samples for {name}")),
+        Reading::FewRounds => Some(format!("fewer than {} rounds with {name}", noise::MIN_ROUNDS)),
+    }
+}
+
+/// A shift in nanoseconds and shares, when `compared` figures are.
+fn told(shift: &Shift, compared: usize) -> Difference {
+    let scale = scale();
+    let old_ns = scale.figure(shift.from);
+    let by = |by: f64| scale.figure(shift.from + by) - old_ns;
+    let reach = shift.reach(LEVEL);
+    let by_ns = Range { value: by(shift.by), low: by(shift.by - reach), high: by(shift.by + reach) };
+    // Alone among so many, a difference must pass the strictest step of the correction.
+    let shows_ns = by(shift.reach(LEVEL / compared.max(1) as f64));
+    let share = |ns: f64| ns / old_ns;
+    let positive = old_ns > 0.0;
+    Difference {
+        old_ns,
+        new_ns: old_ns + by_ns.value,
+        by_ns,
+        by_share: positive.then(|| Range { value: share(by_ns.value), low: share(by_ns.low), high: share(by_ns.high) }),
+        probability: shift.probability(),
+        shows_ns,
+        shows_share: positive.then(|| share(shows_ns)),
+    }
+}

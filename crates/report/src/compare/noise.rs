@@ -1,0 +1,118 @@
+//! How much a figure of one run scatters, learned from the run itself.
+//!
+//! Figures are compared on a scale on which equal steps are equal ratios ([`Scale`]); variances are on that scale.
+//!
+//! **Why not the rounds' standard error.** The lateness of a machine wanders: neighbours come and go, a host moves its guests. Such noise has as
+//! much power at ten times the duration (flicker noise), so that averaging over a longer time does not make it smaller, and the standard
+//! error of the rounds, or a bootstrap of them in blocks, promises too much: on the development machine it is short by a factor
+//! of 1.4 to 1.8. What a time average of such noise scatters by is its **Allan variance** (D. W. Allan, *Statistics of Atomic Frequency
+//! Standards*, 1966): half the mean square of the difference between averages of adjacent stretches. It levels off where flicker begins;
+//! so that of a fifth of a run says how far two runs lie apart that follow each other.
+
+use punctual_record::{Distribution, Quantile, RoundFigures};
+
+/// Fewest rounds from which scatter is judged.
+pub(super) const MIN_ROUNDS: usize = 5;
+
+/// A run is looked at in so many stretches.
+const STRETCHES: usize = 5;
+
+/// Degrees of freedom of the Allan variance of one run: four differences between neighbours among five stretches. Those that overlap
+/// add a little, that neighbouring differences share a stretch takes it away.
+pub(super) const FREEDOM: f64 = 4.0;
+
+/// A scale on which figures are compared: the inverse hyperbolic sine, which is a logarithm for what is much larger than a reading of
+/// the clock, and a straight line below. So ratios count for large figures, differences for tiny, zero and negative ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    unit: f64,
+}
+
+impl Scale {
+    /// With one reading of the clock, in ns, as the size below which ratios mean nothing.
+    pub(super) fn new(reading_ns: f64) -> Self {
+        let reading = if reading_ns.is_finite() { reading_ns.clamp(1.0, 1e9) } else { 1.0 };
+        Self { unit: 2.0 * reading }
+    }
+
+    /// Where a figure stands.
+    pub(super) fn place(self, ns: f64) -> f64 {
+        (ns / self.unit).asinh()
+    }
+
+    /// The figure that stands there.
+    pub(super) fn figure(self, place: f64) -> f64 {
+        place.sinh() * self.unit
+    }
+
+    /// How far a nanosecond is at a figure.
+    pub(super) fn step(self, ns: f64) -> f64 {
+        1.0 / ns.hypot(self.unit)
+    }
+}
+
+/// The Allan variance of a figure's rounds at a fifth of their duration; none of fewer than [`MIN_ROUNDS`].
+pub(super) fn wandering(places: &[f64]) -> Option<f64> {
+    if places.len() < MIN_ROUNDS {
+        return None;
+    }
+    let stretch = (places.len() / STRETCHES).max(1);
+    let averages: Vec<f64> =
+        places.windows(stretch).map(|window| window.iter().sum::<f64>() / stretch as f64).collect();
+    let pairs = averages.len().saturating_sub(stretch);
+    let sum: f64 = (0..pairs).map(|i| (averages[i + stretch] - averages[i]).powi(2)).sum();
+    let variance = sum / (2.0 * pairs as f64);
+    variance.is_finite().then_some(variance)
+}
+
+/// The variance of a percentile that comes from having so few samples beyond it: half the distance between the samples one standard
+/// deviation of the rank away, on either side.
+pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Scale) -> Option<f64> {
+    let count = distribution.count();
+    let rank = quantile.rank(count)?;
+    let ratio = quantile.ratio();
+    let away = (count as f64 * ratio * (1.0 - ratio)).sqrt().ceil() as u64;
+    let low = distribution.value_at_rank(rank.saturating_sub(away).max(1))?;
+    let high = distribution.value_at_rank(rank.saturating_add(away).min(count))?;
+    let deviation = (scale.place(high as f64) - scale.place(low as f64)) / 2.0;
+    Some(deviation * deviation)
+}
+
+/// One figure of each round that has it.
+pub(super) fn places(rounds: &[RoundFigures], scale: Scale, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
+    let finite = |ns: &f64| ns.is_finite();
+    rounds.iter().filter_map(|round| figure(round).filter(finite)).map(|ns| scale.place(ns)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn independent_rounds_scatter_by_their_standard_error() {
+        // Alternating rounds cancel within a stretch of two; a step between halves does not.
+        let alternating: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();
+        assert_eq!(wandering(&alternating), Some(0.0));
+        let step: Vec<f64> = (0..10).map(|i| f64::from(i / 5)).collect();
+        assert!(wandering(&step).unwrap() > 0.05);
+        assert_eq!(wandering(&[1.0; 4]), None);
+        assert_eq!(wandering(&[1.0; 5]), Some(0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn there_and_back(ns in -1e12f64..1e12, reading in 0.0f64..1e4) {
+            let scale = Scale::new(reading);
+            let back = scale.figure(scale.place(ns));
+            prop_assert!((back - ns).abs() <= 1e-9 * ns.abs().max(1.0));
+        }
+
+        #[test]
+        fn ratios_of_large_figures_are_equal_steps(ns in 1e5f64..1e9) {
+            let scale = Scale::new(24.0);
+            let step = scale.place(1.2 * ns) - scale.place(ns);
+            prop_assert!((step - 1.2f64.ln()).abs() < 1e-5);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! One side of a comparison: the runs on it, digested as they come, so that large files need not be held.
+//!
+//! In go runs (a merged one counts as those it was merged from); out come, for each thing that was measured, its figures in each run with how
+//! much each scatters. Refused are a run given twice and a run with two series of the same thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_record::{
+    Distribution, Host, Identity, Param, Quantile, RoundFigures, Run, Series, Source, Summary, identities,
+};
+
+use super::Figure;
+use super::noise::{self, Scale};
+
+/// One reading of the clock on machines of today; see [`Scale`]. The same for every comparison, so that its figures do not depend on the
+/// order of the sides.
+pub(super) const SCALE_READING_NS: f64 = 25.0;
+
+/// What no run can show to be different: memory lies elsewhere in each process, a link order changes, an interrupt moves to another CPU.
+/// Standard deviation on the comparison's scale, about the share of the figure.
+const fn floor(figure: Figure) -> f64 {
+    match figure {
+        Figure::P50 | Figure::Cpu => 0.01,
+        Figure::P99 => 0.03,
+    }
+}
+
+/// Why a run cannot be on this side.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SideError {
+    /// It is there already.
+    #[error("the run that began at {started} was given twice; it would seem to agree with itself; name each run once")]
+    Twice {
+        /// When it began.
+        started: String,
+    },
+    /// Two series of the same thing.
+    #[error("it has two series of {subject} that differ in nothing but their figures; the file was altered")]
+    Ambiguous {
+        /// The subject.
+        subject: String,
+    },
+    /// Not in nanoseconds.
+    #[error("the figures of {subject} are in {unit}, not in ns; it was written by another program")]
+    Unit {
+        /// The subject.
+        subject: String,
+        /// Its unit.
+        unit: String,
+    },
+    /// Parts that contradict the rounds.
+    #[error("the parts of {subject} do not fit its rounds; the file was altered")]
+    Parts {
+        /// The subject.
+        subject: String,
+    },
+}
+
+/// The runs of one side.
+#[derive(Debug, Clone, Default)]
+pub struct Side {
+    /// The runs, in the order in which they were given.
+    pub(super) runs: Vec<RunFacts>,
+    pub(super) series: BTreeMap<Identity, Measured>,
+}
+
+/// What is kept of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunFacts {
+    /// Name of its file.
+    pub(super) name: String,
+    /// All but its figures.
+    pub(super) source: Source,
+}
+
+/// A series in the runs that have it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Measured {
+    /// The label of its conditions, in the first run that has it.
+    pub(super) label: String,
+    /// Its parameters.
+    pub(super) parameters: BTreeMap<String, Param>,
+    /// One entry per run.
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A series in one run.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// Which run of the side.
+    pub(super) run: usize,
+    /// How many samples.
+    pub(super) count: u64,
+    /// In the order of [`Figure::ALL`].
+    pub(super) readings: [Reading; 3],
+}
+
+/// A figure of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Reading {
+    /// It is there.
+    Known {
+        /// Where it is on the scale.
+        place: f64,
+        /// What it scatters by between runs, as far as the run itself tells.
+        noise: f64,
+        /// What it scatters by for reasons that no run tells.
+        floor: f64,
+    },
+    /// The run does not have it.
+    Absent,
+    /// Too few samples.
+    FewSamples,
+    /// Too few rounds.
+    FewRounds,
+}
+
+impl Side {
+    /// No runs yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many runs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// No runs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Adds a run that was read from the file `name`.
+    ///
+    /// # Errors
+    /// See [`SideError`].
+    pub fn add(&mut self, name: &str, run: &Run) -> Result<(), SideError> {
+        let first = self.runs.len();
+        for source in sources(run) {
+            if self.runs.iter().any(|known| known.source == source) {
+                return Err(SideError::Twice { started: source.started.to_string() });
+            }
+            self.runs.push(RunFacts { name: name.to_owned(), source });
+        }
+        let mut seen = BTreeSet::new();
+        for (series, identity) in run.series.iter().zip(identities(run)) {
+            if series.unit != "ns" {
+                return Err(SideError::Unit { subject: series.subject.clone(), unit: series.unit.clone() });
+            }
+            let entries = entries(run, series, first)?;
+            if !seen.insert(identity.clone()) {
+                return Err(SideError::Ambiguous { subject: series.subject.clone() });
+            }
+            let measured = self.series.entry(identity).or_insert_with(|| Measured {
+                label: series.conditions.clone(),
+                parameters: series.parameters.clone(),
+                entries: Vec::new(),
+            });
+            measured.entries.extend(entries);
+        }
+        Ok(())
+    }
+
+    /// A run that is on both sides, by when it began.
+    #[must_use]
+    pub fn shared_with(&self, other: &Self) -> Option<String> {
+        let both = self.runs.iter().find(|mine| other.runs.iter().any(|its| its.source == mine.source));
+        both.map(|run| run.source.started.to_string())
+    }
+
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.runs.iter().map(|run| &run.source.host)
+    }
+}
+
+fn sources(run: &Run) -> Vec<Source> {
+    if !run.merged_from.is_empty() {
+        return run.merged_from.clone();
+    }
+    vec![Source {
+        tool: run.tool.clone(),
+        started: run.started,
+        elapsed_ns: run.elapsed_ns,
+        complete: run.complete,
+        command: run.command.clone(),
+        host: run.host.clone(),
+        clock: run.clock.clone(),
+        disturbance: run.disturbance.clone(),
+    }]
+}
+
+/// The series in each of the runs that the file consists of.
+fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideError> {
+    if series.parts.is_empty() {
+        let distribution = Distribution::from_series(series).ok();
+        let granularity = run.clock.granularity_ns;
+        let look = Look { summary: &series.summary, cpu: series.cpu_ns_per_op, rounds: &series.rounds, granularity };
+        return Ok(vec![look.entry(first, distribution.as_ref())]);
+    }
+    let wrong = || SideError::Parts { subject: series.subject.clone() };
+    let mut rounds = series.rounds.as_slice();
+    let mut entries = Vec::with_capacity(series.parts.len());
+    for part in &series.parts {
+        let source = run.merged_from.get(part.source as usize).ok_or_else(wrong)?;
+        let (its, rest) = rounds.split_at_checked(part.rounds as usize).ok_or_else(wrong)?;
+        rounds = rest;
+        let granularity = source.clock.granularity_ns;
+        let look = Look { summary: &part.summary, cpu: part.cpu_ns_per_op, rounds: its, granularity };
+        entries.push(look.entry(first + part.source as usize, None));
+    }
+    Ok(entries)
+}
+
+/// What one run says of a series.
+struct Look<'a> {
+    summary: &'a Summary,
+    cpu: Option<f64>,
+    rounds: &'a [RoundFigures],
+    granularity: u64,
+}
+
+impl Look<'_> {
+    fn entry(&self, run: usize, distribution: Option<&Distribution>) -> Entry {
+        let readings = Figure::ALL.map(|figure| match figure {
+            Figure::P50 => self.median(),
+            Figure::P99 => self.tail(distribution),
+            Figure::Cpu => self.cpu(),
+        });
+        Entry { run, count: self.summary.count, readings }
+    }
+
+    fn median(&self) -> Reading {
+        let Some(ns) = self.summary.p50 else { return self.missing(3) };
+        let scale = scale();
+        let rounds = noise::places(self.rounds, scale, |round| round.summary.p50.map(|ns| ns as f64));
+        let Some(wandering) = noise::wandering(&rounds) else { return Reading::FewRounds };
+        self.known(Figure::P50, ns as f64, wandering)
+    }
+
+    /// Rounds seldom have the 200 samples that their own 99th percentile needs; then what is told is how far the samples beyond it lie
+    /// apart, and how the rounds' 90th percentile wanders.
+    fn tail(&self, distribution: Option<&Distribution>) -> Reading {
+        let Some(ns) = self.summary.p99 else { return self.missing(200) };
+        let scale = scale();
+        let rounds = noise::places(self.rounds, scale, |round| round.summary.p99.map(|ns| ns as f64));
+        let all = rounds.len() == self.rounds.len();
+        if let Some(wandering) = noise::wandering(&rounds).filter(|_| all) {
+            return self.known(Figure::P99, ns as f64, wandering);
+        }
+        let by_rank = match (distribution, self.summary.ci95.p99) {
+            (Some(distribution), _) => noise::by_rank(distribution, Quantile::P99, scale),
+            (None, Some(interval)) => {
+                let width = scale.place(interval.high as f64) - scale.place(interval.low as f64);
+                // The 95 % interval is 2 x 1.96 standard deviations wide.
+                Some((width / 3.92).powi(2))
+            }
+            (None, None) => None,
+        };
+        let Some(by_rank) = by_rank else { return Reading::FewSamples };
+        let body =
+            noise::places(self.rounds, scale, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
+        match noise::wandering(&body) {
+            Some(wandering) => self.known(Figure::P99, ns as f64, wandering + by_rank),
+            None => Reading::FewRounds,
+        }
+    }
+
+    fn cpu(&self) -> Reading {
+        let Some(ns) = self.cpu.filter(|ns| ns.is_finite()) else { return Reading::Absent };
+        let rounds = noise::places(self.rounds, scale(), |round| round.cpu_ns_per_op);
+        match noise::wandering(&rounds) {
+            Some(wandering) => self.known(Figure::Cpu, ns, wandering),
+            None => Reading::FewRounds,
+        }
+    }
+
+    fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
+        // A clock that counts in steps rounds each figure: a uniform error of one step has the variance step^2 / 12.
+        let step = scale().step(ns) * self.granularity as f64;
+        let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
+        Reading::Known { place: scale().place(ns), noise, floor: floor(figure).powi(2) + rounding }
+    }
+
+    /// Why a percentile is not there that needs so many samples.
+    fn missing(&self, needs: u64) -> Reading {
+        if self.summary.count < needs { Reading::FewSamples } else { Reading::Absent }
+    }
+}
+
+pub(super) fn scale() -> Scale {
+    Scale::new(SCALE_READING_NS)
+}

@@ -1,0 +1,238 @@
+//! How late does the library wake a thread, and for how much CPU time, next to spin_sleep, std and tokio?
+//!
+//! All take turns: in each round every one waits for every duration for a while, alone and beside a busy neighbour, under SCHED_OTHER and under
+//! SCHED_FIFO. Lateness is the time after the wait less the deadline; CPU time is the thread's own clock's. The hybrid's wake-ups are
+//! recorded too, and an *oracle* is told them beforehand: the fixed margin that spins least for no more late waits.
+
+mod oracle;
+mod peers;
+mod plot;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use punctual::{Conditions, CpuSet, Policy};
+use punctual_linux::clock::{Clock, now_ns};
+
+use self::oracle::WakeUp;
+use self::peers::{PEERS, Peer};
+use super::percentile;
+
+/// Durations asked, ns.
+const ASKED_NS: [i64; 4] = [20_000, 100_000, 1_000_000, 10_000_000];
+/// How long a turn is: some hundred short waits, ten of the longest.
+const TURN: Duration = Duration::from_millis(40);
+const LONG_TURN: Duration = Duration::from_millis(100);
+/// Between turns: a busy real-time thread leaves its CPU to others for at least a tenth of the time (the kernel takes 5 %).
+const BREAK: Duration = Duration::from_millis(8);
+/// Waits by which everybody may learn before the first turn.
+const WARM_UP: u32 = 50;
+/// From here on a wait is late.
+const LATE_NS: i64 = 1_000;
+
+/// Where the waits happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    fifo: bool,
+    neighbour: bool,
+}
+
+const PLACES: [Place; 4] = [
+    Place { fifo: false, neighbour: false },
+    Place { fifo: false, neighbour: true },
+    Place { fifo: true, neighbour: false },
+    Place { fifo: true, neighbour: true },
+];
+
+impl Place {
+    fn name(self) -> String {
+        let policy = if self.fifo { "SCHED_FIFO 40" } else { "SCHED_OTHER" };
+        let company = if self.neighbour { "beside a busy neighbour" } else { "alone" };
+        format!("{policy}, {company}")
+    }
+}
+
+/// All turns of one peer, duration and place.
+#[derive(Debug, Default, Clone)]
+struct Tally {
+    lateness: Vec<f64>,
+    cpu_ns: i64,
+    elapsed_ns: i64,
+    wake_ups: Vec<WakeUp>,
+}
+
+/// The figures of a tally.
+#[derive(Debug, Clone)]
+struct Figures {
+    peer: &'static str,
+    asked_ns: i64,
+    place: Place,
+    waits: usize,
+    p50: f64,
+    p99: f64,
+    p999: Option<f64>,
+    late: f64,
+    cpu_share: f64,
+    oracle_share: Option<f64>,
+}
+
+/// Measures everybody in turns, prints the tables and writes the plot.
+pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
+    let mut figures = Vec::new();
+    for place in PLACES {
+        eprintln!("{}", place.name());
+        figures.extend(measure_place(place, rounds)?);
+    }
+    for place in PLACES {
+        print_table(place, &figures);
+    }
+    if let Some(path) = svg {
+        let alone: Vec<&Figures> = figures.iter().filter(|f| f.place == PLACES[0]).collect();
+        plot::write(path, &alone).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Measures in a place, on a thread of its own.
+fn measure_place(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if place.neighbour {
+            scope.spawn(|| {
+                // On one CPU, so that it stays a neighbour and does not wander.
+                let cpus = punctual_linux::affinity::affinity(0).unwrap_or_default();
+                let last = cpus.last().copied().unwrap_or(0);
+                let guard = Conditions { cpus: Some(CpuSet::of([last])), ..Conditions::default() }.apply();
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                drop(guard);
+            });
+        }
+        let measured = scope.spawn(|| {
+            let policy = place.fifo.then_some(Policy::Fifo(40));
+            let guard = Conditions { policy, ..Conditions::default() }.apply();
+            ensure!(guard.refused().is_empty(), "{:?}", guard.refused());
+            measure(place, rounds)
+        });
+        let measured = measured.join();
+        done.store(true, Ordering::Relaxed);
+        measured.map_err(|_| anyhow::anyhow!("the measuring thread panicked"))?
+    })
+}
+
+fn measure(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
+    let mut tallies = vec![vec![Tally::default(); ASKED_NS.len()]; PEERS.len()];
+    // One of each for every duration: what one learns of short waits is not mixed with another's.
+    let mut peers: Vec<Vec<Box<dyn Peer>>> = Vec::new();
+    for (_, open) in PEERS {
+        peers.push(ASKED_NS.iter().map(|_| open()).collect::<anyhow::Result<_>>()?);
+    }
+    for (n, asked) in ASKED_NS.iter().enumerate() {
+        for peer in &mut peers {
+            let count = if *asked > 1_000_000 { WARM_UP / 5 } else { WARM_UP };
+            for _ in 0..count {
+                peer[n].wait(*asked);
+            }
+            peer[n].rest();
+            std::thread::sleep(BREAK / 4);
+        }
+    }
+    for round in 0..rounds as usize {
+        for (n, &asked) in ASKED_NS.iter().enumerate() {
+            for turn in 0..PEERS.len() {
+                // Each round begins with another one, so that none always follows the same neighbour.
+                let who = (turn + round) % PEERS.len();
+                take_turn(peers[who][n].as_mut(), asked, &mut tallies[who][n]);
+                std::thread::sleep(BREAK);
+            }
+        }
+    }
+    let mut figures = Vec::new();
+    for (n, &asked) in ASKED_NS.iter().enumerate() {
+        for (who, (name, _)) in PEERS.iter().enumerate() {
+            figures.push(Figures::of(name, asked, place, &mut tallies[who][n]));
+        }
+    }
+    Ok(figures)
+}
+
+fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) {
+    let turn = if asked > 1_000_000 { LONG_TURN } else { TURN };
+    let waits = (turn.as_nanos() as i64 / asked).max(1);
+    // Room first, so that nothing is allocated between waits.
+    tally.lateness.reserve(waits as usize);
+    tally.wake_ups.reserve(waits as usize);
+    // The first wait after a break finds everything cold, for everybody: it is not counted.
+    peer.wait(asked);
+    let (begin, cpu) = (now_ns(Clock::Monotonic), now_ns(Clock::ThreadCpu));
+    for _ in 0..waits {
+        let from = now_ns(Clock::Monotonic);
+        let wake_up = peer.wait(asked);
+        let woke = now_ns(Clock::Monotonic);
+        tally.lateness.push((woke - from - asked) as f64);
+        tally.wake_ups.extend(wake_up);
+    }
+    tally.cpu_ns += now_ns(Clock::ThreadCpu) - cpu;
+    tally.elapsed_ns += now_ns(Clock::Monotonic) - begin;
+    peer.rest();
+}
+
+impl Figures {
+    fn of(peer: &'static str, asked_ns: i64, place: Place, tally: &mut Tally) -> Self {
+        tally.lateness.sort_by(f64::total_cmp);
+        let waits = tally.lateness.len();
+        let late = tally.lateness.iter().filter(|&&ns| ns > LATE_NS as f64).count() as f64 / waits.max(1) as f64;
+        let oracle_share = oracle::cpu_ns(&tally.wake_ups, tally.cpu_ns as f64 / waits.max(1) as f64, LATE_NS)
+            .filter(|_| tally.wake_ups.len() == waits)
+            .map(|ns| ns * waits as f64 / tally.elapsed_ns as f64);
+        Self {
+            peer,
+            asked_ns,
+            place,
+            waits,
+            p50: percentile(&tally.lateness, 0.5),
+            p99: percentile(&tally.lateness, 0.99),
+            // Ten samples beyond it are the least that say anything.
+            p999: (waits >= 10_000).then(|| percentile(&tally.lateness, 0.999)),
+            late,
+            cpu_share: tally.cpu_ns as f64 / tally.elapsed_ns.max(1) as f64,
+            oracle_share,
+        }
+    }
+}
+
+/// Microseconds with three significant digits.
+fn us(ns: f64) -> String {
+    let us = ns / 1e3;
+    let decimals = if us.abs() < 10.0 { 2 } else { usize::from(us.abs() < 100.0) };
+    format!("{us:.decimals$}")
+}
+
+fn print_table(place: Place, figures: &[Figures]) {
+    println!("\n## {}\n", place.name());
+    println!("| wait | | n | p50 µs | p99 µs | p99.9 µs | later than 1 µs | CPU | oracle's CPU |");
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    for f in figures.iter().filter(|f| f.place == place) {
+        let asked = if f.asked_ns >= 1_000_000 {
+            format!("{} ms", f.asked_ns / 1_000_000)
+        } else {
+            format!("{} µs", f.asked_ns / 1_000)
+        };
+        let oracle = f
+            .oracle_share
+            .map_or(String::new(), |share| format!("{:.1} % ({:.2})", share * 100.0, f.cpu_share / share));
+        println!(
+            "| {asked} | {} | {} | {} | {} | {} | {:.2} % | {:.1} % | {oracle} |",
+            f.peer,
+            f.waits,
+            us(f.p50),
+            us(f.p99),
+            f.p999.map_or("–".into(), us),
+            f.late * 100.0,
+            f.cpu_share * 100.0,
+        );
+    }
+}

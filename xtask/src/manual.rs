@@ -1,0 +1,217 @@
+//! The manual and the shells' completions, made from the one definition of the command line, and held against `--help`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::tools;
+
+/// A page of the manual.
+struct Page {
+    /// `punctual-wait.1`.
+    name: String,
+    /// In roff.
+    text: String,
+    /// The command it is of.
+    command: Command,
+}
+
+/// The command line, as it is when it parses.
+fn root() -> Command {
+    let mut root = punctual_cli::command();
+    root.build();
+    root
+}
+
+/// Writes the manual, or checks it.
+pub(crate) fn man(check: bool) -> anyhow::Result<()> {
+    let pages = pages()?;
+    for page in &pages {
+        agrees_with_help(page)?;
+    }
+    if check {
+        println!("{} pages tell what --help tells", pages.len());
+        return Ok(());
+    }
+    let folder = tools::target().join("man");
+    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    for page in &pages {
+        let path = folder.join(&page.name);
+        std::fs::write(&path, &page.text).with_context(|| format!("writing {}", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// Writes the completions, or checks them.
+pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
+    let folder = tools::target().join("completions");
+    if !check {
+        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    }
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let text = completion(shell)?;
+        knows_every_flag(shell, &text)?;
+        if !check {
+            write_completion(&folder, shell, &text)?;
+        }
+    }
+    if check {
+        println!("completions know every flag");
+    }
+    Ok(())
+}
+
+fn write_completion(folder: &Path, shell: Shell, text: &str) -> anyhow::Result<()> {
+    // The names under which each shell looks for them.
+    let name = match shell {
+        Shell::Bash => "punctual",
+        Shell::Zsh => "_punctual",
+        _ => "punctual.fish",
+    };
+    let path = folder.join(name);
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn completion(shell: Shell) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut root(), "punctual", &mut out);
+    String::from_utf8(out).context("completions are text")
+}
+
+/// The pages of all commands that help shows.
+fn pages() -> anyhow::Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    add_pages(&root(), "punctual", &mut pages)?;
+    Ok(pages)
+}
+
+fn add_pages(command: &Command, name: &str, pages: &mut Vec<Page>) -> anyhow::Result<()> {
+    let mut out = Vec::new();
+    let titled = command.clone().display_name(name.to_owned());
+    Man::new(titled).title(name.to_uppercase()).section("1").manual("punctual").render(&mut out)?;
+    let text = String::from_utf8(out).context("a page is text")?;
+    pages.push(Page { name: format!("{name}.1"), text, command: command.clone() });
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        add_pages(sub, &format!("{name}-{}", sub.get_name()), pages)?;
+    }
+    Ok(())
+}
+
+/// Everything in the text that looks like a long flag.
+fn flags(text: &str) -> BTreeSet<String> {
+    let mut flags = BTreeSet::new();
+    for (at, _) in text.match_indices("--") {
+        let before = text[..at].chars().next_back();
+        let name: String =
+            text[at + 2..].chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-').collect();
+        let begins = before.is_none_or(|c| !c.is_alphanumeric() && c != '-');
+        if begins && name.starts_with(|c: char| c.is_ascii_lowercase()) {
+            flags.insert(name.trim_end_matches('-').to_owned());
+        }
+    }
+    flags
+}
+
+/// Roff's spelling undone, as far as flags are concerned.
+fn plain(roff: &str) -> String {
+    let mut text = roff.replace("\\-", "-");
+    for font in ["\\fB", "\\fI", "\\fR", "\\&"] {
+        text = text.replace(font, "");
+    }
+    text
+}
+
+/// Every flag of the page is in `--help`, and the other way round.
+fn agrees_with_help(page: &Page) -> anyhow::Result<()> {
+    let help = page.command.clone().render_long_help().to_string();
+    let (told, helped) = (flags(&plain(&page.text)), flags(&help));
+    let missing: Vec<&String> = helped.difference(&told).collect();
+    let extra: Vec<&String> = told.difference(&helped).collect();
+    ensure!(missing.is_empty(), "{} does not tell of {missing:?}, which --help does", page.name);
+    ensure!(extra.is_empty(), "{} tells of {extra:?}, which --help does not", page.name);
+    let defined = page.command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+    for flag in defined {
+        ensure!(told.contains(flag), "{} does not tell of --{flag}", page.name);
+    }
+    Ok(())
+}
+
+fn knows_every_flag(shell: Shell, text: &str) -> anyhow::Result<()> {
+    for page in pages()? {
+        for flag in page.command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long()) {
+            let spelled = if shell == Shell::Fish { format!("-l {flag}") } else { format!("--{flag}") };
+            ensure!(text.contains(&spelled), "{shell} does not complete --{flag} of {}", page.name);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command as Process, Stdio};
+
+    #[test]
+    fn manual_and_help_agree() {
+        let pages = pages().unwrap();
+        assert!(pages.iter().any(|page| page.name == "punctual.1"));
+        assert!(pages.iter().any(|page| page.name == "punctual-report.1"));
+        pages.iter().try_for_each(agrees_with_help).unwrap();
+    }
+
+    #[test]
+    fn a_missing_flag_is_noticed() {
+        let mut page = pages().unwrap().into_iter().find(|page| page.name == "punctual-report.1").unwrap();
+        page.text = page.text.replace("\\-\\-openmetrics", "");
+        assert!(agrees_with_help(&page).unwrap_err().to_string().contains("openmetrics"));
+        page.text.push_str("\\fB\\-\\-nonsense\\fR");
+        page.command = page.command.mut_arg("openmetrics", |arg| arg.hide(true));
+        assert!(agrees_with_help(&page).unwrap_err().to_string().contains("nonsense"));
+    }
+
+    #[test]
+    fn man_formats_every_page_without_a_warning() {
+        for page in pages().unwrap() {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &page.text).unwrap();
+            let groff = Process::new("groff")
+                .args(["-man", "-ww", "-Tutf8", "-z"])
+                .arg(file.path())
+                .stdin(Stdio::null())
+                .output();
+            let Ok(output) = groff else {
+                assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"), "apt-get install groff-base");
+                eprintln!("skipped: groff is not installed; Debian: apt-get install groff-base");
+                return;
+            };
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.is_empty(), "{}: {said}", page.name);
+        }
+    }
+
+    #[test]
+    fn shells_accept_their_completions() {
+        for (shell, program) in [(Shell::Bash, "bash"), (Shell::Zsh, "zsh"), (Shell::Fish, "fish")] {
+            let text = completion(shell).unwrap();
+            knows_every_flag(shell, &text).unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &text).unwrap();
+            match Process::new(program).arg("-n").arg(file.path()).output() {
+                Ok(output) => {
+                    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr))
+                }
+                Err(_) => {
+                    assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none_or(|v| v != "1"), "apt-get install {program}");
+                    eprintln!("skipped: {program} is not installed; Debian: apt-get install {program}");
+                }
+            }
+        }
+    }
+}
