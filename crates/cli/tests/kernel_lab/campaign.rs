@@ -5,15 +5,24 @@ use punctual_vm::{Kernel, Table};
 use crate::support::{machine, run};
 
 /// Starts `COMMAND` and kills it at a random moment, `$1` times; counts how often it was killed with something changed.
+///
+/// The window of the random moments follows how fast the host is just now: it grows after a kill that came too early to find
+/// anything changed, and shrinks after one that did not.
 const KILL_OFTEN: &str = r#"
 before=$(state)
 runs=0; changed=0; slowest=0; never=0
+since=$(uptime_10ms)
+$COMMAND >/dev/null 2>&1 & program=$!
+while [ "$(state)" = "$before" ]; do usleep 2000; done
+window=$((($(uptime_10ms) - since) * 20000 + 20000))
+kill -9 $program; wait $program 2>/dev/null
+until_state "$before" >/dev/null; killall -9 sleep 2>/dev/null
 while [ $runs -lt $1 ]; do
     runs=$((runs + 1))
     $COMMAND >/dev/null 2>&1 &
     program=$!
-    usleep $(( $(od -An -N2 -tu2 /dev/urandom) * 4 ))
-    [ "$(state)" = "$before" ] || changed=$((changed + 1))
+    usleep $(( $(od -An -N4 -tu4 /dev/urandom) % window ))
+    if [ "$(state)" = "$before" ]; then window=$((window + window / 10)); else changed=$((changed + 1)); window=$((window - window / 20)); fi
     kill -9 $program
     wait $program 2>/dev/null
     took=$(until_state "$before")
