@@ -118,7 +118,11 @@ impl Section {
 /// A heading, wrapped where it is too long.
 fn heading(line: &str, style: &Style) -> String {
     let options = Options::new(style.columns()).subsequent_indent("  ").word_splitter(WordSplitter::NoHyphenation);
-    let wrapped = textwrap::wrap(line, options);
+    // A number stays with what it counts or names.
+    let line =
+        ["CPU ", "CPUs ", "slack "].iter().fold(line.to_owned(), |line, name| line.replace(name, &unbroken(name)));
+    let line = [" ns", " µs", " us", " ms"].iter().fold(line, |line, unit| line.replace(unit, &unbroken(unit)));
+    let wrapped = textwrap::wrap(&line, options);
     let ended = |line: &std::borrow::Cow<'_, str>| {
         let line = line.replace('\u{a0}', " ");
         format!("{}\n", style.paint(Paint::Heading, line.trim_end()))

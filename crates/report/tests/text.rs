@@ -119,7 +119,7 @@ fn what_is_worse_or_shows_nothing_or_was_refused_is_said() {
     let text = text::render(&checked, &at(1000)).replace("\n  ", " ").replace('\n', " ");
     for said in [
         "Worse here: pinned to CPU 1 instead of CPUs 0-1: ",
-        "No difference here that this run can show: memory locked; C-states off (DMA latency 0).",
+        "No difference here that this run can show: memory locked; C-states off (DMA latency 0); fifo:40 instead of",
         "Could not be tried: rr:1: Operation not permitted. What would allow it: raise the rtprio limit.",
         "fifo:40 shows no gain over a slack of 1 ns here (",
     ] {

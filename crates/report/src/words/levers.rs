@@ -323,7 +323,8 @@ fn no_gain(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
     let slack = unbroken(&units::exact(slack_ns, style));
     let figure = |estimate: Estimate| units::duration(estimate.value, style);
     let head = Sentence::new(format!("{} shows no gain over a slack of {slack} here (", running(&to.conditions)));
-    let head = head.figure(figure(to.p50?)).words(" late at p50, and ").figure(figure(from.p50?)).words(").");
+    let head =
+        head.figure(figure(to.p50?)).words(" late at p50, ").figure(figure(from.p50?)).words(" with that slack).");
     let mut finding = Finding::new(Place::Policy, head);
     finding.tails.extend(others(lever, "earlier", "later"));
     Some(finding)
