@@ -1,7 +1,9 @@
 //! The command as a user meets it: what it refuses, what it writes, how it ends.
 
 mod ending;
+mod guide;
 mod outputs;
 mod poor;
 mod refusals;
+mod report;
 mod support;
