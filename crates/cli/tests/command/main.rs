@@ -3,8 +3,10 @@
 mod ending;
 mod ipc;
 mod on_time;
+mod guide;
 mod outputs;
 mod poor;
 mod refusals;
+mod report;
 mod support;
 mod yielding;

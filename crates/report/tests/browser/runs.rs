@@ -61,7 +61,7 @@ fn ramp(governor: &str, from: i64, until: usize) -> Series {
     };
     let samples: Vec<i64> = (0..3).flat_map(of_round).collect();
     let parameters = [("loops", Param::Int(100)), ("to_full_speed_ns", Param::Int(until as i64 * from))];
-    Series { samples: Some(samples), ..series("governor", governor, Quantity::Loop, &parameters, 800_000) }
+    Series { samples: Some(samples), ..series("ramp", governor, Quantity::Loop, &parameters, 800_000) }
 }
 
 /// The waits of the other tests, with the one figure that a histogram cannot be used without.

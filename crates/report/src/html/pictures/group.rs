@@ -9,27 +9,25 @@ use crate::plain::plain;
 use crate::style::Style;
 
 /// Parameters that make figures incomparable when they differ: they are in a picture's title.
-const APART: [&str; 17] = [
+const APART: [&str; 15] = [
     "asked_ns",
     "size",
-    "size_bytes",
-    "bytes",
     "mode",
-    "placement",
-    "cpus",
+    "place",
+    "interval_ns",
+    "depth",
     "competitors",
     "competitor_kind",
     "competitor_policy",
     "load",
     "sender",
-    "rate",
-    "rate_hz",
-    "period_ns",
-    "interface",
-    "depth",
+    "rate_per_second",
+    "measured",
+    "to",
+    "figure",
 ];
 /// Parameters by which lines of one picture may differ; the others describe and are left out of names.
-const WITHIN: [&str; 7] = ["polls", "receive", "strategy", "batch", "margin_ns", "from", "to"];
+const WITHIN: [&str; 5] = ["polls", "receive", "sender_cpu", "receiver_cpu", "raised"];
 
 /// Series of one picture.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! From which CPU to which: a square for each pair, the darker the slower, with the figure in it where there is room.
+//! From which CPU to which: a square for each pair, the stronger its colour the slower, with the figure in it where there is room.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,8 @@ use super::group::{int, is_apart, quantity_name, shared};
 use super::size::BETWEEN;
 use super::{Album, MOST};
 
+/// Fewer pairs are no map: two CPUs have four.
+const FEWEST: usize = 3;
 /// Up to so many CPUs a figure fits into a square.
 const FITS: usize = 12;
 /// CPUs are numbered beside the axes up to this many; of more, only some.
@@ -24,13 +26,13 @@ pub(super) fn album(run: &Run, series: &[&Series]) -> Album {
     let mut maps: BTreeMap<String, Vec<&Series>> = BTreeMap::new();
     for &series in series.iter().filter(|series| pair(series).is_some() && series.summary.p50.is_some()) {
         let style = Style::default();
-        let apart = |name: &str| is_apart(name) && !BETWEEN.contains(&name) && name != "cpus" && name != "placement";
+        let apart = |name: &str| is_apart(name) && name != "place" || name == "receive";
         let words = [plain(&series.subject, &style), plain(&series.conditions, &style), shared(series, apart)];
         let label: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
         maps.entry(label.join(", ")).or_default().push(series);
     }
     let mut album = Album { kind: "From CPU to CPU", ..Album::default() };
-    for (label, series) in maps.into_iter().filter(|(_, series)| series.len() > 1) {
+    for (label, series) in maps.into_iter().filter(|(_, series)| series.len() >= FEWEST) {
         if album.pictures.len() == MOST {
             album.left_out += 1;
         } else {
@@ -72,7 +74,7 @@ fn picture(label: &str, series: &[&Series]) -> Picture {
     let what = series.first().map_or("", |series| quantity_name(series.quantity));
     Picture {
         title: format!("From CPU to CPU, {label}"),
-        about: format!("The median {what} for each pair of CPUs; the darker, the slower."),
+        about: format!("The median {what} for each pair of CPUs; the stronger the colour, the slower."),
         x: axis("to CPU", &cpus),
         y: axis("from CPU", &cpus),
         lines: vec![Line { label: label.into(), shown: true, form: Form::Cells, points }],

@@ -11,15 +11,15 @@ use crate::units;
 use super::group::{int, names, quantity_name, shared};
 use super::{AT_FIRST, Album, MOST, MOST_LINES};
 
-/// Parameters that are a message's size in bytes.
-pub(super) const SIZE: [&str; 3] = ["size", "size_bytes", "bytes"];
+/// The parameter that is a message's size in bytes.
+const SIZE: [&str; 1] = ["size"];
 /// Parameters that tell from which CPU to which.
 pub(super) const BETWEEN: [&str; 2] = ["sender_cpu", "receiver_cpu"];
 
 pub(super) fn album(run: &Run, series: &[&Series]) -> Album {
     let mut by_rest: BTreeMap<String, Vec<&Series>> = BTreeMap::new();
     for &series in series.iter().filter(|series| int(series, &SIZE).is_some_and(|size| size > 0)) {
-        let apart = |name: &str| !SIZE.contains(&name) && super::group::is_apart(name) && !BETWEEN.contains(&name);
+        let apart = |name: &str| !SIZE.contains(&name) && super::group::is_apart(name);
         let key = [quantity_name(series.quantity), &shared(series, apart)].join(", ");
         by_rest.entry(key.trim_end_matches(", ").to_owned()).or_default().push(series);
     }

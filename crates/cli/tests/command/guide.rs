@@ -1,0 +1,25 @@
+//! The commands that the documentation shows: each is one that the command line takes.
+
+/// Commands in the indented lines and in the back ticks of a page.
+fn commands(page: &str) -> Vec<String> {
+    let indented = page.lines().filter_map(|line| line.strip_prefix("    ")).map(|line| line.trim().to_owned());
+    let ticked = page.split('`').skip(1).step_by(2).map(|words| words.replace('\n', " "));
+    let shown = indented.chain(ticked).map(|line| line.split('#').next().unwrap_or("").trim().to_owned());
+    shown.filter(|line| line.starts_with("punctual ") && !line.contains("...")).collect()
+}
+
+#[test]
+fn every_command_in_the_documentation_is_taken() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    for (page, least) in [("docs/guide.md", 20), ("README.md", 8)] {
+        let text = std::fs::read_to_string(format!("{root}{page}")).unwrap();
+        let commands = commands(&text);
+        assert!(commands.len() >= least, "{page}: {commands:?}");
+        for command in commands {
+            let taken = punctual_cli::command().try_get_matches_from(command.split_whitespace());
+            if let Err(error) = taken {
+                panic!("{page}: {command}\n{error}");
+            }
+        }
+    }
+}

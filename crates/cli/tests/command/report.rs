@@ -1,0 +1,142 @@
+//! `punctual report`: every form of a saved run, and what is refused of files.
+
+use std::path::{Path, PathBuf};
+
+use punctual_record::Run;
+
+use crate::support::{Left, SHORT, measured, run};
+
+/// A small run in a file of its own folder.
+fn saved() -> (tempfile::TempDir, PathBuf, Run) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let (run, left) = measured(&[&["wait", "spin_clock", "nanosleep", "--for", "100us"], &SHORT[..]].concat());
+    std::fs::write(&path, left.stdout).unwrap();
+    (folder, path, run)
+}
+
+fn report(path: &Path, more: &[&str]) -> Left {
+    run(&[&["report", path.to_str().unwrap()], more].concat())
+}
+
+#[test]
+fn every_form_of_a_saved_run() {
+    let (folder, path, original) = saved();
+    for (form, contains) in [
+        ("--text", "nanosleep"),
+        ("--html", "<!DOCTYPE html>"),
+        ("--markdown", "| nanosleep |"),
+        ("--csv", "experiment,subject,"),
+        ("--openmetrics", "# EOF\n"),
+        ("--json", "\"schema\""),
+    ] {
+        let left = report(&path, &[form]);
+        assert_eq!(left.code, Some(0), "{form}: {}", left.stderr);
+        assert!(left.stdout.contains(contains), "{form}: {}", left.stdout);
+        let file = folder.path().join("out");
+        let quiet = report(&path, &[form, "--quiet", "-o", file.to_str().unwrap()]);
+        assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""), "{form}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), left.stdout, "{form}: file and stdout");
+    }
+    let page = folder.path().join("page.html");
+    assert_eq!(report(&path, &["--html", "-o", page.to_str().unwrap()]).code, Some(0));
+    let back = report(&page, &["--json"]);
+    assert_eq!(Run::from_json(back.stdout.as_bytes()).unwrap(), original, "a page gives the run back");
+    let only = report(&path, &["--csv", "--only", "spin_clock"]);
+    assert_eq!(only.stdout.lines().count(), 2, "{}", only.stdout);
+}
+
+#[test]
+fn distributions_go_to_one_file_each() {
+    let (folder, path, _) = saved();
+    let one = report(&path, &["--hgrm", "--only", "nanosleep"]);
+    assert!(one.stdout.contains("TotalCount") && one.stdout.contains("#[Max"), "{}", one.stdout);
+    let several = report(&path, &["--hgrm"]);
+    assert_eq!(several.code, Some(2));
+    assert!(several.stderr.contains("--only") && several.stderr.contains("folder"), "{}", several.stderr);
+    let into = folder.path().join("distributions");
+    std::fs::create_dir(&into).unwrap();
+    assert_eq!(report(&path, &["--hgrm", "-o", into.to_str().unwrap()]).code, Some(0));
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 2);
+}
+
+#[test]
+fn the_page_is_written_while_measuring() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let left = run(&[&["wait", "spin_clock", "--html", page.to_str().unwrap()], &SHORT[..]].concat());
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    assert!(left.stdout.contains("spin_clock"), "the tables are printed too");
+    assert!(left.stderr.contains("page.html"), "it says where the page is: {}", left.stderr);
+    assert_eq!(report(&page, &["--json"]).code, Some(0));
+    let both = run(&["wait", "spin_clock", "--html", "-", "--json", "-"]);
+    assert_eq!(both.code, Some(2));
+    assert!(both.stderr.contains("--html -") && both.stderr.contains("--json -"), "{}", both.stderr);
+}
+
+/// A file with this in it, reported; code and words.
+fn of(text: &[u8]) -> (Option<i32>, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let left = report(file.path(), &[]);
+    assert_eq!(left.stdout, "");
+    (left.code, left.stderr)
+}
+
+#[test]
+fn files_that_are_no_runs_are_refused_with_words() {
+    let (_folder, path, _) = saved();
+    let json = std::fs::read_to_string(&path).unwrap();
+    let cases: [(&[u8], &str); 9] = [
+        (b"", "empty"),
+        (b"hello", "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"{}", "not a run of punctual"),
+        (b"<html><p>hello</p></html>", "holds no run"),
+        (json[..json.len() / 2].as_bytes(), "cut short"),
+        (&json.replace("punctual.run/1", "punctual.run/9").into_bytes(), "punctual.run/9"),
+        (&json.replacen("\"count\": ", "\"count\": -", 1).into_bytes(), "does not keep to it"),
+        (&json.replacen("\"mean\": ", "\"mean\": 1e999, \"x\": ", 1).into_bytes(), "not JSON"),
+    ];
+    for (text, words) in cases {
+        let (code, said) = of(text);
+        assert_eq!(code, Some(1), "{words}: {said}");
+        assert!(said.contains(words), "{words}: {said}");
+        assert!(said.len() < 1000, "{said}");
+    }
+}
+
+#[test]
+fn names_that_lead_nowhere_are_bad_usage() {
+    for (name, words) in [("/nowhere/run.json", "no such file"), ("/", "folder")] {
+        let left = report(Path::new(name), &[]);
+        assert_eq!(left.code, Some(2), "{}", left.stderr);
+        assert!(left.stderr.contains(words), "{}", left.stderr);
+    }
+    let (_folder, path, _) = saved();
+    let left = report(&path, &["--only", "nanoslep"]);
+    assert_eq!(left.code, Some(2));
+    assert!(left.stderr.contains("\"nanosleep\""), "{}", left.stderr);
+    assert_eq!(report(&path, &["--html", "--csv"]).code, Some(2), "one form at a time");
+}
+
+#[test]
+fn very_many_series_are_for_machines_only() {
+    let (folder, _, mut run) = saved();
+    let mut series = run.series.swap_remove(0);
+    series.rounds.clear();
+    series.histogram = None;
+    run.series = vec![series; 20_000];
+    for (i, series) in run.series.iter_mut().enumerate() {
+        series.experiment = format!("e{i}");
+    }
+    let path = folder.path().join("many.json");
+    run.to_json(std::fs::File::create(&path).unwrap()).unwrap();
+    for form in ["--text", "--html", "--markdown"] {
+        let left = report(&path, &[form]);
+        assert_eq!(left.code, Some(2), "{form}");
+        assert!(left.stderr.contains("20000 series") && left.stderr.contains("--csv"), "{}", left.stderr);
+    }
+    assert_eq!(report(&path, &["--csv"]).stdout.lines().count(), 20_001);
+    assert!(report(&path, &["--openmetrics"]).stdout.ends_with("# EOF\n"));
+}
