@@ -36,25 +36,24 @@ struct Arrangement {
     sides: Vec<(Vec<usize>, Vec<usize>)>,
 }
 
-fn arrangements(runs: usize) -> Vec<Arrangement> {
-    let pairs = (0..runs / 2).map(|i| (vec![2 * i], vec![2 * i + 1])).collect();
-    let mut all = vec![Arrangement { name: "one run against the next".into(), sides: pairs }];
-    for each in [2, 4] {
-        let starts = (0..(runs + 1).saturating_sub(2 * each)).step_by(2);
-        let turns = starts.clone().map(|start| {
-            let place = |new: usize| (0..each).map(|i| start + 2 * i + new).collect::<Vec<_>>();
-            (place(0), place(1))
-        });
-        all.push(Arrangement { name: format!("{each} + {each} runs, in turns"), sides: turns.collect() });
-        let blocks = starts.map(|start| {
-            let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
-            (place(0), place(1))
-        });
-        all.push(Arrangement {
-            name: format!("{each} + {each} runs, one side after the other"),
-            sides: blocks.collect(),
-        });
-    }
+/// Every run is in one comparison of each arrangement.
+fn arrangements(runs: usize, each: usize) -> Vec<Arrangement> {
+    let singles = (0..runs / 2).map(|i| (vec![2 * i], vec![2 * i + 1])).collect();
+    let mut all = vec![Arrangement { name: "one run against the next".into(), sides: singles }];
+    let starts = (0..runs / (2 * each)).map(|i| 2 * each * i);
+    let turns = starts.clone().map(|start| {
+        let place = |new: usize| (0..each).map(|i| start + 2 * i + new).collect::<Vec<_>>();
+        (place(0), place(1))
+    });
+    all.push(Arrangement { name: format!("{each} and {each} runs, in turns"), sides: turns.collect() });
+    let blocks = starts.map(|start| {
+        let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
+        (place(0), place(1))
+    });
+    all.push(Arrangement {
+        name: format!("{each} and {each} runs, one side after the other"),
+        sides: blocks.collect(),
+    });
     all
 }
 
@@ -146,12 +145,12 @@ fn alarms(rates: &mut Rates, compared: &Comparison) {
 }
 
 /// All arrangements, as Markdown.
-pub(crate) fn all(runs: &[Run]) -> anyhow::Result<String> {
+pub(crate) fn all(runs: &[Run], each: usize) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut detail = String::new();
     out.push_str("| arrangement | false alarms | comparisons with one or more | p50 +20 % found, in all series | alone in one | p99 +50 % found, in all series | alone in one |\n");
     out.push_str("|:--|:--|:--|:--|:--|:--|:--|\n");
-    for arrangement in arrangements(runs.len()) {
+    for arrangement in arrangements(runs.len(), each) {
         let rates = rates(runs, &arrangement)?;
         let total = rates
             .alarms
