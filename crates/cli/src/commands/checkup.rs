@@ -20,6 +20,7 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
     for number in 1..=times {
         let wanted = OutputArgs {
             json: args.output.json.as_ref().map(|target| numbered(target, number, times)),
+            html: args.output.html.as_ref().map(|target| numbered(target, number, times)),
             csv: args.output.csv.as_ref().map(|target| numbered(target, number, times)),
             ..args.output.clone()
         };
