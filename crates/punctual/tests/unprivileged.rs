@@ -115,7 +115,9 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
     let hard = getrlimit(Resource::Rtprio).maximum;
     let raised = Rlimit { current: Some(50), maximum: hard.map(|hard| hard.max(50)) };
     if let Err(error) = setrlimit(Resource::Rtprio, raised) {
-        return common::skipped(&format!("RLIMIT_RTPRIO cannot be raised: {error}"));
+        // Root without CAP_SYS_RESOURCE, as in many containers and some machines of CI: nothing a package could bring.
+        eprintln!("skipped: RLIMIT_RTPRIO cannot be raised: {error}");
+        return;
     }
     on_thread(|| {
         // Of this thread alone: its capabilities go.

@@ -5,7 +5,10 @@ fn commands(page: &str) -> Vec<String> {
     let indented = page.lines().filter_map(|line| line.strip_prefix("    ")).map(|line| line.trim().to_owned());
     let ticked = page.split('`').skip(1).step_by(2).map(|words| words.replace('\n', " "));
     let shown = indented.chain(ticked).map(|line| line.split('#').next().unwrap_or("").trim().to_owned());
-    shown.filter(|line| line.starts_with("punctual ") && !line.contains("...")).collect()
+    // `punctual = "0.1"` is a line of Cargo.toml.
+    shown
+        .filter(|line| line.starts_with("punctual ") && !line.starts_with("punctual =") && !line.contains("..."))
+        .collect()
 }
 
 #[test]

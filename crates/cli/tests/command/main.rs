@@ -1,9 +1,9 @@
 //! The command as a user meets it: what it refuses, what it writes, how it ends.
 
 mod ending;
+mod guide;
 mod ipc;
 mod on_time;
-mod guide;
 mod outputs;
 mod poor;
 mod refusals;

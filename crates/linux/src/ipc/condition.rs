@@ -1,12 +1,16 @@
 //! A number guarded by a robust mutex, with a condition variable, between processes: `pthread_mutexattr_setrobust(3)`,
-//! `pthread_cond_wait(3)`.
+//! `pthread_cond_timedwait(3)`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Region;
+use crate::clock::{Clock, now_ns, timespec_of};
 use crate::futex::{self, Scope};
 use crate::{Error, Result, check_errno_return};
+
+/// Longest wait in one call: well below the second within which the death of a peer is to be told.
+const SLICE_NS: i64 = 250_000_000;
 
 /// Offsets in the memory of a monitor; the structures have 40 and 48 bytes with glibc on x86-64.
 const MUTEX: usize = 0;
@@ -85,25 +89,30 @@ impl Monitor {
         check_errno_return("pthread_cond_signal", returned)
     }
 
-    /// Takes one, waiting for it (`pthread_cond_wait(3)`). EINTR after [`Monitor::halt`].
+    /// Takes one, waiting for it (`pthread_cond_timedwait(3)`). EINTR after [`Monitor::halt`].
+    ///
+    /// The wait is cut into slices: glibc's condition goes back to sleep by itself when it is woken without a signal, so nothing
+    /// but a signal or a timeout would bring a waiter whose peer is dead back here.
     #[inline]
     pub fn take(&self) -> Result<()> {
         let locked = self.lock()?;
         let value = self.memory.u32(VALUE);
         while value.load(Ordering::Relaxed) == 0 {
             if self.memory.u32(HALT).load(Ordering::Relaxed) != 0 {
-                return Err(Error::from_errno("pthread_cond_wait", libc::EINTR));
+                return Err(Error::from_errno("pthread_cond_timedwait", libc::EINTR));
             }
-            // SAFETY: initialised and mapped as long as `self`; the mutex is held by this thread.
-            match unsafe { libc::pthread_cond_wait(self.condition(), self.mutex()) } {
-                0 => {}
+            // The condition's clock is the wall clock, as by default; a step of it shortens or lengthens one slice.
+            let until = timespec_of(now_ns(Clock::Realtime) + SLICE_NS);
+            // SAFETY: initialised and mapped as long as `self`; the mutex is held by this thread; `until` is a valid timespec.
+            match unsafe { libc::pthread_cond_timedwait(self.condition(), self.mutex(), &raw const until) } {
+                0 | libc::ETIMEDOUT => {}
                 // The mutex is held again all the same, and `locked` gives it back.
                 libc::EOWNERDEAD => {
                     // SAFETY: held by this thread, in the state that this call is for.
                     unsafe { libc::pthread_mutex_consistent(self.mutex()) };
-                    return Err(Error::from_errno("pthread_cond_wait", libc::EOWNERDEAD));
+                    return Err(Error::from_errno("pthread_cond_timedwait", libc::EOWNERDEAD));
                 }
-                error => return Err(Error::from_errno("pthread_cond_wait", error)),
+                error => return Err(Error::from_errno("pthread_cond_timedwait", error)),
             }
         }
         value.fetch_sub(1, Ordering::Relaxed);
