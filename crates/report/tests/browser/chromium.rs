@@ -10,7 +10,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 /// Longest that a browser lives, so that one that hangs does not hang the tests.
-const LIFE_S: u32 = 120;
+const LIFE_S: u32 = 600;
 
 /// A browser with one page.
 pub(crate) struct Browser {
