@@ -25,7 +25,7 @@ fn block(block: &Block) -> Markup {
         Block::Drawing(lines) => html! { pre tabindex="0" { (lines) } },
         Block::Line(text) => html! { p { strong { (text) } } },
         Block::Facts(facts) => html! {
-            table { tbody { @for (name, fact) in facts { tr { th scope="row" { (name) } td { (fact) } } } } }
+            dl class="facts" { @for (name, fact) in facts { dt { (name) } dd { (fact) } } }
         },
         Block::Items(items) => html! { ul { @for item in items { li { (self::item(item)) } } } },
     }
