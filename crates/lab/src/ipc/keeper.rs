@@ -124,7 +124,7 @@ impl Keeper {
                 Ok(made) => return Ok((made, reserved)),
                 Err(e) if e.errno() == rustix::io::Errno::EXIST.raw_os_error() && tries > 0 => {
                     tries -= 1;
-                    reserved.is_not_ours();
+                    reserved.disown();
                 }
                 Err(e) => return Err(e),
             }
@@ -152,7 +152,7 @@ impl Leftover {
     }
 
     /// What this name names was there before: it must not be removed.
-    fn is_not_ours(mut self) {
+    fn disown(mut self) {
         self.marks[self.name.number as usize].store(0, Ordering::Release);
         self.made_by = Pid::INIT;
     }

@@ -176,8 +176,8 @@ impl Plan {
         let places = wanted.places.on(&wanted.cpus)?;
         let (variants, peers, fits) = variants(&wanted);
         let mut cells = Vec::new();
-        for variant in 0..variants.len() {
-            for &mode in wanted.modes.iter().filter(|mode| fits[variant].allows(**mode)) {
+        for (variant, fits) in fits.iter().enumerate() {
+            for &mode in wanted.modes.iter().filter(|mode| fits.allows(**mode)) {
                 for &place in &places {
                     for (index, mechanism) in wanted.mechanisms.iter().enumerate() {
                         for size in sizes_of(mechanism, &wanted.sizes) {

@@ -61,7 +61,7 @@ impl<'f, 'a> Lever<'f, 'a> {
     #[must_use]
     pub fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
         let known = |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.p50.is_some());
-        if let Some(pair) = SLEEPING_CALLS.iter().find_map(|name| known(name)) {
+        if let Some(pair) = SLEEPING_CALLS.iter().find_map(known) {
             return Some(pair);
         }
         let leader = best(self.pairs.iter().map(|(_, to)| *to))?;

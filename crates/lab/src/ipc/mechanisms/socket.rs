@@ -94,7 +94,7 @@ fn by_path(kind: SocketType, keeper: &Keeper) -> linux::Result<(OwnedFd, OwnedFd
     let bound = || {
         let made = keeper.make(What::Path, |name| {
             let socket = new()?;
-            let address = SocketAddrUnix::new(&name.path()).map_err(failed("bind"))?;
+            let address = SocketAddrUnix::new(name.path()).map_err(failed("bind"))?;
             rustix::net::bind(&socket, &address).map_err(|e| match e {
                 rustix::io::Errno::ADDRINUSE => failed("bind")(rustix::io::Errno::EXIST),
                 e => failed("bind")(e).on(name.path().display().to_string()),

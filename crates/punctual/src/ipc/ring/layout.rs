@@ -73,5 +73,5 @@ pub(super) const fn slot(position: u64, capacity: u64) -> usize {
 /// Whether head and tail can belong to a ring of this capacity.
 #[inline]
 pub(super) const fn plausible(head: u64, tail: u64, capacity: u64) -> bool {
-    head % 8 == 0 && tail % 8 == 0 && tail.wrapping_sub(head) <= capacity - WORD
+    head.is_multiple_of(8) && tail.is_multiple_of(8) && tail.wrapping_sub(head) <= capacity - WORD
 }

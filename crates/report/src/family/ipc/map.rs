@@ -63,11 +63,8 @@ fn section(run: &Run, pairs: &[&Series], style: &Style) -> Section {
         let there = |s: &&&Series| words::int(s, "sender_cpu") == Some(a) && words::int(s, "receiver_cpu") == Some(b);
         pairs.iter().find(there).and_then(|s| s.summary.p50)
     };
-    let known: Vec<i64> = cpus
-        .iter()
-        .flat_map(|&a| cpus.iter().filter_map(move |&b| Some((a, b))))
-        .filter_map(|(a, b)| p50(a, b))
-        .collect();
+    let known: Vec<i64> =
+        cpus.iter().flat_map(|&a| cpus.iter().map(move |&b| (a, b))).filter_map(|(a, b)| p50(a, b)).collect();
     let (least, most) = (known.iter().min().copied().unwrap_or(0), known.iter().max().copied().unwrap_or(0));
     let shade = |ns: i64| shade(ns, least, most, style);
     let table = if cpus.len() <= WITH_FIGURES {
