@@ -12,7 +12,7 @@ use crate::tools;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     /// P-states from 3.0 down to 1.0 GHz for acpi-cpufreq, with all six governors. Each CPU writes its P-state (1 to 6, 1 the fastest) to an I/O
-    /// port of its own, where it can be read back through /dev/port: see [`PSTATE_PORTS`].
+    /// port of its own, where it can be read back through /dev/port: see `PSTATE_PORTS`.
     PStates,
     /// The same, all CPUs in one frequency domain: one policy for all.
     SharedPStates,

@@ -30,7 +30,7 @@ pub(crate) struct VmArgs {
     /// More words for the kernel's command line
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     append: String,
-    /// Files or folders to take along, HOST[:GUEST]; programs bring their libraries
+    /// Files or folders to take along, HOST or HOST:GUEST; programs bring their libraries
     #[arg(long, value_name = "HOST[:GUEST]")]
     file: Vec<String>,
     /// A folder of the host, writable on /out

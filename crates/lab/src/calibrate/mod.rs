@@ -1,7 +1,7 @@
 //! What a sleep adds on this machine (TN), and what taking the time costs (TS + TE).
 //!
 //! The model is elapsed = (TS + TE) + X·(TN + T): X sleeps of T in a row, timed once before and once after. Many X and T are measured in each
-//! round and fitted robustly ([`fit`]); the rounds give the spread of TN and its drift. Then comes the proof: waits shortened by
+//! round and fitted robustly ([`mod@fit`]); the rounds give the spread of TN and its drift. Then comes the proof: waits shortened by
 //! that TN, next to plain ones and to the library's compensated sleep, and how exact they were.
 //!
 //! In goes a [`Plan`]; out come, per method and variant of conditions, series of the experiment `calibrate` told apart by the parameter `figure`:
