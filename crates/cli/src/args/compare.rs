@@ -33,6 +33,9 @@ pub(crate) struct CompareArgs {
     /// Compare series although their conditions differ: what the change of conditions did is the question
     #[arg(long)]
     pub(crate) across_conditions: bool,
+    /// Write a page with pictures for a browser (- for stdout, instead of the tables)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<Target>,
     /// Form of the result on stdout
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) format: Form,

@@ -27,8 +27,8 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// The regularised incomplete beta function.
-fn beta_ratio(a: f64, b: f64, x: f64) -> f64 {
+/// The regularised incomplete beta function: the chance that a beta variable of these shapes is at most `x`.
+pub(super) fn beta_ratio(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }

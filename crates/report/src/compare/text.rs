@@ -25,6 +25,22 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
     let mut sections = vec![Section::default()];
     let text = words::summary(comparison, style);
     sections[0].blocks.extend(text.into_iter().map(Block::Paragraph));
+    sections.extend(figures(comparison, style));
+    sections.extend(notes(comparison));
+    sections.extend(missing(comparison, style));
+    let changes = words::changes(comparison, style);
+    if !changes.is_empty() {
+        sections.push(Section::new(CHANGED).with(items(changes)));
+    }
+    Story { sections }.render(style)
+}
+
+/// Heads what is different about machines and settings.
+pub(crate) const CHANGED: &str = "What changed around it";
+
+/// What differs, and what does not.
+pub(crate) fn figures(comparison: &Comparison, style: &Style) -> Vec<Section> {
+    let mut sections = Vec::new();
     let different = words::rows(comparison, words::differs);
     if !different.is_empty() {
         sections.push(Section::new("Different").with(Block::Table(table(comparison, &different, style))));
@@ -34,23 +50,26 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         let heading = "No difference that this data can show";
         sections.push(Section::new(heading).with(Block::Table(table(comparison, &same, style))));
     }
-    if comparison.compared > 0 {
-        let mut notes = vec![Note::always(format!(
-            "Intervals hold the true change with 95 % confidence, each for itself; the verdicts are corrected for {} comparisons.",
-            comparison.compared
-        ))];
-        notes.extend(words::sight(comparison).map(Note::always));
-        sections.push(Section::default().with(Block::Legend(notes)));
+    sections
+}
+
+/// How to read the figures, and what they could have shown.
+pub(crate) fn notes(comparison: &Comparison) -> Option<Section> {
+    if comparison.compared == 0 {
+        return None;
     }
+    let mut notes = vec![Note::always(format!(
+        "Intervals hold the true change with 95 % confidence, each for itself; the verdicts are corrected for {} comparisons.",
+        comparison.compared
+    ))];
+    notes.extend(words::sight(comparison).map(Note::always));
+    Some(Section::default().with(Block::Legend(notes)))
+}
+
+/// What could not be compared.
+pub(crate) fn missing(comparison: &Comparison, style: &Style) -> Option<Section> {
     let missing = words::missing(comparison, style);
-    if !missing.is_empty() {
-        sections.push(Section::new("Not comparable").with(items(missing)));
-    }
-    let changes = words::changes(comparison, style);
-    if !changes.is_empty() {
-        sections.push(Section::new("What changed around it").with(items(changes)));
-    }
-    Story { sections }.render(style)
+    (!missing.is_empty()).then(|| Section::new("Not comparable").with(items(missing)))
 }
 
 fn items(texts: Vec<String>) -> Block {

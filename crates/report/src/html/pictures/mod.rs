@@ -3,6 +3,7 @@
 //! Series that can share a picture are a [`Group`]: one experiment, one quantity, the same of those parameters that make figures
 //! incomparable (what was asked, a message's size). What else differs between them is in a line's name.
 
+mod forest;
 mod governor;
 mod group;
 mod heat;
@@ -16,6 +17,7 @@ use punctual_record::{Run, Series};
 
 use super::plot::Picture;
 
+pub(super) use forest::album as forest;
 pub(super) use group::{Group, Member, groups};
 
 /// Pictures of one kind, of which one is looked at at a time.

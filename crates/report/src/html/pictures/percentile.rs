@@ -2,7 +2,7 @@
 
 use punctual_record::{Distribution, Quantile};
 
-use crate::html::plot::{Axis, Form, Line, Picture, Point, Scale, ends};
+use crate::html::plot::{Axis, Form, Line, Picture, Point, ends};
 use crate::style::Style;
 use crate::units;
 
@@ -36,7 +36,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         about: group.about(
             "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum.",
         ),
-        x: Axis { title: "percentile".into(), scale: Scale::Linear, low: 0.0, high: right.max(1.0), ticks },
+        x: Axis::ticked("percentile", 0.0, right.max(1.0), ticks),
         y: Axis::log_ns(quantity_name(group.quantity), points().map(|point| point.y))?,
         table: table(&members),
         lines,
