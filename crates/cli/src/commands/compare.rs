@@ -15,7 +15,7 @@ use crate::{input, output};
 /// Compares, shows, judges.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     let (old_files, new_files) = args.sides()?;
-    args.html.iter().try_for_each(|target| target.check("--html"))?;
+    args.check_outputs()?;
     input::check_distinct(&[old_files.as_slice(), &new_files].concat())?;
     let (old, new) = (side(&old_files)?, side(&new_files)?);
     if let Some(started) = old.shared_with(&new) {

@@ -9,13 +9,14 @@ use super::limit::Judgement;
 use super::words::{self, MOST};
 use super::{Comparison, FigureComparison, SeriesComparison, Verdict};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     Column::left("series", Column::ALWAYS),
     Column::left("figure", Column::ALWAYS),
     Column::right("old", 10),
     Column::right("new", 20),
     Column::right("change", Column::ALWAYS),
     Column::joined("[95 %]", 90),
+    Column::right("finds", 80),
     Column::left("verdict", Column::ALWAYS),
 ];
 
@@ -62,6 +63,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Option<Section> {
         "Intervals hold the true change with 95 % confidence, each for itself; the verdicts are corrected for {} comparisons.",
         comparison.compared
     ))];
+    notes.push(Note::on("finds", words::FINDS));
     notes.extend(words::sight(comparison).map(Note::always));
     Some(Section::default().with(Block::Legend(notes)))
 }
@@ -106,6 +108,7 @@ fn cells(name: String, series: &SeriesComparison, figure: &FigureComparison, sty
         units::duration_fine(difference.new_ns, style),
         words::change(difference, style),
         words::interval(difference, style),
+        words::finds(difference, style),
         if figure.verdict == Verdict::NoDifference { "none shown".into() } else { verdict },
     ]
 }

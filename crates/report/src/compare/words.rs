@@ -39,7 +39,7 @@ pub(crate) fn name(comparison: &Comparison, series: &SeriesComparison, style: &S
 }
 
 /// A share with its sign: `+20.1 %`.
-pub(crate) fn signed(share: f64, style: &Style) -> String {
+pub(super) fn signed(share: f64, style: &Style) -> String {
     let percent = share * 100.0;
     let minus = if style.unicode { '−' } else { '-' };
     let sign = if percent < 0.0 { minus } else { '+' };
@@ -71,6 +71,18 @@ pub(crate) fn interval(difference: &Difference, style: &Style) -> String {
     match difference.by_share {
         Some(share) => show(share, &|share| signed(share, style).trim_end_matches(" %").to_owned()),
         None => show(difference.by_ns, &|ns| signed_ns(ns, style)),
+    }
+}
+
+/// What the column of that name says.
+pub(crate) const FINDS: &str = "Finds: the increase from which on nine of ten comparisons like this one would show it, were it the only difference.";
+
+/// From what increase on this would have been shown.
+pub(crate) fn finds(difference: &Difference, style: &Style) -> String {
+    match difference.shows_share {
+        Some(share) if share > 99.0 => format!("{}-fold", if style.unicode { "≥100" } else { ">=100" }),
+        Some(share) => signed(share, style),
+        None => signed_ns(difference.shows_ns, style),
     }
 }
 
@@ -125,11 +137,14 @@ pub(super) fn sight(comparison: &Comparison) -> Option<String> {
         let middle = shares[shares.len() / 2];
         let percent = |share: f64| if share > 10.0 { "more than tenfold".to_owned() } else { units::share(share) };
         let half = percent(middle);
-        parts.push(format!("{} {half} (least {}, most {})", figure.name(), percent(*least), percent(*most)));
+        parts.push(match shares.len() {
+            1 => format!("{} {half}", figure.name()),
+            _ => format!("{} {half} ({} to {})", figure.name(), percent(*least), percent(*most)),
+        });
     }
     (!parts.is_empty()).then(|| {
         let told = parts.join("; ");
-        format!("One series that became worse while no other did is noticed, in half of the series, from this change on: {told}.")
+        format!("Found in nine of ten such comparisons, in the middle one of the series (from the best to the worst): an increase by {told}.")
     })
 }
 

@@ -1,7 +1,7 @@
 //! The page of a run: the machine, the sections of the report with the pictures of each experiment, notices.
 
 use maud::{Markup, html};
-use punctual_record::{Distribution, Run, Series};
+use punctual_record::Run;
 
 use crate::background;
 use crate::family;
@@ -60,22 +60,17 @@ fn chapters(run: &Run) -> Vec<Chapter> {
         let sections = (family::of(experiment).sections)(run, series, &style);
         let body = html! {
             @for section in &sections { (story::section(section)) }
-            @let undrawn = undrawn(series);
+            @let (albums, undrawn) = albums(run, series);
             @if undrawn > 0 {
                 p class="faint" { (undrawn) " series have no histogram that can be decoded: they are in the tables, and missing in pictures of distributions." }
             }
-            @for (i, shown) in albums(run, series).iter().enumerate() { (album(shown, &format!("p{n}-{i}"))) }
+            @for (i, shown) in albums.iter().enumerate() { (album(shown, &format!("p{n}-{i}"))) }
         };
         chapters.push(Chapter { title: plain(experiment, &style), body });
     }
     chapters.extend(background::not_measured(run, &style).map(chapter));
     chapters.push(Chapter { title: "Disturbance and notices".into(), body: closing(run, &style) });
     chapters
-}
-
-/// Series with samples whose distribution is missing or damaged.
-fn undrawn(series: &[&Series]) -> usize {
-    series.iter().filter(|series| series.summary.count > 0 && Distribution::from_series(series).is_err()).count()
 }
 
 fn closing(run: &Run, style: &Style) -> Markup {

@@ -1,6 +1,6 @@
 //! Differences with their intervals, a row per series: what lies clear of the line of no change, and how wide the rest is.
 
-use crate::compare::words::{change, interval, name, signed};
+use crate::compare::words::{change, finds, interval, name};
 use crate::compare::{Comparison, Figure, FigureComparison, SeriesComparison, Verdict};
 use crate::html::frame::style;
 use crate::html::plot::{Axis, Form, Line, Picture, Point, ends};
@@ -113,8 +113,7 @@ fn says(series: &SeriesComparison, figure: &FigureComparison) -> String {
 
 fn table(series: &[&SeriesComparison], names: &[String]) -> (Vec<String>, Vec<Vec<String>>) {
     let style = style();
-    let headings =
-        ["series", "figure", "old", "new", "change", "95 %", "would have shown", "verdict"].map(String::from).to_vec();
+    let headings = ["series", "figure", "old", "new", "change", "95 %", "finds", "verdict"].map(String::from).to_vec();
     let mut rows = Vec::new();
     for (its, name) in series.iter().zip(names) {
         for figure in &its.figures {
@@ -126,7 +125,7 @@ fn table(series: &[&SeriesComparison], names: &[String]) -> (Vec<String>, Vec<Ve
                 units::duration_fine(difference.new_ns, &style),
                 change(difference, &style),
                 interval(difference, &style),
-                difference.shows_share.map_or(style.absent().to_owned(), |share| signed(share, &style)),
+                finds(difference, &style),
                 figure.verdict.word(figure.figure, its.quantity).to_owned(),
             ]);
         }

@@ -38,8 +38,9 @@ pub(super) const MOST_LINES: usize = 48;
 /// Lines shown before anybody chooses.
 pub(super) const AT_FIRST: usize = 8;
 
-/// The pictures of one experiment, by kind; kinds without pictures are left out.
-pub(super) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
+/// The pictures of one experiment, by kind, and how many series are missing in them because their samples cannot be decoded; kinds without
+/// pictures are left out.
+pub(super) fn albums(run: &Run, series: &[&Series]) -> (Vec<Album>, usize) {
     let groups = groups(run, series);
     let of_groups = |kind, draw: fn(&Group<'_>) -> Option<Picture>| {
         let mut album = Album { kind, ..Album::default() };
@@ -62,5 +63,6 @@ pub(super) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
         of_groups("Round by round", rounds::picture),
     ];
     albums.retain(|album| !album.pictures.is_empty());
-    albums
+    let undrawn = groups.iter().flat_map(|group| &group.members).filter(|member| member.is_undrawn()).count();
+    (albums, undrawn)
 }

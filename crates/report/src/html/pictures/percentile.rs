@@ -22,7 +22,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         return None;
     }
     let members: Vec<&Member<'_>> =
-        group.members.iter().filter(|member| member.distribution.is_some()).take(MOST_LINES).collect();
+        group.members.iter().filter(|member| member.distribution().is_some()).take(MOST_LINES).collect();
     let lines: Vec<Line> =
         members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -53,7 +53,7 @@ fn line(member: &Member<'_>, shown: bool) -> Line {
         label: member.label.clone(),
         shown,
         form: Form::Curve,
-        points: member.distribution.as_ref().map_or(Vec::new(), points),
+        points: member.distribution().map_or(Vec::new(), points),
     }
 }
 
