@@ -11,7 +11,7 @@
 
 use punctual_record::{Distribution, Quantile, RoundFigures};
 
-use super::student;
+use super::student::Beta;
 
 /// Fewest rounds from which scatter is judged.
 pub(super) const MIN_ROUNDS: usize = 5;
@@ -86,9 +86,9 @@ pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Sc
     // The chance of what lies further away is below 1e-9.
     let reach = (8.0 * deviation).ceil() as u64;
     let (first, last) = (rank.saturating_sub(reach), rank.saturating_add(reach));
-    let below = |rank_reached: u64| {
-        student::beta_ratio(rank as f64, (count - rank + 1) as f64, rank_reached as f64 / count as f64)
-    };
+    let chances = Beta::new(rank as f64, (count - rank + 1) as f64);
+    let (min, max) = distribution.extremes()?;
+    let place = |ns: i64| scale.place(ns.clamp(min, max) as f64);
     let (mut so_far, mut mean, mut square) = (0.0, 0.0, 0.0);
     let mut weigh = |chance: f64, place: f64| {
         let weight = chance - so_far;
@@ -103,10 +103,10 @@ pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Sc
             break;
         }
         if reached > first {
-            weigh(below(reached), at(reached)?);
+            weigh(chances.below(reached as f64 / count as f64), place(bucket.high));
         }
     }
-    weigh(1.0, at(reached.max(rank).min(last))?);
+    weigh(1.0, at(last)?);
     Some((square - mean * mean).max(0.0))
 }
 

@@ -9,7 +9,7 @@ pub(super) fn two_sided(t: f64, freedom: f64) -> f64 {
     if !t.is_finite() {
         return if t.is_nan() { 1.0 } else { 0.0 };
     }
-    beta_ratio(freedom / 2.0, 0.5, freedom / (freedom + t * t)).clamp(0.0, 1.0)
+    Beta::new(freedom / 2.0, 0.5).below(freedom / (freedom + t * t)).clamp(0.0, 1.0)
 }
 
 /// The t that is exceeded, on either side, with probability `tail` (above 0, below 1).
@@ -45,20 +45,35 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
     t
 }
 
-/// The regularised incomplete beta function: the chance that a beta variable of these shapes is at most `x`.
-pub(super) fn beta_ratio(a: f64, b: f64, x: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
+/// The regularised incomplete beta function of two shapes: the chance that a beta variable of these shapes is at most `x`.
+pub(super) struct Beta {
+    a: f64,
+    b: f64,
+    log_front: f64,
+}
+
+impl Beta {
+    /// Of shapes above zero.
+    pub(super) fn new(a: f64, b: f64) -> Self {
+        Self { a, b, log_front: log_gamma(a + b) - log_gamma(a) - log_gamma(b) }
     }
-    if x >= 1.0 {
-        return 1.0;
-    }
-    let front = (log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
-    // The fraction converges fast on this side of the mean only.
-    if x < (a + 1.0) / (a + b + 2.0) {
-        front * fraction(a, b, x) / a
-    } else {
-        1.0 - front * fraction(b, a, 1.0 - x) / b
+
+    /// Its value, 0 to 1.
+    pub(super) fn below(&self, x: f64) -> f64 {
+        if x <= 0.0 {
+            return 0.0;
+        }
+        if x >= 1.0 {
+            return 1.0;
+        }
+        let Self { a, b, log_front } = *self;
+        let front = (log_front + a * x.ln() + b * (1.0 - x).ln()).exp();
+        // The fraction converges fast on this side of the mean only.
+        if x < (a + 1.0) / (a + b + 2.0) {
+            front * fraction(a, b, x) / a
+        } else {
+            1.0 - front * fraction(b, a, 1.0 - x) / b
+        }
     }
 }
 
