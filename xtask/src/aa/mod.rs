@@ -22,7 +22,7 @@ pub(crate) struct AaArgs {
     /// Pairs of sides
     #[arg(long, default_value_t = 40)]
     pairs: usize,
-    /// Runs of each side, the most of several that are tried last
+    /// Runs of each side; of several numbers, each is tried on the same runs
     #[arg(long, value_delimiter = ',', default_value = "1,4,10,20")]
     each: Vec<usize>,
     /// What each run measures

@@ -14,7 +14,6 @@ macro_rules! flat {
         impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 #[derive(::serde::Deserialize)]
-                #[serde(rename_all = "snake_case")]
                 struct Flat {
                     $($(#[$attribute])* $field: $kind,)*
                     count: u64,

@@ -282,11 +282,10 @@ fn names(side: &Side) -> Vec<RunName> {
 
 /// Every figure with how far it can be trusted, which the series tell each other, figure by figure.
 fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String>; 3]> {
-    let estimates = Figure::ALL.map(|figure| {
+    let mut estimates = Figure::ALL.map(|figure| {
         let of_figure = drafts.iter().filter_map(|series| series[figure as usize].as_ref().ok()?.scatter().cloned());
         share::estimates(&of_figure.collect::<Vec<_>>()).into_iter()
     });
-    let mut estimates = estimates;
     let settle = |series: [Result<Draft, String>; 3]| {
         let mut figure = 0..;
         series.map(|outcome| {

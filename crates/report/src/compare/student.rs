@@ -36,7 +36,7 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
         let step = (found / tail).ln() * found / (2.0 * density(t));
         let next = t + step;
         // Bounds meet, or the probability underflows: halve.
-        let next = if next > low && next < high { next } else { f64::midpoint(low, high) };
+        let next = if next >= low && next <= high { next } else { f64::midpoint(low, high) };
         if (next - t).abs() <= 1e-13 * t.abs() {
             return next;
         }
