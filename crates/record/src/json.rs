@@ -197,17 +197,17 @@ struct InPage;
 impl Formatter for InPage {
     /// Only strings hold these characters, so that an escape is always allowed.
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
-            writer.write_all(rest[..at].as_bytes())?;
-            writer.write_all(match rest.as_bytes()[at] {
+        let mut rest = fragment.as_bytes();
+        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
+            writer.write_all(&rest[..at])?;
+            writer.write_all(match rest[at] {
                 b'<' => b"\\u003c",
                 b'>' => b"\\u003e",
                 _ => b"\\u0026",
             })?;
             rest = &rest[at + 1..];
         }
-        writer.write_all(rest.as_bytes())
+        writer.write_all(rest)
     }
 }
 

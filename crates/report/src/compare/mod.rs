@@ -39,9 +39,6 @@ pub const SCHEMA: &str = "punctual.comparison/1";
 /// Share of false alarms that is accepted among all that is called different, and the chance of any where nothing is.
 pub const LEVEL: f64 = 0.05;
 
-/// Share of changes that may go unnoticed from the size on that a comparison claims to show.
-const MISSED: f64 = 0.1;
-
 /// What is compared of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -342,7 +339,7 @@ fn told(shift: &Shift, compared: usize) -> Difference {
     let by_ns = Range { value: by(shift.by), low: by(shift.by - reach), high: by(shift.by + reach) };
     // Alone among so many, a difference must pass the strictest step of the correction; and what passes it on average does so every other
     // time only.
-    let shows_ns = by(shift.reach(LEVEL / compared.max(1) as f64) + shift.reach(2.0 * MISSED));
+    let shows_ns = by(shift.shows(LEVEL / compared.max(1) as f64));
     let share = |ns: f64| ns / old_ns;
     let positive = old_ns > 0.0;
     Difference {

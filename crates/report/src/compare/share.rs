@@ -14,8 +14,9 @@ use super::gamma::{digamma, inverse_trigamma, trigamma};
 /// machine scatter around it by a factor of about 1.6 to either side.
 const FREEDOM_OF_FORECAST: f64 = 8.0;
 
-/// How far that ratio itself is from 1 on a machine of which nothing is known yet: standard deviation of its logarithm, a factor of 2.
-const UNKNOWN_MACHINE: f64 = 0.7;
+/// How far that ratio itself is from 1 on a machine of which nothing is known yet: standard deviation of its logarithm. It is wide: a run
+/// can lie off as a whole, which none of its rounds foretells, and short rounds foretell more than their run has.
+const UNKNOWN_MACHINE: f64 = 2.0;
 
 /// From so many degrees of freedom on, what was seen needs no forecast.
 const ENOUGH: f64 = 60.0;
@@ -165,7 +166,7 @@ mod tests {
         let among_wild = [scatter(&SMALL, 1e-4), wild(1.0), wild(-1.0)];
         let (calm, among_wild) = (estimates(&calm)[0], estimates(&among_wild)[0]);
         assert!(among_wild.variance > 3.0 * calm.variance, "{calm:?} {among_wild:?}");
-        assert!(calm.freedom > 3.0);
+        assert!(calm.freedom > 4.0);
     }
 
     /// A series that says the same as another says nothing new.
