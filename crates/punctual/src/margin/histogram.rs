@@ -126,7 +126,9 @@ impl Histogram {
         let each = 1.0 / f32::from(self.total.max(1));
         let (mut below, mut spun) = (0.0_f32, 0.0_f32);
         let mut left = self.total;
-        for (bin, &count) in self.bins.iter().enumerate() {
+        // Below the smallest latency nothing is spun and every wait is late: those bins cost the price, as no margin does.
+        let first = self.bins.iter().position(|&count| count > 0).unwrap_or(BINS);
+        for (bin, &count) in self.bins.iter().enumerate().skip(first) {
             if left == 0 {
                 break;
             }
