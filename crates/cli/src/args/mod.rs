@@ -31,7 +31,7 @@ pub(crate) use yielding::YieldArgs;
 
 /// How late is this Linux machine, why, and what to use instead.
 ///
-/// Without a command, measures this machine for about ten seconds and says what to use.
+/// Without a command, measures this machine for less than half a minute and says what to use.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(crate) struct Args {
@@ -73,6 +73,12 @@ pub(crate) enum Command {
 /// The check-up's options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckupArgs {
+    /// Five seconds: the few methods that a verdict needs
+    #[arg(long, conflicts_with = "thorough")]
+    pub(crate) quick: bool,
+    /// Some minutes: more methods, waits and sizes, and narrower intervals
+    #[arg(long)]
+    pub(crate) thorough: bool,
     /// Measure so many times, each run into a file of its own (with --json run.json: run-1.json, run-2.json, ...)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) repeat: Option<u32>,
