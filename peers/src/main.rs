@@ -54,9 +54,9 @@ fn size<const N: usize>(a: usize, b: usize, rounds: usize) {
         [("ring", ring::<N>), ("crossbeam", crossbeam::<N>), ("iceoryx2", iceoryx::<N>)];
     let mut figures = vec![(Vec::new(), Vec::new()); channels.len()];
     for _ in 0..TURNS {
-        for (i, (_, open)) in channels.iter().enumerate() {
+        for (i, (name, open)) in channels.iter().enumerate() {
             figures[i].0.push(ping_pong(open(), a, b, rounds));
-            figures[i].1.push(one_way(open(), a, b, (BYTES / N).min(rounds * 50)));
+            figures[i].1.push(one_way(name, open(), (a, b), (BYTES / N).min(rounds * 50)));
         }
     }
     for ((name, _), (trips, rates)) in channels.iter().zip(&mut figures) {
@@ -104,7 +104,12 @@ fn ping_pong<const N: usize>((here, there): (Duplex<N>, Duplex<N>), a: usize, b:
 }
 
 /// Messages a second.
-fn one_way<const N: usize>((here, there): (Duplex<N>, Duplex<N>), a: usize, b: usize, messages: usize) -> f64 {
+fn one_way<const N: usize>(
+    name: &'static str,
+    (here, there): (Duplex<N>, Duplex<N>),
+    (a, b): (usize, usize),
+    messages: usize,
+) -> f64 {
     let sender = std::thread::spawn(move || {
         pin(a);
         let (mut send, receive) = here;
@@ -123,7 +128,7 @@ fn one_way<const N: usize>((here, there): (Duplex<N>, Duplex<N>), a: usize, b: u
         let begin = Instant::now();
         for i in 1..messages {
             receive(&mut message);
-            assert_eq!(message[..8], i.to_ne_bytes());
+            assert_eq!(message[..8], i.to_ne_bytes(), "{name} with {N} bytes lost or doubled a message");
         }
         (messages - 1) as f64 / begin.elapsed().as_secs_f64()
     });
