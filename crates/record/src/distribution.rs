@@ -10,9 +10,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
+use crate::hdr::decode;
 use crate::model::{Ci95, Interval, Series, Summary};
 use crate::moments::Moments;
 use crate::statistics::{Quantile, confidence_ranks};
@@ -224,12 +225,12 @@ impl Distribution {
     /// When a histogram cannot be decoded, has fewer than 3 significant digits, or contradicts the figures.
     pub fn from_series(series: &Series) -> Result<Self, Error> {
         let contradiction = |why: String| Error::Contradiction { series: series.subject.clone(), why };
-        let decode = |text: &Option<String>, which| match text {
+        let of = |text: &Option<String>, which| match text {
             None => Ok(Vec::new()),
             Some(text) => decode(text).map_err(|why| Error::Histogram { series: series.subject.clone(), which, why }),
         };
-        let positive = decode(&series.histogram, "histogram")?;
-        let negative = decode(&series.negative_histogram, "negative_histogram")?;
+        let positive = of(&series.histogram, "histogram")?;
+        let negative = of(&series.negative_histogram, "negative_histogram")?;
         let (below, above) = overflow(&series.summary, &positive, &negative).map_err(contradiction)?;
         let (extremes, moments) = figures(&series.summary).map_err(|why| contradiction(why.into()))?;
         let mut buckets: Vec<Bucket> = Vec::with_capacity(positive.len() + negative.len());
@@ -295,26 +296,4 @@ fn encode(buckets: &[Bucket]) -> Option<String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(&histogram, &mut bytes).ok()?;
     Some(BASE64.encode(bytes))
-}
-
-/// Magnitudes and counts of a histogram, ascending.
-fn decode(text: &str) -> Result<Vec<(i64, u64)>, String> {
-    let bytes = BASE64.decode(text).map_err(|error| format!("not base64: {error}"))?;
-    let histogram: Histogram<u64> = Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| format!("not an HdrHistogram of version 2: {error}"))?;
-    if histogram.sigfig() < SIGNIFICANT_DIGITS {
-        return Err(format!(
-            "it has {} significant digits, at least {SIGNIFICANT_DIGITS} are needed",
-            histogram.sigfig()
-        ));
-    }
-    let mut placed = Vec::new();
-    for step in histogram.iter_recorded() {
-        match i64::try_from(step.value_iterated_to()) {
-            Ok(value) if value <= RANGE_NS => placed.push((value, step.count_at_value())),
-            _ => return Err(format!("it holds {} ns, beyond {RANGE_NS} ns", step.value_iterated_to())),
-        }
-    }
-    Ok(placed)
 }

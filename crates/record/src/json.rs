@@ -1,13 +1,15 @@
 //! A [`Run`] as JSON, and back.
 //!
-//! Written is one indented JSON document that ends in a newline. What is read may have fields that this version does not know: they
+//! Written is one indented JSON document that ends in a newline, or a dense one for the inside of a page. What is read may have fields that this version does not know: they
 //! are passed over. Refused are other schemas, what was cut short, and what is no JSON, each with its own words. Numbers that are
 //! not finite have no place in JSON: where a figure may be absent it is, elsewhere writing is refused.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Serializer;
 use serde_json::error::Category;
+use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::model::{Notice, Param, Run, SCHEMA};
 
@@ -79,15 +81,33 @@ impl Run {
     /// When the writer fails, or a number that cannot be absent is not finite.
     pub fn to_json(&self, mut writer: impl Write) -> Result<(), WriteError> {
         self.check_finite()?;
+        self.serialized(&mut writer, PrettyFormatter::new())?;
+        writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
+    }
+
+    /// Writes it as JSON without white space in which no name can be taken for HTML: `<`, `>` and `&` are spelled as JSON's escapes.
+    ///
+    /// # Errors
+    /// Those of [`Run::to_json`].
+    pub fn to_json_in_page(&self, mut writer: impl Write) -> Result<(), WriteError> {
+        self.check_finite()?;
+        self.serialized(&mut writer, InPage)?;
+        writer.flush().map_err(WriteError::Io)
+    }
+
+    fn serialized(&self, writer: &mut impl Write, formatter: impl Formatter) -> Result<(), WriteError> {
+        // A document is some ten thousand small pieces to a megabyte: they are gathered before the writer sees them.
+        let mut gathered = BufWriter::with_capacity(1 << 16, writer);
+        let mut serializer = Serializer::with_formatter(&mut gathered, formatter);
         let result = if self.has_infinite_parameter() {
             let mut run = self.clone();
             run.drop_infinite_parameters();
-            serde_json::to_writer_pretty(&mut writer, &run)
+            run.serialize(&mut serializer)
         } else {
-            serde_json::to_writer_pretty(&mut writer, self)
+            self.serialize(&mut serializer)
         };
         result.map_err(|error| WriteError::Io(error.into()))?;
-        writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
+        gathered.flush().map_err(WriteError::Io)
     }
 
     /// Reads it from JSON.
@@ -169,6 +189,26 @@ impl Run {
 
 fn is_finite(parameter: &Param) -> bool {
     !matches!(parameter, Param::Real(number) if !number.is_finite())
+}
+
+/// JSON without white space for the inside of a page.
+struct InPage;
+
+impl Formatter for InPage {
+    /// Only strings hold these characters, so that an escape is always allowed.
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
+            writer.write_all(rest[..at].as_bytes())?;
+            writer.write_all(match rest.as_bytes()[at] {
+                b'<' => b"\\u003c",
+                b'>' => b"\\u003e",
+                _ => b"\\u0026",
+            })?;
+            rest = &rest[at + 1..];
+        }
+        writer.write_all(rest.as_bytes())
+    }
 }
 
 /// The JSON Schema of `punctual.run/1`, made from the types themselves.

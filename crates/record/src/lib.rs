@@ -39,6 +39,7 @@
 mod bucket;
 mod distribution;
 mod disturbance;
+mod hdr;
 mod host;
 mod identity;
 mod json;

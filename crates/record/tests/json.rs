@@ -142,6 +142,18 @@ fn others_are_refused_by_name() {
 }
 
 #[test]
+fn more_series_than_a_run_can_have_are_refused() {
+    let mut run = sample();
+    let mut series = run.series.swap_remove(0);
+    (series.rounds, series.histogram, series.negative_histogram) = (Vec::new(), None, None);
+    let one = serde_json::to_string(&series).unwrap();
+    let text =
+        written(&run).replacen("\"series\": []", &format!("\"series\": [{}]", vec![one; MOST_SERIES + 1].join(",")), 1);
+    let error = read(&text).unwrap_err();
+    assert!(matches!(error, ReadError::Malformed(_)) && error.to_string().contains("at most 100000 series"), "{error}");
+}
+
+#[test]
 fn a_future_version_is_named_even_if_its_fields_differ() {
     let error = read(r#"{"schema": "punctual.run/7", "all": "different"}"#).unwrap_err();
     assert!(matches!(error, ReadError::OtherVersion { .. }), "{error}");
@@ -200,6 +212,75 @@ fn a_run_keeps_to_the_schema() {
     }
 }
 
+/// A change to a text: what is done, where (as a share of its length), how far, and with what.
+#[derive(Debug, Clone)]
+struct Change {
+    kind: u8,
+    place: f64,
+    length: usize,
+    with: String,
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    let token = prop_oneof![
+        "[0-9]{1,25}",
+        "-?[0-9]{1,3}(\\.[0-9]{1,20})?(e-?[0-9]{1,4})?",
+        prop::sample::select(vec![
+            "null",
+            "true",
+            "{}",
+            "[]",
+            "\"\"",
+            "-1",
+            "18446744073709551615",
+            "9223372036854775808",
+            "-9223372036854775808",
+            "1e308",
+            "NaN",
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"",
+            ",",
+            ":",
+            "\\",
+            "\\ud800",
+            "\u{0}",
+            "\"count\":",
+            "\"rounds\":[",
+            "\"schema\":",
+        ])
+        .prop_map(str::to_owned),
+        ".{0,4}",
+    ];
+    (0u8..5, 0.0f64..1.0, 1usize..40, token).prop_map(|(kind, place, length, with)| Change {
+        kind,
+        place,
+        length,
+        with,
+    })
+}
+
+fn changed(bytes: &mut Vec<u8>, change: &Change) {
+    let at = (change.place * bytes.len() as f64) as usize;
+    let end = (at + change.length).min(bytes.len());
+    let with = change.with.as_bytes();
+    match change.kind {
+        0 => drop(bytes.splice(at..end, with.iter().copied())),
+        1 => drop(bytes.splice(at..at, with.iter().copied())),
+        2 => drop(bytes.drain(at..end)),
+        3 => bytes.extend_from_within(at..end),
+        // A whole value: from the colon after the place to the end of its line.
+        _ => {
+            let Some(colon) = bytes[at..].iter().position(|byte| *byte == b':').map(|i| at + i + 1) else { return };
+            let end =
+                bytes[colon..].iter().position(|byte| matches!(byte, b',' | b'\n')).map_or(bytes.len(), |i| colon + i);
+            drop(bytes.splice(colon..end, with.iter().copied()));
+        }
+    }
+}
+
 fn any_param() -> impl Strategy<Value = Param> {
     prop_oneof![
         any::<bool>().prop_map(Param::Flag),
@@ -233,6 +314,32 @@ proptest! {
             experiment: "wait".into(), subject, conditions: "other".into(), parameters, quantity: Quantity::Lateness,
         }));
         prop_assert_eq!(read(&written(&run)).unwrap(), run);
+    }
+
+    #[test]
+    fn in_a_page_strings_come_back_and_end_nothing(text in "\\PC{0,40}|(</script>|<!--|&lt;|\\\\|\"|[a-z ]){0,12}") {
+        let mut run = sample();
+        run.command = vec![text.clone()];
+        run.series[0].subject = text;
+        let mut page = Vec::new();
+        run.to_json_in_page(&mut page).unwrap();
+        prop_assert!(!page.iter().any(|byte| matches!(byte, b'<' | b'>' | b'&' | b'\n')));
+        prop_assert_eq!(Run::from_slice(&page).unwrap(), run);
+    }
+
+    /// A damaged or altered file is an error or a run; one that is read is written again, and comes back.
+    #[test]
+    fn a_changed_run_is_an_error_or_a_run(changes in prop::collection::vec(any_change(), 1..4)) {
+        let mut bytes = written(&sample()).into_bytes();
+        changes.iter().for_each(|change| changed(&mut bytes, change));
+        if let Ok(run) = Run::from_slice(&bytes) {
+            run.series.iter().for_each(|series| drop(Distribution::from_series(series)));
+            drop(identities(&run).len());
+            let mut again = Vec::new();
+            if run.to_json(&mut again).is_ok() {
+                prop_assert_eq!(Run::from_slice(&again).map_err(|error| error.to_string()), Ok(run));
+            }
+        }
     }
 
     #[test]

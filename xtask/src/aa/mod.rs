@@ -22,13 +22,13 @@ pub(crate) struct AaArgs {
     /// Pairs of sides
     #[arg(long, default_value_t = 40)]
     pairs: usize,
-    /// Runs of each side
-    #[arg(long, default_value_t = 4)]
-    each: usize,
+    /// Runs of each side; of several numbers, each is tried on the same runs
+    #[arg(long, value_delimiter = ',', default_value = "1,4,10,20")]
+    each: Vec<usize>,
     /// What each run measures
     #[arg(
         long,
-        default_value = "wait nanosleep clock_nanosleep_abs ppoll futex timerfd spin_clock --for 100us --duration 1200ms --rounds 10"
+        default_value = "wait nanosleep clock_nanosleep_abs ppoll futex timerfd spin_clock --for 100us --duration 500ms --rounds 10"
     )]
     command: String,
     /// Stop measuring after so many seconds; the next call goes on
@@ -46,14 +46,15 @@ pub(crate) struct AaArgs {
 pub(crate) fn run(args: &AaArgs) -> anyhow::Result<()> {
     let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa"));
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let wanted = 2 * args.pairs * args.each;
+    let most = args.each.iter().copied().max().unwrap_or(1);
+    let wanted = 2 * args.pairs * most;
     if !args.measure_nothing && !measure(args, &folder, wanted)? {
         println!("not all runs are there yet: call again");
         return Ok(());
     }
     let runs = read(&folder, wanted)?;
     ensure!(runs.len() >= 2, "{} has fewer than two runs", folder.display());
-    print!("{}", table::all(&runs, args.each)?);
+    print!("{}", table::all(&runs, &args.each)?);
     Ok(())
 }
 

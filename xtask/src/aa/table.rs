@@ -36,24 +36,29 @@ struct Arrangement {
     sides: Vec<(Vec<usize>, Vec<usize>)>,
 }
 
-/// Every run is in one comparison of each arrangement.
-fn arrangements(runs: usize, each: usize) -> Vec<Arrangement> {
-    let singles = (0..runs / 2).map(|i| (vec![2 * i], vec![2 * i + 1])).collect();
-    let mut all = vec![Arrangement { name: "one run against the next".into(), sides: singles }];
-    let starts = (0..runs / (2 * each)).map(|i| 2 * each * i);
-    let turns = starts.clone().map(|start| {
-        let place = |new: usize| (0..each).map(|i| start + 2 * i + new).collect::<Vec<_>>();
-        (place(0), place(1))
-    });
-    all.push(Arrangement { name: format!("{each} and {each} runs, in turns"), sides: turns.collect() });
-    let blocks = starts.map(|start| {
-        let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
-        (place(0), place(1))
-    });
-    all.push(Arrangement {
-        name: format!("{each} and {each} runs, one side after the other"),
-        sides: blocks.collect(),
-    });
+/// Every run is in one comparison of each arrangement, as far as their number is divisible.
+fn arrangements(runs: usize, each: &[usize]) -> Vec<Arrangement> {
+    let mut all = Vec::new();
+    for &each in each {
+        let starts = (0..runs / (2 * each)).map(|i| 2 * each * i);
+        let turns = starts.clone().map(|start| {
+            let place = |new: usize| (0..each).map(|i| start + 2 * i + new).collect::<Vec<_>>();
+            (place(0), place(1))
+        });
+        if each == 1 {
+            all.push(Arrangement { name: "one run against the next".into(), sides: turns.collect() });
+            continue;
+        }
+        all.push(Arrangement { name: format!("{each} and {each} runs, in turns"), sides: turns.collect() });
+        let blocks = starts.map(|start| {
+            let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
+            (place(0), place(1))
+        });
+        all.push(Arrangement {
+            name: format!("{each} and {each} runs, one side after the other"),
+            sides: blocks.collect(),
+        });
+    }
     all
 }
 
@@ -77,6 +82,8 @@ struct Rates {
     together: BTreeMap<Figure, Rate>,
     alone: BTreeMap<Figure, Rate>,
     by_series: BTreeMap<String, [Rate; 5]>,
+    /// What each comparison says it would have found, by series, of p50 and p99; as logarithms of the ratio.
+    finds: BTreeMap<String, [Vec<f64>; 2]>,
 }
 
 fn name(series: &SeriesComparison) -> String {
@@ -96,6 +103,7 @@ fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
         let old = side(runs, old)?;
         let compared = compare(&old, &side(runs, new)?, Options::default());
         alarms(&mut rates, &compared);
+        finds(&mut rates, &compared);
         for (figure, injection) in [(Figure::P50, P50), (Figure::P99, P99)] {
             let changed = |only: Option<usize>| -> anyhow::Result<Comparison> {
                 let mut side = Side::new();
@@ -144,14 +152,35 @@ fn alarms(rates: &mut Rates, compared: &Comparison) {
     rates.clean.count(any);
 }
 
+fn finds(rates: &mut Rates, compared: &Comparison) {
+    for series in &compared.series {
+        for (column, figure) in [Figure::P50, Figure::P99].into_iter().enumerate() {
+            let its = series.figures.iter().find(|its| its.figure == figure);
+            if let Some(share) = its.and_then(|its| its.difference?.shows_share) {
+                rates.finds.entry(name(series)).or_default()[column].push(share.ln_1p());
+            }
+        }
+    }
+}
+
+/// The middle of what comparisons say they would have found, and how many runs a side a change of this size would take, since the error of a
+/// difference falls with the root of their number.
+fn needed(finds: &[f64], change: f64, each: usize) -> String {
+    let mut finds = finds.to_vec();
+    finds.sort_by(f64::total_cmp);
+    let Some(middle) = finds.get(finds.len() / 2) else { return "–".into() };
+    let runs = each as f64 * (middle / change.ln_1p()).powi(2);
+    format!("+{:.0} % ({:.0})", middle.exp_m1() * 100.0, runs.ceil())
+}
+
 /// All arrangements, as Markdown.
-pub(crate) fn all(runs: &[Run], each: usize) -> anyhow::Result<String> {
+pub(crate) fn all(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut detail = String::new();
     out.push_str("| arrangement | false alarms | comparisons with one or more | p50 +20 % found, in all series | alone in one | p99 +50 % found, in all series | alone in one |\n");
     out.push_str("|:--|:--|:--|:--|:--|:--|:--|\n");
-    for arrangement in arrangements(runs.len(), each) {
-        let rates = rates(runs, &arrangement)?;
+    for arrangement in arrangements(runs.len(), each).iter().filter(|arrangement| !arrangement.sides.is_empty()) {
+        let rates = rates(runs, arrangement)?;
         let total = rates
             .alarms
             .values()
@@ -169,9 +198,13 @@ pub(crate) fn all(runs: &[Run], each: usize) -> anyhow::Result<String> {
             of(&rates.alone, Figure::P99),
         )?;
         writeln!(detail, "\n**{}**\n", arrangement.name)?;
-        detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) |\n|:--|:--|:--|:--|:--|:--|\n");
-        for (name, rates) in &rates.by_series {
-            let cells: Vec<String> = rates.iter().map(|rate| rate.shown()).collect();
+        detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");
+        let each = arrangement.sides.first().map_or(1, |(old, _)| old.len());
+        for (name, its) in &rates.by_series {
+            let mut cells: Vec<String> = its.iter().map(|rate| rate.shown()).collect();
+            let empty = Default::default();
+            let [p50, p99] = rates.finds.get(name).unwrap_or(&empty);
+            cells.extend([needed(p50, 0.2, each), needed(p99, 0.5, each)]);
             writeln!(detail, "| {name} | {} |", cells.join(" | "))?;
         }
     }

@@ -33,6 +33,9 @@ pub(crate) struct CompareArgs {
     /// Compare series although their conditions differ: what the change of conditions did is the question
     #[arg(long)]
     pub(crate) across_conditions: bool,
+    /// Write a page with pictures for a browser (- for stdout, instead of the tables)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<Target>,
     /// Form of the result on stdout
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) format: Form,
@@ -53,6 +56,22 @@ pub(crate) enum Form {
 }
 
 impl CompareArgs {
+    /// Refuses what cannot be written, before anything is read.
+    pub(crate) fn check_outputs(&self) -> Result<(), BadUsage> {
+        let Some(target) = &self.html else { return Ok(()) };
+        let form = match self.format {
+            Form::Text => return target.check("--html"),
+            Form::Markdown => "markdown",
+            Form::Json => "json",
+        };
+        match target {
+            Target::Stdout => {
+                Err(BadUsage(format!("--html - and --format {form} cannot both have stdout; name a file for the page")))
+            }
+            Target::File(_) => target.check("--html"),
+        }
+    }
+
     /// Old and new files.
     pub(crate) fn sides(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), BadUsage> {
         match self.files.as_slice() {

@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use punctual_report::compare::limit::{self, Judgement};
 use punctual_report::compare::{Comparison, Options, Side, compare, markdown, text};
+use punctual_report::html;
 
 use crate::args::{CompareArgs, Form};
 use crate::exit::{BadUsage, Exit};
+use crate::output::Target;
 use crate::{input, output};
 
 /// Compares, shows, judges.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     let (old_files, new_files) = args.sides()?;
+    args.check_outputs()?;
     input::check_distinct(&[old_files.as_slice(), &new_files].concat())?;
     let (old, new) = (side(&old_files)?, side(&new_files)?);
     if let Some(started) = old.shared_with(&new) {
@@ -40,7 +43,11 @@ fn name(file: &Path) -> String {
 }
 
 fn show(args: &CompareArgs, comparison: &Comparison, judgement: Option<&Judgement>) -> anyhow::Result<()> {
+    if let Some(target) = &args.html {
+        target.write(|out| Ok(html::write_comparison(comparison, judgement, out)?))?;
+    }
     match args.format {
+        _ if args.html == Some(Target::Stdout) => {}
         Form::Text => output::print(&text::render(comparison, &output::style(args.color)))?,
         Form::Markdown => output::print(&markdown::render(comparison, judgement))?,
         Form::Json => output::print(&(serde_json::to_string_pretty(comparison)? + "\n"))?,

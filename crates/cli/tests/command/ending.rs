@@ -40,6 +40,47 @@ fn ctrl_c_reports_what_was_measured() {
     }
 }
 
+/// A run that was interrupted is reported as far as it got, and every form that people read says so.
+#[test]
+fn an_interrupted_run_is_reported_as_far_as_it_got() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for name in ["old.json", "new.json"] {
+        let path = file(name);
+        let args =
+            ["wait", "nanosleep", "futex", "--for", "100us", "--duration", "20s", "--rounds", "200", "--json", &path];
+        let output = interrupted(&args, Duration::from_millis(1500), Signal::INT);
+        assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let said = |args: &[&str]| {
+        let output = punctual(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let old = file("old.json");
+    let run = Run::from_json(std::fs::File::open(&old).unwrap()).unwrap();
+    assert!(!run.complete && run.series.iter().all(|series| series.summary.count > 0 && !series.rounds.is_empty()));
+    for (form, word) in [
+        ("--text", "Incomplete: the run was interrupted"),
+        ("--html", "Incomplete: "),
+        ("--markdown", "nterrupted"),
+        ("--json", "\"complete\": false"),
+    ] {
+        let text = said(&["report", &old, form]);
+        assert!(text.contains(word) && text.contains("nanosleep") && text.contains("futex"), "{form}: {text}");
+    }
+    assert!(
+        said(&["report", &old, "--openmetrics"])
+            .lines()
+            .any(|l| l.starts_with("punctual_run_complete") && l.ends_with(" 0"))
+    );
+    assert_eq!(said(&["report", &old, "--csv"]).lines().count(), 3);
+    let page = file("page.html");
+    let text = said(&["compare", &old, &file("new.json"), "--html", &page]);
+    assert!(text.contains("old.json (interrupted)") && text.contains("new.json (interrupted)"), "{text}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("2 of the runs were interrupted"));
+}
+
 #[test]
 fn a_long_wait_is_cut_short() {
     // An hour of waiting, once with a call that a signal ends and once with one that hides signals.

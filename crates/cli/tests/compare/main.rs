@@ -3,6 +3,7 @@
 mod hostile;
 mod made;
 mod merging;
+mod page;
 mod results;
 
 use std::path::Path;

@@ -4,12 +4,14 @@
 //! zero; a fact that the machine does not tell is absent, never "fine".
 
 mod conditions;
+mod flat;
 mod host;
 mod notice;
 mod run;
 mod series;
 
 pub use conditions::{Applied, Asked, ConditionSet, Refusal};
+pub use flat::MOST_SERIES;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use notice::Notice;
 pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};

@@ -31,7 +31,8 @@ pub struct Run {
     pub conditions: Vec<ConditionSet>,
     /// The clock that took the time.
     pub clock: Clock,
-    /// The figures.
+    /// The figures of at most 100 000 series.
+    #[serde(deserialize_with = "super::flat::series")]
     pub series: Vec<Series>,
     /// What was asked for and could not be measured, and why.
     pub not_measured: Vec<NotMeasured>,

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::flat::{flat, tight};
+
 /// One subject, one set of parameters, one set of conditions: all its samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
     /// The experiment, for instance `wait`.
     pub experiment: String,
@@ -55,7 +57,7 @@ pub struct Series {
 }
 
 /// What one run contributed to a series of a merged run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Part {
     /// Which run: its place in [`Run::merged_from`](super::Run::merged_from), from 0.
     pub source: u32,
@@ -68,6 +70,41 @@ pub struct Part {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns_per_op: Option<f64>,
 }
+
+flat! { Series {
+    experiment: String,
+    subject: String,
+    conditions: String,
+    parameters: BTreeMap<String, Param>,
+    quantity: Quantity,
+    unit: String,
+    cpu_ns_per_op: Option<f64>,
+    cpu_share: Option<f64>,
+    voluntary_switches_per_op: Option<f64>,
+    involuntary_switches_per_op: Option<f64>,
+    #[serde(default)]
+    outcome: BTreeMap<String, Param>,
+    histogram: Option<String>,
+    negative_histogram: Option<String>,
+    samples: Option<Vec<i64>>,
+    #[serde(deserialize_with = "tight")]
+    rounds: Vec<RoundFigures>,
+    #[serde(default)]
+    parts: Vec<Part>,
+} }
+
+flat! { Part {
+    source: u32,
+    rounds: u32,
+    cpu_ns_per_op: Option<f64>,
+} }
+
+flat! { RoundFigures {
+    round: u32,
+    started_ns: u64,
+    cpu_ns_per_op: Option<f64>,
+    involuntary_switches: Option<u64>,
+} }
 
 /// What a series' figures are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -156,7 +193,7 @@ pub struct Interval {
 }
 
 /// One round's figures.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RoundFigures {
     /// Round number, from 0.
     pub round: u32,

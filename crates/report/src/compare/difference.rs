@@ -1,15 +1,13 @@
 //! The difference of one figure between two sides, with how far it can be trusted.
 //!
-//! In go the figure in each run of either side; out come the difference on the comparison's scale, its variance and that variance's degrees
-//! of freedom. The variance is always that *between runs*. With one run a side it is what the runs' own wandering says
-//! ([`super::noise`]); with several, what the runs differ by has its say too, each weighted by its degrees of freedom.
+//! In go the figure in each run of either side; out come the difference on the comparison's scale and how the runs scatter around it. The
+//! variance is always that *between runs*. With one run a side it is what the runs' own wandering says ([`super::noise`]); with several,
+//! what the runs differ by has its say too ([`super::share`]).
 
 use super::noise::FREEDOM;
+use super::share::{Estimate, Scatter};
 use super::side::Reading;
 use super::student;
-
-/// Degrees of freedom given to what the runs' own wandering says, once there are several: however many they are, it is one model.
-const FREEDOM_OF_WANDERING: f64 = 2.0 * FREEDOM;
 
 /// Of a side's variance, this part does not become smaller with more runs when the sides did not take turns: the machine wanders between
 /// the two times at which they were measured.
@@ -40,75 +38,107 @@ impl Shift {
     }
 }
 
+/// A difference before it is known how far runs scatter.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    from: f64,
+    by: f64,
+    scatter: Known,
+}
+
+/// What is known of how far runs scatter.
+#[derive(Debug, Clone, PartialEq)]
+enum Known {
+    /// All there is to know.
+    All(Estimate),
+    /// What several runs show, and by what their variance is to be multiplied for that of the difference.
+    Seen(Scatter, f64),
+}
+
+impl Draft {
+    /// What several runs show of how far they scatter; none with one run a side.
+    pub(super) fn scatter(&self) -> Option<&Scatter> {
+        match &self.scatter {
+            Known::Seen(scatter, _) => Some(scatter),
+            Known::All(_) => None,
+        }
+    }
+
+    /// The difference, with the variance of one run or pair where several were seen.
+    pub(super) fn settled(&self, estimate: Option<Estimate>) -> Shift {
+        let (variance, freedom) = match (&self.scatter, estimate) {
+            (Known::All(its), _) => (its.variance, its.freedom),
+            (Known::Seen(_, times), Some(its)) => (its.variance * times, its.freedom),
+            (Known::Seen(its, times), None) => (its.forecast * times, 1.0),
+        };
+        Shift { from: self.from, by: self.by, error: variance.sqrt(), freedom }
+    }
+}
+
 /// A known figure.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct Figure {
     place: f64,
     noise: f64,
     floor: f64,
 }
 
-fn known(reading: &Reading) -> Option<Known> {
+fn known(reading: &Reading) -> Option<Figure> {
     match *reading {
-        Reading::Known { place, noise, floor } => Some(Known { place, noise, floor }),
+        Reading::Known { place, noise, floor } => Some(Figure { place, noise, floor }),
         _ => None,
     }
 }
 
 /// The difference between two sides whose runs are independent of each other.
-pub(super) fn apart(old: &[Reading], new: &[Reading]) -> Option<Shift> {
-    let old: Vec<Known> = old.iter().filter_map(known).collect();
-    let new: Vec<Known> = new.iter().filter_map(known).collect();
+pub(super) fn apart(old: &[Reading], new: &[Reading]) -> Option<Draft> {
+    let old: Vec<Figure> = old.iter().filter_map(known).collect();
+    let new: Vec<Figure> = new.iter().filter_map(known).collect();
     let (from, to) = (mean(&old)?, mean(&new)?);
-    let (error, freedom) = match (old.as_slice(), new.as_slice()) {
-        ([one], [other]) => one_each(*one, *other),
+    let scatter = match (old.as_slice(), new.as_slice()) {
+        ([one], [other]) => Known::All(one_each(*one, *other)),
         _ => several(&old, &new, from, to),
     };
-    Some(Shift { from, by: to - from, error, freedom })
+    Some(Draft { from, by: to - from, scatter })
 }
 
-fn mean(side: &[Known]) -> Option<f64> {
+fn mean(side: &[Figure]) -> Option<f64> {
     (!side.is_empty()).then(|| side.iter().map(|run| run.place).sum::<f64>() / side.len() as f64)
 }
 
-/// Error and freedom with one run a side. The floor is not an estimate: it adds to the freedom (F. Satterthwaite, 1946).
-fn one_each(old: Known, new: Known) -> (f64, f64) {
+/// With one run a side. The floor is not an estimate: it adds to the freedom (F. Satterthwaite, 1946).
+fn one_each(old: Figure, new: Figure) -> Estimate {
     let variance = old.noise + new.noise + old.floor + new.floor;
     let doubt = (old.noise * old.noise + new.noise * new.noise) / FREEDOM;
     let freedom = if doubt > 0.0 { variance * variance / doubt } else { f64::MAX };
-    (variance.sqrt(), freedom.clamp(FREEDOM, 1e6))
+    Estimate { variance, freedom: freedom.clamp(FREEDOM, 1e6) }
 }
 
-fn several(old: &[Known], new: &[Known], from: f64, to: f64) -> (f64, f64) {
-    let squares: f64 = [(old, from), (new, to)]
-        .iter()
-        .flat_map(|(side, mean)| side.iter().map(move |run| (run.place - mean).powi(2)))
-        .sum();
-    let seen = (old.len() + new.len() - 2) as f64;
-    let variance = (FREEDOM_OF_WANDERING * expected(old.iter().chain(new)) + squares) / (FREEDOM_OF_WANDERING + seen);
-    let of_mean = |side: &[Known]| variance * (SHARED + (1.0 - SHARED) / side.len() as f64);
-    ((of_mean(old) + of_mean(new)).sqrt(), FREEDOM_OF_WANDERING + seen)
+fn several(old: &[Figure], new: &[Figure], from: f64, to: f64) -> Known {
+    let sides = [(old, from), (new, to)];
+    let deviations = sides.iter().flat_map(|(side, mean)| side.iter().map(move |run| run.place - mean)).collect();
+    let freedom = (old.len() + new.len() - 2) as f64;
+    let of_mean = |side: &[Figure]| SHARED + (1.0 - SHARED) / side.len() as f64;
+    Known::Seen(Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) }, of_mean(old) + of_mean(new))
 }
 
 /// What one run's figure scatters by, as the runs themselves say.
-fn expected<'a>(runs: impl Iterator<Item = &'a Known>) -> f64 {
+fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
     let (sum, count) = runs.fold((0.0, 0.0), |(sum, count), run| (sum + run.noise + run.floor, count + 1.0));
     sum / count
 }
 
 /// The difference between two sides that took turns: each pair of neighbours saw the same times, good or bad, so that their differences
 /// are independent of each other and do become smaller with more turns.
-pub(super) fn in_turns(pairs: &[(Reading, Reading)]) -> Option<Shift> {
-    let pairs: Vec<(Known, Known)> = pairs.iter().filter_map(|(old, new)| Some((known(old)?, known(new)?))).collect();
+pub(super) fn in_turns(pairs: &[(Reading, Reading)]) -> Option<Draft> {
+    let pairs: Vec<(Figure, Figure)> = pairs.iter().filter_map(|(old, new)| Some((known(old)?, known(new)?))).collect();
     if pairs.len() < 2 {
         return None;
     }
     let count = pairs.len() as f64;
     let from = pairs.iter().map(|(old, _)| old.place).sum::<f64>() / count;
     let by = pairs.iter().map(|(old, new)| new.place - old.place).sum::<f64>() / count;
-    let squares: f64 = pairs.iter().map(|(old, new)| (new.place - old.place - by).powi(2)).sum();
-    let wandering = 2.0 * expected(pairs.iter().flat_map(|(old, new)| [old, new]));
-    let freedom = FREEDOM_OF_WANDERING + count - 1.0;
-    let variance = (FREEDOM_OF_WANDERING * wandering + squares) / freedom;
-    Some(Shift { from, by, error: (variance / count).sqrt(), freedom })
+    let deviations = pairs.iter().map(|(old, new)| new.place - old.place - by).collect();
+    let forecast = 2.0 * forecast(pairs.iter().flat_map(|(old, new)| [old, new]));
+    Some(Draft { from, by, scatter: Known::Seen(Scatter { deviations, freedom: count - 1.0, forecast }, 1.0 / count) })
 }

@@ -36,7 +36,7 @@ pub fn render(comparison: &Comparison, judgement: Option<&Judgement>) -> String 
     out.push_str(&list("Not comparable", &words::missing(comparison, &style)));
     out.push_str(&list("What changed around it", &words::changes(comparison, &style)));
     let note = "Intervals hold the true change with 95 % confidence, each for itself; verdicts are corrected for";
-    out.push_str(&format!("<sub>{note} {} comparisons.</sub>\n", comparison.compared));
+    out.push_str(&format!("<sub>{note} {} comparisons. {}</sub>\n", comparison.compared, words::FINDS));
     out
 }
 
@@ -73,8 +73,8 @@ fn folded(heading: &str, body: &str) -> String {
 }
 
 fn table(comparison: &Comparison, rows: &[words::Row<'_>], style: &Style) -> String {
-    let mut out = String::from("| series | figure | old | new | change | 95 % | verdict |\n");
-    out.push_str("|:--|:--|--:|--:|--:|:--|:--|\n");
+    let mut out = String::from("| series | figure | old | new | change | 95 % | finds | verdict |\n");
+    out.push_str("|:--|:--|--:|--:|--:|:--|--:|:--|\n");
     let mut before: Option<&SeriesComparison> = None;
     for (series, figure) in rows.iter().take(MOST) {
         let again = before.is_some_and(|before| std::ptr::eq(before, *series));
@@ -88,6 +88,7 @@ fn table(comparison: &Comparison, rows: &[words::Row<'_>], style: &Style) -> Str
             units::duration_fine(difference.new_ns, style),
             words::change(difference, style),
             words::interval(difference, style),
+            words::finds(difference, style),
             figure.verdict.word(figure.figure, series.quantity).to_owned(),
         ];
         let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();

@@ -11,6 +11,8 @@
 
 use punctual_record::{Distribution, Quantile, RoundFigures};
 
+use super::student::Beta;
+
 /// Fewest rounds from which scatter is judged.
 pub(super) const MIN_ROUNDS: usize = 5;
 
@@ -65,17 +67,47 @@ pub(super) fn wandering(places: &[f64]) -> Option<f64> {
     variance.is_finite().then_some(variance)
 }
 
-/// The variance of a percentile that comes from having so few samples beyond it: half the distance between the samples one standard
-/// deviation of the rank away, on either side.
+/// Up to so many samples, every rank around a percentile is weighed; beyond, samples lie so close that two of them tell.
+const WEIGHED: u64 = 50_000;
+
+/// The variance of a percentile that comes from having so few samples beyond it: each sample near it is weighed by the chance that the true
+/// percentile is there (J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978).
 pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Scale) -> Option<f64> {
     let count = distribution.count();
     let rank = quantile.rank(count)?;
     let ratio = quantile.ratio();
-    let away = (count as f64 * ratio * (1.0 - ratio)).sqrt().ceil() as u64;
-    let low = distribution.value_at_rank(rank.saturating_sub(away).max(1))?;
-    let high = distribution.value_at_rank(rank.saturating_add(away).min(count))?;
-    let deviation = (scale.place(high as f64) - scale.place(low as f64)) / 2.0;
-    Some(deviation * deviation)
+    let deviation = (count as f64 * ratio * (1.0 - ratio)).sqrt();
+    let at = |rank: u64| distribution.value_at_rank(rank.clamp(1, count)).map(|ns| scale.place(ns as f64));
+    if count > WEIGHED {
+        let away = deviation.ceil() as u64;
+        let half = (at(rank.saturating_add(away))? - at(rank.saturating_sub(away))?) / 2.0;
+        return Some(half * half);
+    }
+    // The chance of what lies further away is below 1e-9.
+    let reach = (8.0 * deviation).ceil() as u64;
+    let (first, last) = (rank.saturating_sub(reach), rank.saturating_add(reach));
+    let chances = Beta::new(rank as f64, (count - rank + 1) as f64);
+    let (min, max) = distribution.extremes()?;
+    let place = |ns: i64| scale.place(ns.clamp(min, max) as f64);
+    let (mut so_far, mut mean, mut square) = (0.0, 0.0, 0.0);
+    let mut weigh = |chance: f64, place: f64| {
+        let weight = chance - so_far;
+        mean += weight * place;
+        square += weight * place * place;
+        so_far = chance;
+    };
+    let mut reached = distribution.overflow().0;
+    for bucket in distribution.buckets() {
+        reached += bucket.count;
+        if reached >= last {
+            break;
+        }
+        if reached > first {
+            weigh(chances.below(reached as f64 / count as f64), place(bucket.high));
+        }
+    }
+    weigh(1.0, at(last)?);
+    Some((square - mean * mean).max(0.0))
 }
 
 /// One figure of each round that has it.
@@ -88,6 +120,23 @@ pub(super) fn places(rounds: &[RoundFigures], scale: Scale, figure: impl Fn(&Rou
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// The variance is p (1 - p) / (n density^2), here of logistic samples.
+    #[test]
+    fn a_percentile_scatters_as_theory_says() {
+        let mut recorder = punctual_record::Recorder::new();
+        let count = 2000;
+        (0..count).for_each(|i| {
+            let p = (f64::from(i) + 0.5) / f64::from(count);
+            recorder.record((100_000.0 + 5_000.0 * (p / (1.0 - p)).ln()) as i64);
+        });
+        let distribution = recorder.distribution();
+        let found = by_rank(&distribution, Quantile::P99, Scale::new(25.0)).unwrap();
+        // A logistic distribution's density at a quantile is p (1 - p) / scale.
+        let value = 100_000.0 + 5_000.0 * 99.0_f64.ln();
+        let expected = (5_000.0 / value).powi(2) / (0.99 * 0.01 * f64::from(count));
+        assert!((found / expected - 1.0).abs() < 0.2, "{found} {expected}");
+    }
 
     #[test]
     fn independent_rounds_scatter_by_their_standard_error() {

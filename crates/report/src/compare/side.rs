@@ -241,8 +241,8 @@ impl Look<'_> {
         self.known(Figure::P50, ns as f64, wandering)
     }
 
-    /// Rounds seldom have the 200 samples that their own 99th percentile needs; then what is told is how far the samples beyond it lie
-    /// apart, and how the rounds' 90th percentile wanders.
+    /// Rounds seldom have the 200 samples that their own 99th percentile needs; then what is told is how far the samples around it lie
+    /// apart, or how the rounds' 90th percentile wanders, whichever is more: the former contains some of the latter.
     fn tail(&self, distribution: Option<&Distribution>) -> Reading {
         let Some(ns) = self.summary.p99 else { return self.missing(200) };
         let scale = scale();
@@ -264,7 +264,7 @@ impl Look<'_> {
         let body =
             noise::places(self.rounds, scale, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
         match noise::wandering(&body) {
-            Some(wandering) => self.known(Figure::P99, ns as f64, wandering + by_rank),
+            Some(wandering) => self.known(Figure::P99, ns as f64, wandering.max(by_rank)),
             None => Reading::FewRounds,
         }
     }

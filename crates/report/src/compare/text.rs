@@ -9,13 +9,14 @@ use super::limit::Judgement;
 use super::words::{self, MOST};
 use super::{Comparison, FigureComparison, SeriesComparison, Verdict};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     Column::left("series", Column::ALWAYS),
     Column::left("figure", Column::ALWAYS),
     Column::right("old", 10),
     Column::right("new", 20),
     Column::right("change", Column::ALWAYS),
     Column::joined("[95 %]", 90),
+    Column::right("finds", 80),
     Column::left("verdict", Column::ALWAYS),
 ];
 
@@ -25,6 +26,22 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
     let mut sections = vec![Section::default()];
     let text = words::summary(comparison, style);
     sections[0].blocks.extend(text.into_iter().map(Block::Paragraph));
+    sections.extend(figures(comparison, style));
+    sections.extend(notes(comparison));
+    sections.extend(missing(comparison, style));
+    let changes = words::changes(comparison, style);
+    if !changes.is_empty() {
+        sections.push(Section::new(CHANGED).with(items(changes)));
+    }
+    Story { sections }.render(style)
+}
+
+/// Heads what is different about machines and settings.
+pub(crate) const CHANGED: &str = "What changed around it";
+
+/// What differs, and what does not.
+pub(crate) fn figures(comparison: &Comparison, style: &Style) -> Vec<Section> {
+    let mut sections = Vec::new();
     let different = words::rows(comparison, words::differs);
     if !different.is_empty() {
         sections.push(Section::new("Different").with(Block::Table(table(comparison, &different, style))));
@@ -34,23 +51,27 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
         let heading = "No difference that this data can show";
         sections.push(Section::new(heading).with(Block::Table(table(comparison, &same, style))));
     }
-    if comparison.compared > 0 {
-        let mut notes = vec![Note::always(format!(
-            "Intervals hold the true change with 95 % confidence, each for itself; the verdicts are corrected for {} comparisons.",
-            comparison.compared
-        ))];
-        notes.extend(words::sight(comparison).map(Note::always));
-        sections.push(Section::default().with(Block::Legend(notes)));
+    sections
+}
+
+/// How to read the figures, and what they could have shown.
+pub(crate) fn notes(comparison: &Comparison) -> Option<Section> {
+    if comparison.compared == 0 {
+        return None;
     }
+    let mut notes = vec![Note::always(format!(
+        "Intervals hold the true change with 95 % confidence, each for itself; the verdicts are corrected for {} comparisons.",
+        comparison.compared
+    ))];
+    notes.push(Note::on("finds", words::FINDS));
+    notes.extend(words::sight(comparison).map(Note::always));
+    Some(Section::default().with(Block::Legend(notes)))
+}
+
+/// What could not be compared.
+pub(crate) fn missing(comparison: &Comparison, style: &Style) -> Option<Section> {
     let missing = words::missing(comparison, style);
-    if !missing.is_empty() {
-        sections.push(Section::new("Not comparable").with(items(missing)));
-    }
-    let changes = words::changes(comparison, style);
-    if !changes.is_empty() {
-        sections.push(Section::new("What changed around it").with(items(changes)));
-    }
-    Story { sections }.render(style)
+    (!missing.is_empty()).then(|| Section::new("Not comparable").with(items(missing)))
 }
 
 fn items(texts: Vec<String>) -> Block {
@@ -87,6 +108,7 @@ fn cells(name: String, series: &SeriesComparison, figure: &FigureComparison, sty
         units::duration_fine(difference.new_ns, style),
         words::change(difference, style),
         words::interval(difference, style),
+        words::finds(difference, style),
         if figure.verdict == Verdict::NoDifference { "none shown".into() } else { verdict },
     ]
 }

@@ -13,24 +13,24 @@ use super::limit::{Finding, Judgement, What};
 use super::{Comparison, Difference, Figure, FigureComparison, Range, SeriesComparison, Verdict};
 
 /// Most rows of one table, most items of one list: beyond it, nobody reads.
-pub(super) const MOST: usize = 300;
+pub(crate) const MOST: usize = 300;
 
 /// A figure with its series.
-pub(super) type Row<'a> = (&'a SeriesComparison, &'a FigureComparison);
+pub(crate) type Row<'a> = (&'a SeriesComparison, &'a FigureComparison);
 
 /// The rows with such a verdict, in the order of the series.
-pub(super) fn rows(comparison: &Comparison, wanted: impl Fn(Verdict) -> bool) -> Vec<Row<'_>> {
+pub(crate) fn rows(comparison: &Comparison, wanted: impl Fn(Verdict) -> bool) -> Vec<Row<'_>> {
     let all = comparison.series.iter().flat_map(|series| series.figures.iter().map(move |figure| (series, figure)));
     all.filter(|(_, figure)| wanted(figure.verdict)).collect()
 }
 
 /// Whether it is one of both.
-pub(super) fn differs(verdict: Verdict) -> bool {
+pub(crate) fn differs(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Worse | Verdict::Better)
 }
 
 /// Which series: `nanosleep, asked 100 µs`, with its conditions where the comparison has several.
-pub(super) fn name(comparison: &Comparison, series: &SeriesComparison, style: &Style) -> String {
+pub(crate) fn name(comparison: &Comparison, series: &SeriesComparison, style: &Style) -> String {
     let mut text = plain(&series.subject, style) + &telling(&series.parameters, style);
     if comparison.many_conditions {
         text.push_str(&format!(", {}", plain(&series.conditions, style)));
@@ -58,7 +58,7 @@ fn signed_ns(ns: f64, style: &Style) -> String {
 }
 
 /// By how much: as a share, or in ns where there is none.
-pub(super) fn change(difference: &Difference, style: &Style) -> String {
+pub(crate) fn change(difference: &Difference, style: &Style) -> String {
     match difference.by_share {
         Some(share) => signed(share.value, style),
         None => signed_ns(difference.by_ns.value, style),
@@ -66,7 +66,7 @@ pub(super) fn change(difference: &Difference, style: &Style) -> String {
 }
 
 /// The interval of that.
-pub(super) fn interval(difference: &Difference, style: &Style) -> String {
+pub(crate) fn interval(difference: &Difference, style: &Style) -> String {
     let show = |range: Range, show: &dyn Fn(f64) -> String| format!("[{} {}]", show(range.low), show(range.high));
     match difference.by_share {
         Some(share) => show(share, &|share| signed(share, style).trim_end_matches(" %").to_owned()),
@@ -74,8 +74,20 @@ pub(super) fn interval(difference: &Difference, style: &Style) -> String {
     }
 }
 
+/// What the column of that name says.
+pub(crate) const FINDS: &str = "Finds: the increase from which on nine of ten comparisons like this one would show it, were it the only difference.";
+
+/// From what increase on this would have been shown.
+pub(crate) fn finds(difference: &Difference, style: &Style) -> String {
+    match difference.shows_share {
+        Some(share) if share > 99.0 => format!("{}-fold", if style.unicode { "≥100" } else { ">=100" }),
+        Some(share) => signed(share, style),
+        None => signed_ns(difference.shows_ns, style),
+    }
+}
+
 /// What was compared, and the result, in sentences.
-pub(super) fn summary(comparison: &Comparison, style: &Style) -> Vec<String> {
+pub(crate) fn summary(comparison: &Comparison, style: &Style) -> Vec<String> {
     let side = |runs: &[super::RunName]| {
         let files: Vec<String> = runs.iter().map(|run| plain(&run.shown(), style)).collect();
         match runs {
@@ -125,11 +137,14 @@ pub(super) fn sight(comparison: &Comparison) -> Option<String> {
         let middle = shares[shares.len() / 2];
         let percent = |share: f64| if share > 10.0 { "more than tenfold".to_owned() } else { units::share(share) };
         let half = percent(middle);
-        parts.push(format!("{} {half} (least {}, most {})", figure.name(), percent(*least), percent(*most)));
+        parts.push(match shares.len() {
+            1 => format!("{} {half}", figure.name()),
+            _ => format!("{} {half} ({} to {})", figure.name(), percent(*least), percent(*most)),
+        });
     }
     (!parts.is_empty()).then(|| {
         let told = parts.join("; ");
-        format!("One series that became worse while no other did is noticed, in half of the series, from this change on: {told}.")
+        format!("Found in nine of ten such comparisons, in the middle one of the series (from the best to the worst): an increase by {told}.")
     })
 }
 
@@ -156,7 +171,7 @@ pub(super) fn missing(comparison: &Comparison, style: &Style) -> Vec<String> {
 }
 
 /// What differs between machines and settings.
-pub(super) fn changes(comparison: &Comparison, style: &Style) -> Vec<String> {
+pub(crate) fn changes(comparison: &Comparison, style: &Style) -> Vec<String> {
     let arrow = if style.unicode { "→" } else { "->" };
     let tell = |change: &super::Change| {
         format!("{}: {} {arrow} {}", plain(&change.what, style), plain(&change.old, style), plain(&change.new, style))
@@ -165,7 +180,7 @@ pub(super) fn changes(comparison: &Comparison, style: &Style) -> Vec<String> {
 }
 
 /// What became of the limits: failures first, then what cannot be judged. Each with whether it is a failure.
-pub(super) fn judged(judgement: &Judgement, comparison: &Comparison, style: &Style) -> Vec<(bool, String)> {
+pub(crate) fn judged(judgement: &Judgement, comparison: &Comparison, style: &Style) -> Vec<(bool, String)> {
     let failed = judgement.failed.iter().map(|finding| (true, finding));
     let unjudged = judgement.unjudged.iter().map(|finding| (false, finding));
     let tell = |(is_failure, finding): (bool, &Finding)| (is_failure, sentence(finding, comparison, style));

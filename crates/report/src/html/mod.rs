@@ -4,10 +4,15 @@
 //! so that the page can be read back ([`embedded_run`]). Nothing of a run becomes markup: everything is escaped, and a content security
 //! policy allows only the page's own style sheet and script, by their hashes, and no network.
 //!
+//! Two sides compared have a page too ([`write_comparison`]): differences with their intervals as tables and as a forest plot, and what changed
+//! around them.
+//!
 //! Refused is nothing; a histogram that cannot be decoded has no picture. A page of many thousand series is large and of little use:
 //! who asks for one should be told so before ([`MOST_SERIES`]).
 
+mod comparison;
 mod embed;
+mod frame;
 mod page;
 mod pictures;
 mod plot;
@@ -15,9 +20,12 @@ mod story;
 
 pub use embed::embedded_run;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use punctual_record::{Run, WriteError};
+
+use crate::compare::Comparison;
+use crate::compare::limit::Judgement;
 
 /// More series than these nobody looks at, on a page or on a terminal.
 pub const MOST_SERIES: usize = 10_000;
@@ -30,8 +38,22 @@ pub fn write(run: &Run, mut writer: impl Write) -> Result<(), WriteError> {
     let io = WriteError::Io;
     writer.write_all(page::before(run).into_string().as_bytes()).map_err(io)?;
     embed::write(run, &mut writer)?;
-    writer.write_all(page::AFTER.as_bytes()).map_err(io)?;
+    writer.write_all(frame::AFTER.as_bytes()).map_err(io)?;
     writer.flush().map_err(io)
+}
+
+/// Writes the page of a comparison; with what became of limits, where there are some.
+///
+/// # Errors
+/// When the writer fails.
+pub fn write_comparison(
+    comparison: &Comparison,
+    judgement: Option<&Judgement>,
+    mut writer: impl Write,
+) -> io::Result<()> {
+    writer.write_all(comparison::page(comparison, judgement).into_string().as_bytes())?;
+    writer.write_all(frame::AFTER.as_bytes())?;
+    writer.flush()
 }
 
 /// A file's first bytes look like a page rather than like JSON.

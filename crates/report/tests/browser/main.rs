@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use chromium::Browser;
 use punctual_record::Run;
+use punctual_report::compare::{Comparison, Options, Side, compare};
 use punctual_report::html;
 
 fn written(run: &Run) -> (tempfile::TempDir, PathBuf) {
@@ -31,6 +32,90 @@ fn at_peace(browser: &Browser) {
     let others: Vec<&str> =
         browser.requests().into_iter().filter(|url| !url.starts_with("file:") && !url.starts_with("data:")).collect();
     assert!(others.is_empty(), "{others:?}");
+}
+
+/// The run compared with itself some time later, one method much later than before.
+fn compared(run: &Run) -> Comparison {
+    let (mut old, mut new) = (Side::new(), Side::new());
+    let mut later = run.clone();
+    later.started = "2026-11-21T09:00:00Z".parse().unwrap();
+    later.host.kernel = Some("7.0.1 <b>".into());
+    // The fixed runs have one disturbed round, so that only much is told from chance.
+    for series in later.series.iter_mut().filter(|series| series.rounds.len() >= 5).take(2) {
+        let times = |ns: &mut Option<i64>| *ns = ns.map(|ns| ns.saturating_mul(10_000));
+        times(&mut series.summary.p50);
+        times(&mut series.summary.p99);
+        series.rounds.iter_mut().for_each(|round| times(&mut round.summary.p50));
+    }
+    old.add("old.json", run).unwrap();
+    new.add("new <script>.json", &later).unwrap();
+    compare(&old, &new, Options::default())
+}
+
+fn opened_comparison(run: &Run) -> Option<(Browser, tempfile::TempDir)> {
+    let mut browser = Browser::start()?;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("comparison.html");
+    html::write_comparison(&compared(run), None, std::fs::File::create(&path).unwrap()).unwrap();
+    browser.emulate(1200, "light", "screen");
+    browser.open(&path);
+    Some((browser, folder))
+}
+
+#[test]
+fn a_comparison_is_drawn_and_says_its_values() {
+    let Some((mut browser, _folder)) = opened_comparison(&runs::everything()) else { return };
+    browser.photograph("comparison", 1200);
+    let chapters = browser.eval("[...document.querySelectorAll('h2')].map(h => h.textContent)");
+    for title in ["Changes and their intervals", "Different", "What changed around it", "Runs"] {
+        assert!(chapters.as_array().unwrap().contains(&title.into()), "{title} is missing from {chapters}");
+    }
+    let spans = browser.eval(
+        "(() => { const svg = document.querySelector('figure.picture .drawing svg'), box = svg.getBoundingClientRect();
+            const lines = [...svg.querySelectorAll('.line:not(.off)')];
+            const outside = [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();
+                return b.width && (b.left < box.left - 1 || b.right > box.right + 1 || b.top < box.top - 1 || b.bottom > box.bottom + 1); });
+            return { labels: lines.map(l => l.dataset.label), wide: lines.every(l => { const b = l.getBBox(); return b.width + b.height > 0; }),
+                rings: svg.querySelectorAll('.line .ring').length, outside: outside.map(t => t.textContent) }; })()",
+    );
+    assert_eq!(spans["labels"], serde_json::json!(["p50", "p99", "no change"]), "{spans}");
+    assert_eq!((&spans["wide"], &spans["outside"]), (&true.into(), &serde_json::json!([])), "{spans}");
+    assert!(spans["rings"].as_u64().unwrap() >= 1, "what differs carries a ring: {spans}");
+    browser.eval("document.querySelector('figure.picture .drawing svg').focus()");
+    browser.press("ArrowRight", 39);
+    let said = browser.eval("document.querySelector('.tip').textContent");
+    let said = said.as_str().unwrap();
+    assert!(said.contains("→") && said.contains('%') && said.contains('['), "{said:?}");
+    assert_eq!(browser.eval("document.querySelectorAll('b, main script').length"), 0, "names stay text");
+    assert!(browser.eval("document.body.textContent").as_str().unwrap().contains("new <script>.json"));
+    browser.emulate(1200, "dark", "screen");
+    browser.photograph("comparison-dark", 1200);
+    browser.emulate(360, "light", "screen");
+    let wide = browser.eval("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+    assert!(wide.as_f64().unwrap() <= 0.0, "the page is {wide} px wider than a phone");
+    browser.photograph("comparison-phone", 360);
+    at_peace(&browser);
+}
+
+#[test]
+fn a_hostile_comparison_stays_text() {
+    let mut run = runs::everything();
+    let hostile = runs::hostile();
+    (run.command, run.host, run.tool) = (hostile.command, hostile.host, hostile.tool);
+    for (i, series) in run.series.iter_mut().enumerate() {
+        series.subject = format!("<img src=x onerror=pwned=1></script><script>pwned=1</script>{i}\t\u{202e}");
+        series.parameters.insert("polls".into(), punctual_record::Param::Text("\"><b>".into()));
+    }
+    let Some((mut browser, _folder)) = opened_comparison(&run) else { return };
+    assert!(browser.eval("document.querySelectorAll('figure.picture').length").as_u64().unwrap() >= 1);
+    assert_eq!(browser.eval("typeof window.pwned"), "undefined");
+    let strange = browser.eval(
+        "[...document.querySelectorAll('img,iframe,object,embed,form,base,[onerror],[onload],[onclick],a[href^=javascript]')].length
+            + document.querySelectorAll('script').length - 1",
+    );
+    assert_eq!(strange, 0);
+    assert!(browser.eval("document.body.textContent").as_str().unwrap().contains("<img src=x onerror=pwned=1>"));
+    at_peace(&browser);
 }
 
 #[test]

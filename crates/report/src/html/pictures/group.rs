@@ -1,5 +1,6 @@
 //! Series that can share a picture.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use punctual_record::{Distribution, Param, Quantity, Run, Series};
@@ -51,8 +52,21 @@ pub(in crate::html) struct Member<'a> {
     pub(in crate::html) series: &'a Series,
     /// Subject, and what distinguishes it from others of that subject.
     pub(in crate::html) label: String,
+    /// Its samples, once somebody asked for them: of many series most are in no picture, and decoding is what takes time.
+    decoded: OnceCell<Option<Distribution>>,
+}
+
+impl Member<'_> {
     /// Its samples; None where the file has none that can be decoded.
-    pub(in crate::html) distribution: Option<Distribution>,
+    pub(in crate::html) fn distribution(&self) -> Option<&Distribution> {
+        let decode = || Distribution::from_series(self.series).ok().filter(|its| its.count() > 0);
+        self.decoded.get_or_init(decode).as_ref()
+    }
+
+    /// Whether a picture wanted its samples, and there are some that cannot be decoded.
+    pub(in crate::html) fn is_undrawn(&self) -> bool {
+        self.series.summary.count > 0 && self.decoded.get().is_some_and(Option::is_none)
+    }
 }
 
 /// Whether figures that differ in this parameter cannot be compared.
@@ -137,11 +151,7 @@ pub(in crate::html) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Gr
         let names = names(run, &members);
         let (quantity, label) = key;
         let label = if one_quantity { label } else { [quantity_name(quantity), &label].join(", ") };
-        let member = |(series, label): (&&'a Series, String)| Member {
-            series,
-            label,
-            distribution: Distribution::from_series(series).ok().filter(|its| its.count() > 0),
-        };
+        let member = |(series, label): (&&'a Series, String)| Member { series, label, decoded: OnceCell::new() };
         let members = members.iter().zip(names).map(member).collect();
         groups.push(Group { run, label: label.trim_end_matches(", ").to_owned(), quantity, members, coarse });
     }

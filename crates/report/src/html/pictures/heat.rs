@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use punctual_record::{Run, Series};
 
-use crate::html::plot::{Axis, Form, Line, Picture, Point, Scale};
+use crate::html::plot::{Axis, Form, Line, Picture, Point};
 use crate::plain::plain;
 use crate::style::Style;
 use crate::units;
@@ -85,7 +85,7 @@ fn picture(label: &str, series: &[&Series]) -> Picture {
 fn axis(title: &str, cpus: &[i64]) -> Axis {
     let every = cpus.len().div_ceil(NUMBERED).max(1);
     let ticks = cpus.iter().enumerate().step_by(every).map(|(i, cpu)| (i as f64, cpu.to_string())).collect();
-    Axis { title: title.into(), scale: Scale::Linear, low: -0.5, high: cpus.len() as f64 - 0.5, ticks }
+    Axis::ticked(title, -0.5, cpus.len() as f64 - 0.5, ticks)
 }
 
 fn table(series: &[&Series]) -> (Vec<String>, Vec<Vec<String>>) {

@@ -21,7 +21,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     let members: Vec<(&Member<'_>, Vec<Class>)> = group
         .members
         .iter()
-        .filter_map(|member| Some((member, classes(member.distribution.as_ref()?))))
+        .filter_map(|member| Some((member, classes(member.distribution()?))))
         .take(MOST_LINES)
         .collect();
     let named: Vec<&Member<'_>> = members.iter().map(|(member, _)| *member).collect();

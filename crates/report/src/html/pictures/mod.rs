@@ -3,6 +3,7 @@
 //! Series that can share a picture are a [`Group`]: one experiment, one quantity, the same of those parameters that make figures
 //! incomparable (what was asked, a message's size). What else differs between them is in a line's name.
 
+mod forest;
 mod governor;
 mod group;
 mod heat;
@@ -16,6 +17,7 @@ use punctual_record::{Run, Series};
 
 use super::plot::Picture;
 
+pub(super) use forest::album as forest;
 pub(super) use group::{Group, Member, groups};
 
 /// Pictures of one kind, of which one is looked at at a time.
@@ -36,8 +38,9 @@ pub(super) const MOST_LINES: usize = 48;
 /// Lines shown before anybody chooses.
 pub(super) const AT_FIRST: usize = 8;
 
-/// The pictures of one experiment, by kind; kinds without pictures are left out.
-pub(super) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
+/// The pictures of one experiment, by kind, and how many series are missing in them because their samples cannot be decoded; kinds without
+/// pictures are left out.
+pub(super) fn albums(run: &Run, series: &[&Series]) -> (Vec<Album>, usize) {
     let groups = groups(run, series);
     let of_groups = |kind, draw: fn(&Group<'_>) -> Option<Picture>| {
         let mut album = Album { kind, ..Album::default() };
@@ -60,5 +63,6 @@ pub(super) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
         of_groups("Round by round", rounds::picture),
     ];
     albums.retain(|album| !album.pictures.is_empty());
-    albums
+    let undrawn = groups.iter().flat_map(|group| &group.members).filter(|member| member.is_undrawn()).count();
+    (albums, undrawn)
 }

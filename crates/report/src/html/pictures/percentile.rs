@@ -2,7 +2,7 @@
 
 use punctual_record::{Distribution, Quantile};
 
-use crate::html::plot::{Axis, Form, Line, Picture, Point, Scale, ends};
+use crate::html::plot::{Axis, Form, Line, Picture, Point, ends};
 use crate::style::Style;
 use crate::units;
 
@@ -22,7 +22,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         return None;
     }
     let members: Vec<&Member<'_>> =
-        group.members.iter().filter(|member| member.distribution.is_some()).take(MOST_LINES).collect();
+        group.members.iter().filter(|member| member.distribution().is_some()).take(MOST_LINES).collect();
     let lines: Vec<Line> =
         members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -36,7 +36,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         about: group.about(
             "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum.",
         ),
-        x: Axis { title: "percentile".into(), scale: Scale::Linear, low: 0.0, high: right.max(1.0), ticks },
+        x: Axis::ticked("percentile", 0.0, right.max(1.0), ticks),
         y: Axis::log_ns(quantity_name(group.quantity), points().map(|point| point.y))?,
         table: table(&members),
         lines,
@@ -53,7 +53,7 @@ fn line(member: &Member<'_>, shown: bool) -> Line {
         label: member.label.clone(),
         shown,
         form: Form::Curve,
-        points: member.distribution.as_ref().map_or(Vec::new(), points),
+        points: member.distribution().map_or(Vec::new(), points),
     }
 }
 

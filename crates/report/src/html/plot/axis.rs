@@ -11,7 +11,7 @@ use crate::units;
 
 /// How values are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::html) enum Scale {
+pub(super) enum Scale {
     /// Evenly.
     Linear,
     /// By their logarithm.
@@ -24,14 +24,22 @@ pub(in crate::html) struct Axis {
     /// What it is, with its unit where the ticks do not carry one.
     pub(in crate::html) title: String,
     /// How values are laid out.
-    pub(in crate::html) scale: Scale,
+    pub(super) scale: Scale,
     /// The lower end, as a value.
     pub(in crate::html) low: f64,
     /// The upper end, as a value.
     pub(in crate::html) high: f64,
     /// Tick marks: value and label.
     pub(in crate::html) ticks: Vec<(f64, String)>,
+    /// Room for a vertical axis' labels, in pixels.
+    pub(in crate::html) room: i32,
 }
+
+/// Room for figures with their units.
+const FIGURES_PX: i32 = 76;
+/// About the width of a letter, and the most that names may take.
+const LETTER_PX: usize = 7;
+const NAMES_PX: usize = 280;
 
 /// The smallest and the largest of the finite values; None of nothing.
 pub(in crate::html) fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
@@ -78,7 +86,7 @@ impl Axis {
         let to = if to > from { to } else { from * base };
         let inside = |mark: &f64| *mark >= from * 0.999_999 && *mark <= to * 1.000_001;
         let ticks = marks.into_iter().filter(inside).map(|mark| (mark, label(mark))).collect();
-        Some(Self { title: title.into(), scale: Scale::Log, low: from, high: to, ticks })
+        Some(Self { title: title.into(), scale: Scale::Log, low: from, high: to, ticks, room: FIGURES_PX })
     }
 
     /// A linear axis from `low` to `high` with about `count` ticks.
@@ -91,8 +99,26 @@ impl Axis {
     ) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         let marks = RangedCoordf64::from(low..high).key_points(BoldPoints(count));
-        let ticks = marks.into_iter().map(|mark| (mark, label(mark))).collect();
-        Self { title: title.into(), scale: Scale::Linear, low, high, ticks }
+        Self::ticked(title, low, high, marks.into_iter().map(|mark| (mark, label(mark))).collect())
+    }
+
+    /// A linear axis with these ticks.
+    pub(in crate::html) fn ticked(title: &str, low: f64, high: f64, ticks: Vec<(f64, String)>) -> Self {
+        Self { title: title.into(), scale: Scale::Linear, low, high, ticks, room: FIGURES_PX }
+    }
+
+    /// A vertical axis with a name at each of 0, 1, 2... from the top; what is named first stands at 0. Values are minus the place.
+    pub(in crate::html) fn names(names: &[String]) -> Self {
+        let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let most = NAMES_PX / LETTER_PX;
+        let cut = |name: &String| match name.char_indices().nth(most) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name.clone(),
+        };
+        let ticks = names.iter().enumerate().map(|(i, name)| (-(i as f64), cut(name))).collect();
+        let room = (letters.min(most + 1) * LETTER_PX) as i32 + 20;
+        let low = -(names.len().max(1) as f64) + 0.4;
+        Self { title: String::new(), scale: Scale::Linear, low, high: 0.6, ticks, room }
     }
 
     /// Where a value stands, in the coordinates that plotters is given; what lies beyond an end stands there.

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use maud::{Markup, PreEscaped, html};
 
 use super::tags::{self, Tag};
-use super::{FINE, Form, Frame, Line, Picture, Point, SIZE, marker};
+use super::{FINE, Form, Frame, Line, Picture, Point, marker};
 
 /// Half the width of a mark, in units of the drawing.
 const HALF: i32 = 4 * FINE;
 
 /// The picture as a figure; `id` is unique within the page.
 pub(in crate::html) fn figure(picture: &Picture, id: &str) -> Markup {
-    let Some(frame) = Frame::of(&picture.x, &picture.y) else { return html! {} };
-    let (width, height) = (SIZE.0 * FINE, SIZE.1 * FINE);
+    let Some(frame) = Frame::of(picture) else { return html! {} };
+    let (width, height) = frame.size;
     let choice = picture.lines.len() > 1;
     let tags = tags::places(&picture.lines, &frame);
     html! {
@@ -78,6 +78,7 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame) -> Mar
                 Form::Steps => { path class="stroke" d=(stepped(&places)) {} }
                 Form::Dots => { path class="stroke thin" d=(whiskers(line, &places, frame)) {} }
                 Form::Cells => { (cells(line, frame)) }
+                Form::Spans => { path class="stroke" d=(spans(line, frame)) {} }
             }
             @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(|(_, at)| mark(number, *at)).collect();
             @if !marks.is_empty() { path class="marks" d=(marks) {} }
@@ -124,6 +125,17 @@ fn whiskers(line: &Line, places: &[(i32, i32)], frame: &Frame) -> String {
     for (point, (x, y)) in line.points.iter().zip(places) {
         if let Some(to) = point.up_to {
             let _ = write!(out, "M{x} {y}V{}", (frame.place)(point.x, to).1);
+        }
+    }
+    out
+}
+
+fn spans(line: &Line, frame: &Frame) -> String {
+    let mut out = String::new();
+    for point in &line.points {
+        if let Some((from, to)) = point.span {
+            let ((from, y), (to, _)) = ((frame.place)(from, point.y), (frame.place)(to, point.y));
+            let _ = write!(out, "M{from} {y}H{to}");
         }
     }
     out

@@ -16,7 +16,7 @@ use plotters::chart::ChartBuilder;
 use plotters::drawing::IntoDrawingArea as _;
 use plotters::style::{IntoFont as _, TRANSPARENT};
 
-pub(super) use axis::{Axis, Scale, ends};
+pub(super) use axis::{Axis, ends};
 pub(super) use figure::figure;
 
 use axis::Ticked;
@@ -24,8 +24,12 @@ use sheet::{AXIS, GRID, Ink, Sheet, TEXT};
 
 /// Units of the drawing to one pixel at its natural size: plotters places in whole units, and lines should be smooth.
 pub(super) const FINE: i32 = 4;
-/// Natural size in pixels.
-const SIZE: (i32, i32) = (760, 400);
+/// Natural width in pixels.
+const WIDTH: i32 = 760;
+/// Natural height in pixels.
+const HEIGHT: i32 = 400;
+/// Height that the rows of a picture of names take, and what stands above and below them.
+const ROW: (i32, i32) = (26, 80);
 /// Size of letters, in pixels.
 const LETTERS: f64 = 13.0;
 
@@ -70,6 +74,8 @@ pub(super) enum Form {
     Dots,
     /// As squares of a grid, shaded.
     Cells,
+    /// Each on its own, with a line across from one end of what it stands for to the other.
+    Spans,
 }
 
 /// A point.
@@ -89,6 +95,8 @@ pub(super) struct Point {
     pub(super) tag: Option<String>,
     /// Upper end of what it stands for.
     pub(super) up_to: Option<f64>,
+    /// Both ends, across, of what it stands for.
+    pub(super) span: Option<(f64, f64)>,
     /// How dark a cell is, 0 to 1.
     pub(super) shade: f64,
 }
@@ -99,13 +107,18 @@ pub(super) struct Frame {
     svg: String,
     /// From values to units of the drawing.
     place: Box<dyn Fn(f64, f64) -> (i32, i32)>,
+    /// Width and height in units of the drawing.
+    size: (i32, i32),
 }
 
 impl Frame {
     /// Draws the axes; None if plotters refuses, which it does for nothing that an [`Axis`] can be.
-    pub(super) fn of(x: &Axis, y: &Axis) -> Option<Self> {
-        let size = ((SIZE.0 * FINE) as u32, (SIZE.1 * FINE) as u32);
-        let (sheet, ink): (Sheet, Rc<RefCell<Ink>>) = Sheet::new(size);
+    pub(super) fn of(picture: &Picture) -> Option<Self> {
+        let (x, y) = (&picture.x, &picture.y);
+        let spans = picture.lines.iter().any(|line| line.form == Form::Spans);
+        let height = if spans { ROW.0 * y.ticks.len() as i32 + ROW.1 } else { HEIGHT };
+        let size = (WIDTH * FINE, height * FINE);
+        let (sheet, ink): (Sheet, Rc<RefCell<Ink>>) = Sheet::new((size.0 as u32, size.1 as u32));
         let letters = ("sans-serif", LETTERS * f64::from(FINE));
         let (x, y) = (x.clone(), y.clone());
         let place = {
@@ -114,7 +127,7 @@ impl Frame {
                 .margin(8 * FINE)
                 .margin_right(30 * FINE)
                 .x_label_area_size(46 * FINE)
-                .y_label_area_size(76 * FINE)
+                .y_label_area_size(y.room * FINE)
                 .build_cartesian_2d(Ticked::from(&x), Ticked::from(&y))
                 .ok()?;
             chart
@@ -147,6 +160,6 @@ impl Frame {
             })
         };
         let svg = ink.borrow().svg();
-        Some(Self { svg, place })
+        Some(Self { svg, place, size })
     }
 }

@@ -1,6 +1,6 @@
 //! Where names beside marks stand, so that none covers another and none leaves the drawing.
 
-use super::{FINE, Frame, Line, SIZE};
+use super::{FINE, Frame, Line};
 
 /// Height of a name, in units of the drawing.
 const HEIGHT: i32 = 13 * FINE;
@@ -34,8 +34,8 @@ impl Area {
         self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }
 
-    fn is_inside(&self) -> bool {
-        self.left >= 0 && self.top >= 0 && self.right <= SIZE.0 * FINE && self.bottom <= SIZE.1 * FINE
+    fn is_inside(&self, size: (i32, i32)) -> bool {
+        self.left >= 0 && self.top >= 0 && self.right <= size.0 && self.bottom <= size.1
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn places(lines: &[Line], frame: &Frame) -> Vec<Vec<Option<Tag>>> {
         let width = text.chars().count() as i32 * LETTER;
         let found = candidates(at)
             .map(|tag| (tag, area(tag, width)))
-            .find(|(_, area)| area.is_inside() && !taken.iter().any(|other| other.meets(area)));
+            .find(|(_, area)| area.is_inside(frame.size) && !taken.iter().any(|other| other.meets(area)));
         found.map(|(tag, area)| {
             taken.push(area);
             tag

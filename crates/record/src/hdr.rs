@@ -1,0 +1,167 @@
+//! A histogram's text, decoded within bounds: base64, mostly deflated, HdrHistogram V2.
+//!
+//! The library that decodes believes what a histogram says of its own size, and a file may come from anywhere: a hundred bytes can promise
+//! gigabytes, or inflate to them. So the text is inflated here, up to a limit, and its head is looked at before the library sees it.
+
+use std::io::Read as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+use crate::bucket::{RANGE_NS, SIGNIFICANT_DIGITS};
+
+/// First bytes of a deflated histogram; its length follows, then the stream.
+const DEFLATED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+
+/// Size of the head of an inflated one: cookie, length of what follows the head, offset, digits, lowest and highest value, ratio.
+const HEAD: usize = 40;
+
+/// Most bytes of an inflated one. With three digits over the whole range, every bucket occupied by as many samples as can be counted, it has a
+/// quarter of a million.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Values and counts of what was recorded, ascending.
+pub(crate) fn decode(text: &str) -> Result<Vec<(i64, u64)>, String> {
+    let bytes = BASE64.decode(text).map_err(|error| format!("not base64: {error}"))?;
+    let mut plain = inflated(bytes)?;
+    bounded(&mut plain)?;
+    let histogram: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut plain.as_slice())
+        .map_err(|error| format!("not an HdrHistogram of version 2: {error}"))?;
+    if histogram.sigfig() < SIGNIFICANT_DIGITS {
+        return Err(format!(
+            "it has {} significant digits, at least {SIGNIFICANT_DIGITS} are needed",
+            histogram.sigfig()
+        ));
+    }
+    let mut placed = Vec::new();
+    for step in histogram.iter_recorded() {
+        match i64::try_from(step.value_iterated_to()) {
+            Ok(value) if value <= RANGE_NS => placed.push((value, step.count_at_value())),
+            _ => return Err(format!("it holds {} ns, beyond {RANGE_NS} ns", step.value_iterated_to())),
+        }
+    }
+    Ok(placed)
+}
+
+fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    let Some(rest) = bytes.strip_prefix(&DEFLATED) else { return Ok(bytes) };
+    let (length, stream) = rest.split_at_checked(4).ok_or("it ends within its head")?;
+    let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    let mut plain = Vec::new();
+    let stream = &stream[..length.min(stream.len())];
+    let inflating = ZlibDecoder::new(stream).take(MOST_BYTES as u64 + 1).read_to_end(&mut plain);
+    inflating.map_err(|error| format!("it cannot be inflated: {error}"))?;
+    if plain.len() > MOST_BYTES {
+        return Err(format!("it inflates to more than {MOST_BYTES} bytes, which no histogram of {RANGE_NS} ns does"));
+    }
+    Ok(plain)
+}
+
+/// Refuses a head that promises more than follows; a range beyond ours, which others may write, becomes ours, since the library takes
+/// memory for all of it.
+fn bounded(plain: &mut [u8]) -> Result<(), String> {
+    let (head, rest) = plain.split_at_mut_checked(HEAD).ok_or("it ends within its head")?;
+    let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+    let promised = number(4);
+    if promised > rest.len() {
+        return Err(format!("it promises {promised} bytes and has {}", rest.len()));
+    }
+    let highest = &mut head[24..32];
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(highest);
+    highest.copy_from_slice(&u64::from_be_bytes(bytes).min(RANGE_NS as u64).to_be_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    use flate2::write::ZlibEncoder;
+    use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer, V2Serializer};
+    use proptest::prelude::*;
+
+    /// As text, what this many bytes deflate to, with the head of a deflated histogram.
+    fn deflated(plain: impl Iterator<Item = u8>) -> String {
+        let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        let mut block = Vec::new();
+        for byte in plain {
+            block.push(byte);
+            if block.len() == 1 << 16 {
+                encoder.write_all(&block).unwrap();
+                block.clear();
+            }
+        }
+        encoder.write_all(&block).unwrap();
+        let stream = encoder.finish().unwrap();
+        BASE64.encode([&DEFLATED[..], &(stream.len() as u32).to_be_bytes(), &stream].concat())
+    }
+
+    /// The head of an inflated histogram that promises so many bytes, over this range, with so many digits.
+    fn head(promised: u32, highest: u64, digits: u32) -> Vec<u8> {
+        let mut head = 0x1c84_9313_u32.to_be_bytes().to_vec();
+        head.extend([promised, 0, digits].into_iter().flat_map(u32::to_be_bytes));
+        head.extend([1, highest].into_iter().flat_map(u64::to_be_bytes));
+        head.extend(1.0_f64.to_be_bytes());
+        head
+    }
+
+    /// The most memory held while it is decoded, in bytes.
+    fn most_held(text: &str) -> (u64, Result<Vec<(i64, u64)>, String>) {
+        let mut found = None;
+        let held = allocation_counter::measure(|| found = Some(decode(text)));
+        (held.bytes_max, found.unwrap())
+    }
+
+    #[test]
+    fn what_inflates_without_end_is_refused() {
+        let bomb = deflated(head(256 << 20, 1 << 40, 3).into_iter().chain(std::iter::repeat_n(0, 256 << 20)));
+        assert!(bomb.len() < 1 << 20, "a thousandth of what it inflates to: {}", bomb.len());
+        let (held, found) = most_held(&bomb);
+        assert!(found.unwrap_err().contains("inflates to more"));
+        assert!(held < 16 << 20, "{held} bytes");
+    }
+
+    #[test]
+    fn a_head_that_promises_gigabytes_is_refused() {
+        for text in [deflated(head(u32::MAX, 1 << 40, 3).into_iter()), BASE64.encode(head(u32::MAX, 1 << 40, 3))] {
+            let (held, found) = most_held(&text);
+            assert!(found.unwrap_err().contains("promises 4294967295 bytes"));
+            assert!(held < 1 << 20, "{held} bytes");
+        }
+    }
+
+    /// Another program may name the largest range there is; the library would take 100 MB for it.
+    #[test]
+    fn a_range_beyond_ours_takes_no_memory() {
+        let (held, found) = most_held(&BASE64.encode(head(0, i64::MAX as u64, 5)));
+        assert_eq!(found, Ok(Vec::new()));
+        assert!(held < 64 << 20, "{held} bytes");
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, i64::MAX as u64, 3).unwrap();
+        histogram.record_n(1000, 7).unwrap();
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+        assert_eq!(decode(&BASE64.encode(&bytes)), Ok(vec![(1000, 7)]));
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
+        assert_eq!(decode(&BASE64.encode(&bytes)), Ok(vec![(1000, 7)]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_error_or_a_histogram(
+            plain in prop::collection::vec(any::<u8>(), 0..200), digits in 0u32..9, promised in 0u32..200, deflate in any::<bool>()
+        ) {
+            let bytes = [head(promised, 1 << 40, digits), plain].concat();
+            let text = if deflate { deflated(bytes.into_iter()) } else { BASE64.encode(bytes) };
+            if let Ok(placed) = decode(&text) {
+                prop_assert!(placed.windows(2).all(|two| two[0].0 < two[1].0));
+            }
+        }
+    }
+}

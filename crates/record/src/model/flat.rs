@@ -1,0 +1,84 @@
+//! Reading what has a [`Summary`] among its own fields.
+//!
+//! serde reads a flattened struct by keeping all fields as values of unknown kind first; a run has such a struct in every round, and the time
+//! of reading a large run went there. Here the fields are listed in one struct that is read at once. Writing is left to serde.
+
+use serde::{Deserialize, Deserializer};
+
+/// Most series of one run. The largest that is measured has some thousands; a file with a million was made to fill a memory.
+pub const MOST_SERIES: usize = 100_000;
+
+/// Implements `Deserialize` for a struct with these fields and a `summary`.
+macro_rules! flat {
+    ($name:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }) => {
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(::serde::Deserialize)]
+                struct Flat {
+                    $($(#[$attribute])* $field: $kind,)*
+                    count: u64,
+                    negative: u64,
+                    overflow: u64,
+                    min: Option<i64>,
+                    p50: Option<i64>,
+                    p90: Option<i64>,
+                    p99: Option<i64>,
+                    p999: Option<i64>,
+                    max: Option<i64>,
+                    mean: Option<f64>,
+                    stdev: Option<f64>,
+                    ci95: $crate::model::Ci95,
+                }
+                let flat = Flat::deserialize(deserializer)?;
+                let summary = $crate::model::Summary {
+                    count: flat.count,
+                    negative: flat.negative,
+                    overflow: flat.overflow,
+                    min: flat.min,
+                    p50: flat.p50,
+                    p90: flat.p90,
+                    p99: flat.p99,
+                    p999: flat.p999,
+                    max: flat.max,
+                    mean: flat.mean,
+                    stdev: flat.stdev,
+                    ci95: flat.ci95,
+                };
+                Ok(Self { $($field: flat.$field,)* summary })
+            }
+        }
+    };
+}
+pub(super) use flat;
+
+/// A list that takes no more room than it needs: while it is read, its length is not known.
+pub(super) fn tight<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let mut items = Vec::deserialize(deserializer)?;
+    items.shrink_to_fit();
+    Ok(items)
+}
+
+/// At most [`MOST_SERIES`] of them: what is beyond is refused before it takes memory.
+pub(super) fn series<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<super::Series>, D::Error> {
+    struct Bounded;
+    impl<'de> serde::de::Visitor<'de> for Bounded {
+        type Value = Vec<super::Series>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "a list of at most {MOST_SERIES} series")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(series) = items.next_element()? {
+                if all.len() == MOST_SERIES {
+                    return Err(serde::de::Error::invalid_length(MOST_SERIES + 1, &self));
+                }
+                all.push(series);
+            }
+            all.shrink_to_fit();
+            Ok(all)
+        }
+    }
+    deserializer.deserialize_seq(Bounded)
+}
