@@ -3,6 +3,7 @@
 //! It is a list of parts, each an ordinary plan of one family, made small enough that all of them together are quick. A
 //! new family joins by adding a [`Part`].
 
+use std::path::Path;
 use std::time::Duration;
 
 use punctual::conditions::{Conditions, CpuSet, Policy};
@@ -183,12 +184,14 @@ fn giving_way(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
 const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-stream", "tcp", "memfd-spin"];
 
 fn messages(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let cpus = punctual_linux::affinity::affinity(0)?;
     let plan = ipc::Plan::new(ipc::Wanted {
         mechanisms: MESSAGES.iter().filter_map(|name| ipc::mechanisms::find(name)).collect(),
         sizes: vec![64, 16 << 10],
         modes: vec![ipc::Mode::PingPong],
         places: ipc::place::Places::Both,
-        cpus: punctual_linux::affinity::affinity(0)?,
+        topology: ipc::topology::Topology::read(Path::new("/"), &cpus),
+        cpus,
         receive: Vec::new(),
         variants: vec![Variant::as_found()],
         sender_policies: Vec::new(),
