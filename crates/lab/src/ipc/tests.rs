@@ -131,7 +131,7 @@ fn every_mechanism_carries_a_hundred_thousand_verified_messages_each_way() {
 #[test]
 fn a_full_queue_loses_nothing() {
     for mechanism in mechanisms::all().filter(|m| m.reliable) {
-        for (size, messages, depth) in [(64, 30_000, Some(1)), (3_000, 20_000, None)] {
+        for (size, messages, depth) in [(64, 70_000, Some(1)), (3_000, 30_000, None)] {
             let size = carried(mechanism, size);
             let asked = Asked { depth, cpus: place(mechanism), ..Asked::new(Mode::Saturated, size, messages) };
             let Some((passed, recorder)) = trip(mechanism, &asked) else { break };
