@@ -3,6 +3,7 @@
 //! It is a list of parts, each an ordinary plan of one family, made small enough that all of them together are quick. A
 //! new family joins by adding a [`Part`].
 
+use std::path::Path;
 use std::time::Duration;
 
 use punctual::conditions::{Conditions, CpuSet, Policy};
@@ -242,6 +243,7 @@ const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-str
 const MESSAGES_QUICKLY: &[&str] = &["ring", "posix-mq", "pipe", "unix-stream"];
 
 fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let cpus = punctual_linux::affinity::affinity(0)?;
     let plan = ipc::Plan::new(ipc::Wanted {
         mechanisms: depth
             .of(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
@@ -251,7 +253,8 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
         sizes: depth.of(&[64][..], &[64, 16 << 10], &[8, 64, 1 << 10, 16 << 10, 64 << 10]).to_vec(),
         modes: vec![ipc::Mode::PingPong],
         places: ipc::place::Places::Both,
-        cpus: punctual_linux::affinity::affinity(0)?,
+        topology: ipc::topology::Topology::read(Path::new("/"), &cpus),
+        cpus,
         receive: Vec::new(),
         variants: vec![Variant::as_found()],
         sender_policies: Vec::new(),

@@ -116,6 +116,18 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The run ends before its time, and this is why: what is in it is not all that was asked for.
+    pub fn cut_short(&mut self, why: Notice) {
+        self.run.complete = false;
+        self.notice(why);
+    }
+
+    /// Time from the beginning of the run to a moment on `CLOCK_MONOTONIC`, ns.
+    #[must_use]
+    pub fn time_of(&self, at_ns: i64) -> u64 {
+        (at_ns - self.begin_ns).max(0).unsigned_abs()
+    }
+
     /// Takes in a set of conditions, unless one of that label is there.
     pub fn add_conditions(&mut self, mut set: ConditionSet) {
         if let Some((asked, applied)) = &self.governor {

@@ -6,6 +6,7 @@ mod compare;
 mod conditions;
 mod governor;
 mod ipc;
+mod names;
 mod output;
 mod pace;
 mod report;
@@ -22,6 +23,7 @@ pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
+pub(crate) use names::chosen;
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
@@ -84,20 +86,4 @@ pub(crate) struct CheckupArgs {
     pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-}
-
-/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
-const SIMILAR: f64 = 0.75;
-
-/// The names nearest to a mistyped one, and the command that lists them all.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, list: &str) -> String {
-    let mut near: Vec<(f64, &str)> =
-        names.map(|n| (strsim::jaro_winkler(name, n), n)).filter(|(s, _)| *s >= SIMILAR).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
-    if near.is_empty() {
-        format!("`{list}` shows them all")
-    } else {
-        format!("similar: {}; `{list}` shows them all", near.join(", "))
-    }
 }
