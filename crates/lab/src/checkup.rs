@@ -221,10 +221,8 @@ fn speeding_up(takes: Duration, session: &mut Session<'_>) -> Result<(), Error> 
         work,
         rounds: ROUNDS,
         rest: turn / 2,
-        cpu: None,
-        policy: None,
+        thread: governor::Thread::default(),
         thread_priority: None,
-        require: false,
     })?;
     ramp::run(plan, session)?;
     Ok(())
