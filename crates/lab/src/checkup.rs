@@ -287,10 +287,8 @@ fn speeding_up(_: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
         work,
         rounds: ROUNDS,
         rest: turn / 2,
-        cpu: None,
-        policy: None,
+        thread: governor::Thread::default(),
         thread_priority: None,
-        require: false,
     })?;
     ramp::run(plan, session)?;
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
-pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
+pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use names::chosen;
 pub(crate) use output::{Color, OutputArgs};
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Yield(Box<YieldArgs>),
     /// A saved run in another form: text, page, Markdown, CSV, metrics
     Report(ReportArgs),
-    /// CPU frequency: show, set, restore, ramp, switch
+    /// CPU frequency: show, set, restore, ramp, switch, boost
     Governor(Box<GovernorArgs>),
     /// Run a program under chosen conditions, and put everything back afterwards
     Run(Box<RunArgs>),

@@ -2,17 +2,10 @@
 
 use std::path::Path;
 
-use punctual_record::{Param, Run};
+use punctual_record::Param;
 use punctual_vm::{Kernel, Table};
 
-use crate::support::{machine, run};
-
-/// The run that the script wrote between two lines.
-fn written(stdout: &str) -> Run {
-    let json =
-        stdout.split_once("BEGIN RUN\n").and_then(|(_, rest)| rest.split_once("\nEND RUN")).map(|(json, _)| json);
-    Run::from_json(json.unwrap_or_else(|| panic!("no run in {stdout}")).as_bytes()).unwrap()
-}
+use crate::support::{machine, run, written};
 
 #[test]
 fn fq_is_found_and_so_txtime_keeps_the_rate() {

@@ -1,7 +1,5 @@
 //! The guard: the only way to change a frequency setting for a while.
 
-use std::fs::File;
-
 use super::attribute::{Attribute, Setting};
 use super::error::Error;
 use super::files;
@@ -30,11 +28,10 @@ pub struct GovernorGuard {
     policies: Vec<usize>,
     found: Vec<Setting>,
     journal: Journal,
+    /// It has the lock too: what is done last.
     keeper: Option<Keeper>,
     replayed: Vec<String>,
     raised: Raised,
-    /// Held until all the rest is done: fields are dropped in their order.
-    _lock: File,
 }
 
 impl GovernorGuard {
@@ -48,8 +45,8 @@ impl GovernorGuard {
         let (raised, told) = Raised::open(&cpufreq, cpufreq.state())?;
         replayed.extend(told);
         let threads = cpufreq.state().path().join(THREADS);
-        let keeper = Keeper::start(&cpufreq.policies_folder(), journal.path(), &threads, &lock)?;
-        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, raised, _lock: lock })
+        let keeper = Keeper::start(&cpufreq.policies_folder(), journal.path(), &threads, lock)?;
+        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, raised })
     }
 
     /// What was put back, or could not be followed, of a journal that an earlier program left behind; one sentence each.

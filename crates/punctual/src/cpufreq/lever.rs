@@ -15,7 +15,8 @@ pub enum Lever {
     /// A utilisation clamp of the calling thread: one system call, no privilege, and it ends with the thread. Needs
     /// CONFIG_UCLAMP_TASK and the governor schedutil.
     Clamp,
-    /// The lower frequency limit, raised to the upper one: one write per policy. Works under every governor but `userspace`.
+    /// The lower frequency limit, raised to the upper one: one write per policy. Works under every governor but `userspace`, and
+    /// under `performance` there is nothing to raise.
     MinFrequency,
     /// The energy-performance preference: one write per policy, and the hardware takes it up at its leisure.
     Preference,
@@ -37,6 +38,7 @@ impl Lever {
                 uclamp::set_minimum(0, before).map_err(|error| error.to_string())
             }
             Self::MinFrequency if governor == "userspace" => Err("userspace keeps the speed that was set".into()),
+            Self::MinFrequency if governor == "performance" => Err("performance keeps the highest already".into()),
             Self::MinFrequency if policy.max_khz.is_none() || policy.min_khz.is_none() => {
                 Err("no frequency limits".into())
             }
