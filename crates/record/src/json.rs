@@ -199,7 +199,7 @@ impl Formatter for InPage {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
         while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
-            writer.write_all(rest[..at].as_bytes())?;
+            writer.write_all(&rest.as_bytes()[..at])?;
             writer.write_all(match rest.as_bytes()[at] {
                 b'<' => b"\\u003c",
                 b'>' => b"\\u003e",

@@ -124,10 +124,11 @@ fn room(number: u64, window: u64, job: &Job, control: &Control) -> u64 {
         if now != received {
             received = now;
             since_ns = now_ns(Clock::Monotonic);
-        } else if job.lossy && looks.is_multiple_of(LOOKS_PER_READING) {
-            if now_ns(Clock::Monotonic) - since_ns >= LOST_AFTER_NS {
-                return number;
-            }
+        } else if job.lossy
+            && looks.is_multiple_of(LOOKS_PER_READING)
+            && now_ns(Clock::Monotonic) - since_ns >= LOST_AFTER_NS
+        {
+            return number;
         }
     }
     received

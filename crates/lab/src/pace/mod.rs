@@ -103,7 +103,6 @@ fn say_reception(reception: &Reception, session: &mut Session<'_>) {
 fn report(plan: &Plan, rate: punctual::Rate, ledger: &Ledger, beside: &[Beside], session: &mut Session<'_>) {
     let mut judge = family::Judge::default();
     for (cell, beside) in beside.iter().enumerate() {
-        session.add_helpers_cpu(beside.counts.receiver_cpu_ns);
         let tally = &ledger.tallies[cell];
         if tally.count() == 0 {
             let left_out = ledger.held[plan.cells[cell].1].as_ref().is_some_and(|held| held.left_out);
