@@ -283,8 +283,10 @@ fn campaign(times: u64, kills_parent: bool) {
             record.rewind().expect("a file can be read again");
             let run = Run::from_json(record).unwrap_or_else(|e| panic!("{mechanism} {mode}: {e}: {text}"));
             assert!(!run.complete, "{mechanism} {mode}");
-            let who = |n: &Notice| matches!(n, Notice::PeerEnded { subject, how, after_ns } if subject.contains(mechanism)
-                && how.contains("signal 9") && (1..run.elapsed_ns).contains(after_ns));
+            let who = |n: &Notice| {
+                matches!(n, Notice::PeerEnded { subject, how, after_ns } if subject.contains(mechanism)
+                && how.contains("signal 9") && (1..run.elapsed_ns).contains(after_ns))
+            };
             assert!(run.notices.iter().any(who), "{mechanism} {mode}: {:?}", run.notices);
         }
         eventually(&format!("{mechanism} {mode}: nothing left: {:?}", leftovers(id)), || leftovers(id).is_empty());
