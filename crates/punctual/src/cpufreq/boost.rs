@@ -232,15 +232,16 @@ impl Boost {
 
     /// Loops until full speed is there or the time is over, and takes in when that was: whether within the lead.
     fn learn(&mut self, full_speed: &FullSpeed, raised: Instant, at: Instant, lead: Duration) -> Option<bool> {
-        // A thread that woke too late, or is elsewhere, learns nothing of the speed.
-        if at.saturating_duration_since(raised) < lead || !self.is_on_its_cpu() {
+        let time = at.saturating_duration_since(raised);
+        if time.is_zero() || !self.is_on_its_cpu() {
             return None;
         }
         self.sleep_until_taken_up(at);
         let begin = Instant::now();
         let reached = full_speed.reached(raised, at);
         self.cost.learning += begin.elapsed();
-        if !self.is_on_its_cpu() {
+        // A thread that woke too late to see the lead through has learned nothing if it saw no full speed.
+        if !self.is_on_its_cpu() || (reached.is_none() && time < lead) {
             return None;
         }
         let in_time = reached.is_some_and(|took| took <= lead);
