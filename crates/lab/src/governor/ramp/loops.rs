@@ -60,10 +60,10 @@ impl Loops {
         let mut stamps = [0; MOST + 1];
         stamps[0] = now_ns(Clock::Monotonic);
         let mut value = stamps[0] as u64;
-        for n in 1..=self.parts {
+        for (n, stamp) in stamps.iter_mut().enumerate().skip(1).take(self.parts) {
             let part = if n == self.parts { self.rest } else { self.part };
             value = part.perform(black_box(value));
-            stamps[n] = now_ns(Clock::Monotonic);
+            *stamp = now_ns(Clock::Monotonic);
         }
         black_box(value);
         stamps
