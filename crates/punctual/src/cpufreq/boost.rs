@@ -37,12 +37,13 @@ use std::time::{Duration, Instant};
 
 use punctual_linux::uclamp;
 
+use super::attribute::Attribute;
 use super::energy::Energy;
 use super::error::Error;
 use super::full_speed::FullSpeed;
 use super::guard::GovernorGuard;
 use super::lead::{LONGEST, Lead};
-use super::lever::Lever;
+use super::lever::{Lever, clamp};
 use super::policy::Policy;
 use super::put_back::NotRestored;
 use super::state::Wait;
@@ -52,6 +53,8 @@ use super::system::Cpufreq;
 const TRIALS: u32 = 8;
 /// How long the CPU rests before each of them: long enough for it to slow down, short enough for a start.
 const REST: Duration = Duration::from_millis(5);
+/// How often it is looked whether the kernel has taken up what was written.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 /// Of so many activations one is preceded by loops.
 const LEARN_EVERY: u64 = 8;
 
@@ -61,7 +64,8 @@ pub struct Boost {
     cpufreq: Cpufreq,
     cpu: usize,
     lever: Lever,
-    guard: Option<GovernorGuard>,
+    /// For all levers that are files, with what is written to raise.
+    file: Option<(GovernorGuard, Attribute, String)>,
     clamp_before: u32,
     lead: Lead,
     full_speed: Option<FullSpeed>,
@@ -80,7 +84,7 @@ pub struct Boost {
 pub struct Activation {
     /// How late the thread woke.
     pub lateness: Duration,
-    /// Whether loops ran at full speed before it; absent where none were run.
+    /// Whether loops were at full speed within the lead; absent where none were run.
     pub at_full_speed: Option<bool>,
 }
 
@@ -103,7 +107,7 @@ pub struct Cost {
     pub missed: u64,
     /// Activations that were preceded by loops, to learn the lead.
     pub learned: u64,
-    /// How many of them came before full speed was there.
+    /// How many of them showed that full speed comes later than the lead before.
     pub not_at_full_speed: u64,
     /// CPU time spent in those loops, the trials before the first activation not counted.
     pub learning: Duration,
@@ -138,15 +142,15 @@ impl Boost {
         let Some(lever) = wanted.into_iter().find(suits) else {
             return Err(Error::NoLever { cpu, why: why.join("; ") });
         };
-        let guard = match lever {
-            Lever::Clamp => None,
-            _ => Some(cpufreq.guard(&[cpu], wait)?),
+        let file = match lever.request(&policy) {
+            None => None,
+            Some((attribute, value)) => Some((cpufreq.guard(&[cpu], wait)?, attribute, value)),
         };
         let mut boost = Self {
             cpufreq: cpufreq.clone(),
             cpu,
             lever,
-            guard,
+            file,
             clamp_before: uclamp::minimum(0).unwrap_or(0),
             lead: Lead::new(),
             full_speed: None,
@@ -164,8 +168,16 @@ impl Boost {
 
     /// Raises and lets go a few times: what is not allowed is found out now, and the lead has a first value.
     fn begin(&mut self) -> Result<(), Error> {
+        // The first time with all checks.
+        if let Some((guard, attribute, value)) = &mut self.file {
+            self.raised = Some(Instant::now());
+            guard.set_one(self.before.number, *attribute, value)?;
+            self.let_go()?;
+            std::thread::sleep(REST);
+        }
         let begin = self.raise()?;
         self.lead.observe(begin.elapsed() + self.transition());
+        self.sleep_until_taken_up(begin + LONGEST);
         self.full_speed = self.is_on_its_cpu().then(FullSpeed::measure);
         let now = self.policy();
         self.let_go()?;
@@ -176,6 +188,7 @@ impl Boost {
                 std::thread::sleep(REST);
                 let begin = self.raise()?;
                 let raising = begin.elapsed();
+                self.sleep_until_taken_up(begin + LONGEST);
                 // What does not come at all cannot be waited for: only the raising counts then.
                 self.lead.observe(full_speed.reached(begin, begin + LONGEST).unwrap_or(raising));
                 self.let_go()?;
@@ -199,11 +212,17 @@ impl Boost {
         self.lead.time()
     }
 
-    /// Sleeps until the lead time before `at`, raises the speed, and sleeps (or, to learn, loops) until `at`. Never returns early.
+    /// Sleeps until the lead time before `at`, raises the speed, and sleeps until `at`. Never returns early. Before one activation of eight it
+    /// raises twice as early and loops, to learn.
     pub fn wait_until(&mut self, at: Instant) -> Result<Activation, Error> {
-        sleep_until(at.checked_sub(self.lead.time()).unwrap_or(at));
-        let begin = self.raise()?;
-        let at_full_speed = self.learn(begin, at);
+        let lead = self.lead.time();
+        let learns = self.full_speed.filter(|_| self.activations.is_multiple_of(LEARN_EVERY));
+        self.activations += 1;
+        // Twice as early, so that times are seen that are longer than the lead.
+        let early = learns.map_or(lead, |full_speed| lead * 2 + full_speed.shortest_look());
+        sleep_until(at.checked_sub(early).unwrap_or(at));
+        let raised = self.raise()?;
+        let at_full_speed = learns.and_then(|full_speed| self.learn(&full_speed, raised, at, lead));
         if let (Lever::Clamp, Some(full_speed)) = (self.lever, self.full_speed) {
             full_speed.run_until(at);
         }
@@ -211,27 +230,36 @@ impl Boost {
         Ok(Activation { lateness: at.elapsed(), at_full_speed })
     }
 
-    /// Before one activation of [`LEARN_EVERY`], loops until full speed is there or the time is over, and takes in when that was.
-    fn learn(&mut self, raised: Instant, at: Instant) -> Option<bool> {
-        let turn = self.activations.is_multiple_of(LEARN_EVERY);
-        self.activations += 1;
-        let full_speed = self.full_speed.filter(|_| turn && self.is_on_its_cpu())?;
+    /// Loops until full speed is there or the time is over, and takes in when that was: whether within the lead.
+    fn learn(&mut self, full_speed: &FullSpeed, raised: Instant, at: Instant, lead: Duration) -> Option<bool> {
+        let time = at.saturating_duration_since(raised);
+        if time.is_zero() || !self.is_on_its_cpu() {
+            return None;
+        }
+        self.sleep_until_taken_up(at);
         let begin = Instant::now();
         let reached = full_speed.reached(raised, at);
         self.cost.learning += begin.elapsed();
-        // A thread that woke when its time was over, or was moved, has learned nothing of the speed.
-        if begin >= at || !self.is_on_its_cpu() {
+        // A thread that woke too late to see the lead through has learned nothing if it saw no full speed.
+        if !self.is_on_its_cpu() || (reached.is_none() && time < lead) {
             return None;
         }
+        let in_time = reached.is_some_and(|took| took <= lead);
         self.cost.learned += 1;
+        self.cost.not_at_full_speed += u64::from(!in_time);
         match reached {
             Some(took) => self.lead.observe(took),
-            None => {
-                self.cost.not_at_full_speed += 1;
-                self.lead.was_too_short();
-            }
+            None => self.lead.was_too_short(),
         }
-        Some(reached.is_some())
+        Some(in_time)
+    }
+
+    /// Sleeps until the kernel shows what was written, or `until`: where a worker has to take it up, a thread that loops instead would keep it waiting.
+    fn sleep_until_taken_up(&self, until: Instant) {
+        let Some((guard, attribute, value)) = &self.file else { return };
+        while attribute.is_taken_up_later() && Instant::now() < until && !guard.shows(*attribute, value) {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
     }
 
     fn is_on_its_cpu(&self) -> bool {
@@ -270,7 +298,7 @@ impl Boost {
     pub fn restore(mut self) -> Vec<NotRestored> {
         // A lever that cannot be let go is among what the guard puts back, or tells that it could not.
         let _ = self.let_go();
-        self.guard.take().map(GovernorGuard::restore).unwrap_or_default()
+        self.file.take().map(|(guard, ..)| guard.restore()).unwrap_or_default()
     }
 
     /// When raising began.
@@ -280,7 +308,10 @@ impl Boost {
         }
         let begin = Instant::now();
         self.raised = Some(begin);
-        self.lever.raise(self.guard.as_mut())?;
+        match &self.file {
+            Some((guard, attribute, value)) => guard.rewrite(*attribute, value)?,
+            None => clamp(uclamp::FULL)?,
+        }
         self.cost.switches += 1;
         self.cost.switching += begin.elapsed();
         Ok(begin)
@@ -290,7 +321,10 @@ impl Boost {
         let Some(since) = self.raised.take() else { return Ok(()) };
         let begin = Instant::now();
         self.cost.raised += begin - since;
-        let outcome = self.lever.let_go(self.guard.as_ref(), self.clamp_before);
+        let outcome = match &self.file {
+            Some((guard, attribute, _)) => guard.write_back(*attribute),
+            None => clamp(self.clamp_before),
+        };
         self.cost.switching += begin.elapsed();
         outcome
     }

@@ -35,6 +35,11 @@ impl FullSpeed {
         Self { work, at_most: typical + typical * CLOSE_PER_CENT / 100 }
     }
 
+    /// The shortest time in which full speed can be seen: the loops in a row, and one for the way there.
+    pub(super) fn shortest_look(&self) -> Duration {
+        self.at_most * (IN_A_ROW + 2)
+    }
+
     /// Loops until full speed is there, or so close to `until` that no loop fits any more. The time from `raised` to the first of the loops that
     /// were at full speed; `None`: it was not there.
     pub(super) fn reached(&self, raised: Instant, until: Instant) -> Option<Duration> {

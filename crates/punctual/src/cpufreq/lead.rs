@@ -50,9 +50,9 @@ impl Lead {
         self.time = needed.saturating_add(needed / 8).min(LONGEST);
     }
 
-    /// Takes in that it took longer than the lead: how much longer is not known, so twice as long is assumed.
+    /// Takes in that it took longer than twice the lead: how much longer is not known, so three times is assumed.
     pub(super) fn was_too_short(&mut self) {
-        self.observe(self.time.saturating_mul(2).min(LONGEST));
+        self.observe(self.time.saturating_mul(3).min(LONGEST));
     }
 }
 
