@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use punctual_record::Param;
+use punctual_record::{Param, Run};
 use punctual_vm::{Kernel, Machine, Table};
 
 use crate::support::{machine, run, written};
