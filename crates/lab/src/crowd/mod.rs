@@ -157,6 +157,12 @@ impl Crowd {
         self.members[..self.working].iter().map(Member::cpu_ns).sum::<linux::Result<i64>>().map_err(failed)
     }
 
+    /// CPU time that all members have had so far, as far as it can be told.
+    #[must_use]
+    pub fn cpu_ns_of_all(&self) -> u64 {
+        self.members.iter().filter_map(|m| m.cpu_ns().ok()).map(i64::unsigned_abs).sum()
+    }
+
     /// That no member has died: a figure without it would be that of another case.
     pub fn all_alive(&mut self) -> Result<(), Failure> {
         let died = |how: String| Failure::Impossible {
