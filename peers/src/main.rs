@@ -56,13 +56,16 @@ fn size<const N: usize>(a: usize, b: usize, rounds: usize) {
     for _ in 0..TURNS {
         for (i, (name, open)) in channels.iter().enumerate() {
             figures[i].0.push(ping_pong(open(), a, b, rounds));
-            figures[i].1.push(one_way(name, open(), (a, b), (BYTES / N).min(rounds * 50)));
+            // With these options iceoryx2 0.10.0 drops messages once a queue is full, so there is no rate of all of them to tell.
+            if *name != "iceoryx2" {
+                figures[i].1.push(one_way(name, open(), (a, b), (BYTES / N).min(rounds * 50)));
+            }
         }
     }
     for ((name, _), (trips, rates)) in channels.iter().zip(&mut figures) {
         trips.sort_by(f64::total_cmp);
         rates.sort_by(f64::total_cmp);
-        let (trip, rate) = (trips[TURNS / 2], rates[TURNS / 2]);
+        let (trip, rate) = (trips[TURNS / 2], rates.get(TURNS / 2).copied().unwrap_or(f64::NAN));
         println!("{N:>8} {name:<10} {trip:>11.1} ns {rate:>14.0} {:>12.1}", rate * N as f64 / 1e6);
     }
 }

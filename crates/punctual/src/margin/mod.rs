@@ -34,7 +34,7 @@ const FEW: u8 = 32;
 /// So many latencies of one block not covered by the margin: the machine has changed.
 const CHANGED: u8 = 10;
 /// How often the margin is computed anew while nothing unexpected happens.
-const EVERY: u8 = 16;
+const EVERY: u8 = 8;
 /// The margin before anything is known, unless the cap is lower: 50 µs of default timer slack and a slow wake-up.
 const AT_FIRST_NS: u32 = 100_000;
 /// A sleep shorter than this is not asked of the kernel: the timer would expire before the thread is off the CPU.
