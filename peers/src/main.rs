@@ -54,15 +54,18 @@ fn size<const N: usize>(a: usize, b: usize, rounds: usize) {
         [("ring", ring::<N>), ("crossbeam", crossbeam::<N>), ("iceoryx2", iceoryx::<N>)];
     let mut figures = vec![(Vec::new(), Vec::new()); channels.len()];
     for _ in 0..TURNS {
-        for (i, (_, open)) in channels.iter().enumerate() {
+        for (i, (name, open)) in channels.iter().enumerate() {
             figures[i].0.push(ping_pong(open(), a, b, rounds));
-            figures[i].1.push(one_way(open(), a, b, (BYTES / N).min(rounds * 50)));
+            // With these options iceoryx2 0.10.0 drops messages once a queue is full, so there is no rate of all of them to tell.
+            if *name != "iceoryx2" {
+                figures[i].1.push(one_way(name, open(), (a, b), (BYTES / N).min(rounds * 50)));
+            }
         }
     }
     for ((name, _), (trips, rates)) in channels.iter().zip(&mut figures) {
         trips.sort_by(f64::total_cmp);
         rates.sort_by(f64::total_cmp);
-        let (trip, rate) = (trips[TURNS / 2], rates[TURNS / 2]);
+        let (trip, rate) = (trips[TURNS / 2], rates.get(TURNS / 2).copied().unwrap_or(f64::NAN));
         println!("{N:>8} {name:<10} {trip:>11.1} ns {rate:>14.0} {:>12.1}", rate * N as f64 / 1e6);
     }
 }
@@ -104,7 +107,12 @@ fn ping_pong<const N: usize>((here, there): (Duplex<N>, Duplex<N>), a: usize, b:
 }
 
 /// Messages a second.
-fn one_way<const N: usize>((here, there): (Duplex<N>, Duplex<N>), a: usize, b: usize, messages: usize) -> f64 {
+fn one_way<const N: usize>(
+    name: &'static str,
+    (here, there): (Duplex<N>, Duplex<N>),
+    (a, b): (usize, usize),
+    messages: usize,
+) -> f64 {
     let sender = std::thread::spawn(move || {
         pin(a);
         let (mut send, receive) = here;
@@ -123,7 +131,7 @@ fn one_way<const N: usize>((here, there): (Duplex<N>, Duplex<N>), a: usize, b: u
         let begin = Instant::now();
         for i in 1..messages {
             receive(&mut message);
-            assert_eq!(message[..8], i.to_ne_bytes());
+            assert_eq!(message[..8], i.to_ne_bytes(), "{name} with {N} bytes lost or doubled a message");
         }
         (messages - 1) as f64 / begin.elapsed().as_secs_f64()
     });

@@ -1,10 +1,15 @@
 /* A bare loop around each call by which programs give up the CPU. Prints nanoseconds per call.
  *
- *     yield_calls METHOD CALLS CPU
+ *     yield_calls METHOD CALLS CPU COMPANY
+ *
+ * COMPANY 1: a second thread sleeps in the process meanwhile. It takes no CPU time, yet calls cost more: the C library makes blocking calls
+ * cancellation points in earnest once there are threads, and the kernel counts references to open files atomically once the
+ * table of files is shared (fs/file.c, fdget).
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,10 +50,17 @@ static int set;
         end = now(); \
     }
 
+static void *rest(void *nothing)
+{
+    for (;;)
+        pause();
+    return nothing;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
-        fprintf(stderr, "usage: yield_calls METHOD CALLS CPU\n");
+    if (argc != 5) {
+        fprintf(stderr, "usage: yield_calls METHOD CALLS CPU COMPANY\n");
         return 2;
     }
     const char *method = argv[1];
@@ -58,6 +70,11 @@ int main(int argc, char **argv)
     CPU_SET(atoi(argv[3]), &cpus);
     if (sched_setaffinity(0, sizeof cpus, &cpus)) {
         perror("sched_setaffinity");
+        return 1;
+    }
+    pthread_t company;
+    if (atoi(argv[4]) && pthread_create(&company, NULL, rest, NULL)) {
+        fprintf(stderr, "no second thread\n");
         return 1;
     }
     int64_t begin = 0, end = -1;

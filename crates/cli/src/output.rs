@@ -26,6 +26,15 @@ pub(crate) enum Target {
     File(PathBuf),
 }
 
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("-"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
 impl FromStr for Target {
     type Err = String;
 
@@ -162,7 +171,7 @@ pub(crate) fn deliver(run: &Run, wanted: &OutputArgs) -> anyhow::Result<()> {
     if let Some(target) = &wanted.csv {
         target.write(|out| Ok(punctual_report::csv::write(run, out)?))?;
     }
-    if !wanted.stdout_is_taken() {
+    if !wanted.stdout_is_taken() && !wanted.without_tables {
         print(&punctual_report::text::render(run, &style(wanted.color)))?;
     }
     if !wanted.quiet {

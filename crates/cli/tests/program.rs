@@ -69,8 +69,8 @@ fn a_real_time_policy_is_inherited_or_refused_with_a_remedy() {
 
 #[test]
 fn signals_to_the_command_reach_the_program() {
-    for signal in [Signal::TERM, Signal::HUP, Signal::USR1] {
-        let script = "trap 'exit 9' TERM HUP USR1; echo ready; while :; do sleep 0.01; done";
+    for signal in [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH, Signal::INT, Signal::QUIT] {
+        let script = "trap 'exit 9' TERM HUP USR1 USR2 WINCH INT QUIT; echo ready; while :; do sleep 0.01; done";
         let mut child = punctual(&["run", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = [0; 6];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();

@@ -27,7 +27,7 @@ pub struct Session<'a> {
     process_cpu_ns: i64,
     probe: DisturbanceProbe,
     own: OwnUsage,
-    helpers_cpu_ns: u64,
+    children_cpu_ns: i64,
     observer: &'a mut dyn Observer,
     stop: Stop,
     governor: Option<(String, Option<String>)>,
@@ -63,7 +63,7 @@ impl<'a> Session<'a> {
             process_cpu_ns: now_ns(Clock::ProcessCpu),
             probe: DisturbanceProbe::start(root),
             own: OwnUsage::default(),
-            helpers_cpu_ns: 0,
+            children_cpu_ns: children_cpu_ns(),
             observer,
             stop,
             governor: None,
@@ -116,6 +116,18 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The run ends before its time, and this is why: what is in it is not all that was asked for.
+    pub fn cut_short(&mut self, why: Notice) {
+        self.run.complete = false;
+        self.notice(why);
+    }
+
+    /// Time from the beginning of the run to a moment on `CLOCK_MONOTONIC`, ns.
+    #[must_use]
+    pub fn time_of(&self, at_ns: i64) -> u64 {
+        (at_ns - self.begin_ns).max(0).unsigned_abs()
+    }
+
     /// Takes in a set of conditions, unless one of that label is there.
     pub fn add_conditions(&mut self, mut set: ConditionSet) {
         if let Some((asked, applied)) = &self.governor {
@@ -138,11 +150,6 @@ impl<'a> Session<'a> {
         *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
     }
 
-    /// Adds CPU time of processes that worked for the run, so that it does not count as somebody else's.
-    pub fn add_helpers_cpu(&mut self, ns: u64) {
-        self.helpers_cpu_ns += ns;
-    }
-
     /// Closes the session.
     #[must_use]
     pub fn close(mut self) -> Run {
@@ -152,10 +159,11 @@ impl<'a> Session<'a> {
             self.run.complete = false;
             self.run.notices.push(Notice::Interrupted { signal });
         }
-        let process_cpu_ns = (now_ns(Clock::ProcessCpu) - self.process_cpu_ns) as f64 + self.helpers_cpu_ns as f64;
+        // The processes that worked for the run, competitors and peers, were all waited for: they are not somebody else.
+        let own_ns = now_ns(Clock::ProcessCpu) - self.process_cpu_ns + children_cpu_ns() - self.children_cpu_ns;
         self.run.disturbance = self.probe.finish(self.own);
         let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
-        let own_share = process_cpu_ns / (self.run.elapsed_ns.max(1) as f64 * cpus);
+        let own_share = own_ns as f64 / (self.run.elapsed_ns.max(1) as f64 * cpus);
         let disturbance = &self.run.disturbance;
         if let Some(share) = disturbance.steal_share.filter(|s| *s >= STEAL_WORTH_SAYING) {
             self.run.notices.push(Notice::Steal { share });
@@ -215,4 +223,9 @@ pub fn not_restored(left: &NotRestored) -> Notice {
         why: left.why.clone(),
         remedy: "it ends with this process; a program started later is not affected".into(),
     }
+}
+
+/// CPU time of the processes that this one started and waited for.
+fn children_cpu_ns() -> i64 {
+    usage::children_usage().map_or(0, |used| used.user_ns + used.system_ns)
 }

@@ -14,6 +14,7 @@
 )]
 
 pub mod affinity;
+pub mod apart;
 pub mod child;
 pub mod clock;
 pub mod counter;

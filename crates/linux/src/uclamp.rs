@@ -57,8 +57,13 @@ pub fn reset_minimum(tid: i32) -> Result<()> {
     set(tid, RESET)
 }
 
+/// The request for a lower clamp, and for nothing else.
+fn request(clamp_min: u32) -> Attributes {
+    Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, clamp_min, ..Attributes::default() }
+}
+
 fn set(tid: i32, clamp_min: u32) -> Result<()> {
-    let mut wanted = Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, clamp_min, ..Attributes::default() };
+    let mut wanted = request(clamp_min);
     // SAFETY: the pointer is valid for `size` bytes; the kernel reads them, and on E2BIG writes the size it knows into `size`, hence mut.
     let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
     check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)
@@ -67,6 +72,66 @@ fn set(tid: i32, clamp_min: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_the_kernels_structure() {
+        let wanted = request(0x0102_0304);
+        // SAFETY: the structure has no padding: its size is the sum of its fields', and every byte is initialised.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const wanted).cast::<u8>(), SIZE as usize) };
+        // include/uapi/linux/sched/types.h: size, policy, flags, nice, priority, runtime, deadline, period, util_min, util_max.
+        let mut expected = [0_u8; 56];
+        expected[0..4].copy_from_slice(&56_u32.to_ne_bytes());
+        expected[8..16].copy_from_slice(&0x38_u64.to_ne_bytes());
+        expected[48..52].copy_from_slice(&0x0102_0304_u32.to_ne_bytes());
+        assert_eq!(bytes, expected);
+    }
+
+    /// Set: this process is the one that is looked at.
+    const LOOKED_AT: &str = "PUNCTUAL_TEST_CLAMPS";
+
+    #[test]
+    fn strace_reads_what_was_meant() {
+        if std::env::var_os(LOOKED_AT).is_some() {
+            // Refused or not: it is the request that is looked at.
+            drop(set_minimum(0, 512));
+            drop(reset_minimum(0));
+            return;
+        }
+        let traced = std::process::Command::new("strace")
+            .args(["-f", "-e", "trace=sched_setattr"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "uclamp::tests::strace_reads_what_was_meant"])
+            .env(LOOKED_AT, "1")
+            .output();
+        let text = match &traced {
+            Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stderr).into_owned(),
+            // There is none, or tracing is forbidden here.
+            _ => {
+                eprintln!("skipped: strace cannot trace here");
+                return;
+            }
+        };
+        let asked: Vec<&str> = text.lines().filter(|line| line.contains("sched_setattr(0, {size=56")).collect();
+        assert_eq!(asked.len(), 2, "{text}");
+        let flags = "SCHED_FLAG_KEEP_POLICY|SCHED_FLAG_KEEP_PARAMS|SCHED_FLAG_UTIL_CLAMP_MIN";
+        assert!(asked.iter().all(|line| line.contains(flags)), "{text}");
+        assert!(asked[0].contains("sched_util_min=512"), "{text}");
+        assert!(asked[1].contains("sched_util_min=4294967295") || asked[1].contains("sched_util_min=-1"), "{text}");
+    }
+
+    #[test]
+    fn a_value_beyond_full_is_refused_and_changes_nothing() {
+        std::thread::spawn(|| {
+            let before = minimum(0).unwrap();
+            let error = set_minimum(0, FULL + 1).unwrap_err();
+            // EINVAL from a kernel that has clamps and checks the value; the others where it has none, as in `a_clamp_is_kept`.
+            let known = [libc::EINVAL, libc::EOPNOTSUPP, libc::E2BIG, libc::ENOSYS];
+            assert!(known.contains(&error.errno()), "{error}");
+            assert_eq!(minimum(0).unwrap(), before);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn a_clamp_is_kept_or_refused_with_a_reason() {

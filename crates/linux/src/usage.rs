@@ -30,6 +30,11 @@ pub fn process_usage() -> Result<Usage> {
     usage_of("getrusage(RUSAGE_SELF)", libc::RUSAGE_SELF)
 }
 
+/// `getrusage(RUSAGE_CHILDREN)`: what child processes have used that ended and were waited for, and theirs.
+pub fn children_usage() -> Result<Usage> {
+    usage_of("getrusage(RUSAGE_CHILDREN)", libc::RUSAGE_CHILDREN)
+}
+
 fn usage_of(call: &'static str, who: libc::c_int) -> Result<Usage> {
     let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `raw` is a valid, writable rusage for the duration of the call.

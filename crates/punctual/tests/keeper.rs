@@ -13,7 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Where the child finds its machine; unset in the parent.
 const ROOT: &str = "PUNCTUAL_TEST_ROOT";
 
-/// Not a test of its own: the program that is killed. It changes settings and waits.
+/// Set: the program forks a child that outlives it, and writes its process number to this file.
+const FORKS: &str = "PUNCTUAL_TEST_FORKS";
+
+/// Not a test of its own: the program that is killed. It changes settings, forks where it is asked to, and waits.
 #[test]
 fn the_program_that_is_killed() {
     let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else { return };
@@ -21,6 +24,15 @@ fn the_program_that_is_killed() {
     let mut guard = cpufreq.guard(&[], Wait::No).unwrap();
     guard.set_governor("performance").unwrap();
     guard.set_min_khz(2_200_000).unwrap();
+    let _child = std::env::var_os(FORKS).map(|file| {
+        let child = punctual_linux::child::Child::spawn("lives on", || {
+            rustix::process::set_parent_process_death_signal(None).unwrap();
+            std::thread::sleep(Duration::from_secs(3600));
+        })
+        .unwrap();
+        std::fs::write(file, child.id().to_string()).unwrap();
+        child
+    });
     std::fs::write(root.join("keeper"), guard.keeper().unwrap().to_string()).unwrap();
     std::thread::sleep(Duration::from_secs(3600));
 }
@@ -29,9 +41,14 @@ struct Program(Child);
 
 impl Program {
     fn start(machine: &Machine) -> Self {
+        Self::start_with(machine, &[])
+    }
+
+    fn start_with(machine: &Machine, environment: &[(&str, PathBuf)]) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "the_program_that_is_killed"])
             .env(ROOT, machine.root())
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -110,4 +127,35 @@ fn the_keeper_does_not_end_when_it_is_asked_to() {
     }
     program.signal(Signal::KILL);
     until(|| machine.everything() == before);
+}
+
+#[test]
+fn a_forked_child_that_lives_on_delays_nothing() {
+    let machine = Machine::dirty();
+    let before = machine.everything();
+    let file = machine.root().join("forked");
+    let mut program = Program::start_with(&machine, &[(FORKS, file.clone())]);
+    let forked = pid(std::fs::read_to_string(&file).unwrap().parse().unwrap());
+    program.signal(Signal::KILL);
+    until(|| machine.everything() == before);
+    // Nor does it hold the lock.
+    machine.cpufreq().guard(&[], Wait::AtMost(Duration::from_secs(60))).map(drop).unwrap();
+    let lives = rustix::process::test_kill_process(forked).is_ok();
+    // It is nobody's child here: only its name tells that the number is still its.
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", forked.as_raw_nonzero())).unwrap_or_default();
+    if name.trim() == "lives on" {
+        kill_process(forked, Signal::KILL).unwrap();
+    }
+    assert!(lives && name.trim() == "lives on", "the child is to outlive the test: {name}");
+}
+
+#[test]
+fn a_guard_that_ended_gives_the_lock_back_although_a_child_was_forked() {
+    let machine = Machine::dirty();
+    let guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let mut child =
+        punctual_linux::child::Child::spawn("lives on", || std::thread::sleep(Duration::from_secs(3600))).unwrap();
+    drop(guard);
+    machine.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+    assert_eq!(child.ended().unwrap(), None);
 }

@@ -5,6 +5,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use punctual::backoff::Limits;
 use punctual::ipc::{ReceiveError, Ring, RingError, SendError, Waiting};
 use punctual_linux::child::{Child, Ended};
@@ -159,7 +160,84 @@ fn a_damaged_header_stops_a_newcomer() {
     assert!(matches!(ring.receiver(), Err(RingError::Damaged(_))));
 }
 
-/// A hundred million messages: half a minute on two CPUs when optimised.
+/// A file of so many bytes that begins with these, sealed.
+fn sealed(len: u64, header: &[u8]) -> std::os::fd::OwnedFd {
+    let file = std::fs::File::from(memory::sealed_memfd(c"hostile", len).unwrap());
+    file.write_all_at(&header[..header.len().min(len as usize)], 0).unwrap();
+    file.into()
+}
+
+/// A header with one field or another that a hostile peer chose: all else is right, so that each check is reached.
+fn hostile_header() -> impl Strategy<Value = (u64, Vec<u8>)> {
+    let or = |right: u64| prop_oneof![4 => Just(right), 1 => any::<u64>(), 1 => 0u64..20_000, 1 => Just(u64::MAX)];
+    let fields = (or(u64::from_ne_bytes(*b"PNCTRING")), or(1), or(4096), or(8192), or(0), or(0), or(0), or(0));
+    let lens = prop_oneof![4 => Just(4096 + 8192), 1 => 1u64..20_000];
+    (lens, fields, any::<[u8; 64]>(), 0usize..4).prop_map(|(len, fields, noise, noisy)| {
+        let (magic, version, data, capacity, tail, head, frame, flags) = fields;
+        let mut header = vec![0; 4096 + 64];
+        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &magic.to_ne_bytes());
+        put(8, &(version as u32).to_ne_bytes());
+        put(12, &(data as u32).to_ne_bytes());
+        put(16, &capacity.to_ne_bytes());
+        put(128, &tail.to_ne_bytes());
+        put(136, &flags.to_ne_bytes());
+        put(256, &head.to_ne_bytes());
+        put(264, &flags.rotate_left(32).to_ne_bytes());
+        put(4096, &frame.to_ne_bytes());
+        // Now and then, bytes that mean nothing anywhere.
+        match noisy {
+            0 => put(0, &noise),
+            1 => put(128, &noise),
+            2 => put(256, &noise),
+            _ => {}
+        }
+        (len, header)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever a file begins with, it is refused with words, or is a ring: then its ends are refused with words, or carry messages or say
+    /// what is wrong. Nothing crashes or waits for ever.
+    #[test]
+    fn a_hostile_header_is_refused_or_works((len, header) in hostile_header()) {
+        let ring = match Ring::from_fd(sealed(len, &header)) {
+            Ok(ring) => ring,
+            Err(refused) => {
+                prop_assert!(refused.to_string().len() > 20, "{refused}");
+                return Ok(());
+            }
+        };
+        prop_assert_eq!(ring.capacity(), 8192);
+        let (sender, receiver) = (ring.sender(), ring.receiver());
+        for refused in [sender.as_ref().err(), receiver.as_ref().err()].into_iter().flatten() {
+            prop_assert!(matches!(refused, RingError::Damaged(_)), "{refused}");
+        }
+        let (Ok(mut sender), Ok(mut receiver)) = (sender, receiver) else { return Ok(()) };
+        let sent = sender.send_for(b"hello", Waiting::Sleep, Duration::from_millis(1));
+        prop_assert!(matches!(sent, Ok(()) | Err(SendError::Full | SendError::Corrupt { .. } | SendError::Closed)), "{sent:?}");
+        let mut buffer = vec![0; 8192];
+        // What the file held may come out before it, message by message.
+        for _ in 0..2_000 {
+            match receiver.receive_for(&mut buffer, Waiting::Sleep, Duration::ZERO) {
+                Ok(Some(5)) if &buffer[..5] == b"hello" => return Ok(()),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+
+    /// Bytes without any plan are no ring.
+    #[test]
+    fn arbitrary_bytes_are_no_ring(len in 1u64..20_000, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let refused = Ring::from_fd(sealed(len, &bytes)).map(drop);
+        prop_assert!(refused.is_err_and(|e| !e.to_string().is_empty()));
+    }
+}
+
+/// A hundred million messages.
 #[test]
 #[ignore = "takes long; run by the gate with --release"]
 fn stress() {

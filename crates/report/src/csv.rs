@@ -128,5 +128,6 @@ pub fn quantity(quantity: Quantity) -> &'static str {
         Quantity::Away => "away",
         Quantity::Loop => "loop",
         Quantity::Settling => "settling",
+        Quantity::Response => "response",
     }
 }

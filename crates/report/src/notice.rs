@@ -9,6 +9,7 @@ use crate::plain::plain;
 use crate::story::paragraph;
 use crate::style::{Paint, Style};
 use crate::units;
+use crate::words::listed;
 
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +73,16 @@ pub fn phrase(notice: &Notice) -> Phrase {
             Level::Warning,
             format!("Interrupted by {signal}: what had been measured until then is reported, the rest is missing."),
         ),
+        Notice::PeerEnded { subject, how, after_ns } => {
+            let after = units::duration(signed(*after_ns), &Style::default());
+            let text = format!(
+                "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: what had been \
+                 measured until then is reported, the rest is missing."
+            );
+            Phrase::new(Level::Failure, text)
+                .remedy("find out who ended it (the kernel's log tells of the OOM killer), and repeat the run")
+        }
+        Notice::SameCore { pairs } | Notice::CoresUnknown { pairs } => about_cores(notice, pairs),
         Notice::WatchdogTripped { conditions, busy_ns } => {
             let busy = units::duration(signed(*busy_ns), &Style::default());
             let text = format!(
@@ -126,6 +137,29 @@ fn disturbed(notice: &Notice) -> Phrase {
         }
         other => Phrase::new(Level::Note, format!("{other:?}")),
     }
+}
+
+/// Pairs that are named before the rest is counted.
+const MOST_PAIRS: usize = 6;
+
+fn about_cores(notice: &Notice, pairs: &[[u32; 2]]) -> Phrase {
+    let names: Vec<String> = pairs.iter().map(|[a, b]| format!("{a}-{b}")).collect();
+    let cpus = format!("CPUs {}", listed(&names, MOST_PAIRS));
+    let (text, remedy) = match notice {
+        Notice::SameCore { .. } => (
+            format!(
+                "{cpus} are hardware threads of one core: messages between them take another time than between two cores."
+            ),
+            "name CPUs of two cores (--cpus A,B), where this program may use two",
+        ),
+        _ => (
+            format!(
+                "Whether {cpus} are of one core or of two is not known: the kernel has no topology/thread_siblings_list of them."
+            ),
+            "see what lies under the machine (a hypervisor hides it), and name the CPUs (--cpus A,B)",
+        ),
+    };
+    Phrase::new(Level::Note, text).remedy(remedy)
 }
 
 fn about_subject(notice: &Notice) -> Phrase {

@@ -32,6 +32,13 @@ fn every_notice() -> Vec<Notice> {
         Notice::Coarse { subject: subject.clone(), asked_ns: 100_000, effective_ns: 1_000_000 },
         Notice::Early { subject: subject.clone(), count: 12, min_ns: -350 },
         Notice::Interrupted { signal: "SIGINT".into() },
+        Notice::PeerEnded {
+            subject: "posix-mq, 8 bytes, ping-pong".into(),
+            how: "was killed by signal 9".into(),
+            after_ns: 3_217_000_000,
+        },
+        Notice::SameCore { pairs: vec![[0, 1], [2, 3]] },
+        Notice::CoresUnknown { pairs: (1..9).map(|cpu| [0, cpu]).collect() },
         Notice::WatchdogTripped { conditions, busy_ns: 900_000_000 },
         Notice::Overflow { subject, count: 3 },
         Notice::CounterUnavailable { why: "the TSC is not invariant".into() },

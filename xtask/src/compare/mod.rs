@@ -2,6 +2,7 @@
 
 mod cyclictest;
 mod ipc;
+mod pace;
 mod progress;
 mod sleep;
 mod yielding;
@@ -56,6 +57,18 @@ pub(crate) enum Peer {
         #[arg(long, default_value_t = 1.05)]
         limit: f64,
     },
+    /// The highest rate of datagrams over the loopback: punctual's pacing and a bare C loop of send()
+    Pace {
+        /// Turns of each
+        #[arg(long, default_value_t = 9)]
+        turns: u32,
+        /// Datagrams in each turn
+        #[arg(long, default_value_t = 100_000)]
+        datagrams: u32,
+        /// The sender's CPU, and that of the C program's receiver
+        #[arg(long, num_args = 2, value_names = ["CPU", "CPU"], default_values_t = [1, 0])]
+        cpus: Vec<usize>,
+    },
     /// Each way of yielding, alone on its CPU: punctual and a bare C loop of the same call
     Yield {
         /// Turns of each
@@ -75,6 +88,7 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         }
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),
+        Peer::Pace { turns, datagrams, ref cpus } => pace::run(turns, datagrams, (cpus[0], cpus[1])),
         Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
         Peer::Sleep { rounds, ref svg } => sleep::run(rounds, svg.as_ref()),
     }

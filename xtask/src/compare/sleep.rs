@@ -84,8 +84,7 @@ pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
     for place in PLACES {
         eprintln!("{}", place.name());
         figures.extend(measure_place(place, rounds)?);
-    }
-    for place in PLACES {
+        // At once, so that what was measured is not lost if the rest is not waited for.
         print_table(place, &figures);
     }
     if let Some(path) = svg {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use punctual_lab::calibrate::can_be_calibrated;
 use punctual_lab::wait::method::Method;
+use punctual_lab::wait::methods;
 
-use super::wait::MethodParser;
+use super::names::{Chosen, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// What a sleep adds on this machine (TN), and what reading the clock costs (TS+TE).
@@ -15,8 +17,8 @@ use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
     /// Ways to sleep for a duration; nanosleep when none is named
-    #[arg(value_name = "METHOD", value_parser = MethodParser, hide_possible_values = true)]
-    pub(crate) methods: Vec<&'static Method>,
+    #[arg(value_name = "METHOD", value_parser = Names::<WaysToSleep>::new(), hide_possible_values = true)]
+    pub(crate) methods: Vec<Chosen<Method>>,
     /// The wait by which the calibration is proved
     #[arg(long, value_name = "DUR", default_value = "100us", allow_hyphen_values = true, value_parser = values::positive_duration)]
     pub(crate) check: Duration,
@@ -29,4 +31,34 @@ pub(crate) struct CalibrateArgs {
     pub(crate) amount: AmountArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Every way to sleep for a duration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WaysToSleep;
+
+impl Shelf for WaysToSleep {
+    type Item = Method;
+    const WHAT: &'static str = "way to sleep that can be calibrated";
+    const LIST: &'static str = "punctual wait --list";
+
+    fn all() -> impl Iterator<Item = &'static Method> {
+        methods::all()
+    }
+
+    fn name(item: &'static Method) -> &'static str {
+        item.name
+    }
+
+    fn about(item: &'static Method) -> &'static str {
+        item.about
+    }
+
+    fn kind(item: &'static Method) -> Option<String> {
+        Some(item.kind.name().replace(' ', "-"))
+    }
+
+    fn is_offered(item: &'static Method) -> bool {
+        can_be_calibrated(item).is_ok()
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use punctual::conditions::{CpuSet, Policy};
+use punctual::cpufreq::Lever;
+use punctual_lab::governor::Thread;
 
 use super::{Color, OutputArgs, values};
 
@@ -34,6 +36,8 @@ pub(crate) enum Action {
     Ramp(Box<RampArgs>),
     /// What writing a governor takes, and when the new speed is there
     Switch(Box<SwitchArgs>),
+    /// A periodic task as the machine is, raised around each activation, and at full speed: deadlines met, and at what cost
+    Boost(Box<BoostArgs>),
 }
 
 /// Options of `show`.
@@ -100,6 +104,60 @@ pub(crate) struct SwitchArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// Options of `boost`.
+#[derive(Debug, Args)]
+pub(crate) struct BoostArgs {
+    /// From one activation to the next
+    #[arg(long, value_name = "DUR", default_value = "10ms", value_parser = values::positive_duration)]
+    pub(crate) period: Duration,
+    /// What is done in each, as it takes at full speed
+    #[arg(long, value_name = "DUR", default_value = "750us", value_parser = values::positive_duration)]
+    pub(crate) work: Duration,
+    /// How long after its activation the work must be done; half as long again as --work when it is not given
+    #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
+    pub(crate) deadline: Option<Duration>,
+    /// Activations per round
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) periods: u32,
+    /// Rounds in which the three take turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: u32,
+    /// How long the CPU rests before each round
+    #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
+    pub(crate) rest: Duration,
+    /// How the speed is raised; the first of these that works here when it is not given
+    #[arg(long, value_name = "LEVER")]
+    pub(crate) by: Option<LeverArg>,
+    #[command(flatten)]
+    pub(crate) thread: ThreadArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// The ways to raise the speed, from the cheapest.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LeverArg {
+    /// Utilisation clamp of the thread (uclamp), under schedutil
+    Clamp,
+    /// Lower frequency limit, raised to the upper one
+    MinFrequency,
+    /// Energy-performance preference
+    Epp,
+    /// Governor performance
+    Governor,
+}
+
+impl From<LeverArg> for Lever {
+    fn from(arg: LeverArg) -> Self {
+        match arg {
+            LeverArg::Clamp => Self::Clamp,
+            LeverArg::MinFrequency => Self::MinFrequency,
+            LeverArg::Epp => Self::Preference,
+            LeverArg::Governor => Self::Governor,
+        }
+    }
+}
+
 /// The looping thread.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Conditions")]
@@ -113,4 +171,10 @@ pub(crate) struct ThreadArgs {
     /// Fail when a condition is refused, instead of measuring without it
     #[arg(long)]
     pub(crate) require: bool,
+}
+
+impl From<&ThreadArgs> for Thread {
+    fn from(args: &ThreadArgs) -> Self {
+        Self { cpu: args.cpu, policy: Some(args.policy), require: args.require }
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 use punctual::conditions::Policy;
 use punctual_lab::ipc::mechanism::{Mechanism, Receive};
 use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::{Mode, mechanisms};
 
+use super::names::{Chosen, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// How long a message takes between two processes.
@@ -16,9 +16,9 @@ use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 /// Two real processes pass messages through each mechanism; the mechanisms take turns in rounds. The tables have the quickest on top.
 #[derive(Debug, Args)]
 pub(crate) struct IpcArgs {
-    /// Mechanisms; the usual ones when none is named, every one with --all (see --list)
-    #[arg(value_name = "MECHANISM", value_parser = MechanismParser, hide_possible_values = true)]
-    pub(crate) mechanisms: Vec<&'static Mechanism>,
+    /// Mechanisms, by name or all of a kind (kind:socket); the usual ones when none is named, every one with --all (see --list)
+    #[arg(value_name = "MECHANISM", value_parser = Names::<Mechanisms>::new(), hide_possible_values = true)]
+    pub(crate) mechanisms: Vec<Chosen<Mechanism>>,
     /// Every mechanism that there is
     #[arg(long, conflicts_with = "mechanisms")]
     pub(crate) all: bool,
@@ -182,43 +182,29 @@ fn places(text: &str) -> Result<Places, String> {
     }
 }
 
-/// A mechanism's name; a mistyped one is answered with those nearest to it.
+/// Every mechanism.
 #[derive(Debug, Clone, Copy)]
-struct MechanismParser;
+pub(super) struct Mechanisms;
 
-impl TypedValueParser for MechanismParser {
-    type Value = &'static Mechanism;
+impl Shelf for Mechanisms {
+    type Item = Mechanism;
+    const WHAT: &'static str = "mechanism";
+    const LIST: &'static str = "punctual ipc --list";
 
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<Self::Value, clap::Error> {
-        let name = value.to_string_lossy();
-        mechanisms::find(&name).ok_or_else(|| {
-            let text = format!("'{name}' is no mechanism; {}\n", nearest(&name));
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
-        })
+    fn all() -> impl Iterator<Item = &'static Mechanism> {
+        mechanisms::all()
     }
 
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(mechanisms::all().map(|m| PossibleValue::new(m.name.as_str()).help(m.about.as_str()))))
+    fn name(item: &'static Mechanism) -> &'static str {
+        &item.name
     }
-}
 
-/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
-const SIMILAR: f64 = 0.75;
+    fn about(item: &'static Mechanism) -> &'static str {
+        &item.about
+    }
 
-fn nearest(name: &str) -> String {
-    let score = |m: &'static Mechanism| (strsim::jaro_winkler(name, &m.name), m.name.as_str());
-    let mut near: Vec<(f64, &str)> = mechanisms::all().map(score).filter(|(s, _)| *s >= SIMILAR).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
-    if near.is_empty() {
-        "`punctual ipc --list` shows them all".into()
-    } else {
-        format!("similar: {}; `punctual ipc --list` shows them all", near.join(", "))
+    fn kind(item: &'static Mechanism) -> Option<String> {
+        Some(item.kind.name().replace(' ', "-"))
     }
 }
 

@@ -6,6 +6,7 @@ mod compare;
 mod conditions;
 mod governor;
 mod ipc;
+mod names;
 mod output;
 mod pace;
 mod report;
@@ -20,8 +21,9 @@ pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
-pub(crate) use governor::{Action, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
+pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
+pub(crate) use names::chosen;
 pub(crate) use output::{Color, OutputArgs};
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
@@ -31,7 +33,7 @@ pub(crate) use yielding::YieldArgs;
 
 /// How late is this Linux machine, why, and what to use instead.
 ///
-/// Without a command, measures this machine for about ten seconds and says what to use.
+/// Without a command, measures this machine for less than half a minute and says what to use.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(crate) struct Args {
@@ -56,7 +58,7 @@ pub(crate) enum Command {
     Yield(Box<YieldArgs>),
     /// A saved run in another form: text, page, Markdown, CSV, metrics
     Report(ReportArgs),
-    /// CPU frequency: show, set, restore, ramp, switch
+    /// CPU frequency: show, set, restore, ramp, switch, boost
     Governor(Box<GovernorArgs>),
     /// Run a program under chosen conditions, and put everything back afterwards
     Run(Box<RunArgs>),
@@ -73,25 +75,15 @@ pub(crate) enum Command {
 /// The check-up's options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckupArgs {
+    /// Five seconds: the few methods that a verdict needs
+    #[arg(long, conflicts_with = "thorough")]
+    pub(crate) quick: bool,
+    /// Some minutes: more methods, waits and sizes, and narrower intervals
+    #[arg(long)]
+    pub(crate) thorough: bool,
     /// Measure so many times, each run into a file of its own (with --json run.json: run-1.json, run-2.json, ...)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-}
-
-/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
-const SIMILAR: f64 = 0.75;
-
-/// The names nearest to a mistyped one, and the command that lists them all.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>, list: &str) -> String {
-    let mut near: Vec<(f64, &str)> =
-        names.map(|n| (strsim::jaro_winkler(name, n), n)).filter(|(s, _)| *s >= SIMILAR).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<&str> = near.into_iter().take(3).map(|(_, name)| name).collect();
-    if near.is_empty() {
-        format!("`{list}` shows them all")
-    } else {
-        format!("similar: {}; `{list}` shows them all", near.join(", "))
-    }
 }

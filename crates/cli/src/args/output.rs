@@ -28,6 +28,9 @@ pub(crate) struct OutputArgs {
     /// Exit with status 3 when a series exceeds this (p99=200us; min, p50, p90, p99, p99.9, max, mean)
     #[arg(long, value_name = "KEY=DUR", value_delimiter = ',')]
     pub(crate) fail_above: Vec<Threshold>,
+    /// No tables on stdout: one of several runs, whose files are what was asked for.
+    #[arg(skip)]
+    pub(crate) without_tables: bool,
 }
 
 /// When to use colours.

@@ -4,12 +4,12 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValue, TypedValueParser};
 use punctual::Rate;
 use punctual_lab::pace::way::Way;
 use punctual_lab::pace::{packet, ways};
 
-use super::{AmountArgs, ConditionArgs, OutputArgs, nearest, values};
+use super::names::{Chosen, Names, Shelf};
+use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// How evenly events leave and arrive when a program paces them.
 ///
@@ -41,8 +41,8 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = size)]
     pub(crate) size: usize,
     /// Methods of pacing; all of them when none is named (see --list)
-    #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = WayParser, hide_possible_values = true)]
-    pub(crate) by: Vec<&'static Way>,
+    #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = Names::<WaysToPace>::new(), hide_possible_values = true)]
+    pub(crate) by: Vec<Chosen<Way>>,
     /// The jitter that hybrid_batch may bring: decides how many datagrams go out together
     #[arg(long, value_name = "DUR", default_value = "50us", value_parser = values::positive_duration)]
     pub(crate) jitter: Duration,
@@ -98,29 +98,25 @@ fn size(text: &str) -> Result<usize, String> {
     Ok(number)
 }
 
-/// A way's name; a mistyped one is answered with those nearest to it.
+/// Every way to pace.
 #[derive(Debug, Clone, Copy)]
-struct WayParser;
+pub(super) struct WaysToPace;
 
-impl TypedValueParser for WayParser {
-    type Value = &'static Way;
+impl Shelf for WaysToPace {
+    type Item = Way;
+    const WHAT: &'static str = "way to pace";
+    const LIST: &'static str = "punctual pace --list";
 
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<Self::Value, clap::Error> {
-        let name = value.to_string_lossy();
-        ways::find(&name).ok_or_else(|| {
-            let hint = nearest(&name, ways::all().map(|way| way.name), "punctual pace --list");
-            let text = format!("'{name}' is no way to pace; {hint}\n");
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
-        })
+    fn all() -> impl Iterator<Item = &'static Way> {
+        ways::all()
     }
 
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(ways::all().map(|way| PossibleValue::new(way.name).help(way.about))))
+    fn name(item: &'static Way) -> &'static str {
+        item.name
+    }
+
+    fn about(item: &'static Way) -> &'static str {
+        item.about
     }
 }
 

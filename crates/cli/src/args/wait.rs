@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValue, TypedValueParser};
 use punctual_lab::wait::method::Method;
 use punctual_lab::wait::methods;
 
-use super::{AmountArgs, ConditionArgs, OutputArgs, nearest, values};
+use super::names::{Chosen, Names, Shelf};
+use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// How late each way of waiting wakes up, and what CPU time it costs.
 ///
 /// Every method waits for every duration; they take turns in rounds. The tables have the least late on top.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// Ways to wait; all of them when none is named (see --list)
-    #[arg(value_name = "METHOD", value_parser = MethodParser, hide_possible_values = true)]
-    pub(crate) methods: Vec<&'static Method>,
+    /// Ways to wait, by name or all of a kind (kind:timer); every one when none is named (see --list)
+    #[arg(value_name = "METHOD", value_parser = Names::<WaysToWait>::new(), hide_possible_values = true)]
+    pub(crate) methods: Vec<Chosen<Method>>,
     /// Durations to wait for
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "10us,100us,1ms",
@@ -34,28 +34,28 @@ pub(crate) struct WaitArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// A method's name; a mistyped one is answered with those nearest to it.
+/// Every way to wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MethodParser;
+pub(super) struct WaysToWait;
 
-impl TypedValueParser for MethodParser {
-    type Value = &'static Method;
+impl Shelf for WaysToWait {
+    type Item = Method;
+    const WHAT: &'static str = "way to wait";
+    const LIST: &'static str = "punctual wait --list";
 
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<Self::Value, clap::Error> {
-        let name = value.to_string_lossy();
-        methods::find(&name).ok_or_else(|| {
-            let near = nearest(&name, methods::all().map(|m| m.name), "punctual wait --list");
-            let text = format!("'{name}' is no way to wait; {near}\n");
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
-        })
+    fn all() -> impl Iterator<Item = &'static Method> {
+        methods::all()
     }
 
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(methods::all().map(|m| PossibleValue::new(m.name).help(m.about))))
+    fn name(item: &'static Method) -> &'static str {
+        item.name
+    }
+
+    fn about(item: &'static Method) -> &'static str {
+        item.about
+    }
+
+    fn kind(item: &'static Method) -> Option<String> {
+        Some(item.kind.name().replace(' ', "-"))
     }
 }

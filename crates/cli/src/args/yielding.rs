@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 use punctual::conditions::{CpuSet, Policy};
 use punctual_lab::crowd::Kind;
 use punctual_lab::yielding::method::Method;
 use punctual_lab::yielding::{Against, methods};
 
-use super::{AmountArgs, ConditionArgs, OutputArgs, nearest, values};
+use super::names::{Chosen, Names, Shelf};
+use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// What each way of giving up the CPU costs, and who gains by it.
 ///
@@ -19,8 +19,8 @@ use super::{AmountArgs, ConditionArgs, OutputArgs, nearest, values};
 #[derive(Debug, Args)]
 pub(crate) struct YieldArgs {
     /// Ways to yield; all of them when none is named (see --list)
-    #[arg(value_name = "METHOD", value_parser = MethodParser, hide_possible_values = true)]
-    pub(crate) methods: Vec<&'static Method>,
+    #[arg(value_name = "METHOD", value_parser = Names::<WaysToYield>::new(), hide_possible_values = true)]
+    pub(crate) methods: Vec<Chosen<Method>>,
     /// Competitors on the caller's CPU in the third situation (0: the caller is only measured alone)
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = values::competitors)]
     pub(crate) competitors: u32,
@@ -90,28 +90,24 @@ impl FromStr for CompetitorPolicy {
     }
 }
 
-/// A method's name; a mistyped one is answered with those nearest to it.
+/// Every way to yield.
 #[derive(Debug, Clone, Copy)]
-struct MethodParser;
+pub(super) struct WaysToYield;
 
-impl TypedValueParser for MethodParser {
-    type Value = &'static Method;
+impl Shelf for WaysToYield {
+    type Item = Method;
+    const WHAT: &'static str = "way to yield";
+    const LIST: &'static str = "punctual yield --list";
 
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<Self::Value, clap::Error> {
-        let name = value.to_string_lossy();
-        methods::find(&name).ok_or_else(|| {
-            let near = nearest(&name, methods::ALL.iter().map(|m| m.name), "punctual yield --list");
-            let text = format!("'{name}' is no way to yield; {near}\n");
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, text).with_cmd(command)
-        })
+    fn all() -> impl Iterator<Item = &'static Method> {
+        methods::ALL.iter()
     }
 
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(methods::ALL.iter().map(|m| PossibleValue::new(m.name).help(m.about))))
+    fn name(item: &'static Method) -> &'static str {
+        item.name
+    }
+
+    fn about(item: &'static Method) -> &'static str {
+        item.about
     }
 }

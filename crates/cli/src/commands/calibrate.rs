@@ -7,11 +7,10 @@ use anyhow::Context as _;
 use punctual::{Conditions, Policy};
 use punctual_lab::calibrate::{self, Plan, Wanted};
 use punctual_lab::checkup::FIFO_PRIORITY;
-use punctual_lab::wait::method::Method;
 use punctual_lab::wait::methods;
 use punctual_lab::{Observer, Progress, Variant};
 
-use crate::args::CalibrateArgs;
+use crate::args::{CalibrateArgs, chosen};
 use crate::exit::{BadUsage, Exit};
 
 /// How long `calibrate` measures when nothing is asked.
@@ -33,10 +32,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
 }
 
 fn wanted(args: &CalibrateArgs) -> anyhow::Result<Wanted> {
-    let mut methods: Vec<&'static Method> =
-        if args.methods.is_empty() { methods::find("nanosleep").into_iter().collect() } else { args.methods.clone() };
-    let mut seen = std::collections::BTreeSet::new();
-    methods.retain(|method| seen.insert(method.name));
     let conditions = &args.conditions;
     let mut variants = conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?;
     if !conditions.any() && !args.watch {
@@ -45,7 +40,7 @@ fn wanted(args: &CalibrateArgs) -> anyhow::Result<Wanted> {
         variants.extend([exact, fifo].map(Variant::of));
     }
     Ok(Wanted {
-        methods,
+        methods: chosen(&args.methods).unwrap_or_else(|| methods::find("nanosleep").into_iter().collect()),
         variants,
         base: conditions.base(),
         amount: args.amount.or(if args.watch { USUAL_FOR_WATCHING } else { USUAL }),

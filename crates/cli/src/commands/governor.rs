@@ -4,9 +4,9 @@ mod show;
 
 use anyhow::Context as _;
 use punctual::cpufreq::{Cpufreq, Error, Wait};
-use punctual_lab::governor::{ramp, switch};
+use punctual_lab::governor::{boost, ramp, switch};
 
-use crate::args::{Action, GovernorArgs, RampArgs, SetArgs, SwitchArgs};
+use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs};
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
         Some(Action::Restore) => restore(),
         Some(Action::Ramp(args)) => ramp(args),
         Some(Action::Switch(args)) => switch(args),
+        Some(Action::Boost(args)) => boost(args),
     }
 }
 
@@ -79,10 +80,8 @@ fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
         work: args.work,
         rounds: args.rounds,
         rest: args.rest,
-        cpu: args.thread.cpu,
-        policy: Some(args.thread.policy),
+        thread: (&args.thread).into(),
         thread_priority: args.governor_thread_priority,
-        require: args.thread.require,
     };
     let plan = ramp::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
     super::measure("governor", &args.output, |session| ramp::run(plan, session).context("governor ramp"))
@@ -94,14 +93,24 @@ fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
         [from, to] => Some([from.clone(), to.clone()]),
         _ => None,
     };
-    let wanted = switch::Wanted {
-        governors,
-        switches: args.switches,
-        rounds: args.rounds,
-        cpu: args.thread.cpu,
-        policy: Some(args.thread.policy),
-        require: args.thread.require,
-    };
+    let wanted =
+        switch::Wanted { governors, switches: args.switches, rounds: args.rounds, thread: (&args.thread).into() };
     let plan = switch::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
     super::measure("governor", &args.output, |session| switch::run(plan, session).context("governor switch"))
+}
+
+fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
+    check_cpu(args.thread.cpu)?;
+    let wanted = boost::Wanted {
+        period: args.period,
+        work: args.work,
+        deadline: args.deadline,
+        periods: args.periods,
+        rounds: args.rounds,
+        rest: args.rest,
+        lever: args.by.map(Into::into),
+        thread: (&args.thread).into(),
+    };
+    let plan = boost::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
+    super::measure("governor", &args.output, |session| boost::run(plan, session).context("governor boost"))
 }

@@ -1,14 +1,16 @@
 //! `punctual ipc`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use punctual_lab::ipc::mechanism::Mechanism;
 use punctual_lab::ipc::place::Places;
+use punctual_lab::ipc::topology::Topology;
 use punctual_lab::ipc::{self, Mode, Plan, Wanted, mechanisms};
 use punctual_report::list::{self, ListRow};
 
-use crate::args::{IpcArgs, ModeArg};
+use crate::args::{IpcArgs, ModeArg, chosen};
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -44,6 +46,7 @@ fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
         Some(asked) => allowed.iter().copied().filter(|cpu| asked.contains(*cpu)).collect(),
         None => allowed,
     };
+    let topology = Topology::read(Path::new("/"), &cpus);
     let mut sizes = args.size.clone();
     sizes.sort_unstable();
     sizes.dedup();
@@ -52,11 +55,12 @@ fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
         ModeArg::Other(mode) => mode,
     });
     Ok(Wanted {
-        mechanisms: chosen(args),
+        mechanisms: asked(args),
         sizes,
         modes: unique(modes),
         places: if args.matrix { Places::Matrix } else { args.cpus.clone() },
         cpus,
+        topology,
         receive: unique(args.receive.iter().map(|how| (*how).into())),
         variants: conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?,
         sender_policies: args.sender_policy.clone(),
@@ -73,12 +77,8 @@ fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
 }
 
 /// The mechanisms named, or the usual ones, or all.
-fn chosen(args: &IpcArgs) -> Vec<&'static Mechanism> {
-    if args.mechanisms.is_empty() {
-        return mechanisms::all().filter(|m| args.all || m.usual).collect();
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    args.mechanisms.iter().copied().filter(|m| seen.insert(m.name.as_str())).collect()
+fn asked(args: &IpcArgs) -> Vec<&'static Mechanism> {
+    chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().filter(|m| args.all || m.usual).collect())
 }
 
 fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
@@ -93,8 +93,7 @@ fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 /// Shows the mechanisms: those named, or all.
 fn list(args: &IpcArgs) -> anyhow::Result<Exit> {
-    let mechanisms: Vec<&Mechanism> =
-        if args.mechanisms.is_empty() { mechanisms::all().collect() } else { args.mechanisms.clone() };
+    let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().collect());
     let rows = mechanisms.into_iter().map(row).collect::<anyhow::Result<Vec<ListRow>>>()?;
     output::print(&list::render(&rows, &output::style(args.output.color)))?;
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use punctual_lab::pace::way::{Terms, Way};
 use punctual_lab::pace::{self, Goal, Plan, Target, Wanted, receive, ways};
 use punctual_report::list::{self, ListRow};
 
-use crate::args::PaceArgs;
+use crate::args::{PaceArgs, chosen};
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -37,9 +37,6 @@ pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
 }
 
 fn wanted(args: &PaceArgs) -> anyhow::Result<Wanted> {
-    let mut ways: Vec<&'static Way> = if args.by.is_empty() { ways::all().collect() } else { args.by.clone() };
-    let mut seen = std::collections::BTreeSet::new();
-    ways.retain(|way| seen.insert(way.name));
     let target = args.to.map_or(Target::TickOnly, |to| Target::Udp { to, size: args.size });
     let goal = match args.sweep {
         Some((from, to)) => Goal::Highest { from, to, within: args.within },
@@ -47,7 +44,7 @@ fn wanted(args: &PaceArgs) -> anyhow::Result<Wanted> {
     };
     let conditions = &args.conditions;
     Ok(Wanted {
-        ways,
+        ways: chosen(&args.by).unwrap_or_else(|| ways::all().collect()),
         target,
         variants: conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?,
         base: conditions.base(),
@@ -62,7 +59,7 @@ fn wanted(args: &PaceArgs) -> anyhow::Result<Wanted> {
 
 /// Shows the ways: those named, or all.
 fn list(args: &PaceArgs) -> anyhow::Result<Exit> {
-    let ways: Vec<&Way> = if args.by.is_empty() { ways::all().collect() } else { args.by.clone() };
+    let ways = chosen(&args.by).unwrap_or_else(|| ways::all().collect());
     let rows: Vec<ListRow> = ways.into_iter().map(|way| row(way, args.jitter)).collect();
     output::print(&list::render(&rows, &output::style(args.output.color)))?;
     Ok(Exit::Done)

@@ -8,7 +8,7 @@ use punctual_lab::wait::method::Method;
 use punctual_lab::wait::{self, Plan, Wanted, methods, observed};
 use punctual_report::list::{self, ListRow};
 
-use crate::args::WaitArgs;
+use crate::args::{WaitArgs, chosen};
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -31,9 +31,6 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
 
 fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
     let named = !args.methods.is_empty();
-    let mut methods: Vec<&'static Method> = if named { args.methods.clone() } else { methods::all().collect() };
-    let mut seen = std::collections::BTreeSet::new();
-    methods.retain(|m| seen.insert(m.name));
     let mut durations = args.durations.clone();
     durations.sort_unstable();
     durations.dedup();
@@ -44,7 +41,7 @@ fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
         _ => Vec::new(),
     };
     Ok(Wanted {
-        methods,
+        methods: chosen(&args.methods).unwrap_or_else(|| methods::all().collect()),
         durations,
         variants: conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?,
         companions,
@@ -58,7 +55,7 @@ fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
 
 /// Shows the methods: those named, or all.
 fn list(args: &WaitArgs) -> anyhow::Result<Exit> {
-    let methods: Vec<&Method> = if args.methods.is_empty() { methods::all().collect() } else { args.methods.clone() };
+    let methods = chosen(&args.methods).unwrap_or_else(|| methods::all().collect());
     let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
     output::print(&list::render(&rows, &output::style(args.output.color)))?;
     Ok(Exit::Done)

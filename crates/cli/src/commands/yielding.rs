@@ -8,7 +8,7 @@ use punctual_lab::yielding::{self, Against, methods, observed};
 use punctual_lab::{Variant, polling};
 use punctual_report::list::{self, ListRow};
 
-use crate::args::YieldArgs;
+use crate::args::{YieldArgs, chosen};
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -48,7 +48,7 @@ fn wanted(args: &YieldArgs) -> anyhow::Result<yielding::Wanted> {
         policies => policies.iter().map(|p| p.0).collect(),
     };
     Ok(yielding::Wanted {
-        methods: chosen(args, methods::ALL.iter().collect()),
+        methods: chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect()),
         competitors,
         kinds: args.competitor_kind.kinds(),
         against,
@@ -64,7 +64,7 @@ fn wanted(args: &YieldArgs) -> anyhow::Result<yielding::Wanted> {
 
 fn wanted_polls(args: &YieldArgs) -> anyhow::Result<polling::Wanted> {
     Ok(polling::Wanted {
-        methods: chosen(args, polling::usual_methods()),
+        methods: chosen(&args.methods).unwrap_or_else(polling::usual_methods),
         polls: args.polls.clone(),
         variants: variants(args)?,
         base: args.conditions.base(),
@@ -76,21 +76,14 @@ fn wanted_polls(args: &YieldArgs) -> anyhow::Result<polling::Wanted> {
     })
 }
 
-/// The methods that were named, each once, or the usual ones.
-fn chosen(args: &YieldArgs, usual: Vec<&'static Method>) -> Vec<&'static Method> {
-    let mut methods = if args.methods.is_empty() { usual } else { args.methods.clone() };
-    let mut seen = std::collections::BTreeSet::new();
-    methods.retain(|m| seen.insert(m.name));
-    methods
-}
-
 fn variants(args: &YieldArgs) -> Result<Vec<Variant>, BadUsage> {
     args.conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))
 }
 
 /// Shows the methods: those named, or all.
 fn list(args: &YieldArgs) -> anyhow::Result<Exit> {
-    let rows: Vec<ListRow> = chosen(args, methods::ALL.iter().collect()).into_iter().map(row).collect();
+    let methods = chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect());
+    let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
     output::print(&list::render(&rows, &output::style(args.output.color)))?;
     Ok(Exit::Done)
 }

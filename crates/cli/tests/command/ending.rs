@@ -72,7 +72,7 @@ fn an_interrupted_run_is_reported_as_far_as_it_got() {
     assert!(
         said(&["report", &old, "--openmetrics"])
             .lines()
-            .any(|l| l.starts_with("punctual_run_complete") && l.ends_with(" 0"))
+            .any(|l| l.starts_with("punctual_run_complete") && l.ends_with(" 0.0"))
     );
     assert_eq!(said(&["report", &old, "--csv"]).lines().count(), 3);
     let page = file("page.html");

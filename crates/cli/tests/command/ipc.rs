@@ -1,11 +1,13 @@
 //! `punctual ipc`: what it refuses, what it tells, and that nothing stays behind, however it ends.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Seek as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use punctual_record::{Param, Quantity};
+use punctual_record::{Notice, Param, Quantity, Run};
 
 use crate::support::{measured, punctual, run, skip};
 
@@ -202,13 +204,12 @@ fn kill(pid: i32) {
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
-fn start(mechanism: &str, mode: &str) -> Child {
-    let args =
-        ["ipc", mechanism, "--mode", mode, "--size", "8", "--duration", "60s", "--rounds", "1", "--cpus", "different"];
-    let mut command = punctual(&args);
+fn start(mechanism: &str, mode: &str, record: File) -> Child {
+    let args = ["ipc", mechanism, "--mode", mode, "--size", "8", "--duration", "60s", "--rounds", "1"];
+    let mut command = punctual(&[&args[..], &["--cpus", "different", "--json", "-"]].concat());
     // Orphans must be somebody's whom this test can see: nobody else's kill may hit them.
     command.process_group(0);
-    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command starts")
+    command.stdout(record).stderr(Stdio::piped()).spawn().expect("the command starts")
 }
 
 /// The other process, if there is one now: each batch has its own.
@@ -256,7 +257,8 @@ fn campaign(times: u64, kills_parent: bool) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mechanism = KILLED[(i % KILLED.len() as u64) as usize];
         let mode = if state >> 63 == 1 { "ping-pong" } else { "saturated" };
-        let mut parent = start(mechanism, mode);
+        let mut record = tempfile::tempfile().expect("a temporary file");
+        let mut parent = start(mechanism, mode, record.try_clone().expect("a second descriptor"));
         let id = parent.id();
         let wait = Duration::from_micros((state >> 40) % 20_000);
         let mut other = 0;
@@ -278,6 +280,14 @@ fn campaign(times: u64, kills_parent: bool) {
         if !kills_parent {
             assert_eq!(out.status.code(), Some(1), "{mechanism} {mode}: {text}");
             assert!(text.contains("was killed by signal 9"), "{mechanism} {mode}: {text}");
+            record.rewind().expect("a file can be read again");
+            let run = Run::from_json(record).unwrap_or_else(|e| panic!("{mechanism} {mode}: {e}: {text}"));
+            assert!(!run.complete, "{mechanism} {mode}");
+            let who = |n: &Notice| {
+                matches!(n, Notice::PeerEnded { subject, how, after_ns } if subject.contains(mechanism)
+                && how.contains("signal 9") && (1..run.elapsed_ns).contains(after_ns))
+            };
+            assert!(run.notices.iter().any(who), "{mechanism} {mode}: {:?}", run.notices);
         }
         eventually(&format!("{mechanism} {mode}: nothing left: {:?}", leftovers(id)), || leftovers(id).is_empty());
         if other != 0 {

@@ -1,15 +1,16 @@
 //! Governors, preferences, P-states, ramp and switch.
 
+use punctual_record::Param;
 use punctual_vm::{Kernel, Table, User};
 
-use crate::support::{machine, run};
+use crate::support::{machine, run, written};
 
 #[test]
 fn every_governor_is_set_read_back_and_restored() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     run(
         &machine,
-        15,
+        19,
         r#"
 dirty; before=$(state)
 for governor in performance powersave ondemand conservative userspace schedutil; do
@@ -30,6 +31,11 @@ said=$(punctual governor set performance --cpu 7 2>&1)
 has no-such-cpu "no frequency policy has CPU 7" "$said"
 is untouched "$before" "$(state)"
 has nothing "nothing to put back" "$(punctual governor restore)"
+said=$(punctual run --require --min-frequency=9GHz -- echo it ran 2>&1)
+is out-of-range-status 1 $?
+has out-of-range "1000000" "$said"
+has out-of-range-asked "9000000" "$said"
+is still-untouched "$before" "$(state)"
 "#,
     );
 }
@@ -113,6 +119,86 @@ cat /tmp/ramp.txt /tmp/switch.txt /tmp/raised.txt
     );
     assert!(done.stdout.contains("loop number across; p performance"), "{}", done.stdout);
     assert!(done.stdout.contains("these kernel threads were raised, and put back: kworker/1:"), "{}", done.stdout);
+}
+
+#[test]
+fn a_boost_raises_and_lets_go_and_tells_what_it_cost() {
+    let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
+    let done = run(
+        &machine,
+        11,
+        r#"
+echo powersave >$P/policy0/scaling_governor; echo conservative >$P/policy1/scaling_governor
+before=$(state)
+# Time at the fastest and the slowest state, in hundredths of a second.
+at() { while read -r khz ticks; do [ "$khz" = $2 ] && echo $ticks; done <$P/policy$1/stats/time_in_state; }
+fast=$(at 0 3000000); slow=$(at 0 1000000)
+punctual governor boost --cpu 0 --period 150ms --work 200us --deadline 140ms --periods 50 --rounds 1 --rest 50ms --json /tmp/boost.json >/tmp/boost.txt 2>/tmp/notices.txt
+is status 0 $?
+is restored "$before" "$(state)"
+is journal '' "$(cat /run/punctual/journal)"
+[ "$(at 0 3000000)" -gt "$fast" ] && echo ok fast-counted || echo "FAILED fast-counted: $fast"
+[ "$(at 0 1000000)" -gt "$slow" ] && echo ok slow-counted || echo "FAILED slow-counted: $slow"
+is subjects 3 "$(grep -c '"quantity": *"response"' /tmp/boost.json)"
+for lever in governor min-frequency; do
+    punctual governor boost --by $lever --cpu 1 --period 20ms --work 200us --periods 10 --rounds 1 --rest 20ms >/tmp/$lever.txt 2>&1
+    is $lever-restored "0 $before" "$? $(state)"
+done
+said=$(punctual governor boost --by epp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
+has no-such-lever "no energy-performance preference" "$said"
+said=$(punctual governor boost --by clamp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
+has no-clamp "takes no notice of utilisation clamps" "$said"
+# Under schedutil the kernel itself has the word: these are built without CONFIG_UCLAMP_TASK.
+echo schedutil >$P/policy0/scaling_governor
+said=$(punctual governor boost --by clamp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
+has clamp-refused "utilisation clamp: sched_setattr(UTIL_CLAMP_MIN): Operation not supported" "$said"
+echo "BEGIN RUN"; cat /tmp/boost.json; echo; echo "END RUN"
+cat /tmp/boost.txt /tmp/notices.txt /tmp/governor.txt /tmp/min-frequency.txt
+"#,
+    );
+    let result = written(&done.stdout);
+    let of = |name: &str| result.series.iter().find(|series| series.subject == name).unwrap();
+    let number = |name: &str, key: &str| match of(name).outcome.get(key) {
+        Some(Param::Int(n)) => *n as f64,
+        Some(Param::Real(n)) => *n,
+        other => panic!("{name} {key}: {other:?}"),
+    };
+    for name in ["as found", "boost", "performance"] {
+        assert_eq!(of(name).samples.as_ref().unwrap().len(), 50, "{name}");
+        assert_eq!(number(name, "met") + number(name, "missed"), 50.0, "{name}");
+    }
+    assert_eq!(of("as found").parameters["governor"], Param::Text("powersave".into()));
+    assert_eq!(of("boost").outcome["lever"], Param::Text("lower frequency limit".into()));
+    assert_eq!((number("boost", "switches"), number("boost", "full_khz")), (50.0, 3_000_000.0));
+    assert!(number("boost", "learned") > 0.0 && number("boost", "lead_ns") > 0.0);
+    // What the kernel counted: always slow, always fast, and in between.
+    let clock = |name| number(name, "mean_khz");
+    assert_eq!((clock("as found"), clock("performance")), (1_000_000.0, 3_000_000.0));
+    assert!(clock("boost") > 1_000_000.0 && clock("boost") < 3_000_000.0, "{}", clock("boost"));
+    for part in ["as found (powersave)", "The boost used the lower frequency limit, raised", "3.00 GHz"] {
+        assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+    }
+}
+
+#[test]
+fn a_killed_boost_leaves_nothing_raised() {
+    let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
+    run(
+        &machine,
+        2,
+        r#"
+echo powersave >$P/policy0/scaling_governor; echo conservative >$P/policy1/scaling_governor
+before=$(state)
+punctual governor boost --cpu 0 --by governor --period 20ms --work 5ms --periods 1000 >/dev/null 2>&1 & program=$!
+seen=
+for turn in 1 2 3 4 5 6; do while [ "$(state)" = "$before" ]; do usleep 1000; done; while [ "$(state)" != "$before" ]; do usleep 1000; done; done
+while [ "$(state)" = "$before" ]; do :; done
+kill -9 $program; wait $program 2>/dev/null
+took=$(until_state "$before")
+[ "$took" != never ] && echo ok back || echo "FAILED back: $(state)"
+is again-nothing "There is nothing to put back." "$(while [ -s /run/punctual/journal ]; do usleep 5000; done; punctual governor restore)"
+"#,
+    );
 }
 
 #[test]

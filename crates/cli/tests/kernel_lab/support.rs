@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual_record::Run;
 use punctual_vm::{Done, Kernel, Machine, Table};
 
 /// Shell functions for the scripts.
@@ -68,4 +69,11 @@ pub(crate) fn run(machine: &Machine, looks: usize, script: &str) -> Done {
         done.stderr
     );
     done
+}
+
+/// The run that the script wrote between two lines.
+pub(crate) fn written(stdout: &str) -> Run {
+    let json =
+        stdout.split_once("BEGIN RUN\n").and_then(|(_, rest)| rest.split_once("\nEND RUN")).map(|(json, _)| json);
+    Run::from_json(json.unwrap_or_else(|| panic!("no run in {stdout}")).as_bytes()).unwrap()
 }

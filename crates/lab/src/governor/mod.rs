@@ -1,15 +1,18 @@
 //! CPU frequency: how a fixed piece of work speeds up under each governor, and what switching governors takes.
 //!
 //! [`ramp`] lets a thread repeat the same work from a rested CPU and keeps the duration of every loop; [`switch`] changes the governor at a
-//! known moment while another thread loops. Both take the loops of [`work`] as their clockwork. Where the machine shows
+//! known moment while another thread loops; [`boost`] has a periodic task run as the machine is, with its speed raised around each activation, and at
+//! full speed all the time. All take [`Work`](punctual::cpufreq::Work) as their clockwork, and `frame` is what they share. Where the machine shows
 //! no cpufreq, the loops are measured all the same: they show what the hypervisor, throttling and others take.
 
+pub mod boost;
+mod frame;
 pub mod ramp;
 mod settle;
 pub mod switch;
 mod under;
-pub mod work;
 
+pub use frame::Thread;
 pub use under::{Asked, Under};
 
 /// Why the experiment could not be run.
@@ -50,7 +53,29 @@ pub enum PlanError {
         /// How many would do.
         fits: u32,
     },
+    /// Work that does not fit into its period.
+    #[error("--{name} {}: less than --period {}", punctual::format_duration(*.length), punctual::format_duration(*.period))]
+    Period {
+        /// The flag: work, or deadline.
+        name: &'static str,
+        /// Its value.
+        length: std::time::Duration,
+        /// The period.
+        period: std::time::Duration,
+    },
+    /// A deadline that no CPU can meet.
+    #[error(
+        "--deadline {}: longer than --work {}, which is what the work takes at full speed",
+        punctual::format_duration(*.deadline),
+        punctual::format_duration(*.work)
+    )]
+    Deadline {
+        /// The deadline.
+        deadline: std::time::Duration,
+        /// The work.
+        work: std::time::Duration,
+    },
     /// More time than is begun without a word.
-    #[error("this would take about {}; ask for fewer rounds or loops", punctual::format_duration(*.0))]
+    #[error("this would take about {}; ask for fewer rounds, loops or periods", punctual::format_duration(*.0))]
     Endless(std::time::Duration),
 }

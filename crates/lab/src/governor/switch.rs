@@ -8,13 +8,12 @@ mod plan;
 mod runner;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use punctual_record::{ConditionSet, NotMeasured, Notice, Param, Quantity, Recorder, SeriesId, SeriesTally, Usage};
+use punctual_record::{Param, Quantity, Recorder, SeriesId, SeriesTally, Usage};
 
 use super::Error;
+use super::frame::{self, Findings};
 use crate::Session;
-use crate::session;
 pub use plan::{Plan, Wanted};
 
 /// Name of this experiment in the record.
@@ -32,91 +31,54 @@ struct Switch {
 
 /// What the run brought.
 #[derive(Debug, Default)]
-struct Ledger {
+struct Figures {
     switches: Vec<Switch>,
-    cpu: Option<usize>,
     from_cpu: Option<usize>,
-    applied: Option<punctual::Applied>,
-    refused: Vec<punctual::Refused>,
-    notices: Vec<Notice>,
     failure: Option<(String, String)>,
     work_ns: i64,
 }
 
-type Shared = Arc<Mutex<Ledger>>;
-
-fn open(ledger: &Shared) -> std::sync::MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
-}
+type Ledger = frame::Ledger<Figures>;
 
 /// Runs the plan and puts what it measured into the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
-    let plan = Arc::new(plan);
-    let ledger: Shared = Arc::default();
-    session.perform({
-        let (plan, ledger) = (Arc::clone(&plan), Arc::clone(&ledger));
-        move |stage| runner::perform(&plan, &ledger, stage)
+    let thread = plan.thread.clone();
+    let findings = frame::run(&thread, session, {
+        let plan = plan.clone();
+        move |stage, ledger: &Ledger| runner::perform(&plan, ledger, stage)
     })?;
-    let ledger = std::mem::take(&mut *open(&ledger));
-    report(&plan, ledger, session)
-}
-
-fn report(plan: &Plan, ledger: Ledger, session: &mut Session<'_>) -> Result<(), Error> {
-    let refusals: Vec<_> = ledger.refused.iter().map(session::refusal).collect();
-    if let (true, Some(r)) = (plan.require, refusals.first().cloned()) {
-        return Err(crate::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy }.into());
-    }
-    let label = plan.label();
-    for refusal in &refusals {
-        session.notice(Notice::ConditionRefused { conditions: label.clone(), refusal: refusal.clone() });
-    }
-    for notice in ledger.notices.iter().cloned() {
-        session.notice(notice);
-    }
-    if let Some((why, remedy)) = &ledger.failure {
-        session.add_not_measured(not_measured(&plan.subject(1), why.clone(), Some(remedy.clone())));
+    if let Some((why, remedy)) = &findings.figures.failure {
+        session.add_not_measured(frame::not_measured(EXPERIMENT, &plan.subject(1), why.clone(), Some(remedy.clone())));
         return Ok(());
     }
-    if let Some(applied) = &ledger.applied {
-        session.add_conditions(ConditionSet {
-            label: label.clone(),
-            asked: session::asked(&plan.conditions(ledger.cpu)),
-            applied: session::applied(applied),
-            refused: refusals,
-        });
-    }
     for to in [1, 0] {
-        report_direction(plan, &ledger, to, session);
+        report_direction(&plan, &findings, to, session);
     }
     Ok(())
 }
 
-fn not_measured(subject: &str, why: String, remedy: Option<String>) -> NotMeasured {
-    let (experiment, subject) = (EXPERIMENT.to_owned(), subject.to_owned());
-    NotMeasured { experiment, subject, conditions: None, parameters: BTreeMap::new(), why, remedy }
-}
-
 /// The two series of one direction.
-fn report_direction(plan: &Plan, ledger: &Ledger, to: usize, session: &mut Session<'_>) {
-    let switches: Vec<&Switch> = ledger.switches.iter().filter(|switch| switch.to == to).collect();
+fn report_direction(plan: &Plan, findings: &Findings<Figures>, to: usize, session: &mut Session<'_>) {
+    let figures = &findings.figures;
+    let switches: Vec<&Switch> = figures.switches.iter().filter(|switch| switch.to == to).collect();
     if switches.is_empty() {
         return;
     }
     let subject = plan.subject(to);
-    let mut parameters = BTreeMap::from([("loop_ns".to_owned(), Param::Int(ledger.work_ns))]);
+    let mut parameters = BTreeMap::from([("loop_ns".to_owned(), Param::Int(figures.work_ns))]);
     let mut put = |name: &str, value: Option<i64>| parameters.extend(value.map(|v| (name.to_owned(), Param::Int(v))));
     let levels = |pick: fn(&analysis::Seen) -> Option<i64>| {
         super::settle::median(&switches.iter().filter_map(|switch| pick(&switch.seen)).collect::<Vec<_>>())
     };
     put("before_ns", levels(|seen| seen.before_ns));
     put("after_ns", levels(|seen| seen.after_ns));
-    put("cpu", ledger.cpu.map(|cpu| cpu as i64));
-    put("switched_from_cpu", ledger.from_cpu.map(|cpu| cpu as i64));
+    put("cpu", findings.cpu.map(|cpu| cpu as i64));
+    put("switched_from_cpu", figures.from_cpu.map(|cpu| cpu as i64));
     put("not_seen", Some(switches.iter().filter(|switch| switch.seen.settled_ns.is_none()).count() as i64));
     let id = |quantity| SeriesId {
         experiment: EXPERIMENT.into(),
         subject: subject.clone(),
-        conditions: plan.label(),
+        conditions: plan.thread.label(),
         parameters: parameters.clone(),
         quantity,
     };
@@ -131,7 +93,7 @@ fn report_direction(plan: &Plan, ledger: &Ledger, to: usize, session: &mut Sessi
             "loops take as long after the switch as before it: the speed does not follow the governor here".to_owned();
         let remedy =
             "measure on a CPU whose clock really changes; two governors that keep the same speed show nothing either";
-        session.add_not_measured(not_measured(&subject, why, Some(remedy.into())));
+        session.add_not_measured(frame::not_measured(EXPERIMENT, &subject, why, Some(remedy.into())));
     }
 }
 

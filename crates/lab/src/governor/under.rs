@@ -1,12 +1,10 @@
 //! Measuring under a governor that was set for the purpose: any experiment, not only those about frequency.
 
-use punctual::cpufreq::{Cpufreq, Error, GovernorGuard, Wait};
+use punctual::cpufreq::{Cpufreq, Error, GovernorGuard};
 use punctual_record::{Notice, Refusal};
 
+use super::frame::{PATIENCE, settings_left};
 use crate::Session;
-
-/// Longest wait for another program that holds the settings: it may be about to end.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// What was asked of the governor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +26,7 @@ impl Under {
     /// Sets the governor. A refusal becomes a notice with its remedy, unless it is to be an error.
     pub fn set(asked: &Asked, session: &mut Session<'_>) -> Result<Self, super::Error> {
         let set = || -> Result<GovernorGuard, Error> {
-            let mut guard = Cpufreq::system().guard(&asked.cpus, Wait::AtMost(PATIENCE))?;
+            let mut guard = Cpufreq::system().guard(&asked.cpus, PATIENCE)?;
             guard.set_governor(&asked.governor)?;
             Ok(guard)
         };
@@ -52,8 +50,7 @@ impl Under {
     /// Puts it back and says what could not be put back.
     pub fn put_back(self, session: &mut Session<'_>) {
         for left in self.0.map(GovernorGuard::restore).unwrap_or_default() {
-            let what = format!("policy{} {}", left.setting.policy, left.setting.attribute);
-            session.notice(Notice::NotRestored { what, why: left.why.clone(), remedy: left.remedy() });
+            session.notice(settings_left(&left));
         }
     }
 }

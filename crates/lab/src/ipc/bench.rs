@@ -7,6 +7,7 @@ use punctual::Breather;
 use punctual::backoff::{Backoff, Limits};
 use punctual::conditions::Conditions;
 use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::{Interrupter, Interruptible};
 use punctual_record::{Recorder, Usage};
 
@@ -36,12 +37,23 @@ pub(super) struct Extra {
     pub(super) peer: Sum,
     /// Messages that counted.
     pub(super) messages: u64,
+    /// Those of them that arrived, in ping-pong: that came back in time.
+    pub(super) delivered: u64,
     /// Messages sent late.
     pub(super) late: u64,
     /// What went wrong with messages.
     pub(super) integrity: Integrity,
-    /// The other process ended in the middle, like this.
-    pub(super) peer_ended: Option<String>,
+    /// The other process ended in the middle.
+    pub(super) peer_ended: Option<PeerEnded>,
+}
+
+/// How the other process ended in the middle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PeerEnded {
+    /// For instance `was killed by signal 9`.
+    pub(super) how: String,
+    /// When that was noticed, on CLOCK_MONOTONIC.
+    pub(super) at_ns: i64,
 }
 
 /// Seen by the measuring thread and by whoever reports.
@@ -122,6 +134,7 @@ impl<'a> IpcBench<'a> {
                 messages,
                 mode: cell.mode,
                 verify: plan.verifies(cell),
+                lossy: !mechanism.reliable,
                 window: Job::window_of(mechanism.queue, plan.depth, USUAL_WINDOW).filter(|_| !ping),
                 cpu: there,
                 same_cpu: cell.place.is_same(),
@@ -149,12 +162,13 @@ impl<'a> IpcBench<'a> {
         to_go.min(most.max(1))
     }
 
-    fn enter(&self, cell: usize, passed: &Passed, messages: u64) {
+    fn enter(&self, cell: usize, passed: &Passed, (messages, delivered): (u64, u64)) {
         let mut extras = self.extras.lock().unwrap_or_else(PoisonError::into_inner);
         let extra = &mut extras[cell];
         extra.own.add(passed.usage);
         extra.peer.add(passed.account.usage);
         extra.messages += messages;
+        extra.delivered += delivered;
         extra.late += passed.account.late;
         extra.integrity = extra.integrity.plus(passed.integrity);
     }
@@ -199,12 +213,13 @@ impl Bench for IpcBench<'_> {
         while to_go > 0 {
             let messages = self.stretch(index, to_go);
             let mut blocks = self.blocks[index].take();
+            let before = into.count();
             let passed = self.trip(&self.plan.cells[index], messages).make(into, blocks.as_mut());
             self.blocks[index] = blocks;
             let passed = passed.map_err(|broken| self.failure(index, broken))?;
             self.expected_ns[index] = passed.usage.elapsed_ns as f64 / messages as f64;
             if counts {
-                self.enter(index, &passed, messages);
+                self.enter(index, &passed, (messages, into.count() - before));
             }
             total.add(passed.usage);
             to_go -= messages;
@@ -228,7 +243,7 @@ impl IpcBench<'_> {
             Broken::Unavailable(no) => Failure::Impossible { why: no.why, remedy: no.remedy },
             Broken::PeerEnded(how) => {
                 let mut extras = self.extras.lock().unwrap_or_else(PoisonError::into_inner);
-                extras[cell].peer_ended = Some(how);
+                extras[cell].peer_ended = Some(PeerEnded { how, at_ns: now_ns(Clock::Monotonic) });
                 // A process that somebody kills is no property of the mechanism: the run ends, and says so.
                 Failure::Stopped
             }

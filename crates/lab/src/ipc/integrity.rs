@@ -92,6 +92,19 @@ impl Follow {
         Arrival::Double
     }
 
+    /// The message that is due is not waited for any longer.
+    pub(super) fn given_up(&mut self) {
+        self.found.lost += 1;
+        self.seen[(self.next % WINDOW) as usize] = false;
+        self.next += 1;
+    }
+
+    /// A message arrived after a later one was due. One that was given up stays lost: it came too late to count.
+    pub(super) fn stray(&mut self, number: u64) {
+        let is_known = number < self.next && self.next - number <= WINDOW;
+        self.found.doubled += u64::from(is_known && self.seen[(number % WINDOW) as usize]);
+    }
+
     /// A message arrived that is not what was sent.
     pub(super) fn torn(&mut self) {
         self.found.torn += 1;
@@ -138,6 +151,18 @@ mod tests {
         follow.torn();
         follow.arrived(2);
         assert_eq!(follow.finish(3), Integrity { torn: 1, ..Integrity::default() });
+    }
+
+    #[test]
+    fn what_is_given_up_stays_lost_and_a_second_answer_is_a_double() {
+        let mut follow = Follow::default();
+        follow.arrived(0);
+        follow.given_up();
+        assert_eq!(follow.expected(), 2);
+        follow.stray(1);
+        follow.stray(0);
+        follow.arrived(2);
+        assert_eq!(follow.finish(3), Integrity { lost: 1, doubled: 1, ..Integrity::default() });
     }
 
     proptest! {

@@ -1,13 +1,13 @@
 //! What a mechanism is: a [`Mechanism`], one small value, and the [`Link`] it opens.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::ipc::Waiting;
 use punctual_linux as linux;
 
 use super::keeper::{Keeper, Leftover};
 
+pub use super::halt::Halt;
 pub use crate::wait::method::Unavailable;
 
 /// One way to pass a message to another process: a name, one line, the calls it makes, its limits, and how to open it.
@@ -243,35 +243,6 @@ pub trait Inlet: Send {
 
     /// The same if a message is there; `false`: none is.
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool>;
-}
-
-/// Ends all waiting of a link: set by whoever notices that the peer is gone.
-#[derive(Debug, Clone, Default)]
-pub struct Halt(Arc<AtomicBool>);
-
-impl Halt {
-    /// Ends the waiting.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether waiting is to end.
-    #[inline]
-    #[must_use]
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) || linux::stop::requested()
-    }
-
-    /// Repeats a call that signals interrupt, until it is done or the waiting is to end.
-    #[inline]
-    pub fn persist<T>(&self, mut call: impl FnMut() -> linux::Result<T>) -> linux::Result<T> {
-        loop {
-            match call() {
-                Err(e) if e.errno() == linux::EINTR && !self.is_set() => {}
-                done => return done,
-            }
-        }
-    }
 }
 
 /// A message of another length than the link's: EBADMSG.

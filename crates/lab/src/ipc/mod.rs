@@ -9,6 +9,7 @@
 mod bench;
 mod block;
 mod control;
+mod halt;
 mod integrity;
 pub mod keeper;
 pub mod mechanism;
@@ -20,6 +21,7 @@ pub mod place;
 pub mod plan;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 mod traffic;
 mod trip;
 mod waiter;
@@ -86,6 +88,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
     let ledger = std::mem::take(&mut *open(&ledger));
     let extras = std::mem::take(&mut *extras.lock().unwrap_or_else(PoisonError::into_inner));
     family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &base_refused, session)?;
+    outcome::cores(&plan, session);
     Ok(outcome::cells(&plan, ledger, &extras, session))
 }
 

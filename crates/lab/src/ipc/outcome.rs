@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use punctual_record::{NotMeasured, Param, Quantity, SeriesId, Usage};
+use punctual_record::{NotMeasured, Notice, Param, Quantity, SeriesId, Usage};
 
-use super::bench::Extra;
+use super::bench::{Extra, PeerEnded};
 use super::plan::{Cell, Plan};
+use super::topology::Relation;
 use super::{EXPERIMENT, Mode};
 use crate::Session;
 use crate::family::{self, Judge};
@@ -18,14 +19,12 @@ pub(super) fn cells(plan: &Plan, ledger: Ledger, extras: &[Extra], session: &mut
     for (index, cell) in plan.cells.iter().enumerate() {
         let (tally, extra) = (&ledger.tallies[index], &extras[index]);
         let mechanism = plan.mechanisms[cell.mechanism];
-        if let Some(how) = &extra.peer_ended {
-            let what = format!(
-                "{}, {} bytes, {}: the other process {how} in the middle",
-                mechanism.name, cell.size, cell.mode
-            );
+        if let Some(PeerEnded { how, at_ns }) = &extra.peer_ended {
+            let subject = format!("{}, {} bytes, {}", mechanism.name, cell.size, cell.mode);
             let why = format!("the other process {how} in the middle");
+            wrong.push(format!("{subject}: {why}"));
             session.add_not_measured(not_measured(plan, cell, why, None));
-            wrong.push(what);
+            session.cut_short(Notice::PeerEnded { subject, how: how.clone(), after_ns: session.time_of(*at_ns) });
         }
         if tally.count() == 0 {
             let left_out = ledger.held[cell.variant].as_ref().is_some_and(|h| h.left_out);
@@ -46,6 +45,21 @@ pub(super) fn cells(plan: &Plan, ledger: Ledger, extras: &[Extra], session: &mut
     judge.say(session);
     family::close(ledger, session);
     wrong
+}
+
+/// Says which CPUs share a core, and of which that is not known: the figures mean something else then.
+pub(super) fn cores(plan: &Plan, session: &mut Session<'_>) {
+    let pairs = |relation| {
+        let pairs = plan.pairs(relation).into_iter();
+        pairs.map(|(a, b)| [a, b].map(|cpu| u32::try_from(cpu).unwrap_or(u32::MAX))).collect::<Vec<_>>()
+    };
+    let (siblings, unknown) = (pairs(Relation::Siblings), pairs(Relation::Unknown));
+    if !siblings.is_empty() {
+        session.notice(Notice::SameCore { pairs: siblings });
+    }
+    if !unknown.is_empty() {
+        session.notice(Notice::CoresUnknown { pairs: unknown });
+    }
 }
 
 fn broken_promise(name: &str, cell: &Cell, extra: &Extra) -> String {
@@ -93,7 +107,7 @@ fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> BTreeMap<String, Param> 
     let messages = extra.messages as f64;
     let (own, peer): (Usage, Usage) = (extra.own.usage(), extra.peer.usage());
     let per = |total: Option<u64>| total.filter(|_| extra.messages > 0).map(|t| Param::Real(t as f64 / messages));
-    let per_second = (own.elapsed_ns > 0).then(|| Param::Real(messages * 1e9 / own.elapsed_ns as f64));
+    let per_second = (own.elapsed_ns > 0).then(|| Param::Real(extra.delivered as f64 * 1e9 / own.elapsed_ns as f64));
     let count = |n: u64| Some(Param::Int(n as i64));
     let integrity = &extra.integrity;
     let all = [

@@ -11,6 +11,11 @@ use super::traffic::{Mode, Pace};
 use super::waiter::Waiter;
 use crate::usage::Meter;
 
+/// When no message arrives for so long, those under way are lost.
+const LOST_AFTER_NS: i64 = 1_000_000_000;
+/// Looks at shared memory between two readings of the clock.
+const LOOKS_PER_READING: u32 = 1 << 10;
+
 /// What the other process is to do.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
@@ -24,6 +29,8 @@ pub(super) struct Job {
     pub(super) mode: Mode,
     /// Each message has contents of its own.
     pub(super) verify: bool,
+    /// Messages may be lost: nobody waits for one for ever.
+    pub(super) lossy: bool,
     /// Messages that may be under way, where the mechanism does not see to that.
     pub(super) window: Option<u64>,
     /// The CPU to run on; none: any.
@@ -95,17 +102,36 @@ fn send(end: &mut End, job: &Job, control: &Control) -> linux::Result<Account> {
             meter = Meter::start();
         }
         letter.write(number);
-        if let Some(window) = job.window {
-            while number - received >= window {
-                received = control.received();
-                give_way(job.same_cpu);
-            }
+        if let Some(window) = job.window.filter(|window| number.saturating_sub(received) >= *window) {
+            received = room(number, window, job, control);
         }
         let due = pace.wait(number);
         let from = due.unwrap_or_else(|| now_ns(Clock::Monotonic));
         outlet.send(letter.stamp(from))?;
     }
     Ok(Account { usage: meter.stop(), sent: total, late: pace.late() })
+}
+
+/// Waits until fewer than `window` messages are under way; tells how many are not any more. Messages that may be lost are not
+/// waited for when none has arrived for a second.
+fn room(number: u64, window: u64, job: &Job, control: &Control) -> u64 {
+    let (mut received, mut looks) = (control.received(), 0_u32);
+    let mut since_ns = now_ns(Clock::Monotonic);
+    while number.saturating_sub(received) >= window {
+        give_way(job.same_cpu);
+        let now = control.received();
+        looks = looks.wrapping_add(1);
+        if now != received {
+            received = now;
+            since_ns = now_ns(Clock::Monotonic);
+        } else if job.lossy
+            && looks.is_multiple_of(LOOKS_PER_READING)
+            && now_ns(Clock::Monotonic) - since_ns >= LOST_AFTER_NS
+        {
+            return number;
+        }
+    }
+    received
 }
 
 /// Lets a receiver on the same CPU go on.

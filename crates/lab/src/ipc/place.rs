@@ -1,5 +1,7 @@
 //! Where the two processes run.
 
+use super::topology::Topology;
+
 /// The CPUs of the two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
@@ -60,11 +62,12 @@ pub enum NoPlace {
 }
 
 impl Places {
-    /// The places, on the CPUs that may be used. With one CPU [`Places::Both`] is that one.
-    pub fn on(&self, allowed: &[usize]) -> Result<Vec<Place>, NoPlace> {
+    /// The places, on the CPUs that may be used. Two different CPUs are of two cores, where there are two. With one CPU
+    /// [`Places::Both`] is that one.
+    pub fn on(&self, allowed: &[usize], topology: &Topology) -> Result<Vec<Place>, NoPlace> {
         let list = || allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let first = allowed.first().copied().unwrap_or(0);
-        let second = allowed.get(1).copied();
+        let second = topology.partner(first, allowed);
         let same = Place::on(first, first);
         let different = second.map(|second| Place::on(first, second));
         match *self {
@@ -87,12 +90,13 @@ mod tests {
     #[test]
     fn places_are_made_of_allowed_cpus() {
         let allowed = [2, 5, 7];
-        assert_eq!(Places::Both.on(&allowed).unwrap(), [Place::on(2, 2), Place::on(2, 5)]);
-        assert_eq!(Places::Matrix.on(&allowed).unwrap().len(), 9);
-        assert_eq!(Places::On(7, 2).on(&allowed).unwrap(), [Place::on(7, 2)]);
-        assert_eq!(Places::On(7, 3).on(&allowed), Err(NoPlace::NotAllowed(3, "2,5,7".into())));
-        assert_eq!(Places::Both.on(&[4]).unwrap(), [Place::on(4, 4)]);
-        assert_eq!(Places::Different.on(&[4]), Err(NoPlace::OneCpu("4".into())));
+        let on = |places: Places, allowed: &[usize]| places.on(allowed, &Topology::default());
+        assert_eq!(on(Places::Both, &allowed).unwrap(), [Place::on(2, 2), Place::on(2, 5)]);
+        assert_eq!(on(Places::Matrix, &allowed).unwrap().len(), 9);
+        assert_eq!(on(Places::On(7, 2), &allowed).unwrap(), [Place::on(7, 2)]);
+        assert_eq!(on(Places::On(7, 3), &allowed), Err(NoPlace::NotAllowed(3, "2,5,7".into())));
+        assert_eq!(on(Places::Both, &[4]).unwrap(), [Place::on(4, 4)]);
+        assert_eq!(on(Places::Different, &[4]), Err(NoPlace::OneCpu("4".into())));
         assert_eq!((Place::on(1, 1).name(), Place::on(1, 2).name()), ("same CPU", "two CPUs"));
     }
 }

@@ -1,5 +1,6 @@
 //! The plan of `ipc`: what is measured, decided and checked before anything is touched.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use punctual::conditions::{Conditions, Policy};
@@ -8,6 +9,7 @@ use punctual::format_duration;
 use super::mechanism::{Mechanism, Receive};
 use super::message::SHORTEST;
 use super::place::{NoPlace, Place, Places};
+use super::topology::{Relation, Topology};
 use super::traffic::Mode;
 use crate::schedule::{Amount, CellCost, Schedule};
 use crate::variant::Variant;
@@ -70,6 +72,8 @@ pub struct Plan {
     pub verify: Option<bool>,
     /// Messages of a block of which a line is told.
     pub blocks: Option<u64>,
+    /// Which CPUs are of one core.
+    pub topology: Topology,
 }
 
 /// Why a plan cannot be made.
@@ -129,6 +133,8 @@ pub struct Wanted {
     pub places: Places,
     /// CPUs that this process may use.
     pub cpus: Vec<usize>,
+    /// Which of them are of one core.
+    pub topology: Topology,
     /// Ways of receiving; none: in the kernel, or polling where there is no other way.
     pub receive: Vec<Receive>,
     /// Conditions of both processes put side by side.
@@ -173,7 +179,7 @@ impl Plan {
     }
 
     fn lay_out(wanted: Wanted) -> Result<Self, PlanError> {
-        let places = wanted.places.on(&wanted.cpus)?;
+        let places = wanted.places.on(&wanted.cpus, &wanted.topology)?;
         let (variants, peers, fits) = variants(&wanted);
         let mut cells = Vec::new();
         for (variant, fits) in fits.iter().enumerate() {
@@ -202,6 +208,7 @@ impl Plan {
             depth: wanted.depth,
             verify: wanted.verify,
             blocks: wanted.blocks,
+            topology: wanted.topology,
         })
     }
 
@@ -230,6 +237,14 @@ impl Plan {
     #[must_use]
     pub fn is_real_time(&self, cell: &Cell) -> bool {
         self.variants[cell.variant].is_real_time() || self.peers[cell.variant].is_some_and(|p| p.is_real_time())
+    }
+
+    /// The pairs of different CPUs that messages pass between and that are to each other what is asked, each once.
+    #[must_use]
+    pub fn pairs(&self, wanted: Relation) -> Vec<(usize, usize)> {
+        let of = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
+        let pairs: BTreeSet<_> = self.cells.iter().filter_map(of).filter(|(a, b)| a != b).collect();
+        pairs.into_iter().filter(|(a, b)| self.topology.relation(*a, *b) == wanted).collect()
     }
 
     /// Why this cell must not, or cannot, be run, if so.

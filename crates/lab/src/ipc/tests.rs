@@ -18,6 +18,8 @@ use super::peer::Job;
 use super::trip::{Broken, Passed, Trip};
 use super::{Mode, mechanisms};
 
+mod lossy;
+
 struct Asked {
     size: usize,
     messages: u64,
@@ -46,6 +48,27 @@ fn trip_with(
     keeper: &Keeper,
     me: &Interruptible,
 ) -> Option<(Passed, Recorder)> {
+    match attempt(mechanism, asked, keeper, me) {
+        (Ok(passed), recorder) => Some((passed, recorder)),
+        (Err(Broken::Unavailable(no)), _) => {
+            assert!(
+                std::env::var_os("PUNCTUAL_NO_SKIP").is_none(),
+                "{}: must not be skipped here: {no}",
+                mechanism.name
+            );
+            eprintln!("skipped: {}: {no}", mechanism.name);
+            None
+        }
+        (Err(broken), _) => panic!("{}: {broken:?}", mechanism.name),
+    }
+}
+
+fn attempt(
+    mechanism: &'static Mechanism,
+    asked: &Asked,
+    keeper: &Keeper,
+    me: &Interruptible,
+) -> (Result<Passed, Broken>, Recorder) {
     let mut recorder = Recorder::new();
     let cpus = linux::affinity::affinity(0).expect("the CPUs of this thread");
     let receive = if mechanism.only_polls { Receive::Poll } else { asked.receive };
@@ -57,6 +80,7 @@ fn trip_with(
             messages: asked.messages,
             mode: asked.mode,
             verify: true,
+            lossy: !mechanism.reliable,
             window: Job::window_of(mechanism.queue, asked.depth, 10).filter(|_| asked.mode != Mode::PingPong),
             cpu: asked.cpus.1,
             same_cpu: asked.cpus.0.is_some() && asked.cpus.0 == asked.cpus.1,
@@ -70,19 +94,7 @@ fn trip_with(
         interrupter: me.interrupter(),
         cpus: &cpus,
     };
-    match trip.make(&mut recorder, None) {
-        Ok(passed) => Some((passed, recorder)),
-        Err(Broken::Unavailable(no)) => {
-            assert!(
-                std::env::var_os("PUNCTUAL_NO_SKIP").is_none(),
-                "{}: must not be skipped here: {no}",
-                mechanism.name
-            );
-            eprintln!("skipped: {}: {no}", mechanism.name);
-            None
-        }
-        Err(broken) => panic!("{}: {broken:?}", mechanism.name),
-    }
+    (trip.make(&mut recorder, None), recorder)
 }
 
 /// The size itself, or what the mechanism carries of it.
@@ -119,7 +131,7 @@ fn every_mechanism_carries_a_hundred_thousand_verified_messages_each_way() {
 #[test]
 fn a_full_queue_loses_nothing() {
     for mechanism in mechanisms::all().filter(|m| m.reliable) {
-        for (size, messages, depth) in [(64, 30_000, Some(1)), (3_000, 20_000, None)] {
+        for (size, messages, depth) in [(64, 70_000, Some(1)), (3_000, 30_000, None)] {
             let size = carried(mechanism, size);
             let asked = Asked { depth, cpus: place(mechanism), ..Asked::new(Mode::Saturated, size, messages) };
             let Some((passed, recorder)) = trip(mechanism, &asked) else { break };

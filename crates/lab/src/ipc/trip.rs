@@ -13,9 +13,10 @@ use punctual_record::{Recorder, Usage};
 
 use super::block::Blocks;
 use super::control::{Account, Control};
+use super::halt::{Halt, Then};
 use super::integrity::{Arrival, Follow, Integrity};
 use super::keeper::Keeper;
-use super::mechanism::{Asked, End, Halt, Link, Mechanism, Peer, Receive, Unavailable};
+use super::mechanism::{Asked, End, Inlet, Link, Mechanism, Outlet, Peer, Receive, Unavailable};
 use super::message::{self, Letter};
 use super::peer::{self, Job};
 use super::traffic::Mode;
@@ -26,6 +27,8 @@ use crate::usage::Meter;
 /// Looks at whether the other process still lives after a call failed, and the time between them: a tenth of a second in all.
 const LOOKS: u32 = 50;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// From so many messages on that are lost one after the other, all are.
+const ALL_LOST: u32 = 5;
 
 /// What a trip is to be.
 pub(super) struct Trip<'a> {
@@ -132,15 +135,19 @@ impl Trip<'_> {
             let remedy = "the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max";
             Broken::Unavailable(Unavailable { why: format!("starting a thread: {e}"), remedy: Some(remedy.into()) })
         })?;
-        let mut waiter = Waiter::new(self.receive, self.limits, halt);
+        let mut waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let mut follow = Follow::default();
         control.begin();
+        let mut usage = Usage::default();
         let worked = match self.job.mode {
-            Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, into),
-            _ => receive(here, &self.job, control, &mut waiter, &mut follow, (into, blocks)),
+            Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, &halt, (into, &mut usage)),
+            _ => receive(here, &self.job, control, &mut waiter, &mut follow, (into, blocks, &mut usage)),
         };
         let reason = watcher.finish();
-        self.judge(worked, reason, &follow, child, control)
+        if worked.is_ok() && self.job.mode == Mode::PingPong && self.job.lossy {
+            see_off(here, self.job.size, child, control);
+        }
+        self.judge(worked.map(|()| usage), reason, (&follow, usage), child, control)
     }
 
     /// What is known of a child that is not ready, or ready.
@@ -162,7 +169,7 @@ impl Trip<'_> {
         &self,
         worked: linux::Result<Usage>,
         reason: Option<Reason>,
-        follow: &Follow,
+        (follow, so_far): (&Follow, Usage),
         child: &SharedChild,
         control: &Control,
     ) -> Result<Passed, Broken> {
@@ -176,7 +183,7 @@ impl Trip<'_> {
                 Ok(passed(usage))
             }
             (Err(_), Some(Reason::Stopped)) => Err(Broken::Stopped),
-            (Err(_), Some(Reason::Missing)) => Ok(passed(Usage::default())),
+            (Err(_), Some(Reason::Missing)) => Ok(passed(so_far)),
             (Err(e), _) => {
                 // An end that was closed, or a lock whose holder died, says so before the process is reaped: give it a moment.
                 let lives = || matches!(lock(child).ended(), Ok(None)) && control.failure().is_none();
@@ -190,7 +197,9 @@ impl Trip<'_> {
                     self.see_to(child, control, false)?;
                 }
                 let why = format!("{}: {e}", self.mechanism.call);
-                Err(Broken::Unavailable(Unavailable { why, remedy: None }))
+                let is_lost = e.errno() == rustix::io::Errno::TIMEDOUT.raw_os_error();
+                let remedy = is_lost.then(|| "see what drops them: a packet filter (`nft list ruleset`)".to_owned());
+                Err(Broken::Unavailable(Unavailable { why, remedy }))
             }
         }
     }
@@ -204,18 +213,33 @@ fn missing(what: &'static str) -> linux::Error {
     linux::Error::from_errno("open", linux::EBADMSG).on(what)
 }
 
+/// Of messages that may be lost the other process has perhaps not seen as many as it answers: it gets more, until it has.
+fn see_off(here: &mut End, size: usize, child: &SharedChild, control: &Control) {
+    let Some(outlet) = here.outlet.as_mut() else { return };
+    let mut letter = Letter::new(size, false);
+    letter.write(u64::MAX);
+    let message = letter.stamp(0);
+    control.wait_until_done(|| {
+        // One that cannot be sent is as good as lost.
+        let _ = outlet.send(message);
+        matches!(lock(child).ended(), Ok(None)) && !linux::stop::requested()
+    });
+}
+
 /// The measuring loop of ping-pong. Between two round trips: the answer is checked, the next contents are written.
 fn ping(
     here: &mut End,
     job: &Job,
     waiter: &mut Waiter,
     follow: &mut Follow,
-    into: &mut Recorder,
-) -> linux::Result<Usage> {
-    let outlet = here.outlet.as_mut().ok_or_else(|| missing("no outlet"))?;
-    let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?;
+    halt: &Halt,
+    (into, used): (&mut Recorder, &mut Usage),
+) -> linux::Result<()> {
+    let outlet = here.outlet.as_mut().ok_or_else(|| missing("no outlet"))?.as_mut();
+    let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?.as_mut();
     let mut letter = Letter::new(job.size, job.verify);
     let mut answer = vec![0; job.size];
+    let mut lost_in_a_row = 0;
     let mut meter = Meter::start();
     for number in 0..job.warmup + job.messages {
         if number == job.warmup {
@@ -223,20 +247,71 @@ fn ping(
         }
         letter.write(number);
         let from = now_ns(Clock::Monotonic);
-        outlet.send(letter.stamp(from))?;
-        waiter.next(inlet.as_mut(), &mut answer)?;
-        let back = now_ns(Clock::Monotonic);
-        let stamp = message::read(&answer, follow.expected(), back, job.verify);
-        if !stamp.intact {
-            follow.torn();
+        let message = letter.stamp(from);
+        let back = if job.lossy {
+            there_and_perhaps_back((outlet, message), (inlet, &mut answer), job.verify, waiter, follow, halt)
         } else {
+            let done = outlet.send(message).and_then(|()| waiter.next(inlet, &mut answer));
+            done.map(|()| Some(now_ns(Clock::Monotonic)))
+        };
+        let back = back.inspect_err(|_| *used = meter.stop())?;
+        let Some(back) = back else {
+            follow.given_up();
+            lost_in_a_row += 1;
+            if lost_in_a_row == ALL_LOST {
+                let object = format!("{ALL_LOST} messages in a row, each not back within a second");
+                return Err(linux::Error::from_errno("receive", rustix::io::Errno::TIMEDOUT.raw_os_error()).on(object));
+            }
+            continue;
+        };
+        lost_in_a_row = 0;
+        let stamp = message::read(&answer, follow.expected(), back, job.verify);
+        if stamp.intact {
             follow.arrived(stamp.number);
+        } else {
+            follow.torn();
         }
         if number >= job.warmup {
             into.record(back - from);
         }
     }
-    Ok(meter.stop())
+    *used = meter.stop();
+    Ok(())
+}
+
+/// One round trip of a message that may be lost: when the answer came, if it did within a second. Answers to earlier messages, which
+/// were given up, are not taken for it.
+fn there_and_perhaps_back(
+    (outlet, message): (&mut dyn Outlet, &[u8]),
+    (inlet, answer): (&mut dyn Inlet, &mut [u8]),
+    verify: bool,
+    waiter: &mut Waiter,
+    follow: &mut Follow,
+    halt: &Halt,
+) -> linux::Result<Option<i64>> {
+    let number = follow.expected();
+    halt.wait_for(number);
+    let mut sent = false;
+    loop {
+        let done = if sent { waiter.next(inlet, answer) } else { outlet.send(message) };
+        let now = now_ns(Clock::Monotonic);
+        match done {
+            Ok(()) if !sent => sent = true,
+            Ok(()) => {
+                let stamp = message::read(answer, number, now, verify);
+                if !stamp.intact || stamp.number >= number {
+                    return Ok(Some(now));
+                }
+                follow.stray(stamp.number);
+            }
+            Err(e) if e.errno() == linux::EINTR => match halt.interrupted(number) {
+                Then::GoOn => {}
+                Then::Lost => return Ok(None),
+                Then::Over => return Err(e),
+            },
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// The measuring loop of one-way traffic. Between two messages: the last one is checked and recorded.
@@ -246,18 +321,25 @@ fn receive(
     control: &Control,
     waiter: &mut Waiter,
     follow: &mut Follow,
-    (into, mut blocks): (&mut Recorder, Option<&mut Blocks>),
-) -> linux::Result<Usage> {
+    (into, mut blocks, used): (&mut Recorder, Option<&mut Blocks>, &mut Usage),
+) -> linux::Result<()> {
     let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?;
     let mut buffer = vec![0; job.size];
     let total = job.warmup + job.messages;
     let mut meter = (job.warmup == 0).then(Meter::start);
+    let (mut begun_ns, mut last_ns) = (now_ns(Clock::Monotonic), 0);
     let mut received = 0;
     while follow.expected() < total {
-        waiter.next(inlet.as_mut(), &mut buffer)?;
+        if let Err(error) = waiter.next(inlet.as_mut(), &mut buffer) {
+            // What is missing does not come any more: waiting for it was no part of the traffic.
+            *used = meter.map_or_else(Usage::default, Meter::stop);
+            used.elapsed_ns = used.elapsed_ns.min((last_ns - begun_ns).max(0).unsigned_abs());
+            return Err(error);
+        }
         let now = now_ns(Clock::Monotonic);
         received += 1;
-        if job.window.is_some() {
+        last_ns = now;
+        if job.window.is_some() && !job.lossy {
             control.set_received(received);
         }
         let stamp = message::read(&buffer, follow.expected(), now, job.verify);
@@ -266,16 +348,22 @@ fn receive(
             continue;
         }
         let arrival = follow.arrived(stamp.number);
-        if stamp.number < job.warmup {
-            if stamp.number + 1 == job.warmup {
-                meter = Some(Meter::start());
-            }
-        } else if arrival != Arrival::Double {
+        if job.window.is_some() && job.lossy {
+            // Those before it that were lost are not under way any more.
+            control.set_received(follow.expected());
+        }
+        if stamp.number >= job.warmup && arrival != Arrival::Double {
             into.record(now - stamp.sent_ns);
             if let Some(blocks) = blocks.as_deref_mut() {
                 blocks.add(now - stamp.sent_ns);
             }
         }
+        // The last of those that do not count may be the one that is lost.
+        if meter.is_none() && follow.expected() >= job.warmup {
+            meter = Some(Meter::start());
+            begun_ns = now;
+        }
     }
-    Ok(meter.map_or_else(Usage::default, Meter::stop))
+    *used = meter.map_or_else(Usage::default, Meter::stop);
+    Ok(())
 }

@@ -3,7 +3,8 @@
 use punctual::backoff::{Backoff, Limits, Step};
 use punctual_linux as linux;
 
-use super::mechanism::{Halt, Inlet, Receive};
+use super::halt::Halt;
+use super::mechanism::{Inlet, Receive};
 
 /// A receiver's way of waiting.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use punctual_linux::child::{Child, Ended};
 use punctual_linux::interrupt::Interrupter;
 
 use super::control::Control;
-use super::mechanism::Halt;
+use super::halt::Halt;
 
 /// Time between two looks: a killed process is noticed well within a second, and ten wake-ups a second disturb nobody.
 const LOOK: Duration = Duration::from_millis(100);
@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(2);
 /// What has not arrived so long after everything was sent does not arrive any more.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Looks during which one and the same message is waited for before it counts as lost: a second. They are counted, not timed, so that a
+/// machine that was suspended, or a run that was stopped, has lost nothing.
+const LOOKS_PER_MESSAGE: u32 = 10;
 
 /// The child, for two threads.
 pub(super) type SharedChild = Arc<Mutex<Child>>;
@@ -79,15 +82,35 @@ impl Watcher {
     }
 }
 
+/// For how long the same message has been waited for.
+#[derive(Debug, Default)]
+struct Patience {
+    number: Option<u64>,
+    looks: u32,
+}
+
+impl Patience {
+    /// Another look found this message waited for.
+    fn is_over(&mut self, number: u64) -> bool {
+        self.looks = if self.number == Some(number) { self.looks + 1 } else { 0 };
+        self.number = Some(number);
+        self.looks >= LOOKS_PER_MESSAGE
+    }
+}
+
 impl Watched {
     fn watch(&self, over: &Receiver<()>) -> Option<Reason> {
         let mut done_at = None;
+        let mut patience = Patience::default();
         let reason = loop {
             if over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
                 return None;
             }
             if let Some(reason) = self.look(&mut done_at) {
                 break reason;
+            }
+            if let Some(number) = self.halt.awaited().filter(|number| patience.is_over(*number)) {
+                self.give_up(number);
             }
         };
         // Nobody else may use what both used, before waits on it are ended by force.
@@ -103,6 +126,16 @@ impl Watched {
         }
     }
 
+    /// Ends the wait for a message that is lost. Returns when the next one is waited for, or soon: the next look goes on.
+    fn give_up(&self, number: u64) {
+        self.halt.give_up(number);
+        let until = Instant::now() + LOOK;
+        while self.halt.awaited() == Some(number) && Instant::now() < until {
+            let _ = self.interrupter.interrupt();
+            std::thread::sleep(AGAIN);
+        }
+    }
+
     fn look(&self, done_at: &mut Option<Instant>) -> Option<Reason> {
         if linux::stop::requested() {
             return Some(Reason::Stopped);
@@ -113,10 +146,25 @@ impl Watched {
         if self.control.failure().is_some() {
             return Some(Reason::Failed);
         }
-        if !self.control.is_done() {
+        // A message that may be lost has a patience of its own.
+        if !self.control.is_done() || self.halt.awaited().is_some() {
             return None;
         }
         let since = *done_at.get_or_insert_with(Instant::now);
         (since.elapsed() >= PATIENCE).then_some(Reason::Missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_for_one_message() {
+        let mut patience = Patience::default();
+        assert!((0..LOOKS_PER_MESSAGE).all(|_| !patience.is_over(7)));
+        assert!(patience.is_over(7));
+        assert!((0..LOOKS_PER_MESSAGE).all(|_| !patience.is_over(8)));
+        assert!(patience.is_over(8));
     }
 }

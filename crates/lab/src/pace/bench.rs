@@ -113,9 +113,8 @@ impl<'a> PaceBench<'a> {
         self.recorders.iter_mut().for_each(Recorder::clear);
         let [jitter, one_way, arrival_jitter] = &mut self.recorders;
         let mut figures = Figures { lateness, jitter, one_way, arrival_jitter };
-        let by_kernel = wire.as_ref().is_some_and(|w| w.stamps);
         let ended = self.stand.perform(order, gate, wire, self.receiver.as_ref(), &mut figures);
-        let (usage, counts) = ended.map_err(|error| match linux::stop::requested() {
+        let (usage, counts, by_kernel) = ended.map_err(|error| match linux::stop::requested() {
             true => Failure::Stopped,
             false => Failure::Impossible { why: error.to_string(), remedy: remedy_for(&error) },
         })?;
@@ -162,7 +161,7 @@ fn open_way(way: &super::way::Way, target: Target, terms: &Terms) -> Opened {
     let wire = match target {
         Target::TickOnly => None,
         Target::Udp { to, size } => Some(
-            Wire::open(to, size, way.mode)
+            Wire::open(to, size, way.mode, terms.clock())
                 .map_err(|error| Failure::Impossible { why: error.to_string(), remedy: remedy_for(&error) })?,
         ),
     };

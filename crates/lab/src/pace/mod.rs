@@ -80,6 +80,7 @@ fn keep(plan: Plan, rate: punctual::Rate, session: &mut Session<'_>) -> Result<(
     let wanted = &plan.wanted;
     family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session)?;
     say_reception(&reception, session);
+    say_bursts(&plan, rate, &ledger, session);
     report(&plan, rate, &ledger, &beside, session);
     family::close(ledger, session);
     Ok(())
@@ -100,10 +101,26 @@ fn say_reception(reception: &Reception, session: &mut Session<'_>) {
     session.notice(Notice::Other { text });
 }
 
+/// From this rate on fq lets a quantum go at once instead of spacing datagrams, unless it is set otherwise: `low_rate_threshold` of
+/// 550 kbit/s (tc-fq(8); fq_dequeue in net/sched/sch_fq.c).
+const LOW_RATE_BYTES: f64 = 550_000.0 / 8.0;
+
+/// What fq makes of rates above its threshold is said: it looks like jitter, and is meant.
+fn say_bursts(plan: &Plan, rate: punctual::Rate, ledger: &Ledger, session: &mut Session<'_>) {
+    let Target::Udp { to, size } = plan.wanted.target else { return };
+    let is_by_fq = |way: usize| plan.wanted.ways[way].mode == way::Mode::KernelRate;
+    let by_fq = plan.cells.iter().zip(&ledger.tallies).any(|((way, _), tally)| is_by_fq(*way) && tally.count() > 0);
+    if by_fq && wire::Wire::bytes_per_second(to, size, rate.per_second_f64()) > LOW_RATE_BYTES {
+        let text = "so_max_pacing_rate: above low_rate_threshold (550 kbit/s, unless it is set otherwise) fq lets a quantum of bytes leave \
+                    at once (two packets of the interface's MTU, and ten at first) and then waits; to space each datagram: \
+                    tc qdisc replace dev INTERFACE root fq low_rate_threshold 10gbit";
+        session.notice(Notice::Other { text: text.into() });
+    }
+}
+
 fn report(plan: &Plan, rate: punctual::Rate, ledger: &Ledger, beside: &[Beside], session: &mut Session<'_>) {
     let mut judge = family::Judge::default();
     for (cell, beside) in beside.iter().enumerate() {
-        session.add_helpers_cpu(beside.counts.receiver_cpu_ns);
         let tally = &ledger.tallies[cell];
         if tally.count() == 0 {
             let left_out = ledger.held[plan.cells[cell].1].as_ref().is_some_and(|held| held.left_out);

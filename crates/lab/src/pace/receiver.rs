@@ -92,15 +92,18 @@ impl Receiver {
         arrivals.stream.store(stream.into(), Ordering::SeqCst);
     }
 
-    /// Waits until `sent` datagrams arrived or no more come.
-    pub(super) fn settle(&self, sent: u64) {
+    /// Waits until `sent` datagrams arrived, or no more come after `until_ns`.
+    pub(super) fn settle(&self, sent: u64, until_ns: i64) {
         let mut seen = self.received();
-        let mut since = now_ns(Clock::Monotonic);
+        let mut since = now_ns(Clock::Monotonic).max(until_ns);
         while seen < sent && now_ns(Clock::Monotonic) - since < PATIENCE.as_nanos() as i64 {
+            if linux::stop::requested() {
+                return;
+            }
             std::thread::sleep(Duration::from_millis(1));
             let now_seen = self.received();
             if now_seen != seen {
-                (seen, since) = (now_seen, now_ns(Clock::Monotonic));
+                (seen, since) = (now_seen, now_ns(Clock::Monotonic).max(until_ns));
             }
         }
     }

@@ -8,7 +8,7 @@ use punctual_linux::net::send::Sent;
 use punctual_record::{Recorder, Usage};
 
 use super::receiver::{MOST, Receiver};
-use super::way::{Gate, Mode};
+use super::way::{Gate, MOST_AHEAD_NS, Mode};
 use super::wire::Wire;
 use crate::usage::Meter;
 
@@ -108,7 +108,7 @@ impl Stand {
         Self { departures: Vec::with_capacity(MOST), stamped: Vec::with_capacity(MOST), kernel: vec![NEVER; MOST] }
     }
 
-    /// Performs a trial. `wire`: none for ticking only.
+    /// Performs a trial. `wire`: none for ticking only. Tells whether departures are by the kernel's stamps.
     pub(super) fn perform(
         &mut self,
         order: Order,
@@ -116,7 +116,7 @@ impl Stand {
         mut wire: Option<&mut Wire>,
         receiver: Option<&Receiver>,
         figures: &mut Figures<'_>,
-    ) -> linux::Result<(Usage, Counts)> {
+    ) -> linux::Result<(Usage, Counts, bool)> {
         let events = order.events.min(MOST_EVENTS);
         self.departures.clear();
         self.stamped.clear();
@@ -130,32 +130,32 @@ impl Stand {
         }
         let stamps_before = wire.as_ref().map_or(0, |w| w.stamps_asked());
         let offset_before = realtime_offset();
-        let start = Moment::from_nanos(now_ns(Clock::Monotonic) + LEAD_NS);
+        let ahead = if order.mode == Mode::KernelTime { MOST_AHEAD_NS } else { 0 };
+        let start = Moment::from_nanos(now_ns(Clock::Monotonic) + LEAD_NS + ahead);
         gate.begin(start, order.rate)?;
         let meter = Meter::start();
         let sent = self.send_all(&order, events, start, gate, wire.as_deref_mut());
         let usage = meter.stop();
         gate.end();
         let mut counts = sent?;
-        counts.span_ns =
-            self.departures.last().map_or(0, |last| last.saturating_sub(start.as_nanos()).max(0)).unsigned_abs();
-        counts.gaps = (self.departures.len() as u64).saturating_sub(1);
+        // What the kernel holds back is still to leave.
+        let over_ns = start.as_nanos() + order.rate.time_of(events + 1);
         if let Some(receiver) = receiver {
-            receiver.settle(counts.sent);
+            receiver.settle(counts.sent, over_ns);
             counts.received = Some(receiver.received());
             counts.twice = receiver.twice();
             counts.receiver_cpu_ns = receiver.cpu_ns().saturating_sub(receiver_cpu);
         }
         let offsets = (offset_before, realtime_offset(), start.as_nanos());
         let by_kernel = match wire {
-            Some(wire) if wire.stamps => self.read_stamps(wire, stamps_before, offsets)?,
+            Some(wire) if wire.stamps => self.read_stamps(wire, order.mode, stamps_before, (over_ns, offsets))?,
             _ => false,
         };
-        self.record_departures(&order, start, by_kernel, figures);
+        (counts.span_ns, counts.gaps) = self.record_departures(&order, start, by_kernel, figures);
         if let Some(receiver) = receiver {
             counts.reordered = self.record_arrivals(&order, receiver, offsets, figures);
         }
-        Ok((usage, counts))
+        Ok((usage, counts, by_kernel))
     }
 
     /// The loop in which the clock runs.
@@ -189,12 +189,11 @@ impl Stand {
                 let stamped = wire.stamps && (every == 1 || number % (2 * every) < 2);
                 let intended = ideal.next().as_nanos();
                 ideal.advance();
-                let (at, mut sent) = wire.send_one(number, intended, stamped, order.mode)?;
-                while order.mode == Mode::KernelRate && sent == Sent::NoRoom {
-                    super::way::go_on()?;
+                if order.mode == Mode::KernelRate {
+                    // Asked before, so that no call fails: some kernels count a stamp for one that does.
                     wire.wait_for_room()?;
-                    sent = wire.send_one(number, intended, stamped, order.mode)?.1;
                 }
+                let (at, sent) = wire.send_one(number, intended, stamped, order.mode)?;
                 if stamped && sent == Sent::Yes {
                     self.stamped.push(number as u32);
                 }
@@ -234,19 +233,40 @@ impl Stand {
     }
 
     /// Reads the kernel's stamps into `kernel`; false: there are too few of them to go by.
-    fn read_stamps(&mut self, wire: &Wire, before: u32, offsets: (i64, i64, i64)) -> linux::Result<bool> {
+    fn read_stamps(
+        &mut self,
+        wire: &Wire,
+        mode: Mode,
+        before: u32,
+        (until_ns, offsets): (i64, (i64, i64, i64)),
+    ) -> linux::Result<bool> {
         self.kernel[..self.departures.len()].fill(NEVER);
-        let (mut seen, now) = (0_usize, now_ns(Clock::Monotonic));
-        wire.stamps_since(before, |which, realtime_ns| {
+        let (mut seen, now) = (0_usize, now_ns(Clock::Monotonic).max(until_ns));
+        wire.stamps_since(before, until_ns, |which, realtime_ns| {
             if let Some(&number) = self.stamped.get(which as usize) {
                 self.kernel[number as usize] = to_monotonic(realtime_ns, offsets, now);
                 seen += 1;
             }
         })?;
-        Ok(seen > 0 && seen * 10 >= self.stamped.len() * 9)
+        // When the kernel paces, the time of the call says nothing, and what has no stamp may never have left.
+        let kernel_paces = matches!(mode, Mode::KernelRate | Mode::KernelTime);
+        if kernel_paces && seen == 0 && !self.stamped.is_empty() {
+            let nothing = linux::Error::from_errno("recvmsg", rustix::io::Errno::NODATA.raw_os_error());
+            return Err(
+                nothing.on("no datagram's departure was stamped: the queueing discipline may have dropped them")
+            );
+        }
+        Ok(kernel_paces || seen > 0 && seen * 10 >= self.stamped.len() * 9)
     }
 
-    fn record_departures(&self, order: &Order, start: Moment, by_kernel: bool, figures: &mut Figures<'_>) {
+    /// Records departures; returns the time from the ideal time of the first to the last that is known, and the gaps in it.
+    fn record_departures(
+        &self,
+        order: &Order,
+        start: Moment,
+        by_kernel: bool,
+        figures: &mut Figures<'_>,
+    ) -> (u64, u64) {
         let departures = if by_kernel { &self.kernel[..self.departures.len()] } else { &self.departures[..] };
         let mut ideal = Grid::new(order.rate, start);
         let period = order.rate.time_of(1);
@@ -261,6 +281,9 @@ impl Stand {
             before = departure;
             ideal.advance();
         }
+        let last = departures.iter().rposition(|departure| *departure != NEVER);
+        let span = |last: usize| departures[last].saturating_sub(start.as_nanos()).max(0).unsigned_abs();
+        last.map_or((0, 0), |last| (span(last), last as u64))
     }
 
     /// Records arrivals; returns how many came after one that was sent later.

@@ -2,6 +2,7 @@
 
 use punctual::{Moment, Rate};
 use punctual_linux as linux;
+use punctual_linux::clock::Clock;
 
 use crate::wait::method::Unavailable;
 
@@ -35,6 +36,9 @@ pub enum Mode {
     KernelTime,
 }
 
+/// How far ahead of its time a datagram is handed to the kernel at most.
+pub(super) const MOST_AHEAD_NS: i64 = 5_000_000;
+
 /// On what terms a way is opened.
 #[derive(Debug, Clone)]
 pub struct Terms {
@@ -42,6 +46,14 @@ pub struct Terms {
     pub disciplines: Option<Vec<String>>,
     /// The jitter that batches may bring.
     pub jitter: std::time::Duration,
+}
+
+impl Terms {
+    /// The clock of times to leave at: etf knows CLOCK_TAI only, fq the monotonic one (tc-etf(8), net/sched/sch_fq.c).
+    pub(super) fn clock(&self) -> Clock {
+        let has = |kind: &str| self.disciplines.iter().flatten().any(|its| its == kind);
+        if has("etf") && !has("fq") { Clock::Tai } else { Clock::Monotonic }
+    }
 }
 
 /// An opened way: says when events are due.

@@ -1,6 +1,7 @@
 //! The sender's side of the network: one connected UDP socket and what is sent through it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
@@ -12,9 +13,10 @@ use super::way::Mode;
 
 /// Room for the stamps of a batch: 8 MB, some ten thousand.
 const STAMP_ROOM: i32 = 8 << 20;
-/// What may be on its way when the kernel paces: fq drops what exceeds 100 datagrams of one flow, and a datagram of any size up to 1 kB is
-/// counted with about 1.3 kB of book-keeping.
-const KERNEL_PACED_ROOM: i32 = 64 * 1_300;
+/// What may be on its way when the kernel paces: 64 datagrams of the smallest kind, which are counted as 768 bytes each (the buffer of 512
+/// that holds data and `skb_shared_info`, and a `struct sk_buff`); of larger ones fewer. fq drops what exceeds 100 datagrams of one flow
+/// (`flow_limit`, tc-fq(8)). poll(2) tells of room below half of the buffer, which is twice what is set: up to this.
+const KERNEL_PACED_ROOM: i32 = 64 * 768;
 /// Bytes that fq counts besides the payload: Ethernet, IP and UDP headers.
 const HEADERS_V4: u64 = 14 + 20 + 8;
 const HEADERS_V6: u64 = 14 + 40 + 8;
@@ -31,11 +33,13 @@ pub(super) struct Wire {
     /// Stamps asked for since the socket was opened.
     asked: u32,
     to: SocketAddr,
+    /// What to add to a time on CLOCK_MONOTONIC for the clock of SO_TXTIME.
+    offset_ns: i64,
 }
 
 impl Wire {
-    /// Connects to `to`, for datagrams of `size` bytes.
-    pub(super) fn open(to: SocketAddr, size: usize, mode: Mode) -> linux::Result<Self> {
+    /// Connects to `to`, for datagrams of `size` bytes. `clock`: the one on which times to leave at are told.
+    pub(super) fn open(to: SocketAddr, size: usize, mode: Mode, clock: Clock) -> linux::Result<Self> {
         let failed = |call: &'static str| move |source| linux::Error { call, object: Some(to.to_string()), source };
         let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((any, 0)).map_err(failed("bind"))?;
@@ -51,14 +55,25 @@ impl Wire {
             stamps: false,
             asked: 0,
             to,
+            offset_ns: 0,
         };
         if mode != Mode::Batch {
-            wire.stamps = stamp::enable_send_stamps(&wire.socket).is_ok()
-                && net::set_receive_buffer(&wire.socket, STAMP_ROOM).is_ok();
+            let stamps = stamp::enable_send_stamps(&wire.socket)
+                .and_then(|()| net::set_receive_buffer(&wire.socket, STAMP_ROOM));
+            // When the kernel paces, only it knows when a datagram left.
+            if matches!(mode, Mode::KernelRate | Mode::KernelTime) {
+                stamps?;
+                wire.stamps = true;
+            } else {
+                wire.stamps = stamps.is_ok();
+            }
         }
         match mode {
             Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
-            Mode::KernelTime => pacing::enable_txtime(&wire.socket, Clock::Monotonic)?,
+            Mode::KernelTime => {
+                pacing::enable_txtime(&wire.socket, clock)?;
+                wire.offset_ns = offset_to(clock);
+            }
             Mode::Single | Mode::Batch => {}
         }
         Ok(wire)
@@ -66,7 +81,7 @@ impl Wire {
 
     /// The queueing disciplines of the interface that leads to `to`, the root's first.
     pub(super) fn disciplines(to: SocketAddr) -> linux::Result<Vec<String>> {
-        let wire = Self::open(to, HEADER, Mode::Single)?;
+        let wire = Self::open(to, HEADER, Mode::Single, Clock::Monotonic)?;
         let failed = |source| linux::Error { call: "getsockname", object: Some(to.to_string()), source };
         let own = wire.socket.local_addr().map_err(failed)?.ip();
         match qdisc::interface_of(own)? {
@@ -85,9 +100,8 @@ impl Wire {
     ) -> linux::Result<()> {
         (self.header.stream, self.header.period_ns) = (stream, period_ns);
         if mode == Mode::KernelRate {
-            let headers = if self.to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
-            let bytes = self.single.len() as u64 + headers;
-            pacing::set_max_pacing_rate(&self.socket, (bytes as f64 * events_per_second).ceil() as u64)?;
+            let bytes = Self::bytes_per_second(self.to, self.single.len(), events_per_second);
+            pacing::set_max_pacing_rate(&self.socket, bytes.ceil() as u64)?;
         }
         Ok(())
     }
@@ -104,7 +118,12 @@ impl Wire {
         let sent_ns = now_ns(Clock::Monotonic);
         Header { sequence, intended_ns, sent_ns, ..self.header }.write(&mut self.single);
         let sent = match mode {
-            Mode::KernelTime => pacing::send_at(&self.socket, &self.single, intended_ns.max(0).unsigned_abs())?,
+            Mode::KernelTime => {
+                let leave_at = (intended_ns + self.offset_ns).max(0).unsigned_abs();
+                let sent = pacing::send_at(&self.socket, &self.single, leave_at, stamped)?;
+                self.asked = self.asked.wrapping_add(u32::from(stamped && sent == Sent::Yes));
+                sent
+            }
             _ if stamped => {
                 let sent = stamp::send_stamped(&self.socket, &self.single)?;
                 self.asked = self.asked.wrapping_add(u32::from(sent == Sent::Yes));
@@ -115,9 +134,18 @@ impl Wire {
         Ok((sent_ns, sent))
     }
 
-    /// Waits for room to send.
-    pub(super) fn wait_for_room(&self) -> linux::Result<bool> {
-        net::wait_for_room(&self.socket, 100)
+    /// Waits for room to send, as long as it takes.
+    pub(super) fn wait_for_room(&self) -> linux::Result<()> {
+        while !net::wait_for_room(&self.socket, 100)? {
+            super::way::go_on()?;
+        }
+        Ok(())
+    }
+
+    /// Bytes a second on the wire, as fq counts them.
+    pub(super) fn bytes_per_second(to: SocketAddr, size: usize, events_per_second: f64) -> f64 {
+        let headers = if to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
+        (size.max(HEADER) as u64 + headers) as f64 * events_per_second
     }
 
     /// Sends `count` datagrams in one call; tells when it was called, how many were taken, and why not the others.
@@ -139,8 +167,9 @@ impl Wire {
     }
 
     /// Reads the stamps that are there; each is (which of those asked for since `before`, `CLOCK_REALTIME`).
-    pub(super) fn stamps_since(&self, before: u32, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
-        let until = now_ns(Clock::Monotonic) + stamp::STAMP_PATIENCE.as_nanos() as i64;
+    /// Waits for them until `until_ns`, and a little longer.
+    pub(super) fn stamps_since(&self, before: u32, until_ns: i64, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
+        let until = now_ns(Clock::Monotonic).max(until_ns) + stamp::STAMP_PATIENCE.as_nanos() as i64;
         let mut wanted = self.asked.wrapping_sub(before);
         while wanted > 0 {
             match stamp::next_send_stamp(&self.socket)? {
@@ -148,7 +177,9 @@ impl Wire {
                     see(stamp.number.wrapping_sub(before), stamp.realtime_ns);
                     wanted -= 1;
                 }
-                None if now_ns(Clock::Monotonic) > until => break,
+                None if now_ns(Clock::Monotonic) > until || linux::stop::requested() => break,
+                // What the kernel holds back for long is waited for asleep.
+                None if now_ns(Clock::Monotonic) < until_ns => std::thread::sleep(Duration::from_millis(1)),
                 None => std::thread::yield_now(),
             }
         }
@@ -165,4 +196,15 @@ impl Wire {
         // Nothing can be done about a failure to read a failure.
         let _ = self.socket.take_error();
     }
+}
+
+/// What a clock shows more than CLOCK_MONOTONIC, from the closest of some readings.
+fn offset_to(clock: Clock) -> i64 {
+    let read = |_| {
+        let before = now_ns(Clock::Monotonic);
+        let there = now_ns(clock);
+        let after = now_ns(Clock::Monotonic);
+        (after - before, there - before - (after - before) / 2)
+    };
+    (0..16).map(read).min().map_or(0, |(_, offset)| offset)
 }

@@ -54,9 +54,6 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let refused = performed.unwrap_or_default();
     family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session)?;
     let extras = std::mem::take(&mut *lock(&extras));
-    // The sender spins on its CPU all the time.
-    let sender_ns = if plan.shares_cpu() { 0 } else { ledger.own.usage().elapsed_ns };
-    session.add_helpers_cpu(sender_ns + extras.iter().map(|e| e.busy_cpu_ns.unsigned_abs()).sum::<u64>());
     report_cells(&plan, ledger, extras, session);
     Ok(())
 }

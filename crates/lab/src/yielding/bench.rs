@@ -1,6 +1,5 @@
 //! The measuring loop of `yield`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::method::{Probe, Unavailable, Yielder};
 use super::plan::{Cell, Plan};
-use crate::crowd::{Crowd, Kind};
+use crate::crowd::Crowd;
 use crate::rounds::{Bench, Failure};
 use crate::usage::{Meter, Sum};
 
@@ -83,20 +82,13 @@ pub(super) struct YieldBench<'a> {
     unrested_ns: u64,
     /// Still in the pilot round.
     rehearsing: bool,
-    /// CPU time of the competitors that are processes, for whoever looks at the machine's use.
-    helpers_ns: Arc<AtomicU64>,
 }
 
 impl<'a> YieldBench<'a> {
     /// Opens every method of the plan on the calling thread.
-    pub(super) fn open(
-        plan: &'a Plan,
-        crowds: Vec<Result<Crowd, Failure>>,
-        extras: SharedExtras,
-        helpers_ns: Arc<AtomicU64>,
-    ) -> Self {
+    pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>, extras: SharedExtras) -> Self {
         let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
-        Self { plan, yielders, crowds, extras, away: Recorder::new(), unrested_ns: 0, rehearsing: true, helpers_ns }
+        Self { plan, yielders, crowds, extras, away: Recorder::new(), unrested_ns: 0, rehearsing: true }
     }
 
     /// Lets the cell's competitors work, and all others rest.
@@ -186,13 +178,6 @@ impl<'a> YieldBench<'a> {
         self.unrested_ns = 0;
         if theirs { self.set_the_scene(at) } else { Ok(()) }
     }
-
-    /// Adds up what the competitors had of all CPUs.
-    fn count_helpers(&self) {
-        let processes = self.plan.sorts.iter().zip(&self.crowds).filter(|(sort, _)| sort.kind == Kind::Process);
-        let ns = processes.filter_map(|(_, crowd)| crowd.as_ref().ok()).map(Crowd::cpu_ns_of_all).sum();
-        self.helpers_ns.store(ns, Ordering::Relaxed);
-    }
 }
 
 impl Bench for YieldBench<'_> {
@@ -228,7 +213,6 @@ impl Bench for YieldBench<'_> {
         // A competitor that died in between makes the figures those of another case.
         let alive = self.crowd(&at).map_or(Ok(()), Crowd::all_alive);
         self.set_the_scene(&Cell { sort: None, competitors: 0, ..at })?;
-        self.count_helpers();
         let (usage, mut sums, mut bare) = measured?;
         alive?;
         sums.calls = into.count();

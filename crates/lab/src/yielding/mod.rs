@@ -14,7 +14,6 @@ pub mod observed;
 pub mod plan;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use punctual::conditions::Conditions;
@@ -47,11 +46,9 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
     let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
-    let helpers_ns = Arc::new(AtomicU64::new(0));
     let observed: Vec<String> = plan.methods.iter().map(|m| observed::in_words(m)).collect();
     let performed = session.perform({
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
-        let helpers_ns = Arc::clone(&helpers_ns);
         move |stage| {
             // Gathered before anything is applied: the competitors' conditions are their own, not the caller's.
             let crowds: Vec<_> = plan
@@ -66,7 +63,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
             let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
-                let bench = YieldBench::open(&plan, crowds, extras, helpers_ns);
+                let bench = YieldBench::open(&plan, crowds, extras);
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
                 let schedule = plan.schedule();
                 Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
@@ -79,7 +76,6 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let refused = performed.unwrap_or_default();
     family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session)?;
     let extras = std::mem::take(&mut *lock(&extras));
-    session.add_helpers_cpu(helpers_ns.load(Ordering::Relaxed));
     report_cells(&plan, ledger, extras, &observed, session);
     Ok(())
 }

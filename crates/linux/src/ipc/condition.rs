@@ -1,16 +1,12 @@
 //! A number guarded by a robust mutex, with a condition variable, between processes: `pthread_mutexattr_setrobust(3)`,
-//! `pthread_cond_timedwait(3)`.
+//! `pthread_cond_wait(3)`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Region;
-use crate::clock::{Clock, now_ns, timespec_of};
 use crate::futex::{self, Scope};
 use crate::{Error, Result, check_errno_return};
-
-/// Longest wait in one call: well below the second within which the death of a peer is to be told.
-const SLICE_NS: i64 = 250_000_000;
 
 /// Offsets in the memory of a monitor; the structures have 40 and 48 bytes with glibc on x86-64.
 const MUTEX: usize = 0;
@@ -18,6 +14,12 @@ const CONDITION: usize = 256;
 const VALUE: usize = 512;
 const HALT: usize = 516;
 const BYTES: usize = 1024;
+
+/// Where in a condition variable the numbers of signals lie, or begin to: `__g_signals` is at 40 up to glibc 2.40 and at 32 from 2.41 on
+/// (sysdeps/nptl/bits/thread-shared-types.h). Elsewhere (musl) a waiter returns when any word changed.
+const SIGNALS: usize = 32;
+/// Many signals, whichever unit they are counted in, with the low bits, which are flags and a lock, clear.
+const SIGNALLED: u32 = 0x7fff_fff0;
 
 /// A count that processes add to and wait for. Clones are the same count.
 #[derive(Debug, Clone)]
@@ -89,30 +91,25 @@ impl Monitor {
         check_errno_return("pthread_cond_signal", returned)
     }
 
-    /// Takes one, waiting for it (`pthread_cond_timedwait(3)`). EINTR after [`Monitor::halt`].
-    ///
-    /// The wait is cut into slices: glibc's condition goes back to sleep by itself when it is woken without a signal, so nothing
-    /// but a signal or a timeout would bring a waiter whose peer is dead back here.
+    /// Takes one, waiting for it (`pthread_cond_wait(3)`). EINTR after [`Monitor::halt`].
     #[inline]
     pub fn take(&self) -> Result<()> {
         let locked = self.lock()?;
         let value = self.memory.u32(VALUE);
         while value.load(Ordering::Relaxed) == 0 {
             if self.memory.u32(HALT).load(Ordering::Relaxed) != 0 {
-                return Err(Error::from_errno("pthread_cond_timedwait", libc::EINTR));
+                return Err(Error::from_errno("pthread_cond_wait", libc::EINTR));
             }
-            // The condition's clock is the wall clock, as by default; a step of it shortens or lengthens one slice.
-            let until = timespec_of(now_ns(Clock::Realtime) + SLICE_NS);
-            // SAFETY: initialised and mapped as long as `self`; the mutex is held by this thread; `until` is a valid timespec.
-            match unsafe { libc::pthread_cond_timedwait(self.condition(), self.mutex(), &raw const until) } {
-                0 | libc::ETIMEDOUT => {}
+            // SAFETY: initialised and mapped as long as `self`; the mutex is held by this thread.
+            match unsafe { libc::pthread_cond_wait(self.condition(), self.mutex()) } {
+                0 => {}
                 // The mutex is held again all the same, and `locked` gives it back.
                 libc::EOWNERDEAD => {
                     // SAFETY: held by this thread, in the state that this call is for.
                     unsafe { libc::pthread_mutex_consistent(self.mutex()) };
-                    return Err(Error::from_errno("pthread_cond_timedwait", libc::EOWNERDEAD));
+                    return Err(Error::from_errno("pthread_cond_wait", libc::EOWNERDEAD));
                 }
-                error => return Err(Error::from_errno("pthread_cond_timedwait", error)),
+                error => return Err(Error::from_errno("pthread_cond_wait", error)),
             }
         }
         value.fetch_sub(1, Ordering::Relaxed);
@@ -136,16 +133,18 @@ impl Monitor {
     /// Ends every wait of this process, once no other process uses the monitor any more.
     ///
     /// A process that was killed inside `pthread_cond_signal(3)` may have left the condition's inner lock taken, and glibc's condition
-    /// is not robust: whoever comes next would wait for ever. So all its words are set to zero, which is its state when
-    /// new, and whoever sleeps on one is woken. Waits end with EINTR.
+    /// is not robust: whoever comes next would wait for ever. So all its words are set, those that matter to a signal that has come, and
+    /// whoever sleeps on one is woken. A mere wake-up would not do: glibc's waiter goes back to sleep without a signal. Waits end with EINTR,
+    /// and the monitor is of no further use.
     pub fn halt(&self) {
         self.memory.u32(HALT).store(1, Ordering::SeqCst);
-        let words = (CONDITION..CONDITION + size_of::<libc::pthread_cond_t>()).step_by(4);
-        for at in words {
-            let word = self.memory.u32(at);
-            word.store(0, Ordering::SeqCst);
+        let words = || (CONDITION..CONDITION + size_of::<libc::pthread_cond_t>()).step_by(4);
+        for at in words() {
+            self.memory.u32(at).store(if at < CONDITION + SIGNALS { 0 } else { SIGNALLED }, Ordering::SeqCst);
+        }
+        for at in words() {
             // Nobody sleeping there is as good.
-            let _ = futex::wake(word, u32::MAX, Scope::Shared);
+            let _ = futex::wake(self.memory.u32(at), u32::MAX, Scope::Shared);
         }
     }
 }

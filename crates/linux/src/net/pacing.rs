@@ -2,8 +2,9 @@
 
 use std::net::UdpSocket;
 
-use super::send::{Sent, send_with};
+use super::send::{Sent, Value, Wish, send_with};
 use super::set_option;
+use super::stamp::STAMP;
 use crate::Result;
 use crate::clock::Clock;
 
@@ -25,10 +26,11 @@ pub fn enable_txtime(socket: &UdpSocket, clock: Clock) -> Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TXTIME, SockTxtime { clock: clock.id(), flags: 0 }, "SO_TXTIME")
 }
 
-/// `sendmsg(2)` with `SCM_TXTIME`: to leave at `time_ns` of the socket's clock.
+/// `sendmsg(2)` with `SCM_TXTIME`: to leave at `time_ns` of the socket's clock; `stamped`: and asks for a stamp when it does.
 #[inline]
-pub fn send_at(socket: &UdpSocket, datagram: &[u8], time_ns: u64) -> Result<Sent> {
-    send_with(socket, datagram, libc::SCM_TXTIME, time_ns)
+pub fn send_at(socket: &UdpSocket, datagram: &[u8], time_ns: u64, stamped: bool) -> Result<Sent> {
+    let time = Wish { kind: libc::SCM_TXTIME, value: Value::Long(time_ns) };
+    if stamped { send_with(socket, datagram, &[time, STAMP]) } else { send_with(socket, datagram, &[time]) }
 }
 
 #[cfg(test)]
@@ -44,6 +46,22 @@ mod tests {
         set_max_pacing_rate(&sender, 1_000_000).unwrap();
         enable_txtime(&sender, Clock::Monotonic).unwrap();
         let soon = crate::clock::now_ns(Clock::Monotonic) as u64 + 1_000_000;
-        assert_eq!(send_at(&sender, b"later", soon).unwrap(), Sent::Yes);
+        assert_eq!(send_at(&sender, b"later", soon, false).unwrap(), Sent::Yes);
+    }
+
+    #[test]
+    fn a_time_and_a_stamp_go_together() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        enable_txtime(&sender, Clock::Monotonic).unwrap();
+        super::super::stamp::enable_send_stamps(&sender).unwrap();
+        let now = crate::clock::now_ns(Clock::Monotonic) as u64;
+        assert_eq!(send_at(&sender, b"now", now, true).unwrap(), Sent::Yes);
+        let stamp = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            super::super::stamp::next_send_stamp(&sender).unwrap()
+        });
+        assert_eq!(stamp.map(|stamp| stamp.number), Some(0));
     }
 }

@@ -45,29 +45,58 @@ pub fn send(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
     Sent::of("send", returned)
 }
 
-/// A control message of up to eight bytes, aligned as the kernel wants it.
+/// Control messages of up to eight bytes each, aligned as the kernel wants them.
 #[repr(C, align(8))]
-struct Control([u8; 32]);
+struct Control([u8; 64]);
 
-/// `sendmsg(2)` with one control message of level `SOL_SOCKET`.
-pub(super) fn send_with<T: Copy>(socket: &UdpSocket, datagram: &[u8], kind: i32, value: T) -> Result<Sent> {
-    const { assert!(size_of::<T>() <= 8 && align_of::<T>() <= 8) };
-    let mut control = Control([0; 32]);
+/// What a datagram asks of the kernel, as control messages of level `SOL_SOCKET`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// The message's type.
+    pub(super) kind: i32,
+    /// Its value.
+    pub(super) value: Value,
+}
+
+/// A value of a control message.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value {
+    /// A `__u32`.
+    Word(u32),
+    /// A `__u64`.
+    Long(u64),
+}
+
+/// `sendmsg(2)` with one or two control messages.
+pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) -> Result<Sent> {
+    let wishes = &wishes[..wishes.len().min(2)];
+    let mut control = Control([0; 64]);
     let mut piece = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
     // SAFETY: all zero is a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut piece;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
-    // SAFETY: CMSG_SPACE and CMSG_LEN compute with a size; the buffer has 32 bytes, enough for a header (12 or 16) and eight bytes, and
-    // is aligned for the header; CMSG_FIRSTHDR and CMSG_DATA point into it.
+    let size = |wish: &Wish| match wish.value {
+        Value::Word(_) => size_of::<u32>() as u32,
+        Value::Long(_) => size_of::<u64>() as u32,
+    };
+    // SAFETY: CMSG_SPACE and CMSG_LEN compute with a size. The buffer has 64 bytes, enough for two headers (12 or 16 each) with eight bytes
+    // each, and is aligned for the header; it is zero where the length of the next message is looked for. CMSG_FIRSTHDR, CMSG_NXTHDR and
+    // CMSG_DATA point into it, and there are as many headers as wishes, since the control length is the sum of their spaces.
     let returned = unsafe {
-        message.msg_controllen = libc::CMSG_SPACE(size_of::<T>() as u32) as _;
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = kind;
-        (*header).cmsg_len = libc::CMSG_LEN(size_of::<T>() as u32) as _;
-        libc::CMSG_DATA(header).cast::<T>().write_unaligned(value);
+        message.msg_controllen = wishes.iter().map(|wish| libc::CMSG_SPACE(size(wish))).sum::<u32>() as _;
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        for wish in wishes {
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = wish.kind;
+            (*header).cmsg_len = libc::CMSG_LEN(size(wish)) as _;
+            match wish.value {
+                Value::Word(value) => libc::CMSG_DATA(header).cast::<u32>().write_unaligned(value),
+                Value::Long(value) => libc::CMSG_DATA(header).cast::<u64>().write_unaligned(value),
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
         libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
     };
     Sent::of("sendmsg", returned)

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-use super::send::{Sent, send_with};
+use super::send::{Sent, Value, Wish, send_with};
 use super::set_option;
 use crate::{Error, Result};
 
@@ -34,8 +34,12 @@ pub fn enable_receive_stamps(socket: &UdpSocket) -> Result<()> {
 /// `sendmsg(2)` that asks for a stamp.
 #[inline]
 pub fn send_stamped(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
-    send_with(socket, datagram, libc::SO_TIMESTAMPING, libc::SOF_TIMESTAMPING_TX_SOFTWARE)
+    send_with(socket, datagram, &[STAMP])
 }
+
+/// Asks for a stamp when the datagram is handed to the device.
+pub(super) const STAMP: Wish =
+    Wish { kind: libc::SO_TIMESTAMPING, value: Value::Word(libc::SOF_TIMESTAMPING_TX_SOFTWARE) };
 
 /// Room for the control messages of one datagram.
 #[repr(C, align(8))]
@@ -124,7 +128,7 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<Received>
     Ok(length.map(|length| Received { length, realtime_ns: time }))
 }
 
-/// How long stamps may keep us waiting after the last datagram: software stamps are there when the call returns.
+/// How long stamps may keep us waiting after the last datagram: software stamps are there when it has left.
 pub const STAMP_PATIENCE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

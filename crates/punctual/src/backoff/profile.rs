@@ -17,7 +17,8 @@ const FORM: &str = "punctual.backoff/1";
 /// Costs that were measured; all in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// CPUs that the process may use, at least 1: those of the measuring and of the main thread.
+    /// CPUs that the process could use, at least 1: online and in its cpuset, whether or not its threads are bound to some of them.
+    /// Whoever knows that all who talk to each other share one CPU says 1.
     pub cpus: u32,
     /// One poll of a word in cache with a spin hint.
     pub poll_ns: u32,

@@ -19,6 +19,8 @@ const LONGEST_NS: i64 = 2_000_000;
 const WAKES: usize = 25;
 /// How long the sleeper is left asleep before it is woken: long enough to leave the CPU, too short for deep idle states.
 const ASLEEP_NS: i64 = 30_000;
+/// CPUs asked for, to learn which there are: the largest `CONFIG_NR_CPUS` of the kernel (arch/x86/Kconfig).
+const MOST_TRIED: usize = 8192;
 /// What a wake-up is taken to cost where it cannot be measured: between one on the same CPU (4 µs) and one from a deep idle state.
 const USUAL_WAKE_NS: u32 = 30_000;
 
@@ -34,11 +36,20 @@ pub(super) fn measure() -> Profile {
     Profile { cpus, poll_ns: poll_ns(), yield_ns: yield_ns(), wake_ns }
 }
 
-/// The CPUs of the calling thread, and those together with the main thread's.
+/// The CPUs of the calling thread, and all that the process could use, the calling thread's among them.
+///
+/// What a thread waits for may run on any CPU that the kernel lets the process have, also where this thread, or the whole program, has bound
+/// itself to one. That cannot be read without /sys or a cpuset's files, but it can be tried: the kernel reduces the mask of a thread that asks
+/// for every CPU to those that are online and in its cpuset (sched_setaffinity(2)). A thread of its own asks, so that nobody is moved.
 fn cpus() -> (Vec<usize>, Vec<usize>) {
-    let of = |tid| affinity(tid).unwrap_or_default();
-    let own = of(0);
-    let mut all = of(i32::try_from(std::process::id()).unwrap_or(0));
+    let own = affinity(0).unwrap_or_default();
+    let asking = std::thread::Builder::new().name("backoff-cpus".into()).spawn(|| {
+        let every: Vec<usize> = (0..MOST_TRIED).collect();
+        // Where it is refused (seccomp), the thread's own CPUs remain.
+        drop(set_affinity(0, &every));
+        affinity(0).unwrap_or_default()
+    });
+    let mut all = asking.ok().and_then(|thread| thread.join().ok()).unwrap_or_default();
     all.extend(&own);
     all.sort_unstable();
     all.dedup();

@@ -59,6 +59,12 @@ impl Attribute {
         }
     }
 
+    /// Whether the kernel takes up a write later, in a worker thread, and shows the value from then on only: the limits since Linux 5.4.
+    #[must_use]
+    pub(super) const fn is_taken_up_later(self) -> bool {
+        matches!(self, Self::MinFrequency | Self::MaxFrequency)
+    }
+
     /// What changes with it: switching governors also changes the speed that `userspace` keeps and, with drivers that choose in hardware,
     /// the preference.
     #[must_use]

@@ -2,8 +2,15 @@
 //!
 //! In goes a CPU and what a periodic task knows of itself: when it is activated next, and when it was done. The boost raises the
 //! speed a learned lead time before each activation, by the cheapest [`Lever`] that this machine has, and lets go after it. Out comes
-//! what that cost ([`Cost`]). The lead is learned from what raising took, and from the frequency that the kernel showed when
-//! the task woke: where it was not up yet, the next lead is longer.
+//! what that cost ([`Cost`]).
+//!
+//! The lead is learned from the task's own thread: when the boost is made, and before every eighth activation from then on, the thread runs
+//! loops of fixed work from the moment of raising, and the first that takes no longer than at full speed tells when the speed was there. The
+//! lead is what all but one in twenty of those times stayed below. Where the speed was not there in time, the next lead is longer. Before the other
+//! activations the thread sleeps (under [`Lever::Clamp`] it runs, because a sleeping thread asks for nothing).
+//!
+//! The thread has to be bound to the CPU ([`Conditions::cpus`](crate::Conditions::cpus)): loops on another tell nothing, and are not counted. The lead is
+//! then what the write took and what the driver says a change takes.
 //!
 //! ```no_run
 //! use std::time::{Duration, Instant};
@@ -30,18 +37,26 @@ use std::time::{Duration, Instant};
 
 use punctual_linux::uclamp;
 
+use super::attribute::Attribute;
 use super::energy::Energy;
 use super::error::Error;
+use super::full_speed::FullSpeed;
 use super::guard::GovernorGuard;
-use super::lead::Lead;
-use super::lever::Lever;
+use super::lead::{LONGEST, Lead};
+use super::lever::{Lever, clamp};
 use super::policy::Policy;
 use super::put_back::NotRestored;
 use super::state::Wait;
 use super::system::Cpufreq;
 
-/// How far below the upper limit a frequency still counts as full speed: 5 %.
-const FULL_PER_CENT: u64 = 95;
+/// Times that the speed is raised and let go when a boost is made, so that the first activation has a lead already.
+const TRIALS: u32 = 8;
+/// How long the CPU rests before each of them: long enough for it to slow down, short enough for a start.
+const REST: Duration = Duration::from_millis(5);
+/// How often it is looked whether the kernel has taken up what was written.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
+/// Of so many activations one is preceded by loops.
+const LEARN_EVERY: u64 = 8;
 
 /// Speed around activations. Bound to the thread that made it, whose task it is. What was found comes back when it is dropped.
 #[derive(Debug)]
@@ -49,9 +64,12 @@ pub struct Boost {
     cpufreq: Cpufreq,
     cpu: usize,
     lever: Lever,
-    guard: Option<GovernorGuard>,
+    /// For all levers that are files, with what is written to raise.
+    file: Option<(GovernorGuard, Attribute, String)>,
     clamp_before: u32,
     lead: Lead,
+    full_speed: Option<FullSpeed>,
+    activations: u64,
     raised: Option<Instant>,
     began: Instant,
     before: Policy,
@@ -66,7 +84,7 @@ pub struct Boost {
 pub struct Activation {
     /// How late the thread woke.
     pub lateness: Duration,
-    /// Whether the kernel showed full speed when it woke; absent where it does not tell.
+    /// Whether loops were at full speed within the lead; absent where none were run.
     pub at_full_speed: Option<bool>,
 }
 
@@ -87,10 +105,17 @@ pub struct Cost {
     pub met: u64,
     /// Activations whose work was not.
     pub missed: u64,
-    /// Activations that woke before full speed was there, of those that the kernel told about.
+    /// Activations that were preceded by loops, to learn the lead.
+    pub learned: u64,
+    /// How many of them showed that full speed comes later than the lead before.
     pub not_at_full_speed: u64,
+    /// CPU time spent in those loops, the trials before the first activation not counted.
+    pub learning: Duration,
     /// The lead time as it was at last.
     pub lead: Duration,
+    /// The frequency that the kernel showed while the speed was raised for the first time, in kHz: what counts as full speed here. Where it is
+    /// below the upper limit, the lever does not do what it should. Absent where the kernel does not tell.
+    pub full_khz: Option<u64>,
     /// Time at each frequency (kHz) since the boost was made, to 10 ms; empty where the kernel does not count.
     pub time_in_state: Vec<(u64, Duration)>,
     /// Energy of all packages since the boost was made, in µJ; absent where it is not counted or not readable.
@@ -98,7 +123,8 @@ pub struct Cost {
 }
 
 impl Boost {
-    /// A boost for the calling thread on `cpu`, by this lever, or by the cheapest that the machine has.
+    /// A boost for the calling thread on `cpu`, by this lever, or by the cheapest that the machine has. Takes some 100 ms, in which the speed is
+    /// raised and let go a few times to learn the lead.
     ///
     /// # Errors
     /// [`Error::NoLever`] names what was looked for; [`Error::NotExposed`] where the machine has no cpufreq.
@@ -116,29 +142,62 @@ impl Boost {
         let Some(lever) = wanted.into_iter().find(suits) else {
             return Err(Error::NoLever { cpu, why: why.join("; ") });
         };
-        let guard = match lever {
-            Lever::Clamp => None,
-            _ => Some(cpufreq.guard(&[cpu], wait)?),
+        let file = match lever.request(&policy) {
+            None => None,
+            Some((attribute, value)) => Some((cpufreq.guard(&[cpu], wait)?, attribute, value)),
         };
         let mut boost = Self {
             cpufreq: cpufreq.clone(),
             cpu,
             lever,
-            guard,
+            file,
             clamp_before: uclamp::minimum(0).unwrap_or(0),
             lead: Lead::new(),
+            full_speed: None,
+            activations: 0,
             raised: None,
             began: Instant::now(),
             before: policy,
-            energy: cpufreq.energy(),
+            energy: None,
             cost: Cost::none(lever),
             bound_to_thread: PhantomData,
         };
-        // Raised once and let go at once: what is not allowed is found out now, and the lead has a first value.
-        boost.raise()?;
-        boost.let_go()?;
-        (boost.cost, boost.began) = (Cost::none(lever), Instant::now());
+        boost.begin()?;
         Ok(boost)
+    }
+
+    /// Raises and lets go a few times: what is not allowed is found out now, and the lead has a first value.
+    fn begin(&mut self) -> Result<(), Error> {
+        // The first time with all checks.
+        if let Some((guard, attribute, value)) = &mut self.file {
+            self.raised = Some(Instant::now());
+            guard.set_one(self.before.number, *attribute, value)?;
+            self.let_go()?;
+            std::thread::sleep(REST);
+        }
+        let begin = self.raise()?;
+        self.lead.observe(begin.elapsed() + self.transition());
+        self.sleep_until_taken_up(begin + LONGEST);
+        self.full_speed = self.is_on_its_cpu().then(FullSpeed::measure);
+        let now = self.policy();
+        self.let_go()?;
+        let full_khz = now.and_then(|policy| policy.hardware_khz.or(policy.current_khz));
+        if let Some(full_speed) = self.full_speed {
+            self.lead = Lead::new();
+            for _ in 0..TRIALS {
+                std::thread::sleep(REST);
+                let begin = self.raise()?;
+                let raising = begin.elapsed();
+                self.sleep_until_taken_up(begin + LONGEST);
+                // What does not come at all cannot be waited for: only the raising counts then.
+                self.lead.observe(full_speed.reached(begin, begin + LONGEST).unwrap_or(raising));
+                self.let_go()?;
+            }
+        }
+        self.before = self.policy().unwrap_or_else(|| self.before.clone());
+        self.energy = self.cpufreq.energy();
+        (self.cost, self.began) = (Cost { full_khz, ..Cost::none(self.lever) }, Instant::now());
+        Ok(())
     }
 
     /// The lever in use.
@@ -153,18 +212,58 @@ impl Boost {
         self.lead.time()
     }
 
-    /// Sleeps until the lead time before `at`, raises the speed, and sleeps until `at`. Never returns early.
+    /// Sleeps until the lead time before `at`, raises the speed, and sleeps until `at`. Never returns early. Before one activation of eight it
+    /// raises twice as early and loops, to learn.
     pub fn wait_until(&mut self, at: Instant) -> Result<Activation, Error> {
-        sleep_until(at.checked_sub(self.lead.time()).unwrap_or(at));
-        self.raise()?;
-        sleep_until(at);
-        let at_full_speed = self.is_at_full_speed();
-        if at_full_speed == Some(false) {
-            self.cost.not_at_full_speed += 1;
-            // It took longer than it was given: how much longer is not known, so twice as long is tried.
-            self.lead.observe(self.lead.time() * 2);
+        let lead = self.lead.time();
+        let learns = self.full_speed.filter(|_| self.activations.is_multiple_of(LEARN_EVERY));
+        self.activations += 1;
+        // Twice as early, so that times are seen that are longer than the lead.
+        let early = learns.map_or(lead, |full_speed| lead * 2 + full_speed.shortest_look());
+        sleep_until(at.checked_sub(early).unwrap_or(at));
+        let raised = self.raise()?;
+        let at_full_speed = learns.and_then(|full_speed| self.learn(&full_speed, raised, at, lead));
+        if let (Lever::Clamp, Some(full_speed)) = (self.lever, self.full_speed) {
+            full_speed.run_until(at);
         }
+        sleep_until(at);
         Ok(Activation { lateness: at.elapsed(), at_full_speed })
+    }
+
+    /// Loops until full speed is there or the time is over, and takes in when that was: whether within the lead.
+    fn learn(&mut self, full_speed: &FullSpeed, raised: Instant, at: Instant, lead: Duration) -> Option<bool> {
+        let time = at.saturating_duration_since(raised);
+        if time.is_zero() || !self.is_on_its_cpu() {
+            return None;
+        }
+        self.sleep_until_taken_up(at);
+        let begin = Instant::now();
+        let reached = full_speed.reached(raised, at);
+        self.cost.learning += begin.elapsed();
+        // A thread that woke too late to see the lead through has learned nothing if it saw no full speed.
+        if !self.is_on_its_cpu() || (reached.is_none() && time < lead) {
+            return None;
+        }
+        let in_time = reached.is_some_and(|took| took <= lead);
+        self.cost.learned += 1;
+        self.cost.not_at_full_speed += u64::from(!in_time);
+        match reached {
+            Some(took) => self.lead.observe(took),
+            None => self.lead.was_too_short(),
+        }
+        Some(in_time)
+    }
+
+    /// Sleeps until the kernel shows what was written, or `until`: where a worker has to take it up, a thread that loops instead would keep it waiting.
+    fn sleep_until_taken_up(&self, until: Instant) {
+        let Some((guard, attribute, value)) = &self.file else { return };
+        while attribute.is_taken_up_later() && Instant::now() < until && !guard.shows(*attribute, value) {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    fn is_on_its_cpu(&self) -> bool {
+        self.before.cpus.contains(&rustix::thread::sched_getcpu())
     }
 
     /// Lets go, and counts whether the work was done by `deadline`.
@@ -185,7 +284,7 @@ impl Boost {
         cost.elapsed = self.began.elapsed();
         cost.raised += self.raised.map_or(Duration::ZERO, |since| since.elapsed());
         cost.energy_uj = self.energy.as_ref().and_then(Energy::since_uj);
-        cost.time_in_state = self.policy().map(|now| spent(&self.before, &now)).unwrap_or_default();
+        cost.time_in_state = self.policy().map(|now| now.time_in_state_since(&self.before)).unwrap_or_default();
         cost
     }
 
@@ -199,28 +298,33 @@ impl Boost {
     pub fn restore(mut self) -> Vec<NotRestored> {
         // A lever that cannot be let go is among what the guard puts back, or tells that it could not.
         let _ = self.let_go();
-        self.guard.take().map(GovernorGuard::restore).unwrap_or_default()
+        self.file.take().map(|(guard, ..)| guard.restore()).unwrap_or_default()
     }
 
-    fn raise(&mut self) -> Result<(), Error> {
-        if self.raised.is_some() {
-            return Ok(());
+    /// When raising began.
+    fn raise(&mut self) -> Result<Instant, Error> {
+        if let Some(since) = self.raised {
+            return Ok(since);
         }
         let begin = Instant::now();
         self.raised = Some(begin);
-        self.lever.raise(self.guard.as_mut())?;
-        let took = begin.elapsed();
-        self.lead.observe(took + self.transition());
+        match &self.file {
+            Some((guard, attribute, value)) => guard.rewrite(*attribute, value)?,
+            None => clamp(uclamp::FULL)?,
+        }
         self.cost.switches += 1;
-        self.cost.switching += took;
-        Ok(())
+        self.cost.switching += begin.elapsed();
+        Ok(begin)
     }
 
     fn let_go(&mut self) -> Result<(), Error> {
         let Some(since) = self.raised.take() else { return Ok(()) };
         let begin = Instant::now();
         self.cost.raised += begin - since;
-        let outcome = self.lever.let_go(self.guard.as_ref(), self.clamp_before);
+        let outcome = match &self.file {
+            Some((guard, attribute, _)) => guard.write_back(*attribute),
+            None => clamp(self.clamp_before),
+        };
         self.cost.switching += begin.elapsed();
         outcome
     }
@@ -232,12 +336,6 @@ impl Boost {
     /// What the driver says a change of frequency takes.
     fn transition(&self) -> Duration {
         Duration::from_nanos(self.before.transition_latency_ns.unwrap_or(0))
-    }
-
-    fn is_at_full_speed(&self) -> Option<bool> {
-        let policy = self.policy()?;
-        let (now, max) = (policy.hardware_khz.or(policy.current_khz)?, policy.max_khz?);
-        Some(now * 100 >= max * FULL_PER_CENT)
     }
 }
 
@@ -258,8 +356,11 @@ impl Cost {
             elapsed: Duration::ZERO,
             met: 0,
             missed: 0,
+            learned: 0,
             not_at_full_speed: 0,
+            learning: Duration::ZERO,
             lead: Duration::ZERO,
+            full_khz: None,
             time_in_state: Vec::new(),
             energy_uj: None,
         }
@@ -268,12 +369,12 @@ impl Cost {
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lever, switches, met, missed, not_at_full_speed, .. } = self;
+        let Self { lever, switches, met, missed, learned, not_at_full_speed, .. } = self;
         let share = self.raised.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9) * 100.0;
         write!(
             f,
             "{met} deadlines met, {missed} missed; by {lever}, raised {switches} times, {share:.0} % of the time, \
-             {:?} spent in switching; lead {:?}, not at full speed {not_at_full_speed} times",
+             {:?} spent in switching; lead {:?}, full speed not there in time {not_at_full_speed} of {learned} times",
             self.switching, self.lead
         )?;
         if let Some(uj) = self.energy_uj {
@@ -284,14 +385,6 @@ impl fmt::Display for Cost {
         }
         Ok(())
     }
-}
-
-/// Time at each frequency between two looks; what was not visited is left out.
-fn spent(before: &Policy, now: &Policy) -> Vec<(u64, Duration)> {
-    let earlier =
-        |khz: u64| before.time_in_state.iter().find(|(its, _)| *its == khz).map_or(Duration::ZERO, |(_, t)| *t);
-    let since = now.time_in_state.iter().map(|(khz, time)| (*khz, time.saturating_sub(earlier(*khz))));
-    since.filter(|(_, time)| !time.is_zero()).collect()
 }
 
 fn sleep_until(at: Instant) {

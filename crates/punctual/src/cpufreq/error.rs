@@ -134,10 +134,9 @@ impl Error {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
+            Self::NotExposed { why, .. } if why == super::system::IN_A_VIRTUAL_MACHINE => "set it on the host".into(),
             Self::NotExposed { .. } => {
-                "nothing can be set from inside a virtual machine; on bare metal, enable the CPU's \
-                                        performance states in the firmware and load its cpufreq driver"
-                    .into()
+                "enable the CPU's performance states in the firmware and load its cpufreq driver".into()
             }
             Self::NoSuchCpu { .. } => "name a CPU that is online: /sys/devices/system/cpu/online".into(),
             Self::UnknownGovernor { asked, .. } => match asked.as_str() {

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
+use super::attribute::Attribute;
 use super::error::Error;
 
 /// Contents without the line end; `None` where the file does not exist, cannot be read or says that it has no value.
@@ -52,4 +54,22 @@ pub(super) fn cpus(text: &str) -> Vec<usize> {
         }
     }
     cpus
+}
+
+/// How long a value may take to show: the kernel takes up a frequency limit in a worker thread (`schedule_work` in
+/// drivers/cpufreq/cpufreq.c), which a busy machine keeps waiting.
+const SHOWS_WITHIN: Duration = Duration::from_millis(200);
+/// How often it is looked for. Asleep meanwhile, so that the worker can run.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// What an attribute reads after `value` was written: that value, or what is there although it had its time.
+pub(super) fn read_back(attribute: Attribute, path: &Path, value: &str) -> Result<String, Error> {
+    let give_up = Instant::now() + SHOWS_WITHIN;
+    loop {
+        let now = must_read(path)?;
+        if now == value || !attribute.is_taken_up_later() || Instant::now() >= give_up {
+            return Ok(now);
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
 }

@@ -1,7 +1,5 @@
 //! The guard: the only way to change a frequency setting for a while.
 
-use std::fs::File;
-
 use super::attribute::{Attribute, Setting};
 use super::error::Error;
 use super::files;
@@ -30,11 +28,10 @@ pub struct GovernorGuard {
     policies: Vec<usize>,
     found: Vec<Setting>,
     journal: Journal,
+    /// It has the lock too: what is done last.
     keeper: Option<Keeper>,
     replayed: Vec<String>,
     raised: Raised,
-    /// Held until all the rest is done: fields are dropped in their order.
-    _lock: File,
 }
 
 impl GovernorGuard {
@@ -48,8 +45,8 @@ impl GovernorGuard {
         let (raised, told) = Raised::open(&cpufreq, cpufreq.state())?;
         replayed.extend(told);
         let threads = cpufreq.state().path().join(THREADS);
-        let keeper = Keeper::start(&cpufreq.policies_folder(), journal.path(), &threads, &lock)?;
-        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, raised, _lock: lock })
+        let keeper = Keeper::start(&cpufreq.policies_folder(), journal.path(), &threads, lock)?;
+        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, raised })
     }
 
     /// What was put back, or could not be followed, of a journal that an earlier program left behind; one sentence each.
@@ -132,21 +129,30 @@ impl GovernorGuard {
     /// Writes the governor of every policy without a look at anything, for those who measure the write: it must have been set once by
     /// [`GovernorGuard::set_governor`], which notes what was there before.
     pub fn rewrite_governor(&self, name: &str) -> Result<(), Error> {
-        if !Attribute::Governor.accepts(name) {
-            return Err(Error::BadValue { file: Attribute::Governor.file(), value: name.into() });
-        }
-        let noted = |policy: usize| self.found.iter().any(|s| s.policy == policy && s.attribute == Attribute::Governor);
-        for &policy in self.policies.iter().filter(|policy| noted(**policy)) {
-            files::write(&self.cpufreq.file(policy, Attribute::Governor), name)?;
-        }
-        Ok(())
+        self.rewrite(Attribute::Governor, name)
     }
 
-    /// Puts one setting as it was found, before its time; it may be changed again.
-    pub(super) fn put_back_now(&self, attribute: Attribute) -> Vec<NotRestored> {
+    /// Writes an attribute again without a look at anything, on the policies where it was set before, so that what was found is noted.
+    pub(super) fn rewrite(&self, attribute: Attribute, value: &str) -> Result<(), Error> {
+        if !attribute.accepts(value) {
+            return Err(Error::BadValue { file: attribute.file(), value: value.into() });
+        }
+        let mut noted = self.found.iter().filter(|setting| setting.attribute == attribute);
+        noted.try_for_each(|setting| files::write(&self.cpufreq.file(setting.policy, attribute), value))
+    }
+
+    /// Writes what was found of an attribute and of what changes with it, before its time and without a look: it may be changed again, and
+    /// [`GovernorGuard::restore`] verifies.
+    pub(super) fn write_back(&self, attribute: Attribute) -> Result<(), Error> {
         let along = attribute.takes_along();
-        let found: Vec<Setting> = self.found.iter().filter(|s| along.contains(&s.attribute)).cloned().collect();
-        put_back(&self.cpufreq, &found)
+        let mut found = self.found.iter().filter(|setting| along.contains(&setting.attribute));
+        found.try_for_each(|s| files::write(&self.cpufreq.file(s.policy, s.attribute), &s.value))
+    }
+
+    /// Whether every policy where this attribute was set shows the value.
+    pub(super) fn shows(&self, attribute: Attribute, value: &str) -> bool {
+        let mut noted = self.found.iter().filter(|setting| setting.attribute == attribute);
+        noted.all(|s| files::read(&self.cpufreq.file(s.policy, attribute)).as_deref() == Some(value))
     }
 
     /// Puts everything back, verifies it, and tells what could not be put back. Nothing in the list: all is as it was found.
@@ -186,7 +192,7 @@ impl GovernorGuard {
         }
         let path = self.cpufreq.file(policy, attribute);
         files::write(&path, value)?;
-        let found = files::must_read(&path)?;
+        let found = files::read_back(attribute, &path, value)?;
         if found == value {
             return Ok(());
         }

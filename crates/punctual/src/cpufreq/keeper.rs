@@ -3,7 +3,7 @@
 //! It is `/bin/sh` with a script of its own: that needs no second program to be installed, and, unlike a plain fork, it leaves
 //! the memory of a real-time program alone (after a fork every first write to a page faults once more, locked or not). It sleeps in `read` on a socket
 //! whose other end this process holds, and that the kernel closes when this process dies, of whatever; then it follows the journal and
-//! empties it. Its standard output is the lock, so that nobody else changes anything before it has finished.
+//! empties it. What this process forks does not hold that end too, nor the lock: a thread without a share in the process's descriptors keeps both. Its standard output is the lock, so that nobody else changes anything before it has finished.
 //!
 //! It belongs to a process group of its own, so that Ctrl-C does not reach it, and ignores the signals that ask to end.
 
@@ -13,6 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use punctual_linux::apart::Apart;
 
 use super::error::Error;
 
@@ -55,13 +57,40 @@ exit 0
 #[derive(Debug)]
 pub(super) struct Keeper {
     child: Child,
-    /// Closed by the kernel when this process is gone.
-    _alive: UnixStream,
+    held: Held,
+}
+
+/// The socket's end that the kernel closes when this process is gone, and the lock.
+#[derive(Debug)]
+struct Held {
+    /// Out of reach of what this process forks.
+    _apart: Option<Apart>,
+    /// On kernels before 5.9, or where a filter forbids that: open as all else is, so that a forked child has them too. Settings then come back when
+    /// the last such child has ended.
+    here: Vec<OwnedFd>,
+}
+
+impl Held {
+    fn new(alive: UnixStream, lock: File) -> Self {
+        match Apart::hold(vec![alive.into(), lock.into()]) {
+            Ok(apart) => Self { _apart: Some(apart), here: Vec::new() },
+            Err((_, both)) => Self { _apart: None, here: both },
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The lock goes whatever copies of it there are; a socket has none to give back. Should that fail, it ends with them.
+        for fd in &self.here {
+            let _ = rustix::fs::flock(fd, rustix::fs::FlockOperation::Unlock);
+        }
+    }
 }
 
 impl Keeper {
-    /// Starts one for this journal. `lock` stays held as long as it lives.
-    pub(super) fn start(policies: &Path, journal: &Path, threads: &Path, lock: &File) -> Result<Self, Error> {
+    /// Starts one for this journal. `lock` is held until it is dropped, and should this process die before, until the keeper has finished.
+    pub(super) fn start(policies: &Path, journal: &Path, threads: &Path, lock: File) -> Result<Self, Error> {
         let failed = |source| Error::io("starting the keeper", "/bin/sh", source);
         let (ours, its) = UnixStream::pair().map_err(failed)?;
         let child = Command::new("/bin/sh")
@@ -77,7 +106,7 @@ impl Keeper {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        Ok(Self { child, _alive: ours })
+        Ok(Self { child, held: Held::new(ours, lock) })
     }
 
     /// Its process number.
@@ -85,10 +114,11 @@ impl Keeper {
         self.child.id()
     }
 
-    /// Ends it. The journal must be settled first: it has nothing to do then, so it does not matter when it ends.
+    /// Ends it, and gives back the lock. The journal must be settled first: it has nothing to do then, so it does not matter when it ends.
     pub(super) fn dismiss(mut self) {
         // It may be gone already, by somebody else's hand.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        drop(self.held);
     }
 }

@@ -6,7 +6,6 @@ use punctual_linux::uclamp;
 
 use super::attribute::Attribute;
 use super::error::Error;
-use super::guard::GovernorGuard;
 use super::policy::Policy;
 
 /// A way to raise the speed.
@@ -15,7 +14,9 @@ pub enum Lever {
     /// A utilisation clamp of the calling thread: one system call, no privilege, and it ends with the thread. Needs
     /// CONFIG_UCLAMP_TASK and the governor schedutil.
     Clamp,
-    /// The lower frequency limit, raised to the upper one: one write per policy. Works under every governor but `userspace`.
+    /// The lower frequency limit, raised to the upper one: one write per policy, which the kernel takes up in a worker thread; a real-time thread that
+    /// keeps that CPU busy at this moment keeps the worker waiting. Works under every governor but `userspace`, and
+    /// under `performance` there is nothing to raise.
     MinFrequency,
     /// The energy-performance preference: one write per policy, and the hardware takes it up at its leisure.
     Preference,
@@ -37,6 +38,7 @@ impl Lever {
                 uclamp::set_minimum(0, before).map_err(|error| error.to_string())
             }
             Self::MinFrequency if governor == "userspace" => Err("userspace keeps the speed that was set".into()),
+            Self::MinFrequency if governor == "performance" => Err("performance keeps the highest already".into()),
             Self::MinFrequency if policy.max_khz.is_none() || policy.min_khz.is_none() => {
                 Err("no frequency limits".into())
             }
@@ -51,39 +53,21 @@ impl Lever {
         }
     }
 
-    /// Raises the speed.
-    pub(super) fn raise(self, guard: Option<&mut GovernorGuard>) -> Result<(), Error> {
-        match (self, guard) {
-            (Self::MinFrequency, Some(guard)) => guard.set_min_to_max(),
-            (Self::Preference, Some(guard)) => guard.set_preference("performance"),
-            (Self::Governor, Some(guard)) => guard.set_governor("performance"),
-            _ => uclamp::set_minimum(0, uclamp::FULL).map_err(clamp_failed),
-        }
-    }
-
-    /// Lets go: what was found comes back.
-    pub(super) fn let_go(self, guard: Option<&GovernorGuard>, clamp_before: u32) -> Result<(), Error> {
-        let attribute = match self {
-            Self::Clamp => return uclamp::set_minimum(0, clamp_before).map_err(clamp_failed),
-            Self::MinFrequency => Attribute::MinFrequency,
-            Self::Preference => Attribute::Preference,
-            Self::Governor => Attribute::Governor,
-        };
-        let left = guard.map(|guard| guard.put_back_now(attribute)).unwrap_or_default();
-        match left.into_iter().next() {
-            None => Ok(()),
-            Some(left) => Err(Error::NotKept {
-                policy: left.setting.policy,
-                file: left.setting.attribute.file(),
-                set: left.setting.value,
-                found: left.why,
-            }),
+    /// What is written to raise the speed of this policy; nothing where it is a call.
+    pub(super) fn request(self, policy: &Policy) -> Option<(Attribute, String)> {
+        match self {
+            Self::Clamp => None,
+            Self::MinFrequency => Some((Attribute::MinFrequency, policy.max_khz?.to_string())),
+            Self::Preference => Some((Attribute::Preference, "performance".into())),
+            Self::Governor => Some((Attribute::Governor, "performance".into())),
         }
     }
 }
 
-fn clamp_failed(error: punctual_linux::Error) -> Error {
-    Error::io("clamping the utilisation of", "this thread", error.source)
+/// Clamps the calling thread.
+pub(super) fn clamp(minimum: u32) -> Result<(), Error> {
+    uclamp::set_minimum(0, minimum)
+        .map_err(|error| Error::io("clamping the utilisation of", "this thread", error.source))
 }
 
 impl fmt::Display for Lever {

@@ -86,6 +86,17 @@ impl Policy {
         }
     }
 
+    /// Time at each frequency (kHz) since an earlier look, to 10 ms; what was not visited is left out.
+    #[must_use]
+    pub fn time_in_state_since(&self, earlier: &Self) -> Vec<(u64, Duration)> {
+        let before = |khz: u64| {
+            let mut states = earlier.time_in_state.iter();
+            states.find(|(its, _)| *its == khz).map_or(Duration::ZERO, |(_, time)| *time)
+        };
+        let since = self.time_in_state.iter().map(|(khz, time)| (*khz, time.saturating_sub(before(*khz))));
+        since.filter(|(_, time)| !time.is_zero()).collect()
+    }
+
     /// Whether the hardware chooses the frequency within limits by itself, so that `powersave` does not mean the lowest.
     #[must_use]
     pub fn is_autonomous(&self) -> bool {

@@ -51,7 +51,11 @@ pub(super) fn put_back(cpufreq: &Cpufreq, settings: &[Setting]) -> Vec<NotRestor
             }
             let written = files::write(&path, &setting.value);
             wrote |= written.is_ok();
-            let why = match (written, files::must_read(&path)) {
+            let now = match written {
+                Ok(()) => files::read_back(setting.attribute, &path, &setting.value),
+                Err(_) => files::must_read(&path),
+            };
+            let why = match (written, now) {
                 (Err(error), _) | (Ok(()), Err(error)) => error.to_string(),
                 (Ok(()), Ok(now)) if now == setting.value => continue,
                 (Ok(()), Ok(now)) => format!("it reads {now}"),

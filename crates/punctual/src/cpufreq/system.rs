@@ -9,6 +9,10 @@ use super::guard::GovernorGuard;
 use super::policy::Policy;
 use super::state::{StateDir, Wait};
 
+/// Why a virtual machine has no policy.
+pub(super) const IN_A_VIRTUAL_MACHINE: &str =
+    "in this virtual machine the hypervisor decides; nothing here can be changed";
+
 /// A root of the file system with `sys` and `proc` in it, and the place where changes are journalled.
 #[derive(Debug, Clone)]
 pub struct Cpufreq {
@@ -103,7 +107,7 @@ impl Cpufreq {
         if !self.cpu_folder().is_dir() {
             "/sys is not mounted here, or is hidden".into()
         } else if self.is_virtual() {
-            "this is a virtual machine, and the hypervisor decides the frequency".into()
+            IN_A_VIRTUAL_MACHINE.into()
         } else {
             "no cpufreq driver is loaded, or the firmware keeps the CPU's performance states to itself".into()
         }

@@ -11,11 +11,11 @@ const WEIGHT: u16 = 8;
 pub(super) const LONGEST_MEMORY: u32 = 4_000;
 
 /// The largest latency that has a bin, 512 µs: the upper end of the last one.
-pub(super) const HIGHEST_NS: u32 = lower_edge(BINS);
+pub(crate) const HIGHEST_NS: u32 = lower_edge(BINS);
 
 /// Latencies by size. A bin is a quarter of an octave wide, so its ends differ by 14 to 25 %.
 #[derive(Debug, Clone)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     bins: [u16; BINS],
     /// Sum of the bins: at most 2 × 4000 latencies' weight, and one.
     total: u16,
@@ -38,7 +38,7 @@ fn bin_of(ns: u32) -> usize {
 }
 
 impl Histogram {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { bins: [0; BINS], total: 0, beyond: 0 }
     }
 
@@ -47,12 +47,12 @@ impl Histogram {
     }
 
     /// How many latencies are remembered, as far as they are not forgotten.
-    pub(super) const fn samples(&self) -> u32 {
+    pub(crate) const fn samples(&self) -> u32 {
         (self.total / WEIGHT) as u32
     }
 
     /// Takes in a latency below [`HIGHEST_NS`]; forgets half of what it knew whenever that is worth `2 × memory` latencies.
-    pub(super) fn add(&mut self, ns: u32, memory: u32) {
+    pub(crate) fn add(&mut self, ns: u32, memory: u32) {
         self.bins[bin_of(ns)] += WEIGHT;
         self.total += WEIGHT;
         if u32::from(self.total) >= 2 * memory.min(LONGEST_MEMORY) * u32::from(WEIGHT) {
@@ -80,7 +80,7 @@ impl Histogram {
     }
 
     /// The latency that a share of `above` (0 to 1) exceeds, interpolated within its bin. Zero when empty.
-    pub(super) fn exceeded_by(&self, above: f32) -> u32 {
+    pub(crate) fn exceeded_by(&self, above: f32) -> u32 {
         let tail = f32::from(self.total) * above;
         let mut over = 0.0;
         for (bin, &count) in self.bins.iter().enumerate().rev() {
@@ -126,7 +126,9 @@ impl Histogram {
         let each = 1.0 / f32::from(self.total.max(1));
         let (mut below, mut spun) = (0.0_f32, 0.0_f32);
         let mut left = self.total;
-        for (bin, &count) in self.bins.iter().enumerate() {
+        // Below the smallest latency nothing is spun and every wait is late: those bins cost the price, as no margin does.
+        let first = self.bins.iter().position(|&count| count > 0).unwrap_or(BINS);
+        for (bin, &count) in self.bins.iter().enumerate().skip(first) {
             if left == 0 {
                 break;
             }

@@ -21,7 +21,7 @@ mod aim;
 mod histogram;
 
 pub use aim::{Aim, BadAim};
-use histogram::{HIGHEST_NS, Histogram};
+pub(crate) use histogram::{HIGHEST_NS, Histogram};
 
 /// Classes of wait length: below 32 µs, then by factors of four, then 33 ms and more.
 const CLASSES: usize = 7;

@@ -74,6 +74,25 @@ pub enum Notice {
         /// The signal's name.
         signal: String,
     },
+    /// Messages passed between CPUs that are hardware threads of one core.
+    SameCore {
+        /// The pairs of CPUs.
+        pairs: Vec<[u32; 2]>,
+    },
+    /// Messages passed between CPUs of which the kernel does not tell whether they are of one core.
+    CoresUnknown {
+        /// The pairs of CPUs.
+        pairs: Vec<[u32; 2]>,
+    },
+    /// A process that took part in the measurement ended in the middle of it; what had been measured is reported.
+    PeerEnded {
+        /// What was being measured.
+        subject: String,
+        /// How it ended, as in `was killed by signal 9`.
+        how: String,
+        /// When that was noticed, from the beginning of the run.
+        after_ns: u64,
+    },
     /// A real-time thread held its CPU too long and was put back under SCHED_OTHER by the watchdog.
     WatchdogTripped {
         /// Label of the condition set.

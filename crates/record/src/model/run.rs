@@ -21,7 +21,7 @@ pub struct Run {
     pub started: jiff::Timestamp,
     /// How long it took, by the monotonic clock.
     pub elapsed_ns: u64,
-    /// False when the run was interrupted: what is here was measured, the rest is missing.
+    /// False when the run was interrupted or ended before its time (a notice says why): what is here was measured, the rest is missing.
     pub complete: bool,
     /// The command line, word by word.
     pub command: Vec<String>,

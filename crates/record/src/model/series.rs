@@ -128,6 +128,8 @@ pub enum Quantity {
     Loop,
     /// From a change being made to its effect.
     Settling,
+    /// From an activation to the end of its work.
+    Response,
 }
 
 /// The value of a parameter.

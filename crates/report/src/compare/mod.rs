@@ -86,7 +86,12 @@ impl Verdict {
     pub fn word(self, figure: Figure, quantity: Quantity) -> &'static str {
         let call = matches!(
             quantity,
-            Quantity::CallCost | Quantity::Loop | Quantity::RoundTrip | Quantity::Away | Quantity::Settling
+            Quantity::CallCost
+                | Quantity::Loop
+                | Quantity::RoundTrip
+                | Quantity::Away
+                | Quantity::Settling
+                | Quantity::Response
         );
         match (self, figure, call) {
             (Self::Worse, Figure::Cpu, _) => "more CPU",

@@ -128,7 +128,7 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     if let Some(last) = sections.last_mut().filter(|_| pairs.len() < PAIRS_OF_A_MAP) {
         last.blocks.push(Block::Legend(legend(series, style)));
     }
-    sections.extend(words_on::section(run, series, style));
+    sections.extend(words_on::sections(run, series, style));
     sections
 }
 

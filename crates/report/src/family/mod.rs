@@ -2,6 +2,7 @@
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
 mod any;
+mod boost;
 mod calibrate;
 mod code;
 mod ipc;
@@ -54,6 +55,7 @@ pub const FAMILIES: &[Family] = &[
     polls::FAMILY,
     ramp::FAMILY,
     switch::FAMILY,
+    boost::FAMILY,
     ipc::FAMILY,
 ];
 

@@ -49,7 +49,7 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     let mut section = Section::new(heading).with(Block::Table(Table { columns: COLUMNS.to_vec(), rows }));
     section.blocks.push(Block::Legend(vec![
         Note::always("first, final: median over the rounds of the first and the last loop."),
-        Note::on("spread", "spread: (p90 - p10) / p50 of the later half of the loops."),
+        Note::on("spread", "spread: (p90 - p10) / p50 of the later half of the loops, with what interrupted them."),
         Note::always("to full speed: until loops take at most 5 % longer than the shortest loop of the run, median over the rounds."),
         Note::on("changes", "changes: frequency transitions that the kernel counted during the loops, all rounds together."),
         Note::on("ended at", "ended at: what the kernel last asked for, after the last loop."),
@@ -151,6 +151,7 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
     {
         said.push(format!("For the run of {name} these kernel threads were raised, and put back: {raised}."));
     }
+    said.extend(variation(series, style));
     let best = int(series, "best_ns").unwrap_or(i64::MAX) as f64;
     let samples = series.samples.as_deref().unwrap_or_default();
     let stretched = samples.iter().filter(|ns| **ns as f64 > best * STRETCHED).count();
@@ -163,6 +164,25 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
         ));
     }
     said
+}
+
+/// What of the spread is the work's own, and what interrupted it.
+fn variation(series: &Series, style: &Style) -> Option<String> {
+    let real = |name: &str| match series.outcome.get(name) {
+        Some(Param::Real(n)) => Some(*n),
+        _ => None,
+    };
+    let (own, share) = (real("own_spread")?, real("interrupted_share")?);
+    let name = plain(&series.subject, style);
+    let own = format!("{name}: without interruptions the loops vary by {}", unbroken(&units::share(own)));
+    let Some(Param::Int(ns)) = series.outcome.get("interruption_ns") else {
+        return Some(format!("{own}; none was interrupted."));
+    };
+    let (share, each) = (unbroken(&units::share(share)), unbroken(&units::duration(*ns, style)));
+    Some(format!(
+        "{own}; {share} were interrupted, for {each} at the median: the timer's tick, other interrupts, or \
+         the hypervisor. What slows all of a loop alike, a lower clock or a busy sibling of the core, is not taken out."
+    ))
 }
 
 /// The check-up's part: what a rest costs, and what would keep the speed.

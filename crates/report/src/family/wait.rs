@@ -60,7 +60,7 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
 /// The durations asked, ascending; series that do not say are under `None`, at the end.
 type Groups<'a> = Vec<(Option<i64>, Vec<&'a Series>)>;
 
-fn by_asked<'a>(series: &[&'a Series]) -> Groups<'a> {
+pub(super) fn by_asked<'a>(series: &[&'a Series]) -> Groups<'a> {
     let mut groups: Groups<'a> = Vec::new();
     for &series in series {
         let asked = words::int(series, "asked_ns");

@@ -157,7 +157,7 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(run, &situations, style)));
     }
-    sections.extend(words_on::section(run, &situations, style));
+    sections.extend(words_on::sections(run, &situations, style));
     sections
 }
 

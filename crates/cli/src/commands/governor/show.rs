@@ -42,9 +42,12 @@ fn gather(cpufreq: &Cpufreq) -> Overview {
 }
 
 fn not_exposed(error: &Error) -> (String, Option<String>) {
+    let why = match error {
+        Error::NotExposed { why, .. } => why.clone(),
+        other => other.to_string(),
+    };
     let text = format!(
-        "CPU frequency is not exposed here: {error}. What the frequency is, nothing here tells; {}. How evenly this machine works shows all \
-         the same:",
+        "CPU frequency is not exposed: {why} ({}). How evenly this machine works shows all the same:",
         error.remedy()
     );
     (text, Some("punctual governor ramp".into()))

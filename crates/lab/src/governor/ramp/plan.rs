@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use punctual::{Conditions, CpuSet, Policy};
-
 use super::LONGEST_REAL_TIME;
-use crate::governor::PlanError;
-use crate::variant::Variant;
+use crate::governor::{PlanError, Thread};
 
 /// Shortest work: at it, the two readings of the clock are one part in two hundred.
 const SHORTEST_WORK: Duration = Duration::from_micros(10);
@@ -43,14 +40,10 @@ pub struct Wanted {
     pub rounds: u32,
     /// How long the CPU rests before each turn.
     pub rest: Duration,
-    /// The CPU; none: the last one that this process may use.
-    pub cpu: Option<usize>,
-    /// The thread's policy; none: as found.
-    pub policy: Option<Policy>,
+    /// The thread that loops.
+    pub thread: Thread,
     /// Raises the kernel threads that the governors work in.
     pub thread_priority: Option<u8>,
-    /// A refused condition is an error.
-    pub require: bool,
 }
 
 /// A validated plan.
@@ -61,16 +54,14 @@ pub struct Plan {
     pub(super) work: Duration,
     pub(super) rounds: u32,
     pub(super) rest: Duration,
-    pub(super) cpu: Option<usize>,
-    pub(super) policy: Option<Policy>,
+    pub(super) thread: Thread,
     pub(super) thread_priority: Option<u8>,
-    pub(super) require: bool,
 }
 
 impl Plan {
     /// Checks what is wanted.
     pub fn new(wanted: Wanted) -> Result<Self, PlanError> {
-        let Wanted { governors, loops, work, rounds, rest, cpu, policy, thread_priority, require } = wanted;
+        let Wanted { governors, loops, work, rounds, rest, thread, thread_priority } = wanted;
         if loops == 0 {
             return Err(PlanError::None("--loops"));
         }
@@ -81,7 +72,7 @@ impl Plan {
             return Err(PlanError::Work(work));
         }
         let busy = work.saturating_mul(loops);
-        if policy.as_ref().is_some_and(Policy::is_real_time) && busy > LONGEST_REAL_TIME {
+        if thread.is_real_time() && busy > LONGEST_REAL_TIME {
             let fits = (LONGEST_REAL_TIME.as_nanos() / work.as_nanos()) as u32;
             return Err(PlanError::HoldsCpu { loops, work, fits });
         }
@@ -90,22 +81,14 @@ impl Plan {
         if whole > LONGEST_UNASKED {
             return Err(PlanError::Endless(whole));
         }
-        Ok(Self { governors, loops, work, rounds, rest, cpu, policy, thread_priority, require })
-    }
-
-    /// Label of its conditions.
-    pub(super) fn label(&self) -> String {
-        Variant::of(Conditions { policy: self.policy, ..Conditions::default() }).label
-    }
-
-    /// The conditions of the looping thread.
-    pub(super) fn conditions(&self, cpu: Option<usize>) -> Conditions {
-        Conditions { policy: self.policy, cpus: cpu.map(|cpu| CpuSet::of([cpu])), ..Conditions::default() }
+        Ok(Self { governors, loops, work, rounds, rest, thread, thread_priority })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use punctual::Policy;
+
     use super::*;
 
     fn usual() -> Wanted {
@@ -115,16 +98,14 @@ mod tests {
             work: Duration::from_micros(750),
             rounds: 3,
             rest: Duration::from_millis(300),
-            cpu: None,
-            policy: Some(Policy::Fifo(10)),
+            thread: Thread { policy: Some(Policy::Fifo(10)), ..Thread::default() },
             thread_priority: None,
-            require: false,
         }
     }
 
     #[test]
     fn the_usual_plan_is_accepted() {
-        assert_eq!(Plan::new(usual()).unwrap().label(), "fifo:10");
+        assert_eq!(Plan::new(usual()).unwrap().thread.label(), "fifo:10");
     }
 
     #[test]
@@ -140,6 +121,6 @@ mod tests {
         let long = Wanted { loops: 10_000, rounds: 1, ..usual() };
         let Err(PlanError::HoldsCpu { fits, .. }) = Plan::new(long.clone()) else { panic!("accepted") };
         assert!(Plan::new(Wanted { loops: fits, ..long.clone() }).is_ok());
-        assert!(Plan::new(Wanted { policy: None, ..long }).is_ok());
+        assert!(Plan::new(Wanted { thread: Thread::default(), ..long }).is_ok());
     }
 }

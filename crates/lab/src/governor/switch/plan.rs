@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{Conditions, CpuSet, Policy};
-
-use crate::governor::PlanError;
-use crate::variant::Variant;
+use crate::governor::{PlanError, Thread};
 
 /// Longest run that is begun without a word.
 const LONGEST_UNASKED: Duration = Duration::from_secs(600);
@@ -21,12 +18,8 @@ pub struct Wanted {
     pub switches: u32,
     /// Rounds.
     pub rounds: u32,
-    /// The looping thread's CPU; none: the last one that this process may use.
-    pub cpu: Option<usize>,
-    /// Its policy.
-    pub policy: Option<Policy>,
-    /// A refused condition is an error.
-    pub require: bool,
+    /// The thread that loops.
+    pub thread: Thread,
 }
 
 /// A validated plan.
@@ -35,15 +28,13 @@ pub struct Plan {
     pub(super) governors: [String; 2],
     pub(super) switches: u32,
     pub(super) rounds: u32,
-    pub(super) cpu: Option<usize>,
-    pub(super) policy: Option<Policy>,
-    pub(super) require: bool,
+    pub(super) thread: Thread,
 }
 
 impl Plan {
     /// Checks what is wanted.
     pub fn new(wanted: Wanted) -> Result<Self, PlanError> {
-        let Wanted { governors, switches, rounds, cpu, policy, require } = wanted;
+        let Wanted { governors, switches, rounds, thread } = wanted;
         if switches == 0 {
             return Err(PlanError::None("--switches"));
         }
@@ -55,19 +46,11 @@ impl Plan {
             return Err(PlanError::Endless(whole));
         }
         let governors = governors.unwrap_or_else(|| ["powersave".into(), "performance".into()]);
-        Ok(Self { governors, switches, rounds, cpu, policy, require })
+        Ok(Self { governors, switches, rounds, thread })
     }
 
     /// A direction in words.
     pub(super) fn subject(&self, to: usize) -> String {
         format!("{} to {}", self.governors[1 - to], self.governors[to])
-    }
-
-    pub(super) fn label(&self) -> String {
-        Variant::of(Conditions { policy: self.policy, ..Conditions::default() }).label
-    }
-
-    pub(super) fn conditions(&self, cpu: Option<usize>) -> Conditions {
-        Conditions { policy: self.policy, cpus: cpu.map(|cpu| CpuSet::of([cpu])), ..Conditions::default() }
     }
 }

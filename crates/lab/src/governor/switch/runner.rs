@@ -3,16 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use punctual::cpufreq::{Cpufreq, GovernorGuard, Wait};
-use punctual::{Conditions, CpuSet, Limits, Watchdog};
+use punctual::cpufreq::{Cpufreq, GovernorGuard, Work};
+use punctual::{Conditions, CpuSet};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::Notice;
 
 use super::plan::EACH;
-use super::{Plan, Shared, Switch, analysis, open};
-use crate::governor::work::Work;
-use crate::session;
+use super::{Ledger, Plan, Switch, analysis};
+use crate::governor::frame::PATIENCE;
 use crate::stage::{Progress, Stage};
 
 /// One loop: short beside any change of frequency, long beside a reading of the clock.
@@ -23,22 +21,20 @@ const BEFORE: Duration = Duration::from_millis(10);
 const AFTER: Duration = Duration::from_millis(40);
 /// Room for the loops of one switch, however fast they get.
 const ROOM: usize = 4096;
-/// Longest wait for another program that holds the settings.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Does everything; the calling thread is the one that loops.
-pub(super) fn perform(plan: &Plan, ledger: &Shared, stage: &Stage) {
+pub(super) fn perform(plan: &Plan, ledger: &Ledger, stage: &Stage) {
     let allowed = Conditions::inspect().cpus.unwrap_or_default();
-    let cpu = plan.cpu.or_else(|| allowed.iter().last());
+    let cpu = plan.thread.its_cpu();
     let other = allowed.iter().find(|allowed| Some(*allowed) != cpu);
-    let fail = |why: String, remedy: String| open(ledger).failure = Some((why, remedy));
+    let fail = |why: String, remedy: String| ledger.open().figures.failure = Some((why, remedy));
     let (Some(cpu), Some(other)) = (cpu, other) else {
         return fail(
             "two CPUs are needed: one loops while the other switches".into(),
             "allow this process a second CPU (taskset, cpuset, the virtual machine's settings)".into(),
         );
     };
-    let mut guard = match Cpufreq::system().guard(&[cpu], Wait::AtMost(PATIENCE)) {
+    let mut guard = match Cpufreq::system().guard(&[cpu], PATIENCE) {
         Ok(guard) => guard,
         Err(error) => return fail(error.to_string(), error.remedy()),
     };
@@ -48,18 +44,8 @@ pub(super) fn perform(plan: &Plan, ledger: &Shared, stage: &Stage) {
             return fail(error.to_string(), error.remedy());
         }
     }
-    let real_time = plan.policy.filter(punctual::Policy::is_real_time);
-    let watchdog = real_time.and_then(|policy| Watchdog::over_this_thread(policy, Limits::default()).ok());
     loop_and_switch(plan, ledger, stage, (cpu, other), &guard);
-    for left in guard.restore() {
-        let what = format!("policy{} {}", left.setting.policy, left.setting.attribute);
-        let notice = Notice::NotRestored { what, why: left.why.clone(), remedy: left.remedy() };
-        open(ledger).notices.push(notice);
-    }
-    if let Some(tripped) = watchdog.as_ref().and_then(Watchdog::tripped) {
-        let busy_ns = tripped.busy.as_nanos() as u64;
-        open(ledger).notices.push(Notice::WatchdogTripped { conditions: plan.label(), busy_ns });
-    }
+    ledger.put_back(Some(guard));
 }
 
 /// What the two threads tell each other.
@@ -78,7 +64,7 @@ const OVER: i64 = -1;
 
 fn loop_and_switch(
     plan: &Plan,
-    ledger: &Shared,
+    ledger: &Ledger,
     stage: &Stage,
     (cpu, other): (usize, usize),
     governors: &GovernorGuard,
@@ -94,29 +80,18 @@ fn loop_and_switch(
                 switch(&plan.governors[to], signals, governors);
             }
         });
-        let guard = Conditions { one_way: true, ..plan.conditions(Some(cpu)) }.apply();
-        {
-            let mut ledger = open(ledger);
-            (ledger.cpu, ledger.from_cpu) = (Some(cpu), Some(other));
-            ledger.applied = Some(guard.applied().clone());
-            ledger.refused = guard.refused().to_vec();
-        }
-        if !plan.require || guard.refused().is_empty() {
-            turns_of(plan, ledger, stage, signals, &turn);
-        }
+        ledger.open().figures.from_cpu = Some(other);
+        ledger.under_conditions(&plan.thread, Some(cpu), || turns_of(plan, ledger, stage, signals, &turn));
         drop(turn);
-        for left in guard.restore() {
-            open(ledger).notices.push(session::not_restored(&left));
-        }
     });
 }
 
 /// The looping thread's part.
-fn turns_of(plan: &Plan, ledger: &Shared, stage: &Stage, signals: &Signals, turn: &std::sync::mpsc::SyncSender<usize>) {
+fn turns_of(plan: &Plan, ledger: &Ledger, stage: &Stage, signals: &Signals, turn: &std::sync::mpsc::SyncSender<usize>) {
     // The governor set last is the faster one, so that a loop is as long as it says at full speed.
     Work::warm_up(AFTER);
     let work = Work::calibrate(LOOP);
-    open(ledger).work_ns = LOOP.as_nanos() as i64;
+    ledger.open().figures.work_ns = LOOP.as_nanos() as i64;
     let mut loops: Vec<(i64, i64)> = Vec::with_capacity(ROOM);
     let all = plan.rounds * plan.switches * 2;
     for n in 0..all {
@@ -147,13 +122,13 @@ fn turns_of(plan: &Plan, ledger: &Shared, stage: &Stage, signals: &Signals, turn
         if linux::stop::requested() || signals.failed.load(Ordering::Acquire) || ended == 0 {
             if signals.failed.load(Ordering::Acquire) {
                 let why = "the governor could not be written again, although it could before".to_owned();
-                open(ledger).failure = Some((why, "see whether the CPU went offline meanwhile".into()));
+                ledger.open().figures.failure = Some((why, "see whether the CPU went offline meanwhile".into()));
             }
             signals.began.store(OVER, Ordering::Release);
             return;
         }
         let seen = analysis::analyse(&loops, began);
-        open(ledger).switches.push(Switch { to, round, write_ns: ended - began, seen });
+        ledger.open().figures.switches.push(Switch { to, round, write_ns: ended - began, seen });
     }
 }
 

@@ -6,7 +6,7 @@ use punctual_linux as linux;
 use punctual_linux::clock::Clock;
 use punctual_linux::sleep::clock_nanosleep_until;
 
-use crate::pace::way::{Gate, Mode, Terms, Way, go_on};
+use crate::pace::way::{Gate, MOST_AHEAD_NS, Mode, Terms, Way, go_on};
 use crate::wait::method::Unavailable;
 
 pub(super) const WAYS: &[Way] = &[
@@ -14,7 +14,7 @@ pub(super) const WAYS: &[Way] = &[
         name: "so_max_pacing_rate",
         about: "hands everything to the kernel, which lets it leave at the rate",
         call: "setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, 8); send();",
-        needs: "the queueing discipline fq",
+        needs: "the queueing discipline fq; above its low_rate_threshold (550 kbit/s) fq spaces bursts of its quantum, not datagrams",
         mode: Mode::KernelRate,
         open: |terms: &Terms| {
             paced_by(terms, &["fq"])?;
@@ -23,19 +23,24 @@ pub(super) const WAYS: &[Way] = &[
     },
     Way {
         name: "so_txtime",
-        about: "hands each datagram over a millisecond ahead, with the time to leave at",
+        about: "hands each datagram over up to 5 ms ahead, with the time to leave at",
         call: "setsockopt(fd, SOL_SOCKET, SO_TXTIME, &clock, 8); sendmsg() with SCM_TXTIME;",
         needs: "the queueing discipline fq or etf",
         mode: Mode::KernelTime,
         open: |terms: &Terms| {
             paced_by(terms, &["fq", "etf"])?;
-            Ok(Box::new(Ahead { grid: None }))
+            Ok(Box::new(Ahead { grid: None, ahead_ns: 0 }))
         },
     },
 ];
 
-/// How far ahead datagrams are handed over: well above a wake-up latency, well below what queues hold.
-const AHEAD_NS: i64 = 1_000_000;
+/// Datagrams that are handed over ahead at most: fq drops what exceeds 100 of one flow (`flow_limit`, tc-fq(8)).
+const AHEAD: i64 = 50;
+
+/// How far ahead datagrams are handed over at a period: well above a wake-up latency, because etf drops what comes after its time.
+fn ahead_ns(period_ns: i64) -> i64 {
+    period_ns.saturating_mul(AHEAD).min(MOST_AHEAD_NS)
+}
 
 fn paced_by(terms: &Terms, wanted: &[&str]) -> Result<(), Unavailable> {
     let Some(found) = &terms.disciplines else {
@@ -69,17 +74,19 @@ impl Gate for AtOnce {
 
 struct Ahead {
     grid: Option<Grid>,
+    ahead_ns: i64,
 }
 
 impl Gate for Ahead {
     fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
         self.grid = Some(Grid::new(rate, start));
+        self.ahead_ns = ahead_ns(rate.time_of(1));
         Ok(())
     }
 
     fn next(&mut self) -> linux::Result<u64> {
         if let Some(grid) = &mut self.grid {
-            let early = grid.next().plus_nanos(-AHEAD_NS);
+            let early = grid.next().plus_nanos(-self.ahead_ns);
             grid.advance();
             let _ = clock_nanosleep_until(Clock::Monotonic, early.as_nanos())?;
         }

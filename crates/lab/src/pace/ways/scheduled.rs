@@ -31,7 +31,7 @@ pub(super) const WAYS: &[Way] = &[
         call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL); next += period * correction;",
         needs: "",
         mode: Mode::Single,
-        open: |_: &Terms| Ok(Box::new(Corrected::default())),
+        open: |_: &Terms| Ok(Box::new(Corrected { start_ns: 0, schedule: Correction::new(1e9) })),
     },
     Way {
         name: "timerfd",
@@ -84,37 +84,56 @@ impl Gate for Absolute {
     }
 }
 
-/// The correction of libmy's `my_rate`: the period is multiplied by measured over nominal rate, clamped to 1 %.
-#[derive(Default)]
-struct Corrected {
-    start_ns: i64,
+/// The schedule of libmy's `my_rate`: the period is multiplied by measured over nominal rate, clamped to 1 %.
+///
+/// Who is late when it corrects makes up for it by a higher rate, and then runs ahead of the ideal schedule: by no more than the largest
+/// lateness there was less one period, and by no more than 1 % of the time since the first correction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Correction {
     next_ns: f64,
     period_ns: f64,
-    correction: f64,
+    factor: f64,
     events: u64,
 }
 
 /// Events between two corrections: a slow one, as its author calls it.
 const CORRECT_EVERY: u64 = 100;
+/// How far a period is corrected at most.
+const CORRECT_BY: f64 = 0.01;
+
+impl Correction {
+    fn new(period_ns: f64) -> Self {
+        Self { next_ns: 0.0, period_ns, factor: 1.0, events: 0 }
+    }
+
+    /// When the next event is due, from the beginning. `elapsed_ns`: what time it is there now, asked only when the period is corrected.
+    fn next(&mut self, elapsed_ns: impl FnOnce() -> i64) -> i64 {
+        if self.events > 0 && self.events.is_multiple_of(CORRECT_EVERY) {
+            let measured_over_nominal = self.events as f64 * self.period_ns / elapsed_ns() as f64;
+            self.factor = measured_over_nominal.clamp(1.0 - CORRECT_BY, 1.0 + CORRECT_BY);
+        }
+        let due = self.next_ns as i64;
+        self.events += 1;
+        self.next_ns += self.period_ns * self.factor;
+        due
+    }
+}
+
+struct Corrected {
+    start_ns: i64,
+    schedule: Correction,
+}
 
 impl Gate for Corrected {
     fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
-        let start_ns = start.as_nanos();
-        let period_ns = 1e9 / rate.per_second_f64();
-        *self = Self { start_ns, next_ns: 0.0, period_ns, correction: 1.0, events: 0 };
+        *self = Self { start_ns: start.as_nanos(), schedule: Correction::new(1e9 / rate.per_second_f64()) };
         Ok(())
     }
 
     fn next(&mut self) -> linux::Result<u64> {
-        if self.events > 0 && self.events.is_multiple_of(CORRECT_EVERY) {
-            let elapsed = (now_ns(Clock::Monotonic) - self.start_ns) as f64;
-            let measured_over_nominal = self.events as f64 * self.period_ns / elapsed;
-            self.correction = measured_over_nominal.clamp(0.99, 1.01);
-        }
-        sleep_until(Moment::from_nanos(self.start_ns + self.next_ns as i64))?;
-        self.events += 1;
-        self.next_ns += self.period_ns * self.correction;
-        Ok(1)
+        let start_ns = self.start_ns;
+        let due = self.schedule.next(|| now_ns(Clock::Monotonic) - start_ns);
+        sleep_until(Moment::from_nanos(start_ns + due)).map(|()| 1)
     }
 }
 
@@ -181,6 +200,63 @@ impl Gate for Spin {
             let reach = deadline.min(self.clock.now().plus_nanos(LONGEST_SPIN_NS));
             if self.clock.spin_until(reach) >= deadline {
                 return Ok(1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PERIOD: i64 = 500_000;
+
+    /// Wakes of a program on a manual clock that is late by these latencies, in turn.
+    fn wakes(latencies: &[i64], events: usize) -> (Vec<i64>, i64) {
+        let mut schedule = Correction::new(PERIOD as f64);
+        let (mut now, mut most) = (0, 0);
+        let mut wakes = Vec::with_capacity(events);
+        for latency in latencies.iter().cycle().take(events) {
+            let due = schedule.next(|| now);
+            now = now.max(due) + latency;
+            most = most.max(now - due);
+            wakes.push(now);
+        }
+        (wakes, most)
+    }
+
+    #[test]
+    fn what_is_always_late_alike_is_in_the_end_a_period_late_and_keeps_the_rate() {
+        let (wakes, _) = wakes(&[60_000], 10_000);
+        // It counts the events sent, and one more than there were gaps: at the first correction it finds itself too quick.
+        let lateness: Vec<i64> = wakes.iter().zip(0..).map(|(wake, n)| wake - n * PERIOD).collect();
+        assert!(lateness[..100].iter().all(|late| *late == 60_000), "before the first correction");
+        assert!(lateness[200..].iter().all(|late| (PERIOD * 8 / 10..PERIOD * 12 / 10).contains(late)), "{lateness:?}");
+    }
+
+    #[test]
+    fn a_delay_is_made_up_for_and_then_it_runs_ahead() {
+        let mut latencies = vec![0; 1_000];
+        latencies[99] = 5 * PERIOD;
+        let (wakes, most) = wakes(&latencies, 300);
+        let earliest = wakes.iter().zip(0..).map(|(wake, n)| wake - n * PERIOD).min().unwrap();
+        assert_eq!(most, 5 * PERIOD);
+        assert!((-PERIOD - 1..-PERIOD / 2).contains(&earliest), "ahead, by a period at most: {earliest}");
+    }
+
+    proptest! {
+        #[test]
+        fn it_runs_ahead_by_the_largest_lateness_less_a_period_and_by_one_percent_at_most(
+            latencies in prop::collection::vec(prop_oneof![8 => 0..PERIOD / 5, 1 => 0..20 * PERIOD], 1..400),
+        ) {
+            let (wakes, most) = wakes(&latencies, 3_000);
+            for (wake, n) in wakes.iter().zip(0_i64..) {
+                let ahead = n * PERIOD - wake;
+                // A nanosecond per correction for what is rounded.
+                prop_assert!(ahead <= (most - PERIOD).max(0) + 30, "event {n}: {ahead}");
+                let since_first = (n - CORRECT_EVERY as i64).max(0) * PERIOD;
+                prop_assert!(ahead <= (since_first as f64 * CORRECT_BY) as i64 + 30, "event {n}: {ahead}");
             }
         }
     }

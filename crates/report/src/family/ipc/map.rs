@@ -4,7 +4,7 @@ use punctual_record::{Run, Series};
 
 use crate::background::conditions;
 use crate::plain::plain;
-use crate::story::{Block, Note, Section};
+use crate::story::{Block, Note, Section, unbroken};
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
 use crate::units;
@@ -12,8 +12,11 @@ use crate::words;
 
 use super::{Traffic, bytes, text};
 
-/// Up to so many CPUs each pair has its figure; of more each is one character.
+/// Up to so many CPUs each pair has its figure, where there is room; of more each is one character.
 const WITH_FIGURES: usize = 8;
+/// Columns that the name of a CPU takes, and that a figure takes with its shade and the gap before it.
+const NAME: usize = 9;
+const FIGURE: usize = 11;
 /// Shades from the quickest to the slowest.
 const SHADES: [char; 5] = ['\u{a0}', '░', '▒', '▓', '█'];
 const ASCII_SHADES: [char; 5] = ['.', ':', '+', '#', '@'];
@@ -67,21 +70,17 @@ fn section(run: &Run, pairs: &[&Series], style: &Style) -> Section {
         cpus.iter().flat_map(|&a| cpus.iter().map(move |&b| (a, b))).filter_map(|(a, b)| p50(a, b)).collect();
     let (least, most) = (known.iter().min().copied().unwrap_or(0), known.iter().max().copied().unwrap_or(0));
     let shade = |ns: i64| shade(ns, least, most, style);
-    let table = if cpus.len() <= WITH_FIGURES {
+    let fits = NAME + cpus.len() * FIGURE <= style.columns();
+    let table = if cpus.len() <= WITH_FIGURES && fits {
         with_figures(&cpus, p50, shade, style)
     } else {
         with_shades(&cpus, p50, shade, style)
     };
-    let ends = format!(
-        "{} {} to {} {}",
-        shade(least),
-        units::duration(least, style),
-        shade(most),
-        units::duration(most, style)
-    );
+    let end = |ns: i64| unbroken(format!("{} {}", shade(ns), units::duration(ns, style)).trim_start());
     let legend = format!(
-        "p50; the sender's CPU down, the receiver's across. Shades, logarithmic: {}.",
-        ends.replace('\u{a0}', " ")
+        "p50; the sender's CPU down, the receiver's across. Shades, logarithmic: {} to {}.",
+        end(least),
+        end(most)
     );
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![Note::always(legend)]))
 }
@@ -113,14 +112,21 @@ fn with_shades(
     cpus: &[i64],
     p50: impl Fn(i64, i64) -> Option<i64>,
     shade: impl Fn(i64) -> char,
-    _style: &Style,
+    style: &Style,
 ) -> Table {
     let columns = vec![Column::left("from / to", Column::ALWAYS), Column::left("CPUs in order", Column::ALWAYS)];
-    let row = |&a: &i64| {
-        let line: String = cpus.iter().map(|&b| p50(a, b).map_or('?', &shade)).collect();
-        Row::Cells(vec![format!("CPU {a}"), line], Paint::Plain)
-    };
-    Table { columns, rows: cpus.iter().map(row).collect() }
+    let across = style.columns().saturating_sub(NAME + 6).max(8);
+    let mut rows = Vec::new();
+    for to in cpus.chunks(across) {
+        if cpus.len() > across {
+            rows.push(Row::Label(format!("to CPU {} to {}:", to[0], to[to.len() - 1])));
+        }
+        rows.extend(cpus.iter().map(|&a| {
+            let line: String = to.iter().map(|&b| p50(a, b).map_or('?', &shade)).collect();
+            Row::Cells(vec![format!("CPU {a}"), line], Paint::Plain)
+        }));
+    }
+    Table { columns, rows }
 }
 
 /// Darker the longer, on a logarithmic scale from the least to the most.

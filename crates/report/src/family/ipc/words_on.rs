@@ -51,60 +51,63 @@ fn estimate(series: &Series) -> Option<Estimate> {
     Some(Estimate { value: series.summary.p50?, interval: series.summary.ci95.p50 })
 }
 
-/// The words, as one section.
-pub(super) fn section(run: &Run, series: &[&Series], style: &Style) -> Option<Section> {
+/// The words: a list per size and set of conditions, under each mechanism the calls that it takes.
+pub(super) fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
     let several = series.iter().any(|its| its.conditions != series[0].conditions);
-    let mut paragraphs: Vec<(String, Vec<String>)> = Vec::new();
+    let mut told: Vec<(String, Vec<Item>)> = Vec::new();
+    let mut calls: Vec<&str> = Vec::new();
     for contest in contests(series) {
-        let mut sentences: Vec<String> = Vec::new();
-        if contest.mode == "saturated" {
-            sentences.extend(throughput(&contest, style));
-        } else {
-            sentences.extend(latency(&contest, style));
-        }
-        if sentences.is_empty() {
+        let findings = if contest.mode == "saturated" { throughput(&contest, style) } else { latency(&contest, style) };
+        if findings.is_empty() {
             continue;
         }
-        let mut lead = unbroken(&bytes(contest.size));
+        let mut heading = format!("To pass messages of {}", bytes(contest.size));
         if several {
-            lead.push_str(&format!(", under {}", words::running(&conditions(run, contest.conditions, style))));
+            heading.push_str(&format!(", under {}", words::running(&conditions(run, contest.conditions, style))));
         }
-        match paragraphs.iter_mut().find(|(its, _)| *its == lead) {
-            Some((_, all)) => all.extend(sentences),
-            None => paragraphs.push((lead, sentences)),
+        let items = findings.into_iter().map(|Finding { text, best }| {
+            let code =
+                best.map(|best| self::text(best, "call")).filter(|call| !call.is_empty() && !calls.contains(call));
+            calls.extend(code);
+            Item { text, code: code.map(|call| plain(call, style)) }
+        });
+        let items: Vec<Item> = items.collect();
+        match told.iter_mut().find(|(its, _)| *its == heading) {
+            Some((_, all)) => all.extend(items),
+            None => told.push((heading, items)),
         }
     }
-    if paragraphs.is_empty() {
-        return None;
-    }
-    let mut section = Section::new("In words");
-    for (lead, sentences) in paragraphs {
-        section.blocks.push(Block::Paragraph(format!("Messages of {lead}. {}", sentences.join(" "))));
-    }
-    Some(section)
+    told.into_iter().map(|(heading, items)| Section::new(heading).with(Block::Items(items))).collect()
 }
 
-/// How many sizes small and large differ in is for the reader; each size has its own paragraph. Here: the quickest of those that sleep,
-/// and the quickest of those that spin.
-fn latency(contest: &Contest<'_>, style: &Style) -> Vec<String> {
+/// One thing that the figures show, and the series whose calls belong to it.
+struct Finding<'a> {
+    text: String,
+    best: Option<&'a Series>,
+}
+
+/// The quickest of those whose receiver sleeps, and the quickest of those that spin.
+fn latency<'a>(contest: &Contest<'a>, style: &Style) -> Vec<Finding<'a>> {
     let what = match contest.mode {
-        "ping-pong" => "There and back".to_owned(),
-        other => format!("One way ({other})"),
+        "ping-pong" => "there and back".to_owned(),
+        other => format!("one way ({})", plain(other, style)),
     };
+    let place = place(contest);
     let (sleeping, spinning): (Vec<_>, Vec<_>) = contest.series.iter().copied().partition(|s| sleeps(s));
-    let mut sentences = Vec::new();
-    if let Some(text) = quickest(&sleeping, style) {
+    let mut findings = Vec::new();
+    if let Some((best, text)) = quickest(&sleeping, style) {
         let who = if spinning.is_empty() { "" } else { " with a receiver that sleeps" };
-        sentences.push(format!("{what} on {}{who}: {text}.", place(contest)));
+        findings.push(Finding { text: format!("Quickest {what} on {place}{who}: {text}."), best: Some(best) });
     }
     let p50 = |series: &[&Series]| series.iter().filter_map(|s| s.summary.p50).min();
     if p50(&spinning).zip(p50(&sleeping)).is_some_and(|(awake, asleep)| awake > asleep) {
-        sentences.push(format!("Polling does not pay on {}: it keeps the other process from running.", place(contest)));
-    } else if let Some(text) = quickest(&spinning, style) {
+        let text = format!("Polling does not pay on {place}: it keeps the other process from running.");
+        findings.push(Finding { text, best: None });
+    } else if let Some((best, text)) = quickest(&spinning, style) {
         let price = "with a receiver that polls, which costs it a CPU";
-        sentences.push(format!("{what} on {} {price}: {text}.", place(contest)));
+        findings.push(Finding { text: format!("Quickest {what} on {place} {price}: {text}."), best: Some(best) });
     }
-    sentences
+    findings
 }
 
 fn place(contest: &Contest<'_>) -> &'static str {
@@ -116,24 +119,27 @@ fn place(contest: &Contest<'_>) -> &'static str {
 }
 
 /// The quickest, and those that cannot be told from it.
-fn quickest(series: &[&Series], style: &Style) -> Option<String> {
-    let best = series.iter().min_by_key(|s| s.summary.p50.unwrap_or(i64::MAX))?;
+fn quickest<'a>(series: &[&'a Series], style: &Style) -> Option<(&'a Series, String)> {
+    let best = *series.iter().min_by_key(|s| s.summary.p50.unwrap_or(i64::MAX))?;
     let estimate_of_best = estimate(best)?;
-    let equal: Vec<String> = series
+    let mut equal: Vec<String> = series
         .iter()
         .filter(|s| s.subject != best.subject || text(s, "receive") != text(best, "receive"))
         .filter(|s| estimate(s).is_some_and(|its| its.exceeds(&estimate_of_best).is_none()))
         .map(|s| name(s, style))
         .collect();
-    let mut text =
-        format!("{} is quickest, p50 {}", name(best, style), unbroken(&units::duration(best.summary.p50?, style)));
+    // Each pair of CPUs has its series.
+    equal.sort();
+    equal.dedup();
+    let mut text = format!("{}, {} at p50", name(best, style), unbroken(&units::duration(best.summary.p50?, style)));
     if let Some(p99) = best.summary.p99 {
-        text.push_str(&format!(", p99 {}", unbroken(&units::duration(p99, style))));
+        text.push_str(&format!(", {} at p99", unbroken(&units::duration(p99, style))));
     }
     if !equal.is_empty() {
-        text.push_str(&format!("; {} cannot be told from it", words::listed(&equal, 4)));
+        let names = words::listed(&equal, 4);
+        text.push_str(&format!(". At p50, {names} cannot be told apart from it"));
     }
-    Some(text)
+    Some((best, text))
 }
 
 fn name(series: &Series, style: &Style) -> String {
@@ -142,27 +148,24 @@ fn name(series: &Series, style: &Style) -> String {
 }
 
 /// What passes most, among those that sleep and among those that spin.
-fn throughput(contest: &Contest<'_>, style: &Style) -> Vec<String> {
+fn throughput<'a>(contest: &Contest<'a>, style: &Style) -> Vec<Finding<'a>> {
     let (sleeping, spinning): (Vec<_>, Vec<_>) = contest.series.iter().copied().partition(|s| sleeps(s));
     let rate = |series: &Series| outcome(series, "per_second").unwrap_or(0.0);
-    let most = |series: &[&Series]| {
-        let best = series.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    let most = |series: &[&'a Series]| {
+        let best = *series.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
         let per_second = outcome(best, "per_second")?;
         let (messages, mb) = (units::count(per_second.round() as u64), megabytes(per_second * contest.size as f64));
-        Some(format!("{} passes {messages} a second ({mb} MB/s)", name(best, style)))
+        let rate = unbroken(&format!("{messages} a second"));
+        Some((best, format!("{}, {rate} ({})", name(best, style), unbroken(&format!("{mb} MB/s")))))
     };
-    let mut sentences = Vec::new();
     let place = place(contest);
     let pays = |series: &[&Series]| series.iter().map(|s| rate(s)).fold(0.0, f64::max);
     let spinning = if pays(&spinning) > pays(&sleeping) { spinning } else { Vec::new() };
-    match (most(&sleeping), most(&spinning)) {
-        (Some(asleep), Some(awake)) => {
-            sentences.push(format!("For throughput on {place}: {asleep}, with a polling receiver {awake}."));
-        }
-        (Some(only), None) | (None, Some(only)) => sentences.push(format!("For throughput on {place}: {only}.")),
-        (None, None) => {}
-    }
-    sentences
+    let (asleep, awake) = (most(&sleeping), most(&spinning));
+    let who = if asleep.is_some() { " with a receiver that polls" } else { "" };
+    let asleep = asleep.map(|(best, text)| (best, format!("Most messages on {place}: {text}.")));
+    let awake = awake.map(|(best, text)| (best, format!("Most messages on {place}{who}: {text}.")));
+    asleep.into_iter().chain(awake).map(|(best, text)| Finding { text, best: Some(best) }).collect()
 }
 
 /// What a check-up recommends: per place, the quickest mechanisms whose receiver sleeps, where they are shown to be quicker than a pipe

@@ -19,28 +19,32 @@ const MUCH: f64 = 2.0;
 
 type Situations<'a> = [(Situation, Vec<Figure<'a>>)];
 
-pub(super) fn section(run: &Run, situations: &Situations<'_>, style: &Style) -> Option<Section> {
-    let mut section = Section::new("In words");
-    let mut say = |text: Option<String>| section.blocks.extend(text.map(Block::Paragraph));
-    for label in labels(situations) {
-        let own: Vec<(&Situation, Vec<&Figure<'_>>)> = situations
-            .iter()
-            .map(|(situation, figures)| (situation, figures.iter().filter(|f| f.calls.conditions == label).collect()))
-            .filter(|(_, figures): &(_, Vec<_>)| !figures.is_empty())
-            .collect();
-        let under = if labels(situations).len() > 1 {
-            format!("Under {}: ", conditions(run, label, style))
-        } else {
-            String::new()
+/// The words: a list per situation and set of conditions.
+pub(super) fn sections(run: &Run, situations: &Situations<'_>, style: &Style) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let labels = labels(situations);
+    for label in &labels {
+        let under = match labels.len() {
+            1 => String::new(),
+            _ => format!(", under {}", conditions(run, label, style)),
         };
-        for (place, (situation, figures)) in own.iter().enumerate() {
-            let text =
-                if situation.competitors == 0 { costs(figures, style) } else { who_gains(situation, figures, style) };
-            say(text.map(|text| if place == 0 { format!("{under}{text}") } else { text }));
+        for (situation, figures) in situations {
+            let own: Vec<&Figure<'_>> = figures.iter().filter(|f| f.calls.conditions == *label).collect();
+            let texts = if situation.competitors == 0 { costs(&own, style) } else { who_gains(situation, &own, style) };
+            if !texts.is_empty() {
+                let heading = format!("To yield {}{under}", situation.in_words(style));
+                sections.push(Section::new(heading).with(items(texts)));
+            }
         }
     }
-    say(slack(run, situations, style));
-    (!section.blocks.is_empty()).then_some(section)
+    if let (Some(first), Some(text)) = (sections.first_mut(), slack(run, situations, style)) {
+        first.blocks.push(items(vec![text]));
+    }
+    sections
+}
+
+fn items(texts: Vec<String>) -> Block {
+    Block::Items(texts.into_iter().map(|text| Item { text, code: None }).collect())
 }
 
 fn labels<'a>(situations: &Situations<'a>) -> Vec<&'a str> {
@@ -62,24 +66,24 @@ fn name(figure: &Figure<'_>, style: &Style) -> String {
 }
 
 /// What the calls cost alone.
-fn costs(figures: &[&Figure<'_>], style: &Style) -> Option<String> {
+fn costs(figures: &[&Figure<'_>], style: &Style) -> Vec<String> {
     let mut sorted: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.cost_ns().is_some()).collect();
     sorted.sort_by(|a, b| a.cost_ns().unwrap_or(0.0).total_cmp(&b.cost_ns().unwrap_or(0.0)));
     let list: Vec<String> = sorted.iter().map(|f| format!("{} {}", name(f, style), cost(f, style))).collect();
-    let mut text = format!("Alone on its CPU a call costs: {}.", listed(&list, usize::MAX));
     if list.is_empty() {
-        return None;
+        return Vec::new();
     }
-    if let Some((yielding, sleeping)) = pair(&sorted, "sched_yield", "usleep0") {
-        let times = sleeping.cost_ns()? / yielding.cost_ns()?.max(0.1);
+    let mut texts = vec![format!("A call costs: {}.", listed(&list, usize::MAX))];
+    if let Some((yielding, sleeping)) = pair(&sorted, "sched_yield", "usleep0")
+        && let Some((yielding, sleeping)) = yielding.cost_ns().zip(sleeping.cost_ns())
+    {
+        let times = sleeping / yielding.max(0.1);
         if times >= MUCH {
-            text.push_str(&format!(
-                " A usleep(0) costs {} times what a sched_yield() does.",
-                units::count(times.round() as u64)
-            ));
+            let times = units::count(times.round() as u64);
+            texts.push(format!("A usleep(0) costs {times} times what a sched_yield() does."));
         }
     }
-    Some(text)
+    texts
 }
 
 fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a Figure<'b>, &'a Figure<'b>)> {
@@ -88,16 +92,18 @@ fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a
 }
 
 /// Which calls let the competitors run, what they got, and for how long the caller was away.
-fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> Option<String> {
+fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> Vec<String> {
     let known: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.yielded().is_some()).collect();
     if situation.rank == "higher" {
         let shares = known.iter().filter_map(|f| f.outcome("competitor_cpu_share"));
-        let least = shares.reduce(f64::min)?;
-        return Some(format!(
-            "Called {}: that runs before the caller whenever it is ready, whatever the caller calls, and had {} of the CPU at least.",
-            situation.in_words(style),
+        let Some(least) = shares.reduce(f64::min) else { return Vec::new() };
+        return vec![format!(
+            "The competitor runs before the caller whenever it is ready, whatever the caller calls, and had {} of the CPU at least.",
             unbroken(&units::share(least))
-        ));
+        )];
+    }
+    if known.is_empty() {
+        return Vec::new();
     }
     let (mut yields, never): (Vec<&Figure<'_>>, Vec<&Figure<'_>>) =
         known.into_iter().partition(|f| f.lets_others_run());
@@ -105,19 +111,16 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> O
     yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let mut alike: Vec<(String, Vec<String>)> = Vec::new();
     for figure in &yields {
-        let text = gain(figure, style)?;
+        let Some(text) = gain(figure, style) else { continue };
         match alike.iter_mut().find(|(its, _)| *its == text) {
             Some((_, names)) => names.push(name(figure, style)),
             None => alike.push((text, vec![name(figure, style)])),
         }
     }
-    let sentences: Vec<String> =
-        alike.into_iter().map(|(text, names)| format!("{} {text}", listed(&names, MOST_NAMES))).collect();
-    let mut text = format!("Called {}: ", situation.in_words(style));
-    if sentences.is_empty() {
-        text.push_str("no method let others run.");
-    } else {
-        text.push_str(&format!("{}.", sentences.join("; ")));
+    let mut texts: Vec<String> =
+        alike.into_iter().map(|(text, names)| format!("{} {text}.", listed(&names, MOST_NAMES))).collect();
+    if texts.is_empty() {
+        texts.push("No method let others run.".to_owned());
     }
     if !never.is_empty() {
         let names: Vec<String> = never.iter().map(|f| name(f, style)).collect();
@@ -130,9 +133,9 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>], style: &Style) -> O
         } else {
             String::new()
         };
-        text.push_str(&format!(" These did not yield: {}{preempted}.", listed(&names, MOST_NAMES)));
+        texts.push(format!("These did not yield: {}{preempted}.", listed(&names, MOST_NAMES)));
     }
-    Some(text)
+    texts
 }
 
 /// What one method's calls did for the competitors.

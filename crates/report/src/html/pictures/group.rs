@@ -85,6 +85,7 @@ pub(in crate::html) fn quantity_name(quantity: Quantity) -> &'static str {
         Quantity::Loop => "duration of a loop",
         Quantity::PeriodJitter => "period jitter",
         Quantity::Settling => "time until the new speed",
+        Quantity::Response => "response time",
     }
 }
 

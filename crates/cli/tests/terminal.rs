@@ -1,0 +1,189 @@
+//! `punctual run` on a terminal: a pseudo-terminal on which keys are pressed, with a shell that has job control (`set -m`).
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+const CTRL_C: u8 = 0x03;
+const CTRL_Z: u8 = 0x1a;
+const CTRL_BACKSLASH: u8 = 0x1c;
+
+/// A shell on a terminal of its own.
+struct Terminal {
+    keys: File,
+    screen: Arc<Mutex<String>>,
+    shell: Child,
+}
+
+impl Terminal {
+    /// Runs the script by a shell whose controlling terminal it is; `$PUNCTUAL` is the command. `None`: setsid(1) is missing.
+    fn run(script: &str) -> Option<Self> {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        // setsid makes the terminal on its standard input the controlling one of a new session.
+        let shell = Command::new("setsid")
+            .args(["--ctty", "--wait", "sh", "-c", &format!("set -m\n{script}")])
+            .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::from(side.try_clone().unwrap()))
+            .stdout(Stdio::from(side.try_clone().unwrap()))
+            .stderr(Stdio::from(side))
+            .spawn();
+        let shell = match shell {
+            Ok(shell) => shell,
+            Err(error) => {
+                assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "must not be skipped: setsid: {error}");
+                eprintln!("skipped: setsid(1) of util-linux: {error}");
+                return None;
+            }
+        };
+        let keys = File::from(master);
+        let screen = Arc::new(Mutex::new(String::new()));
+        let (mut shown, text) = (keys.try_clone().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // EIO when nobody has the other side any more.
+            while let Ok(n @ 1..) = shown.read(&mut bytes) {
+                text.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+            }
+        });
+        Some(Self { keys, screen, shell })
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keys.write_all(keys).unwrap();
+    }
+
+    fn screen(&self) -> String {
+        self.screen.lock().unwrap().clone()
+    }
+
+    /// Waits for text that must appear; it is no statement about how soon.
+    fn shows(&self, part: &str) {
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while !self.screen().contains(part) {
+            assert!(Instant::now() < give_up, "<{part}> never appeared: {}", self.screen());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn ends(mut self) -> String {
+        self.shows("the end");
+        self.shell.wait().unwrap();
+        self.screen()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // What still runs in the foreground of its session is hung up.
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+#[test]
+fn ctrl_c_reaches_the_program_once_and_its_own_answer_counts() {
+    let Some(mut terminal) = Terminal::run(
+        r#"
+"$PUNCTUAL" run -- sh -c 'n=0; trap "n=\$((n + 1))" INT; echo ready; while [ $n = 0 ]; do sleep 0.02; done; sleep 0.3; echo "interrupts: $n"; exit 9'
+echo "status: $?"; echo "the end"
+"#,
+    ) else {
+        return;
+    };
+    terminal.shows("ready");
+    terminal.press(&[CTRL_C]);
+    let screen = terminal.ends();
+    assert!(screen.contains("interrupts: 1\r\n") && screen.contains("status: 9"), "{screen}");
+}
+
+#[test]
+fn a_program_that_a_key_ends_has_the_status_of_that_signal() {
+    for (key, status) in [(CTRL_C, 130), (CTRL_BACKSLASH, 131)] {
+        let Some(mut terminal) = Terminal::run(
+            r#"
+ulimit -c 0
+"$PUNCTUAL" run -- sh -c 'echo ready; exec sleep 1000'
+echo "status: $?"; echo "the end"
+"#,
+        ) else {
+            return;
+        };
+        terminal.shows("ready");
+        // The shell says so before it becomes the sleeper: either is ended by the key.
+        terminal.press(&[key]);
+        let screen = terminal.ends();
+        assert!(screen.contains(&format!("status: {status}")), "{screen}");
+    }
+}
+
+#[test]
+fn ctrl_z_stops_both_and_fg_continues_both_with_the_terminal_as_it_was() {
+    let Some(mut terminal) = Terminal::run(
+        r#"
+"$PUNCTUAL" run -- sh -c 'echo ready; read -r line; echo "line: $line"; exit 5'
+echo "stopped: $?"
+jobs
+fg >/dev/null
+echo "status: $?"; echo "the end"
+"#,
+    ) else {
+        return;
+    };
+    terminal.shows("ready");
+    terminal.press(&[CTRL_Z]);
+    // 128 and SIGSTOP (19) or SIGTSTP (20): a shell's word for a job that stopped.
+    terminal.shows("stopped: 1");
+    let stopped = terminal.screen();
+    assert!(stopped.contains("stopped: 147") || stopped.contains("stopped: 148"), "{stopped}");
+    terminal.press(b"typed after fg\n");
+    let screen = terminal.ends();
+    assert!(screen.contains("line: typed after fg") && screen.contains("status: 5"), "{screen}");
+}
+
+#[test]
+fn the_program_has_the_terminal_and_hears_of_its_size() {
+    let Some(terminal) = Terminal::run(
+        r#"
+"$PUNCTUAL" run -- sh -c '[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo "a terminal"; trap "stty size; exit 3" WINCH; echo ready; while :; do sleep 0.02; done'
+echo "status: $?"; echo "the end"
+"#,
+    ) else {
+        return;
+    };
+    terminal.shows("ready");
+    tcsetwinsize(&terminal.keys, Winsize { ws_row: 33, ws_col: 111, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let screen = terminal.ends();
+    for part in ["a terminal", "33 111", "status: 3"] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+}
+
+#[test]
+fn a_session_that_ends_hangs_up_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let script = format!(
+        r#""$PUNCTUAL" run -- sh -c 'trap "echo hung up >{}; exit 4" HUP; echo ready; while :; do sleep 0.02; done'
+echo "the end""#,
+        said.display()
+    );
+    let Some(terminal) = Terminal::run(&script) else { return };
+    terminal.shows("ready");
+    // Kills the shell, the session's leader: the kernel hangs up whatever is in the foreground.
+    drop(terminal);
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !std::fs::read_to_string(&said).unwrap_or_default().contains("hung up") {
+        assert!(Instant::now() < give_up, "the program did not hear of it");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

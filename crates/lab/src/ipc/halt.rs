@@ -1,0 +1,124 @@
+//! What ends a wait that would never end: the other process is gone, the run is to stop, or this one message is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_linux as linux;
+
+/// Ends the waiting of a link, for good or for one message. Clones are the same; after a fork each process has its own.
+#[derive(Debug, Clone, Default)]
+pub struct Halt(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The wait that goes on now is to end.
+    ends: AtomicBool,
+    /// So is every other.
+    over: AtomicBool,
+    /// One more than the number of the message that is waited for; 0: none that may be given up.
+    awaited: AtomicU64,
+    /// One more than the number of the last message that was given up; 0: none was.
+    given_up: AtomicU64,
+}
+
+/// What is to become of a wait that was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It goes on: what interrupted it was meant for one that has ended.
+    GoOn,
+    /// The message is lost.
+    Lost,
+    /// All waiting is over.
+    Over,
+}
+
+impl Halt {
+    /// Ends all waiting: said by whoever notices that the peer is gone.
+    pub fn set(&self) {
+        self.0.over.store(true, Ordering::SeqCst);
+        self.0.ends.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the wait that goes on is to end.
+    #[inline]
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.ends.load(Ordering::Relaxed) || linux::stop::requested()
+    }
+
+    /// Repeats a call that signals interrupt, until it is done or the waiting is to end.
+    #[inline]
+    pub fn persist<T>(&self, mut call: impl FnMut() -> linux::Result<T>) -> linux::Result<T> {
+        loop {
+            match call() {
+                Err(e) if e.errno() == linux::EINTR && !self.is_set() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// The thread that waits: from now on it waits for this message, which may be lost.
+    #[inline]
+    pub(super) fn wait_for(&self, number: u64) {
+        self.0.awaited.store(number + 1, Ordering::Relaxed);
+        if self.0.ends.load(Ordering::Relaxed) {
+            // It was meant for the message before, which came at the last moment.
+            let _ = self.interrupted(number);
+        }
+    }
+
+    /// The message that is waited for, if it is one that may be lost.
+    pub(super) fn awaited(&self) -> Option<u64> {
+        self.0.awaited.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Ends the wait for this message and for no other.
+    pub(super) fn give_up(&self, number: u64) {
+        self.0.given_up.store(number + 1, Ordering::SeqCst);
+        self.0.ends.store(true, Ordering::SeqCst);
+    }
+
+    /// The thread that waits, when its wait for this message was interrupted: what now?
+    pub(super) fn interrupted(&self, number: u64) -> Then {
+        self.0.ends.store(false, Ordering::SeqCst);
+        if self.0.over.load(Ordering::SeqCst) || linux::stop::requested() {
+            // What was taken back just now may have been said for good.
+            self.0.ends.store(true, Ordering::SeqCst);
+            return Then::Over;
+        }
+        if self.0.given_up.load(Ordering::SeqCst) == number + 1 { Then::Lost } else { Then::GoOn }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn giving_up_one_message_ends_no_other_wait() {
+        let halt = Halt::default();
+        assert_eq!(halt.awaited(), None);
+        halt.wait_for(0);
+        assert_eq!(halt.awaited(), Some(0));
+        halt.give_up(0);
+        assert!(halt.is_set());
+        // It arrived at the last moment, and the next one is waited for.
+        halt.wait_for(1);
+        assert_eq!(halt.interrupted(1), Then::GoOn);
+        assert!(!halt.is_set());
+        halt.give_up(1);
+        assert_eq!(halt.interrupted(1), Then::Lost);
+        assert!(!halt.is_set());
+    }
+
+    #[test]
+    fn the_end_for_good_is_never_taken_back() {
+        let halt = Halt::default();
+        halt.wait_for(5);
+        halt.give_up(5);
+        halt.set();
+        assert_eq!(halt.interrupted(5), Then::Over);
+        assert!(halt.is_set());
+        assert_eq!(halt.interrupted(5), Then::Over);
+    }
+}
