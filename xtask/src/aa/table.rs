@@ -163,14 +163,17 @@ fn finds(rates: &mut Rates, compared: &Comparison) {
     }
 }
 
-/// The middle of what comparisons say they would have found, and how many runs a side a change of this size would take, since the error of a
-/// difference falls with the root of their number.
-fn needed(finds: &[f64], change: f64, each: usize) -> String {
+/// The middle of what comparisons say they would have found, and, of runs in turns, how many a side a change of this size would take, since the
+/// error of a difference falls with the root of their number.
+fn needed(finds: &[f64], change: f64, each: Option<usize>) -> String {
     let mut finds = finds.to_vec();
     finds.sort_by(f64::total_cmp);
     let Some(middle) = finds.get(finds.len() / 2) else { return "–".into() };
-    let runs = each as f64 * (middle / change.ln_1p()).powi(2);
-    format!("+{:.0} % ({:.0})", middle.exp_m1() * 100.0, runs.ceil())
+    let found = format!("+{:.0} %", middle.exp_m1() * 100.0);
+    match each {
+        Some(each) => format!("{found} ({:.0})", (each as f64 * (middle / change.ln_1p()).powi(2)).ceil()),
+        None => found,
+    }
 }
 
 /// All arrangements, as Markdown.
@@ -199,7 +202,8 @@ pub(crate) fn all(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
         )?;
         writeln!(detail, "\n**{}**\n", arrangement.name)?;
         detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");
-        let each = arrangement.sides.first().map_or(1, |(old, _)| old.len());
+        let in_turns = arrangement.name.ends_with("in turns");
+        let each = arrangement.sides.first().map(|(old, _)| old.len()).filter(|_| in_turns);
         for (name, its) in &rates.by_series {
             let mut cells: Vec<String> = its.iter().map(|rate| rate.shown()).collect();
             let empty = Default::default();
