@@ -124,6 +124,15 @@ fn a_yield_that_lets_others_run_for_long_is_the_last() {
     // Every yield takes longer than nothing.
     let mut backoff = Backoff::new(Limits { longest_yield: Duration::ZERO, ..limits(0, 1000) });
     assert_eq!([backoff.step(), backoff.step()], [Step::Yield, Step::Park]);
+    // Nor is it tried again at once: every eighth wait does, then, as it goes on, every sixteenth.
+    let waits_until_it_yields = |backoff: &mut Backoff| {
+        (1..100).find(|_| {
+            backoff.reset();
+            backoff.step() == Step::Yield
+        })
+    };
+    assert_eq!(waits_until_it_yields(&mut backoff), Some(8));
+    assert_eq!(waits_until_it_yields(&mut backoff), Some(16));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual::Breather;
-use punctual::backoff::{Backoff, Limits};
+use punctual::backoff::{Limits, Profile};
 use punctual::conditions::Conditions;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
@@ -68,6 +68,8 @@ pub(super) struct IpcBench<'a> {
     interruptible: Interruptible,
     cpus: Vec<usize>,
     limits: Limits,
+    /// The same where both processes are known to share one CPU.
+    limits_on_one_cpu: Limits,
     breather: Breather,
     blocks: Vec<Option<Blocks>>,
     expected_ns: Vec<f64>,
@@ -91,7 +93,9 @@ impl<'a> IpcBench<'a> {
     pub(super) fn open(plan: &'a Plan, stage: &'a Stage, extras: Extras) -> Result<Self, NoBench> {
         // Measures with a second thread, so it must be done before there are other processes.
         let backs_off = plan.cells.iter().any(|cell| cell.receive == Receive::Backoff);
-        let limits = if backs_off { Backoff::tuned().limits() } else { Limits::PARK };
+        let profile = backs_off.then(|| *Profile::of_this_machine());
+        let limits = profile.map_or(Limits::PARK, |profile| profile.limits());
+        let limits_on_one_cpu = profile.map_or(Limits::PARK, |profile| Profile { cpus: 1, ..profile }.limits());
         let blocks = plan.cells.iter().map(|_| plan.blocks.map(Blocks::of)).collect();
         Ok(Self {
             plan,
@@ -101,6 +105,7 @@ impl<'a> IpcBench<'a> {
             interruptible: Interruptible::this_thread()?,
             cpus: linux::affinity::affinity(0)?,
             limits,
+            limits_on_one_cpu,
             breather: Breather::new(),
             blocks,
             expected_ns: vec![f64::INFINITY; plan.cells.len()],
@@ -143,7 +148,7 @@ impl<'a> IpcBench<'a> {
             depth: plan.depth,
             receive: cell.receive,
             cpu: here,
-            limits: self.limits,
+            limits: if cell.place.is_same() { self.limits_on_one_cpu } else { self.limits },
             keeper: &self.keeper,
             interrupter: self.interrupter(),
             cpus: &self.cpus,

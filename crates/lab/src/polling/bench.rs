@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual::Breather;
-use punctual::backoff::Backoff;
+use punctual::backoff::{Backoff, Profile};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
@@ -73,7 +73,7 @@ impl<'a> PollBench<'a> {
         Self {
             plan,
             yielders: plan.methods.iter().map(|m| (m.open)()).collect(),
-            backoff: Backoff::tuned(),
+            backoff: Backoff::with_profile(&profile(plan)),
             mailbox,
             sender,
             busy,
@@ -337,6 +337,12 @@ fn block(mailbox: &Mailbox, number: u64, look: &mut Look) -> Option<i64> {
             return None;
         }
     }
+}
+
+/// What this machine's backoff goes by. Where both ends share a CPU, it is told so, as a program that knows would.
+fn profile(plan: &Plan) -> Profile {
+    let measured = *Profile::of_this_machine();
+    Profile { cpus: if plan.shares_cpu() { 1 } else { measured.cpus }, ..measured }
 }
 
 fn back_off(mailbox: &Mailbox, number: u64, backoff: &mut Backoff, look: &mut Look) -> Option<i64> {

@@ -65,19 +65,26 @@ pub enum Step {
     Park,
 }
 
-/// The state of one polling loop. A few words; make one per loop.
+/// Waits without yielding after a yield that took too long: at first, and at most, doubling in between.
+const SHUN: (u16, u16) = (8, 512);
+
+/// The state of one polling loop. A few words; make one per loop, and keep it: it remembers whether yielding paid.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     limits: Limits,
     spins: u32,
     yields: u32,
+    /// Waits still to come that do not yield.
+    shunned: u16,
+    /// How many there were the last time.
+    shun: u16,
 }
 
 impl Backoff {
     /// A backoff with these limits.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
-        Self { limits, spins: 0, yields: 0 }
+        Self { limits, spins: 0, yields: 0, shunned: 0, shun: 0 }
     }
 
     /// A backoff with the limits that suit this machine.
@@ -106,6 +113,7 @@ impl Backoff {
     pub const fn reset(&mut self) {
         self.spins = 0;
         self.yields = 0;
+        self.shunned = self.shunned.saturating_sub(1);
     }
 
     /// One step between two polls: spins or yields once, or, past the limits, does nothing and says [`Step::Park`].
@@ -120,7 +128,7 @@ impl Backoff {
     }
 
     fn step_after_spinning(&mut self) -> Step {
-        if self.yields >= self.limits.yields {
+        if self.yields >= self.limits.yields || self.shunned > 0 {
             return Step::Park;
         }
         self.yields += 1;
@@ -128,8 +136,11 @@ impl Backoff {
         let before = now_ns(Clock::Monotonic);
         std::thread::yield_now();
         if now_ns(Clock::Monotonic) - before > longest_ns {
-            // Somebody needed the CPU and kept it for longer than a wake-up takes: sleeping is now better for both.
+            // Somebody needed the CPU and kept it for longer than a wake-up takes: sleeping is now better for both, and will be for a while.
+            // On a CPU that others want, a yield is away for a tick; who sleeps is woken with a claim to the CPU.
             self.yields = self.limits.yields;
+            self.shun = self.shun.saturating_mul(2).clamp(SHUN.0, SHUN.1);
+            self.shunned = self.shun;
         }
         Step::Yield
     }
