@@ -150,7 +150,7 @@ fn verdicts(comparison: &Comparison, figure: Figure) -> impl Iterator<Item = Ver
 fn false_alarms_are_rare() {
     for (each, in_turns) in [(1, false), (2, true), (4, true), (10, true), (2, false), (4, false)] {
         for (wandering, offset) in [(0.002, 0.0), (0.02, 0.0), (0.002, 0.1), (0.01, 0.03)] {
-            if offset > 0.0 && (each == 1 || (each == 2 && offset > 0.05)) {
+            if offset > 0.0 && each == 1 {
                 continue;
             }
             let mut machine = Machine::new(each as u64 + 7, wandering, offset);
