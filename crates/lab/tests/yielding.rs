@@ -74,11 +74,7 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
             if never.contains(&name.as_str()) {
                 assert!(yielded < 0.01, "{name} let the competitor run in {yielded} of {count} calls");
             } else {
-                // On a machine that others take the CPU from there may be few calls in all; one that yields is the fact.
-                assert!(
-                    yielded * count as f64 > 0.5,
-                    "{name} let the competitor run in {yielded} of {count} calls only"
-                );
+                assert!(yielded > 0.05, "{name} let the competitor run in {yielded} of {count} calls only");
             }
             let away = run.series.iter().find(|s| s.quantity == Quantity::Away && s.subject == *name);
             let away = away.map_or(0, |s| s.summary.count);
@@ -106,19 +102,18 @@ fn precedence_decides_under_fifo() {
     if calls(&run).next().is_none() {
         return skip(&format!("no SCHED_FIFO here: {:?}", run.notices));
     }
-    let told = |subject: &str, rank: &str, policy: &str, what: &str| {
+    let yielded = |subject: &str, rank: &str, policy: &str| {
         let is = |s: &&Series, name: &str, value: &str| s.parameters[name] == Param::Text(value.into());
         let series = calls(&run)
             .find(|s| s.subject == subject && is(s, "competitor_policy", policy) && is(s, "competitor_rank", rank));
-        outcome(series.unwrap_or_else(|| panic!("{subject} against {policy}: {:?}", run.not_measured)), what)
+        outcome(series.unwrap_or_else(|| panic!("{subject} against {policy}: {:?}", run.not_measured)), "yielded_share")
     };
-    let yielded = |subject: &str, rank: &str, policy: &str| told(subject, rank, policy, "yielded_share");
     // Throttling gives the others 5 % of the time at most, in portions of tens of ms: a handful of calls.
     assert!(yielded("sched_yield", "lower", "other") < 0.001);
     assert!(yielded("sched_yield", "lower", "fifo:30") < 0.001);
     assert!(yielded("sched_yield", "same", "fifo:40") > 0.5);
     assert!(yielded("pause", "same", "fifo:40") < 0.001);
-    assert!(told("pause", "higher", "fifo:50", "competitor_cpu_share") > 0.0, "it preempts");
+    assert!(yielded("pause", "higher", "fifo:50") > 0.0, "it preempts");
 }
 
 #[test]

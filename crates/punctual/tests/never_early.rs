@@ -115,8 +115,7 @@ fn a_change_of_policy_is_survived() {
         return;
     }
     common::on_thread(|| {
-        // Native: a hybrid sleeper on a disturbed machine spins through waits as short as these, and then needs no slack.
-        let mut sleeper = Sleeper::options().strategy(Strategy::Native).open();
+        let mut sleeper = Sleeper::new();
         sleeper.sleep(Duration::from_micros(200));
         let fifo = punctual::Conditions { policy: Some(Policy::Fifo(10)), ..Default::default() };
         let guard = fifo.apply();
@@ -124,7 +123,8 @@ fn a_change_of_policy_is_survived() {
         (0..50).for_each(|_| check(&mut sleeper, 150_000));
         drop(guard);
         set_timer_slack_ns(50_000).unwrap();
-        (0..150).for_each(|_| check(&mut sleeper, 150_000));
+        // Far longer than any margin: on a disturbed machine shorter waits are spun through, and one who does not sleep needs no slack.
+        (0..150).for_each(|_| check(&mut sleeper, 5_000_000));
         assert_eq!(timer_slack_ns().unwrap(), 1);
     });
 }

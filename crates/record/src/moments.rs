@@ -1,8 +1,8 @@
 //! Mean and standard deviation of samples, kept while they are recorded.
 //!
 //! Samples within the histogram's range are summed exactly in integers: below 2^37 ns their squares stay below 2^74, so that
-//! 2^53 of them fit in a `u128`. Samples beyond it, and figures read back from a file, are kept as a running mean and sum of squared
-//! deviations (Welford), which loses nothing worth having in floating point. Both parts are joined when asked.
+//! 2^53 of them fit in a `u128`. Of samples beyond it the sum is exact too, and the squared deviations are kept running (Welford), as are
+//! figures read back from a file; that loses nothing worth having in floating point. All parts are joined when asked.
 
 /// Sums of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -10,7 +10,10 @@ pub(crate) struct Moments {
     near_count: u64,
     near_sum: i128,
     near_squares: u128,
+    /// Of the samples beyond: 2^63 of them, each below 2^63, fit.
+    far_sum: i128,
     far: Deviations,
+    figures: Deviations,
 }
 
 /// Count, mean and sum of squared deviations from it.
@@ -52,13 +55,14 @@ impl Moments {
 
     /// Adds a sample beyond the histogram's range.
     pub(crate) fn add_far(&mut self, value: i64) {
+        self.far_sum += i128::from(value);
         self.far = self.far.joined(Deviations { count: 1, mean: value as f64, squares: 0.0 });
     }
 
     /// What a finished summary says of `count` samples.
     pub(crate) fn of_figures(count: u64, mean: f64, stdev: f64) -> Self {
         let squares = stdev * stdev * count.saturating_sub(1) as f64;
-        Self { far: Deviations { count, mean, squares }, ..Self::default() }
+        Self { figures: Deviations { count, mean, squares }, ..Self::default() }
     }
 
     /// Adds those of other samples.
@@ -66,19 +70,32 @@ impl Moments {
         self.near_count += other.near_count;
         self.near_sum += other.near_sum;
         self.near_squares = self.near_squares.saturating_add(other.near_squares);
+        self.far_sum += other.far_sum;
         self.far = self.far.joined(other.far);
+        self.figures = self.figures.joined(other.figures);
     }
 
     /// The arithmetic mean; none of nothing.
     pub(crate) fn mean(&self) -> Option<f64> {
-        let all = self.near().joined(self.far);
+        let all = self.samples().joined(self.figures);
         (all.count > 0).then_some(all.mean)
     }
 
     /// The sample standard deviation (divisor n - 1); none of fewer than two.
     pub(crate) fn stdev(&self) -> Option<f64> {
-        let all = self.near().joined(self.far);
+        let all = self.samples().joined(self.figures);
         (all.count > 1).then(|| (all.squares.max(0.0) / (all.count - 1) as f64).sqrt())
+    }
+
+    /// All samples, about their exact mean: however large they are, those that cancel do.
+    fn samples(&self) -> Deviations {
+        let both = self.near().joined(self.far);
+        if self.far.count == 0 {
+            return both;
+        }
+        let (n, sum) = (i128::from(both.count), self.near_sum + self.far_sum);
+        let mean = sum.div_euclid(n) as f64 + sum.rem_euclid(n) as f64 / n as f64;
+        Deviations { mean, ..both }
     }
 
     /// The exact sums as deviations. The whole part of the mean is taken off in integers first, so that nothing cancels.

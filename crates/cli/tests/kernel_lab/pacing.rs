@@ -18,8 +18,8 @@ fn with_discipline(module: &str) -> Option<Machine> {
     Some(machine(Kernel::V6_1, Table::PStates)?.module(module).program(tools[0]).program(tools[1]))
 }
 
-/// The rate was not exceeded, and all that was sent arrived. An emulated machine that shares its host may well be slower than asked; what
-/// would show is a discipline that does not pace at all (hundreds of times too fast), or drops what it holds.
+/// The rate was kept, and all that was sent arrived. An emulated machine is slow; what would show is a discipline that does not pace at
+/// all (hundreds of times too fast), or drops what it holds.
 fn keeps_the_rate(result: &Run, name: &str) {
     let series = result.series.iter().find(|s| s.subject == name && s.outcome.contains_key("rate_share"));
     let series = series.unwrap_or_else(|| panic!("{name}: {:?}", result.not_measured));
@@ -28,7 +28,7 @@ fn keeps_the_rate(result: &Run, name: &str) {
         Param::Real(n) => n,
         _ => f64::NAN,
     };
-    assert!((0.1..1.2).contains(&number("rate_share")), "{name}: {:?}", series.outcome);
+    assert!((0.5..1.2).contains(&number("rate_share")), "{name}: {:?}", series.outcome);
     assert_eq!(series.outcome["departure"], Param::Text("kernel's stamp".into()), "{name}");
     assert_eq!((number("lost"), number("not_sent")), (0.0, 0.0), "{name}: {:?}", series.outcome);
     assert_eq!(number("received"), number("events"), "{name}");

@@ -55,6 +55,17 @@ pub enum CatchUp {
     },
 }
 
+impl CatchUp {
+    /// How fast arrears are worked off: nothing is held back yet.
+    fn hurry(self, rate: Rate) -> Grid {
+        let rate = match self {
+            Self::Gradually { percent } => rate.faster_by(percent.max(1)),
+            Self::AtOnce | Self::Bucket { .. } => rate,
+        };
+        Grid::new(rate, Moment::from_nanos(i64::MIN))
+    }
+}
+
 /// Permission for the events that are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
@@ -90,8 +101,9 @@ pub struct Pacer<C: Clock = SystemClock> {
     index: u64,
     batch: Batch,
     catch_up: CatchUp,
-    /// Not before this, while arrears are worked off gradually.
-    earliest: Moment,
+    /// Not before its next moment, while arrears are worked off gradually: a grid at the higher rate, so that not even fractions of a
+    /// nanosecond are lost by which an event gains.
+    hurry: Grid,
     forfeited: u64,
 }
 
@@ -136,13 +148,14 @@ impl<C: Clock> Pacer<C> {
             CatchUp::AtOnce | CatchUp::Gradually { .. } => 0,
         };
         let grid = Grid::new(rate, now.plus_nanos(saved.saturating_neg()));
-        Self { sleeper, grid, index: 0, batch, catch_up, earliest: Moment::from_nanos(i64::MIN), forfeited: 0 }
+        Self { sleeper, grid, index: 0, batch, catch_up, hurry: catch_up.hurry(rate), forfeited: 0 }
     }
 
     /// Starts over: the first event is due at `start`, at `rate`. What was learned of the machine stays.
     pub fn restart(&mut self, start: Moment, rate: Rate) {
         self.grid = Grid::new(rate, start);
-        (self.index, self.forfeited, self.earliest) = (0, 0, Moment::from_nanos(i64::MIN));
+        self.hurry = self.catch_up.hurry(rate);
+        (self.index, self.forfeited) = (0, 0);
     }
 
     /// Puts the thread's timer slack back until the next wait.
@@ -170,7 +183,7 @@ impl<C: Clock> Pacer<C> {
         let rate = self.grid.rate();
         let count = self.batch_size();
         let mut deadline = self.last_of(count);
-        let planned = deadline.max(self.earliest);
+        let planned = deadline.max(self.hurry.next());
         let wake = self.sleeper.sleep_until_unless(planned, give_up)?;
         // A bucket overflows until the moment its tokens are taken, the wake-up latency included.
         let before = self.grid.next();
@@ -179,12 +192,15 @@ impl<C: Clock> Pacer<C> {
             deadline = self.last_of(count).min(wake.woke_at);
         }
         self.grid.advance_by(count);
-        if let CatchUp::Gradually { percent } = self.catch_up {
+        if let CatchUp::Gradually { .. } = self.catch_up {
             let period = rate.time_of(count);
             // The next gap is measured from the plan, as long as the batch left within half a period of it: that is a wake-up
             // latency, and measuring from there would slow every event down, for ever. What is later is a stall.
             let from = planned.max(wake.woke_at.plus_nanos(-(period / 2)));
-            self.earliest = from.plus_nanos(shortened(period, percent));
+            if from != self.hurry.next() {
+                self.hurry.restart_at(from);
+            }
+            self.hurry.advance_by(count);
         }
         let index = self.index;
         self.index += count;
@@ -228,7 +244,10 @@ impl<C: Clock> Pacer<C> {
         if self.grid.next() > latest {
             self.grid.restart_at(latest);
         }
-        self.earliest = self.earliest.min(latest);
+        self.hurry.set_rate(self.catch_up.hurry(rate).rate());
+        if self.hurry.next() > latest {
+            self.hurry.restart_at(latest);
+        }
     }
 
     /// The rate.
@@ -260,9 +279,4 @@ impl<C: Clock> Pacer<C> {
     pub fn sleeper(&self) -> &Sleeper<C> {
         &self.sleeper
     }
-}
-
-/// The gap at a rate so many per cent higher.
-fn shortened(period: i64, percent: u32) -> i64 {
-    (i128::from(period) * 100 / (100 + i128::from(percent.max(1)))) as i64
 }
