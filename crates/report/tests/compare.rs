@@ -144,8 +144,7 @@ fn verdicts(comparison: &Comparison, figure: Figure) -> impl Iterator<Item = Ver
 }
 
 /// Where nothing differs, at most one comparison in twenty says that something does, however the runs are arranged, and whether or not the
-/// rounds foretell what the runs differ by. Only single runs cannot know what they do not tell, and
-/// two a side hardly do.
+/// rounds foretell what the runs differ by. Only single runs cannot know what they do not tell.
 #[test]
 fn false_alarms_are_rare() {
     for (each, in_turns) in [(1, false), (2, true), (4, true), (10, true), (2, false), (4, false)] {

@@ -147,11 +147,11 @@ fn each_wakes_a_receiver_that_sleeps_and_serves_one_that_polls() {
     let every = Duration::from_millis(3);
     for mechanism in mechanisms::all() {
         for receive in [Receive::Block, Receive::Poll, Receive::Backoff] {
-            let asked = Asked { receive, ..Asked::new(Mode::Sporadic { every }, carried(mechanism, 100), 5) };
+            let asked = Asked { receive, ..Asked::new(Mode::Sporadic { every }, carried(mechanism, 100), 20) };
             let Some((passed, recorder)) = trip(mechanism, &asked) else { break };
             assert_eq!(
                 (passed.integrity, recorder.count()),
-                (Integrity::default(), 5),
+                (Integrity::default(), 20),
                 "{} {receive:?}",
                 mechanism.name
             );

@@ -15,7 +15,7 @@
 //! - A class whose waits are too short to sleep at all tries a sleep now and then, so that it finds out when the machine wakes
 //!   faster than it used to.
 //!
-//! Memory and time are constant: under 110 bytes a class, some 10 ns a wait, nothing allocated.
+//! Memory and time are constant: under 110 bytes a class, 15 to 40 ns a wait (`cargo bench -p punctual --bench bookkeeping`), nothing allocated.
 
 mod aim;
 mod histogram;
