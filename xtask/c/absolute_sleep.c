@@ -5,21 +5,10 @@
  *
  * Memory is locked and /dev/cpu_dma_latency is held at 0, as cyclictest does. */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
+#include "bare.h"
 
-static int64_t now(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
+#include <fcntl.h>
+#include <sys/mman.h>
 
 int main(int argc, char **argv)
 {
@@ -37,10 +26,8 @@ int main(int argc, char **argv)
         perror("cpu_dma_latency");
     if (!late || mlockall(MCL_CURRENT | MCL_FUTURE))
         perror("mlockall");
-    if (param.sched_priority && sched_setscheduler(0, SCHED_FIFO, &param)) {
-        perror("sched_setscheduler");
-        return 1;
-    }
+    if (param.sched_priority && sched_setscheduler(0, SCHED_FIFO, &param))
+        die("sched_setscheduler");
     for (long i = 0; i < waits; i++) {
         int64_t deadline = now() + period;
         struct timespec ts = { deadline / 1000000000, deadline % 1000000000 };

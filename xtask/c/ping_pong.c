@@ -5,23 +5,19 @@
  *
  * Each round trip is two calls on each side and two readings of the clock; the first hundred are not printed.
  *
- * The process that measures has a second thread, which sleeps, as programs that wait for messages have, and as punctual has: calls cost
- * some tens of nanoseconds more then (references to open files are counted atomically, blocking calls are cancellation points). */
+ * The process that measures has a second thread, which sleeps (bare.h), as programs that wait for messages have, and as punctual has:
+ * calls cost some tens of nanoseconds more then. */
 #define _GNU_SOURCE
+#include "bare.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ipc.h>
@@ -34,8 +30,6 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define WARMUP 100
 
@@ -57,28 +51,6 @@ struct direction {
     _Alignas(128) char bytes[];
 };
 static struct direction *shared[2];
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static int64_t now(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
-
-static void pin(int cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set))
-        die("sched_setaffinity");
-}
 
 /* Descriptors. Direction 0 goes to the child, 1 to the parent. */
 static int *pair(int direction)
@@ -412,15 +384,6 @@ static void spin_send(int direction)
 
 static uint32_t seen[2];
 
-#if defined(__x86_64__) || defined(__i386__)
-#define PAUSE() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define PAUSE() __asm__ volatile("isb")
-#else
-#define PAUSE() __asm__ volatile("")
-#endif
-
-/* With the spin hint, as processors' manuals advise. */
 static void spin_receive(int direction)
 {
     struct direction *d = shared[direction];
@@ -514,25 +477,6 @@ static const struct mechanism {
     { "sigqueue", signal_open, signal_send, signal_receive, NULL },
     { "signalfd", signalfd_open, signal_send, signalfd_receive, NULL },
 };
-
-static void *rest(void *nothing)
-{
-    for (;;)
-        pause();
-    return nothing;
-}
-
-/* No signal is for that thread. */
-static void have_company(void)
-{
-    sigset_t all, before;
-    pthread_t company;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&company, NULL, rest, NULL))
-        die("pthread_create");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
 
 int main(int argc, char **argv)
 {

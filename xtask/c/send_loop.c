@@ -4,39 +4,12 @@
  *
  * The first CPU is the sender's. */
 #define _GNU_SOURCE
+#include "bare.h"
+
 #include <netinet/in.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static void pin(int cpu)
-{
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(cpu, &cpus);
-    if (sched_setaffinity(0, sizeof cpus, &cpus))
-        die("sched_setaffinity");
-}
-
-static int64_t now(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
 
 int main(int argc, char **argv)
 {

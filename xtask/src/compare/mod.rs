@@ -3,6 +3,7 @@
 mod cyclictest;
 mod ipc;
 mod pace;
+mod pairs;
 mod progress;
 mod sleep;
 mod yielding;
@@ -45,15 +46,15 @@ pub(crate) enum Peer {
     /// Ping-pong through each mechanism: punctual and a C program of the same calls; pmqtest and perf bench sched pipe
     Ipc {
         /// Turns of each
-        #[arg(long, default_value_t = 7)]
+        #[arg(long, default_value_t = 21)]
         turns: u32,
         /// Round trips in each turn
-        #[arg(long, default_value_t = 5000)]
+        #[arg(long, default_value_t = 2000)]
         messages: u32,
         /// The two processes' CPUs
         #[arg(long, num_args = 2, value_names = ["CPU", "CPU"], default_values_t = [0, 0])]
         cpus: Vec<usize>,
-        /// Fail when a median is more than so many times that of the C program
+        /// Fail when the median of a mechanism is surely more than so many times that of the C program
         #[arg(long, default_value_t = 1.05)]
         limit: f64,
     },
@@ -72,7 +73,7 @@ pub(crate) enum Peer {
     /// Each way of yielding, alone on its CPU: punctual and a bare C loop of the same call
     Yield {
         /// Turns of each
-        #[arg(long, default_value_t = 11)]
+        #[arg(long, default_value_t = 51)]
         turns: u32,
         /// The CPU
         #[arg(long, default_value_t = 1)]

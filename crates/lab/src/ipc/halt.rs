@@ -46,6 +46,12 @@ impl Halt {
         self.0.ends.load(Ordering::Relaxed) || linux::stop::requested()
     }
 
+    /// An error (EINTR) of this call if the wait that goes on is to end.
+    #[inline]
+    pub(super) fn check(&self, call: &'static str) -> linux::Result<()> {
+        if self.is_set() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
+    }
+
     /// Repeats a call that signals interrupt, until it is done or the waiting is to end.
     #[inline]
     pub fn persist<T>(&self, mut call: impl FnMut() -> linux::Result<T>) -> linux::Result<T> {

@@ -243,6 +243,15 @@ pub trait Inlet: Send {
 
     /// The same if a message is there; `false`: none is.
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool>;
+
+    /// Polls until a message is there, or until the waiting is to end (EINTR). Compiled for each inlet, so that nothing stands between two
+    /// looks but the stop flag.
+    fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        while !self.poll(into)? {
+            halt.check("poll")?;
+        }
+        Ok(())
+    }
 }
 
 /// A message of another length than the link's: EBADMSG.

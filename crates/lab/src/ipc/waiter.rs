@@ -24,27 +24,15 @@ impl Waiter {
     pub(super) fn next(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
         match self.how {
             Receive::Block => inlet.receive(into),
-            Receive::Poll => self.poll(inlet, into),
+            Receive::Poll => inlet.poll_until(into, &self.halt),
             Receive::Backoff => self.back_off(inlet, into),
         }
-    }
-
-    #[inline]
-    fn poll(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
-        while !inlet.poll(into)? {
-            if self.halt.is_set() {
-                return Err(linux::Error::from_errno("poll", linux::EINTR));
-            }
-        }
-        Ok(())
     }
 
     fn back_off(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
         self.backoff.reset();
         while !inlet.poll(into)? {
-            if self.halt.is_set() {
-                return Err(linux::Error::from_errno("poll", linux::EINTR));
-            }
+            self.halt.check("poll")?;
             if self.backoff.step() == Step::Park {
                 return inlet.receive(into);
             }

@@ -17,6 +17,10 @@ use crate::usage::{Meter, Sum};
 /// Longest stretch of calls between two looks at whether others need the CPU: a fifth of what a terminal user notices.
 const STRETCH: Duration = Duration::from_millis(20);
 
+/// The bare loop of a stretch is timed in slices of so many nanoseconds, the median of which is not moved by a few interruptions; two
+/// clock readings are less than a thousandth of it.
+const SLICE_NS: f64 = 200_000.0;
+
 /// A real-time load rests after so much CPU time: what [`punctual::Breather`] does.
 const REST_AFTER_NS: u64 = 50_000_000;
 
@@ -132,7 +136,7 @@ impl<'a> YieldBench<'a> {
         while to_go > 0 {
             let n = stretch.min(to_go);
             if at.competitors == 0 {
-                bare.push(repeat(self.yielder(at)?, n, &mut sums)?);
+                repeat(self.yielder(at)?, n, &mut bare, &mut sums)?;
             }
             let used = self.stretch(at, n, into, &mut sums)?;
             self.rest(at, used)?;
@@ -226,14 +230,21 @@ impl Bench for YieldBench<'_> {
     }
 }
 
-/// The bare loop: `n` calls between two clock readings. What one call cost, in ns.
-fn repeat(yielder: &mut dyn Yielder, n: u64, sums: &mut Sums) -> Result<f64, Failure> {
+/// The bare loop: `n` calls, slice by slice between two clock readings. Adds what one call of each slice cost, in ns.
+fn repeat(yielder: &mut dyn Yielder, n: u64, costs: &mut Vec<f64>, sums: &mut Sums) -> Result<(), Failure> {
+    let slice = costs.last().map_or(1, |ns| (SLICE_NS / ns.max(0.1)) as u64).max(1);
     let usage = thread_usage().ok();
-    let before = now_ns(Clock::Monotonic);
-    yielder.repeat(n);
-    let took = now_ns(Clock::Monotonic) - before;
+    let mut to_go = n;
+    while to_go > 0 {
+        let calls = slice.min(to_go);
+        let before = now_ns(Clock::Monotonic);
+        yielder.repeat(calls);
+        let took = now_ns(Clock::Monotonic) - before;
+        costs.push(took as f64 / calls as f64);
+        to_go -= calls;
+    }
     account(usage, n, sums);
-    if punctual_linux::stop::requested() { Err(Failure::Stopped) } else { Ok(took as f64 / n as f64) }
+    if punctual_linux::stop::requested() { Err(Failure::Stopped) } else { Ok(()) }
 }
 
 fn account(before: Option<punctual_linux::usage::Usage>, n: u64, sums: &mut Sums) {
@@ -273,9 +284,9 @@ fn timed(
     if flow.is_break() { Err(Failure::Stopped) } else { Ok(used) }
 }
 
-/// Of the later half of the stretches, which are the long ones: the first of them are single calls with cold caches.
-fn median(stretches: &mut Vec<f64>) -> Option<f64> {
-    let mut later = stretches.split_off(stretches.len() / 2);
+/// Of the later half of the slices, which are the long ones: the first of them are single calls with cold caches.
+fn median(slices: &mut Vec<f64>) -> Option<f64> {
+    let mut later = slices.split_off(slices.len() / 2);
     later.sort_by(f64::total_cmp);
     later.get(later.len() / 2).copied()
 }

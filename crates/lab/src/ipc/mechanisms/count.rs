@@ -24,6 +24,15 @@ pub(super) trait Count: Send {
     fn down(&mut self) -> linux::Result<()>;
     /// Takes one if there is one.
     fn try_down(&mut self) -> linux::Result<bool>;
+
+    /// Takes one, looking for it again and again, with the processor's spin hint in between. Compiled for each count.
+    fn spin_down(&mut self, halt: &Halt) -> linux::Result<()> {
+        while !self.try_down()? {
+            halt.check("poll")?;
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
 }
 
 /// A way of being told.
@@ -168,9 +177,7 @@ impl Count for Spin {
 
     fn down(&mut self) -> linux::Result<()> {
         while !self.try_down()? {
-            if self.halt.is_set() {
-                return Err(linux::Error::from_errno("spin", linux::EINTR));
-            }
+            self.halt.check("spin")?;
             std::hint::spin_loop();
         }
         Ok(())

@@ -8,7 +8,7 @@ use punctual_linux::ipc::{Region, memory};
 
 use super::super::keeper::What;
 use super::super::mechanism::{
-    Asked, Ends, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
+    Asked, Ends, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
 };
 use super::count::{Count, Told};
 
@@ -166,5 +166,10 @@ impl Inlet for Receiver {
             self.take(into)?;
         }
         Ok(any)
+    }
+
+    fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        self.full.spin_down(halt)?;
+        self.take(into)
     }
 }

@@ -1,0 +1,124 @@
+//! Two contestants, turn by turn, and what their turns say of the difference between them.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use punctual_record::Quantile;
+use punctual_record::statistics::confidence_ranks;
+
+use super::median;
+
+/// One figure of each contestant for each turn. Both of a turn were measured one right after the other, so that what drifts (the
+/// host's clock, its other guests) drifts for both.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pairs(Vec<Pair>);
+
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    ours: f64,
+    theirs: f64,
+}
+
+/// A median over turns and its interval of 95 % confidence, from the order of the turns (no shape is assumed).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Middle {
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// What the turns say of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It holds, and so it does at both ends of the interval.
+    Holds,
+    /// It does not hold at any point of the interval.
+    Fails,
+    /// The interval holds both: more turns, or a quieter machine.
+    CannotTell,
+}
+
+impl Pairs {
+    pub(super) fn push(&mut self, ours: f64, theirs: f64) {
+        self.0.push(Pair { ours, theirs });
+    }
+
+    pub(super) fn ours(&self) -> f64 {
+        median(&mut self.0.iter().map(|p| p.ours).collect::<Vec<_>>())
+    }
+
+    pub(super) fn theirs(&self) -> f64 {
+        median(&mut self.0.iter().map(|p| p.theirs).collect::<Vec<_>>())
+    }
+
+    /// Ours over theirs, turn by turn.
+    pub(super) fn ratio(&self) -> Middle {
+        self.middle(|pair| pair.ours / pair.theirs)
+    }
+
+    /// Ours less theirs, turn by turn.
+    pub(super) fn difference(&self) -> Middle {
+        self.middle(|pair| pair.ours - pair.theirs)
+    }
+
+    fn middle(&self, of: impl Fn(&Pair) -> f64) -> Middle {
+        let mut values: Vec<f64> = self.0.iter().map(of).collect();
+        let value = median(&mut values);
+        let (low, high) = match confidence_ranks(values.len() as u64, Quantile::P50) {
+            Some(ranks) => (values[ranks.low as usize - 1], values[ranks.high as usize - 1]),
+            // Too few turns to exclude anything.
+            None => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        Middle { value, low, high }
+    }
+}
+
+impl Middle {
+    /// Whether the true middle is within these bounds.
+    pub(super) fn is_within(&self, bounds: RangeInclusive<f64>) -> Verdict {
+        if bounds.contains(&self.low) && bounds.contains(&self.high) {
+            Verdict::Holds
+        } else if self.low > *bounds.end() || self.high < *bounds.start() {
+            Verdict::Fails
+        } else {
+            Verdict::CannotTell
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Holds => "yes",
+            Self::Fails => "no",
+            Self::CannotTell => "cannot tell",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(differences: impl IntoIterator<Item = f64>) -> Pairs {
+        let mut pairs = Pairs::default();
+        for difference in differences {
+            pairs.push(100.0 + difference, 100.0);
+        }
+        pairs
+    }
+
+    #[test]
+    fn a_claim_holds_fails_or_cannot_be_told() {
+        let steady = of((0..30).map(|i| f64::from(i) / 30.0)).difference();
+        assert_eq!(steady.is_within(-3.0..=3.0), Verdict::Holds);
+        assert_eq!(steady.is_within(-3.0..=-1.0), Verdict::Fails);
+        assert_eq!(steady.is_within(-3.0..=0.5), Verdict::CannotTell);
+        assert!(steady.low < steady.value && steady.value < steady.high);
+    }
+
+    #[test]
+    fn a_few_turns_tell_nothing() {
+        assert_eq!(of([0.0; 3]).ratio().is_within(0.9..=1.1), Verdict::CannotTell);
+    }
+}
