@@ -19,12 +19,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// A failure of `call` with the given error number.
+    #[cold]
     #[must_use]
     pub fn from_errno(call: &'static str, errno: i32) -> Self {
         Self { call, object: None, source: io::Error::from_raw_os_error(errno) }
     }
 
     /// A failure of `call`, with the thread's `errno`.
+    #[cold]
     #[must_use]
     pub fn last(call: &'static str) -> Self {
         Self { call, object: None, source: io::Error::last_os_error() }
@@ -45,11 +47,13 @@ impl Error {
 }
 
 /// For calls that return -1 and set `errno`.
+#[inline]
 pub(crate) fn check(call: &'static str, returned: i32) -> Result<i32> {
     if returned == -1 { Err(Error::last(call)) } else { Ok(returned) }
 }
 
 /// For calls that return the error number itself (pthread_*, clock_nanosleep).
+#[inline]
 pub(crate) fn check_errno_return(call: &'static str, returned: i32) -> Result<()> {
     if returned == 0 { Ok(()) } else { Err(Error::from_errno(call, returned)) }
 }

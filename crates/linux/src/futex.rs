@@ -7,6 +7,7 @@
 use std::ptr::null;
 use std::sync::atomic::AtomicU32;
 
+use crate::timed::last_errno;
 use crate::{Error, Result};
 
 /// Who else uses the word.
@@ -69,12 +70,11 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i
     if returned == 0 {
         return Ok(Ended::Woken);
     }
-    let error = Error::last("futex(FUTEX_WAIT_BITSET)");
-    match error.errno() {
+    match last_errno() {
         libc::EAGAIN => Ok(Ended::Changed),
         libc::ETIMEDOUT => Ok(Ended::TimedOut),
         libc::EINTR => Ok(Ended::Interrupted),
-        _ => Err(error),
+        errno => Err(Error::from_errno("futex(FUTEX_WAIT_BITSET)", errno)),
     }
 }
 

@@ -1,5 +1,18 @@
 //! The instruction that does nothing.
 
+/// Asks for a value in a register and does nothing with it: an empty loop around this is not optimised away, and is no slower than one.
+#[inline(always)]
+pub fn keep(value: u64) {
+    let _ = value;
+    #[cfg(target_pointer_width = "64")]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", in(reg) value, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_pointer_width = "64"))]
+    std::hint::black_box(value);
+}
+
 /// Executes one `nop` (on CPUs that this project does not know: nothing).
 #[inline(always)]
 pub fn nop() {

@@ -12,6 +12,7 @@ use crate::timed::Ended;
 use crate::{Result, check};
 
 /// `select(2)` on nothing: microseconds.
+#[inline]
 pub fn select(timeout_us: i64) -> Result<Ended> {
     let us = timeout_us.max(0);
     let mut timeout =
@@ -21,6 +22,7 @@ pub fn select(timeout_us: i64) -> Result<Ended> {
 }
 
 /// `pselect(2)` on nothing: nanoseconds, signal mask as it is.
+#[inline]
 pub fn pselect(timeout_ns: i64) -> Result<Ended> {
     let timeout = timespec_of(timeout_ns);
     // SAFETY: no sets and no mask are given; `timeout` is valid for the call.
@@ -29,12 +31,14 @@ pub fn pselect(timeout_ns: i64) -> Result<Ended> {
 }
 
 /// `poll(2)` on nothing: milliseconds (negative: 0, not for ever).
+#[inline]
 pub fn poll(timeout_ms: i32) -> Result<Ended> {
     // SAFETY: no descriptors are given, so no memory is read.
     Ended::of_zero("poll", unsafe { libc::poll(null_mut(), 0, timeout_ms.max(0)) }.into())
 }
 
 /// `ppoll(2)` on nothing: nanoseconds, signal mask as it is.
+#[inline]
 pub fn ppoll(timeout_ns: i64) -> Result<Ended> {
     let timeout = timespec_of(timeout_ns);
     // SAFETY: no descriptors and no mask are given; `timeout` is valid for the call.
@@ -71,15 +75,19 @@ impl Epoll {
     }
 
     /// `epoll_wait(2)`: milliseconds (negative: 0, not for ever).
+    #[inline]
     pub fn wait(&self, timeout_ms: i32) -> Result<Ended> {
         Ended::of_zero("epoll_wait", self.wait_raw(timeout_ms.max(0)))
     }
 
     /// `epoll_wait(2)` without timeout: [`Ended::TimeUp`] when a descriptor can be read, [`Ended::Sooner`] on a signal.
+    #[inline]
     pub fn wait_readable(&self) -> Result<Ended> {
         let returned = self.wait_raw(-1);
         if returned > 0 { Ok(Ended::TimeUp) } else { Ended::of_failure("epoll_wait", returned, 0) }
     }
+
+    #[inline]
 
     fn wait_raw(&self, timeout_ms: i32) -> i64 {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
@@ -88,6 +96,7 @@ impl Epoll {
     }
 
     /// `epoll_pwait2(2)` (Linux 5.11), as a raw system call since older C libraries lack it: nanoseconds, signal mask as it is.
+    #[inline]
     pub fn pwait2(&self, timeout_ns: i64) -> Result<Ended> {
         let ns = timeout_ns.max(0);
         let timeout = KernelTimespec { seconds: ns / 1_000_000_000, nanoseconds: ns % 1_000_000_000 };

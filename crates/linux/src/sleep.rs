@@ -7,6 +7,7 @@ use crate::timed::Ended;
 use crate::{Result, check};
 
 /// `sleep(3)`: whole seconds.
+#[inline]
 pub fn sleep(seconds: u32) -> Result<Ended> {
     // SAFETY: takes a number, touches no memory of ours.
     let left = unsafe { libc::sleep(seconds) };
@@ -14,12 +15,14 @@ pub fn sleep(seconds: u32) -> Result<Ended> {
 }
 
 /// `usleep(3)`: microseconds; up to 4294 s with glibc and musl.
+#[inline]
 pub fn usleep(microseconds: u32) -> Result<Ended> {
     // SAFETY: takes a number, touches no memory of ours.
     Ended::of_zero("usleep", unsafe { libc::usleep(microseconds) }.into())
 }
 
 /// `nanosleep(2)`: a duration in nanoseconds (negative: 0).
+#[inline]
 pub fn nanosleep(duration_ns: i64) -> Result<Ended> {
     let asked = timespec_of(duration_ns);
     // SAFETY: `asked` is valid for the call; the remainder is not wanted.
@@ -27,11 +30,13 @@ pub fn nanosleep(duration_ns: i64) -> Result<Ended> {
 }
 
 /// `clock_nanosleep(2)` with a duration in nanoseconds (negative: 0) on `clock`.
+#[inline]
 pub fn clock_nanosleep(clock: Clock, duration_ns: i64) -> Result<Ended> {
     clock_nanosleep_with(clock, 0, duration_ns)
 }
 
 /// `clock_nanosleep(2)` with `TIMER_ABSTIME`: until `clock` shows `deadline_ns`.
+#[inline]
 pub fn clock_nanosleep_until(clock: Clock, deadline_ns: i64) -> Result<Ended> {
     clock_nanosleep_with(clock, libc::TIMER_ABSTIME, deadline_ns)
 }
@@ -45,6 +50,7 @@ fn clock_nanosleep_with(clock: Clock, flags: i32, ns: i64) -> Result<Ended> {
 }
 
 /// `sched_yield(2)`.
+#[inline]
 pub fn sched_yield() -> Result<()> {
     // SAFETY: no arguments.
     check("sched_yield", unsafe { libc::sched_yield() }).map(drop)

@@ -1,5 +1,8 @@
 //! How a call with a timeout came back: in time, sooner, or with an error.
 //!
+//! What follows a system call is inlined: on CPUs whose kernel must guard its returns, each call and each return after one is
+//! mispredicted, which costs 5 to 10 ns.
+//!
 //! Every timed call of this crate returns [`Ended`], so that a caller who must not be early can go on with what remains.
 
 use crate::{Error, Result};
@@ -28,6 +31,7 @@ pub trait Armed {
 
 impl Ended {
     /// For calls that return 0 when the time is up, and -1 with `errno` otherwise.
+    #[inline]
     pub(crate) fn of_zero(call: &'static str, returned: i64) -> Result<Self> {
         match returned {
             0 => Ok(Self::TimeUp),
@@ -37,11 +41,13 @@ impl Ended {
     }
 
     /// For calls that return -1 with `errno` being `time_up` when the time is up; anything else than -1 is a wake-up.
+    #[inline]
     pub(crate) fn of_failure(call: &'static str, returned: i64, time_up: i32) -> Result<Self> {
         if returned == -1 { Self::of_errno(call, last_errno(), time_up) } else { Ok(Self::Sooner) }
     }
 
     /// For calls that return the error number itself.
+    #[inline]
     pub(crate) fn of_errno(call: &'static str, errno: i32, time_up: i32) -> Result<Self> {
         if errno == time_up {
             Ok(Self::TimeUp)
@@ -54,6 +60,7 @@ impl Ended {
 }
 
 /// The thread's `errno`, without allocating.
+#[inline]
 pub(crate) fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }

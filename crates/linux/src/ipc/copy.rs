@@ -1,16 +1,12 @@
 //! Copies between ordinary memory and memory that another process may write at any moment.
 //!
-//! The compiler must not assume that shared memory holds still, so no copy here is one that it could see through: short ones
-//! go word by word through relaxed atomics, long ones (on x86-64) through a loop of assembly.
+//! The compiler must not assume that shared memory holds still, so no copy here is one that it could see through: what is shorter
+//! than a cache line goes word by word through relaxed atomics, the rest (on x86-64) through a loop of assembly.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Bytes of a word.
 pub(super) const WORD: usize = size_of::<u64>();
-
-/// From here on the assembly loop is quicker than single words.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-const LONG: usize = 128;
 
 /// Copies `from` to `to`.
 ///
@@ -19,27 +15,28 @@ const LONG: usize = 128;
 /// written by others meanwhile.
 #[inline]
 pub(super) unsafe fn into_shared(to: *mut u8, from: &[u8]) {
-    let mut done = 0;
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if from.len() >= LONG {
-        done = from.len() & !63;
-        // SAFETY: both ranges are valid for `done` bytes, a multiple of 64, by this function's contract.
-        unsafe { blocks(to, from.as_ptr(), done) };
-    }
-    if (to as usize).is_multiple_of(WORD) {
-        while from.len() - done >= WORD {
-            let mut word = [0; WORD];
-            word.copy_from_slice(&from[done..done + WORD]);
-            // SAFETY: in range and aligned: `to` is, and `done` is a multiple of the word.
-            let cell = unsafe { AtomicU64::from_ptr(to.add(done).cast()) };
-            cell.store(u64::from_ne_bytes(word), Ordering::Relaxed);
-            done += WORD;
+    // SAFETY: both ranges are valid for so many bytes by this function's contract.
+    let done = unsafe { long_part(to, from.as_ptr(), from.len()) };
+    // SAFETY: at most one past the range.
+    let mut to = unsafe { to.add(done) };
+    let mut rest = &from[done..];
+    if to.addr().is_multiple_of(WORD) {
+        let (words, odd) = rest.as_chunks::<WORD>();
+        for word in words {
+            // SAFETY: in range, and aligned: `to` is, and goes on in words.
+            unsafe {
+                AtomicU64::from_ptr(to.cast()).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+                to = to.add(WORD);
+            }
         }
+        rest = odd;
     }
-    for &byte in &from[done..] {
+    for &byte in rest {
         // SAFETY: in range by this function's contract.
-        unsafe { AtomicU8::from_ptr(to.add(done)) }.store(byte, Ordering::Relaxed);
-        done += 1;
+        unsafe {
+            AtomicU8::from_ptr(to).store(byte, Ordering::Relaxed);
+            to = to.add(1);
+        }
     }
 }
 
@@ -50,26 +47,51 @@ pub(super) unsafe fn into_shared(to: *mut u8, from: &[u8]) {
 /// written by others meanwhile.
 #[inline]
 pub(super) unsafe fn from_shared(into: &mut [u8], from: *mut u8) {
-    let mut done = 0;
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if into.len() >= LONG {
-        done = into.len() & !63;
-        // SAFETY: both ranges are valid for `done` bytes, a multiple of 64, by this function's contract.
-        unsafe { blocks(into.as_mut_ptr(), from, done) };
+    // SAFETY: both ranges are valid for so many bytes by this function's contract.
+    let done = unsafe { long_part(into.as_mut_ptr(), from, into.len()) };
+    // SAFETY: at most one past the range.
+    let mut from = unsafe { from.add(done) };
+    let mut rest = &mut into[done..];
+    if from.addr().is_multiple_of(WORD) {
+        let (words, odd) = rest.as_chunks_mut::<WORD>();
+        for word in words {
+            // SAFETY: in range, and aligned: `from` is, and goes on in words.
+            unsafe {
+                *word = AtomicU64::from_ptr(from.cast()).load(Ordering::Relaxed).to_ne_bytes();
+                from = from.add(WORD);
+            }
+        }
+        rest = odd;
     }
-    if (from as usize).is_multiple_of(WORD) {
-        while into.len() - done >= WORD {
-            // SAFETY: in range and aligned: `from` is, and `done` is a multiple of the word.
-            let cell = unsafe { AtomicU64::from_ptr(from.add(done).cast()) };
-            into[done..done + WORD].copy_from_slice(&cell.load(Ordering::Relaxed).to_ne_bytes());
-            done += WORD;
+    for byte in rest {
+        // SAFETY: in range by this function's contract.
+        unsafe {
+            *byte = AtomicU8::from_ptr(from).load(Ordering::Relaxed);
+            from = from.add(1);
         }
     }
-    for byte in &mut into[done..] {
-        // SAFETY: in range by this function's contract.
-        *byte = unsafe { AtomicU8::from_ptr(from.add(done)) }.load(Ordering::Relaxed);
-        done += 1;
+}
+
+/// Copies as much of `bytes` bytes as goes quicker in blocks, and tells how much.
+///
+/// # Safety
+/// Both ranges must be valid for `bytes` bytes and must not overlap.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+unsafe fn long_part(to: *mut u8, from: *const u8, bytes: usize) -> usize {
+    let done = bytes & !63;
+    if done > 0 {
+        // SAFETY: both ranges are valid for `done` bytes, by this function's contract.
+        unsafe { blocks(to, from, done) };
     }
+    done
+}
+
+/// As above, where there is no loop of assembly: nothing.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline]
+unsafe fn long_part(_: *mut u8, _: *const u8, _: usize) -> usize {
+    0
 }
 
 /// Copies `bytes`, a multiple of 64 above zero, 64 at a time.

@@ -25,7 +25,8 @@ pub(super) trait Count: Send {
     /// Takes one if there is one.
     fn try_down(&mut self) -> linux::Result<bool>;
 
-    /// Takes one, looking for it again and again, with the processor's spin hint in between. Compiled for each count.
+    /// Takes one, looking for it again and again, with the processor's spin hint in between: without it the look that finds something
+    /// takes longer (10 % of a round trip on the machine of docs/results/ipc.md). Compiled for each count.
     fn spin_down(&mut self, halt: &Halt) -> linux::Result<()> {
         while !self.try_down()? {
             halt.check("poll")?;
@@ -46,10 +47,31 @@ pub(super) enum Told {
     Spin,
 }
 
+/// Any of them.
+pub(super) type AnyCount = Box<dyn Count>;
+
+impl Count for AnyCount {
+    fn up(&mut self) -> linux::Result<()> {
+        (**self).up()
+    }
+
+    fn down(&mut self) -> linux::Result<()> {
+        (**self).down()
+    }
+
+    fn try_down(&mut self) -> linux::Result<bool> {
+        (**self).try_down()
+    }
+
+    fn spin_down(&mut self, halt: &Halt) -> linux::Result<()> {
+        (**self).spin_down(halt)
+    }
+}
+
 /// A count, opened: one handle for each process.
-pub(super) struct Opened {
-    pub(super) raiser: Box<dyn Count>,
-    pub(super) lowerer: Box<dyn Count>,
+pub(super) struct Opened<C = AnyCount> {
+    pub(super) raiser: C,
+    pub(super) lowerer: C,
     pub(super) leftover: Option<Leftover>,
     pub(super) rouse: Option<Box<dyn Fn() + Send>>,
 }
@@ -61,7 +83,7 @@ impl Told {
         let halt = &asked.halt;
         match self {
             Self::Futex => both(Futex::new(value, halt).map_err(|e| refused(&e, ""))?),
-            Self::Spin => both(Spin::new(value, halt).map_err(|e| refused(&e, ""))?),
+            Self::Spin => spin(value as usize, asked).map(Opened::boxed),
             Self::PosixSemaphore => {
                 let semaphore =
                     Semaphore::new(value).map_err(|e| refused(&e, "a C library with process-shared semaphores"))?;
@@ -93,8 +115,21 @@ impl Told {
     }
 }
 
-fn both(count: impl Count + Clone + 'static) -> Result<Opened, Unavailable> {
-    Ok(Opened { raiser: Box::new(count.clone()), lowerer: Box::new(count), leftover: None, rouse: None })
+impl<C: Count + 'static> Opened<C> {
+    fn boxed(self) -> Opened {
+        let Self { raiser, lowerer, leftover, rouse } = self;
+        Opened { raiser: Box::new(raiser), lowerer: Box::new(lowerer), leftover, rouse }
+    }
+}
+
+fn both<C: Count + Clone + 'static>(count: C) -> Result<Opened, Unavailable> {
+    Ok(Opened { raiser: count.clone(), lowerer: count, leftover: None, rouse: None }.boxed())
+}
+
+/// Opens a count that is waited for by looking at it.
+pub(super) fn spin(value: usize, asked: &Asked<'_>) -> Result<Opened<Spin>, Unavailable> {
+    let count = Spin::new(value as u32, &asked.halt).map_err(|e| refused(&e, ""))?;
+    Ok(Opened { raiser: count.clone(), lowerer: count, leftover: None, rouse: None })
 }
 
 /// A number, and whether somebody sleeps on it: what glibc's semaphores do, with one word less.
@@ -152,7 +187,7 @@ impl Count for Futex {
 
 /// Two counters that only ever grow, each written by one side: no atomic read-modify-write, no system call.
 #[derive(Clone)]
-struct Spin {
+pub(super) struct Spin {
     raised: Shared<CacheLine<AtomicU32>>,
     ups: u32,
     downs: u32,

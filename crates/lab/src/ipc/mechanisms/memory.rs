@@ -10,7 +10,7 @@ use super::super::keeper::What;
 use super::super::mechanism::{
     Asked, Ends, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
 };
-use super::count::{Count, Told};
+use super::count::{self, Count, Opened, Told};
 
 /// Slots unless asked otherwise: as many as a POSIX queue has.
 const USUAL_DEPTH: usize = 10;
@@ -71,14 +71,28 @@ fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> 
         no_memory(&linux::Error::from_errno("mmap", linux::ENOMEM).on(format!("{depth} times {} bytes", asked.size)))
     })?;
     let slots = Arc::new(from.map(bytes, asked).map_err(|e| no_memory(&e))?);
-    let full = told.open(0, asked)?;
-    // In ping-pong a slot is always free when its turn comes: the answer says so.
-    let free = if asked.both_ways { None } else { Some(told.open(depth, asked)?) };
-    let (taken, given) =
-        free.map_or((None, None), |free| (Some((free.lowerer, free.leftover, free.rouse)), Some(free.raiser)));
-    let (taken, leftover, rouse) =
-        taken.map_or((None, None, None), |(count, leftover, rouse)| (Some(count), leftover, rouse));
     let turn = Turn { slots, stride, depth, next: 0 };
+    // Of what makes no system call each step between two processes is told by the clock: those are compiled together.
+    if told == Told::Spin {
+        let count = |value| count::spin(value, asked);
+        return assemble(turn, asked, count);
+    }
+    assemble(turn, asked, |value| told.open(value, asked))
+}
+
+/// Both ends of one direction: `count` opens what tells the receiver of messages, and the sender of room.
+fn assemble<C: Count + 'static>(
+    turn: Turn,
+    asked: &Asked<'_>,
+    count: impl Fn(usize) -> Result<Opened<C>, Unavailable>,
+) -> Result<Lane, Unavailable> {
+    let full = count(0)?;
+    // In ping-pong a slot is always free when its turn comes: the answer says so.
+    let free = if asked.both_ways { None } else { Some(count(turn.depth)?) };
+    let (taken, given, leftover, rouse) = match free {
+        Some(free) => (Some(free.lowerer), Some(free.raiser), free.leftover, free.rouse),
+        None => (None, None, None, None),
+    };
     let sender = Sender { turn: turn.clone(), full: full.raiser, free: taken };
     let receiver = Receiver { turn, full: full.lowerer, free: given };
     Ok(Lane {
@@ -123,13 +137,13 @@ impl Turn {
     }
 }
 
-struct Sender {
+struct Sender<C> {
     turn: Turn,
-    full: Box<dyn Count>,
-    free: Option<Box<dyn Count>>,
+    full: C,
+    free: Option<C>,
 }
 
-impl Outlet for Sender {
+impl<C: Count> Outlet for Sender<C> {
     fn send(&mut self, message: &[u8]) -> linux::Result<()> {
         if let Some(free) = &mut self.free {
             free.down()?;
@@ -140,13 +154,14 @@ impl Outlet for Sender {
     }
 }
 
-struct Receiver {
+struct Receiver<C> {
     turn: Turn,
-    full: Box<dyn Count>,
-    free: Option<Box<dyn Count>>,
+    full: C,
+    free: Option<C>,
 }
 
-impl Receiver {
+impl<C: Count> Receiver<C> {
+    #[inline]
     fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
         let at = self.turn.take();
         self.turn.slots.copy_out(at, into);
@@ -154,7 +169,7 @@ impl Receiver {
     }
 }
 
-impl Inlet for Receiver {
+impl<C: Count> Inlet for Receiver<C> {
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
         self.full.down()?;
         self.take(into)

@@ -135,4 +135,18 @@ impl Inlet for RingInlet {
             None => Ok(false),
         }
     }
+
+    fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::receive", linux::ESRCH)) };
+        loop {
+            match end.try_receive(into) {
+                Ok(Some(n)) => return whole("Ring::receive", n, into.len()),
+                Ok(None) => {
+                    halt.check("Ring::receive")?;
+                    std::hint::spin_loop();
+                }
+                Err(e) => return Err(broken(e)),
+            }
+        }
+    }
 }

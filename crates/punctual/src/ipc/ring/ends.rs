@@ -125,6 +125,7 @@ impl Sender {
     }
 
     /// Sends, waiting for room for so long at most; [`SendError::Full`] afterwards.
+    #[inline]
     pub fn send_for(&mut self, message: &[u8], how: Waiting, at_most: Duration) -> Result<(), SendError> {
         match self.writer.try_send(message) {
             Err(SendError::Full) => self.send_when_there_is_room(message, how, Some(at_most)),
@@ -132,6 +133,8 @@ impl Sender {
         }
     }
 
+    /// Not inlined, as [`Receiver::wait_and_receive`].
+    #[inline(never)]
     fn send_when_there_is_room(
         &mut self,
         message: &[u8],
@@ -193,25 +196,33 @@ impl Receiver {
     /// [`ReceiveError::PeerDied`] if it ended without leaving (noticed within half a second).
     #[inline]
     pub fn receive(&mut self, into: &mut [u8], how: Waiting) -> Result<usize, ReceiveError> {
+        if let Some(len) = self.reader.try_receive(into)? {
+            return Ok(len);
+        }
         loop {
-            if let Some(len) = self.receive_within(into, how, None)? {
+            if let Some(len) = self.wait_and_receive(into, how, None)? {
                 return Ok(len);
             }
         }
     }
 
     /// Receives, waiting for so long at most; `None` afterwards.
+    #[inline]
     pub fn receive_for(
         &mut self,
         into: &mut [u8],
         how: Waiting,
         at_most: Duration,
     ) -> Result<Option<usize>, ReceiveError> {
-        self.receive_within(into, how, Some(at_most))
+        match self.reader.try_receive(into)? {
+            Some(len) => Ok(Some(len)),
+            None => self.wait_and_receive(into, how, Some(at_most)),
+        }
     }
 
-    #[inline]
-    fn receive_within(
+    /// Not inlined, so that what there is to prepare for a wait is prepared only where there is one.
+    #[inline(never)]
+    fn wait_and_receive(
         &mut self,
         into: &mut [u8],
         how: Waiting,
@@ -219,9 +230,6 @@ impl Receiver {
     ) -> Result<Option<usize>, ReceiveError> {
         let mut wait = Wait::begin(how, at_most);
         loop {
-            if let Some(len) = self.reader.try_receive(into)? {
-                return Ok(Some(len));
-            }
             match wait.next() {
                 Next::Poll => {}
                 Next::Sleep(until_ns) => {
@@ -241,6 +249,9 @@ impl Receiver {
                     // What it sent before it went is still received.
                     return self.reader.try_receive(into)?.map(Some).ok_or(gone);
                 }
+            }
+            if let Some(len) = self.reader.try_receive(into)? {
+                return Ok(Some(len));
             }
         }
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use punctual_linux::futex::{self, Ended, Scope};
 use punctual_linux::ipc::Region;
+use punctual_linux::shared::full_fence;
 
 /// Memory that two processes see. Offsets are within it and a multiple of the access's size.
 pub(super) trait Memory {
@@ -33,14 +34,16 @@ pub(super) trait Memory {
 impl Memory for Arc<Region> {
     #[inline]
     fn load(&self, at: usize) -> u64 {
-        self.u64(at).load(Ordering::SeqCst)
+        self.u64(at).load(Ordering::Acquire)
     }
 
     #[inline]
     fn publish(&self, at: usize, value: u64) {
-        // With `flag` (and `set_flag` with `load` on the other side) this is the store buffering pattern: only if all four
-        // are sequentially consistent does one side surely see the other.
-        self.u64(at).store(value, Ordering::SeqCst);
+        // With `flag` (and `set_flag` with `load` on the other side) this is the store buffering pattern: only with a fence between
+        // both does one side surely see the other. A store and a fence are quicker than one sequentially consistent store
+        // here: a receiver that polls the word does not get hold of its cache line between the message and the word.
+        self.u64(at).store(value, Ordering::Release);
+        full_fence();
     }
 
     #[inline]
@@ -50,12 +53,14 @@ impl Memory for Arc<Region> {
 
     #[inline]
     fn flag(&self, at: usize) -> u32 {
-        self.u32(at).load(Ordering::SeqCst)
+        self.u32(at).load(Ordering::Acquire)
     }
 
     #[inline]
     fn set_flag(&self, at: usize, value: u32) {
-        self.u32(at).store(value, Ordering::SeqCst);
+        // Release, for what a side that takes its leave did before.
+        self.u32(at).store(value, Ordering::Release);
+        full_fence();
     }
 
     #[inline]
