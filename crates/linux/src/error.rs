@@ -20,6 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A failure of `call` with the given error number.
     #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn from_errno(call: &'static str, errno: i32) -> Self {
         Self { call, object: None, source: io::Error::from_raw_os_error(errno) }
@@ -27,6 +28,7 @@ impl Error {
 
     /// A failure of `call`, with the thread's `errno`.
     #[cold]
+    #[inline(never)]
     #[must_use]
     pub fn last(call: &'static str) -> Self {
         Self { call, object: None, source: io::Error::last_os_error() }

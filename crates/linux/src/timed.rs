@@ -35,9 +35,16 @@ impl Ended {
     pub(crate) fn of_zero(call: &'static str, returned: i64) -> Result<Self> {
         match returned {
             0 => Ok(Self::TimeUp),
-            -1 => Self::of_errno(call, last_errno(), 0),
+            -1 => Self::of_last_errno(call),
             _ => Ok(Self::Sooner),
         }
+    }
+
+    /// Out of the way, so that the usual case runs straight on.
+    #[cold]
+    #[inline(never)]
+    fn of_last_errno(call: &'static str) -> Result<Self> {
+        Self::of_errno(call, last_errno(), 0)
     }
 
     /// For calls that return -1 with `errno` being `time_up` when the time is up; anything else than -1 is a wake-up.
