@@ -97,7 +97,7 @@ pub const PARTS: &[Part] = &[
     Part { name: ON_TIME, takes_ms: [500, 2_000, 15_000], run: on_time },
     Part { name: yielding::EXPERIMENT, takes_ms: [700, 3_000, 20_000], run: giving_way },
     Part { name: ipc::EXPERIMENT, takes_ms: [800, 6_000, 60_000], run: messages },
-    Part { name: ramp::EXPERIMENT, takes_ms: [300, 900, 6_000], run: speeding_up },
+    Part { name: ramp::EXPERIMENT, takes_ms: [600, 1_800, 12_000], run: speeding_up },
 ];
 
 /// Runs all parts. A request to stop ends the part under way and leaves out the rest.
@@ -274,15 +274,16 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
     Ok(())
 }
 
-/// How fast the CPU gets from rest, as the machine is set: nothing is changed.
+/// How fast the CPU gets from rest, as the machine is set, and where the governor can be changed for a while what `performance` would bring.
 fn speeding_up(_: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    const ROUNDS: u32 = 3;
+    // As few as tell a difference from chance: six of six.
+    const ROUNDS: u32 = 6;
     let work = Duration::from_micros(750);
     // Half of a turn is rest, long enough for every governor to have gone down.
     let turn = takes / ROUNDS;
     let loops = (turn / 2).as_nanos() / work.as_nanos();
     let plan = ramp::Plan::new(ramp::Wanted {
-        governors: ramp::Governors::AsFound,
+        governors: ramp::Governors::AgainstPerformance,
         loops: loops as u32,
         work,
         rounds: ROUNDS,

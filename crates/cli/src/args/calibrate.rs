@@ -46,18 +46,6 @@ impl Shelf for WaysToSleep {
         methods::all()
     }
 
-    fn name(item: &'static Method) -> &'static str {
-        item.name
-    }
-
-    fn about(item: &'static Method) -> &'static str {
-        item.about
-    }
-
-    fn kind(item: &'static Method) -> Option<String> {
-        Some(item.kind.name().replace(' ', "-"))
-    }
-
     fn is_offered(item: &'static Method) -> bool {
         can_be_calibrated(item).is_ok()
     }

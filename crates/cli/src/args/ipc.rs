@@ -8,7 +8,7 @@ use punctual_lab::ipc::mechanism::{Mechanism, Receive};
 use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::{Mode, mechanisms};
 
-use super::names::{Chosen, Names, Shelf};
+use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// How long a message takes between two processes.
@@ -182,6 +182,20 @@ fn places(text: &str) -> Result<Places, String> {
     }
 }
 
+impl Item for Mechanism {
+    fn name(&'static self) -> &'static str {
+        &self.name
+    }
+
+    fn about(&'static self) -> &'static str {
+        &self.about
+    }
+
+    fn kind(&'static self) -> Option<String> {
+        Some(self.kind.name().replace(' ', "-"))
+    }
+}
+
 /// Every mechanism.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mechanisms;
@@ -193,18 +207,6 @@ impl Shelf for Mechanisms {
 
     fn all() -> impl Iterator<Item = &'static Mechanism> {
         mechanisms::all()
-    }
-
-    fn name(item: &'static Mechanism) -> &'static str {
-        &item.name
-    }
-
-    fn about(item: &'static Mechanism) -> &'static str {
-        &item.about
-    }
-
-    fn kind(item: &'static Mechanism) -> Option<String> {
-        Some(item.kind.name().replace(' ', "-"))
     }
 }
 

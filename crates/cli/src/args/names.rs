@@ -7,10 +7,22 @@ use clap::builder::{PossibleValue, TypedValueParser};
 /// What comes before the name of a kind: some kinds are called like one of their methods.
 const KIND: &str = "kind:";
 
-/// Items of one sort that are chosen by name.
+/// What can be chosen by name.
+pub(crate) trait Item: Send + Sync + 'static {
+    /// Its name.
+    fn name(&'static self) -> &'static str;
+    /// One line on it.
+    fn about(&'static self) -> &'static str;
+    /// Its kind, as it is written after `kind:`; none: these have no kinds.
+    fn kind(&'static self) -> Option<String> {
+        None
+    }
+}
+
+/// The items that a command offers.
 pub(crate) trait Shelf: Clone + Copy + Send + Sync + 'static {
     /// What stands on it.
-    type Item: Send + Sync + 'static;
+    type Item: Item;
     /// What one of them is called in a refusal: `way to wait`.
     const WHAT: &'static str;
     /// The command that shows them all.
@@ -18,14 +30,6 @@ pub(crate) trait Shelf: Clone + Copy + Send + Sync + 'static {
 
     /// All of them, in the order in which they are listed.
     fn all() -> impl Iterator<Item = &'static Self::Item>;
-    /// An item's name.
-    fn name(item: &'static Self::Item) -> &'static str;
-    /// One line on it.
-    fn about(item: &'static Self::Item) -> &'static str;
-    /// Its kind, as it is written after `kind:`; none: these have no kinds.
-    fn kind(_: &'static Self::Item) -> Option<String> {
-        None
-    }
     /// Whether it is offered here, where the same shelf serves several commands. One that is not can still be named, and the command says
     /// why it does not take it.
     fn is_offered(_: &'static Self::Item) -> bool {
@@ -71,7 +75,7 @@ impl<S: Shelf> Names<S> {
     /// `kind:sleep` and so on, each once.
     fn kinds() -> Vec<String> {
         let mut kinds: Vec<String> = Vec::new();
-        for kind in Self::offered().filter_map(S::kind).map(|kind| format!("{KIND}{kind}")) {
+        for kind in Self::offered().filter_map(Item::kind).map(|kind| format!("{KIND}{kind}")) {
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
@@ -81,15 +85,15 @@ impl<S: Shelf> Names<S> {
 
     fn read(name: &str) -> Result<Chosen<S::Item>, String> {
         if let Some(kind) = name.strip_prefix(KIND) {
-            let of_kind: Vec<_> = Self::offered().filter(|item| S::kind(item).as_deref() == Some(kind)).collect();
+            let of_kind: Vec<_> = Self::offered().filter(|item| item.kind().as_deref() == Some(kind)).collect();
             if !of_kind.is_empty() {
                 return Ok(Chosen(of_kind));
             }
         }
-        match S::all().find(|item| S::name(item) == name) {
+        match S::all().find(|item| item.name() == name) {
             Some(item) => Ok(Chosen(vec![item])),
             None => {
-                let names = Self::offered().map(|item| S::name(item).to_owned()).chain(Self::kinds()).collect();
+                let names = Self::offered().map(|item| item.name().to_owned()).chain(Self::kinds()).collect();
                 Err(format!("'{name}' is no {}; {}", S::WHAT, nearest(name, names, S::LIST)))
             }
         }
@@ -112,7 +116,7 @@ impl<S: Shelf> TypedValueParser for Names<S> {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         // For completion, which has no use for kinds: to a shell, a colon ends a word.
-        Some(Box::new(Self::offered().map(|item| PossibleValue::new(S::name(item)).help(S::about(item)))))
+        Some(Box::new(Self::offered().map(|item| PossibleValue::new(item.name()).help(item.about()))))
     }
 }
 
@@ -143,6 +147,18 @@ mod tests {
     static FRUIT: [Fruit; 4] =
         [Fruit("apple", "pome"), Fruit("pear", "pome"), Fruit("plum", "drupe"), Fruit("drupe", "drupe")];
 
+    impl Item for Fruit {
+        fn name(&'static self) -> &'static str {
+            self.0
+        }
+        fn about(&'static self) -> &'static str {
+            "a fruit"
+        }
+        fn kind(&'static self) -> Option<String> {
+            Some(self.1.to_owned())
+        }
+    }
+
     #[derive(Clone, Copy)]
     struct Basket;
 
@@ -153,15 +169,6 @@ mod tests {
 
         fn all() -> impl Iterator<Item = &'static Fruit> {
             FRUIT.iter()
-        }
-        fn name(item: &'static Fruit) -> &'static str {
-            item.0
-        }
-        fn about(_: &'static Fruit) -> &'static str {
-            "a fruit"
-        }
-        fn kind(item: &'static Fruit) -> Option<String> {
-            Some(item.1.to_owned())
         }
         fn is_offered(item: &'static Fruit) -> bool {
             item.0 != "plum"

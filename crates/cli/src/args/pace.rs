@@ -8,7 +8,7 @@ use punctual::Rate;
 use punctual_lab::pace::way::Way;
 use punctual_lab::pace::{packet, ways};
 
-use super::names::{Chosen, Names, Shelf};
+use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// How evenly events leave and arrive when a program paces them.
@@ -98,6 +98,16 @@ fn size(text: &str) -> Result<usize, String> {
     Ok(number)
 }
 
+impl Item for Way {
+    fn name(&'static self) -> &'static str {
+        self.name
+    }
+
+    fn about(&'static self) -> &'static str {
+        self.about
+    }
+}
+
 /// Every way to pace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaysToPace;
@@ -109,14 +119,6 @@ impl Shelf for WaysToPace {
 
     fn all() -> impl Iterator<Item = &'static Way> {
         ways::all()
-    }
-
-    fn name(item: &'static Way) -> &'static str {
-        item.name
-    }
-
-    fn about(item: &'static Way) -> &'static str {
-        item.about
     }
 }
 

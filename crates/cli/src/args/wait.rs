@@ -6,7 +6,7 @@ use clap::Args;
 use punctual_lab::wait::method::Method;
 use punctual_lab::wait::methods;
 
-use super::names::{Chosen, Names, Shelf};
+use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// How late each way of waiting wakes up, and what CPU time it costs.
@@ -34,6 +34,20 @@ pub(crate) struct WaitArgs {
     pub(crate) output: OutputArgs,
 }
 
+impl Item for Method {
+    fn name(&'static self) -> &'static str {
+        self.name
+    }
+
+    fn about(&'static self) -> &'static str {
+        self.about
+    }
+
+    fn kind(&'static self) -> Option<String> {
+        Some(self.kind.name().replace(' ', "-"))
+    }
+}
+
 /// Every way to wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaysToWait;
@@ -45,17 +59,5 @@ impl Shelf for WaysToWait {
 
     fn all() -> impl Iterator<Item = &'static Method> {
         methods::all()
-    }
-
-    fn name(item: &'static Method) -> &'static str {
-        item.name
-    }
-
-    fn about(item: &'static Method) -> &'static str {
-        item.about
-    }
-
-    fn kind(item: &'static Method) -> Option<String> {
-        Some(item.kind.name().replace(' ', "-"))
     }
 }

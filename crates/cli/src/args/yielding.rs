@@ -8,7 +8,7 @@ use punctual_lab::crowd::Kind;
 use punctual_lab::yielding::method::Method;
 use punctual_lab::yielding::{Against, methods};
 
-use super::names::{Chosen, Names, Shelf};
+use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// What each way of giving up the CPU costs, and who gains by it.
@@ -90,6 +90,16 @@ impl FromStr for CompetitorPolicy {
     }
 }
 
+impl Item for Method {
+    fn name(&'static self) -> &'static str {
+        self.name
+    }
+
+    fn about(&'static self) -> &'static str {
+        self.about
+    }
+}
+
 /// Every way to yield.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaysToYield;
@@ -101,13 +111,5 @@ impl Shelf for WaysToYield {
 
     fn all() -> impl Iterator<Item = &'static Method> {
         methods::ALL.iter()
-    }
-
-    fn name(item: &'static Method) -> &'static str {
-        item.name
-    }
-
-    fn about(item: &'static Method) -> &'static str {
-        item.about
     }
 }

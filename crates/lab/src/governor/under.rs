@@ -57,11 +57,19 @@ impl Under {
 
 /// The notice of a governor that could not be set.
 pub(super) fn refused(conditions: &str, governor: &str, error: &Error) -> Notice {
-    let refusal = Refusal {
+    Notice::ConditionRefused { conditions: conditions.into(), refusal: refusal(governor, error) }
+}
+
+/// The notice of a governor that was to be measured and could not be set.
+pub(super) fn skipped(governor: &str, error: &Error) -> Notice {
+    Notice::ConditionsSkipped { conditions: format!("governor {governor}"), refusal: refusal(governor, error) }
+}
+
+fn refusal(governor: &str, error: &Error) -> Refusal {
+    Refusal {
         condition: "governor".into(),
         asked: governor.into(),
         why: error.to_string(),
         remedy: error.remedy(),
-    };
-    Notice::ConditionRefused { conditions: conditions.into(), refusal }
+    }
 }

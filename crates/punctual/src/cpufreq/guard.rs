@@ -132,6 +132,12 @@ impl GovernorGuard {
         self.rewrite(Attribute::Governor, name)
     }
 
+    /// Writes the governor that was found, with the settings that belong to it, before the guard ends: for those who measure with it and
+    /// without it in turns. Where no governor was set it does nothing.
+    pub fn rewrite_found_governor(&self) -> Result<(), Error> {
+        self.write_back(Attribute::Governor)
+    }
+
     /// Writes an attribute again without a look at anything, on the policies where it was set before, so that what was found is noted.
     pub(super) fn rewrite(&self, attribute: Attribute, value: &str) -> Result<(), Error> {
         if !attribute.accepts(value) {

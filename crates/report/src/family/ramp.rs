@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use punctual_record::{Param, Run, Series};
+use punctual_record::statistics::confidence_ranks;
+use punctual_record::{Interval, Param, Quantile, Run, Series};
 
 use crate::background::conditions;
 use crate::chart::{self, Line};
@@ -19,6 +20,8 @@ pub(super) const FAMILY: Family = Family { experiment: EXPERIMENT, sections, adv
 const EXPERIMENT: &str = "ramp";
 /// The subject where no governor was set.
 const AS_FOUND: &str = "as found";
+/// The one that the check-up tries.
+const PERFORMANCE: &str = "performance";
 /// A loop so much longer than the best one was stretched by somebody, as no change of frequency does in the middle of a run.
 const STRETCHED: f64 = 1.5;
 /// From this ratio of the first loop to the best one on, a rest costs speed that is worth a word.
@@ -185,24 +188,62 @@ fn variation(series: &Series, style: &Style) -> Option<String> {
     ))
 }
 
-/// The check-up's part: what a rest costs, and what would keep the speed.
+/// The check-up's part: what a rest costs, and what would keep the speed. Where `performance` was tried in turns, what that brought; otherwise
+/// what the first loops suggest.
 fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     let mut advice = Advice::default();
-    let Some(found) = series.iter().find(|series| series.subject == AS_FOUND) else { return advice };
-    let (Some(first), Some(best)) = (int(found, "first_ns"), int(found, "best_ns")) else { return advice };
+    let of = |subject: &str| series.iter().copied().find(|series| series.subject == subject);
+    let Some(found) = of(AS_FOUND) else { return advice };
+    let governors = run.host.cpufreq.as_ref().map(|cpufreq| plain(&cpufreq.governors.join(", "), style));
+    let (Some(first), Some(best), Some(governors)) = (int(found, "first_ns"), int(found, "best_ns"), governors) else {
+        return advice;
+    };
+    let code = || Some("sudo punctual run --governor performance -- PROGRAM".to_owned());
+    let work = unbroken(&units::duration(best, style));
+    if let Some(difference) = of(PERFORMANCE).and_then(|tried| sooner(found, tried)) {
+        let name = format!("governor performance instead of {governors}");
+        let each = unbroken(&units::duration(difference.middle.abs(), style));
+        let interval = units::interval_like(Interval { low: difference.low, high: difference.high }, difference.middle);
+        // Less than a hundredth of the work is not worth a changed governor.
+        if difference.low > best / 100 {
+            let text = format!(
+                "{name}: the first {work} of work after a rest is done {each} sooner at p50 {interval}. It costs energy and heat; for \
+                 one program, and put back after it:"
+            );
+            advice.helps.push((difference.middle, Item { text, code: code() }));
+        } else if difference.high < -best / 100 {
+            advice.worse.push(format!("{name}: the first {work} of work after a rest is done {each} later at p50"));
+        } else {
+            advice.no_difference.push(name);
+        }
+        return advice;
+    }
     if first as f64 <= best as f64 * SLOW_START {
         return advice;
     }
-    let Some(cpufreq) = &run.host.cpufreq else { return advice };
-    let governors = plain(&cpufreq.governors.join(", "), style);
     let text = format!(
-        "After a rest, the first {} of work took {} under the governor {governors}. Keep the speed up around what matters:",
-        unbroken(&units::duration(best, style)),
+        "After a rest, the first {work} of work took {} under the governor {governors}. Keep the speed up around what matters:",
         unbroken(&units::duration(first, style)),
     );
-    let code = "sudo punctual run --governor performance -- PROGRAM".to_owned();
-    advice.helps.push((first - best, Item { text, code: Some(code) }));
+    advice.helps.push((first - best, Item { text, code: code() }));
     advice
+}
+
+/// By how much the first loop of a round was sooner done, at the median over the rounds, with its interval.
+struct Sooner {
+    middle: i64,
+    low: i64,
+    high: i64,
+}
+
+/// From the rounds that both have, which follow each other. `None`: too few to tell anything from chance.
+fn sooner(found: &Series, tried: &Series) -> Option<Sooner> {
+    let first = |series| rounds(series).into_iter().filter_map(|round| round.first().copied());
+    let mut differences: Vec<i64> = first(found).zip(first(tried)).map(|(found, tried)| found - tried).collect();
+    differences.sort_unstable();
+    let ranks = confidence_ranks(differences.len() as u64, Quantile::P50)?;
+    let at = |rank: u64| differences.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied();
+    Some(Sooner { middle: differences[differences.len() / 2], low: at(ranks.low)?, high: at(ranks.high)? })
 }
 
 /// Whether a run is one of ramps alone.

@@ -23,8 +23,8 @@ pub enum Governors {
     All,
     /// These, in this order.
     Named(Vec<String>),
-    /// None is set: the machine is measured as it is.
-    AsFound,
+    /// What is found, in turns with `performance` where that can be set: what holding the speed would bring.
+    AgainstPerformance,
 }
 
 /// What a plan is made from.

@@ -11,14 +11,16 @@ use super::facts::Facts;
 use super::loops::Loops;
 use super::{AS_FOUND, Cell, Governors, Ledger, Plan};
 use crate::governor::frame::PATIENCE;
-use crate::governor::under::refused;
+use crate::governor::under::{refused, skipped};
 use crate::stage::{Progress, Stage};
 use crate::usage::Meter;
 
 /// How long the CPU is kept busy before the work is calibrated: several times what the slowest governor takes to full speed.
 const WARM_UP: Duration = Duration::from_millis(100);
+/// The governor that is fast at once.
+const PERFORMANCE: &str = "performance";
 /// Order of the governors: from the one that is fast at once to the one that never is.
-const ORDER: [&str; 6] = ["performance", "userspace", "schedutil", "ondemand", "conservative", "powersave"];
+const ORDER: [&str; 6] = [PERFORMANCE, "userspace", "schedutil", "ondemand", "conservative", "powersave"];
 
 /// Does everything on the calling thread, which ends afterwards.
 pub(super) fn perform(plan: &Plan, ledger: &Ledger, stage: &Stage) {
@@ -43,8 +45,14 @@ impl Governed {
         let mut governed = Self { cpufreq, cpu, guard: None, thread_priority: plan.thread_priority };
         let cell = |name: &String| Cell { governor: Some(name.clone()), ..Cell::default() };
         let mut cells = Vec::new();
-        match (&plan.governors, governed.take(plan)) {
-            (Governors::AsFound, _) => cells.push(Cell::default()),
+        match (&plan.governors, governed.take()) {
+            (Governors::AgainstPerformance, taken) => {
+                cells.push(Cell::default());
+                match performance(taken) {
+                    Ok(cell) => cells.extend(cell),
+                    Err(error) => ledger.open().notices.push(skipped(PERFORMANCE, &error)),
+                }
+            }
             (Governors::All, Ok(policy)) => {
                 let mut offered = policy.governors.clone();
                 offered.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
@@ -70,10 +78,7 @@ impl Governed {
     }
 
     /// Takes the guard, and tries whether a governor can be set at all: the present one.
-    fn take(&mut self, plan: &Plan) -> Result<Policy, Error> {
-        if plan.governors == Governors::AsFound {
-            return Ok(Policy::default());
-        }
+    fn take(&mut self) -> Result<Policy, Error> {
         let cpus: Vec<usize> = self.cpu.into_iter().collect();
         let policy = self.cpufreq.policies_of(&cpus)?.into_iter().next().unwrap_or_default();
         let mut guard = self.cpufreq.guard(&cpus, PATIENCE)?;
@@ -111,6 +116,19 @@ impl Governed {
     }
 }
 
+/// The governor that [`Governors::AgainstPerformance`] sets; `None`: it is what is found.
+fn performance(taken: Result<Policy, Error>) -> Result<Option<Cell>, Error> {
+    let found = taken?;
+    if found.governor.as_deref() == Some(PERFORMANCE) {
+        return Ok(None);
+    }
+    if !found.governors.iter().any(|offered| offered == PERFORMANCE) {
+        let Policy { number: policy, governors: offered, .. } = found;
+        return Err(Error::UnknownGovernor { policy, asked: PERFORMANCE.to_owned(), offered });
+    }
+    Ok(Some(Cell { governor: Some(PERFORMANCE.to_owned()), ..Cell::default() }))
+}
+
 /// That no governor could be set, which is no failure where there is none.
 fn nothing_set(error: &Error) -> Notice {
     match error {
@@ -126,8 +144,8 @@ fn nothing_set(error: &Error) -> Notice {
 
 fn rounds(plan: &Plan, ledger: &Ledger, stage: &Stage, governed: &mut Governed) {
     let full =
-        governed.guard.is_some() && governed.policy().is_some_and(|p| p.governors.iter().any(|g| g == "performance"));
-    if full && let Err(error) = governed.set("performance") {
+        governed.guard.is_some() && governed.policy().is_some_and(|p| p.governors.iter().any(|g| g == PERFORMANCE));
+    if full && let Err(error) = governed.set(PERFORMANCE) {
         ledger.open().error = Some(error);
         return;
     }
@@ -194,8 +212,10 @@ fn open_cell(ledger: &Ledger, cell: usize) -> Option<Option<String>> {
 }
 
 fn prepare(governed: &mut Governed, governor: Option<&str>, ledger: &Ledger, cell: usize) -> Result<(), Error> {
-    if let Some(governor) = governor {
-        governed.set(governor)?;
+    match (governor, &governed.guard) {
+        (Some(governor), _) => governed.set(governor)?,
+        (None, Some(guard)) => guard.rewrite_found_governor()?,
+        (None, None) => {}
     }
     let raised = governed.raise_threads()?;
     let facts = governed.policy().zip(governed.cpu).map(|(policy, cpu)| Facts::read(&governed.cpufreq, &policy, cpu));
