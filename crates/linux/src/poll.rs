@@ -88,7 +88,6 @@ impl Epoll {
     }
 
     #[inline]
-
     fn wait_raw(&self, timeout_ms: i32) -> i64 {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: room for one event is given and valid for the call.

@@ -57,7 +57,10 @@ fn a_governor_that_was_tried_and_helped_is_recommended_with_its_gain() {
 #[test]
 fn one_that_made_no_difference_or_made_it_worse_is_not() {
     let text = said(vec![ramp("as found", &FAST), ramp("performance", &FAST)], Vec::new());
-    assert!(text.contains("No difference here that this run can show: governor performance instead of schedutil"), "{text}");
+    assert!(
+        text.contains("No difference here that this run can show: governor performance instead of schedutil"),
+        "{text}"
+    );
     let text = said(vec![ramp("as found", &FAST), ramp("performance", &SLOW)], Vec::new());
     assert!(text.contains("Worse here: governor performance instead of schedutil"), "{text}");
     // One round of six the other way: that may be chance.

@@ -58,7 +58,9 @@ pub(super) fn run(turns: u32, cpu: usize) -> anyhow::Result<()> {
             figures[place].1.push(ours, theirs);
         }
     }
-    println!("ns per call, medians of {turns} turns on CPU {cpu}; difference: median of the turns' and its 95 % interval");
+    println!(
+        "ns per call, medians of {turns} turns on CPU {cpu}; difference: median of the turns' and its 95 % interval"
+    );
     println!("| method | bare C loop | beside a second thread | punctual | difference | of it | within 3 ns or 2 % |");
     println!("|---|---:|---:|---:|---:|---:|---|");
     let mut outside = 0;

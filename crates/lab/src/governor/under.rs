@@ -66,10 +66,5 @@ pub(super) fn skipped(governor: &str, error: &Error) -> Notice {
 }
 
 fn refusal(governor: &str, error: &Error) -> Refusal {
-    Refusal {
-        condition: "governor".into(),
-        asked: governor.into(),
-        why: error.to_string(),
-        remedy: error.remedy(),
-    }
+    Refusal { condition: "governor".into(), asked: governor.into(), why: error.to_string(), remedy: error.remedy() }
 }
