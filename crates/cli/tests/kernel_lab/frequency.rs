@@ -258,14 +258,16 @@ fn a_real_time_kernel_runs_the_whole_check_up() {
     let Some(machine) = machine(Kernel::V6_1Rt, Table::PStates) else { return };
     let done = run(
         &machine.table(Table::CStates),
-        5,
+        7,
         r#"
-before=$(state)
+dirty; before=$(state)
 punctual --json /tmp/run.json >/tmp/run.txt 2>/tmp/notices.txt
 is status 0 $?
 is real-time 1 "$(grep -c '"preempt_rt": *true' /tmp/run.json)"
 is complete 1 "$(grep -c '"complete": *true' /tmp/run.json)"
 has frequency '"experiment": "ramp"' "$(cat /tmp/run.json)"
+has tried '"subject": "performance"' "$(cat /tmp/run.json)"
+has told "governor performance instead of" "$(tr -s ' \n' ' ' </tmp/run.txt)"
 is untouched "$before" "$(state)"
 cat /tmp/run.txt /tmp/notices.txt
 "#,
