@@ -7,12 +7,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 
 use super::pairs::{Pairs, Verdict};
 use super::percentile;
 use crate::tools;
 
+/// The name of the library's ring.
+const RING: &str = "ring";
 /// A round trip through the ring may take so many times that of two flags.
 const RING_LIMIT: f64 = 1.3;
 
@@ -40,18 +42,31 @@ const MECHANISMS: [(&str, usize); 18] = [
 
 /// What is measured: how long, how often, where.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'a> {
+    /// Names of those that are compared; none: all.
+    pub(crate) only: &'a [String],
     pub(crate) turns: u32,
     pub(crate) messages: u32,
     pub(crate) cpus: (usize, usize),
     pub(crate) limit: f64,
 }
 
+impl Wanted<'_> {
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == name)
+    }
+}
+
 /// Runs all in turns, prints a table, and fails when one costs more than it may.
-pub(crate) fn run(wanted: &Wanted) -> anyhow::Result<()> {
+pub(crate) fn run(wanted: &Wanted<'_>) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let bare = tools::compile("ping_pong")?;
     let (a, b) = wanted.cpus;
+    let known = |name: &&String| *name == RING || MECHANISMS.iter().any(|(known, _)| *known == name.as_str());
+    if let Some(unknown) = wanted.only.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = MECHANISMS.iter().map(|(name, _)| *name).collect();
+        bail!("'{unknown}' is not compared: {RING}, {}", names.join(", "));
+    }
     println!(
         "round trip, {} turns of {} messages, CPUs {a} and {b}; medians of the turns' p50, and of the turns' ratios with their 95 % interval",
         wanted.turns, wanted.messages
@@ -59,7 +74,7 @@ pub(crate) fn run(wanted: &Wanted) -> anyhow::Result<()> {
     let limit = wanted.limit;
     println!("{:<16} {:>5} {:>12} {:>12} {:>24}  at most {limit}?", "", "bytes", "punctual", "bare C", "ratio");
     let mut over = Vec::new();
-    for (name, size) in MECHANISMS {
+    for (name, size) in MECHANISMS.into_iter().filter(|(name, _)| wanted.wants(name)) {
         if a == b && name == "memfd-spin" {
             // Each would wait for the other's time slice to end.
             continue;
@@ -73,17 +88,19 @@ pub(crate) fn run(wanted: &Wanted) -> anyhow::Result<()> {
             over.push(format!("{name} {:.3}", pairs.ratio().value));
         }
     }
-    if a != b {
+    if a != b && wanted.wants(RING) {
         let pairs = in_turns(
             wanted.turns,
-            || by_punctual(&punctual, &["ring", "--receive", "poll", "--verify=never"], 8, wanted),
+            || by_punctual(&punctual, &[RING, "--receive", "poll", "--verify=never"], 8, wanted),
             || by_bare_calls(&bare, "flag", 8, wanted),
         )?;
         println!("the ring, both sides polling, beside two flags (two clock readings in both):");
-        row("ring", 8, &pairs, RING_LIMIT);
+        row(RING, 8, &pairs, RING_LIMIT);
     }
-    pmqtest(wanted)?;
-    perf(wanted)?;
+    if wanted.only.is_empty() {
+        pmqtest(wanted)?;
+        perf(wanted)?;
+    }
     ensure!(over.is_empty(), "more than {limit} times the bare calls: {}", over.join(", "));
     Ok(())
 }
@@ -122,7 +139,7 @@ fn row(name: &str, size: usize, pairs: &Pairs, limit: f64) -> Verdict {
     verdict
 }
 
-fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted) -> anyhow::Result<f64> {
+fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted<'_>) -> anyhow::Result<f64> {
     let (a, b) = wanted.cpus;
     let json = tools::output(
         Command::new(punctual)
@@ -143,7 +160,7 @@ fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted) -> 
     Ok(series.summary.p50.context("no median: more --messages")? as f64)
 }
 
-fn by_bare_calls(program: &Path, name: &str, size: usize, wanted: &Wanted) -> anyhow::Result<f64> {
+fn by_bare_calls(program: &Path, name: &str, size: usize, wanted: &Wanted<'_>) -> anyhow::Result<f64> {
     let (a, b) = wanted.cpus;
     let text = tools::output(
         Command::new(program).arg(name).args([size, wanted.messages as usize, a, b].map(|n| n.to_string())),
@@ -154,7 +171,7 @@ fn by_bare_calls(program: &Path, name: &str, size: usize, wanted: &Wanted) -> an
 }
 
 /// What pmqtest says: one way through a POSIX queue under SCHED_FIFO, whole microseconds, smallest, mean and largest.
-fn pmqtest(wanted: &Wanted) -> anyhow::Result<()> {
+fn pmqtest(wanted: &Wanted<'_>) -> anyhow::Result<()> {
     let (a, b) = wanted.cpus;
     let affinity = if a == b { a.to_string() } else { String::new() };
     let mut command = Command::new("pmqtest");
@@ -168,7 +185,7 @@ fn pmqtest(wanted: &Wanted) -> anyhow::Result<()> {
 }
 
 /// What perf says: the mean duration of an exchange through two pipes.
-fn perf(wanted: &Wanted) -> anyhow::Result<()> {
+fn perf(wanted: &Wanted<'_>) -> anyhow::Result<()> {
     let (a, b) = wanted.cpus;
     let cpus = if a == b { a.to_string() } else { format!("{a},{b}") };
     let loops = wanted.messages.to_string();

@@ -45,6 +45,8 @@ pub(crate) enum Peer {
     },
     /// Ping-pong through each mechanism: punctual and a C program of the same calls; pmqtest and perf bench sched pipe
     Ipc {
+        /// Only these of the mechanisms (`ring`: the library's ring beside two flags); none: all, pmqtest and perf too
+        only: Vec<String>,
         /// Turns of each
         #[arg(long, default_value_t = 21)]
         turns: u32,
@@ -84,8 +86,8 @@ pub(crate) enum Peer {
 /// Compares.
 pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
     match *peer {
-        Peer::Ipc { turns, messages, ref cpus, limit } => {
-            ipc::run(&ipc::Wanted { turns, messages, cpus: (cpus[0], cpus[1]), limit })
+        Peer::Ipc { ref only, turns, messages, ref cpus, limit } => {
+            ipc::run(&ipc::Wanted { only, turns, messages, cpus: (cpus[0], cpus[1]), limit })
         }
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),

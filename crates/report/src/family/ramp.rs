@@ -63,8 +63,8 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
         section.blocks.push(Block::Drawing(chart::draw(&lines, "loop number", style)));
     }
     let mut sections = vec![section];
-    let items: Vec<Item> =
-        series.iter().flat_map(|series| words(series, style)).map(|text| Item { text, code: None }).collect();
+    let said = series.iter().flat_map(|series| words(series, style)).chain(variation(series, style));
+    let items: Vec<Item> = said.map(|text| Item { text, code: None }).collect();
     if !items.is_empty() {
         sections.push(Section::default().with(Block::Items(items)));
     }
@@ -140,6 +140,10 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
     };
     match (int(series, "to_full_speed_ns"), text("why")) {
         (None, Some(why)) => said.push(format!("{name} did not reach full speed: {why}.")),
+        (None, None) if is_at_the_highest(series) => said.push(format!(
+            "{name} did not reach full speed within these loops although the kernel had the CPU at its highest frequency: what slowed \
+             them was something else."
+        )),
         (None, None) => {
             said.push(format!("{name} did not reach full speed within these loops, and nothing here tells why."))
         }
@@ -154,7 +158,6 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
     {
         said.push(format!("For the run of {name} these kernel threads were raised, and put back: {raised}."));
     }
-    said.extend(variation(series, style));
     let best = int(series, "best_ns").unwrap_or(i64::MAX) as f64;
     let samples = series.samples.as_deref().unwrap_or_default();
     let stretched = samples.iter().filter(|ns| **ns as f64 > best * STRETCHED).count();
@@ -169,22 +172,45 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
     said
 }
 
-/// What of the spread is the work's own, and what interrupted it.
-fn variation(series: &Series, style: &Style) -> Option<String> {
-    let real = |name: &str| match series.outcome.get(name) {
+/// Whether the kernel asked for the highest frequency allowed after the last loop.
+fn is_at_the_highest(series: &Series) -> bool {
+    int(series, "ended_khz").zip(int(series, "max_khz")).is_some_and(|(ended, max)| ended >= max)
+}
+
+/// What of the spread is the work's own, and what interrupted it: one sentence for all governors.
+fn variation(all: &[&Series], style: &Style) -> Option<String> {
+    let real = |series: &Series, name: &str| match series.outcome.get(name) {
         Some(Param::Real(n)) => Some(*n),
         _ => None,
     };
-    let (own, share) = (real("own_spread")?, real("interrupted_share")?);
-    let name = plain(&series.subject, style);
-    let own = format!("{name}: without interruptions the loops vary by {}", unbroken(&units::share(own)));
-    let Some(Param::Int(ns)) = series.outcome.get("interruption_ns") else {
-        return Some(format!("{own}; none was interrupted."));
+    let told: Vec<&Series> = all.iter().copied().filter(|series| real(series, "own_spread").is_some()).collect();
+    // The figure, under its governor where there are several.
+    let each = |figure: &dyn Fn(&Series) -> Option<String>| {
+        let one = |series: &&Series| {
+            let figure = unbroken(&figure(series)?);
+            Some(if told.len() > 1 { format!("{figure} ({})", plain(&series.subject, style)) } else { figure })
+        };
+        told.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     };
-    let (share, each) = (unbroken(&units::share(share)), unbroken(&units::duration(*ns, style)));
+    let share = |name: &'static str| move |series: &Series| real(series, name).map(units::share);
+    let own = each(&share("own_spread"));
+    if own.is_empty() {
+        return None;
+    }
+    let interruption = |series: &Series| match series.outcome.get("interruption_ns") {
+        Some(Param::Int(ns)) => Some(units::duration(*ns, style)),
+        _ => None,
+    };
+    let name = if let [one] = told[..] { format!("{}: without", plain(&one.subject, style)) } else { "Without".to_owned() };
+    let own = format!("{name} interruptions the loops vary by {own}");
+    let took = each(&interruption);
+    if took.is_empty() {
+        return Some(format!("{own}; none was interrupted."));
+    }
     Some(format!(
-        "{own}; {share} were interrupted, for {each} at the median: the timer's tick, other interrupts, or \
-         the hypervisor. What slows all of a loop alike, a lower clock or a busy sibling of the core, is not taken out."
+        "{own}; {} were interrupted, for {took} at the median: the timer's tick, other interrupts, or the hypervisor. What slows all of \
+         a loop alike, a lower clock or a busy sibling of the core, is not taken out.",
+        each(&share("interrupted_share"))
     ))
 }
 
