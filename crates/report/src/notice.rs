@@ -8,6 +8,7 @@ use crate::background::sentence;
 use crate::plain::plain;
 use crate::story::paragraph;
 use crate::style::{Paint, Style};
+use crate::text::is_checkup;
 use crate::units;
 use crate::words::listed;
 
@@ -197,10 +198,13 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// All notices of a run, the gravest first, one paragraph each; empty when there are none. For stderr.
+/// All notices of a run, the gravest first, one paragraph each; empty when there are none. For stderr. What a check-up could not try stands
+/// under *what to do* and not here.
 #[must_use]
 pub fn notices_text(run: &Run, style: &Style) -> String {
-    let mut phrases: Vec<Phrase> = run.notices.iter().map(|notice| phrase(&named(notice, run, style))).collect();
+    let told = |notice: &&Notice| matches!(notice, Notice::ConditionsSkipped { .. }) && is_checkup(run);
+    let here = run.notices.iter().filter(|notice| !told(notice));
+    let mut phrases: Vec<Phrase> = here.map(|notice| phrase(&named(notice, run, style))).collect();
     phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.level));
     phrases.dedup();
     phrases.iter().map(|phrase| one(phrase, style)).collect()

@@ -32,7 +32,8 @@ fn ramp(subject: &str, first: &[i64]) -> Series {
 }
 
 fn said(series: Vec<Series>, notices: Vec<Notice>) -> String {
-    let mut run = Run { series, notices, ..run(&["punctual", "checkup"], vec![set("other", "other", None, 50_000)], &[]) };
+    let mut run =
+        Run { series, notices, ..run(&["punctual", "checkup"], vec![set("other", "other", None, 50_000)], &[]) };
     run.host.cpufreq = Some(Cpufreq { governors: vec!["schedutil".into()], ..Cpufreq::default() });
     let text = text::render(&run, &Style { width: 1000, ..Style::default() });
     let what = text.split_once("What to do").map_or("", |(_, what)| what);

@@ -201,7 +201,8 @@ fn variation(all: &[&Series], style: &Style) -> Option<String> {
         Some(Param::Int(ns)) => Some(units::duration(*ns, style)),
         _ => None,
     };
-    let name = if let [one] = told[..] { format!("{}: without", plain(&one.subject, style)) } else { "Without".to_owned() };
+    let name =
+        if let [one] = told[..] { format!("{}: without", plain(&one.subject, style)) } else { "Without".to_owned() };
     let own = format!("{name} interruptions the loops vary by {own}");
     let took = each(&interruption);
     if took.is_empty() {
