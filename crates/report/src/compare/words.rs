@@ -144,7 +144,7 @@ pub(super) fn sight(comparison: &Comparison) -> Option<String> {
     }
     (!parts.is_empty()).then(|| {
         let told = parts.join("; ");
-        format!("Found in nine of ten such comparisons, in the middle one of the series (from the best to the worst): an increase by {told}.")
+        format!("The increase that nine of ten such comparisons find, for the middle one of the series (the best to the worst): {told}.")
     })
 }
 
