@@ -14,8 +14,9 @@ use super::method::{Call, Method, Unavailable, Yielder};
 
 type Opened = Result<Box<dyn Yielder>, Unavailable>;
 
-/// All ways to yield, in the order in which they are listed.
-pub const ALL: &[Method] = &[
+/// All ways to yield, in the order in which they are listed. A static, not a constant: what a constant opens would be compiled in each crate that
+/// names it, small instead of fast.
+pub static ALL: &[Method] = &[
     Method {
         name: "nothing",
         about: "an empty loop: what the others are compared with",

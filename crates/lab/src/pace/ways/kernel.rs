@@ -9,7 +9,7 @@ use punctual_linux::sleep::clock_nanosleep_until;
 use crate::pace::way::{Gate, MOST_AHEAD_NS, Mode, Terms, Way, go_on};
 use crate::wait::method::Unavailable;
 
-pub(super) const WAYS: &[Way] = &[
+pub(super) static WAYS: &[Way] = &[
     Way {
         name: "so_max_pacing_rate",
         about: "hands everything to the kernel, which lets it leave at the rate",

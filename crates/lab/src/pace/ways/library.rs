@@ -6,7 +6,7 @@ use punctual_linux as linux;
 use crate::pace::way::{Gate, Mode, Terms, Way};
 use crate::wait::method::Unavailable;
 
-pub(super) const WAYS: &[Way] = &[
+pub(super) static WAYS: &[Way] = &[
     Way {
         name: "compensated",
         about: "the library's pacer; sleeps end sooner by the typical wake-up latency",

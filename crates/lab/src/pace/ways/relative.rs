@@ -9,7 +9,7 @@ use punctual_linux::timed::Ended;
 use crate::pace::way::{Gate, Mode, Terms, Way, go_on};
 use crate::wait::method::Unavailable;
 
-pub(super) const WAYS: &[Way] = &[
+pub(super) static WAYS: &[Way] = &[
     Way {
         name: "usleep",
         about: "usleep for a period after each event: what it adds slows the rate",

@@ -16,7 +16,7 @@ use rustix::time::{
 use crate::pace::way::{Gate, Mode, Terms, Way, go_on};
 use crate::wait::method::Unavailable;
 
-pub(super) const WAYS: &[Way] = &[
+pub(super) static WAYS: &[Way] = &[
     Way {
         name: "clock_nanosleep_abs",
         about: "sleeps until each event's time: late by a wake-up, yet the rate holds",

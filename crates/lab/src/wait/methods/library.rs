@@ -27,7 +27,7 @@ const LIBRARY: Method = Method {
     open: || open(Strategy::Native),
 };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "native",
         about: "the library's plain sleep: an absolute deadline and a timer slack of 1 ns",

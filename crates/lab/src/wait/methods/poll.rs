@@ -23,7 +23,7 @@ const POLL: Method = Method {
     open: || relative(poll::ppoll),
 };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "select",
         about: "the timeout of select, in microseconds",

@@ -32,7 +32,7 @@ const RELATIVE: Method = Method {
 
 const ABSOLUTE: Method = Method { absolute: true, ..RELATIVE };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "sleep",
         about: "whole seconds: the oldest call, for waits that a person notices",

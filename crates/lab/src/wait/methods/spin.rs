@@ -27,7 +27,7 @@ const SPIN: Method = Method {
     open: || on_clock(|| Ok(())),
 };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "spin_clock",
         about: "reads the clock until it is time",

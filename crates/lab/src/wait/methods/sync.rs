@@ -29,7 +29,7 @@ const SYNC: Method = Method {
     },
 };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "futex",
         about: "the timeout of a futex, for a duration",

@@ -28,7 +28,7 @@ const TIMER: Method = Method {
     open: || timed(Timerfd::new(), &[]),
 };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "timerfd",
         about: "a timer as a file descriptor, read when it is due",

@@ -22,7 +22,7 @@ const USER_WAIT: Method = Method {
     open: || open(Instruction::Tpause),
 };
 
-pub(super) const METHODS: &[Method] = &[
+pub(super) static METHODS: &[Method] = &[
     Method {
         name: "tpause",
         about: "rests the core until a time of its counter",
