@@ -78,6 +78,18 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i
     }
 }
 
+/// The same call without a deadline, made for itself: what came of it is not looked at, so that nothing is done but the call. It waits if the
+/// word still has that value.
+#[inline]
+pub fn wait_whatever_comes(word: &AtomicU32, expected: u32, scope: Scope) {
+    let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
+    let (never, unused) = (null::<Timespec>(), null::<u32>());
+    // SAFETY: `word` is a live, aligned 32-bit word and is only read atomically; there is no timespec.
+    unsafe {
+        libc::syscall(NUMBER, word.as_ptr(), operation, expected, never, unused, libc::FUTEX_BITSET_MATCH_ANY);
+    }
+}
+
 /// `futex(2)`, `FUTEX_WAKE`: wakes at most `most` threads that sleep on `word`; how many there were.
 #[inline]
 pub fn wake(word: &AtomicU32, most: u32, scope: Scope) -> Result<u32> {
