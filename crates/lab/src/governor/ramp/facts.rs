@@ -53,7 +53,10 @@ impl Facts {
         }
         match governor {
             "powersave" if !self.autonomous => Some("it keeps the lowest frequency, by design".into()),
-            "userspace" => self.set_speed_khz.map(|khz| format!("it keeps the {khz} kHz that were set")),
+            "userspace" => {
+                let below = |khz: &u64| self.max_khz.is_none_or(|max| *khz < max);
+                self.set_speed_khz.filter(below).map(|khz| format!("it keeps the {khz} kHz that were set"))
+            }
             "ondemand" | "conservative" | "schedutil" => self.starved(governor, priority, transitions, raised),
             _ => None,
         }
@@ -100,6 +103,13 @@ mod tests {
         assert_eq!(ondemand().why_slow(Some("ondemand"), Some(10), Some(0), true), None);
         let deadline = Facts { threads: vec![("sugov:1 (90): SCHED_DEADLINE".into(), 6, 0)], ..Facts::default() };
         assert_eq!(deadline.why_slow(Some("schedutil"), Some(10), Some(0), false), None);
+    }
+
+    #[test]
+    fn a_speed_that_was_set_explains_slow_loops_only_below_the_highest() {
+        let set = |khz| Facts { set_speed_khz: Some(khz), ..ondemand() };
+        assert!(set(1_000_000).why_slow(Some("userspace"), None, None, false).unwrap().contains("1000000 kHz"));
+        assert_eq!(set(3_000_000).why_slow(Some("userspace"), None, None, false), None);
     }
 
     #[test]
