@@ -3,13 +3,17 @@
 /// Asks for a value in a register and does nothing with it: an empty loop around this is not optimised away, and is no slower than one.
 #[inline(always)]
 pub fn keep(value: u64) {
-    let _ = value;
-    #[cfg(target_pointer_width = "64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64"))]
     // SAFETY: no instruction at all.
     unsafe {
         std::arch::asm!("/* {0} */", in(reg) value, options(nomem, nostack, preserves_flags));
     }
-    #[cfg(not(target_pointer_width = "64"))]
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64"
+    )))]
     std::hint::black_box(value);
 }
 
