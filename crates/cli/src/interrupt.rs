@@ -2,14 +2,16 @@
 
 use anyhow::Context as _;
 use punctual_lab::Stop;
+use punctual_linux::signal::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Starts listening. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
+/// Starts listening. What the program was started to ignore (`nohup`, or the background of a script) it goes on to. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
 /// takes back what was held (thread conditions, open files).
 pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
     let stop = stop.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("listening for SIGINT, SIGTERM and SIGHUP")?;
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false));
+    let mut signals = Signals::new(wanted).context("listening for SIGINT, SIGTERM and SIGHUP")?;
     let thread = std::thread::Builder::new().name("signals".into());
     let listener = move || {
         for signal in signals.forever() {

@@ -1,4 +1,5 @@
-//! Blocking signals on one thread, and sending a signal to one thread: `pthread_sigmask(3)`, `tgkill(2)`.
+//! Blocking signals on one thread, sending a signal to one thread, and what a signal does to the process: `pthread_sigmask(3)`,
+//! `tgkill(2)`, `sigaction(2)`.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -64,6 +65,24 @@ pub fn send_signal_to_thread(tid: i32, signal: i32) -> Result<()> {
     check("tgkill", returned as i32).map(drop).map_err(|e| e.on(format!("thread {tid}, signal {signal}")))
 }
 
+/// Whether the process ignores `signal`. Who starts a program so, with `nohup` or in the background of a script, wants it to.
+pub fn is_ignored(signal: i32) -> Result<bool> {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null action changes nothing; `action` is writable.
+    check("sigaction", unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) })?;
+    // SAFETY: the call filled it.
+    Ok(unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Gives `signal` its default action, unless it is handled: what this process starts no longer inherits that it is ignored.
+pub fn no_longer_ignore(signal: i32) -> Result<()> {
+    if is_ignored(signal)? {
+        // SAFETY: the default action runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +99,18 @@ mod tests {
         assert!(is_blocked(libc::SIGUSR1).unwrap());
         drop(blocked);
         assert!(!is_blocked(libc::SIGUSR1).unwrap());
+    }
+
+    #[test]
+    fn ignored_and_no_longer() {
+        // Ignored by default too, which is not the same as being told to.
+        assert!(!is_ignored(libc::SIGWINCH).unwrap());
+        // SAFETY: runs no code of ours.
+        unsafe { libc::signal(libc::SIGWINCH, libc::SIG_IGN) };
+        assert!(is_ignored(libc::SIGWINCH).unwrap());
+        no_longer_ignore(libc::SIGWINCH).unwrap();
+        assert!(!is_ignored(libc::SIGWINCH).unwrap());
+        assert_eq!(is_ignored(-1).unwrap_err().errno(), libc::EINVAL);
     }
 
     #[test]

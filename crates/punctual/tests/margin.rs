@@ -179,6 +179,32 @@ fn it_follows_within_tens_of_waits() {
     assert!(down <= 30_000, "{down} after 80 waits of 12 us");
 }
 
+/// What the note of 2019 corrects by hand: 64.5 µs that vary by 10 % from run to run. (How they vary within a run it does not tell: here they
+/// have a tail of 1.5 µs.) It reached 5 to 10 µs; the compensated aim follows, so that at most half of that is left, with a mean
+/// below 2 µs, for hardly any spinning.
+#[test]
+fn the_compensated_sleep_is_twice_as_exact_as_the_note() {
+    let runs = [64_500.0, 70_900.0, 58_100.0, 66_000.0, 61_000.0];
+    let trace = synthetic(10_000, |n, r| r.latency(runs[n / 2_000] - 1_500.0, 1_500.0));
+    let mut learner = MarginLearner::new(Aim::Typical, CAP_NS);
+    let mut errors = Vec::new();
+    let mut spun = 0;
+    for &latency in &trace {
+        let Decision::Sleep { margin_ns, .. } = learner.decide(100_000) else { panic!("it never spins it all") };
+        learner.saw(100_000, latency);
+        errors.push((latency - i64::from(margin_ns)).max(0));
+        spun += (i64::from(margin_ns) - latency).max(0);
+    }
+    let mean = errors.iter().sum::<i64>() as f64 / errors.len() as f64;
+    errors.sort_unstable();
+    let spread = errors[errors.len() * 95 / 100];
+    let spun = spun as f64 / errors.len() as f64;
+    println!("compensated: mean error {mean:.0} ns, 95 % within {spread} ns, {spun:.0} ns spun");
+    assert!(mean < 2_000.0, "{mean}");
+    assert!(spread < 5_000, "{spread}");
+    assert!(spun < 3_000.0, "{spun}");
+}
+
 /// One bad sample, or a burst of them, is forgotten, and never makes it spin longer than the cap.
 #[test]
 fn bad_samples_do_not_stick() {

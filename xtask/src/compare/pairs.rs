@@ -61,6 +61,11 @@ impl Pairs {
         self.middle(|pair| pair.ours - pair.theirs)
     }
 
+    /// Ours alone.
+    pub(super) fn our_middle(&self) -> Middle {
+        self.middle(|pair| pair.ours)
+    }
+
     fn middle(&self, of: impl Fn(&Pair) -> f64) -> Middle {
         let mut values: Vec<f64> = self.0.iter().map(of).collect();
         let value = median(&mut values);

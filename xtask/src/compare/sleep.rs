@@ -4,27 +4,30 @@
 //! SCHED_FIFO. Lateness is the time after the wait less the deadline; CPU time is the thread's own clock's. The hybrid's wake-ups are
 //! recorded too, and an *oracle* is told them beforehand: the fixed margin that spins least for no more late waits.
 
+mod claims;
 mod oracle;
 mod peers;
 mod plot;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use punctual::{Conditions, CpuSet, Policy};
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::{DisturbanceProbe, OwnUsage};
 
+use self::claims::Claims;
 use self::oracle::WakeUp;
 use self::peers::{PEERS, Peer};
 use super::percentile;
 
 /// Durations asked, ns.
 const ASKED_NS: [i64; 4] = [20_000, 100_000, 1_000_000, 10_000_000];
-/// How long a turn is: some hundred short waits, ten of the longest.
+/// How long a turn is: some hundred waits of up to a millisecond, so that each turn has a 99th percentile; twenty of the longest.
 const TURN: Duration = Duration::from_millis(40);
-const LONG_TURN: Duration = Duration::from_millis(100);
+const LONG_TURN: Duration = Duration::from_millis(200);
 /// Between turns: a busy real-time thread leaves its CPU to others for at least a tenth of the time (the kernel takes 5 %).
 const BREAK: Duration = Duration::from_millis(8);
 /// Waits by which everybody may learn before the first turn.
@@ -63,6 +66,14 @@ struct Tally {
     wake_ups: Vec<WakeUp>,
 }
 
+/// The figures of one turn.
+#[derive(Debug, Clone, Copy, Default)]
+struct Turn {
+    p50: f64,
+    p99: f64,
+    cpu_share: f64,
+}
+
 /// The figures of a tally.
 #[derive(Debug, Clone)]
 struct Figures {
@@ -83,9 +94,14 @@ pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
     let mut figures = Vec::new();
     for place in PLACES {
         eprintln!("{}", place.name());
-        figures.extend(measure_place(place, rounds)?);
+        let probe = DisturbanceProbe::start(Path::new("/"));
+        let (here, claims) = measure_place(place, rounds)?;
+        figures.extend(here);
         // At once, so that what was measured is not lost if the rest is not waited for.
         print_table(place, &figures);
+        let steal = probe.finish(OwnUsage::default()).steal_share;
+        let steal = steal.map_or("an unknown part".into(), |share| format!("{:.1} %", share * 100.0));
+        println!("\nThe hypervisor took {steal} of the CPUs' time.\n\n{claims}");
     }
     if let Some(path) = svg {
         let alone: Vec<&Figures> = figures.iter().filter(|f| f.place == PLACES[0]).collect();
@@ -95,7 +111,7 @@ pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Measures in a place, on a thread of its own.
-fn measure_place(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
+fn measure_place(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if place.neighbour {
@@ -122,7 +138,8 @@ fn measure_place(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
     })
 }
 
-fn measure(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
+fn measure(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> {
+    let mut claims = Claims::default();
     let mut tallies = vec![vec![Tally::default(); ASKED_NS.len()]; PEERS.len()];
     // One of each for every duration: what one learns of short waits is not mixed with another's.
     let mut peers: Vec<Vec<Box<dyn Peer>>> = Vec::new();
@@ -141,12 +158,14 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
     }
     for round in 0..rounds as usize {
         for (n, &asked) in ASKED_NS.iter().enumerate() {
+            let mut turns = [Turn::default(); PEERS.len()];
             for turn in 0..PEERS.len() {
                 // Each round begins with another one, so that none always follows the same neighbour.
                 let who = (turn + round) % PEERS.len();
-                take_turn(peers[who][n].as_mut(), asked, &mut tallies[who][n]);
+                turns[who] = take_turn(peers[who][n].as_mut(), asked, &mut tallies[who][n]);
                 std::thread::sleep(BREAK);
             }
+            claims.take(asked, &turns);
         }
     }
     let mut figures = Vec::new();
@@ -155,11 +174,12 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<Vec<Figures>> {
             figures.push(Figures::of(name, asked, place, &mut tallies[who][n]));
         }
     }
-    Ok(figures)
+    Ok((figures, claims))
 }
 
-fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) {
-    let turn = if asked > 1_000_000 { LONG_TURN } else { TURN };
+fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> Turn {
+    let turn = if asked >= 1_000_000 { LONG_TURN } else { TURN };
+    let before = tally.lateness.len();
     let waits = (turn.as_nanos() as i64 / asked).max(1);
     // Room first, so that nothing is allocated between waits.
     tally.lateness.reserve(waits as usize);
@@ -174,9 +194,17 @@ fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) {
         tally.lateness.push((woke - from - asked) as f64);
         tally.wake_ups.extend(wake_up);
     }
-    tally.cpu_ns += now_ns(Clock::ThreadCpu) - cpu;
-    tally.elapsed_ns += now_ns(Clock::Monotonic) - begin;
+    let (cpu_ns, elapsed_ns) = (now_ns(Clock::ThreadCpu) - cpu, now_ns(Clock::Monotonic) - begin);
+    tally.cpu_ns += cpu_ns;
+    tally.elapsed_ns += elapsed_ns;
     peer.rest();
+    let mut lateness = tally.lateness[before..].to_vec();
+    lateness.sort_by(f64::total_cmp);
+    Turn {
+        p50: percentile(&lateness, 0.5),
+        p99: percentile(&lateness, 0.99),
+        cpu_share: cpu_ns as f64 / elapsed_ns.max(1) as f64,
+    }
 }
 
 impl Figures {

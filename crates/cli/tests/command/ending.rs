@@ -1,6 +1,6 @@
 //! How a run ends before its time: what was measured is reported, nothing is left changed.
 
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use punctual_record::{Notice, Run};
@@ -38,6 +38,19 @@ fn ctrl_c_reports_what_was_measured() {
         assert!(run.notices.contains(&Notice::Interrupted { signal: name.into() }), "{:?}", run.notices);
         assert!(run.series.iter().any(|s| s.summary.count > 0), "{name}: what was measured is reported");
     }
+}
+
+/// `nohup punctual … &` goes on when the terminal is closed.
+#[test]
+fn what_it_was_started_to_ignore_it_ignores() {
+    let mut args = vec!["", "HUP INT", env!("CARGO_BIN_EXE_punctual")];
+    args.extend(["wait", "nanosleep", "--for", "100us", "--duration", "1s", "--rounds", "50", "--json", "-"]);
+    // Whether the signals were sent while it measured, the shell knows best: it sends them itself.
+    let script = "trap '' $1; shift; \"$@\" & sleep 0.4; kill -HUP $!; kill -INT $!; wait $!";
+    let output = Command::new("sh").args(["-c", script]).args(args).stderr(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let run = Run::from_json(&output.stdout[..]).unwrap();
+    assert!(run.complete, "{:?}", run.notices);
 }
 
 /// A run that was interrupted is reported as far as it got, and every form that people read says so.

@@ -8,6 +8,7 @@ use punctual::{Breather, Rate, format_duration};
 use punctual_linux as linux;
 use punctual_record::{Recorder, SeriesTally, Usage};
 
+use super::drift::Drift;
 use super::plan::{Goal, Plan, Target};
 use super::receiver::{NoReceiver, Receiver};
 use super::stand::{Counts, Figures, MOST_EVENTS, Order, Stand};
@@ -26,6 +27,7 @@ pub(super) struct Beside {
     pub(super) one_way: SeriesTally,
     pub(super) arrival_jitter: SeriesTally,
     pub(super) counts: Counts,
+    pub(super) drift: Drift,
     pub(super) by_kernel: bool,
     rounds: u32,
 }
@@ -47,6 +49,7 @@ pub(super) struct PaceBench<'a> {
     pub(super) receiver: Option<Receiver>,
     stand: Stand,
     recorders: [Recorder; 3],
+    drift: Drift,
     breather: Breather,
     beside: SharedBeside,
     stream: u32,
@@ -87,6 +90,7 @@ impl<'a> PaceBench<'a> {
             receiver,
             stand: Stand::new(),
             recorders: std::array::from_fn(|_| Recorder::new()),
+            drift: Drift::default(),
             breather: Breather::new(),
             beside: Arc::clone(beside),
             // Streams of another run that are still on their way are not ours.
@@ -112,7 +116,8 @@ impl<'a> PaceBench<'a> {
         let order = Order { rate, events, mode: self.plan.wanted.ways[way].mode, stream: self.stream };
         self.recorders.iter_mut().for_each(Recorder::clear);
         let [jitter, one_way, arrival_jitter] = &mut self.recorders;
-        let mut figures = Figures { lateness, jitter, one_way, arrival_jitter };
+        self.drift = Drift::default();
+        let mut figures = Figures { lateness, jitter, one_way, arrival_jitter, drift: &mut self.drift };
         let ended = self.stand.perform(order, gate, wire, self.receiver.as_ref(), &mut figures);
         let (usage, counts, by_kernel) = ended.map_err(|error| match linux::stop::requested() {
             true => Failure::Stopped,
@@ -140,6 +145,7 @@ impl<'a> PaceBench<'a> {
         beside.one_way.add_round(round, 0, one_way, usage);
         beside.arrival_jitter.add_round(round, 0, arrival_jitter, usage);
         beside.counts.add(counts);
+        beside.drift.add(&self.drift);
         beside.by_kernel = by_kernel;
     }
 }

@@ -1,13 +1,14 @@
 //! How evenly events leave, and arrive, when a program paces them: UDP datagrams, or ticks without a network.
 //!
 //! In goes a [`Plan`]; the figures go into the [`Session`], per way of pacing and variant of conditions: `lateness` of each departure against the
-//! ideal schedule, `period_jitter` of departures and of arrivals, `one_way` latency, and as outcome the rate reached and what was
-//! not sent, lost or reordered. Departures are the kernel's own stamps where it gives them. Sending never waits for room: what finds
+//! ideal schedule, `period_jitter` of departures and of arrivals, `one_way` latency, and as outcome the rate reached, how departures
+//! drift from the schedule, and what was not sent, lost or reordered. Departures are the kernel's own stamps where it gives them. Sending never waits for room: what finds
 //! none is counted.
 //!
 //! To the loopback, a receiver of our own is started as a child process. [`receive`] is a receiver by itself.
 
 mod bench;
+mod drift;
 pub mod packet;
 mod plan;
 pub mod receive;
@@ -192,6 +193,13 @@ fn outcome(rate: punctual::Rate, beside: &Beside) -> BTreeMap<String, Param> {
     if let Some(reached) = counts.rate_reached() {
         outcome.insert("rate_reached".into(), Param::Real(reached));
         outcome.insert("rate_share".into(), Param::Real(reached / rate.per_second_f64()));
+    }
+    if let Some((ppm, between)) = beside.drift.ppm() {
+        outcome.insert("drift_ppm".into(), Param::Real(ppm));
+        if let Some((low, high)) = between {
+            outcome.insert("drift_ppm_low".into(), Param::Real(low));
+            outcome.insert("drift_ppm_high".into(), Param::Real(high));
+        }
     }
     if counts.sent > 0 {
         outcome.insert("not_sent".into(), int(counts.no_room + counts.refused));

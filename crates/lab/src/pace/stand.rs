@@ -7,6 +7,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::send::Sent;
 use punctual_record::{Recorder, Usage};
 
+use super::drift::Drift;
 use super::receiver::{MOST, Receiver};
 use super::way::{Gate, MOST_AHEAD_NS, Mode};
 use super::wire::Wire;
@@ -44,6 +45,8 @@ pub(super) struct Figures<'a> {
     pub(super) one_way: &'a mut Recorder,
     /// Of arrivals at the socket.
     pub(super) arrival_jitter: &'a mut Recorder,
+    /// Of departures.
+    pub(super) drift: &'a mut Drift,
 }
 
 /// What was counted.
@@ -101,11 +104,18 @@ pub(super) struct Stand {
     stamped: Vec<u32>,
     /// Departures by the kernel's stamp.
     kernel: Vec<i64>,
+    /// Ideal time and lateness of each departure.
+    late: Vec<(i64, i64)>,
 }
 
 impl Stand {
     pub(super) fn new() -> Self {
-        Self { departures: Vec::with_capacity(MOST), stamped: Vec::with_capacity(MOST), kernel: vec![NEVER; MOST] }
+        Self {
+            departures: Vec::with_capacity(MOST),
+            stamped: Vec::with_capacity(MOST),
+            kernel: vec![NEVER; MOST],
+            late: Vec::new(),
+        }
     }
 
     /// Performs a trial. `wire`: none for ticking only. Tells whether departures are by the kernel's stamps.
@@ -261,7 +271,7 @@ impl Stand {
 
     /// Records departures; returns the time from the ideal time of the first to the last that is known, and the gaps in it.
     fn record_departures(
-        &self,
+        &mut self,
         order: &Order,
         start: Moment,
         by_kernel: bool,
@@ -271,9 +281,12 @@ impl Stand {
         let mut ideal = Grid::new(order.rate, start);
         let period = order.rate.time_of(1);
         let mut before = NEVER;
+        self.late.clear();
         for &departure in departures {
             if departure != NEVER {
-                figures.lateness.record(departure - ideal.next().as_nanos());
+                let due = ideal.next().as_nanos();
+                figures.lateness.record(departure - due);
+                self.late.push((due, departure - due));
                 if before != NEVER {
                     figures.jitter.record((departure - before - period).abs());
                 }
@@ -281,6 +294,7 @@ impl Stand {
             before = departure;
             ideal.advance();
         }
+        figures.drift.take(&self.late);
         let last = departures.iter().rposition(|departure| *departure != NEVER);
         let span = |last: usize| departures[last].saturating_sub(start.as_nanos()).max(0).unsigned_abs();
         last.map_or((0, 0), |last| (span(last), last as u64))

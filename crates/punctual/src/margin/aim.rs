@@ -33,7 +33,7 @@ pub enum Aim {
         /// CPU time as a share of the time waited, above 0, at most 1.
         share: f32,
     },
-    /// Only what is typical (a robust mean) is made up for: the compensated sleep.
+    /// Only what is typical (a little above the middle, outliers left out) is made up for: the compensated sleep.
     Typical,
 }
 

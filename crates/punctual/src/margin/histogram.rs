@@ -13,6 +13,17 @@ pub(super) const LONGEST_MEMORY: u32 = 4_000;
 /// The largest latency that has a bin, 512 µs: the upper end of the last one.
 pub(crate) const HIGHEST_NS: u32 = lower_edge(BINS);
 
+/// The ends of all bins.
+const EDGES: [u32; BINS + 1] = {
+    let mut edges = [0; BINS + 1];
+    let mut bin = 0;
+    while bin <= BINS {
+        edges[bin] = lower_edge(bin);
+        bin += 1;
+    }
+    edges
+};
+
 /// Latencies by size. A bin is a quarter of an octave wide, so its ends differ by 14 to 25 %.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
@@ -82,14 +93,14 @@ impl Histogram {
     /// The latency that a share of `above` (0 to 1) exceeds, interpolated within its bin. Zero when empty.
     pub(crate) fn exceeded_by(&self, above: f32) -> u32 {
         let tail = f32::from(self.total) * above;
-        let mut over = 0.0;
+        let most = tail as u32;
+        let mut over = 0;
         for (bin, &count) in self.bins.iter().enumerate().rev() {
-            let count = f32::from(count);
-            if count > 0.0 && over + count > tail {
-                let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
-                return high - ((tail - over) / count * (high - low) as f32) as u32;
+            if over + u32::from(count) > most {
+                let (low, high) = (EDGES[bin], EDGES[bin + 1]);
+                return high - ((tail - over as f32) / f32::from(count) * (high - low) as f32) as u32;
             }
-            over += count;
+            over += u32::from(count);
         }
         0
     }
@@ -100,7 +111,7 @@ impl Histogram {
         let (mut below, mut spun, mut margin) = (0.0_f32, 0.0_f32, 0);
         let mut left = self.total;
         for (bin, &count) in self.bins.iter().enumerate() {
-            let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
+            let (low, high) = (EDGES[bin], EDGES[bin + 1]);
             // Within the bin, what is in it counts half: it lies evenly.
             let rate = (below + f32::from(count) / 2.0) / f32::from(self.total);
             let width = (high - low) as f32;
@@ -121,27 +132,29 @@ impl Histogram {
 
 impl Histogram {
     /// The margin at which spinning, plus `price_ns` for each late wait, costs the least on average; and that cost, in ns.
-    pub(super) fn cheapest_margin(&self, price_ns: f32) -> (u32, f32) {
-        let (mut best, mut best_cost) = (0, price_ns);
-        let each = 1.0 / f32::from(self.total.max(1));
-        let (mut below, mut spun) = (0.0_f32, 0.0_f32);
-        let mut left = self.total;
+    pub(super) fn cheapest_margin(&self, price_ns: u32) -> (u32, u32) {
+        // All costs are twice those of all latencies together, until the end: whole numbers below 2^52.
+        let price = 2 * u64::from(price_ns);
+        let mut left = u64::from(self.total);
+        let (mut best, mut best_cost) = (0, price * left);
+        let (mut below, mut spun) = (0_u64, 0_u64);
         // Below the smallest latency nothing is spun and every wait is late: those bins cost the price, as no margin does.
         let first = self.bins.iter().position(|&count| count > 0).unwrap_or(BINS);
-        for (bin, &count) in self.bins.iter().enumerate().skip(first) {
+        for bin in first..BINS {
             if left == 0 {
                 break;
             }
-            let (low, high) = (lower_edge(bin), lower_edge(bin + 1));
-            spun += (below + f32::from(count) / 2.0) * each * (high - low) as f32;
-            below += f32::from(count);
+            let (count, high) = (u64::from(self.bins[bin]), EDGES[bin + 1]);
+            // Within the bin, what is in it counts half: it lies evenly.
+            spun += (2 * below + count) * u64::from(high - EDGES[bin]);
+            below += count;
             left -= count;
-            let cost = spun + price_ns * f32::from(left) * each;
+            let cost = spun + price * left;
             if cost < best_cost {
                 (best, best_cost) = (high, cost);
             }
         }
-        (best, best_cost)
+        (best, (best_cost / (2 * u64::from(self.total.max(1)))) as u32)
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Per class, the latencies are counted in a small histogram that forgets. The margin is where spinning longer costs more than the late
 //! waits it avoids are worth ([`Aim::Balanced`]), or a quantile ([`Aim::Lateness`]), or what a budget of CPU time pays for
-//! ([`Aim::CpuBudget`]), or a robust mean ([`Aim::Typical`]). Three rules keep it sane:
+//! ([`Aim::CpuBudget`]), or a little more than the middle ([`Aim::Typical`]). Three rules keep it sane:
 //! - A latency beyond the *cap* cannot be bought off by spinning and is left out; one bad sample, or a hundred, never makes the
 //!   thread spin longer than the cap. Where more wake-ups are beyond it than a lateness to keep allows, that lateness cannot be kept, and as
 //!   many again are let go rather than paid for.
@@ -68,11 +68,20 @@ pub enum Decision {
 #[derive(Debug, Clone)]
 pub struct MarginLearner {
     aim: Aim,
-    cap_ns: u32,
-    memory: u32,
+    terms: Terms,
     /// CPU time of the sleeping call itself, for budgets.
     call_ns: f32,
     classes: [Class; CLASSES],
+}
+
+/// What follows from aim and cap for every wait, worked out once.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    cap_ns: u32,
+    memory: u32,
+    tolerance_ns: u32,
+    slip_ns: u32,
+    follows: bool,
 }
 
 /// Waits of about one length.
@@ -93,8 +102,8 @@ struct Class {
     /// Latencies until the margin is computed anew.
     until_update: u8,
     margin_ns: u32,
-    /// Waits shorter than this are cheaper spun than slept.
-    spin_below_ns: u32,
+    /// Only waits longer than this are slept: those below are shorter than the margin, or cheaper spun.
+    sleep_above_ns: u32,
     /// Mean length of the waits.
     wait_ns: u32,
     until_try: u16,
@@ -114,8 +123,14 @@ impl MarginLearner {
     /// A learner that knows nothing yet. `cap_ns` is the longest margin, at most [`Self::LARGEST_CAP_NS`].
     #[must_use]
     pub fn new(aim: Aim, cap_ns: u32) -> Self {
-        let cap_ns = cap_ns.clamp(SHORTEST_SLEEP_NS, HIGHEST_NS);
-        Self { aim, cap_ns, memory: aim.memory(), call_ns: 2_000.0, classes: [const { Class::new() }; CLASSES] }
+        let terms = Terms {
+            cap_ns: cap_ns.clamp(SHORTEST_SLEEP_NS, HIGHEST_NS),
+            memory: aim.memory(),
+            tolerance_ns: aim.tolerance_ns(),
+            slip_ns: aim.slip_ns(),
+            follows: matches!(aim, Aim::Typical),
+        };
+        Self { aim, terms, call_ns: 2_000.0, classes: [const { Class::new() }; CLASSES] }
     }
 
     /// What it aims at.
@@ -128,19 +143,28 @@ impl MarginLearner {
     #[inline]
     pub fn decide(&mut self, wait_ns: i64) -> Decision {
         let wait = u32::try_from(wait_ns).unwrap_or(u32::MAX);
+        let class = &self.classes[class_of(wait_ns)];
+        if class.seen > 0 && wait > class.sleep_above_ns {
+            return Decision::Sleep { margin_ns: class.margin_ns, too_short: false };
+        }
+        self.decide_otherwise(wait_ns, wait)
+    }
+
+    /// The same for a class that has seen nothing, and for a wait too short to sleep.
+    #[inline(never)]
+    fn decide_otherwise(&mut self, wait_ns: i64, wait: u32) -> Decision {
         let margin_ns = self.margin_ns(wait_ns);
-        let spin_below_ns = self.classes[class_of(wait_ns)].spin_below_ns;
-        if wait > margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(spin_below_ns) {
+        let class = &mut self.classes[class_of(wait_ns)];
+        if wait > margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(class.sleep_above_ns) {
             return Decision::Sleep { margin_ns, too_short: false };
         }
         if self.aim.may_spin_all() {
             // Once in a while the sleep is tried all the same, to learn.
-            let class = &mut self.classes[class_of(wait_ns)];
             class.until_try = class.until_try.saturating_sub(1);
             if class.until_try > 0 || wait <= 2 * SHORTEST_SLEEP_NS {
                 return Decision::Spin;
             }
-            let weak = class.latencies.samples() < self.memory / 3;
+            let weak = class.latencies.samples() < self.terms.memory / 3;
             let rarest = if let Aim::Balanced { .. } = self.aim { RAREST_BALANCED_TRY } else { RAREST_TRY };
             class.try_every = if weak { TRY_WHILE_WEAK } else { (class.try_every * 2).clamp(FIRST_TRY, rarest) };
             class.until_try = class.try_every;
@@ -177,49 +201,36 @@ impl MarginLearner {
             .next()
             // Half of the wait at most, so that there is a sleep to learn from.
             .unwrap_or(AT_FIRST_NS.min(u32::try_from(wait_ns / 2).unwrap_or(AT_FIRST_NS)))
-            .min(self.cap_ns)
+            .min(self.terms.cap_ns)
     }
 
     /// Takes in that a sleep within a wait of `wait_ns` ended `latency_ns` after the time it was to end.
     #[inline]
     pub fn saw(&mut self, wait_ns: i64, latency_ns: i64) {
-        let (aim, cap, memory, call_ns) = (self.aim, self.cap_ns, self.memory, self.call_ns);
+        let terms = &self.terms;
         let class = &mut self.classes[class_of(wait_ns)];
         let wait = u32::try_from(wait_ns).unwrap_or(u32::MAX);
-        let latency = match u32::try_from(latency_ns.max(0)) {
-            Ok(latency) if latency < cap => latency,
-            _ => {
-                class.beyond = class.beyond.saturating_add(1);
-                class.latencies.add_beyond();
-                return;
-            }
-        };
+        if latency_ns >= i64::from(terms.cap_ns) {
+            class.beyond = class.beyond.saturating_add(1);
+            class.latencies.add_beyond();
+            return;
+        }
+        let latency = latency_ns.max(0) as u32;
         class.beyond = 0;
         class.wait_ns = if class.seen == 0 { wait } else { class.wait_ns - class.wait_ns / 8 + wait / 8 };
-        class.latencies.add(latency, memory);
+        class.latencies.add(latency, terms.memory);
         class.seen = (class.seen + 1).min(FEW);
         class.remember_largest(latency);
-        if matches!(aim, Aim::Typical) {
+        if terms.follows {
             class.follow(latency);
             return;
         }
         class.until_update = class.until_update.saturating_sub(1);
-        let surprised = latency > class.margin_ns.saturating_add(aim.tolerance_ns());
-        if surprised && class.seen == FEW {
-            class.surprises += 1;
-            if class.surprises == CHANGED {
-                class.start_anew(latency, memory);
-            }
-        }
+        let surprised = latency > class.margin_ns.saturating_add(terms.tolerance_ns);
         if class.until_update == 0 || surprised || class.seen < FEW {
-            class.until_update = EVERY;
-            let (margin, spin_below) = class.margin(aim, call_ns);
-            let ceiling = class.ceiling();
-            class.held_down = margin > ceiling && class.seen == FEW;
-            class.margin_ns = margin.min(ceiling).saturating_sub(aim.slip_ns()).min(cap);
-            class.spin_below_ns = spin_below;
+            class.update(surprised.then_some(latency), self.aim, terms, self.call_ns);
         }
-        if class.margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(class.spin_below_ns) < wait {
+        if class.sleep_above_ns < wait {
             (class.until_try, class.try_every) = (FIRST_TRY, FIRST_TRY);
         } else if latency < wait / 2 {
             // A try that went so well invites the next.
@@ -254,24 +265,47 @@ impl Class {
             beyond: 0,
             until_update: 0,
             margin_ns: 0,
-            spin_below_ns: 0,
+            sleep_above_ns: 0,
             wait_ns: 0,
             until_try: TRY_WHILE_WEAK,
             try_every: FIRST_TRY,
         }
     }
 
-    /// Moves the margin an eighth of the way towards a latency, as if it were no farther than a quarter of the margin away: a mean that an
-    /// outlier cannot pull far.
+    /// Moves the margin towards a latency: a fourth of the way up or an eighth of the way down, as if it were no farther than a quarter of
+    /// the margin away, so that an outlier cannot pull far. Up faster, since what the margin covers too much is spun off and what it covers
+    /// too little is late: that settles above the middle, where a third of the latencies is beyond, not a half.
     fn follow(&mut self, latency: u32) {
-        if self.seen <= 1 {
-            self.margin_ns = latency;
-            return;
+        let margin = if self.seen <= 1 {
+            latency
+        } else {
+            let margin = i64::from(self.margin_ns);
+            let reach = (margin / 4).max(SHORTEST_SLEEP_NS.into());
+            let away = (i64::from(latency) - margin).clamp(-reach, reach);
+            (margin + if away > 0 { away / 4 } else { away / 8 }).max(0) as u32
+        };
+        self.set_margin(margin, 0);
+    }
+
+    fn set_margin(&mut self, margin_ns: u32, spin_below_ns: u32) {
+        self.margin_ns = margin_ns;
+        self.sleep_above_ns = margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(spin_below_ns);
+    }
+
+    /// Computes the margin anew; `surprise` is a latency that it did not cover.
+    #[inline(never)]
+    fn update(&mut self, surprise: Option<u32>, aim: Aim, terms: &Terms, call_ns: f32) {
+        if let Some(latency) = surprise.filter(|_| self.seen == FEW) {
+            self.surprises += 1;
+            if self.surprises == CHANGED {
+                self.start_anew(latency, terms.memory);
+            }
         }
-        let margin = i64::from(self.margin_ns);
-        let reach = (margin / 4).max(SHORTEST_SLEEP_NS.into());
-        let step = (i64::from(latency) - margin).clamp(-reach, reach) / 8;
-        self.margin_ns = (margin + step).max(0) as u32;
+        self.until_update = EVERY;
+        let (margin, spin_below) = self.margin(aim, call_ns);
+        let ceiling = self.ceiling();
+        self.held_down = margin > ceiling && self.seen == FEW;
+        self.set_margin(margin.min(ceiling).saturating_sub(terms.slip_ns).min(terms.cap_ns), spin_below);
     }
 
     fn remember_largest(&mut self, latency: u32) {
@@ -310,9 +344,11 @@ impl Class {
                 (largest + largest / 4, 0)
             }
             Aim::Balanced { worth } => {
-                let (margin, cost) = self.latencies.cheapest_margin(worth.as_nanos() as f32);
+                // Four seconds are as good as any price.
+                let (margin, cost) =
+                    self.latencies.cheapest_margin(u32::try_from(worth.as_nanos()).unwrap_or(u32::MAX));
                 // Spun only where sleeping costs twice as much: a sleeping thread leaves the CPU to others.
-                (margin, ((cost + call_ns) / 2.0) as u32)
+                (margin, (cost.saturating_add(call_ns as u32)) / 2)
             }
             Aim::Lateness { .. } => (self.latencies.exceeded_by(aim.above().max(self.latencies.beyond())), 0),
             Aim::CpuBudget { share } => {

@@ -53,12 +53,6 @@ pub struct Sleeper<C: Clock = SystemClock> {
     slack: FineSlack,
 }
 
-/// How a wait ended, and whether it did.
-struct Ended {
-    wake: Wake,
-    complete: bool,
-}
-
 impl Sleeper {
     /// A hybrid sleeper on `CLOCK_MONOTONIC` that is at most 1 µs late in 99.5 % of its waits, as far as the machine lets it.
     #[must_use]
@@ -135,50 +129,56 @@ impl<C: Clock> Sleeper<C> {
     /// Waits for `duration` from now. One that is too long for the clock (292 years) waits for ever, as far as anybody can tell.
     pub fn sleep(&mut self, duration: Duration) -> Wake {
         let now = self.now();
-        self.wait(now, now + duration, || false).wake
+        self.wait(now, now + duration, || false).0
     }
 
     /// Waits until `deadline`. One in the past returns at once, and the wake's lateness says how late that was.
     pub fn sleep_until(&mut self, deadline: Moment) -> Wake {
-        self.wait(self.now(), deadline, || false).wake
+        self.wait(self.now(), deadline, || false).0
     }
 
     /// Waits until `deadline`, unless `give_up` says so after a signal interrupted the sleep: then `None`. For programs that
     /// end on a signal: its handler sets a flag, `give_up` looks at it. (Spins are not interrupted; they are short.)
     pub fn sleep_until_unless(&mut self, deadline: Moment, give_up: impl Fn() -> bool) -> Option<Wake> {
-        let wait = self.wait(self.now(), deadline, give_up);
-        wait.complete.then_some(wait.wake)
+        let (wake, complete) = self.wait(self.now(), deadline, give_up);
+        complete.then_some(wake)
     }
 
-    fn wait(&mut self, from: Moment, deadline: Moment, give_up: impl Fn() -> bool) -> Ended {
-        let mut wake = Wake { deadline, woke_at: from, slept: Duration::ZERO, spun: Duration::ZERO, too_short: false };
+    /// How the wait ended, and whether it did.
+    #[inline]
+    fn wait(&mut self, from: Moment, deadline: Moment, give_up: impl Fn() -> bool) -> (Wake, bool) {
+        let (mut woke_at, mut slept_ns, mut spun_ns) = (from, 0_i64, 0_i64);
+        let (mut too_short, mut complete) = (false, true);
         // A round is a sleep and a spin; more than one only after signals, and when the clock was set back.
-        while wake.woke_at < deadline {
-            let now = wake.woke_at;
-            let wait_ns = deadline.nanos_since(now);
+        while woke_at < deadline {
+            let now = woke_at;
+            let wait_ns = deadline.nanos_after(now);
             let decision = match self.strategy {
                 Strategy::Native => Decision::Sleep { margin_ns: 0, too_short: false },
                 Strategy::Compensated | Strategy::Hybrid => self.learner.decide(wait_ns),
             };
-            if let Decision::Sleep { margin_ns, too_short } = decision {
-                wake.too_short |= too_short;
+            if let Decision::Sleep { margin_ns, too_short: this_one } = decision {
+                too_short |= this_one;
                 let target = deadline.plus_nanos(-i64::from(margin_ns));
-                wake.woke_at = self.sleep_once(wait_ns, target);
-                wake.slept += wake.woke_at.since(now);
-                if wake.woke_at < target {
+                woke_at = self.sleep_once(wait_ns, target);
+                slept_ns = woke_at.nanos_since(now).max(0).saturating_add(slept_ns);
+                if woke_at < target {
                     if give_up() {
-                        return Ended { wake, complete: false };
+                        complete = false;
+                        break;
                     }
                     continue;
                 }
             }
-            let woke = wake.woke_at;
+            let woke = woke_at;
             if woke < deadline && self.strategy != Strategy::Native {
-                wake.woke_at = self.clock.spin_until(deadline);
-                wake.spun += wake.woke_at.since(woke);
+                woke_at = self.clock.spin_until(deadline);
+                spun_ns = woke_at.nanos_since(woke).max(0).saturating_add(spun_ns);
             }
         }
-        Ended { wake, complete: true }
+        let duration = |ns: i64| Duration::from_nanos(ns.unsigned_abs());
+        let wake = Wake { deadline, woke_at, slept: duration(slept_ns), spun: duration(spun_ns), too_short };
+        (wake, complete)
     }
 
     /// Sleeps until `target` and learns from how late that ended, unless something ended it sooner. Returns the time after.
@@ -193,7 +193,7 @@ impl<C: Clock> Sleeper<C> {
             self.learner.call_costs(after - before);
         }
         if woke >= target && self.strategy != Strategy::Native {
-            self.learner.saw(wait_ns, woke.nanos_since(target));
+            self.learner.saw(wait_ns, woke.nanos_after(target));
         }
         woke
     }

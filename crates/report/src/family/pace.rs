@@ -8,6 +8,7 @@ use crate::story::{Block, Note, Section, unbroken};
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
 use crate::units;
+use crate::words::listed;
 
 use super::{Advice, Family};
 
@@ -107,12 +108,13 @@ fn beside<'a>(all: &[&'a Series], of: &Series, quantity: Quantity, measured: &st
     })
 }
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     Column::left("method", Column::ALWAYS),
     Column::left("conditions", 95),
     Column::right("n", 20),
     Column::right("rate reached", Column::ALWAYS),
     Column::right("of asked", 80),
+    Column::right("drift [95 %]", 72),
     Column::right("late p50", Column::ALWAYS),
     Column::right("p99", Column::ALWAYS),
     Column::right("max", 60),
@@ -156,6 +158,7 @@ fn kept_row(run: &Run, series: &Series, all: &[&Series], style: &Style) -> Row {
         units::count(series.summary.count),
         number(series, "rate_reached").map_or_else(absent, rate_text),
         number(series, "rate_share").map_or_else(absent, |share| format!("{:.2} %", share * 100.0)),
+        drift(series).map_or_else(absent, drift_text),
         figure(series.summary.p50, style),
         figure(series.summary.p99, style),
         figure(series.summary.max, style),
@@ -170,6 +173,47 @@ fn kept_row(run: &Run, series: &Series, all: &[&Series], style: &Style) -> Row {
     Row::Cells(cells, Paint::Plain)
 }
 
+/// How much later departures get, in ppm, and its 95 % interval.
+fn drift(series: &Series) -> Option<(f64, Option<(f64, f64)>)> {
+    let between = number(series, "drift_ppm_low").zip(number(series, "drift_ppm_high"));
+    number(series, "drift_ppm").map(|ppm| (ppm, between))
+}
+
+/// `0.2 ppm [-0.1 to 0.4]`, and from a thousandth on in per cent: `210 %`.
+fn drift_text((ppm, between): (f64, Option<(f64, f64)>)) -> String {
+    let (divisor, unit) = if ppm.abs() < 1_000.0 { (1.0, "ppm") } else { (1e4, "%") };
+    let number = |ppm: f64| {
+        let number = ppm / divisor;
+        let decimals = usize::from(number.abs() < 100.0);
+        // Nothing is minus zero.
+        let text = format!("{number:.decimals$}");
+        if text == "-0.0" { "0.0".to_owned() } else { text }
+    };
+    let between = between.map_or(String::new(), |(low, high)| format!(" [{} to {}]", number(low), number(high)));
+    format!("{} {unit}{between}", number(ppm))
+}
+
+/// Exact in the long run: within so many ppm. A crystal is off by more.
+const EXACT_PPM: f64 = 10.0;
+
+/// Which methods surely keep the rate in the long run.
+fn exact_words(rows: &[&Series], style: &Style) -> Option<String> {
+    let is_exact = |s: &&Series| {
+        let between = drift(s).and_then(|(_, between)| between);
+        between.is_some_and(|(low, high)| low >= -EXACT_PPM && high <= EXACT_PPM)
+    };
+    // Under whatever conditions it was measured.
+    let always = |s: &&&Series| rows.iter().filter(|other| other.subject == s.subject).all(is_exact);
+    let mut exact: Vec<String> = rows.iter().filter(always).map(|s| plain(&s.subject, style)).collect();
+    exact.sort();
+    exact.dedup();
+    if exact.is_empty() {
+        return None;
+    }
+    let within = unbroken(&format!("{EXACT_PPM} ppm"));
+    Some(format!("Exact in the long run, to within {within}: {}.", listed(&exact, exact.len())))
+}
+
 fn kept_legend(rows: &[&Series]) -> Vec<Note> {
     let stamped = rows.iter().any(|s| word(&s.outcome, "departure") == Some("kernel's stamp"));
     let departure = if stamped {
@@ -178,6 +222,10 @@ fn kept_legend(rows: &[&Series]) -> Vec<Note> {
         "Late: an event against its ideal time."
     };
     let mut notes = vec![Note::always(departure)];
+    notes.push(Note::on(
+        "drift [95 %]",
+        "Drift: how much later departures get in the long run; 1 ppm is a microsecond every second. It tells a wrong rate from single late departures.",
+    ));
     notes.push(Note::on("jitter p50", "Jitter: distance between the gap of two departures and the period."));
     if rows.iter().any(|s| number(s, "lost").is_some()) {
         notes.push(Note::on("one-way p50", "One-way: from the call of send to the receiving program."));
@@ -218,6 +266,7 @@ fn kept_words(rate: f64, rows: &[&Series], style: &Style) -> Option<String> {
             unbroken(&rate_text(rate))
         ));
     }
+    sentences.extend(exact_words(rows, style));
     let lost: f64 = rows.iter().filter_map(|s| number(s, "lost")).sum();
     let reordered: f64 = rows.iter().filter_map(|s| number(s, "reordered")).sum();
     if rows.iter().any(|s| number(s, "lost").is_some()) {
@@ -329,6 +378,13 @@ fn received_section(rate: f64, series: &[&Series], style: &Style) -> Option<Sect
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drifts_are_readable() {
+        assert_eq!(drift_text((0.24, Some((-0.04, 12.6)))), "0.2 ppm [0.0 to 12.6]");
+        assert_eq!(drift_text((-812.3, None)), "-812 ppm");
+        assert_eq!(drift_text((2_100_000.0, Some((1_900_000.0, 2_300_000.0)))), "210 % [190 to 230]");
+    }
 
     #[test]
     fn rates_are_readable() {

@@ -1,0 +1,100 @@
+//! How exactly departures keep the rate in the long run: whether their lateness grows.
+//!
+//! Departures at a rate that is too low by one in a million get a microsecond later every second. The events of a trial are cut
+//! into thirds; what the median lateness of the last third exceeds that of the first by, over the time between them, is the drift of
+//! the trial. A single late departure, the last one for instance, is not taken for a wrong rate, as it is when events are divided by time.
+
+use punctual_record::Quantile;
+use punctual_record::statistics::confidence_ranks;
+
+use crate::calibrate::fit::median;
+
+/// Departures in a third of a trial: with fewer its median says little.
+const FEWEST_IN_A_THIRD: usize = 10;
+
+/// The drifts of the trials, in ppm: positive where departures get later.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Drift {
+    of_trials: Vec<f64>,
+}
+
+impl Drift {
+    /// Takes in a trial: for each departure its ideal time and how late it was, ns, in order of time.
+    pub(super) fn take(&mut self, departures: &[(i64, i64)]) {
+        self.of_trials.extend(of_trial(departures));
+    }
+
+    pub(super) fn add(&mut self, more: &Self) {
+        self.of_trials.extend(&more.of_trials);
+    }
+
+    /// The median of the trials, and between what the true one lies (95 %), where there are enough to say (6).
+    pub(super) fn ppm(&self) -> Option<(f64, Option<(f64, f64)>)> {
+        let mut trials = self.of_trials.clone();
+        let middle = median(&mut trials)?;
+        trials.sort_by(f64::total_cmp);
+        let ranks = confidence_ranks(trials.len() as u64, Quantile::P50);
+        Some((middle, ranks.map(|r| (trials[r.low as usize - 1], trials[r.high as usize - 1]))))
+    }
+}
+
+fn of_trial(departures: &[(i64, i64)]) -> Option<f64> {
+    let third = departures.len() / 3;
+    if third < FEWEST_IN_A_THIRD {
+        return None;
+    }
+    let (first, last) = (&departures[..third], &departures[departures.len() - third..]);
+    let middle = |third: &[(i64, i64)], of: fn(&(i64, i64)) -> i64| {
+        // From a common zero: a float holds a trial to the nanosecond, not a time since boot.
+        median(&mut third.iter().map(|departure| (of(departure) - of(&departures[0])) as f64).collect::<Vec<_>>())
+    };
+    let apart = middle(last, |d| d.0)? - middle(first, |d| d.0)?;
+    (apart > 0.0).then_some((middle(last, |d| d.1)? - middle(first, |d| d.1)?) / apart * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Departures every 10 µs at a rate that is off by `ppm`, each late by its jitter.
+    fn trial(ppm: f64, jitter: &[i64]) -> Vec<(i64, i64)> {
+        let boot = 1 << 52;
+        let ideal = |n: usize| n as i64 * 10_000;
+        jitter.iter().enumerate().map(|(n, j)| (boot + ideal(n), (ideal(n) as f64 * ppm / 1e6) as i64 + j)).collect()
+    }
+
+    proptest! {
+        /// A quarter of the departures may be late by milliseconds, the last among them.
+        #[test]
+        fn a_wrong_rate_is_told_from_late_departures(
+            ppm in -500.0_f64..500.0,
+            jitter in prop::collection::vec(prop_oneof![3 => 0_i64..200, 1 => 0_i64..5_000_000], 3_000..4_000),
+        ) {
+            let mut drift = Drift::default();
+            let mut departures = trial(ppm, &jitter);
+            departures.last_mut().unwrap().1 += 20_000_000;
+            drift.take(&departures);
+            let (found, between) = drift.ppm().unwrap();
+            // 200 ns within 20 ms is 10 ppm.
+            prop_assert!((found - ppm).abs() < 10.0, "{found} for {ppm}");
+            prop_assert_eq!(between, None);
+        }
+    }
+
+    #[test]
+    fn some_trials_make_an_interval_and_a_few_departures_none() {
+        let mut drift = Drift::default();
+        for ppm in [3.0, 1.0, 2.0, 5.0, 4.0, 900.0] {
+            drift.take(&trial(ppm, &[0; 600]));
+        }
+        let mut few = Drift::default();
+        few.take(&trial(3.0, &[0; 29]));
+        assert_eq!(few.ppm(), None);
+        few.add(&drift);
+        let (middle, between) = few.ppm().unwrap();
+        assert!((middle - 3.5).abs() < 0.5, "{middle}");
+        let (low, high) = between.unwrap();
+        assert!(low < 1.5 && high > 800.0, "six trials: from the least to the greatest, {low} to {high}");
+    }
+}

@@ -1,0 +1,92 @@
+//! What is claimed of the hybrid sleeper beside spin_sleep, looked at turn by turn.
+//!
+//! Each turn of the hybrid is compared with those of spin_sleep in the same round; what counts is the middle of the rounds' ratios. A
+//! hypervisor that takes the CPU away in some rounds spoils those, not the middle.
+
+use std::fmt;
+
+use super::peers::PEERS;
+use super::{ASKED_NS, Turn, us};
+use crate::compare::pairs::Pairs;
+
+const HYBRID: &str = "punctual hybrid";
+const PEER: &str = "spin_sleep";
+/// Durations of which something is claimed: at 20 µs all spin, at 10 ms a turn has too few waits for a 99th percentile.
+const CLAIMED_NS: [i64; 2] = [ASKED_NS[1], ASKED_NS[2]];
+/// At the median the hybrid is late by at most so much.
+const P50_NS: f64 = 100.0;
+/// Of its peer's CPU time it takes at most so much.
+const CPU: f64 = 0.5;
+
+/// Beside one of spin_sleep's strategies, for one duration.
+#[derive(Debug, Clone, Default)]
+struct Beside {
+    p50: Pairs,
+    p99: Pairs,
+    cpu: Pairs,
+}
+
+/// All rounds in one place: per claimed duration, beside each of spin_sleep's strategies.
+#[derive(Debug, Default)]
+pub(super) struct Claims(Vec<(i64, &'static str, Beside)>);
+
+impl Claims {
+    /// Takes in a round: a turn of each peer.
+    pub(super) fn take(&mut self, asked_ns: i64, turns: &[Turn; PEERS.len()]) {
+        let Some(hybrid) =
+            PEERS.iter().position(|(name, _)| *name == HYBRID).filter(|_| CLAIMED_NS.contains(&asked_ns))
+        else {
+            return;
+        };
+        for ((name, _), theirs) in PEERS.iter().zip(turns).filter(|((name, _), _)| name.starts_with(PEER)) {
+            let place = self.0.iter().position(|(asked, peer, _)| (*asked, *peer) == (asked_ns, *name));
+            let place = place.unwrap_or_else(|| {
+                self.0.push((asked_ns, name, Beside::default()));
+                self.0.len() - 1
+            });
+            let (beside, ours) = (&mut self.0[place].2, turns[hybrid]);
+            beside.p50.push(ours.p50, theirs.p50);
+            beside.p99.push(ours.p99, theirs.p99);
+            beside.cpu.push(ours.cpu_share, theirs.cpu_share);
+        }
+    }
+}
+
+impl fmt::Display for Claims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "The middle turn of hybrid and its peer, and the middle of the rounds' ratios with its 95 % interval:\n"
+        )?;
+        writeln!(f, "| wait | beside | p50 µs | p99 µs | p99, ratio | no later? | CPU, ratio | at most half? |")?;
+        writeln!(f, "|---|---|---:|---:|---:|---|---:|---|")?;
+        for (asked_ns, peer, beside) in &self.0 {
+            let both = |pairs: &Pairs| format!("{} : {}", us(pairs.ours()), us(pairs.theirs()));
+            let (p99, cpu) = (beside.p99.ratio(), beside.cpu.ratio());
+            writeln!(
+                f,
+                "| {} µs | {peer} | {} | {} | {:.2} ({:.2} to {:.2}) | {} | {:.2} ({:.2} to {:.2}) | {} |",
+                asked_ns / 1_000,
+                both(&beside.p50),
+                both(&beside.p99),
+                p99.value,
+                p99.low,
+                p99.high,
+                p99.is_within(0.0..=1.0),
+                cpu.value,
+                cpu.low,
+                cpu.high,
+                cpu.is_within(0.0..=CPU),
+            )?;
+        }
+        let late: Vec<String> = CLAIMED_NS
+            .iter()
+            .filter_map(|asked| {
+                let (_, _, beside) = self.0.iter().find(|(a, _, _)| a == asked)?;
+                let verdict = beside.p50.our_middle().is_within(0.0..=P50_NS);
+                Some(format!("{} µs: {verdict}", asked / 1_000))
+            })
+            .collect();
+        write!(f, "\nHybrid's p50 at most {P50_NS} ns, two clock readings included: {}.", late.join(", "))
+    }
+}
