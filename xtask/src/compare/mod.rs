@@ -27,10 +27,12 @@ pub(crate) enum Peer {
     },
     /// The library's sleeper: hybrid, compensated and native, with spin_sleep, std and tokio, and the oracle
     Sleep {
+        /// Only there; none: in all places
+        places: Vec<sleep::Place>,
         /// Rounds: a turn of each for each duration
         #[arg(long, default_value_t = 30)]
         rounds: u32,
-        /// Write a plot of lateness against CPU time
+        /// Write a plot of lateness against CPU time in the first place
         #[arg(long, value_name = "FILE")]
         svg: Option<std::path::PathBuf>,
     },
@@ -93,14 +95,14 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         Peer::Progress { turns, waits } => progress::run(turns, waits),
         Peer::Pace { turns, datagrams, ref cpus } => pace::run(turns, datagrams, (cpus[0], cpus[1])),
         Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
-        Peer::Sleep { rounds, ref svg } => sleep::run(rounds, svg.as_ref()),
+        Peer::Sleep { ref places, rounds, ref svg } => sleep::run(places, rounds, svg.as_ref()),
     }
 }
 
 /// Nearest-rank percentile of sorted values.
 fn percentile(sorted: &[f64], q: f64) -> f64 {
     let rank = (q * sorted.len() as f64).ceil().max(1.0) as usize;
-    sorted.get(rank.min(sorted.len()) - 1).copied().unwrap_or(f64::NAN)
+    rank.min(sorted.len()).checked_sub(1).map_or(f64::NAN, |place| sorted[place])
 }
 
 /// Sorts and returns the median.

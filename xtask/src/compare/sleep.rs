@@ -1,7 +1,7 @@
 //! How late does the library wake a thread, and for how much CPU time, next to spin_sleep, std and tokio?
 //!
 //! All take turns: in each round every one waits for every duration for a while, alone and beside a busy neighbour, under SCHED_OTHER and under
-//! SCHED_FIFO. Lateness is the time after the wait less the deadline; CPU time is the thread's own clock's. The hybrid's wake-ups are
+//! SCHED_FIFO, and with the CPUs kept awake. Lateness is the time after the wait less the deadline; CPU time is the thread's own clock's. The hybrid's wake-ups are
 //! recorded too, and an *oracle* is told them beforehand: the fixed margin that spins least for no more late waits.
 
 mod claims;
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use clap::ValueEnum as _;
 use punctual::{Conditions, CpuSet, Policy};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{DisturbanceProbe, OwnUsage};
@@ -21,7 +22,7 @@ use punctual_record::{DisturbanceProbe, OwnUsage};
 use self::claims::Claims;
 use self::oracle::WakeUp;
 use self::peers::{PEERS, Peer};
-use super::percentile;
+use super::{median, percentile};
 
 /// Durations asked, ns.
 const ASKED_NS: [i64; 4] = [20_000, 100_000, 1_000_000, 10_000_000];
@@ -36,24 +37,45 @@ const WARM_UP: u32 = 50;
 const LATE_NS: i64 = 1_000;
 
 /// Where the waits happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    fifo: bool,
-    neighbour: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Place {
+    /// SCHED_OTHER, alone on the machine
+    Other,
+    /// The same with a busy program on the last CPU
+    OtherNeighbour,
+    /// SCHED_FIFO 40, alone on the machine
+    Fifo,
+    /// The same with a busy program on the last CPU, which a real-time thread may take from it
+    FifoNeighbour,
+    /// SCHED_OTHER, alone, no idle state allowed but polling (/dev/cpu_dma_latency held at 0)
+    KeptAwake,
 }
 
-const PLACES: [Place; 4] = [
-    Place { fifo: false, neighbour: false },
-    Place { fifo: false, neighbour: true },
-    Place { fifo: true, neighbour: false },
-    Place { fifo: true, neighbour: true },
-];
-
 impl Place {
-    fn name(self) -> String {
-        let policy = if self.fifo { "SCHED_FIFO 40" } else { "SCHED_OTHER" };
-        let company = if self.neighbour { "beside a busy neighbour" } else { "alone" };
-        format!("{policy}, {company}")
+    fn is_fifo(self) -> bool {
+        matches!(self, Self::Fifo | Self::FifoNeighbour)
+    }
+
+    fn has_neighbour(self) -> bool {
+        matches!(self, Self::OtherNeighbour | Self::FifoNeighbour)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Other => "SCHED_OTHER, alone",
+            Self::OtherNeighbour => "SCHED_OTHER, beside a busy neighbour",
+            Self::Fifo => "SCHED_FIFO 40, alone",
+            Self::FifoNeighbour => "SCHED_FIFO 40, beside a busy neighbour",
+            Self::KeptAwake => "SCHED_OTHER, alone, CPUs kept awake",
+        }
+    }
+
+    fn conditions(self) -> Conditions {
+        Conditions {
+            policy: self.is_fifo().then_some(Policy::Fifo(40)),
+            dma_latency: (self == Self::KeptAwake).then_some(Duration::ZERO),
+            ..Conditions::default()
+        }
     }
 }
 
@@ -61,6 +83,7 @@ impl Place {
 #[derive(Debug, Default, Clone)]
 struct Tally {
     lateness: Vec<f64>,
+    by_itself: Vec<f64>,
     cpu_ns: i64,
     elapsed_ns: i64,
     wake_ups: Vec<WakeUp>,
@@ -70,6 +93,8 @@ struct Tally {
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
     p50: f64,
+    /// The same by the peer's own last reading of the clock, where it tells.
+    p50_by_itself: f64,
     p99: f64,
     cpu_share: f64,
 }
@@ -90,9 +115,10 @@ struct Figures {
 }
 
 /// Measures everybody in turns, prints the tables and writes the plot.
-pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
+pub(crate) fn run(places: &[Place], rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
+    let places = if places.is_empty() { Place::value_variants() } else { places };
     let mut figures = Vec::new();
-    for place in PLACES {
+    for &place in places {
         eprintln!("{}", place.name());
         let probe = DisturbanceProbe::start(Path::new("/"));
         let (here, claims) = measure_place(place, rounds)?;
@@ -104,8 +130,8 @@ pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
         println!("\nThe hypervisor took {steal} of the CPUs' time.\n\n{claims}");
     }
     if let Some(path) = svg {
-        let alone: Vec<&Figures> = figures.iter().filter(|f| f.place == PLACES[0]).collect();
-        plot::write(path, &alone).with_context(|| format!("writing {}", path.display()))?;
+        let first: Vec<&Figures> = figures.iter().filter(|f| f.place == places[0]).collect();
+        plot::write(path, &first).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }
@@ -114,7 +140,7 @@ pub(crate) fn run(rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
 fn measure_place(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        if place.neighbour {
+        if place.has_neighbour() {
             scope.spawn(|| {
                 // On one CPU, so that it stays a neighbour and does not wander.
                 let cpus = punctual_linux::affinity::affinity(0).unwrap_or_default();
@@ -127,8 +153,7 @@ fn measure_place(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Cla
             });
         }
         let measured = scope.spawn(|| {
-            let policy = place.fifo.then_some(Policy::Fifo(40));
-            let guard = Conditions { policy, ..Conditions::default() }.apply();
+            let guard = place.conditions().apply();
             ensure!(guard.refused().is_empty(), "{:?}", guard.refused());
             measure(place, rounds)
         });
@@ -179,20 +204,22 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> 
 
 fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> Turn {
     let turn = if asked >= 1_000_000 { LONG_TURN } else { TURN };
-    let before = tally.lateness.len();
+    let (before, before_by_itself) = (tally.lateness.len(), tally.by_itself.len());
     let waits = (turn.as_nanos() as i64 / asked).max(1);
     // Room first, so that nothing is allocated between waits.
     tally.lateness.reserve(waits as usize);
+    tally.by_itself.reserve(waits as usize);
     tally.wake_ups.reserve(waits as usize);
     // The first wait after a break finds everything cold, for everybody: it is not counted.
     peer.wait(asked);
     let (begin, cpu) = (now_ns(Clock::Monotonic), now_ns(Clock::ThreadCpu));
     for _ in 0..waits {
         let from = now_ns(Clock::Monotonic);
-        let wake_up = peer.wait(asked);
+        let said = peer.wait(asked);
         let woke = now_ns(Clock::Monotonic);
         tally.lateness.push((woke - from - asked) as f64);
-        tally.wake_ups.extend(wake_up);
+        tally.by_itself.extend(said.lateness_ns.map(|ns| ns as f64));
+        tally.wake_ups.extend(said.wake_up);
     }
     let (cpu_ns, elapsed_ns) = (now_ns(Clock::ThreadCpu) - cpu, now_ns(Clock::Monotonic) - begin);
     tally.cpu_ns += cpu_ns;
@@ -202,6 +229,7 @@ fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> Turn {
     lateness.sort_by(f64::total_cmp);
     Turn {
         p50: percentile(&lateness, 0.5),
+        p50_by_itself: median(&mut tally.by_itself[before_by_itself..].to_vec()),
         p99: percentile(&lateness, 0.99),
         cpu_share: cpu_ns as f64 / elapsed_ns.max(1) as f64,
     }

@@ -13,7 +13,7 @@ const HYBRID: &str = "punctual hybrid";
 const PEER: &str = "spin_sleep";
 /// Durations of which something is claimed: at 20 µs all spin, at 10 ms a turn has too few waits for a 99th percentile.
 const CLAIMED_NS: [i64; 2] = [ASKED_NS[1], ASKED_NS[2]];
-/// At the median the hybrid is late by at most so much.
+/// At the median the hybrid is late by at most so much, as it sees it: the figures of the tables have two more clock readings in them.
 const P50_NS: f64 = 100.0;
 /// Of its peer's CPU time it takes at most so much.
 const CPU: f64 = 0.5;
@@ -22,6 +22,7 @@ const CPU: f64 = 0.5;
 #[derive(Debug, Clone, Default)]
 struct Beside {
     p50: Pairs,
+    by_itself: Pairs,
     p99: Pairs,
     cpu: Pairs,
 }
@@ -46,6 +47,7 @@ impl Claims {
             });
             let (beside, ours) = (&mut self.0[place].2, turns[hybrid]);
             beside.p50.push(ours.p50, theirs.p50);
+            beside.by_itself.push(ours.p50_by_itself, theirs.p50_by_itself);
             beside.p99.push(ours.p99, theirs.p99);
             beside.cpu.push(ours.cpu_share, theirs.cpu_share);
         }
@@ -83,10 +85,12 @@ impl fmt::Display for Claims {
             .iter()
             .filter_map(|asked| {
                 let (_, _, beside) = self.0.iter().find(|(a, _, _)| a == asked)?;
-                let verdict = beside.p50.our_middle().is_within(0.0..=P50_NS);
-                Some(format!("{} µs: {verdict}", asked / 1_000))
+                let middle = beside.by_itself.our_middle();
+                let verdict = middle.is_within(0.0..=P50_NS);
+                let (value, low, high) = (middle.value, middle.low, middle.high);
+                Some(format!("{} µs: {verdict}, {value:.0} ns ({low:.0} to {high:.0})", asked / 1_000))
             })
             .collect();
-        write!(f, "\nHybrid's p50 at most {P50_NS} ns, two clock readings included: {}.", late.join(", "))
+        write!(f, "\nHybrid's p50 at most {P50_NS} ns by its own last reading of the clock: {}.", late.join("; "))
     }
 }

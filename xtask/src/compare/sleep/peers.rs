@@ -7,10 +7,18 @@ use spin_sleep::{SpinSleeper, SpinStrategy};
 
 use super::oracle::WakeUp;
 
+/// What a peer knows of its wait.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Said {
+    /// How late it was by its own last reading of the clock.
+    pub(super) lateness_ns: Option<i64>,
+    pub(super) wake_up: Option<WakeUp>,
+}
+
 /// A way to wait for a duration.
 pub(super) trait Peer {
-    /// Waits; tells how the wake-up went, where it knows.
-    fn wait(&mut self, asked_ns: i64) -> Option<WakeUp>;
+    /// Waits; tells how that went, where it knows.
+    fn wait(&mut self, asked_ns: i64) -> Said;
 
     /// Puts back what it changed about the thread.
     fn rest(&mut self) {}
@@ -52,15 +60,16 @@ impl Own {
 }
 
 impl Peer for Own {
-    fn wait(&mut self, asked_ns: i64) -> Option<WakeUp> {
+    fn wait(&mut self, asked_ns: i64) -> Said {
         let margin_ns = i64::from(self.sleeper.learner().margin_ns(asked_ns));
         let wake = self.sleeper.sleep(duration(asked_ns));
         // Only a wait that slept has a wake-up. It ended when the spin began, or, without a spin, with the wait.
-        (self.hybrid && !wake.slept.is_zero()).then(|| {
+        let lateness_ns = wake.lateness().as_nanos() as i64;
+        let wake_up = (self.hybrid && !wake.slept.is_zero()).then(|| {
             let spun_ns = wake.spun.as_nanos() as i64;
-            let after_deadline = wake.lateness().as_nanos() as i64 - spun_ns;
-            WakeUp { latency_ns: after_deadline + margin_ns, spun_ns }
-        })
+            WakeUp { latency_ns: lateness_ns - spun_ns + margin_ns, spun_ns }
+        });
+        Said { lateness_ns: Some(lateness_ns), wake_up }
     }
 
     fn rest(&mut self) {
@@ -71,26 +80,26 @@ impl Peer for Own {
 struct Spun(SpinSleeper);
 
 impl Peer for Spun {
-    fn wait(&mut self, asked_ns: i64) -> Option<WakeUp> {
+    fn wait(&mut self, asked_ns: i64) -> Said {
         self.0.sleep(duration(asked_ns));
-        None
+        Said::default()
     }
 }
 
 struct Std;
 
 impl Peer for Std {
-    fn wait(&mut self, asked_ns: i64) -> Option<WakeUp> {
+    fn wait(&mut self, asked_ns: i64) -> Said {
         std::thread::sleep(duration(asked_ns));
-        None
+        Said::default()
     }
 }
 
 struct Tokio(tokio::runtime::Runtime);
 
 impl Peer for Tokio {
-    fn wait(&mut self, asked_ns: i64) -> Option<WakeUp> {
+    fn wait(&mut self, asked_ns: i64) -> Said {
         self.0.block_on(async { tokio::time::sleep(duration(asked_ns)).await });
-        None
+        Said::default()
     }
 }
