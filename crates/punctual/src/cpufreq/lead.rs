@@ -12,7 +12,7 @@ const UNIT_NS: u128 = 128;
 /// Longest lead that is believed, 67 ms: what takes longer does not follow.
 pub(super) const LONGEST: Duration = Duration::from_nanos(HIGHEST_NS as u64 * UNIT_NS as u64);
 /// How many times are remembered, about: from the older ones half is forgotten again and again.
-const MEMORY: u32 = 64;
+const MEMORY: u16 = 64;
 /// The share of times that may exceed the lead: 5 %.
 const ABOVE: f32 = 0.05;
 /// With fewer times than this no such share can be told: the longest counts.

@@ -60,9 +60,9 @@ impl Aim {
     }
 
     /// How many latencies back the memory reaches: three in the tail that matters, within reason.
-    pub(super) fn memory(self) -> u32 {
+    pub(super) fn memory(self) -> u16 {
         match self {
-            Self::Lateness { .. } => ((3.0 / self.above()) as u32).clamp(64, LONGEST_MEMORY),
+            Self::Lateness { .. } => ((3.0 / self.above()) as u16).clamp(64, LONGEST_MEMORY),
             Self::Balanced { .. } => 512,
             Self::CpuBudget { .. } => 256,
             Self::Typical => 64,

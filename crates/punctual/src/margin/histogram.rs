@@ -8,7 +8,7 @@ const LOWEST_BITS: u32 = 9;
 const WEIGHT: u16 = 8;
 
 /// The most latencies that can be remembered: what keeps every count below 65536.
-pub(super) const LONGEST_MEMORY: u32 = 4_000;
+pub(super) const LONGEST_MEMORY: u16 = 4_000;
 
 /// The largest latency that has a bin, 512 µs: the upper end of the last one.
 pub(crate) const HIGHEST_NS: u32 = lower_edge(BINS);
@@ -63,10 +63,11 @@ impl Histogram {
     }
 
     /// Takes in a latency below [`HIGHEST_NS`]; forgets half of what it knew whenever that is worth `2 × memory` latencies.
-    pub(crate) fn add(&mut self, ns: u32, memory: u32) {
+    pub(crate) fn add(&mut self, ns: u32, memory: u16) {
         self.bins[bin_of(ns)] += WEIGHT;
         self.total += WEIGHT;
-        if u32::from(self.total) >= 2 * memory.min(LONGEST_MEMORY) * u32::from(WEIGHT) {
+        // At most 64 000.
+        if self.total >= 2 * memory.min(LONGEST_MEMORY) * WEIGHT {
             self.forget_half();
         }
     }

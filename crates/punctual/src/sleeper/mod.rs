@@ -40,7 +40,7 @@ use crate::margin::{Aim, Decision, MarginLearner};
 use crate::time::{Clock, Moment, SystemClock};
 
 /// Sleeps between two measurements of what the sleeping call costs, and two settings of the timer slack.
-const HOUSEKEEPING: u32 = 64;
+const HOUSEKEEPING: u8 = 64;
 
 /// Waits until deadlines. See the [module](self).
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct Sleeper<C: Clock = SystemClock> {
     clock: C,
     strategy: Strategy,
     learner: MarginLearner,
-    until_housekeeping: u32,
+    until_housekeeping: u8,
     /// Keeps the thread's slack fine, and the sleeper on its thread.
     slack: FineSlack,
 }
