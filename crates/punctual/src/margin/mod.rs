@@ -47,10 +47,13 @@ const SPIN_ENTRY_NS: u32 = 100;
 const FIRST_TRY: u16 = 64;
 /// The same while little is known of the class.
 const TRY_WHILE_WEAK: u16 = 4;
-/// The same for a balanced aim, which weighs one late wait against the CPU time of a hundred spun ones.
-const RAREST_BALANCED_TRY: u16 = 128;
 /// The most waits between two tries: one in a thousand costs no promise of 99.9 %.
 const RAREST_TRY: u16 = 1024;
+/// For a balanced aim tries are that rare only where they cost, being late, more than this part of the spinning that they might save: at
+/// 20 µs and 2 ms for a late wait, one in a thousand; at 100 µs, one in two hundred.
+const TRIES_COST: u128 = 10;
+/// And no less rare than this.
+const OFTENEST_BALANCED_TRY: u16 = 128;
 
 /// What to do with a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +168,12 @@ impl MarginLearner {
                 return Decision::Spin;
             }
             let weak = class.latencies.samples() < u32::from(self.terms.memory / 3);
-            let rarest = if let Aim::Balanced { .. } = self.aim { RAREST_BALANCED_TRY } else { RAREST_TRY };
+            let rarest = match self.aim {
+                Aim::Balanced { worth } => u16::try_from(TRIES_COST * worth.as_nanos() / u128::from(wait))
+                    .unwrap_or(RAREST_TRY)
+                    .clamp(OFTENEST_BALANCED_TRY, RAREST_TRY),
+                _ => RAREST_TRY,
+            };
             class.try_every = if weak { TRY_WHILE_WEAK } else { (class.try_every * 2).clamp(FIRST_TRY, rarest) };
             class.until_try = class.try_every;
         }

@@ -13,6 +13,10 @@
 //! ([`crate::margin`]). Say what matters: a lateness to keep in a share of the waits, at the least CPU time, or a
 //! budget of CPU time, at the least lateness.
 //!
+//! Where an idle CPU takes long to wake up (deep C-states; a guest whose hypervisor has to schedule it again), the latencies scatter and the
+//! margin is long. `Conditions { dma_latency: Some(Duration::ZERO), .. }` ([`crate::conditions`]) keeps the CPUs awake meanwhile; the figures of one machine
+//! with and without it are in docs/results/sleep.md.
+//!
 //! From its first wait on, the timer slack of its thread is 1 ns instead of the usual 50 µs; the last sleeper of the thread to be dropped (or to
 //! [`rest`](Sleeper::rest)) puts it back.
 //!
