@@ -44,8 +44,17 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     if is_closed_pipe(error) {
         return Exit::Done;
     }
-    output::complain(&format!("error: {error:#}"));
+    output::complain(&format!("error: {}", with_causes(error)));
     if error.is::<BadUsage>() { Exit::Usage } else { Exit::Failed }
+}
+
+/// The error and its causes, each told once: some errors tell theirs in their own words already.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        _ if told.contains(&cause) => told,
+        _ => format!("{told}: {cause}"),
+    })
 }
 
 /// The reader of our output went away: it has what it wanted.
@@ -54,4 +63,24 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         e.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     };
     error.chain().any(closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("listening: {source}; do this")]
+    struct Listen {
+        source: std::io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let listen = || anyhow::Error::new(Listen { source: std::io::Error::other("no such address") });
+        assert_eq!(with_causes(&listen()), "listening: no such address; do this");
+        assert_eq!(with_causes(&listen().context("receiving")), "receiving: listening: no such address; do this");
+        let quiet = anyhow::anyhow!("no such file").context("reading a.json");
+        assert_eq!(with_causes(&quiet), "reading a.json: no such file");
+    }
 }
