@@ -68,8 +68,10 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
         let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
         drop(receiver);
         let (mut filled, mut tell_filled) = std::io::pipe().unwrap();
+        let (mut taken, mut tell_taken) = std::io::pipe().unwrap();
         let mut child = Child::spawn("ring-receiver", move || {
             let mut receiver = theirs.receiver().unwrap();
+            std::io::Write::write_all(&mut tell_taken, &[1]).unwrap();
             // What it takes must come out of a full ring.
             std::io::Read::read_exact(&mut filled, &mut [0]).unwrap();
             receiver.receive(&mut [0; 1000], Waiting::Sleep).unwrap();
@@ -79,8 +81,10 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
         let mut sender = ring.sender().unwrap();
         sender.try_send(&[0; 1000]).unwrap();
         while sender.try_send(&[0; 64]).is_ok() {}
+        // Until it has taken its end, the ring is closed: by the receiver dropped above.
+        std::io::Read::read_exact(&mut taken, &mut [0]).unwrap();
         std::io::Write::write_all(&mut tell_filled, &[1]).unwrap();
-        // There is room again: the child has taken its end, and received.
+        // There is room again: the child has received.
         sender.send_for(&[0; 64], how, Duration::from_secs(30)).unwrap();
         child.kill().unwrap();
         while sender.try_send(&[0; 64]).is_ok() {}
