@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -23,6 +24,10 @@ struct Terminal {
 impl Terminal {
     /// Runs the script by a shell whose controlling terminal it is; `$PUNCTUAL` is the command. `None`: setsid(1) is missing.
     fn run(script: &str) -> Option<Self> {
+        // Whoever runs the tests in the background may ignore what the keys send.
+        for signal in [Signal::INT, Signal::QUIT, Signal::TSTP, Signal::HUP, Signal::TERM] {
+            punctual_linux::signal::no_longer_ignore(signal.as_raw()).unwrap();
+        }
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
