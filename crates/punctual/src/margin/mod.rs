@@ -167,7 +167,7 @@ impl MarginLearner {
             if class.until_try > 0 || wait <= 2 * SHORTEST_SLEEP_NS {
                 return Decision::Spin;
             }
-            let weak = class.latencies.samples() < u32::from(self.terms.memory / 3);
+            let weak = class.latencies.samples() < FEW.into();
             let rarest = match self.aim {
                 Aim::Balanced { worth } => u16::try_from(TRIES_COST * worth.as_nanos() / u128::from(wait))
                     .unwrap_or(RAREST_TRY)
