@@ -6,8 +6,9 @@ use punctual_linux::signal::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Starts listening. What the program was started to ignore (`nohup`, or the background of a script) it goes on to. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
-/// takes back what was held (thread conditions, open files).
+/// Starts listening. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
+/// takes back what was held (thread conditions, open files). What the program was started to ignore (`nohup`, or the background of a
+/// script) it goes on ignoring.
 pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
     let stop = stop.clone();
     let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false));

@@ -8,9 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 fn punctual(args: &[&str]) -> Command {
     // Whoever runs the tests in the background may ignore what they send.
-    for signal in [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP] {
-        punctual_linux::signal::no_longer_ignore(signal.as_raw()).unwrap();
-    }
+    punctual_linux::signal::heed_what_ends_a_program().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
     command.args(args).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command

@@ -6,7 +6,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -25,9 +24,7 @@ impl Terminal {
     /// Runs the script by a shell whose controlling terminal it is; `$PUNCTUAL` is the command. `None`: setsid(1) is missing.
     fn run(script: &str) -> Option<Self> {
         // Whoever runs the tests in the background may ignore what the keys send.
-        for signal in [Signal::INT, Signal::QUIT, Signal::TSTP, Signal::HUP, Signal::TERM] {
-            punctual_linux::signal::no_longer_ignore(signal.as_raw()).unwrap();
-        }
+        punctual_linux::signal::heed_what_ends_a_program().unwrap();
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();

@@ -74,11 +74,14 @@ pub fn is_ignored(signal: i32) -> Result<bool> {
     Ok(unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Gives `signal` its default action, unless it is handled: what this process starts no longer inherits that it is ignored.
-pub fn no_longer_ignore(signal: i32) -> Result<()> {
-    if is_ignored(signal)? {
-        // SAFETY: the default action runs no code of ours.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+/// Gives each of the signals that end or stop a program its default action again where this process ignores it, so that what it starts
+/// does not inherit that. For a program that ends others by these signals, wherever it was started itself.
+pub fn heed_what_ends_a_program() -> Result<()> {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP] {
+        if is_ignored(signal)? {
+            // SAFETY: the default action runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
     }
     Ok(())
 }
@@ -103,13 +106,16 @@ mod tests {
 
     #[test]
     fn ignored_and_no_longer() {
-        // Ignored by default too, which is not the same as being told to.
+        // Ignored by default, which is not the same as being told to.
         assert!(!is_ignored(libc::SIGWINCH).unwrap());
-        // SAFETY: runs no code of ours.
-        unsafe { libc::signal(libc::SIGWINCH, libc::SIG_IGN) };
-        assert!(is_ignored(libc::SIGWINCH).unwrap());
-        no_longer_ignore(libc::SIGWINCH).unwrap();
-        assert!(!is_ignored(libc::SIGWINCH).unwrap());
+        for signal in [libc::SIGTSTP, libc::SIGWINCH] {
+            // SAFETY: runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+            assert!(is_ignored(signal).unwrap());
+        }
+        heed_what_ends_a_program().unwrap();
+        assert!(!is_ignored(libc::SIGTSTP).unwrap());
+        assert!(is_ignored(libc::SIGWINCH).unwrap(), "none of those that end or stop a program");
         assert_eq!(is_ignored(-1).unwrap_err().errno(), libc::EINVAL);
     }
 

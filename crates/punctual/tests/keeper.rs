@@ -46,9 +46,7 @@ impl Program {
 
     fn start_with(machine: &Machine, environment: &[(&str, PathBuf)]) -> Self {
         // Whoever runs the tests in the background may ignore the signals that this program is to be ended by.
-        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-            punctual_linux::signal::no_longer_ignore(signal.as_raw()).unwrap();
-        }
+        punctual_linux::signal::heed_what_ends_a_program().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "the_program_that_is_killed"])
             .env(ROOT, machine.root())

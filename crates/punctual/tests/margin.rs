@@ -205,6 +205,52 @@ fn the_compensated_sleep_is_twice_as_exact_as_the_note() {
     assert!(spun < 3_000.0, "{spun}");
 }
 
+/// It leans towards too much margin, which is spun off, rather than too little, which is late: of latencies that lie evenly, fewer than half
+/// are beyond.
+#[test]
+fn the_compensated_sleep_leans_towards_waking_early() {
+    let trace = synthetic(20_000, |_, r| 20_000 + (r.unit() * 10_000.0) as i64);
+    let mut learner = MarginLearner::new(Aim::Typical, CAP_NS);
+    let mut beyond = 0;
+    for &latency in &trace {
+        beyond += usize::from(latency > i64::from(learner.margin_ns(100_000)));
+        learner.saw(100_000, latency);
+    }
+    let share = beyond as f64 / trace.len() as f64;
+    assert!((0.3..0.47).contains(&share), "{share}");
+}
+
+/// Once it knows that waits cannot be slept, a balanced aim tries a sleep as rarely as a late wait is dear, an aim that insists at most once in
+/// a thousand waits.
+#[test]
+fn tries_are_as_rare_as_they_are_dear() {
+    let balanced = |ms| Aim::Balanced { worth: Duration::from_millis(ms) };
+    let insistent = Aim::Lateness { within: Duration::from_micros(1), share: 0.99 };
+    for (aim, wait_ns, every) in [
+        (balanced(2), 20_000, 1_000),
+        (balanced(2), 100_000, 200),
+        // Cheap, and yet no more often; dear, and yet no less.
+        (balanced(1), 120_000, 128),
+        (balanced(100), 100_000, 1_024),
+        (insistent, 20_000, 1_024),
+    ] {
+        let mut learner = MarginLearner::new(aim, CAP_NS);
+        let mut tries = |waits: usize| {
+            let sleeps = |_: &usize| {
+                let sleeps = learner.decide(wait_ns) != Decision::Spin;
+                if sleeps {
+                    learner.saw(wait_ns, 2 * wait_ns);
+                }
+                sleeps
+            };
+            (0..waits).filter(sleeps).count()
+        };
+        tries(10_000);
+        let seen = tries(100_000);
+        assert!((100_000 / every - 2..=100_000 / every + 2).contains(&seen), "{aim:?} at {wait_ns} ns: {seen}");
+    }
+}
+
 /// One bad sample, or a burst of them, is forgotten, and never makes it spin longer than the cap.
 #[test]
 fn bad_samples_do_not_stick() {

@@ -160,6 +160,8 @@ fn a_rate_beyond_the_machine_is_told_as_what_it_held() {
         "nobody reads a clock a thousand million times a second: {lateness:?}"
     );
     assert!(number(lateness, "rate_reached") > 0.0 && number(lateness, "events") == 100_000.0);
+    // What is a tenth too slow gets later by a ninth of the time that passes.
+    assert!(number(lateness, "drift_ppm") > 1e6 / 9.0, "{:?}", lateness.outcome);
 }
 
 /// A receiver by itself, and a sender in another process.

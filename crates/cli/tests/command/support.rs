@@ -3,21 +3,14 @@
 use std::process::{Command, Output, Stdio};
 
 use punctual_record::Run;
-use rustix::process::Signal;
 
 /// The command, with an environment that is the same everywhere.
 pub(crate) fn punctual(args: &[&str]) -> Command {
-    heed_signals();
+    // Tests that end it by a signal must not depend on who started them: in the background SIGINT may be ignored.
+    punctual_linux::signal::heed_what_ends_a_program().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
     command.args(args).env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8").env("TERM", "xterm").stdin(Stdio::null());
     command
-}
-
-/// Tests that end it by a signal must not depend on who started them: whoever runs them in the background may ignore SIGINT.
-fn heed_signals() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        punctual_linux::signal::no_longer_ignore(signal.as_raw()).unwrap();
-    }
 }
 
 /// A measurement that is over soon.

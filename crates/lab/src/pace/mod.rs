@@ -2,8 +2,8 @@
 //!
 //! In goes a [`Plan`]; the figures go into the [`Session`], per way of pacing and variant of conditions: `lateness` of each departure against the
 //! ideal schedule, `period_jitter` of departures and of arrivals, `one_way` latency, and as outcome the rate reached, how departures
-//! drift from the schedule, and what was not sent, lost or reordered. Departures are the kernel's own stamps where it gives them. Sending never waits for room: what finds
-//! none is counted.
+//! drift from the schedule, and what was not sent, lost or reordered. Departures are the kernel's own stamps where it gives them.
+//! Sending never waits for room: what finds none is counted.
 //!
 //! To the loopback, a receiver of our own is started as a child process. [`receive`] is a receiver by itself.
 

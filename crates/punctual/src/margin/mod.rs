@@ -15,7 +15,7 @@
 //! - A class whose waits are too short to sleep at all tries a sleep now and then, so that it finds out when the machine wakes
 //!   faster than it used to.
 //!
-//! Memory and time are constant: under 110 bytes a class, 10 to 25 ns a wait (`cargo bench -p punctual --bench bookkeeping`), nothing allocated.
+//! Memory and time are constant: 112 bytes a class, 10 to 25 ns a wait (`cargo bench -p punctual --bench bookkeeping`), nothing allocated.
 
 mod aim;
 mod histogram;
@@ -49,10 +49,10 @@ const FIRST_TRY: u16 = 64;
 const TRY_WHILE_WEAK: u16 = 4;
 /// The most waits between two tries: one in a thousand costs no promise of 99.9 %.
 const RAREST_TRY: u16 = 1024;
-/// For a balanced aim tries are that rare only where they cost, being late, more than this part of the spinning that they might save: at
-/// 20 µs and 2 ms for a late wait, one in a thousand; at 100 µs, one in two hundred.
-const TRIES_COST: u128 = 10;
-/// And no less rare than this.
+/// For a balanced aim tries are so rare that, each being a late wait, they cost at most a tenth of the spinning that they might save: with
+/// 2 ms for a late wait, one wait in a thousand is tried at 20 µs, and one in two hundred at 100 µs.
+const TRIES_COST_A: u128 = 10;
+/// But this often at least.
 const OFTENEST_BALANCED_TRY: u16 = 128;
 
 /// What to do with a wait.
@@ -169,7 +169,7 @@ impl MarginLearner {
             }
             let weak = class.latencies.samples() < FEW.into();
             let rarest = match self.aim {
-                Aim::Balanced { worth } => u16::try_from(TRIES_COST * worth.as_nanos() / u128::from(wait))
+                Aim::Balanced { worth } => u16::try_from(TRIES_COST_A * worth.as_nanos() / u128::from(wait))
                     .unwrap_or(RAREST_TRY)
                     .clamp(OFTENEST_BALANCED_TRY, RAREST_TRY),
                 _ => RAREST_TRY,
@@ -282,7 +282,7 @@ impl Class {
 
     /// Moves the margin towards a latency: a fourth of the way up or an eighth of the way down, as if it were no farther than a quarter of
     /// the margin away, so that an outlier cannot pull far. Up faster, since what the margin covers too much is spun off and what it covers
-    /// too little is late: that settles above the middle, where a third of the latencies is beyond, not a half.
+    /// too little is late: that settles above the middle, where what is beyond weighs half of what is below (an expectile of two thirds).
     fn follow(&mut self, latency: u32) {
         let margin = if self.seen <= 1 {
             latency

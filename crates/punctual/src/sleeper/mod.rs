@@ -58,7 +58,8 @@ pub struct Sleeper<C: Clock = SystemClock> {
 }
 
 impl Sleeper {
-    /// A hybrid sleeper on `CLOCK_MONOTONIC` that is at most 1 µs late in 99.5 % of its waits, as far as the machine lets it.
+    /// A hybrid sleeper on `CLOCK_MONOTONIC` that spends up to 2 ms of CPU time to avoid a wait that is late by more than 1 µs
+    /// ([`Aim::Balanced`]).
     #[must_use]
     pub fn new() -> Self {
         SleeperOptions::new().open()

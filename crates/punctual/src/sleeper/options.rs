@@ -33,7 +33,7 @@ pub struct SleeperOptions<C: Clock = SystemClock> {
 const LONGEST_MARGIN: Duration = Duration::from_micros(250);
 
 impl SleeperOptions {
-    /// Hybrid, at most 1 µs late in 99.5 % of the waits, on `CLOCK_MONOTONIC`.
+    /// Hybrid, up to 2 ms of CPU time to avoid a wait that is late by more than 1 µs ([`Aim::Balanced`]), on `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn new() -> Self {
         Self {
