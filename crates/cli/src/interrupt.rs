@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use punctual_lab::Stop;
 use punctual_linux::signal::is_ignored;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU};
 use signal_hook::iterator::Signals;
 
 /// Starts listening. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
@@ -11,12 +11,16 @@ use signal_hook::iterator::Signals;
 /// script) it goes on ignoring.
 pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
     let stop = stop.clone();
-    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false));
-    let mut signals = Signals::new(wanted).context("listening for SIGINT, SIGTERM and SIGHUP")?;
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGXCPU].into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false));
+    let mut signals = Signals::new(wanted).context("listening for SIGINT, SIGTERM, SIGHUP and SIGXCPU")?;
     let thread = std::thread::Builder::new().name("signals".into());
     let listener = move || {
+        stop.attend_from_this_thread();
         for signal in signals.forever() {
-            if stop.requested() {
+            // The kernel repeats SIGXCPU every second, and ends the process itself if that does not help.
+            if stop.reason().is_some() && signal != SIGXCPU {
+                // A thread that does not get its CPU could not end with the process.
+                punctual_linux::rescue::free_process(std::process::id() as i32, None);
                 std::process::exit(128 + signal);
             }
             stop.request(name(signal));
@@ -31,6 +35,7 @@ fn name(signal: i32) -> &'static str {
     match signal {
         SIGINT => "SIGINT",
         SIGTERM => "SIGTERM",
+        SIGXCPU => "SIGXCPU",
         _ => "SIGHUP",
     }
 }
@@ -40,6 +45,7 @@ pub(crate) fn number(name: &str) -> u8 {
     match name {
         "SIGINT" => SIGINT as u8,
         "SIGTERM" => SIGTERM as u8,
+        "SIGXCPU" => SIGXCPU as u8,
         _ => SIGHUP as u8,
     }
 }

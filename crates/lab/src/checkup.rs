@@ -102,6 +102,9 @@ pub const PARTS: &[Part] = &[
 
 /// Runs all parts. A request to stop ends the part under way and leaves out the rest.
 pub fn run(depth: Depth, session: &mut Session<'_>) -> Result<(), Error> {
+    let takes: Duration = PARTS.iter().map(|part| part.takes(depth)).sum();
+    // What the parts do around their experiments, and what a busy machine adds to it.
+    session.grant(takes / 8);
     for part in PARTS {
         if session.stopped() {
             break;

@@ -120,6 +120,11 @@ pub struct Rounds<'a, B> {
 /// The run ends before its time.
 struct Ended;
 
+/// Time since a reading of the clock.
+fn since(begin_ns: i64) -> Duration {
+    Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs())
+}
+
 /// How closely a real-time thread is watched. The watchdog preempts what it watches, so it looks seldom: about once in ten thousand
 /// waits of 100 µs. The breaks between stretches keep a thread well below these limits.
 const WATCH: Limits = Limits {
@@ -134,15 +139,17 @@ impl<B: Bench> Rounds<'_, B> {
     pub fn perform(mut self) {
         let cells = self.cells();
         let mut recorder = Recorder::new();
+        let pilot = now_ns(Clock::Monotonic);
+        self.stage.announce(self.schedule.at_most());
         if self.pilot(cells, &mut recorder).is_err() {
             return;
         }
         self.bench.begin();
         let begin = now_ns(Clock::Monotonic);
-        let total = self.schedule.expected();
+        let total = self.schedule.after_pilot(since(pilot));
+        self.stage.announce(self.schedule.at_most());
         for round in 0..self.rounds {
-            let gone = Duration::from_nanos((now_ns(Clock::Monotonic) - begin).unsigned_abs());
-            if self.round(round, total.saturating_sub(gone), (begin, total), &mut recorder).is_err() {
+            if self.round(round, total.saturating_sub(since(begin)), (begin, total), &mut recorder).is_err() {
                 return;
             }
         }
@@ -163,6 +170,7 @@ impl<B: Bench> Rounds<'_, B> {
 
     /// Applies each variant once, and learns what an operation of each cell costs.
     fn pilot(&mut self, cells: usize, recorder: &mut Recorder) -> Result<(), Ended> {
+        let begin = now_ns(Clock::Monotonic);
         for variant in 0..self.variants.len() {
             let watchdog = self.watch(variant);
             let guard = self.variants[variant].conditions.apply();
@@ -176,7 +184,7 @@ impl<B: Bench> Rounds<'_, B> {
                 }
                 self.pause(cell, 0.0, self.schedule.expected())?;
                 recorder.clear();
-                let operations = self.schedule.pilot_operations(cell);
+                let operations = self.schedule.pilot_operations(cell, since(begin));
                 if operations > 0 {
                     self.batch(cell, operations, recorder)?;
                 }
@@ -211,7 +219,10 @@ impl<B: Bench> Rounds<'_, B> {
                 if operations == 0 || self.given_up(cell) {
                     continue;
                 }
-                let gone = Duration::from_nanos((now_ns(Clock::Monotonic) - begin).unsigned_abs());
+                let gone = since(begin);
+                if self.schedule.is_over(gone) {
+                    continue;
+                }
                 let done = gone.as_secs_f64() / total.as_secs_f64().max(1e-9);
                 self.pause(cell, done.min(1.0), total.saturating_sub(gone))?;
                 recorder.clear();

@@ -32,6 +32,8 @@ pub struct Schedule {
     amount: Amount,
     rounds: u32,
     cells: Vec<Cell>,
+    /// What the pilot took.
+    pilot: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -50,6 +52,17 @@ const NEWEST: f64 = 0.5;
 /// From here on an operation is not rehearsed: a tenth of a second.
 const LONG_NS: f64 = 1e8;
 
+/// A pilot takes at most about this part of the time: a quarter.
+const PILOT_SHARE: u32 = 4;
+/// Longest pilot before a number of samples: a minute for some hundred cells.
+const PILOT_AT_MOST: Duration = Duration::from_secs(60);
+/// A number of samples that takes more than three times what the pilot foretells, and a second, is not being measured any more.
+const TIMES_EXPECTED: u32 = 3;
+const AT_LEAST: Duration = Duration::from_secs(1);
+
+/// How late the last batch of a run may begin: a batch that begins later would not end within the run's grace.
+const LATE: Duration = Duration::from_millis(300);
+
 /// Most samples a batch is given: 10^7 an hour-long batch of the quickest operation would not exceed.
 const MOST_PER_BATCH: f64 = 1e7;
 
@@ -64,19 +77,43 @@ impl Schedule {
             dropped: false,
             known: false,
         };
-        Self { amount, rounds: rounds.max(1), cells: cells.iter().map(cell).collect() }
+        Self { amount, rounds: rounds.max(1), cells: cells.iter().map(cell).collect(), pilot: None }
     }
 
-    /// How long the whole is expected to take.
+    /// How long the rounds are expected to take: of a time that was asked for, what the pilot left.
     #[must_use]
     pub fn expected(&self) -> Duration {
         match self.amount {
-            Amount::Time(time) => time,
+            Amount::Time(time) => time.saturating_sub(self.pilot.unwrap_or_default()),
             Amount::Samples(n) => {
                 let ns: f64 = self.active().map(|c| c.cost_ns * n as f64).sum();
                 Duration::try_from_secs_f64(ns / 1e9).unwrap_or(Duration::MAX)
             }
         }
+    }
+
+    /// The pilot is over, and took so long. How long the rounds are expected to take.
+    pub fn after_pilot(&mut self, took: Duration) -> Duration {
+        self.pilot = Some(took);
+        self.expected()
+    }
+
+    /// How long the pilot and the rounds may take, or, after the pilot, the rounds: the time that was asked for. A number of samples takes
+    /// what it takes, but not several times as long as the pilot foretells.
+    #[must_use]
+    pub fn at_most(&self) -> Duration {
+        match (self.amount, self.pilot) {
+            (Amount::Time(_), _) => self.expected(),
+            (Amount::Samples(_), None) => PILOT_AT_MOST,
+            (Amount::Samples(_), Some(_)) => self.expected().saturating_mul(TIMES_EXPECTED).saturating_add(AT_LEAST),
+        }
+    }
+
+    /// Whether the rounds are over, `gone` after they began, though a machine busier than the pilot foretold has left some batches out: a time
+    /// that was asked for is kept.
+    #[must_use]
+    pub fn is_over(&self, gone: Duration) -> bool {
+        matches!(self.amount, Amount::Time(_)) && gone > self.expected() + LATE
     }
 
     /// The share of the whole time that this cell has.
@@ -99,11 +136,12 @@ impl Schedule {
         self.cells[cell].dropped = true;
     }
 
-    /// How many operations the pilot performs: some, to leave cold caches behind; none of those that take so long that the first
-    /// one is not worth throwing away.
+    /// How many operations the pilot performs when it has taken `gone` so far: some, to leave cold caches behind; none of those that take so
+    /// long that the first one is not worth throwing away, and none once the pilot has had its share of the time.
     #[must_use]
-    pub fn pilot_operations(&self, cell: usize) -> u64 {
-        if self.cells[cell].cost_ns < LONG_NS { 3 } else { 0 }
+    pub fn pilot_operations(&self, cell: usize, gone: Duration) -> u64 {
+        let enough = matches!(self.amount, Amount::Time(time) if gone > time / PILOT_SHARE);
+        if self.cells[cell].cost_ns < LONG_NS && !enough { 3 } else { 0 }
     }
 
     /// Learns what an operation of the cell really costs.
@@ -181,6 +219,21 @@ mod tests {
         assert!(schedule.affords(0));
         let taken: u64 = (0..10).map(|r| schedule.take(0, r, Duration::from_secs(10 - u64::from(r)))).sum();
         assert!((9..=10).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn the_pilot_counts_and_is_bounded() {
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, &[cost(1e5)]);
+        assert_eq!(schedule.at_most(), Duration::from_secs(1));
+        assert_eq!(schedule.pilot_operations(0, Duration::from_millis(200)), 3);
+        assert_eq!(schedule.pilot_operations(0, Duration::from_millis(300)), 0);
+        assert_eq!(schedule.after_pilot(Duration::from_millis(300)), Duration::from_millis(700));
+        assert_eq!(schedule.at_most(), Duration::from_millis(700));
+        assert!(!schedule.is_over(Duration::from_millis(900)) && schedule.is_over(Duration::from_millis(1100)));
+        let mut schedule = Schedule::new(Amount::Samples(1000), 1, &[cost(1e6)]);
+        assert_eq!(schedule.pilot_operations(0, Duration::from_secs(10)), 3);
+        assert_eq!(schedule.after_pilot(Duration::from_millis(3)), Duration::from_secs(1));
+        assert_eq!(schedule.at_most(), Duration::from_secs(4));
     }
 
     #[test]

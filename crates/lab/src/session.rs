@@ -3,6 +3,7 @@
 //! It opens with the facts of the machine, takes in what the experiments measured, and closes with how disturbed it all was.
 
 use std::path::Path;
+use std::time::Duration;
 
 use punctual::conditions::{Applied as Held, Conditions, NotRestored, Refused};
 use punctual_linux::clock::{Clock, now_ns};
@@ -13,7 +14,9 @@ use punctual_record::{
 };
 
 use crate::clock_cost;
-use crate::stage::{Observer, Outcome, Stage, Stop, perform};
+use crate::place::{Aside, Place};
+use crate::stage::{Observer, Outcome, Stage, Stop, Supervision, perform};
+use crate::warden::Warden;
 
 /// From this share of CPU time taken by the hypervisor on, figures in the tail are its doing: 1 %.
 const STEAL_WORTH_SAYING: f64 = 0.01;
@@ -31,12 +34,24 @@ pub struct Session<'a> {
     observer: &'a mut dyn Observer,
     stop: Stop,
     governor: Option<(String, Option<String>)>,
+    /// How much longer than announced what is still to come may take, together.
+    grace: Duration,
+    warden: Option<Warden>,
 }
+
+/// How much longer than announced a run may take before it is ended. Ending it takes up to 0.6 s, and the report some tenths.
+const GRACE: Duration = Duration::from_millis(800);
+/// What remains of it for a later experiment after an earlier one has used it up.
+const LEAST_GRACE: Duration = Duration::from_millis(100);
 
 impl<'a> Session<'a> {
     /// Opens a session on this machine. `command` is the command line as it is to stand in the record.
     #[must_use]
     pub fn open(command: Vec<String>, stop: Stop, observer: &'a mut dyn Observer) -> Self {
+        if !stop.requested() {
+            // An earlier run of this process may have been ended.
+            punctual_linux::stop::clear();
+        }
         let root = Path::new("/");
         let host = Host::read(root);
         let clock = clock_cost::measure();
@@ -67,18 +82,67 @@ impl<'a> Session<'a> {
             observer,
             stop,
             governor: None,
+            grace: GRACE,
+            warden: None,
         }
     }
 
-    /// Runs an experiment on the stage. `None`: it was left behind after a request to stop.
+    /// Runs an experiment on the stage, under supervision from other CPUs than those of `place`. `None`: it did not come back after a
+    /// request to stop, or when its time was over.
     pub fn perform<R: Send + 'static>(
         &mut self,
+        place: Place,
         experiment: impl FnOnce(&Stage) -> R + Send + 'static,
     ) -> std::io::Result<Option<R>> {
-        Ok(match perform(&self.stop, self.observer, experiment)? {
+        self.supervise(&place);
+        let supervision = Supervision { place, grace: self.grace };
+        let performance = perform(&self.stop, self.observer, &supervision, experiment)?;
+        self.grace = self.grace.saturating_sub(performance.overran).max(LEAST_GRACE);
+        Ok(match performance.outcome {
             Outcome::Done(result) => Some(result),
-            Outcome::LeftBehind => None,
+            Outcome::LeftBehind => {
+                // This process cannot end what the experiment started. The warden does, once this process has ended.
+                self.warden.take().into_iter().for_each(Warden::outlive);
+                None
+            }
         })
+    }
+
+    /// Lets what is still to come take so much longer than announced, together.
+    pub fn grant(&mut self, more: Duration) {
+        self.grace = self.grace.saturating_add(more);
+    }
+
+    /// Has a warden ready, and says so where nobody could end the run in time.
+    fn supervise(&mut self, place: &Place) {
+        let aside = Aside::step(place, &[]);
+        let mut unsupervised = |why: String, remedy: &str| {
+            let line = format!("nothing may be able to end this run in time: {why}; {remedy}");
+            let notice = Notice::Unsupervised { why, remedy: remedy.to_owned() };
+            if place.real_time && !self.run.notices.contains(&notice) {
+                self.observer.line(&line);
+                self.run.notices.push(notice);
+            }
+        };
+        if aside.shares_the_only_cpu(place) {
+            let why = "this process may use no other CPU than the measured one";
+            unsupervised(
+                why.into(),
+                "let it use another CPU (taskset, cpuset), or measure where no other real-time program runs",
+            );
+        }
+        if self.warden.is_none() {
+            match Warden::start() {
+                Ok(warden) => self.warden = Some(warden),
+                Err(error) => unsupervised(
+                    format!("no process could be started that would end the run after kill -9: {error}"),
+                    "raise ulimit -u or the cgroup's pids.max",
+                ),
+            }
+        }
+        if let (Some(warden), [_, ..]) = (&self.warden, aside.others()) {
+            warden.stay_on(aside.others());
+        }
     }
 
     /// The facts of the machine.
@@ -155,6 +219,10 @@ impl<'a> Session<'a> {
     pub fn close(mut self) -> Run {
         self.run.elapsed_ns = (now_ns(Clock::Monotonic) - self.begin_ns).unsigned_abs();
         self.own.major_faults = usage::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
+        if self.stop.overdue() {
+            self.run.complete = false;
+            self.run.notices.push(Notice::Overdue);
+        }
         if let Some(signal) = self.stop.reason() {
             self.run.complete = false;
             self.run.notices.push(Notice::Interrupted { signal });

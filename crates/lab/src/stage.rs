@@ -6,19 +6,36 @@
 //! draw, and takes the turn back. So there is no drawing thread that could disturb what it draws: the two never run at once.
 //!
 //! [`Stop::request`] ends an experiment early. It raises a flag that every wait looks at, interrupts the wait now under way with
-//! a signal, and wakes the caller, which gives the experiment a second to come back. A call that cannot be
-//! interrupted (`std::thread::sleep` of an hour) is then left behind: what was measured until its batch began is
-//! reported all the same.
+//! a signal, and wakes the caller. An experiment that does not come back is freed from its CPU, which a thread of higher priority may
+//! hold ([`rescue`]). A call that cannot be interrupted (`std::thread::sleep` of an hour) is then left behind: what was measured
+//! until its batch began is reported all the same.
+//!
+//! The experiment announces how long it takes ([`Stage::announce`]). When that time and a grace are over, the caller ends it in the same way.
+//! The caller stays on other CPUs than the measured ones meanwhile ([`Place`]).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::{Interrupter, Interruptible};
+use punctual_linux::rescue;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How long an interrupted experiment may take to come back before it is left behind.
-const PATIENCE: Duration = Duration::from_secs(1);
+use crate::place::{Aside, Place};
+
+/// How long an interrupted experiment may take to come back before it is freed from its CPU. Most come back within a millisecond.
+const COMES_BACK: Duration = Duration::from_millis(250);
+/// How long one that was freed may take before it is left behind.
+const COMES_BACK_FREED: Duration = Duration::from_millis(350);
+/// How much longer than the experiment its children may live: they end by themselves then, should all else fail.
+const CHILDREN: Duration = Duration::from_secs(1);
+/// CPU time that a SCHED_FIFO or SCHED_RR thread of this process, or of its children, may use without a blocking call before the kernel sends SIGXCPU
+/// (RLIMIT_RTTIME in getrlimit(2)), and then SIGKILL. The watchdog acts after 1.2 s.
+const RT_TIME: Duration = Duration::from_secs(5);
+const RT_TIME_KILL: Duration = Duration::from_secs(6);
 
 /// How far an experiment is; told while no clock runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +72,7 @@ impl Observer for Silent {
 enum Turn {
     Draw(Progress),
     Say(String),
+    Announce(Duration),
 }
 
 enum Event<R> {
@@ -75,6 +93,9 @@ struct StopShared {
     interrupter: Mutex<Option<Interrupter>>,
     wake_caller: Mutex<Option<Box<dyn Fn() + Send>>>,
     reason: Mutex<Option<String>>,
+    overdue: AtomicBool,
+    /// Threads that take part in supervising: they stay off the measured CPUs.
+    attendants: Mutex<Vec<i32>>,
 }
 
 impl std::fmt::Debug for StopShared {
@@ -91,14 +112,29 @@ impl Stop {
     /// Asks the run to end now; `reason` is the signal's name. Later requests change nothing.
     pub fn request(&self, reason: &str) {
         lock(&self.shared.reason).get_or_insert_with(|| reason.to_owned());
+        self.interrupt();
+        if let Some(wake) = lock(&self.shared.wake_caller).as_ref() {
+            wake();
+        }
+    }
+
+    /// Ends the run because its announced time is over.
+    fn expire(&self) {
+        self.shared.overdue.store(true, Ordering::Release);
+        self.interrupt();
+    }
+
+    fn interrupt(&self) {
         linux::stop::request();
         if let Some(interrupter) = lock(&self.shared.interrupter).as_ref() {
             // The thread may just have ended: nothing is lost then.
             let _ = interrupter.interrupt();
         }
-        if let Some(wake) = lock(&self.shared.wake_caller).as_ref() {
-            wake();
-        }
+    }
+
+    /// The calling thread hands requests on: while an experiment runs it stays off the measured CPUs, so that it can always do so.
+    pub fn attend_from_this_thread(&self) {
+        lock(&self.shared.attendants).push(linux::sched::current_thread_id());
     }
 
     /// Why the run was asked to end, if it was.
@@ -107,10 +143,16 @@ impl Stop {
         lock(&self.shared.reason).clone()
     }
 
-    /// Whether the run was asked to end.
+    /// Whether the run took longer than it had announced, and was ended for it.
+    #[must_use]
+    pub fn overdue(&self) -> bool {
+        self.shared.overdue.load(Ordering::Acquire)
+    }
+
+    /// Whether the run was asked to end, or is overdue.
     #[must_use]
     pub fn requested(&self) -> bool {
-        lock(&self.shared.reason).is_some()
+        lock(&self.shared.reason).is_some() || self.overdue()
     }
 }
 
@@ -129,6 +171,12 @@ impl Stage {
     pub fn say(&self, line: String) -> bool {
         (self.hand_over)(Turn::Say(line))
     }
+
+    /// Says how long the experiment takes from now on. It is ended when that time and the run's grace are over; a later announcement
+    /// replaces an earlier one, and without any the experiment takes as long as it takes. `false`: the run was asked to end.
+    pub fn announce(&self, takes: Duration) -> bool {
+        (self.hand_over)(Turn::Announce(takes))
+    }
 }
 
 /// How a performance ended.
@@ -140,6 +188,24 @@ pub enum Outcome<R> {
     LeftBehind,
 }
 
+/// A performance that is over.
+#[derive(Debug)]
+pub struct Performance<R> {
+    /// How it ended.
+    pub outcome: Outcome<R>,
+    /// How much longer it took than announced.
+    pub overran: Duration,
+}
+
+/// How an experiment is to be supervised.
+#[derive(Debug, Clone, Default)]
+pub struct Supervision {
+    /// Where it measures.
+    pub place: Place,
+    /// How much longer than announced it may take.
+    pub grace: Duration,
+}
+
 /// Runs `experiment` on a thread of its own, with signals kept away from it, and shows `observer` how far it is.
 ///
 /// # Panics
@@ -147,8 +213,14 @@ pub enum Outcome<R> {
 pub fn perform<R: Send + 'static>(
     stop: &Stop,
     observer: &mut dyn Observer,
+    supervision: &Supervision,
     experiment: impl FnOnce(&Stage) -> R + Send + 'static,
-) -> std::io::Result<Outcome<R>> {
+) -> std::io::Result<Performance<R>> {
+    limit_real_time();
+    // Mapped before any child is started.
+    linux::deadline::set(None);
+    let aside = Aside::step(&supervision.place, &lock(&stop.shared.attendants));
+    let cpus = aside.of_a_measuring_thread();
     let (events, inbox) = channel::<Event<R>>();
     let (turn, my_turn) = channel::<bool>();
     let waker = events.clone();
@@ -158,6 +230,10 @@ pub fn perform<R: Send + 'static>(
     let shared = Arc::clone(&stop.shared);
     let thread = std::thread::Builder::new().name("measure".into()).spawn(move || {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            if !cpus.is_empty() {
+                // The thread inherited the CPUs of its supervisor. What it may not use it does not ask for.
+                let _ = linux::affinity::set_affinity(0, &cpus);
+            }
             let _kept_away = linux::signal::block_all_signals_but(&[linux::interrupt::signal()]);
             let interruptible = Interruptible::this_thread().ok();
             *lock(&shared.interrupter) = interruptible.as_ref().map(Interruptible::interrupter);
@@ -172,45 +248,113 @@ pub fn perform<R: Send + 'static>(
         *lock(&shared.interrupter) = None;
         let _ = events.send(Event::Done(outcome));
     })?;
-    let outcome = attend(stop, observer, &inbox, &turn);
+    let mut attendance = Attendance { stop, turn: &turn, grace: supervision.grace, due: None };
+    let outcome = attendance.attend(&inbox, observer);
+    let overran = attendance.overran();
     *lock(&stop.shared.wake_caller) = None;
+    linux::deadline::set(None);
+    drop(aside);
     match outcome {
         Some(Ok(result)) => {
             drop(thread.join());
-            Ok(Outcome::Done(result))
+            Ok(Performance { outcome: Outcome::Done(result), overran })
         }
         Some(Err(panic)) => std::panic::resume_unwind(panic),
-        None => Ok(Outcome::LeftBehind),
+        None => Ok(Performance { outcome: Outcome::LeftBehind, overran }),
     }
 }
 
-/// The caller's side: draws when it has the turn, waits when it has not. `None`: the experiment was left behind.
-fn attend<R>(
-    stop: &Stop,
-    observer: &mut dyn Observer,
-    inbox: &Receiver<Event<R>>,
-    turn: &Sender<bool>,
-) -> Option<std::thread::Result<R>> {
-    let mut give_up: Option<Instant> = stop.requested().then(|| Instant::now() + PATIENCE);
-    loop {
-        let event = match give_up {
-            None => inbox.recv().ok()?,
-            Some(at) => match inbox.recv_timeout(at.saturating_duration_since(Instant::now())) {
-                Ok(event) => event,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
-            },
-        };
-        match event {
-            Event::Turn(why) => {
-                match why {
-                    Turn::Draw(progress) => observer.progress(&progress),
-                    Turn::Say(line) => observer.line(&line),
+/// Bounds every real-time thread of this process and its children by the kernel, for the rest of their lives. A limit that is lower already stays.
+fn limit_real_time() {
+    let us = |time: Duration| time.as_micros() as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Rttime);
+    let maximum = maximum.unwrap_or(u64::MAX).min(us(RT_TIME_KILL));
+    let current = current.unwrap_or(u64::MAX).min(us(RT_TIME)).min(maximum);
+    // Lowering a limit is always allowed.
+    let _ = setrlimit(Resource::Rttime, Rlimit { current: Some(current), maximum: Some(maximum) });
+}
+
+/// The caller's side: draws when it has the turn, waits when it has not, and ends what does not end by itself.
+struct Attendance<'a> {
+    stop: &'a Stop,
+    turn: &'a Sender<bool>,
+    grace: Duration,
+    due: Option<Instant>,
+}
+
+/// How far the end of an experiment is.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// Nobody asked for it.
+    No,
+    /// Asked to come back; at this time it is freed from its CPU.
+    Asked(Instant),
+    /// Freed; at this time it is left behind.
+    Freed(Instant),
+}
+
+impl Attendance<'_> {
+    /// `None`: the experiment was left behind.
+    fn attend<R>(&mut self, inbox: &Receiver<Event<R>>, observer: &mut dyn Observer) -> Option<std::thread::Result<R>> {
+        let asked = || Ending::Asked(Instant::now() + COMES_BACK);
+        let mut ending = if self.stop.requested() { asked() } else { Ending::No };
+        loop {
+            let until = match ending {
+                Ending::No => self.due,
+                Ending::Asked(at) | Ending::Freed(at) => Some(at),
+            };
+            match next(inbox, until)? {
+                Some(Event::Turn(turn)) => {
+                    self.take(turn, observer);
+                    let _ = self.turn.send(!self.stop.requested());
                 }
-                let _ = turn.send(!stop.requested());
+                Some(Event::Stop) if matches!(ending, Ending::No) => ending = asked(),
+                Some(Event::Stop) => {}
+                Some(Event::Done(outcome)) => return Some(outcome),
+                None => match ending {
+                    Ending::No => {
+                        self.stop.expire();
+                        ending = asked();
+                    }
+                    Ending::Asked(_) => {
+                        let own = std::process::id() as i32;
+                        rescue::free_process(own, Some(linux::sched::current_thread_id()));
+                        self.stop.interrupt();
+                        ending = Ending::Freed(Instant::now() + COMES_BACK_FREED);
+                    }
+                    Ending::Freed(_) => return None,
+                },
             }
-            Event::Stop => give_up = give_up.or(Some(Instant::now() + PATIENCE)),
-            Event::Done(outcome) => return Some(outcome),
         }
+    }
+
+    fn overran(&self) -> Duration {
+        let over = self.due.and_then(|due| (Instant::now() + self.grace).checked_duration_since(due));
+        over.unwrap_or_default()
+    }
+
+    fn take(&mut self, turn: Turn, observer: &mut dyn Observer) {
+        match turn {
+            Turn::Draw(progress) => observer.progress(&progress),
+            Turn::Say(line) => observer.line(&line),
+            Turn::Announce(takes) => {
+                let takes = takes.saturating_add(self.grace);
+                // Beyond what a clock can hold nothing is due.
+                self.due = Instant::now().checked_add(takes);
+                let children_ns = i64::try_from(takes.saturating_add(CHILDREN).as_nanos()).ok();
+                linux::deadline::set(children_ns.and_then(|ns| now_ns(Clock::Monotonic).checked_add(ns)));
+            }
+        }
+    }
+}
+
+/// The next event; `Some(None)`: none came in time. `None`: none can come any more.
+fn next<R>(inbox: &Receiver<Event<R>>, until: Option<Instant>) -> Option<Option<Event<R>>> {
+    let Some(at) = until else { return inbox.recv().ok().map(Some) };
+    match inbox.recv_timeout(at.saturating_duration_since(Instant::now())) {
+        Ok(event) => Some(Some(event)),
+        Err(RecvTimeoutError::Timeout) => Some(None),
+        Err(RecvTimeoutError::Disconnected) => None,
     }
 }
 
@@ -233,15 +377,17 @@ mod tests {
     #[test]
     fn the_observer_sees_every_pause_in_order() {
         let mut seen = Counting(Vec::new());
-        let outcome = perform(&Stop::default(), &mut seen, |stage| (0..5).all(|i| stage.pause(at(f64::from(i)))));
-        assert!(matches!(outcome, Ok(Outcome::Done(true))));
+        let outcome = perform(&Stop::default(), &mut seen, &Supervision::default(), |stage| {
+            (0..5).all(|i| stage.pause(at(f64::from(i))))
+        });
+        assert!(matches!(outcome.unwrap().outcome, Outcome::Done(true)));
         assert_eq!(seen.0, [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]
     fn a_panic_on_the_stage_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| {
-            let _ = perform(&Stop::default(), &mut Silent, |_| panic!("on stage"));
+            let _ = perform(&Stop::default(), &mut Silent, &Supervision::default(), |_| panic!("on stage"));
         });
         assert!(caught.is_err());
     }

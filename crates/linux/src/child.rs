@@ -79,6 +79,7 @@ impl Child {
                 let pid = Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?;
                 let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let mut child = Self { pid, handle, ended: None };
+                crate::children::enter(child.id());
                 child.wait_until_bound(&bound)?;
                 Ok(child)
             }
@@ -96,26 +97,33 @@ impl Child {
         self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
-    /// `waitid(2)`: waits until it ends, and says how.
+    /// `waitid(2)`: waits until it ends, and says how. An interruption after a request to stop ([`crate::stop`]) kills it.
     pub fn wait(&mut self) -> Result<Ended> {
         loop {
             if let Some(ended) = self.reap(WaitIdOptions::EXITED)? {
                 return Ok(ended);
             }
+            if crate::stop::requested() {
+                return self.kill();
+            }
         }
     }
 
     /// `pidfd_send_signal(2)` or `kill(2)` with SIGKILL, then `waitid(2)`. Nothing happens to a child that has ended already.
+    ///
+    /// The child is freed from its CPU and policy before ([`crate::rescue`]): where a thread of higher priority holds the CPU, it could not
+    /// die.
     pub fn kill(&mut self) -> Result<Ended> {
         if let Some(ended) = self.ended()? {
             return Ok(ended);
         }
+        crate::rescue::free_process(self.id(), None);
         let sent = match &self.handle {
             Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::KILL),
             None => rustix::process::kill_process(self.pid, Signal::KILL),
         };
         match sent {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => self.wait(),
+            Ok(()) | Err(rustix::io::Errno::SRCH) => self.wait_for_its_end(),
             Err(errno) => Err(self.failed("pidfd_send_signal", errno)),
         }
     }
@@ -131,10 +139,24 @@ impl Child {
         Ok(ns_of(ts))
     }
 
+    fn wait_for_its_end(&mut self) -> Result<Ended> {
+        loop {
+            if let Some(ended) = self.reap(WaitIdOptions::EXITED)? {
+                return Ok(ended);
+            }
+        }
+    }
+
     fn wait_until_bound(&mut self, bound: &AtomicU32) -> Result<()> {
         while bound.load(Ordering::Acquire) == 0 {
             if let Some(ended) = self.ended()? {
                 return Err(Error::from_errno("fork", libc::ECHILD).on(format!("child that {ended} before it began")));
+            }
+            if crate::stop::requested() {
+                self.kill()?;
+                return Err(
+                    Error::from_errno("fork", libc::EINTR).on("child that had not begun when a stop was requested")
+                );
             }
             // A child killed before it is bound wakes nobody: look again every now and then.
             let look_again = crate::clock::now_ns(crate::clock::Clock::Monotonic) + 10_000_000;
@@ -153,6 +175,9 @@ impl Child {
             Err(rustix::io::Errno::INTR) => None,
             Err(errno) => return Err(self.failed("waitid", errno)),
         };
+        if self.ended.is_some() {
+            crate::children::leave(self.id());
+        }
         Ok(self.ended)
     }
 

@@ -16,10 +16,13 @@
 pub mod affinity;
 pub mod apart;
 pub mod child;
+pub mod children;
 pub mod clock;
 pub mod counter;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
+pub mod deadline;
+pub mod death;
 mod error;
 pub mod futex;
 pub mod interrupt;
@@ -32,6 +35,7 @@ pub mod observe;
 mod own_signal;
 pub mod poll;
 pub mod prctl;
+pub mod rescue;
 #[cfg_attr(
     not(any(
         target_arch = "x86_64",

@@ -74,6 +74,15 @@ pub fn phrase(notice: &Notice) -> Phrase {
             Level::Warning,
             format!("Interrupted by {signal}: what had been measured until then is reported, the rest is missing."),
         ),
+        Notice::Overdue => Phrase::new(
+            Level::Warning,
+            "The run was ended because its announced time was over: what had been measured until then is reported, the rest \
+             is missing. Another program may hold the CPU."
+                .into(),
+        ),
+        Notice::Unsupervised { why, remedy } => {
+            Phrase::new(Level::Warning, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
+        }
         Notice::PeerEnded { subject, how, after_ns } => {
             let after = units::duration(signed(*after_ns), &Style::default());
             let text = format!(

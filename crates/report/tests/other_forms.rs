@@ -32,6 +32,8 @@ fn every_notice() -> Vec<Notice> {
         Notice::Coarse { subject: subject.clone(), asked_ns: 100_000, effective_ns: 1_000_000 },
         Notice::Early { subject: subject.clone(), count: 12, min_ns: -350 },
         Notice::Interrupted { signal: "SIGINT".into() },
+        Notice::Overdue,
+        Notice::Unsupervised { why: "no other CPU".into(), remedy: "let it use another CPU".into() },
         Notice::PeerEnded {
             subject: "posix-mq, 8 bytes, ping-pong".into(),
             how: "was killed by signal 9".into(),

@@ -25,7 +25,7 @@ use crate::rounds::{self, Failure};
 use crate::stage::{Progress, Stage};
 use crate::usage::{Meter, Sum};
 use crate::wait::method::{Unavailable, Waiter};
-use crate::{Session, clock_cost, family};
+use crate::{Place, Session, Variant, clock_cost, family};
 use fit::{Fit, Point, fit, quantile, slope};
 pub use plan::{Plan, PlanError, Wanted, can_be_calibrated};
 use proof::{Proof, prove};
@@ -70,9 +70,11 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
     let ledger = rounds::ledger(plan.cells.len(), plan.wanted.variants.len());
     let known: Shared = Arc::new(Mutex::new(plan.cells.iter().map(|_| Known::default()).collect()));
-    let refused = session.perform({
+    let real_time = plan.wanted.variants.iter().any(Variant::is_real_time);
+    let refused = session.perform(Place::on(plan.wanted.base.cpus.as_ref(), real_time), {
         let (plan, ledger, known) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&known));
         move |stage| {
+            stage.announce(plan.at_most());
             let guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.wanted.require || refused.is_empty() {

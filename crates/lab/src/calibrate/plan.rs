@@ -91,6 +91,14 @@ impl Plan {
         }
     }
 
+    /// How long all of it may take: a number of rounds takes what it takes, but not several times as long as usual.
+    pub(super) fn at_most(&self) -> Duration {
+        match self.wanted.amount {
+            Amount::Time(time) => time,
+            Amount::Samples(_) => self.takes().saturating_mul(3).saturating_add(Duration::from_secs(2)),
+        }
+    }
+
     /// Whether that many rounds in that time are enough.
     pub(super) fn enough(&self, rounds: usize, gone: Duration) -> bool {
         match self.wanted.amount {

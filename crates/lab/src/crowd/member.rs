@@ -86,7 +86,9 @@ pub(super) fn process(
     let work = Work { restraint };
     let parent = std::process::id();
     let child = super::child_under(NAME, conditions, move || {
-        work.perform(index, &lines[index as usize], &gate, || std::os::unix::process::parent_id() == parent);
+        work.perform(index, &lines[index as usize], &gate, || {
+            std::os::unix::process::parent_id() == parent && !linux::deadline::passed()
+        });
     })?;
     Ok(child.map(Member::Process))
 }
@@ -109,7 +111,7 @@ pub(super) fn thread(
         let go_on = refused.is_none();
         drop(tell.send((linux::sched::current_thread_id(), refused)));
         if go_on {
-            work.perform(index, &lines[index as usize], &gate, || true);
+            work.perform(index, &lines[index as usize], &gate, || !linux::deadline::passed());
         }
         its_end.store(true, Ordering::Release);
     });
@@ -155,6 +157,9 @@ pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<C
             let text = String::from_utf8_lossy(&bytes);
             let (why, remedy) = text.split_once('\n').unwrap_or((&text, ""));
             return Err(impossible(format!("a competitor was refused: {why}"), Some(remedy.to_owned())));
+        }
+        if linux::stop::requested() {
+            return Err(Failure::Stopped);
         }
         match child.ended() {
             Ok(None) => {}
@@ -205,6 +210,9 @@ impl Work {
                 return;
             }
             if self.restraint != Restraint::None && now_ns(Clock::Monotonic) >= rest_at {
+                if !parent_lives() {
+                    return;
+                }
                 match self.restraint {
                     Restraint::Sleeps => std::thread::sleep(BURST),
                     Restraint::None | Restraint::Yields => std::thread::yield_now(),

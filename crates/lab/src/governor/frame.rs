@@ -12,13 +12,16 @@ use punctual::{Conditions, CpuSet, Limits, Policy, Watchdog};
 use punctual_record::{ConditionSet, NotMeasured, Notice};
 
 use super::Error;
-use crate::Session;
 use crate::session;
 use crate::stage::Stage;
 use crate::variant::Variant;
+use crate::{Place, Session};
 
 /// Longest wait for another program that holds the settings: it may be about to end.
 pub(super) const PATIENCE: Wait = Wait::AtMost(Duration::from_secs(2));
+
+/// What an experiment does before and between its rounds: it takes settings over, warms the CPU up and calibrates its work.
+pub(super) const PREPARES: Duration = Duration::from_secs(2);
 
 /// The looping thread.
 #[derive(Debug, Clone, Default)]
@@ -119,13 +122,17 @@ pub(super) fn settings_left(left: &punctual::cpufreq::NotRestored) -> Notice {
 /// Runs an experiment on the stage, and tells the session what holds for every one. What it found remains for the experiment to report.
 pub(super) fn run<F: Default + Send + 'static>(
     thread: &Thread,
+    at_most: Duration,
     session: &mut Session<'_>,
     experiment: impl FnOnce(&Stage, &Ledger<F>) + Send + 'static,
 ) -> Result<Findings<F>, Error> {
     let ledger: Ledger<F> = Ledger::default();
-    session.perform({
+    session.perform(Place::on_cpu(thread.its_cpu(), thread.is_real_time()), {
         let ledger = ledger.clone();
-        move |stage| experiment(stage, &ledger)
+        move |stage| {
+            stage.announce(at_most);
+            experiment(stage, &ledger);
+        }
     })?;
     let mut findings = std::mem::take(&mut *ledger.open());
     if let Some(error) = findings.error.take() {

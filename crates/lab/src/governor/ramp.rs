@@ -84,7 +84,7 @@ type Ledger = frame::Ledger<Figures>;
 /// Runs the plan and puts what it measured into the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let thread = plan.thread.clone();
-    let findings = frame::run(&thread, session, {
+    let findings = frame::run(&thread, plan.at_most, session, {
         let plan = plan.clone();
         move |stage, ledger: &Ledger| runner::perform(&plan, ledger, stage)
     })?;

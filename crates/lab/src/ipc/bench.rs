@@ -73,8 +73,8 @@ pub(super) struct IpcBench<'a> {
     breather: Breather,
     blocks: Vec<Option<Blocks>>,
     expected_ns: Vec<f64>,
-    /// Cells whose next batch is the pilot's, which is thrown away and must not enter the account either.
-    pilots: Vec<bool>,
+    /// The pilot's batches are thrown away, and must not enter the account either.
+    rehearsing: bool,
 }
 
 /// The bench could not be opened.
@@ -109,7 +109,7 @@ impl<'a> IpcBench<'a> {
             breather: Breather::new(),
             blocks,
             expected_ns: vec![f64::INFINITY; plan.cells.len()],
-            pilots: (0..plan.cells.len()).map(|cell| plan.schedule().pilot_operations(cell) > 0).collect(),
+            rehearsing: true,
         })
     }
 
@@ -211,10 +211,14 @@ impl Bench for IpcBench<'_> {
         self.plan.cells[cell].variant
     }
 
+    fn begin(&mut self) {
+        self.rehearsing = false;
+    }
+
     fn batch(&mut self, index: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let mut total = Sum::default();
         let mut to_go = operations;
-        let counts = !std::mem::replace(&mut self.pilots[index], false);
+        let counts = !self.rehearsing;
         while to_go > 0 {
             let messages = self.stretch(index, to_go);
             let mut blocks = self.blocks[index].take();

@@ -41,6 +41,8 @@ const FIGURES: usize = 6;
 const UNKNOWN: u64 = u64::MAX;
 /// Longest error text that is handed over.
 const WORDS: usize = 1024;
+/// Time between two looks at the deadline.
+const PATIENCE_NS: i64 = 1_000_000_000;
 /// Time between two looks whether the other side still lives.
 const LOOK_NS: i64 = 20_000_000;
 
@@ -98,8 +100,11 @@ impl Control {
             if now >= order {
                 return;
             }
-            // However it ends, the loop looks again; when the parent dies the kernel ends this process.
-            let _ = futex::wait(&self.orders, now, Scope::Shared, None);
+            // However it ends, the loop looks again. The kernel ends this process with its parent, and the deadline does.
+            let _ = futex::wait(&self.orders, now, Scope::Shared, Some(now_ns(Clock::Monotonic) + PATIENCE_NS));
+            if linux::deadline::passed() {
+                return;
+            }
         }
     }
 

@@ -16,6 +16,9 @@ use punctual_linux::shared::Shared;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
 
+/// Its name in `ps`.
+pub(crate) const NAME: &str = "punctual-keeper";
+
 /// Reserves numbers, and has removed what they name.
 pub struct Keeper {
     marks: Shared<[AtomicU8]>,
@@ -82,7 +85,7 @@ impl Keeper {
         let marks = Shared::<[AtomicU8]>::slice(NUMBERS as usize)?;
         let ready = Shared::<AtomicU8>::new()?;
         let owner = getpid();
-        let mut process = Child::spawn("punctual-keeper", {
+        let mut process = Child::spawn(NAME, {
             let (marks, ready) = (marks.clone(), ready.clone());
             move || keep(owner, &marks, &ready)
         })?;

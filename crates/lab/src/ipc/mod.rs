@@ -68,9 +68,10 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
             open(&ledger).failures[index] = Some(Failure::Impossible { why, remedy });
         }
     }
-    let base = session.perform({
+    let base = session.perform(plan.place(), {
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
         move |stage| {
+            stage.announce(plan.schedule().at_most());
             // The thread ends with the experiment: what cannot be put back ends with it.
             let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();

@@ -54,7 +54,9 @@ impl Job {
 
 /// All of the other process's life.
 pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, waiter: Waiter) {
-    if let Err(why) = prepare(&mut end, job, parent) {
+    // It waits in the calls that are measured, and cannot look at the time there.
+    let bounded = linux::deadline::alarm().map_err(|e| e.to_string());
+    if let Err(why) = bounded.and_then(|()| prepare(&mut end, job, parent)) {
         return control.fail(&why);
     }
     control.ready();

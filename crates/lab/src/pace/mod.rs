@@ -57,9 +57,10 @@ fn keep(plan: Plan, rate: punctual::Rate, session: &mut Session<'_>) -> Result<(
     let plan = Arc::new(plan);
     let ledger = rounds::ledger(plan.cells.len(), plan.wanted.variants.len());
     let beside: SharedBeside = Arc::new(Mutex::new((0..plan.cells.len()).map(|_| Beside::default()).collect()));
-    let done = session.perform({
+    let done = session.perform(plan.place(), {
         let (plan, ledger, beside) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&beside));
         move |stage| {
+            stage.announce(plan.schedule(rate).at_most());
             // Before anything is applied: the receiver's conditions are its own, not the sender's.
             let (bench, reception) = PaceBench::open(&plan, &beside);
             // The thread ends with the experiment: what cannot be put back ends with it.

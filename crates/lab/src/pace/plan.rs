@@ -181,6 +181,11 @@ impl Plan {
     }
 
     /// The schedule at a rate.
+    pub(super) fn place(&self) -> crate::Place {
+        let real_time = self.wanted.variants.iter().any(crate::Variant::is_real_time);
+        crate::Place::on(self.wanted.base.cpus.as_ref(), real_time)
+    }
+
     pub(super) fn schedule(&self, rate: Rate) -> Schedule {
         let each = 1e9 / rate.per_second_f64();
         let cost = CellCost { ideal_ns: each, expected_ns: each };

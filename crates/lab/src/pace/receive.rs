@@ -71,12 +71,15 @@ pub fn listen(address: SocketAddr) -> Result<UdpSocket, Error> {
 /// Receives until `amount` is reached (none: until asked to end), and puts what came into the session.
 pub fn run(socket: UdpSocket, amount: Option<Amount>, session: &mut Session<'_>) -> Result<(), Error> {
     let heard = session
-        .perform(move |stage| {
+        .perform(crate::Place::default(), move |stage| {
             let doing = socket.local_addr().map_or_else(|_| "receiving".into(), |at| format!("receiving at {at}"));
             let left = match amount {
                 Some(Amount::Time(time)) => time,
                 _ => Duration::ZERO,
             };
+            if !left.is_zero() {
+                stage.announce(left);
+            }
             stage.pause(Progress { doing, done: 0.0, left });
             hear(&socket, amount)
         })

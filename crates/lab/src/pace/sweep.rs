@@ -83,9 +83,10 @@ pub(super) fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let searches: Arc<Mutex<Vec<Search>>> =
         Arc::new(Mutex::new(plan.cells.iter().map(|_| Search::default()).collect()));
     let beside = Arc::new(Mutex::new(Vec::new()));
-    let done = session.perform({
+    let done = session.perform(plan.place(), {
         let (plan, ledger, searches) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&searches));
         move |stage| {
+            stage.announce(trial_time(&plan).1);
             let (mut bench, reception) = PaceBench::open(&plan, &beside);
             let guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
             let refused = guard.refused().to_vec();

@@ -16,13 +16,13 @@ use punctual::conditions::{Conditions, CpuSet};
 use punctual_linux::child::Child;
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
-use crate::Session;
 use crate::crowd::{Crowd, Kind, Restraint, child_under};
 use crate::family::{self, Judge};
 use crate::rounds::{self, Failure, Ledger, Rounds, SharedLedger, open};
 use crate::stage::Stage;
 use crate::yielding::method::Method;
 use crate::yielding::{Error, methods};
+use crate::{Place, Session, Variant};
 use bench::{Extra, PollBench, SharedExtras, lock};
 use mailbox::Mailbox;
 pub use plan::{MOST_POLLS, Plan, PlanError, Wanted, Way};
@@ -46,7 +46,9 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
             open(&ledger).failures[index] = Some(Failure::Impossible { why, remedy: Some(remedy) });
         }
     }
-    let performed = session.perform({
+    // The sender, on the other CPU, is under no real-time policy: a supervisor that sleeps there takes nothing from it.
+    let place = Place::on_cpu(Some(plan.cpu), plan.variants.iter().any(Variant::is_real_time));
+    let performed = session.perform(place, {
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
         move |stage| perform(&plan, &ledger, extras, stage)
     })?;
@@ -65,6 +67,7 @@ fn perform(
     extras: SharedExtras,
     stage: &Stage,
 ) -> Vec<punctual::conditions::Refused> {
+    stage.announce(plan.schedule().at_most());
     // Before anything is applied: the others' conditions are their own, not the receiver's.
     let pinned = |cpu| Conditions { cpus: Some(CpuSet::of([cpu])), ..Conditions::default() };
     let sender = send_from(plan, &pinned(plan.sender_cpu));
@@ -95,7 +98,7 @@ fn send_from(plan: &Plan, conditions: &Conditions) -> Result<(Mailbox, Child), F
     let mailbox = Mailbox::new().map_err(failed)?;
     let (theirs, own_cpu) = (mailbox.clone(), !plan.shares_cpu());
     let parent = std::process::id();
-    let lives = move || std::os::unix::process::parent_id() == parent;
+    let lives = move || std::os::unix::process::parent_id() == parent && !punctual_linux::deadline::passed();
     let sender = child_under("punctual-send", conditions, move || theirs.send_all(own_cpu, lives));
     Ok((mailbox, sender.map_err(failed)??))
 }

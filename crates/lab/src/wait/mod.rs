@@ -17,9 +17,9 @@ use punctual::conditions::{Conditions, Guard};
 use punctual::format_duration;
 use punctual_record::{ConditionSet, NotMeasured, Notice, Param, Quantity, SeriesId, Steadiness};
 
-use crate::Session;
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
 use crate::session;
+use crate::{Place, Session, Variant};
 use bench::WaitBench;
 use method::Method;
 pub(crate) use plan::rough;
@@ -58,9 +58,11 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
         }
     }
     let hz = session.host().hz;
-    let base = session.perform({
+    let place = Place::on(plan.base.cpus.as_ref(), plan.variants.iter().any(Variant::is_real_time));
+    let base = session.perform(place, {
         let (plan, ledger) = (Arc::clone(&plan), Arc::clone(&ledger));
         move |stage| {
+            stage.announce(plan.schedule(hz).at_most());
             // The thread ends with the experiment: what cannot be put back ends with it.
             let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();

@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex};
 use punctual::conditions::Conditions;
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
-use crate::Session;
 use crate::crowd::Crowd;
 use crate::family::{self, Judge, Refused};
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
+use crate::{Place, Session};
 use bench::{Extra, YieldBench, lock};
 use method::Method;
 pub use plan::{Against, Plan, PlanError, Wanted};
@@ -47,9 +47,11 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
     let observed: Vec<String> = plan.methods.iter().map(|m| observed::in_words(m)).collect();
-    let performed = session.perform({
+    let place = Place::on_cpu(Some(plan.cpu), plan.is_real_time());
+    let performed = session.perform(place, {
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
         move |stage| {
+            stage.announce(plan.schedule().at_most());
             // Gathered before anything is applied: the competitors' conditions are their own, not the caller's.
             let crowds: Vec<_> = plan
                 .sorts

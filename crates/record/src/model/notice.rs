@@ -74,6 +74,15 @@ pub enum Notice {
         /// The signal's name.
         signal: String,
     },
+    /// The run took longer than it had announced and was ended; what had been measured is reported.
+    Overdue,
+    /// Threads or processes under a real-time policy were measured where nothing can surely end them in time.
+    Unsupervised {
+        /// What is missing.
+        why: String,
+        /// What would help.
+        remedy: String,
+    },
     /// Messages passed between CPUs that are hardware threads of one core.
     SameCore {
         /// The pairs of CPUs.

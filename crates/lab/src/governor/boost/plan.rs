@@ -48,6 +48,8 @@ pub struct Plan {
     pub(super) rest: Duration,
     pub(super) lever: Option<Lever>,
     pub(super) thread: Thread,
+    /// How long all of it may take.
+    pub(super) at_most: Duration,
 }
 
 impl Plan {
@@ -77,7 +79,17 @@ impl Plan {
         if whole > LONGEST_UNASKED {
             return Err(PlanError::Endless(whole));
         }
-        Ok(Self { period, work, deadline, periods, rounds, rest, lever, thread })
+        Ok(Self {
+            period,
+            work,
+            deadline,
+            periods,
+            rounds,
+            rest,
+            lever,
+            thread,
+            at_most: whole + super::super::frame::PREPARES,
+        })
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Plan {
     pub(super) rounds: u32,
     pub(super) rest: Duration,
     pub(super) thread: Thread,
+    /// How long all of it may take.
+    pub(super) at_most: Duration,
     pub(super) thread_priority: Option<u8>,
 }
 
@@ -81,7 +83,16 @@ impl Plan {
         if whole > LONGEST_UNASKED {
             return Err(PlanError::Endless(whole));
         }
-        Ok(Self { governors, loops, work, rounds, rest, thread, thread_priority })
+        Ok(Self {
+            governors,
+            loops,
+            work,
+            rounds,
+            rest,
+            thread,
+            at_most: whole + super::super::frame::PREPARES,
+            thread_priority,
+        })
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Plan {
     pub(super) switches: u32,
     pub(super) rounds: u32,
     pub(super) thread: Thread,
+    /// How long all of it may take.
+    pub(super) at_most: Duration,
 }
 
 impl Plan {
@@ -46,7 +48,7 @@ impl Plan {
             return Err(PlanError::Endless(whole));
         }
         let governors = governors.unwrap_or_else(|| ["powersave".into(), "performance".into()]);
-        Ok(Self { governors, switches, rounds, thread })
+        Ok(Self { governors, switches, rounds, thread, at_most: whole + super::super::frame::PREPARES })
     }
 
     /// A direction in words.

@@ -1,0 +1,81 @@
+//! Waiting in a child for the end of the thread that forked it: `prctl(PR_SET_PDEATHSIG)`, `sigtimedwait(2)`.
+//!
+//! A pidfd or the parent's number tell the end of the whole *process*, which does not come while one of its threads cannot run. The
+//! death signal comes with the end of the forking *thread*.
+
+use std::mem::MaybeUninit;
+
+use crate::{Result, check, check_errno_return};
+
+/// The signal; nothing else sends it to a child.
+const SIGNAL: i32 = libc::SIGUSR1;
+
+/// A child's notice of its parent's end.
+#[derive(Debug)]
+pub struct ParentDeath(());
+
+impl ParentDeath {
+    /// `prctl(PR_SET_PDEATHSIG)`: from now on the end of the forking thread no longer kills this process, but ends
+    /// [`ParentDeath::wait`]. Blocks every signal that can be blocked, on the calling thread and for good. To be called in a child that
+    /// [`crate::child::Child`] started, by its only thread.
+    pub fn instead_of_own() -> Result<Self> {
+        let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: `all` is writable and filled before it is used.
+        let errno = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut())
+        };
+        check_errno_return("pthread_sigmask", errno)?;
+        // SAFETY: takes numbers.
+        check("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, SIGNAL as libc::c_ulong) })?;
+        Ok(Self(()))
+    }
+
+    /// Sleeps until the parent's thread has ended.
+    pub fn wait(&self) {
+        let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: `set` is writable.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), SIGNAL);
+        }
+        // SAFETY: `set` was filled above; no information on the signal is asked for. It fails with EINTR when the process was stopped and
+        // continued.
+        while unsafe { libc::sigwaitinfo(set.as_ptr(), std::ptr::null_mut()) } != SIGNAL {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::Child;
+    use crate::shared::Shared;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn the_end_of_the_forking_thread_ends_the_wait() {
+        let state = Shared::<AtomicU32>::new().unwrap();
+        let theirs = state.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let child = Child::spawn("waits", move || {
+                let death = ParentDeath::instead_of_own().unwrap();
+                theirs.store(1, Ordering::Release);
+                death.wait();
+                theirs.store(2, Ordering::Release);
+            });
+            tell.send(child.unwrap()).unwrap();
+            let _ = ended.recv();
+        });
+        let mut child = told.recv().unwrap();
+        while state.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(child.ended().unwrap(), None);
+        drop(end);
+        thread.join().unwrap();
+        assert_eq!(child.wait().unwrap(), crate::child::Ended::Exited(0));
+        assert_eq!(state.load(Ordering::Acquire), 2);
+    }
+}

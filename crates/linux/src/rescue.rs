@@ -1,0 +1,94 @@
+//! Freeing threads from a CPU that a thread of higher priority does not leave.
+//!
+//! A thread that never gets its CPU can neither end its work nor die: SIGKILL too takes effect only once the thread runs. The kernel moves a thread
+//! that waits for a CPU as soon as its affinity says so (`__set_cpus_allowed_ptr` in kernel/sched/core.c), so its owner can free it from
+//! another CPU.
+
+use crate::affinity;
+use crate::sched::{self, Attributes, RESET_ON_FORK};
+
+/// Most CPUs that the mask of a freed thread names: `CONFIG_NR_CPUS` of the largest kernels. The kernel drops those that do not exist or
+/// are outside the cpuset.
+const CPUS: usize = 8192;
+
+/// Puts thread `tid` under SCHED_OTHER and lets it run on every CPU of its cpuset. For a thread that is to end: nothing is put back.
+///
+/// What the kernel refuses is left as it is; a thread that has ended is no error.
+pub fn free_thread(tid: i32) {
+    if let Ok(now) = sched::attributes(tid)
+        && now.policy != sched::OTHER
+    {
+        // Who may not take the flag away may keep it.
+        let flags = now.flags & RESET_ON_FORK;
+        let nice = sched::nice(tid).unwrap_or(0);
+        let other = Attributes { policy: sched::OTHER, flags, nice, ..Attributes::default() };
+        drop(sched::set_attributes(tid, &other));
+    }
+    let all: Vec<usize> = (0..CPUS).collect();
+    drop(affinity::set_affinity(tid, &all));
+}
+
+/// [`free_thread`] for every thread of process `pid`, but for thread `but`.
+pub fn free_process(pid: i32, but: Option<i32>) {
+    threads_of(pid).into_iter().filter(|tid| Some(*tid) != but).for_each(free_thread);
+}
+
+/// The threads of process `pid` that have not ended: `/proc/PID/task`. A process that waits to be reaped has none.
+#[must_use]
+pub fn threads_of(pid: i32) -> Vec<i32> {
+    let lives = |tid: &i32| {
+        state(&format!("/proc/{pid}/task/{tid}/stat")).is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'))
+    };
+    numbers_in(&format!("/proc/{pid}/task")).into_iter().filter(lives).collect()
+}
+
+/// The state of a thread or process, the third field of its `stat` file (proc(5)).
+fn state(path: &str) -> Option<char> {
+    let stat = std::fs::read_to_string(path).ok()?;
+    // The name in parentheses may itself have blanks and parentheses.
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+fn numbers_in(folder: &str) -> Vec<i32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::Child;
+
+    #[test]
+    fn threads_are_found_until_they_end() {
+        let child = Child::spawn("a ) b", || std::thread::sleep(std::time::Duration::from_secs(3600))).unwrap();
+        let own = std::process::id() as i32;
+        assert!(threads_of(own).contains(&sched::current_thread_id()));
+        assert!(threads_of(child.id()) == [child.id()]);
+        let id = child.id();
+        drop(child);
+        assert!(threads_of(id).is_empty());
+    }
+
+    #[test]
+    fn a_pinned_batch_thread_is_freed() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let before = affinity::affinity(0).unwrap();
+        let thread = std::thread::spawn(move || {
+            let first = affinity::affinity(0).unwrap()[0];
+            affinity::set_affinity(0, &[first]).unwrap();
+            sched::set_attributes(0, &Attributes { policy: sched::BATCH, ..Attributes::default() }).unwrap();
+            tell.send(sched::current_thread_id()).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = told.recv().unwrap();
+        free_thread(tid);
+        assert_eq!(sched::attributes(tid).unwrap().policy, sched::OTHER);
+        assert!(affinity::affinity(tid).unwrap().len() >= before.len());
+        drop(end);
+        thread.join().unwrap();
+        // Gone: nothing to free, and nothing goes wrong.
+        free_thread(tid);
+    }
+}
