@@ -17,3 +17,52 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "../../crates/record/tests/all/sample.rs"]
+mod sample;
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use jsonschema::Validator;
+    use serde_json::Value;
+
+    fn validator() -> Validator {
+        jsonschema::validator_for(&punctual_record::json_schema()).unwrap()
+    }
+
+    fn complaints(value: &Value) -> Vec<String> {
+        validator().iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    }
+
+    #[test]
+    fn a_run_keeps_to_the_schema_and_what_is_wrong_does_not() {
+        let mut bytes = Vec::new();
+        super::sample::sample().to_json(&mut bytes).unwrap();
+        let value: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(complaints(&value), [] as [String; 0]);
+        for (pointer, wrong) in
+            [("/schema", Value::from("punctual.run/2")), ("/elapsed_ns", Value::from(-1)), ("/series", Value::Null)]
+        {
+            let mut value = value.clone();
+            *value.pointer_mut(pointer).unwrap() = wrong;
+            assert_ne!(complaints(&value), [] as [String; 0], "{pointer}");
+        }
+    }
+
+    #[test]
+    fn what_the_command_measures_keeps_to_the_schema() {
+        // cargo builds the command beside the tests of the workspace.
+        let tests = std::env::current_exe().unwrap();
+        let command = tests.parent().unwrap().with_file_name("punctual");
+        if !command.exists() {
+            return punctual_testing::skip("the command is not built: cargo build");
+        }
+        let args = ["wait", "nanosleep", "--for", "20us", "--samples", "100", "--json", "-"];
+        let output = Command::new(command).args(args).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(complaints(&serde_json::from_slice(&output.stdout).unwrap()), [] as [String; 0]);
+    }
+}

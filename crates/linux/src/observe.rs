@@ -286,12 +286,9 @@ impl Drop for Tracee {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use punctual_testing::skip;
 
-    fn skip(why: &str) {
-        assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "must not be skipped: {why}");
-        eprintln!("skipped: {why}");
-    }
+    use super::*;
 
     /// What was observed, unless tracing is forbidden here.
     fn allowed(observed: Result<Vec<SystemCall>, ObserveError>) -> Option<Vec<SystemCall>> {

@@ -107,7 +107,7 @@ mod tests {
             Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stderr).into_owned(),
             // There is none, or tracing is forbidden here.
             _ => {
-                eprintln!("skipped: strace cannot trace here");
+                punctual_testing::lacks("strace cannot trace here");
                 return;
             }
         };

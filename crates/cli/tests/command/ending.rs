@@ -4,6 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use punctual_record::{Notice, Run};
+use punctual_testing::{Disturbed, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{measured, punctual};
@@ -16,6 +17,18 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// Starts a run that writes JSON, sends it a signal once it has measured something, and collects what it left.
+fn interrupted_with_results(args: &[&str], signal: Signal) -> (Output, Run) {
+    undisturbed(|longer| {
+        let output = interrupted(args, Duration::from_millis(600) * longer, signal);
+        let run = Run::from_json(&output.stdout[..]).unwrap();
+        match run.series.iter().any(|s| s.summary.count > 0) {
+            true => Ok((output, run)),
+            false => Err(Disturbed(format!("nothing was measured within {longer} times 600 ms"))),
+        }
+    })
+}
+
 /// Starts a run, sends it a signal after a while, and collects what it left.
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> Output {
     let child = start(args);
@@ -26,17 +39,15 @@ fn interrupted(args: &[&str], after: Duration, signal: Signal) -> Output {
 
 #[test]
 fn ctrl_c_reports_what_was_measured() {
-    // Of a hundred rounds, the first is over after 60 ms.
-    let args = ["wait", "nanosleep", "--for", "100us", "--duration", "6s", "--rounds", "100", "--json", "-"];
+    // Of a thousand rounds, the first is over after 60 ms.
+    let args = ["wait", "nanosleep", "--for", "100us", "--duration", "60s", "--rounds", "1000", "--json", "-"];
     for (signal, name, code) in
         [(Signal::INT, "SIGINT", 130), (Signal::TERM, "SIGTERM", 143), (Signal::HUP, "SIGHUP", 129)]
     {
-        let output = interrupted(&args, Duration::from_millis(600), signal);
+        let (output, run) = interrupted_with_results(&args, signal);
         assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
-        let run = Run::from_json(&output.stdout[..]).unwrap();
         assert!(!run.complete);
         assert!(run.notices.contains(&Notice::Interrupted { signal: name.into() }), "{:?}", run.notices);
-        assert!(run.series.iter().any(|s| s.summary.count > 0), "{name}: what was measured is reported");
     }
 }
 
@@ -61,9 +72,16 @@ fn an_interrupted_run_is_reported_as_far_as_it_got() {
     for name in ["old.json", "new.json"] {
         let path = file(name);
         let args =
-            ["wait", "nanosleep", "futex", "--for", "100us", "--duration", "20s", "--rounds", "200", "--json", &path];
-        let output = interrupted(&args, Duration::from_millis(1500), Signal::INT);
+            ["wait", "nanosleep", "futex", "--for", "100us", "--duration", "60s", "--rounds", "600", "--json", "-"];
+        let (output, run) = undisturbed(|_| {
+            let (output, run) = interrupted_with_results(&args, Signal::INT);
+            match &run.series[..] {
+                [_, _] if run.series.iter().all(|s| s.summary.count > 0) => Ok((output, run)),
+                _ => Err(Disturbed("one of two was not measured".into())),
+            }
+        });
         assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+        run.to_json(std::fs::File::create(path).unwrap()).unwrap();
     }
     let said = |args: &[&str]| {
         let output = punctual(args).output().unwrap();

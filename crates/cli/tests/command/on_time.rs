@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use punctual_record::{Param, Quantity, Run, Series};
+use punctual_testing::skip;
 
-use crate::support::{measured, run, skip};
+use crate::support::{measured, run};
 
 /// Every refusal: status 2, nothing on stdout, and this on stderr.
 #[test]

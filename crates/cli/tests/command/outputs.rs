@@ -134,11 +134,3 @@ fn thresholds_decide_the_exit_status() {
     assert_eq!(unjudged.code, Some(3), "what cannot be judged has not passed");
     assert!(unjudged.stderr.contains("unjudged"), "{}", unjudged.stderr);
 }
-
-#[test]
-fn the_record_agrees_with_its_schema() {
-    let left = run(&[&["wait", "nanosleep", "--for", "20us", "--json", "-"][..], &SHORT].concat());
-    let validator = jsonschema::validator_for(&punctual_record::json_schema()).unwrap();
-    let run: serde_json::Value = serde_json::from_str(&left.stdout).unwrap();
-    assert!(validator.is_valid(&run), "{:?}", validator.iter_errors(&run).map(|e| e.to_string()).collect::<Vec<_>>());
-}

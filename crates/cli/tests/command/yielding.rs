@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use punctual_record::{Param, Quantity, Run, Series};
+use punctual_record::{NotMeasured, Param, Quantity, Run, Series};
+use punctual_testing::{Disturbed, eventually, undisturbed, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{measured, punctual, run};
@@ -29,24 +30,24 @@ fn check_shares(run: &Run) {
     }
 }
 
+/// Measures for so many seconds, and for longer while other programs left nothing of the time for one of the cells.
+fn measured_all(args: &[&str], seconds: u32) -> Run {
+    undisturbed(|longer| {
+        let duration = format!("{}s", seconds * longer);
+        let (run, left) = measured(&[args, &["--duration", &duration]].concat());
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+        let starved = |n: &&NotMeasured| n.why.contains("did not pay for one");
+        let others: Vec<_> = run.not_measured.iter().filter(|n| !starved(n)).collect();
+        assert!(others.is_empty(), "{others:?}");
+        let starved = run.not_measured.iter().find(starved);
+        starved.map_or(Ok(()), |n| Err(Disturbed(format!("{}: {}", n.subject, n.why)))).map(|()| run)
+    })
+}
+
 #[test]
 fn costs_and_shares_add_up() {
-    let args = [
-        "yield",
-        "nothing",
-        "sched_yield",
-        "usleep0",
-        "poll0",
-        "--competitors",
-        "2",
-        "--duration",
-        "1500ms",
-        "--rounds",
-        "3",
-    ];
-    let (run, left) = measured(&args);
-    assert_eq!(left.code, Some(0), "{}", left.stderr);
-    assert!(run.not_measured.is_empty(), "{:?}", run.not_measured);
+    let args = ["yield", "nothing", "sched_yield", "usleep0", "poll0", "--competitors", "2", "--rounds", "3"];
+    let run = measured_all(&args, 1);
     check_shares(&run);
     let calls = run.series.iter().filter(|s| s.quantity == Quantity::CallCost);
     assert_eq!(calls.clone().count(), 4 * 3);
@@ -68,9 +69,7 @@ fn costs_and_shares_add_up() {
 
 #[test]
 fn polls_give_latency_and_shares() {
-    let (run, left) = measured(&["yield", "--polls", "0,10,1k", "--duration", "3s", "--rounds", "2"]);
-    assert_eq!(left.code, Some(0), "{}", left.stderr);
-    assert!(run.not_measured.is_empty(), "{:?}", run.not_measured);
+    let run = measured_all(&["yield", "--polls", "0,10,1k", "--rounds", "2"], 2);
     check_shares(&run);
     let one_way: Vec<&Series> = run.series.iter().filter(|s| s.quantity == Quantity::OneWay).collect();
     // Spinning, two methods with two settings, blocking, backing off; idle and busy.
@@ -169,18 +168,6 @@ fn is_alive(pid: i32) -> bool {
         .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
 }
 
-/// Until it holds. The end is so late that only a failure reaches it.
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what}: never came true");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 const LONG: [&[&str]; 2] = [
     &["yield", "sched_yield", "--competitors", "3", "--duration", "60s", "--json", "-"],
     &["yield", "sched_yield", "--polls", "0,100", "--duration", "60s", "--json", "-"],
@@ -209,7 +196,7 @@ fn killed_or_interrupted_it_leaves_no_competitor() {
             let output = child.wait_with_output().unwrap();
             assert_eq!(output.status.code(), code, "{}", String::from_utf8_lossy(&output.stderr));
             for (pid, name) in found {
-                eventually(&format!("the end of {name}"), || (!is_alive(pid)).then_some(()));
+                until(&format!("the end of {name}"), || !is_alive(pid));
             }
         }
     }
@@ -234,7 +221,7 @@ fn a_killed_competitor_is_noticed_and_the_others_go_too() {
             String::from_utf8_lossy(&output.stderr)
         );
         for (pid, name) in found {
-            eventually(&format!("the end of {name}"), || (!is_alive(pid)).then_some(()));
+            until(&format!("the end of {name}"), || !is_alive(pid));
         }
     }
 }

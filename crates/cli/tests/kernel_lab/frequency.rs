@@ -6,6 +6,7 @@ use punctual_vm::{Kernel, Table, User};
 use crate::support::{machine, run, written};
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn every_governor_is_set_read_back_and_restored() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     run(
@@ -41,6 +42,7 @@ is still-untouched "$before" "$(state)"
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn the_p_state_is_really_written() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     // The lab's CPUs keep the P-state they were told in a port each: 1 is the fastest, 6 the slowest.
@@ -62,6 +64,7 @@ is afterwards 6 "$(port 130)"
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn preferences_are_set_and_restored() {
     let Some(machine) = machine(Kernel::V6_12, Table::Cppc) else { return };
     run(
@@ -88,6 +91,7 @@ has no-module "modprobe cpufreq_ondemand" "$(punctual governor set ondemand 2>&1
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn ramp_and_switch_run_to_the_end() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     let done = run(
@@ -124,6 +128,7 @@ cat /tmp/ramp.txt /tmp/switch.txt /tmp/raised.txt
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_boost_raises_and_lets_go_and_tells_what_it_cost() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     let done = run(
@@ -183,6 +188,7 @@ cat /tmp/boost.txt /tmp/notices.txt /tmp/governor.txt /tmp/min-frequency.txt
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_killed_boost_leaves_nothing_raised() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     run(
@@ -204,6 +210,7 @@ is again-nothing "There is nothing to put back." "$(while [ -s /run/punctual/jou
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_policy_of_several_cpus_is_one_row_and_one_setting() {
     let Some(machine) = machine(Kernel::V6_1, Table::SharedPStates) else { return };
     run(
@@ -221,6 +228,7 @@ is restored schedutil "$(cat $P/policy0/scaling_governor)"
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_plain_user_is_told_what_is_needed() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     run(
@@ -242,6 +250,7 @@ is untouched "$before" "$(state)"
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_read_only_sys_is_named_as_such() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     run(
@@ -256,6 +265,7 @@ has named "read-only, as in a container" "$said"
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_real_time_kernel_runs_the_whole_check_up() {
     let Some(machine) = machine(Kernel::V6_1Rt, Table::PStates) else { return };
     let done = run(

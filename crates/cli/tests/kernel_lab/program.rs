@@ -5,6 +5,7 @@ use punctual_vm::{Kernel, Table};
 use crate::support::{machine, run};
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn the_program_sees_the_conditions_it_was_given() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     run(
@@ -31,6 +32,7 @@ is still-restored "$before" "$(state)"
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn signals_are_passed_on_and_everything_is_put_back() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     run(
@@ -51,6 +53,7 @@ done
 }
 
 #[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn two_at_once_and_a_cpu_that_goes_offline() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     run(

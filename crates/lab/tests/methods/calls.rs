@@ -3,8 +3,9 @@
 use punctual_lab::wait::methods;
 use punctual_lab::wait::observed::{NotObserved, system_calls};
 use punctual_linux::observe::ObserveError;
+use punctual_testing::{alone, skip};
 
-use crate::common::{alone, open, skip};
+use crate::common::open;
 
 #[test]
 fn the_one_it_names_and_no_other() {

@@ -1,23 +1,9 @@
 //! What these tests share.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use punctual_lab::wait::method::{Kind, Method, Unit, Waiter};
 use punctual_lab::wait::methods;
 use punctual_linux::clock::{Clock, now_ns};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Keeps the other tests of this program waiting: a process has only one alarm timer, and descriptors are counted.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// For tests that cannot run here although a common machine could run them.
-pub(crate) fn skip(why: &str) {
-    assert!(std::env::var_os("PUNCTUAL_NO_SKIP").is_none(), "must not be skipped: {why}");
-    eprintln!("skipped: {why}");
-}
+use punctual_testing::{lacks, skip};
 
 /// Opens a method; where it is unavailable, checks that the reason says something, and that it is one of hardware unless told to be
 /// lenient.
@@ -27,7 +13,7 @@ pub(crate) fn open(method: &Method) -> Option<Box<dyn Waiter>> {
         Err(unavailable) => {
             assert!(unavailable.why.len() > 10, "{}: {unavailable}", method.name);
             if method.kind == Kind::UserWait || method.name == "spin_counter" {
-                eprintln!("skipped: {}: {unavailable}", method.name);
+                lacks(&format!("{}: {unavailable}", method.name));
             } else {
                 skip(&format!("{}: {unavailable}", method.name));
             }

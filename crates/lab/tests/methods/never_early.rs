@@ -8,8 +8,9 @@ use punctual_lab::wait::methods;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::Interruptible;
 use punctual_linux::stop;
+use punctual_testing::alone;
 
-use crate::common::{alone, check_wait, fine, open};
+use crate::common::{check_wait, fine, open};
 
 /// How often which wait: fewer where the unit makes each one last a millisecond or more.
 fn amounts(method: &Method) -> &'static [(u32, i64)] {

@@ -4,13 +4,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{alone, check_wait, fine, skip};
+use punctual_testing::{NOBODY, alone, is_root, open_copy, skip};
+
+use crate::common::{check_wait, fine};
 
 /// Tells a copy of this program that it is one.
 const ROLE: &str = "PUNCTUAL_TEST_ROLE";
-
-/// A user and group that own nothing (`nobody`, `nogroup`).
-const NOBODY: u32 = 65534;
 
 /// Waits with everything that there is, some 30 ms each; only in a copy.
 #[test]
@@ -68,14 +67,10 @@ fn stopped_and_continued() {
 #[test]
 fn as_a_plain_user() {
     let _alone = alone();
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return skip("only root can become somebody else; the other tests have just run as a plain user");
     }
-    // The folder of this program may be closed to others.
-    let folder = tempfile::Builder::new().prefix("punctual-test").tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let program = folder.path().join("methods");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let (_folder, program) = open_copy(&std::env::current_exe().unwrap());
     let line = told(copy_of(&program, "plain user").uid(NOBODY).gid(NOBODY).current_dir("/").spawn().unwrap());
 
     let refused_here: Vec<_> = fine().filter(|method| (method.open)().is_err()).map(|method| method.name).collect();

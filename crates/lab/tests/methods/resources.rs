@@ -4,8 +4,9 @@ use std::sync::Barrier;
 
 use punctual_lab::wait::method::Method;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_testing::alone;
 
-use crate::common::{alone, check_wait, fine, open};
+use crate::common::{check_wait, fine, open};
 
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()

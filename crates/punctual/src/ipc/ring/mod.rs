@@ -61,7 +61,7 @@ mod reader;
 mod waiting;
 mod writer;
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
 mod model;
 #[cfg(test)]
 mod tests;

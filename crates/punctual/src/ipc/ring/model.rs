@@ -1,8 +1,8 @@
 //! The algorithm under the model checker loom: every interleaving, and every reordering that the memory model allows. A lost wake-up
 //! shows as a deadlock.
 //!
-//! The usual tests allow three or four preemptions at unlucky places, which finds what more would find, in seconds; those that are
-//! ignored allow any number: `cargo test -p punctual --release --lib ring::model -- --ignored`.
+//! The gate allows three or four preemptions at unlucky places, which finds what more would find, in seconds; the tests that are
+//! ignored allow any number: `RUSTFLAGS="--cfg loom" cargo test -p punctual --release --lib ring::model -- --ignored`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,273 @@
+//! Rings between real processes, by file descriptor and by name.
+
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use punctual::backoff::Limits;
+use punctual::ipc::{ReceiveError, Ring, RingError, SendError, Waiting};
+use punctual_linux::child::{Child, Ended};
+use punctual_linux::ipc::memory;
+
+/// A little of everything.
+const BACKOFF: Waiting = Waiting::Backoff(Limits { spins: 50, yields: 2, longest_yield: Duration::from_micros(50) });
+const WAYS: [Waiting; 3] = [Waiting::Sleep, Waiting::Spin, BACKOFF];
+
+fn name(what: &str) -> String {
+    format!("/punctual-test-{what}-{}", std::process::id())
+}
+
+#[test]
+fn two_processes_by_name_in_every_way_of_waiting() {
+    for (i, how) in WAYS.into_iter().enumerate() {
+        let name = name(&format!("ways{i}"));
+        let ring = Ring::create(&name, 4096).unwrap();
+        let opened = Ring::open(&name).unwrap();
+        Ring::remove(&name).unwrap();
+        let mut child = Child::spawn("ring-sender", move || {
+            let mut sender = opened.sender().unwrap();
+            for i in 0..3_000u32 {
+                let message = vec![i as u8; (i % 3000) as usize];
+                sender.send(&message, how).unwrap();
+            }
+        })
+        .unwrap();
+        let mut receiver = ring.receiver().unwrap();
+        let mut buffer = vec![0; 4096];
+        for i in 0..3_000u32 {
+            let len = receiver.receive(&mut buffer, how).unwrap();
+            assert_eq!(len, (i % 3000) as usize);
+            assert!(buffer[..len].iter().all(|b| *b == i as u8));
+        }
+        assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+        assert_eq!(receiver.receive(&mut buffer, how), Err(ReceiveError::Closed));
+    }
+}
+
+#[test]
+fn the_death_of_either_side_is_noticed_within_a_second() {
+    for how in WAYS {
+        let ring = Ring::anonymous(4096).unwrap();
+        let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        let mut child = Child::spawn("ring-sender", move || {
+            let mut sender = theirs.sender().unwrap();
+            sender.try_send(b"last words").unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+        })
+        .unwrap();
+        let mut receiver = ring.receiver().unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!(receiver.receive(&mut buffer, how), Ok(10));
+        child.kill().unwrap();
+        let begin = Instant::now();
+        assert_eq!(receiver.receive(&mut buffer, how), Err(ReceiveError::PeerDied));
+        assert!(begin.elapsed() < Duration::from_secs(30), "it was noticed at all, and long before a minute");
+
+        let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        drop(receiver);
+        let (mut filled, mut tell_filled) = std::io::pipe().unwrap();
+        let (mut taken, mut tell_taken) = std::io::pipe().unwrap();
+        let mut child = Child::spawn("ring-receiver", move || {
+            let mut receiver = theirs.receiver().unwrap();
+            std::io::Write::write_all(&mut tell_taken, &[1]).unwrap();
+            // What it takes must come out of a full ring.
+            std::io::Read::read_exact(&mut filled, &mut [0]).unwrap();
+            receiver.receive(&mut [0; 1000], Waiting::Sleep).unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+        })
+        .unwrap();
+        let mut sender = ring.sender().unwrap();
+        sender.try_send(&[0; 1000]).unwrap();
+        while sender.try_send(&[0; 64]).is_ok() {}
+        // Until it has taken its end, the ring is closed: by the receiver dropped above.
+        std::io::Read::read_exact(&mut taken, &mut [0]).unwrap();
+        std::io::Write::write_all(&mut tell_filled, &[1]).unwrap();
+        // There is room again: the child has received.
+        sender.send_for(&[0; 64], how, Duration::from_secs(30)).unwrap();
+        child.kill().unwrap();
+        while sender.try_send(&[0; 64]).is_ok() {}
+        assert_eq!(sender.send(&[0; 64], how), Err(SendError::PeerDied));
+    }
+}
+
+#[test]
+fn one_sender_and_one_receiver_and_successors() {
+    let ring = Ring::anonymous(4096).unwrap();
+    let sender = ring.sender().unwrap();
+    assert!(matches!(ring.sender(), Err(RingError::Taken("sender"))));
+    let receiver = ring.receiver().unwrap();
+    assert!(matches!(ring.receiver(), Err(RingError::Taken("receiver"))));
+    drop(sender);
+    ring.sender().unwrap().try_send(b"by the successor").unwrap();
+    drop(receiver);
+    let mut buffer = [0; 64];
+    assert_eq!(ring.receiver().unwrap().receive(&mut buffer, Waiting::Spin), Ok(16));
+}
+
+#[test]
+fn waiting_for_so_long_never_ends_early() {
+    let ring = Ring::anonymous(4096).unwrap();
+    let (mut sender, mut receiver) = (ring.sender().unwrap(), ring.receiver().unwrap());
+    let so_long = Duration::from_millis(20);
+    for how in WAYS {
+        let begin = Instant::now();
+        assert_eq!(receiver.receive_for(&mut [0; 8], how, so_long), Ok(None));
+        assert!(begin.elapsed() >= so_long);
+        while sender.try_send(&[0; 1000]).is_ok() {}
+        let begin = Instant::now();
+        assert_eq!(sender.send_for(&[0; 1000], how, so_long), Err(SendError::Full));
+        assert!(begin.elapsed() >= so_long);
+        while receiver.try_receive(&mut [0; 1000]).unwrap().is_some() {}
+    }
+}
+
+#[test]
+fn files_that_are_no_rings_are_refused_with_the_reason() {
+    let said = |file: std::fs::File| Ring::from_fd(file.into()).map(drop).unwrap_err().to_string();
+    let sealed = |len: u64, write: &[(u64, &[u8])]| {
+        let file = std::fs::File::from(memory::sealed_memfd(c"not-a-ring", len).unwrap());
+        for (at, bytes) in write {
+            file.write_all_at(bytes, *at).unwrap();
+        }
+        file
+    };
+    let magic = b"PNCTRING";
+    let (one, page) = (1u32.to_ne_bytes(), 4096u32.to_ne_bytes());
+    let capacity = |c: u64| c.to_ne_bytes();
+    let texts = [
+        said(sealed(8192, &[])),
+        said(sealed(8192, &[(0, b"%PDF-1.7")])),
+        said(sealed(100, &[(0, magic)])),
+        said(sealed(8192, &[(0, magic), (8, &7u32.to_ne_bytes())])),
+        said(sealed(8192, &[(0, magic), (8, &one), (12, &one)])),
+        said(sealed(8192, &[(0, magic), (8, &one), (12, &page), (16, &capacity(5000))])),
+        said(sealed(8192, &[(0, magic), (8, &one), (12, &page), (16, &capacity(8192))])),
+        said(tempfile::tempfile().unwrap()),
+        Ring::anonymous(0).map(drop).unwrap_err().to_string(),
+        Ring::anonymous(u64::MAX).map(drop).unwrap_err().to_string(),
+        Ring::create("no-slash", 4096).map(drop).unwrap_err().to_string(),
+        Ring::create("/a/b", 4096).map(drop).unwrap_err().to_string(),
+        Ring::open("/punctual-test-that-is-not-there").map(drop).unwrap_err().to_string(),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn a_damaged_header_stops_a_newcomer() {
+    let ring = Ring::anonymous(4096).unwrap();
+    let file = std::fs::File::from(ring.as_fd().try_clone_to_owned().unwrap());
+    file.write_all_at(&3u64.to_ne_bytes(), 128).unwrap();
+    assert!(matches!(ring.sender(), Err(RingError::Damaged(_))));
+    file.write_all_at(&3u64.to_ne_bytes(), 256).unwrap();
+    assert!(matches!(ring.receiver(), Err(RingError::Damaged(_))));
+}
+
+/// A file of so many bytes that begins with these, sealed.
+fn sealed(len: u64, header: &[u8]) -> std::os::fd::OwnedFd {
+    let file = std::fs::File::from(memory::sealed_memfd(c"hostile", len).unwrap());
+    file.write_all_at(&header[..header.len().min(len as usize)], 0).unwrap();
+    file.into()
+}
+
+/// A header with one field or another that a hostile peer chose: all else is right, so that each check is reached.
+fn hostile_header() -> impl Strategy<Value = (u64, Vec<u8>)> {
+    let or = |right: u64| prop_oneof![4 => Just(right), 1 => any::<u64>(), 1 => 0u64..20_000, 1 => Just(u64::MAX)];
+    let fields = (or(u64::from_ne_bytes(*b"PNCTRING")), or(1), or(4096), or(8192), or(0), or(0), or(0), or(0));
+    let lens = prop_oneof![4 => Just(4096 + 8192), 1 => 1u64..20_000];
+    (lens, fields, any::<[u8; 64]>(), 0usize..4).prop_map(|(len, fields, noise, noisy)| {
+        let (magic, version, data, capacity, tail, head, frame, flags) = fields;
+        let mut header = vec![0; 4096 + 64];
+        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &magic.to_ne_bytes());
+        put(8, &(version as u32).to_ne_bytes());
+        put(12, &(data as u32).to_ne_bytes());
+        put(16, &capacity.to_ne_bytes());
+        put(128, &tail.to_ne_bytes());
+        put(136, &flags.to_ne_bytes());
+        put(256, &head.to_ne_bytes());
+        put(264, &flags.rotate_left(32).to_ne_bytes());
+        put(4096, &frame.to_ne_bytes());
+        // Now and then, bytes that mean nothing anywhere.
+        match noisy {
+            0 => put(0, &noise),
+            1 => put(128, &noise),
+            2 => put(256, &noise),
+            _ => {}
+        }
+        (len, header)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever a file begins with, it is refused with words, or is a ring: then its ends are refused with words, or carry messages or say
+    /// what is wrong. Nothing crashes or waits for ever.
+    #[test]
+    fn a_hostile_header_is_refused_or_works((len, header) in hostile_header()) {
+        let ring = match Ring::from_fd(sealed(len, &header)) {
+            Ok(ring) => ring,
+            Err(refused) => {
+                prop_assert!(refused.to_string().len() > 20, "{refused}");
+                return Ok(());
+            }
+        };
+        prop_assert_eq!(ring.capacity(), 8192);
+        let (sender, receiver) = (ring.sender(), ring.receiver());
+        for refused in [sender.as_ref().err(), receiver.as_ref().err()].into_iter().flatten() {
+            prop_assert!(matches!(refused, RingError::Damaged(_)), "{refused}");
+        }
+        let (Ok(mut sender), Ok(mut receiver)) = (sender, receiver) else { return Ok(()) };
+        let sent = sender.send_for(b"hello", Waiting::Sleep, Duration::from_millis(1));
+        prop_assert!(matches!(sent, Ok(()) | Err(SendError::Full | SendError::Corrupt { .. } | SendError::Closed)), "{sent:?}");
+        let mut buffer = vec![0; 8192];
+        // What the file held may come out before it, message by message.
+        for _ in 0..2_000 {
+            match receiver.receive_for(&mut buffer, Waiting::Sleep, Duration::ZERO) {
+                Ok(Some(5)) if &buffer[..5] == b"hello" => return Ok(()),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+
+    /// Bytes without any plan are no ring.
+    #[test]
+    fn arbitrary_bytes_are_no_ring(len in 1u64..20_000, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let refused = Ring::from_fd(sealed(len, &bytes)).map(drop);
+        prop_assert!(refused.is_err_and(|e| !e.to_string().is_empty()));
+    }
+}
+
+/// A hundred million messages.
+#[test]
+#[ignore = "stress: run by the gate with --release"]
+fn stress() {
+    let count: u64 = std::env::var("PUNCTUAL_STRESS").map_or(100_000_000, |n| n.parse().unwrap());
+    let ring = Ring::anonymous(1 << 16).unwrap();
+    let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let message = |i: u64| [i, i.wrapping_mul(0x9E37_79B9_7F4A_7C15), !i];
+    let mut child = Child::spawn("ring-stress", move || {
+        let mut sender = theirs.sender().unwrap();
+        for i in 0..count {
+            let mut buffer = [0; 24];
+            for (chunk, word) in buffer.chunks_exact_mut(8).zip(message(i)) {
+                chunk.copy_from_slice(&word.to_ne_bytes());
+            }
+            sender.send(&buffer[..8 + (i % 17) as usize], Waiting::Sleep).unwrap();
+        }
+    })
+    .unwrap();
+    let mut receiver = ring.receiver().unwrap();
+    let mut buffer = [0; 24];
+    for i in 0..count {
+        let len = receiver.receive(&mut buffer, Waiting::Sleep).unwrap();
+        let mut expected = [0; 24];
+        for (chunk, word) in expected.chunks_exact_mut(8).zip(message(i)) {
+            chunk.copy_from_slice(&word.to_ne_bytes());
+        }
+        assert_eq!(buffer[..len], expected[..8 + (i % 17) as usize], "message {i}");
+    }
+    assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+}

@@ -1,0 +1,173 @@
+//! Conditions for a plain user: each refusal says why and what to do, and what cannot be undone is not done unasked.
+
+use std::time::Duration;
+
+use crate::common::{on_thread, privileged, state};
+use punctual::watchdog::Limits;
+use punctual::{Condition, Conditions, CpuSet, Policy, Refused, Watchdog};
+use punctual_testing::{alone, as_plain_user, lacks};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::set_thread_res_uid;
+
+fn policy(typed: &str) -> Conditions {
+    Conditions { policy: Some(typed.parse().unwrap()), ..Conditions::default() }
+}
+
+/// The one refusal of these conditions, which change nothing.
+fn refusal(conditions: &Conditions) -> Refused {
+    let before = state();
+    let guard = conditions.apply();
+    let [refused] = guard.refused() else { panic!("{conditions:?}: {:?}", guard.refused()) };
+    let refused = refused.clone();
+    assert_eq!(guard.restore(), []);
+    assert_eq!(state(), before);
+    refused
+}
+
+/// The limits this test counts on, whatever the ones of the machine: lowering them needs no privilege.
+fn without_limits() {
+    for resource in [Resource::Rtprio, Resource::Nice] {
+        setrlimit(resource, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
+    }
+    setrlimit(Resource::Memlock, Rlimit { current: Some(64 * 1024), maximum: Some(64 * 1024) }).unwrap();
+}
+
+#[test]
+fn each_refusal_has_a_reason_and_a_remedy() {
+    if !as_plain_user("unprivileged::each_refusal_has_a_reason_and_a_remedy") {
+        return;
+    }
+    without_limits();
+    let none = Conditions::default();
+    let said = |conditions: Conditions, errno: Option<i32>, why: &str, remedy: &str| {
+        let refused = refusal(&conditions);
+        assert_eq!(refused.errno, errno, "{refused}");
+        assert!(refused.why.contains(why), "{refused}");
+        // In a container the remedy is another.
+        let container = refused.remedy.contains("start the container");
+        assert!(container || refused.remedy.contains(remedy), "{}", refused.remedy);
+        println!("{refused}\n  {}", refused.remedy);
+    };
+    for typed in ["fifo:40", "rr:1"] {
+        said(policy(typed), Some(1), "RLIMIT_RTPRIO) is 0", "LimitRTPRIO=99");
+    }
+    said(policy("deadline:1ms/10ms/10ms"), Some(1), "needs CAP_SYS_NICE", "cap_sys_nice+ep");
+    said(Conditions { nice: Some(-5), ..none.clone() }, Some(13), "nice limit (RLIMIT_NICE) of 25", "LimitNICE=-5");
+    said(Conditions { lock_memory: true, ..none.clone() }, None, "64 KiB may be locked", "LimitMEMLOCK=infinity");
+    said(policy("idle"), None, "other not put back", "cap_sys_nice+ep");
+    said(Conditions { nice: Some(5), ..none.clone() }, None, "0 not put back", "cap_sys_nice+ep");
+    if std::path::Path::new("/dev/cpu_dma_latency").exists() {
+        let latency = Conditions { dma_latency: Some(Duration::ZERO), ..none };
+        said(latency, Some(13), "/dev/cpu_dma_latency: Permission denied", "udev rule");
+    }
+}
+
+#[test]
+fn what_needs_no_privilege_is_granted_and_put_back() {
+    if !as_plain_user("unprivileged::what_needs_no_privilege_is_granted_and_put_back") {
+        return;
+    }
+    without_limits();
+    on_thread(|| {
+        let before = state();
+        let asked = Conditions {
+            policy: Some(Policy::Batch),
+            cpus: Some(CpuSet::of([before.2[0]])),
+            timer_slack: Some(Duration::from_nanos(1)),
+            ..Conditions::default()
+        };
+        let guard = asked.apply();
+        assert_eq!(guard.refused(), []);
+        assert_ne!(state(), before);
+        assert_eq!(guard.restore(), []);
+        assert_eq!(state(), before);
+    });
+}
+
+#[test]
+fn one_way_conditions_are_granted_when_asked_so_and_then_reported() {
+    if !as_plain_user("unprivileged::one_way_conditions_are_granted_when_asked_so_and_then_reported") {
+        return;
+    }
+    without_limits();
+    for (conditions, condition) in
+        [(Conditions { nice: Some(5), ..Conditions::default() }, Condition::Nice), (policy("idle"), Condition::Policy)]
+    {
+        on_thread(move || {
+            let guard = Conditions { one_way: true, ..conditions }.apply();
+            assert_eq!(guard.refused(), []);
+            let left = guard.restore();
+            let [left] = &left[..] else { panic!("{left:?}") };
+            assert_eq!(left.condition, condition);
+            println!("{left}");
+        });
+    }
+}
+
+/// A limit of 50 and no capability: real-time policies up to 50, and a way back.
+#[test]
+fn a_real_time_limit_is_enough_up_to_its_height() {
+    if !privileged() {
+        return;
+    }
+    let hard = getrlimit(Resource::Rtprio).maximum;
+    let raised = Rlimit { current: Some(50), maximum: hard.map(|hard| hard.max(50)) };
+    if let Err(error) = setrlimit(Resource::Rtprio, raised) {
+        // Root without CAP_SYS_RESOURCE, as in many containers and some machines of CI: nothing a package could bring.
+        lacks(&format!("RLIMIT_RTPRIO cannot be raised: {error}"));
+        return;
+    }
+    // The watchdog's limit is the whole process's.
+    let _alone = alone();
+    on_thread(|| {
+        // Of this thread alone: its capabilities go.
+        let nobody = rustix::thread::Uid::from_raw(65534);
+        set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        let before = state();
+        let refused = refusal(&policy("fifo:51"));
+        assert!(refused.why.contains("RLIMIT_RTPRIO) is 50"), "{refused}");
+
+        // One above is not allowed, as high is.
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(50), Limits::default()).unwrap();
+        assert_eq!(watchdog.runs_under(), Some(Policy::Fifo(50)));
+        assert!(watchdog.caveats()[0].contains("cannot interrupt it on the same CPU"), "{:?}", watchdog.caveats());
+        drop(watchdog);
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(49), Limits::default()).unwrap();
+        assert_eq!((watchdog.runs_under(), watchdog.caveats()), (Some(Policy::Fifo(50)), &[] as &[String]));
+        drop(watchdog);
+
+        let guard = policy("fifo:50").apply();
+        assert_eq!(guard.refused(), []);
+        assert_eq!(guard.applied().policy, Some(Policy::Fifo(50)));
+        // The flag that protects its children stays, which only the privileged may clear, and that is said.
+        let left = guard.restore();
+        let [left] = &left[..] else { panic!("{left:?}") };
+        assert!(left.why.contains("reset-on-fork"), "{left}");
+        let mut after = state();
+        assert_eq!(after.0.flags, punctual_linux::sched::RESET_ON_FORK);
+        after.0.flags = before.0.flags;
+        assert_eq!(after, before);
+        // And it is in nobody's way.
+        let guard = policy("batch").apply();
+        assert_eq!(guard.refused(), []);
+        assert_eq!(guard.restore(), []);
+    });
+}
+
+#[test]
+fn a_watchdog_without_privilege_says_what_it_lacks() {
+    if !as_plain_user("unprivileged::a_watchdog_without_privilege_says_what_it_lacks") {
+        return;
+    }
+    without_limits();
+    let before = getrlimit(Resource::Rttime);
+    let watchdog = Watchdog::over_this_thread(Policy::Fifo(40), Limits::default()).unwrap();
+    let [caveat] = watchdog.caveats() else { panic!("{:?}", watchdog.caveats()) };
+    assert!(caveat.contains("may come too late") && caveat.contains("RLIMIT_RTPRIO"), "{caveat}");
+    assert_eq!(watchdog.runs_under(), Some(Policy::Other));
+    // The soft limit needs no privilege, neither down nor up again.
+    assert!(watchdog.backstop().unwrap() <= Duration::from_secs(4));
+    assert_eq!(getrlimit(Resource::Rttime).maximum, before.maximum);
+    drop(watchdog);
+    assert_eq!(getrlimit(Resource::Rttime), before);
+}

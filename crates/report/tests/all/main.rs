@@ -1,0 +1,14 @@
+//! Runs in every form, compared with each other, and judged.
+#![forbid(unsafe_code)]
+
+mod browser;
+mod common;
+mod compare;
+mod ipc;
+mod mutated;
+mod other_forms;
+mod ramp;
+mod saved_forms;
+mod text;
+mod words;
+mod yielding;

@@ -1,0 +1,169 @@
+//! The forms that a saved run is turned into: Markdown, OpenMetrics, HdrHistogram's text.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::common::{Made, plain_run, run, set};
+use hdrhistogram::Histogram;
+use insta::assert_snapshot;
+use punctual_record::{Distribution, Notice, Param, Run};
+use punctual_report::{hgrm, markdown, openmetrics};
+
+fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+fn as_markdown(run: &Run) -> String {
+    text(|out| markdown::write(run, out).unwrap())
+}
+
+fn as_openmetrics(run: &Run) -> String {
+    text(|out| openmetrics::write(run, out).unwrap())
+}
+
+fn small() -> Run {
+    let made = [
+        Made::sleep("nanosleep", "other", 52_300),
+        Made::sleep("sleep", "other", 999_970_000).rounding_to(1_000_000_000).count(3),
+        Made::spin("spin_counter", "other", 41),
+    ];
+    run(&["punctual", "wait", "--for", "100us"], vec![set("other", "other", None, 50_000)], &made)
+}
+
+/// Names that mean something to a format.
+fn hostile() -> Run {
+    let mut run = small();
+    run.series[0].subject = "a|b`c`<script>@all\\\"x\ny".into();
+    run.series[1].conditions = "[x](http://x) *b* #1".into();
+    for name in
+        ["9", "", "subject", "parameter_subject", "quantity", "ä b", "a-b", "a b", "repeat", "statistic", "__name__"]
+    {
+        run.series[2].parameters.insert(name.into(), Param::Text("v\"\\\n}".into()));
+    }
+    run.series[2].summary.min = Some(-5);
+    let again = run.series[2].clone();
+    run.series.push(again);
+    run.notices.push(Notice::Other { text: "</sub> **x** @all".into() });
+    run
+}
+
+#[test]
+fn markdown_of_a_run() {
+    assert_snapshot!(as_markdown(&plain_run()));
+}
+
+#[test]
+fn openmetrics_of_a_run() {
+    assert_snapshot!(as_openmetrics(&small()));
+}
+
+#[test]
+fn markdown_keeps_names_as_text() {
+    let text = as_markdown(&hostile());
+    assert!(!text.contains("<script>") && !text.contains("@all") && !text.contains("[x](http"), "{text}");
+    let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+    let tables: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert!(tables.len() >= 4);
+    assert!(tables.windows(2).all(|pair| columns(pair[0]) == columns(pair[1])), "{text}");
+}
+
+/// The parser of Prometheus' own Python library reads what was written, and says how many samples it found.
+fn parsed(text: &str) -> Option<usize> {
+    const PROGRAM: &str = "
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+print(sum(len(family.samples) for family in parse(sys.stdin.read())))
+";
+    // Debian's own Python is the one that Debian's packages are for.
+    let knows = |python: &&str| {
+        let tried = Command::new(python)
+            .args(["-c", "import prometheus_client.openmetrics.parser"])
+            .stderr(Stdio::null())
+            .status();
+        tried.is_ok_and(|status| status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(knows) else {
+        punctual_testing::skip("no parser of OpenMetrics here; Debian: apt-get install python3-prometheus-client");
+        return None;
+    };
+    let mut python =
+        Command::new(python).args(["-c", PROGRAM]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    python.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let answer = python.wait_with_output().unwrap();
+    assert!(answer.status.success(), "the parser refuses it:\n{text}");
+    Some(String::from_utf8(answer.stdout).unwrap().trim().parse().unwrap())
+}
+
+#[test]
+fn openmetrics_is_read_by_prometheus_parser() {
+    let mut empty = small();
+    empty.series.clear();
+    for run in [small(), plain_run(), hostile(), empty] {
+        let text = as_openmetrics(&run);
+        let samples = text.lines().filter(|line| !line.starts_with('#')).count();
+        if let Some(found) = parsed(&text) {
+            assert_eq!(found, samples);
+        }
+    }
+}
+
+#[test]
+fn openmetrics_never_repeats_a_series() {
+    let text = as_openmetrics(&hostile());
+    let mut names: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, _)| name)
+        .collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    assert!(text.ends_with("# EOF\n"));
+}
+
+fn distribution() -> Distribution {
+    let mut series = small().series.swap_remove(0);
+    series.summary.stdev = Some(30_000.0);
+    Distribution::from_series(&series).unwrap()
+}
+
+#[test]
+fn hgrm_of_a_series() {
+    assert_snapshot!(text(|out| hgrm::write(&distribution(), out).unwrap()));
+}
+
+/// What the HdrHistogram library itself would count up to each value that was written.
+#[test]
+fn hgrm_agrees_with_the_library() {
+    let samples = crate::common::samples(52_300, 4000);
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+    samples.iter().for_each(|ns| histogram.record(ns.unsigned_abs()).unwrap());
+    let text = text(|out| hgrm::write(&distribution(), out).unwrap());
+    let rows = text.lines().skip(2).take_while(|line| !line.starts_with('#'));
+    let mut seen = 0;
+    for row in rows {
+        let words: Vec<f64> = row.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let theirs = histogram.count_between(0, words[0] as u64);
+        assert_eq!(theirs, words[2] as u64, "{row}");
+        seen += 1;
+    }
+    assert!(seen > 20);
+}
+
+#[test]
+fn hgrm_names_files_safely() {
+    let mut series = small().series.swap_remove(0);
+    assert_eq!(hgrm::file_name(&series), "wait.nanosleep.other.asked_ns-100000.overshoot.hgrm");
+    series.experiment = "../../etc".into();
+    series.subject = "/passwd\0\n".into();
+    series.conditions = "x".repeat(500);
+    let name = hgrm::file_name(&series);
+    assert!(
+        !name.contains(['/', '\0', '\n']) && !name.contains("..") && !name.starts_with('.') && name.len() < 200,
+        "{name}"
+    );
+}

@@ -1,0 +1,291 @@
+//! The text of runs made by hand: what is shown at which width, and that nothing in a run can harm a terminal.
+
+use crate::common::{Made, lever_run, plain_run, remedies_run, run, set};
+use insta::assert_snapshot;
+use punctual_record::{Cpufreq, Cpuidle, Disturbance, Host, Notice, Param, Refusal, Run};
+use punctual_report::{Style, text};
+
+fn at(width: usize) -> Style {
+    Style { width, ..Style::default() }
+}
+
+fn widest(text: &str) -> usize {
+    let code = |line: &&str| !line.starts_with("      ");
+    text.lines().filter(code).map(columns_of).max().unwrap_or(0)
+}
+
+fn columns_of(line: &str) -> usize {
+    line.chars().count()
+}
+
+#[test]
+fn plain_at_60() {
+    let text = text::render(&plain_run(), &at(60));
+    assert!(widest(&text) <= 60);
+    assert_snapshot!(text);
+}
+
+#[test]
+fn plain_at_80() {
+    let text = text::render(&plain_run(), &at(80));
+    assert!(widest(&text) <= 80);
+    assert_snapshot!(text);
+}
+
+#[test]
+fn plain_at_140() {
+    let text = text::render(&plain_run(), &at(140));
+    assert!(widest(&text) <= 140);
+    assert_snapshot!(text);
+}
+
+#[test]
+fn ascii_only() {
+    let text = text::render(&plain_run(), &Style { width: 100, color: false, unicode: false });
+    assert!(text.is_ascii(), "{text}");
+    assert_snapshot!(text);
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let colour = text::render(&plain_run(), &Style { color: true, ..at(80) });
+    assert!(colour.contains("\x1b["));
+    let mut bare = String::new();
+    let mut rest = colour.as_str();
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        bare.push_str(before);
+        rest = after.split_once('m').expect("only colours").1;
+    }
+    bare.push_str(rest);
+    assert_eq!(bare, text::render(&plain_run(), &at(80)));
+    assert_snapshot!(colour.lines().take(20).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn conditions_side_by_side() {
+    assert_snapshot!(text::render(&lever_run(&["punctual", "wait"]), &at(140)));
+}
+
+#[test]
+fn conditions_side_by_side_at_60() {
+    let text = text::render(&lever_run(&["punctual", "wait"]), &at(60));
+    assert!(widest(&text) <= 60);
+    assert_snapshot!(text.lines().take(32).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn check_up() {
+    let mut checked = lever_run(&["punctual", "checkup"]);
+    let mut other = Made::sleep("clock_nanosleep", "other", 52_110).series();
+    other.quantity = punctual_record::Quantity::Overshoot;
+    checked.series.push(other);
+    let text = text::render(&checked, &at(100));
+    assert_snapshot!(text.split_once("What to do").expect("the section is there").1);
+    assert!(!text::render(&lever_run(&["punctual", "wait"]), &at(100)).contains("What to do"));
+    assert!(text::is_checkup(&run(&["punctual", "checkup", "--json", "wait"], vec![], &[])));
+    assert!(!text::is_checkup(&run(&["punctual"], vec![], &[])));
+    assert!(!text::is_checkup(&run(&["punctual", "wait", "checkup"], vec![], &[])));
+}
+
+#[test]
+fn each_remedy_is_named_by_what_it_changes() {
+    for width in [60, 80, 100, 140] {
+        let text = text::render(&remedies_run(20_000, 20_000, 20_000), &at(width));
+        assert!(widest(&text) <= width, "{text}");
+        assert!(text.contains("wait 100 µs, under other with slack 50 µs unless named"), "{text}");
+        assert!(!text.contains("as found"), "{text}");
+    }
+    let text = text::render(&remedies_run(20_000, 20_000, 20_000), &at(100));
+    for name in ["fifo:40", "other, slack 1 ns", "other, CPU 1", "other, memory locked", "other, C-states off"] {
+        assert!(text.contains(&format!("  {name} ")), "{name} in {text}");
+    }
+    assert_snapshot!(text.split_once("What to do").expect("the section is there").1);
+}
+
+#[test]
+fn what_is_worse_or_shows_nothing_or_was_refused_is_said() {
+    let mut checked = remedies_run(60_000, 52_100, 52_100);
+    checked.notices.push(Notice::ConditionsSkipped {
+        conditions: "rr:1".into(),
+        refusal: Refusal {
+            condition: "policy".into(),
+            asked: "rr:1".into(),
+            why: "Operation not permitted".into(),
+            remedy: "raise the rtprio limit".into(),
+        },
+    });
+    let text = text::render(&checked, &at(1000)).replace("\n  ", " ").replace('\n', " ");
+    for said in [
+        "Worse here: pinned to CPU 1 instead of CPUs 0-1: ",
+        "No difference here that this run can show: memory locked; C-states off (DMA latency 0); fifo:40 instead of",
+        "Could not be tried: rr:1: Operation not permitted. What would allow it: raise the rtprio limit.",
+        "fifo:40 shows no gain over a slack of 1 ns here (",
+    ] {
+        assert!(text.contains(said), "{said} in {text}");
+    }
+    assert!(!text.contains("taskset") && !text.contains("mlockall"), "{text}");
+}
+
+#[test]
+fn what_all_sets_were_asked_is_said_once() {
+    let mut sets = vec![set("a", "other", None, 50_000), set("b", "fifo:40", None, 0)];
+    for set in &mut sets {
+        set.asked.cpus = Some("2-3".into());
+    }
+    let made = [Made::sleep("nanosleep", "a", 52_000), Made::sleep("nanosleep", "b", 3_000)];
+    let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
+    assert_eq!(text.matches("CPUs 2-3").count(), 1, "{text}");
+}
+
+#[test]
+fn an_empty_run_of_a_silent_machine() {
+    let mut empty = run(&["punctual", "wait"], vec![], &[]);
+    empty.host = Host::default();
+    empty.disturbance = Disturbance::default();
+    assert_snapshot!(text::render(&empty, &at(80)));
+}
+
+#[test]
+fn a_machine_that_tells_everything() {
+    let mut full = run(&["punctual", "wait"], vec![], &[]);
+    full.complete = false;
+    full.host.hypervisor = None;
+    full.host.isolated_cpus = Some("2-3".into());
+    full.host.cpu_quota = Some(1.5);
+    full.host.rt.cap_sys_nice = Some(false);
+    full.host.rt.runtime_us = Some(-1);
+    full.host.container = Some("docker".into());
+    full.host.cpuidle = Some(Cpuidle {
+        driver: Some("intel_idle".into()),
+        deepest_state: Some("C6".into()),
+        deepest_exit_latency_us: Some(133),
+        ..Cpuidle::default()
+    });
+    full.host.cpufreq = Some(Cpufreq {
+        driver: Some("intel_pstate".into()),
+        governors: vec!["powersave".into()],
+        min_khz: Some(800_000),
+        max_khz: Some(4_700_000),
+        epp: None,
+    });
+    full.disturbance.cpu_pressure_before = Some(0.0312);
+    assert_snapshot!(text::render(&full, &at(80)));
+}
+
+#[test]
+fn an_experiment_without_words_is_not_left_out() {
+    let mut strange = run(&["punctual", "strange"], vec![], &[Made::sleep("pipe", "other", 5_000)]);
+    strange.series[0].experiment = "strange".into();
+    strange.series[0].parameters.insert("size".into(), Param::Int(64));
+    assert_snapshot!(text::render(&strange, &at(100)).lines().skip(4).collect::<Vec<_>>().join("\n"));
+}
+
+fn hostile() -> Run {
+    let mut hostile = plain_run();
+    let nasty = "\x1b]0;owned\x07\x1b[2J\u{202e}\u{200b}name\r\n\u{9b}31m";
+    hostile.series[0].subject = nasty.into();
+    hostile.series[1].subject = "x".repeat(5000);
+    hostile.series[2].subject = "漢字".repeat(200);
+    hostile.series[3].subject = String::new();
+    hostile.series[4].conditions = nasty.into();
+    hostile.series[5].histogram = Some("AAAA".into());
+    hostile.series[6].parameters.insert("asked_ns".into(), Param::Int(i64::MIN));
+    hostile.series[7].parameters.clear();
+    hostile.series[8].summary.p50 = Some(i64::MIN);
+    hostile.series[8].summary.min = Some(i64::MIN);
+    hostile.series[9].summary.max = Some(i64::MAX);
+    hostile.series[9].cpu_share = Some(f64::INFINITY);
+    hostile.series[10].parameters.insert("effective_ns".into(), Param::Text(nasty.into()));
+    hostile.host.cpu_model = Some(nasty.into());
+    hostile.host.kernel = Some("k".repeat(3000));
+    hostile.not_measured[0].why = nasty.into();
+    hostile.not_measured[0].subject = nasty.into();
+    hostile.not_measured[0].parameters.insert(nasty.into(), Param::Text(nasty.into()));
+    hostile.notices.push(punctual_record::Notice::Other { text: nasty.into() });
+    hostile.conditions[0].label = nasty.into();
+    hostile.command = vec!["punctual".into(), "checkup".into()];
+    hostile
+}
+
+#[test]
+fn nothing_in_a_run_reaches_the_terminal_as_a_command() {
+    for width in [0, 40, 60, 140, 100_000] {
+        for unicode in [true, false] {
+            let style = Style { width, color: false, unicode };
+            for text in [text::render(&hostile(), &style), punctual_report::notices_text(&hostile(), &style)] {
+                let bad = text.chars().find(|&c| (c.is_control() && c != '\n') || c == '\u{202e}' || c == '\u{200b}');
+                assert_eq!(bad, None, "at width {width}");
+                assert!(unicode || text.is_ascii());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_huge_name_does_not_widen_the_table() {
+    let text = text::render(&hostile(), &at(60));
+    assert!(text.lines().filter(|line| !line.starts_with("      ")).all(|line| line.chars().count() <= 60), "{text}");
+}
+
+#[test]
+fn rows_of_one_duration_are_sorted_by_how_late_they_are() {
+    let made = [
+        Made::sleep("slow", "other", 90_000),
+        Made::sleep("coarse", "other", 10).rounding_to(1_000_000),
+        Made::sleep("quick", "other", 50_000),
+    ];
+    let text = text::render(&run(&["punctual", "wait"], vec![set("other", "other", None, 50_000)], &made), &at(80));
+    let place = |name: &str| text.find(&format!("\n  {name} ")).unwrap_or_else(|| panic!("{name} is shown"));
+    assert!(place("quick") < place("slow") && place("slow") < place("coarse"));
+    assert!(text.contains("rounds to 1 ms:"));
+}
+
+#[test]
+fn a_refused_condition_stands_beside_its_label() {
+    let mut sets = vec![set("other", "other", None, 50_000), set("fifo:40", "other", None, 50_000)];
+    sets[1].asked.policy = Some("fifo:40".into());
+    sets[1].refused.push(punctual_record::Refusal {
+        condition: "policy".into(),
+        asked: "fifo:40".into(),
+        why: "EPERM".into(),
+        remedy: "root".into(),
+    });
+    let made = [Made::sleep("nanosleep", "other", 52_300), Made::sleep("nanosleep", "fifo:40", 40_000)];
+    let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
+    assert!(text.contains("nanosleep  fifo:40 (policy refused) "), "{text}");
+    assert!(text.contains("nanosleep (fifo:40, policy refused)"), "{text}");
+    assert!(!text.contains("instead of"), "without the policy there is nothing to compare: {text}");
+}
+
+#[test]
+fn one_method_is_described_and_a_comparison_offered() {
+    let sets = || vec![set("as found", "other", None, 50_000)];
+    let alone = [Made::sleep("usleep", "as found", 76_800), Made::sleep("usleep", "as found", 77_900).asked(1_000_000)];
+    assert_snapshot!(text::render(&run(&["punctual", "wait", "usleep"], sets(), &alone), &at(100)));
+    let coarse = [Made::sleep("poll", "as found", 979_000).rounding_to(1_000_000)];
+    let text = text::render(&run(&["punctual", "wait", "poll"], sets(), &coarse), &at(100));
+    assert!(text.contains("poll counts in coarser units: it waits 1 ms, and ends 980 µs later than asked"), "{text}");
+}
+
+#[test]
+fn conditions_are_called_by_what_held() {
+    let mut sets = vec![
+        set("as found", "other", None, 50_000),
+        set("slack 1ns", "other", Some(1), 1),
+        set("fifo:40", "fifo:40", None, 0),
+        set("fifo:40, slack 1ns", "fifo:40", Some(1), 0),
+    ];
+    sets[0].asked.policy = None;
+    sets[1].asked.policy = None;
+    let labels: Vec<String> = sets.iter().map(|set| set.label.clone()).collect();
+    let names = ["other, slack 50 µs", "other, slack 1 ns", "fifo:40 ", "fifo:40, slack 1 ns"];
+    let made = |label: &str| Made::sleep("nanosleep", Box::leak(label.to_owned().into_boxed_str()), 50_000);
+    let made: Vec<Made> = labels.iter().map(|label| made(label)).collect();
+    let mut run = run(&["punctual", "wait"], sets, &made);
+    let text = text::render(&run, &at(140));
+    assert!(names.iter().all(|name| text.contains(&format!("nanosleep  {name}"))), "{text}");
+    // Two sets that would be called the same keep their labels.
+    run.conditions[1].applied.timer_slack_ns = Some(50_000);
+    let text = text::render(&run, &at(140));
+    assert!(text.contains("nanosleep  as found ") && text.contains("nanosleep  slack 1ns "), "{text}");
+}
