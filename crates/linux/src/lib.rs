@@ -24,6 +24,7 @@ mod cpuid;
 pub mod deadline;
 pub mod death;
 mod error;
+pub mod forks;
 pub mod futex;
 pub mod interrupt;
 pub mod ipc;

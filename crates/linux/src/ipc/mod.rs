@@ -6,6 +6,7 @@
 pub mod condition;
 mod copy;
 pub mod fd;
+pub mod hold;
 pub mod lock;
 pub mod mailbox;
 pub mod memory;

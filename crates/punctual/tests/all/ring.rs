@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -9,6 +10,7 @@ use punctual::backoff::Limits;
 use punctual::ipc::{ReceiveError, Ring, RingError, SendError, Waiting};
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::ipc::memory;
+use rustix::process::{Pid, Signal};
 
 /// A little of everything.
 const BACKOFF: Waiting = Waiting::Backoff(Limits { spins: 50, yields: 2, longest_yield: Duration::from_micros(50) });
@@ -89,6 +91,118 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
         while sender.try_send(&[0; 64]).is_ok() {}
         assert_eq!(sender.send(&[0; 64], how), Err(SendError::PeerDied));
     }
+}
+
+/// In a child: forks a process that outlives it, for `punctual_linux` would end it, and tells its number.
+fn leave_a_survivor(mut tell: std::io::PipeWriter) -> Child {
+    Child::spawn("survivor", move || {
+        rustix::process::set_parent_process_death_signal(None).unwrap();
+        std::io::Write::write_all(&mut tell, &std::process::id().to_ne_bytes()).unwrap();
+        std::thread::sleep(Duration::from_secs(120));
+    })
+    .unwrap()
+}
+
+/// The survivor, ended with the test.
+struct Survivor(Pid);
+
+impl Survivor {
+    fn told(mut by: std::io::PipeReader) -> Self {
+        let mut number = [0; 4];
+        std::io::Read::read_exact(&mut by, &mut number).unwrap();
+        Self(Pid::from_raw(i32::from_ne_bytes(number)).unwrap())
+    }
+
+    fn lives(&self) -> bool {
+        rustix::process::test_kill_process(self.0).is_ok()
+    }
+}
+
+impl Drop for Survivor {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(self.0, Signal::KILL);
+    }
+}
+
+#[test]
+fn a_killed_owner_is_dead_although_a_process_that_it_forked_lives_on() {
+    for sends in [true, false] {
+        let ring = Ring::anonymous(4096).unwrap();
+        let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        let (told, tell) = std::io::pipe().unwrap();
+        let mut owner = Child::spawn("ring-owner", move || {
+            let _end = if sends { (theirs.sender().ok(), None) } else { (None, theirs.receiver().ok()) };
+            let _survivor = leave_a_survivor(tell);
+            std::thread::sleep(Duration::from_secs(120));
+        })
+        .unwrap();
+        let survivor = Survivor::told(told);
+        let taken = if sends { ring.sender().map(drop) } else { ring.receiver().map(drop) };
+        assert!(matches!(taken, Err(RingError::Taken(_))), "{taken:?}");
+        owner.kill().unwrap();
+        // Far more than the second that it takes: a busy machine is no failure.
+        let patience = Duration::from_secs(30);
+        if sends {
+            let mut receiver = ring.receiver().unwrap();
+            let received = receiver.receive_for(&mut [0; 8], Waiting::Sleep, patience);
+            assert_eq!(received, Err(ReceiveError::PeerDied));
+            ring.sender().unwrap();
+        } else {
+            let mut sender = ring.sender().unwrap();
+            while sender.try_send(&[0; 64]).is_ok() {}
+            assert_eq!(sender.send_for(&[0; 64], Waiting::Sleep, patience), Err(SendError::PeerDied));
+            ring.receiver().unwrap();
+        }
+        assert!(survivor.lives());
+    }
+}
+
+#[test]
+fn an_end_is_dropped_by_its_owner_alone_and_at_once() {
+    let ring = Ring::anonymous(4096).unwrap();
+    let mut receiver = ring.receiver().unwrap();
+    let sender = Arc::new(Mutex::new(Some(ring.sender().unwrap())));
+    let (mut dropped, mut tell) = std::io::pipe().unwrap();
+    let copy = Arc::clone(&sender);
+    let _child = Child::spawn("drops-its-copy", move || {
+        drop(copy.lock().unwrap().take());
+        std::io::Write::write_all(&mut tell, &[1]).unwrap();
+        std::thread::sleep(Duration::from_secs(120));
+    })
+    .unwrap();
+    std::io::Read::read_exact(&mut dropped, &mut [0]).unwrap();
+    assert!(matches!(ring.sender(), Err(RingError::Taken("sender"))), "the copy gave nothing back");
+    // Long enough for a look after the peer.
+    let nothing = receiver.receive_for(&mut [0; 8], Waiting::Sleep, Duration::from_millis(600));
+    assert_eq!(nothing, Ok(None), "and said nothing");
+    drop(sender.lock().unwrap().take());
+    ring.sender().expect("free at once, although the child lives");
+}
+
+#[test]
+fn a_planted_ring_is_refused_before_it_costs_anything() {
+    let mut header = [0; 24];
+    for (at, bytes) in [(0, b"PNCTRING".as_slice()), (8, &1u32.to_ne_bytes()), (12, &4096u32.to_ne_bytes())] {
+        header[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    header[16..].copy_from_slice(&(1u64 << 32).to_ne_bytes());
+    let name = name("planted");
+    let path = format!("/dev/shm{name}");
+    let file = std::fs::File::create_new(&path).unwrap();
+    file.write_all_at(&header, 0).unwrap();
+    file.set_len((1 << 32) + 4096).unwrap();
+    let refused = Ring::open(&name).map(drop);
+    let blocks = std::os::unix::fs::MetadataExt::blocks(&file.metadata().unwrap());
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::fchown(&file, Some(12_345), None).unwrap();
+        let foreign = Ring::open(&name).map(drop);
+        assert!(matches!(foreign, Err(RingError::NotYours { owner: 12_345 })), "{foreign:?}");
+    } else {
+        eprintln!("skipped: a ring of another user: only root can give a file away");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(refused, Err(RingError::Holes { .. })), "{refused:?}");
+    assert!(blocks < 64, "{blocks} blocks are allocated now");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_linux::ipc::hold::Hold;
 use punctual_linux::ipc::{Region, lock};
 
 use super::error::{ReceiveError, RingError, SendError};
@@ -14,6 +15,8 @@ use super::waiting::{Next, Wait, Waiting};
 use super::writer::Writer;
 
 /// The end that sends. Dropping it tells the receiver that nothing more comes.
+///
+/// It belongs to the process that took it. A forked child has a copy that holds nothing; dropping the copy tells nobody anything.
 #[derive(Debug)]
 pub struct Sender {
     writer: Writer<Arc<Region>>,
@@ -21,6 +24,8 @@ pub struct Sender {
 }
 
 /// The end that receives. Dropping it tells the sender that nobody receives any more.
+///
+/// It belongs to the process that took it, as a [`Sender`] does.
 #[derive(Debug)]
 pub struct Receiver {
     reader: Reader<Arc<Region>>,
@@ -30,8 +35,10 @@ pub struct Receiver {
 /// A side of the ring, taken.
 #[derive(Debug)]
 struct Role {
-    /// The file opened anew: its lock says that this side is taken.
-    file: OwnedFd,
+    /// Says that this side is taken: by this process, and not by those that it forks.
+    hold: Hold,
+    /// To ask whether the other side is taken.
+    file: Arc<OwnedFd>,
     region: Arc<Region>,
     mine: usize,
     others: usize,
@@ -50,18 +57,27 @@ enum Peer {
 }
 
 impl Role {
-    fn take(file: OwnedFd, region: Arc<Region>, sends: bool) -> Result<Self, RingError> {
+    fn take(file: Arc<OwnedFd>, region: Arc<Region>, sends: bool) -> Result<Self, RingError> {
         let (mine, others) = if sends { (AT_SENDER, AT_RECEIVER) } else { (AT_RECEIVER, AT_SENDER) };
         let (my_lock, others_lock) = if sends { (SENDER_LOCK, RECEIVER_LOCK) } else { (RECEIVER_LOCK, SENDER_LOCK) };
-        if !lock::try_lock(file.as_fd(), my_lock)? {
-            return Err(RingError::Taken(if sends { "sender" } else { "receiver" }));
+        match Hold::take(file.as_fd(), my_lock)? {
+            Some(hold) => Ok(Self { hold, file, region, mine, others, others_lock }),
+            None => Err(RingError::Taken(if sends { "sender" } else { "receiver" })),
         }
-        Ok(Self { file, region, mine, others, others_lock })
     }
 
     /// Says that this side is there, once everything else has succeeded.
     fn announce(&self) {
         self.region.set_flag(self.mine, THERE);
+    }
+
+    /// Says that this side leaves in order. `false`: this is the copy in a forked child, which has nothing to say.
+    fn leave(&self) -> bool {
+        let leaves = self.hold.is_here();
+        if leaves {
+            self.region.set_flag(self.mine, LEFT);
+        }
+        leaves
     }
 
     /// Whether the other side left in order.
@@ -88,7 +104,7 @@ impl Role {
 }
 
 impl Sender {
-    pub(super) fn take(file: OwnedFd, region: Arc<Region>, capacity: u64) -> Result<Self, RingError> {
+    pub(super) fn take(file: Arc<OwnedFd>, region: Arc<Region>, capacity: u64) -> Result<Self, RingError> {
         let role = Role::take(file, Arc::clone(&region), true)?;
         let damaged = RingError::Damaged("head and tail do not belong together");
         let writer = Writer::attach(region, capacity).ok_or(damaged)?;
@@ -167,7 +183,7 @@ impl Sender {
 }
 
 impl Receiver {
-    pub(super) fn take(file: OwnedFd, region: Arc<Region>, capacity: u64) -> Result<Self, RingError> {
+    pub(super) fn take(file: Arc<OwnedFd>, region: Arc<Region>, capacity: u64) -> Result<Self, RingError> {
         let role = Role::take(file, Arc::clone(&region), false)?;
         let damaged = RingError::Damaged("its head is at no frame");
         let reader = Reader::attach(region, capacity).ok_or(damaged)?;
@@ -259,14 +275,16 @@ impl Receiver {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.role.region.set_flag(AT_SENDER, LEFT);
-        self.writer.wake_receiver();
+        if self.role.leave() {
+            self.writer.wake_receiver();
+        }
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.role.region.set_flag(AT_RECEIVER, LEFT);
-        self.reader.wake_sender();
+        if self.role.leave() {
+            self.reader.wake_sender();
+        }
     }
 }

@@ -45,6 +45,20 @@ pub enum RingError {
     /// The header contradicts itself.
     #[error("the ring's header is damaged: {0}")]
     Damaged(&'static str),
+    /// A name that another user made.
+    #[error("the ring belongs to user {owner}: a ring of another user is opened only when it is handed over (Ring::from_fd)")]
+    NotYours {
+        /// The user ID of its owner.
+        owner: u32,
+    },
+    /// A file with holes, which every ring's maker fills.
+    #[error("only {allocated} of the ring's {len} bytes are allocated: it is no ring, or somebody punched holes into it")]
+    Holes {
+        /// Bytes that it takes.
+        allocated: u64,
+        /// Bytes that it says it has.
+        len: u64,
+    },
     /// The file may shrink while it is mapped.
     #[error(
         "this memfd may be cut off by whoever has it (SIGBUS): seal it with F_SEAL_SHRINK, as Ring::anonymous does"

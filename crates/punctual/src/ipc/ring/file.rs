@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_linux::ipc::{Region, lock, memory};
+use punctual_linux::ipc::{Region, memory};
 
 use super::ends::{Receiver, Sender};
 use super::error::RingError;
@@ -15,7 +15,7 @@ use super::layout::{
 /// A ring, mapped. Both ends are taken from it, usually each in another process.
 #[derive(Debug)]
 pub struct Ring {
-    file: OwnedFd,
+    file: Arc<OwnedFd>,
     region: Arc<Region>,
     capacity: u64,
 }
@@ -41,9 +41,18 @@ impl Ring {
         })
     }
 
-    /// Opens a ring by its name.
+    /// Opens a ring by its name. Refused unless it belongs to this process's user (effective user ID) or to root.
+    ///
+    /// Processes of different users share a ring that one hands to the other: [`Ring::anonymous`], [`Ring::from_fd`].
+    ///
+    /// A file in /dev/shm cannot be sealed: a process of the same user that truncates it ends both sides with SIGBUS.
     pub fn open(name: &str) -> Result<Self, RingError> {
-        Self::examine(memory::open_shm(checked_name(name)?)?)
+        let file = memory::open_shm(checked_name(name)?)?;
+        let found = stat(&file)?;
+        if found.st_uid != 0 && found.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(RingError::NotYours { owner: found.st_uid });
+        }
+        Self::examine(file, &found)
     }
 
     /// Opens a ring in a memfd that was inherited or received. Refused unless its length is sealed.
@@ -51,7 +60,8 @@ impl Ring {
         if !memory::cannot_shrink(file.as_fd()) {
             return Err(RingError::NotSealed);
         }
-        Self::examine(file)
+        let found = stat(&file)?;
+        Self::examine(file, &found)
     }
 
     /// Takes a name away. Who has the ring open keeps it.
@@ -60,13 +70,15 @@ impl Ring {
     }
 
     /// Takes the sending end. One process at a time has it; when that process ends, another may take it over.
+    ///
+    /// A process that forks keeps it: the child has no part in it, so a daemon takes its end after its last fork.
     pub fn sender(&self) -> Result<Sender, RingError> {
-        Sender::take(lock::reopen(self.file.as_fd())?, Arc::clone(&self.region), self.capacity)
+        Sender::take(Arc::clone(&self.file), Arc::clone(&self.region), self.capacity)
     }
 
-    /// Takes the receiving end. One process at a time has it; when that process ends, another may take it over.
+    /// Takes the receiving end. One process at a time has it, as with [`Ring::sender`].
     pub fn receiver(&self) -> Result<Receiver, RingError> {
-        Receiver::take(lock::reopen(self.file.as_fd())?, Arc::clone(&self.region), self.capacity)
+        Receiver::take(Arc::clone(&self.file), Arc::clone(&self.region), self.capacity)
     }
 
     /// Bytes for messages, their words of 8 bytes included.
@@ -88,12 +100,11 @@ impl Ring {
         region.u32(AT_DATA).store(DATA as u32, Ordering::Relaxed);
         region.u64(AT_CAPACITY).store(capacity, Ordering::Relaxed);
         region.u64(AT_MAGIC).store(MAGIC, Ordering::Release);
-        Ok(Self { file, region, capacity })
+        Ok(Self { file: Arc::new(file), region, capacity })
     }
 
-    fn examine(file: OwnedFd) -> Result<Self, RingError> {
-        let stat =
-            rustix::fs::fstat(&file).map_err(|e| punctual_linux::Error::from_errno("fstat", e.raw_os_error()))?;
+    /// Maps the file once everything that can be known of it without mapping it is right.
+    fn examine(file: OwnedFd, stat: &rustix::fs::Stat) -> Result<Self, RingError> {
         let found = u64::try_from(stat.st_size).unwrap_or(0);
         let least = DATA as u64 + LEAST;
         if found < least {
@@ -102,33 +113,54 @@ impl Ring {
         if found > DATA as u64 + GREATEST {
             return Err(RingError::Length { found, expected: DATA as u64 + GREATEST });
         }
+        let capacity = header(&file, found)?;
+        // Mapping fills the holes of a file. One with holes is none of ours, and a planted one would cost its opener up to 4 GiB.
+        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK);
+        if allocated < found {
+            return Err(RingError::Holes { allocated, len: found });
+        }
         let len = usize::try_from(found).map_err(|_| RingError::Capacity(found))?;
         let region = Arc::new(Region::map(file.as_fd(), len)?);
-        let capacity = header(&region, found)?;
-        Ok(Self { file, region, capacity })
+        Ok(Self { file: Arc::new(file), region, capacity })
     }
 }
 
+/// Unit of `st_blocks`, whatever the file system's own is (stat(3type)).
+const BLOCK: u64 = 512;
+
+fn stat(file: &OwnedFd) -> Result<rustix::fs::Stat, RingError> {
+    rustix::fs::fstat(file).map_err(|e| punctual_linux::Error::from_errno("fstat", e.raw_os_error()).into())
+}
+
 /// Reads the header of a file of `found` bytes: its capacity, or why it is no ring.
-fn header(region: &Region, found: u64) -> Result<u64, RingError> {
-    match region.u64(AT_MAGIC).load(Ordering::Acquire) {
+fn header(file: &OwnedFd, found: u64) -> Result<u64, RingError> {
+    // The magic is written last, so it is read first.
+    match u64::from_ne_bytes(read_at(file, AT_MAGIC)?) {
         MAGIC => {}
         0 => return Err(RingError::NotReady),
         other => return Err(RingError::NotARing { found: other.to_ne_bytes() }),
     }
-    match region.u32(AT_VERSION).load(Ordering::Relaxed) {
+    match u32::from_ne_bytes(read_at(file, AT_VERSION)?) {
         VERSION => {}
         found => return Err(RingError::Version { found }),
     }
-    if region.u32(AT_DATA).load(Ordering::Relaxed) != DATA as u32 {
+    if u32::from_ne_bytes(read_at(file, AT_DATA)?) != DATA as u32 {
         return Err(RingError::Damaged("the data do not begin where version 1 has them"));
     }
-    let capacity = region.u64(AT_CAPACITY).load(Ordering::Relaxed);
+    let capacity = u64::from_ne_bytes(read_at(file, AT_CAPACITY)?);
     if !capacity.is_power_of_two() || !(LEAST..=GREATEST).contains(&capacity) {
         return Err(RingError::Damaged("its capacity is no power of two between 4 KiB and 4 GiB"));
     }
     let expected = DATA as u64 + capacity;
     if found == expected { Ok(capacity) } else { Err(RingError::Length { found, expected }) }
+}
+
+/// The bytes at an offset; zeros where the file ends before.
+fn read_at<const N: usize>(file: &OwnedFd, at: usize) -> Result<[u8; N], RingError> {
+    let mut bytes = [0; N];
+    rustix::io::pread(file, &mut bytes, at as u64)
+        .map_err(|e| punctual_linux::Error::from_errno("pread", e.raw_os_error()))?;
+    Ok(bytes)
 }
 
 fn checked(capacity: u64) -> Result<u64, RingError> {

@@ -10,8 +10,11 @@
 //! # Trust
 //! Nothing that the peer writes is used unchecked. A length that does not fit, a frame that is not where it must be or a position out
 //! of bounds is [`ReceiveError::Corrupt`] or [`SendError::Corrupt`], never a crash. The one thing that cannot be checked is a file that
-//! shrinks while it is mapped (SIGBUS): a memfd is therefore refused unless it is sealed against that. Files in /dev/shm cannot be sealed;
-//! their mode is 0600, so that only the same user's processes can do such a thing.
+//! shrinks while it is mapped: touching it then ends the process with SIGBUS. A memfd is refused unless it is sealed against that.
+//! A file in /dev/shm cannot be sealed. Its mode is 0600, so only root and processes of the same user can truncate it; where
+//! that is too much trust, hand over an anonymous ring.
+//!
+//! A file is examined before it is mapped: owner (of a named one), seals (of a memfd), header, length, and whether it has holes.
 //!
 //! # Layout, version 1
 //! Integers in the machine's own byte order. A position is the number of bytes ever written; its place in the data is the position
@@ -37,7 +40,8 @@
 //! message in one cache line, and looks at no index.
 //!
 //! Byte 0 of the file is locked by the sender, byte 1 by the receiver (`fcntl(2)`, F_OFD_SETLK): the kernel gives the locks back when a process
-//! ends, so each side knows whether the other is there.
+//! ends, so each side knows whether the other is there. A forked child does not inherit the lock ([`punctual_linux::ipc::hold`]): an end is
+//! free as soon as its owner drops it, ends or executes another program, although a child of the owner lives on.
 //!
 //! ```
 //! use punctual::ipc::{Ring, Waiting};

@@ -1,0 +1,115 @@
+//! Keeps `fork(2)` out of a few instructions: `pthread_atfork(3)`.
+//!
+//! Some resources can be hidden from a forked child, but only a moment after they were made. [`no_fork_meanwhile`] runs such a moment; a fork by
+//! another thread waits until it is over. Only forks through the C library's `fork()` wait. `posix_spawn(3)` and `vfork(2)` need not: their
+//! child executes a program, which ends every copy.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::signal::block_all_signals_for_this_thread;
+use crate::{Result, check_errno_return};
+
+/// Threads in a moment without forks.
+static MOMENTS: AtomicU32 = AtomicU32::new(0);
+/// Forks under way.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Between two looks of one who waits: asleep, so that a real-time thread lets the other one go on.
+const LOOK: Duration = Duration::from_micros(50);
+/// Looks of a fork before it goes ahead, a second at least: a fork that never comes would be worse than a copy.
+const MOST_LOOKS: u32 = 20_000;
+
+/// Runs `moment` while no other thread of this process forks. It must be short, and must not fork.
+///
+/// # Errors
+/// ENOMEM where the handlers could not be registered.
+pub fn no_fork_meanwhile<T>(moment: impl FnOnce() -> T) -> Result<T> {
+    static REGISTERED: OnceLock<i32> = OnceLock::new();
+    // SAFETY: the handlers are functions of this program that touch atomics, sleep, and neither allocate nor unwind.
+    let registered = REGISTERED.get_or_init(|| unsafe { pthread_atfork(Some(begin), Some(end), Some(end_in_child)) });
+    check_errno_return("pthread_atfork", *registered)?;
+    // A handler that runs on this thread now might fork, and would wait for itself.
+    let _signals = block_all_signals_for_this_thread()?;
+    loop {
+        MOMENTS.fetch_add(1, Ordering::SeqCst);
+        let over = Over;
+        if FORKS.load(Ordering::SeqCst) == 0 {
+            let done = moment();
+            drop(over);
+            return Ok(done);
+        }
+        drop(over);
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Ends a moment, also when it panics.
+struct Over;
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        MOMENTS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+unsafe extern "C" {
+    /// `pthread_atfork(3)`, which the libc crate does not declare for every Linux target.
+    fn pthread_atfork(
+        prepare: Option<unsafe extern "C" fn()>,
+        parent: Option<unsafe extern "C" fn()>,
+        child: Option<unsafe extern "C" fn()>,
+    ) -> libc::c_int;
+}
+
+unsafe extern "C" fn begin() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+    let mut looks = 0;
+    while MOMENTS.load(Ordering::SeqCst) != 0 && looks < MOST_LOOKS {
+        std::thread::sleep(LOOK);
+        looks += 1;
+    }
+}
+
+unsafe extern "C" fn end() {
+    FORKS.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// In the child only the thread that forked goes on.
+unsafe extern "C" fn end_in_child() {
+    FORKS.store(0, Ordering::SeqCst);
+    MOMENTS.store(0, Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{Child, Ended};
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_fork_waits_until_the_moment_is_over() {
+        let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                no_fork_meanwhile(|| {
+                    begun.store(true, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(20));
+                    over.store(true, Ordering::SeqCst);
+                })
+                .unwrap();
+            });
+            while !begun.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            let seen = over.load(Ordering::SeqCst);
+            let mut child = Child::spawn("after", || {
+                // A moment within the child works as well: it does not wait for the parent's.
+                no_fork_meanwhile(|| ()).unwrap();
+            })
+            .unwrap();
+            assert!(seen || over.load(Ordering::SeqCst), "the fork came after the moment");
+            assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! A byte of a file that this process has locked, and no process that it forks: [`Hold`].
+//!
+//! A lock of an open file (`fcntl(2)`, F_OFD_SETLK) lasts until the last reference to that open file is gone. A descriptor is such a reference,
+//! and fork copies it: a child would keep the lock of a parent that died. A mapping is a reference too, and fork leaves it out where
+//! madvise(2) says MADV_DONTFORK. So the file is opened anew, mapped, locked, and its descriptor is closed. The kernel
+//! gives the lock back when the mapping goes: on drop, when the process ends, and when it executes another program.
+//!
+//! Process numbers are not used: they differ between PID namespaces and are given again.
+
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::lock;
+use crate::forks::no_fork_meanwhile;
+use crate::{Error, Result, check};
+
+/// A locked byte. A copy in a forked child holds nothing and gives nothing back.
+#[derive(Debug)]
+pub struct Hold {
+    /// Keeps the open file; not copied by fork.
+    keeps: Page,
+    /// Holds 1 where the byte was locked; the kernel fills it with zeros in a forked child.
+    is_here: Page,
+}
+
+impl Hold {
+    /// Locks a byte of the file. `None`: it is locked by another, in this process or elsewhere.
+    ///
+    /// # Errors
+    /// Those of `open(2)` of /proc/self/fd/N, `mmap(2)`, `madvise(2)` and `fcntl(2)`; EINVAL before Linux 4.14.
+    pub fn take(file: BorrowedFd<'_>, byte: u64) -> Result<Option<Self>> {
+        let is_here = Page::map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        is_here.advise(libc::MADV_WIPEONFORK)?;
+        is_here.word().store(1, Ordering::Relaxed);
+        let keeps = no_fork_meanwhile(|| {
+            let file = lock::reopen(file)?;
+            // Neither read nor written: the mapping is there for its reference to the open file.
+            let keeps = Page::map(libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd())?;
+            keeps.advise(libc::MADV_DONTFORK)?;
+            Ok(lock::try_lock(file.as_fd(), byte)?.then_some(keeps))
+        })??;
+        Ok(keeps.map(|keeps| Self { keeps, is_here }))
+    }
+
+    /// Whether this process took the lock; false in a process that it forked.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.is_here.word().load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.is_here() {
+            // Nothing of ours is mapped there in a forked child.
+            self.keeps.forget();
+        }
+    }
+}
+
+/// One page, unmapped on drop.
+#[derive(Debug)]
+struct Page(Option<NonNull<u8>>);
+
+// SAFETY: the page is reached only through an atomic; unmapping may happen on any thread.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+/// The kernel rounds it up to a page.
+const LEN: usize = 1;
+
+impl Page {
+    fn map(protection: i32, flags: i32, file: i32) -> Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), LEN, protection, flags, file, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(Error::last("mmap").on("a page"));
+        }
+        Ok(Self(NonNull::new(start.cast())))
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.0.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    fn advise(&self, advice: i32) -> Result<()> {
+        // SAFETY: a page of ours; the two kinds of advice given here concern forked children only.
+        check("madvise", unsafe { libc::madvise(self.start().cast(), LEN, advice) })?;
+        Ok(())
+    }
+
+    /// The first byte of a page that is readable and writable.
+    fn word(&self) -> &AtomicU8 {
+        // SAFETY: called for `is_here` only, which is mapped for reading and writing as long as `self`, and reached only through this atomic.
+        unsafe { AtomicU8::from_ptr(self.start()) }
+    }
+
+    fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(start) = self.0 {
+            // SAFETY: our own mapping, which nothing refers to any more.
+            unsafe { libc::munmap(start.as_ptr().cast(), LEN) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{Child, Ended};
+    use crate::ipc::memory;
+    use std::time::Duration;
+
+    fn is_locked(file: BorrowedFd<'_>) -> bool {
+        lock::is_locked_elsewhere(file, 0).unwrap()
+    }
+
+    #[test]
+    fn a_byte_has_one_holder_even_within_a_process() {
+        let file = memory::sealed_memfd(c"punctual-test", 4096).unwrap();
+        let hold = Hold::take(file.as_fd(), 0).unwrap().unwrap();
+        assert!(hold.is_here() && is_locked(file.as_fd()));
+        assert!(Hold::take(file.as_fd(), 0).unwrap().is_none());
+        assert!(Hold::take(file.as_fd(), 1).unwrap().is_some(), "another byte");
+        drop(hold);
+        assert!(!is_locked(file.as_fd()));
+    }
+
+    #[test]
+    fn a_forked_child_holds_nothing_and_gives_nothing_back() {
+        let file = memory::sealed_memfd(c"punctual-test", 4096).unwrap();
+        let hold = std::sync::Arc::new(Hold::take(file.as_fd(), 0).unwrap().unwrap());
+        let copy = std::sync::Arc::clone(&hold);
+        let mut child = Child::spawn("drops", move || {
+            assert!(!copy.is_here());
+            // In the child this is the only other reference: its memory is a copy.
+            let Page(Some(there)) = copy.keeps else { return };
+            // SAFETY: tells about the page and touches nothing.
+            let mapped = unsafe { libc::msync(there.as_ptr().cast(), LEN, libc::MS_ASYNC) };
+            assert_eq!(mapped, -1, "the mapping was not copied");
+        })
+        .unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+        assert!(is_locked(file.as_fd()));
+        let _lives_on = Child::spawn("lives on", || std::thread::sleep(Duration::from_secs(1000))).unwrap();
+        drop(hold);
+        assert!(!is_locked(file.as_fd()), "although the child lives");
+    }
+}
