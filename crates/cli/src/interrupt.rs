@@ -6,6 +6,8 @@ use punctual_linux::signal::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU};
 use signal_hook::iterator::Signals;
 
+use crate::exit::Exit;
+
 /// Starts listening. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
 /// takes back what was held (thread conditions, open files). What the program was started to ignore (`nohup`, or the background of a
 /// script) it goes on ignoring.
@@ -40,12 +42,13 @@ fn name(signal: i32) -> &'static str {
     }
 }
 
-/// A signal's number, from the name that [`Stop`] keeps.
-pub(crate) fn number(name: &str) -> u8 {
-    match name {
-        "SIGINT" => SIGINT as u8,
-        "SIGTERM" => SIGTERM as u8,
-        "SIGXCPU" => SIGXCPU as u8,
-        _ => SIGHUP as u8,
-    }
+/// How a run ends that nothing but a signal may have ended before its time.
+pub(crate) fn exit(stop: &Stop) -> Exit {
+    let number = |name: &str| match name {
+        "SIGINT" => SIGINT,
+        "SIGTERM" => SIGTERM,
+        "SIGXCPU" => SIGXCPU,
+        _ => SIGHUP,
+    };
+    stop.reason().map_or(Exit::Done, |name| Exit::Signal(number(&name) as u8))
 }

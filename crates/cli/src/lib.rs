@@ -7,6 +7,7 @@
 
 mod args;
 mod commands;
+mod cpu_lock;
 mod exit;
 mod input;
 mod interrupt;

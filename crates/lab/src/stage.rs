@@ -137,6 +137,11 @@ impl Stop {
         lock(&self.shared.attendants).push(linux::sched::current_thread_id());
     }
 
+    /// Calls `wake` at every later request, until an experiment begins: for waits before it. [`Stop::requested`] knows of earlier ones.
+    pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
+        *lock(&self.shared.wake_caller) = Some(Box::new(wake));
+    }
+
     /// Why the run was asked to end, if it was.
     #[must_use]
     pub fn reason(&self) -> Option<String> {

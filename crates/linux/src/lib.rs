@@ -30,6 +30,7 @@ pub mod interrupt;
 pub mod ipc;
 pub mod memory;
 pub mod mqueue;
+pub mod named_lock;
 pub mod net;
 pub mod nop;
 pub mod observe;

@@ -21,7 +21,7 @@ pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
-pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs};
+pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs, ThreadArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use names::chosen;
 pub(crate) use output::{Color, OutputArgs};

@@ -28,6 +28,13 @@ pub(crate) struct OutputArgs {
     /// Exit with status 3 when a series exceeds this (p99=200us; min, p50, p90, p99, p99.9, max, mean)
     #[arg(long, value_name = "KEY=DUR", value_delimiter = ',')]
     pub(crate) fail_above: Vec<Threshold>,
+    /// Refuse where another measuring run uses the same CPUs, instead of waiting until it has ended
+    ///
+    /// Each run holds a lock on every CPU that it may measure on; the locks end with the process. Runs in containers with a network
+    /// namespace of their own are not seen. PUNCTUAL_LOCK_NAMESPACE=NAME in the environment names another set of locks, for programs that
+    /// start many short runs at once; with an empty name there are no locks.
+    #[arg(long, help_heading = "Conditions")]
+    pub(crate) no_wait: bool,
     /// No tables on stdout: one of several runs, whose files are what was asked for.
     #[arg(skip)]
     pub(crate) without_tables: bool,

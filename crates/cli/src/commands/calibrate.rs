@@ -11,6 +11,7 @@ use punctual_lab::wait::methods;
 use punctual_lab::{Observer, Progress, Variant};
 
 use crate::args::{CalibrateArgs, chosen};
+use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
 
 /// How long `calibrate` measures when nothing is asked.
@@ -24,10 +25,11 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     let experiment = |session: &mut punctual_lab::Session<'_>| {
         super::under(&args.conditions, session, |session| calibrate::run(plan, session).context("calibrate"))
     };
+    let cpus = cpu_lock::cpus(args.conditions.cpu.as_ref());
     if args.watch {
-        super::measure_watched("calibrate", &args.output, &mut Watch::new(), experiment)
+        super::measure_watched("calibrate", &args.output, &cpus, &mut Watch::new(), experiment)
     } else {
-        super::measure("calibrate", &args.output, experiment)
+        super::measure("calibrate", &args.output, &cpus, experiment)
     }
 }
 

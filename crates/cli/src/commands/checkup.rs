@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use punctual_lab::checkup::{self, Depth};
 
 use crate::args::{CheckupArgs, OutputArgs};
+use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
 use crate::output::{self, Target};
 
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
 }
 
 fn once(depth: Depth, wanted: &OutputArgs) -> anyhow::Result<Exit> {
-    super::measure("checkup", wanted, |session| checkup::run(depth, session).context("check-up"))
+    super::measure("checkup", wanted, &cpu_lock::cpus(None), |session| checkup::run(depth, session).context("check-up"))
 }
 
 /// `run.json` as `run-03.json`, with as many digits as the largest number needs, so that the files sort in the order of time.

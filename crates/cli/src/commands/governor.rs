@@ -3,10 +3,11 @@
 mod show;
 
 use anyhow::Context as _;
+use punctual::CpuSet;
 use punctual::cpufreq::{Cpufreq, Error, Wait};
-use punctual_lab::governor::{boost, ramp, switch};
+use punctual_lab::governor::{Thread, boost, ramp, switch};
 
-use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs};
+use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs, ThreadArgs};
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -61,11 +62,16 @@ fn restore() -> anyhow::Result<Exit> {
 
 /// Refuses a CPU that the machine does not have.
 fn check_cpu(cpu: Option<usize>) -> Result<(), BadUsage> {
-    let cpus = cpu.map(|cpu| punctual::CpuSet::of([cpu]));
+    let cpus = cpu.map(|cpu| CpuSet::of([cpu]));
     match (punctual::Conditions { cpus, ..punctual::Conditions::default() }).impossible_here() {
         Some(no) => Err(BadUsage(format!("--cpu {}: {}; {}", no.asked, no.why, no.remedy))),
         None => Ok(()),
     }
+}
+
+/// The CPU that the loops run on.
+fn looping(args: &ThreadArgs) -> CpuSet {
+    Thread::from(args).its_cpu().into_iter().collect()
 }
 
 fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
@@ -84,7 +90,9 @@ fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
         thread_priority: args.governor_thread_priority,
     };
     let plan = ramp::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("governor", &args.output, |session| ramp::run(plan, session).context("governor ramp"))
+    super::measure("governor", &args.output, &looping(&args.thread), |session| {
+        ramp::run(plan, session).context("governor ramp")
+    })
 }
 
 fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
@@ -96,7 +104,9 @@ fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
     let wanted =
         switch::Wanted { governors, switches: args.switches, rounds: args.rounds, thread: (&args.thread).into() };
     let plan = switch::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("governor", &args.output, |session| switch::run(plan, session).context("governor switch"))
+    super::measure("governor", &args.output, &looping(&args.thread), |session| {
+        switch::run(plan, session).context("governor switch")
+    })
 }
 
 fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
@@ -112,5 +122,7 @@ fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
         thread: (&args.thread).into(),
     };
     let plan = boost::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("governor", &args.output, |session| boost::run(plan, session).context("governor boost"))
+    super::measure("governor", &args.output, &looping(&args.thread), |session| {
+        boost::run(plan, session).context("governor boost")
+    })
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use punctual::CpuSet;
 use punctual_lab::ipc::mechanism::Mechanism;
 use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::topology::Topology;
@@ -25,8 +26,9 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
         return list(args);
     }
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
+    let cpus: CpuSet = plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
     let mut wrong = Vec::new();
-    let exit = super::measure("ipc", &args.output, |session| {
+    let exit = super::measure("ipc", &args.output, &cpus, |session| {
         super::under(&args.conditions, session, |session| {
             wrong = ipc::run(plan, session).context("ipc")?;
             Ok(())

@@ -12,6 +12,7 @@ mod run;
 mod wait;
 mod yielding;
 
+use punctual::CpuSet;
 use punctual_lab::governor::Under;
 use punctual_lab::{Observer, Session, Stop};
 use punctual_record::Run;
@@ -19,7 +20,7 @@ use punctual_report::threshold;
 
 use crate::args::{Args, Command, ConditionArgs, OutputArgs};
 use crate::exit::Exit;
-use crate::{interrupt, output, progress};
+use crate::{cpu_lock, interrupt, output, progress};
 
 /// Does what was asked.
 pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
@@ -39,30 +40,34 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// What every measuring command does around its experiment: listen for signals, show progress, deliver the run, judge it.
-/// `name` stands second in the recorded command line, also when it was not typed.
+/// What every measuring command does around its experiment: listen for signals, lock the CPUs that it may measure on, show progress,
+/// deliver the run, judge it. `name` stands second in the recorded command line, also when it was not typed.
 fn measure(
     name: &str,
     wanted: &OutputArgs,
+    cpus: &CpuSet,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     let mut line = progress::Line::new(!wanted.quiet, wanted.stdout_is_taken());
-    measure_watched(name, wanted, &mut line, experiment)
+    measure_watched(name, wanted, cpus, &mut line, experiment)
 }
 
 /// The same, with somebody else to watch.
 fn measure_watched(
     name: &str,
     wanted: &OutputArgs,
+    cpus: &CpuSet,
     observer: &mut dyn Observer,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     wanted.check()?;
     let stop = Stop::default();
     interrupt::listen(&stop)?;
+    let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(interrupt::exit(&stop)) };
     let mut session = Session::open(command_line(name), stop.clone(), observer);
     let outcome = experiment(&mut session);
     let run = session.close();
+    drop(locks);
     observer.finish();
     outcome?;
     output::deliver(&run, wanted)?;
@@ -96,9 +101,8 @@ fn command_line(name: &str) -> Vec<String> {
 fn judge(run: &Run, wanted: &OutputArgs, stop: &Stop) -> Exit {
     let verdict = threshold::evaluate(&wanted.fail_above, run);
     output::say(&threshold::render(&verdict, run, &output::style_for_notices(wanted.color)));
-    match stop.reason() {
-        Some(signal) => Exit::Signal(interrupt::number(&signal)),
-        None if wanted.fail_above.is_empty() || verdict.all_kept() => Exit::Done,
-        None => Exit::Exceeded,
+    match interrupt::exit(stop) {
+        Exit::Done if !wanted.fail_above.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        exit => exit,
     }
 }

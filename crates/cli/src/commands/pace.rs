@@ -8,6 +8,7 @@ use punctual_lab::pace::{self, Goal, Plan, Target, Wanted, receive, ways};
 use punctual_report::list::{self, ListRow};
 
 use crate::args::{PaceArgs, chosen};
+use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -24,14 +25,16 @@ pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
     if let Some(address) = args.receive {
         let socket = receive::listen(address)?;
         let amount = args.amount.given();
-        return super::measure("pace", &args.output, |session| {
+        // A receiver waits in the kernel: without --cpu it leaves every CPU to a sender on the same machine.
+        let cpus = args.conditions.cpu.as_ref().map(|cpus| cpu_lock::cpus(Some(cpus))).unwrap_or_default();
+        return super::measure("pace", &args.output, &cpus, |session| {
             super::under(&args.conditions, session, |session| {
                 receive::run(socket, amount, session).context("pace --receive")
             })
         });
     }
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("pace", &args.output, |session| {
+    super::measure("pace", &args.output, &cpu_lock::cpus(args.conditions.cpu.as_ref()), |session| {
         super::under(&args.conditions, session, |session| pace::run(plan, session).context("pace"))
     })
 }

@@ -9,6 +9,7 @@ use punctual_lab::wait::{self, Plan, Wanted, methods, observed};
 use punctual_report::list::{self, ListRow};
 
 use crate::args::{WaitArgs, chosen};
+use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
 use crate::output;
 
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     }
     args.conditions.check()?;
     let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure(wait::EXPERIMENT, &args.output, |session| {
+    super::measure(wait::EXPERIMENT, &args.output, &cpu_lock::cpus(args.conditions.cpu.as_ref()), |session| {
         super::under(&args.conditions, session, |session| wait::run(plan, session).context("wait"))
     })
 }

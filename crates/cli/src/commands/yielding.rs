@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use punctual::CpuSet;
 use punctual_lab::yielding::method::Method;
 use punctual_lab::yielding::{self, Against, methods, observed};
 use punctual_lab::{Variant, polling};
@@ -27,12 +28,13 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
     }
     if !args.polls.is_empty() {
         let plan = polling::Plan::new(wanted_polls(args)?).map_err(|e| BadUsage(e.to_string()))?;
-        return super::measure(yielding::EXPERIMENT, &args.output, |session| {
+        let cpus = CpuSet::of([plan.cpu, plan.sender_cpu]);
+        return super::measure(yielding::EXPERIMENT, &args.output, &cpus, |session| {
             super::under(&args.conditions, session, |session| polling::run(plan, session).context("yield --polls"))
         });
     }
     let plan = yielding::Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure(yielding::EXPERIMENT, &args.output, |session| {
+    super::measure(yielding::EXPERIMENT, &args.output, &CpuSet::of([plan.cpu]), |session| {
         super::under(&args.conditions, session, |session| yielding::run(plan, session).context("yield"))
     })
 }

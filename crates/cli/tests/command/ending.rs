@@ -58,7 +58,13 @@ fn what_it_was_started_to_ignore_it_ignores() {
     args.extend(["wait", "nanosleep", "--for", "100us", "--duration", "1s", "--rounds", "50", "--json", "-"]);
     // Whether the signals were sent while it measured, the shell knows best: it sends them itself.
     let script = "trap '' $1; shift; \"$@\" & sleep 0.4; kill -HUP $!; kill -INT $!; wait $!";
-    let output = Command::new("sh").args(["-c", script]).args(args).stderr(Stdio::null()).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .args(args)
+        .env("PUNCTUAL_LOCK_NAMESPACE", "")
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0));
     let run = Run::from_json(&output.stdout[..]).unwrap();
     assert!(run.complete, "{:?}", run.notices);

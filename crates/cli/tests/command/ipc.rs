@@ -122,7 +122,7 @@ fn what_cannot_be_measured_is_said_with_the_remedy() {
 fn a_limit_on_queues_is_named() {
     let mut limited = std::process::Command::new("bash");
     limited.args(["-c", "ulimit -q 2000; exec \"$0\" ipc posix-mq --size 4k", env!("CARGO_BIN_EXE_punctual")]);
-    let out = limited.stdin(Stdio::null()).output().expect("bash starts");
+    let out = limited.env("PUNCTUAL_LOCK_NAMESPACE", "").stdin(Stdio::null()).output().expect("bash starts");
     let text = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{text}");
     assert!(text.contains("RLIMIT_MSGQUEUE") && text.contains("ulimit -q"), "{text}");
@@ -133,6 +133,7 @@ fn without_dev_shm_its_mechanisms_are_missing_and_the_others_are_not() {
     let script = "mount --make-rprivate / && umount -l /dev/shm && mount -t tmpfs -o size=0,nr_inodes=1 none /dev/shm && exec \"$@\"";
     let args = ["-m", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_punctual"), "ipc", "shm-futex", "pipe"];
     let out = std::process::Command::new("unshare")
+        .env("PUNCTUAL_LOCK_NAMESPACE", "")
         .args(args)
         .args(QUICK)
         .args(["--json", "-"])

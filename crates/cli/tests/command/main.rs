@@ -3,6 +3,7 @@
 mod ending;
 mod guide;
 mod ipc;
+mod locks;
 mod on_time;
 mod outputs;
 mod poor;

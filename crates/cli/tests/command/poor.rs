@@ -14,7 +14,9 @@ fn as_nobody(args: &[&str]) -> Option<(Run, String)> {
         return None;
     }
     let (_folder, path) = open_copy(env!("CARGO_BIN_EXE_punctual").as_ref());
-    let output = Command::new(path).args(args).args(["--json", "-"]).uid(NOBODY).gid(NOBODY).current_dir("/").output();
+    let mut command = Command::new(path);
+    command.env("PUNCTUAL_LOCK_NAMESPACE", "");
+    let output = command.args(args).args(["--json", "-"]).uid(NOBODY).gid(NOBODY).current_dir("/").output();
     let output = output.unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
@@ -61,7 +63,7 @@ fn every_condition_refused_to_a_plain_user_has_its_reason_and_remedy() {
 #[test]
 fn without_path_or_environment_it_runs() {
     let mut command = punctual(&[&["wait", "nanosleep", "--for", "20us"][..], &SHORT].concat());
-    let output = command.env_clear().output().unwrap();
+    let output = command.env_clear().env("PUNCTUAL_LOCK_NAMESPACE", "").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -76,6 +78,7 @@ fn a_kernel_without_the_call_is_told_from_one_with_it() {
     {
         let log = tempfile::NamedTempFile::new().unwrap();
         let mut command = Command::new("strace");
+        command.env("PUNCTUAL_LOCK_NAMESPACE", "");
         command.args(["-f", "-e", &format!("trace={call}"), "-e", &format!("inject={call}:error=ENOSYS"), "-o"]);
         command.arg(log.path()).arg(env!("CARGO_BIN_EXE_punctual"));
         command.args(["wait", method, "nanosleep", "--for", "100us", "--json", "-"]).args(SHORT);

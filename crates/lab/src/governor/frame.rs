@@ -41,7 +41,8 @@ impl Thread {
     }
 
     /// The CPU it runs on. `None`: the kernel does not tell which there are.
-    pub(super) fn its_cpu(&self) -> Option<usize> {
+    #[must_use]
+    pub fn its_cpu(&self) -> Option<usize> {
         self.cpu.or_else(|| Conditions::inspect().cpus.and_then(|cpus| cpus.iter().last()))
     }
 

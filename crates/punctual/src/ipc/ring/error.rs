@@ -46,13 +46,17 @@ pub enum RingError {
     #[error("the ring's header is damaged: {0}")]
     Damaged(&'static str),
     /// A name that another user made.
-    #[error("the ring belongs to user {owner}: a ring of another user is opened only when it is handed over (Ring::from_fd)")]
+    #[error(
+        "the ring belongs to user {owner}: a ring of another user is opened only when it is handed over (Ring::from_fd)"
+    )]
     NotYours {
         /// The user ID of its owner.
         owner: u32,
     },
     /// A file with holes, which every ring's maker fills.
-    #[error("only {allocated} of the ring's {len} bytes are allocated: it is no ring, or somebody punched holes into it")]
+    #[error(
+        "only {allocated} of the ring's {len} bytes are allocated: it is no ring, or somebody punched holes into it"
+    )]
     Holes {
         /// Bytes that it takes.
         allocated: u64,

@@ -1,0 +1,198 @@
+//! Measuring runs know of each other by a lock per CPU: the second one on a CPU waits for the first, or refuses.
+//!
+//! A lock is an abstract socket ([`punctual_linux::named_lock`]): the kernel releases it when its holder ends, however that happens.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use punctual::{Conditions, CpuSet};
+use punctual_lab::Stop;
+use punctual_linux::affinity::affinity;
+use punctual_linux::named_lock::{Attempt, Holder, NamedLock, try_take};
+
+use crate::args::OutputArgs;
+use crate::exit::BadUsage;
+use crate::output;
+
+/// Names the set of locks. Runs of different sets do not see each other; an empty name stands for no locks at all.
+const NAMESPACE: &str = "PUNCTUAL_LOCK_NAMESPACE";
+/// Longest name of a set: with the rest it must fit into the address of a socket, 107 bytes.
+const LONGEST_NAMESPACE: usize = 64;
+/// Most characters shown of a holder's command line.
+const LONGEST_COMMAND: usize = 70;
+/// Pause before a process that has just released a lock and holds it again is asked once more.
+const HELD_AGAIN: Duration = Duration::from_millis(100);
+
+/// The locks of a run; released on drop.
+#[derive(Debug, Default)]
+pub(crate) struct CpuLocks(Vec<NamedLock>);
+
+impl Drop for CpuLocks {
+    /// From the last CPU to the first. A waiter takes them from the first on, and finds the others free.
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+/// The CPUs that a run may measure on: those of `--cpu`, or all that the process may use.
+pub(crate) fn cpus(asked: Option<&CpuSet>) -> CpuSet {
+    let possible = |cpus: &&CpuSet| {
+        Conditions { cpus: Some((*cpus).clone()), ..Conditions::default() }.impossible_here().is_none()
+    };
+    match asked.filter(possible) {
+        Some(cpus) => cpus.clone(),
+        None => affinity(0).map(CpuSet::of).unwrap_or_default(),
+    }
+}
+
+/// Takes the locks of `cpus` in ascending order, so that two runs never wait for each other. `None`: the run was asked to end while it waited.
+pub(crate) fn take(cpus: &CpuSet, wanted: &OutputArgs, stop: &Stop) -> anyhow::Result<Option<CpuLocks>> {
+    let Some(namespace) = namespace()? else { return Ok(Some(CpuLocks::default())) };
+    let mut locks = CpuLocks::default();
+    for cpu in cpus.iter() {
+        match take_one(&format!("punctual/{namespace}/cpu{cpu}"), cpu, wanted.no_wait, stop) {
+            Ok(Some(lock)) => locks.0.push(lock),
+            Ok(None) => return Ok(None),
+            Err(error) if error.is::<InUse>() => return Err(error),
+            Err(error) => {
+                if !wanted.quiet {
+                    output::complain(&format!(
+                        "no lock on CPU {cpu}: {error:#}; another measuring run on this CPU would go unnoticed"
+                    ));
+                }
+                // What was taken so far is given back: at a limit of descriptors the run needs them more.
+                return Ok(Some(CpuLocks::default()));
+            }
+        }
+    }
+    Ok(Some(locks))
+}
+
+/// Another run holds a CPU, and `--no-wait` was given.
+#[derive(Debug, thiserror::Error)]
+#[error("CPU {cpu} is in use by {holder}; wait until it has ended, choose other CPUs, or leave out --no-wait")]
+struct InUse {
+    cpu: usize,
+    holder: String,
+}
+
+fn take_one(name: &str, cpu: usize, no_wait: bool, stop: &Stop) -> anyhow::Result<Option<NamedLock>> {
+    let mut woken = None;
+    let mut told = None;
+    loop {
+        let holder = match try_take(name)? {
+            Attempt::Taken(lock) => return Ok(Some(lock)),
+            Attempt::Held(holder) => holder,
+        };
+        let who = describe(&holder);
+        if no_wait {
+            return Err(InUse { cpu, holder: who }.into());
+        }
+        if told.as_ref() == Some(&who) {
+            std::thread::sleep(HELD_AGAIN);
+        } else {
+            output::complain(&format!("waiting for CPU {cpu}: in use by {who}; --no-wait refuses instead"));
+            told = Some(who);
+        }
+        let woken = match &woken {
+            Some(woken) => woken,
+            None => woken.insert(woken_by(stop)?),
+        };
+        if stop.requested() || !holder.wait(woken.as_fd())? {
+            return Ok(None);
+        }
+    }
+}
+
+/// A pipe that can be read as soon as the run is asked to end.
+fn woken_by(stop: &Stop) -> anyhow::Result<std::io::PipeReader> {
+    let (woken, bell) = std::io::pipe().context("a pipe to be woken by")?;
+    stop.wake_by(move || {
+        // It fails only when nobody waits any more.
+        let _ = (&bell).write(b"!");
+    });
+    Ok(woken)
+}
+
+/// The name of the set of locks. `None`: no locks.
+fn namespace() -> Result<Option<String>, BadUsage> {
+    let Some(name) = std::env::var_os(NAMESPACE) else { return Ok(Some("default".into())) };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    match name.to_str() {
+        Some("") => Ok(None),
+        Some(name) if name.len() <= LONGEST_NAMESPACE && name.chars().all(allowed) => Ok(Some(name.to_owned())),
+        _ => Err(BadUsage(format!(
+            "invalid {NAMESPACE}: at most {LONGEST_NAMESPACE} letters, digits and ._- (nightly-2), or nothing for no locks"
+        ))),
+    }
+}
+
+/// The holder in words: its command line as far as it can be read, and its number.
+fn describe(holder: &Holder) -> String {
+    let Some(pid) = holder.pid() else { return "a process that cannot be seen from here".into() };
+    match command_line(pid) {
+        Some(command) => format!("{command} (pid {pid})"),
+        None => format!("process {pid}"),
+    }
+}
+
+/// The command line of a process on one line of harmless characters; its name where it has none any more.
+fn command_line(pid: i32) -> Option<String> {
+    let words = read(&format!("/proc/{pid}/cmdline")).filter(|words| !words.is_empty());
+    let mut words = words.or_else(|| read(&format!("/proc/{pid}/comm")))?;
+    while words.last().is_some_and(|byte| matches!(byte, 0 | b'\n')) {
+        words.pop();
+    }
+    let line: String = words.iter().map(|&byte| shown(byte)).collect();
+    let (program, arguments) = line.split_at(line.find(' ').unwrap_or(line.len()));
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let whole = format!("{program}{arguments}");
+    let cut: String = whole.chars().take(LONGEST_COMMAND).collect();
+    (!whole.is_empty()).then(|| if cut == whole { whole } else { format!("{cut}...") })
+}
+
+fn shown(byte: u8) -> char {
+    match byte {
+        0 => ' ',
+        b' '..=b'~' => byte as char,
+        _ => '?',
+    }
+}
+
+/// The beginning of a file of /proc.
+fn read(path: &str) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    std::fs::File::open(path).ok()?.take(4096).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_cut_and_harmless() {
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", "read x", "\u{1b}[31m", "a\nb", &"long".repeat(100)])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let line = command_line(child.id() as i32).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(line.starts_with("sh -c read x ?[31m a?b long") && line.ends_with("long..."), "{line}");
+        assert_eq!(line.len(), LONGEST_COMMAND + 3);
+        assert_eq!(command_line(i32::MAX), None);
+    }
+
+    #[test]
+    fn a_cpu_that_the_machine_has_not_stands_for_all() {
+        let all = cpus(None);
+        assert!(!all.is_empty());
+        assert_eq!(cpus(Some(&CpuSet::of([8191]))), all);
+        let first = CpuSet::of(all.iter().take(1));
+        assert_eq!(cpus(Some(&first)), first);
+    }
+}
