@@ -28,6 +28,8 @@ pub fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let args = args::Args::parse();
+    // Should that fail, the end of a child is still noticed, and how it ended is not.
+    let _ = punctual_linux::inherited::heed_children();
     match commands::dispatch(args) {
         Ok(code) => code.into(),
         Err(error) => exit::explain(&error).into(),

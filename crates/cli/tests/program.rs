@@ -10,7 +10,7 @@ fn punctual(args: &[&str]) -> Command {
     // Whoever runs the tests in the background may ignore what they send.
     punctual_linux::signal::heed_what_ends_a_program().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.args(args).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+    command.args(args).env("LC_ALL", "C.UTF-8").env("PUNCTUAL_LOCK_NAMESPACE", "").stdin(Stdio::null());
     command
 }
 
@@ -79,6 +79,44 @@ fn signals_to_the_command_reach_the_program() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(9), "{signal:?}");
     }
+}
+
+/// The command, started by env(1) with these signals ignored.
+fn ignoring(signals: &str, args: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command
+        .arg(format!("--ignore-signal={signals}"))
+        .arg(env!("CARGO_BIN_EXE_punctual"))
+        .args(args)
+        .stdin(Stdio::null());
+    command
+}
+
+/// `nohup` and programs that never wait for their children start others so.
+#[test]
+fn ignored_signals_are_passed_on_and_do_not_disturb_the_wait() {
+    // SIGHUP, SIGPIPE and SIGCHLD are 1, 13 and 17, so bits 0, 12 and 16; of the others nothing is said.
+    let mask = |signals: &str| {
+        let mut command = if signals.is_empty() { punctual(&[]) } else { ignoring(signals, &[]) };
+        let said = command.args(["run", "--", "grep", "SigIgn", "/proc/self/status"]).output().unwrap();
+        assert_eq!(said.status.code(), Some(0), "{}", stderr(&said));
+        let mask = stdout(&said).trim().trim_start_matches("SigIgn:").trim().to_owned();
+        u64::from_str_radix(&mask, 16).unwrap() & 0x11001
+    };
+    assert_eq!((mask(""), mask("CHLD"), mask("HUP,PIPE"), mask("HUP,PIPE,CHLD")), (0, 0x10000, 0x1001, 0x11001));
+    for (script, status) in [("exit 7", 7), ("kill -TERM $$", 143)] {
+        let left = ignoring("CHLD", &["run", "--", "sh", "-c", script]).output().unwrap();
+        assert_eq!(left.status.code(), Some(status), "{script}");
+    }
+    let mut child = ignoring("CHLD", &["run", "--", "sleep", "1000"]).spawn().unwrap();
+    // The signal may come before the program is there: it ends the command then, by the same number.
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let status = child.wait().unwrap();
+    assert!(
+        status.code() == Some(143) || std::os::unix::process::ExitStatusExt::signal(&status) == Some(15),
+        "{status}"
+    );
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub mod death;
 mod error;
 pub mod forks;
 pub mod futex;
+pub mod inherited;
 pub mod interrupt;
 pub mod ipc;
 pub mod memory;

@@ -1,17 +1,26 @@
-//! Running a program under a scheduling policy of its own, and standing aside while it runs: `fork(2)`, `exec(3)`,
-//! `sigwaitinfo(2)`, `waitpid(2)`.
+//! Running a program under a scheduling policy of its own, and standing aside while it runs: `fork(2)`, `exec(3)`, `signalfd(2)`,
+//! `pidfd_open(2)`, `waitid(2)`.
 //!
-//! The program has this process's terminal, process group and streams. Signals that somebody sends to this process are passed on; those that
-//! the terminal sends (Ctrl-C, Ctrl-Z, hang-up) reach the program by themselves. When the program is stopped, this process stops too, so that
-//! a shell sees one job.
+//! The program has this process's terminal, process group and streams, and ignores what this process was started to ignore. Signals that another
+//! process sends to this one are passed on; those that the terminal sends (Ctrl-C, Ctrl-Z, hang-up) reach the program by themselves. When the
+//! program is stopped, this process stops too, so that a shell sees one job.
+//!
+//! The program is signalled through its pidfd, and never after it has been waited for. Before Linux 5.3 there are no pidfds; its number
+//! serves then, which no other process gets before it has been waited for.
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+
+use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
-use crate::{Result, check};
+use crate::{Error, Result, check};
 
 /// What the program gets that it does not inherit from the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,12 +38,17 @@ pub enum Ended {
     Exited(u8),
     /// By this signal.
     Signalled(u8),
+    /// The kernel did not keep how.
+    Unknown,
 }
 
 /// A program that runs.
 #[derive(Debug)]
 pub struct Supervised {
-    child: Child,
+    pid: Pid,
+    /// None before Linux 5.3.
+    handle: Option<OwnedFd>,
+    signals: OwnedFd,
     before: libc::sigset_t,
 }
 
@@ -44,21 +58,23 @@ pub const SETUP_FAILED: u8 = 125;
 impl Supervised {
     /// Starts the program. From now on the calling thread's signals are blocked, and taken in [`Supervised::wait`].
     ///
-    /// Errors are those of exec: not found, not executable.
+    /// Errors are those of exec (not found, not executable), and those of making a descriptor before it.
     pub fn spawn(mut command: Command, settings: Settings) -> io::Result<Self> {
+        heed_children().map_err(io::Error::other)?;
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: both sets are writable; `all` is filled before it is used, `before` is filled by pthread_sigmask.
-        let before = unsafe {
+        let (all, before) = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            before.assume_init()
+            (all.assume_init(), before.assume_init())
         };
         // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may be called: it makes
         // system calls, allocates nothing and takes no lock.
         unsafe { command.pre_exec(move || prepare(settings, &before)) };
-        match command.spawn() {
-            Ok(child) => Ok(Self { child, before }),
+        let started = signals_of(&all).map_err(io::Error::other).and_then(|signals| Ok((signals, command.spawn()?)));
+        match started {
+            Ok((signals, child)) => Ok(Self::of(&child, signals, before)),
             Err(error) => {
                 unblock(&before);
                 Err(error)
@@ -66,38 +82,83 @@ impl Supervised {
         }
     }
 
+    fn of(child: &Child, signals: OwnedFd, before: libc::sigset_t) -> Self {
+        let pid = Pid::from_child(child);
+        // The number is the program's own: nobody has waited for it.
+        Self { pid, handle: pidfd_open(pid, PidfdFlags::empty()).ok(), signals, before }
+    }
+
     /// Its process number.
     #[must_use]
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.pid.as_raw_nonzero().get()
     }
 
     /// Passes signals on until the program has ended.
     pub fn wait(self) -> Result<Ended> {
-        let pid = self.pid();
-        let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: `all` is writable.
-        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        let mut gone = false;
         loop {
-            let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-            // SAFETY: `all` was filled, `info` is writable.
-            let signal = unsafe { libc::sigwaitinfo(all.as_ptr(), info.as_mut_ptr()) };
-            if signal == -1 {
-                // Stopping and continuing this process interrupts the wait.
-                continue;
+            if let Some(ended) = self.look()? {
+                return Ok(ended);
             }
-            // SAFETY: zeroed is a valid siginfo_t, and the call filled it; si_code is valid for every signal.
-            let from_somebody = unsafe { info.assume_init_ref().si_code } <= 0;
-            match signal {
-                libc::SIGCHLD => {
-                    if let Some(ended) = reap(pid)? {
-                        return Ok(ended);
-                    }
+            let mut descriptors = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            descriptors.extend(self.handle.as_ref().filter(|_| !gone).map(|handle| PollFd::new(handle, PollFlags::IN)));
+            // A debugger learns of the end first, and the pidfd stays readable until it lets go.
+            let look_again = gone.then_some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
+            match poll(&mut descriptors, look_again.as_ref()) {
+                Ok(_) => gone = gone || descriptors.get(1).is_some_and(|handle| !handle.revents().is_empty()),
+                // Stopping and continuing this process interrupts the wait.
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.failed("poll", errno)),
+            }
+            while let Some(signal) = next(&self.signals)? {
+                // What the kernel sends, the program gets by itself. A program's end is looked for above.
+                if signal.ssi_code <= 0 && signal.ssi_signo != libc::SIGCHLD as u32 {
+                    self.pass_on(signal.ssi_signo as i32);
                 }
-                signal if from_somebody => pass_on(pid, signal),
-                _ => {}
             }
         }
+    }
+
+    /// What became of the program, if it ended. One that was stopped stops this process too.
+    fn look(&self) -> Result<Option<Ended>> {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let status = match waitid(WaitId::Pid(self.pid), how) {
+            Ok(Some(status)) => status,
+            Ok(None) | Err(Errno::INTR) => return Ok(None),
+            Err(Errno::CHILD) => return Ok(Some(Ended::Unknown)),
+            Err(errno) => return Err(self.failed("waitid", errno)),
+        };
+        if let Some(status) = status.exit_status() {
+            return Ok(Some(Ended::Exited(status as u8)));
+        }
+        if let Some(signal) = status.terminating_signal() {
+            return Ok(Some(Ended::Signalled(signal as u8)));
+        }
+        if status.stopped() {
+            // SAFETY: takes numbers. Returns when another process continues this one.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            self.pass_on(libc::SIGCONT);
+        }
+        Ok(None)
+    }
+
+    /// Sends the program a signal: `pidfd_send_signal(2)`, or `kill(2)`. It has not been waited for; it may have ended all the same.
+    fn pass_on(&self, signal: i32) {
+        let sent = self.handle.as_ref().map(|handle| {
+            let (info, flags) = (std::ptr::null::<libc::siginfo_t>(), 0);
+            // SAFETY: the descriptor is open; without a siginfo_t no memory is read.
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle.as_raw_fd(), signal, info, flags) }
+        });
+        // A filter may know no pidfds.
+        if sent.is_none_or(|sent| sent == -1 && matches!(Error::last("").errno(), libc::ENOSYS | libc::EPERM)) {
+            // SAFETY: takes numbers.
+            unsafe { libc::kill(self.pid(), signal) };
+        }
+    }
+
+    fn failed(&self, call: &'static str, errno: Errno) -> Error {
+        Error::from_errno(call, errno.raw_os_error()).on(format!("process {}", self.pid()))
     }
 }
 
@@ -112,7 +173,32 @@ fn unblock(before: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }
 
-/// In the new process: the signal mask that this process was started with, and the settings.
+/// `signalfd(2)`: a descriptor to read these signals from, which must be blocked.
+fn signals_of(set: &libc::sigset_t) -> Result<OwnedFd> {
+    // SAFETY: `set` is a filled set; no descriptor is given.
+    let fd = check("signalfd", unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+    // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `read(2)` of a signalfd. `None`: no signal is pending.
+fn next(signals: &OwnedFd) -> Result<Option<libc::signalfd_siginfo>> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+    let bytes = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: `info` has `bytes` writable bytes.
+    let read = unsafe { libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), bytes) };
+    match usize::try_from(read) {
+        // SAFETY: zeroed is a valid value, and the kernel filled all of it.
+        Ok(n) if n == bytes => Ok(Some(unsafe { info.assume_init() })),
+        Ok(_) => Ok(None),
+        Err(_) => match Error::last("read") {
+            error if matches!(error.errno(), libc::EAGAIN | libc::EINTR) => Ok(None),
+            error => Err(error.on("signalfd")),
+        },
+    }
+}
+
+/// In the new process: the settings, and the signals blocked and ignored with which this process was started.
 fn prepare(settings: Settings, mask: &libc::sigset_t) -> io::Result<()> {
     if settings.may_lock_memory {
         let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
@@ -130,34 +216,8 @@ fn prepare(settings: Settings, mask: &libc::sigset_t) -> io::Result<()> {
             libc::_exit(i32::from(SETUP_FAILED));
         }
     }
+    ignore_as_at_start().map_err(|error| error.source)?;
     // SAFETY: `mask` is a mask that the kernel gave.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
     Ok(())
-}
-
-/// What became of the program, if it ended. One that was stopped stops this process too.
-fn reap(pid: i32) -> Result<Option<Ended>> {
-    let mut status = 0;
-    // SAFETY: `status` is writable.
-    let returned = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
-    if check("waitpid", returned)? == 0 {
-        return Ok(None);
-    }
-    if libc::WIFEXITED(status) {
-        return Ok(Some(Ended::Exited(libc::WEXITSTATUS(status) as u8)));
-    }
-    if libc::WIFSIGNALED(status) {
-        return Ok(Some(Ended::Signalled(libc::WTERMSIG(status) as u8)));
-    }
-    if libc::WIFSTOPPED(status) {
-        // SAFETY: takes numbers. Returns when somebody continues this process.
-        unsafe { libc::raise(libc::SIGSTOP) };
-        pass_on(pid, libc::SIGCONT);
-    }
-    Ok(None)
-}
-
-fn pass_on(pid: i32, signal: i32) {
-    // SAFETY: takes numbers. The program has not been waited for, so the number is its own; it may have ended all the same.
-    unsafe { libc::kill(pid, signal) };
 }

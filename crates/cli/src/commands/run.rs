@@ -56,6 +56,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             match program.wait().context("waiting for the program")? {
                 Ended::Exited(status) => Exit::Program(status),
                 Ended::Signalled(signal) => Exit::Signal(signal),
+                Ended::Unknown => {
+                    let program = args.program[0].to_string_lossy();
+                    output::complain(&format!("error: {program} has ended, and the kernel did not keep its status"));
+                    Exit::Failed
+                }
             }
         }
         Err(error) => {
