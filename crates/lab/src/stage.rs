@@ -365,6 +365,8 @@ fn next<R>(inbox: &Receiver<Event<R>>, until: Option<Instant>) -> Option<Option<
 
 #[cfg(test)]
 mod tests {
+    use punctual_testing::in_a_process_of_its_own;
+
     use super::*;
 
     struct Counting(Vec<f64>);
@@ -387,6 +389,55 @@ mod tests {
         });
         assert!(matches!(outcome.unwrap().outcome, Outcome::Done(true)));
         assert_eq!(seen.0, [0.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+
+    /// A request to stop is the process's: each in one of its own.
+    #[test]
+    fn what_is_overdue_is_asked_to_come_back() {
+        if !in_a_process_of_its_own("stage::tests::what_is_overdue_is_asked_to_come_back") {
+            return;
+        }
+        let stop = Stop::default();
+        let performance = perform(&stop, &mut Silent, &Supervision::default(), |stage| {
+            let announced = stage.announce(Duration::from_millis(20));
+            while !linux::stop::requested() {
+                std::thread::yield_now();
+            }
+            (announced, stage.pause(at(1.0)))
+        });
+        let performance = performance.unwrap();
+        assert!(matches!(performance.outcome, Outcome::Done((true, false))), "{performance:?}");
+        assert!(stop.overdue() && stop.requested() && stop.reason().is_none());
+    }
+
+    #[test]
+    fn what_cannot_come_back_is_left_behind_and_what_announces_nothing_is_not_hurried() {
+        let name = "stage::tests::what_cannot_come_back_is_left_behind_and_what_announces_nothing_is_not_hurried";
+        if !in_a_process_of_its_own(name) {
+            return;
+        }
+        let stop = Stop::default();
+        let unhurried = perform(&stop, &mut Silent, &Supervision::default(), |_| {
+            std::thread::sleep(Duration::from_millis(50));
+        });
+        assert!(matches!(unhurried.unwrap().outcome, Outcome::Done(())) && !stop.requested());
+        let performance = perform(&stop, &mut Silent, &Supervision::default(), |stage| {
+            stage.announce(Duration::from_millis(20));
+            // Goes on after a signal.
+            std::thread::sleep(Duration::from_secs(3600));
+        });
+        assert!(matches!(performance.unwrap().outcome, Outcome::LeftBehind));
+        assert!(stop.overdue());
+    }
+
+    #[test]
+    fn real_time_threads_are_bounded_by_the_kernel() {
+        if !in_a_process_of_its_own("stage::tests::real_time_threads_are_bounded_by_the_kernel") {
+            return;
+        }
+        let limit = perform(&Stop::default(), &mut Silent, &Supervision::default(), |_| getrlimit(Resource::Rttime));
+        let Outcome::Done(limit) = limit.unwrap().outcome else { panic!("it comes back") };
+        assert!(limit.current.is_some_and(|us| us <= 5_000_000) && limit.maximum.is_some_and(|us| us <= 6_000_000));
     }
 
     #[test]
