@@ -14,7 +14,7 @@ use punctual_linux::named_lock::{Attempt, Holder, NamedLock, try_take};
 
 use crate::args::OutputArgs;
 use crate::exit::BadUsage;
-use crate::output;
+use crate::terminal;
 
 /// Names the set of locks. Runs of different sets do not see each other; an empty name stands for no locks at all.
 const NAMESPACE: &str = "PUNCTUAL_LOCK_NAMESPACE";
@@ -58,7 +58,7 @@ pub(crate) fn take(cpus: &CpuSet, wanted: &OutputArgs, stop: &Stop) -> anyhow::R
             Err(error) if error.is::<InUse>() => return Err(error),
             Err(error) => {
                 if !wanted.quiet {
-                    output::complain(&format!(
+                    terminal::complain(&format!(
                         "no lock on CPU {cpu}: {error:#}; another measuring run on this CPU would go unnoticed"
                     ));
                 }
@@ -93,7 +93,7 @@ fn take_one(name: &str, cpu: usize, no_wait: bool, stop: &Stop) -> anyhow::Resul
         if told.as_ref() == Some(&who) {
             std::thread::sleep(HELD_AGAIN);
         } else {
-            output::complain(&format!("waiting for CPU {cpu}: in use by {who}; --no-wait refuses instead"));
+            terminal::complain(&format!("waiting for CPU {cpu}: in use by {who}; --no-wait refuses instead"));
             told = Some(who);
         }
         let woken = match &woken {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::output;
+use crate::terminal;
 
 /// An exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,14 @@ pub(crate) enum Exit {
     Signal(u8),
     /// What the program that was run returned.
     Program(u8),
+}
+
+impl Exit {
+    /// This, or a failure if an output could not be written and nothing says otherwise.
+    #[must_use]
+    pub(crate) fn unless_lost(self, all_written: bool) -> Self {
+        if self == Self::Done && !all_written { Self::Failed } else { self }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -41,28 +49,17 @@ pub(crate) struct BadUsage(pub(crate) String);
 
 /// Says what went wrong, on stderr, and which exit status that is.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
-    if is_closed_pipe(error) {
-        return Exit::Done;
-    }
-    output::complain(&format!("error: {}", with_causes(error)));
+    terminal::complain(&format!("error: {}", with_causes(error)));
     if error.is::<BadUsage>() { Exit::Usage } else { Exit::Failed }
 }
 
 /// The error and its causes, each told once: some errors tell theirs in their own words already.
-fn with_causes(error: &anyhow::Error) -> String {
+pub(crate) fn with_causes(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
         "" => cause,
         _ if told.contains(&cause) => told,
         _ => format!("{told}: {cause}"),
     })
-}
-
-/// The reader of our output went away: it has what it wanted.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let closed = |e: &(dyn std::error::Error + 'static)| {
-        e.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    };
-    error.chain().any(closed)
 }
 
 #[cfg(test)]

@@ -1,27 +1,42 @@
-//! What the process was started to ignore: `sigaction(2)` for SIGPIPE and SIGCHLD, asked before `main`.
+//! What the process was started with: signals ignored (`sigaction(2)` for SIGPIPE and SIGCHLD) and standard descriptors closed (`fcntl(2)`),
+//! asked before `main`.
 //!
 //! The Rust runtime ignores SIGPIPE before the program can ask, and a program that waits for its children must not ignore SIGCHLD. A
-//! program that starts another one can pass on both as they were.
+//! program that starts another one can pass on both as they were. The runtime also opens `/dev/null` on each standard descriptor that is closed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::Result;
 
 static PIPE: AtomicBool = AtomicBool::new(false);
 static CHILD: AtomicBool = AtomicBool::new(false);
+/// A bit for each of the descriptors 0, 1 and 2.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 extern "C" fn look() {
     for (signal, ignored) in [(libc::SIGPIPE, &PIPE), (libc::SIGCHLD, &CHILD)] {
         ignored.store(crate::signal::is_ignored(signal).unwrap_or(false), Ordering::Relaxed);
     }
+    for number in 0..3 {
+        // SAFETY: asks for the flags of a number, and changes nothing.
+        if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
+            CLOSED.fetch_or(1 << number, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The C library calls the functions of this section before `main`.
-// SAFETY: the section holds pointers to functions that take what the C library gives and return nothing. `look` ignores its arguments; it makes two system
-// calls and writes two atomics, for which neither the runtime nor an allocator is needed.
+// SAFETY: the section holds pointers to functions that take what the C library gives and return nothing. `look` ignores its arguments; it makes a few system
+// calls and writes a few atomics, for which neither the runtime nor an allocator is needed.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
+
+/// Whether the process was started with the standard descriptor `number` (0, 1 or 2) closed.
+#[must_use]
+pub fn was_closed(number: i32) -> bool {
+    (0..3).contains(&number) && CLOSED.load(Ordering::Relaxed) & (1 << number) != 0
+}
 
 /// Whether the process was started with this signal ignored: SIGPIPE or SIGCHLD. `false` for every other.
 #[must_use]

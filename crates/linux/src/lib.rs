@@ -23,6 +23,7 @@ pub mod counter;
 mod cpuid;
 pub mod deadline;
 pub mod death;
+pub mod descriptor;
 mod error;
 pub mod forks;
 pub mod futex;
@@ -63,6 +64,7 @@ pub mod timed;
 pub mod timer;
 pub mod timerfd;
 pub mod uclamp;
+pub mod uninterrupted;
 pub mod usage;
 pub mod user_wait;
 

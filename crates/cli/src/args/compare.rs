@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use punctual_report::compare::limit::Limit;
 
-use super::Color;
 use crate::exit::BadUsage;
-use crate::output::Target;
+use crate::output::{Outputs, Target};
+use crate::terminal::Color;
 
 /// What became later or sooner between saved runs, with statistics.
 ///
@@ -56,19 +56,20 @@ pub(crate) enum Form {
 }
 
 impl CompareArgs {
-    /// Refuses what cannot be written, before anything is read.
-    pub(crate) fn check_outputs(&self) -> Result<(), BadUsage> {
-        let Some(target) = &self.html else { return Ok(()) };
+    /// Opens the page's place; refuses what cannot be written.
+    pub(crate) fn open_outputs(&self, inputs: &[PathBuf]) -> anyhow::Result<Outputs> {
         let form = match self.format {
-            Form::Text => return target.check("--html"),
-            Form::Markdown => "markdown",
-            Form::Json => "json",
+            Form::Text => None,
+            Form::Markdown => Some("markdown"),
+            Form::Json => Some("json"),
         };
-        match target {
-            Target::Stdout => {
-                Err(BadUsage(format!("--html - and --format {form} cannot both have stdout; name a file for the page")))
+        let outputs = Outputs::open(self.html.as_ref().map(|target| ("--html", target)), inputs)?;
+        match (form, &self.html) {
+            (Some(form), Some(target)) if outputs.takes_stdout() => {
+                let why = "cannot both have stdout; name a file for the page";
+                Err(BadUsage(format!("--html {target} and --format {form} {why}")).into())
             }
-            Target::File(_) => target.check("--html"),
+            _ => Ok(outputs),
         }
     }
 

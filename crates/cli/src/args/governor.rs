@@ -7,7 +7,8 @@ use punctual::conditions::{CpuSet, Policy};
 use punctual::cpufreq::Lever;
 use punctual_lab::governor::Thread;
 
-use super::{Color, OutputArgs, values};
+use super::{OutputArgs, values};
+use crate::terminal::Color;
 
 /// CPU frequency: show who chooses it, set that, and measure what it does.
 ///

@@ -24,7 +24,7 @@ pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs, ThreadArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use names::chosen;
-pub(crate) use output::{Color, OutputArgs};
+pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::RunArgs;

@@ -1,10 +1,10 @@
 //! What becomes of the results.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use punctual_report::threshold::Threshold;
 
-use crate::exit::BadUsage;
-use crate::output::Target;
+use crate::output::{Outputs, Target};
+use crate::terminal::Color;
 
 /// What becomes of the results.
 #[derive(Debug, Clone, Args)]
@@ -40,37 +40,15 @@ pub(crate) struct OutputArgs {
     pub(crate) without_tables: bool,
 }
 
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Even into a file or a pipe
-    Always,
-    /// Not at all
-    Never,
-}
-
 impl OutputArgs {
-    /// Whether a file format goes to stdout, so that nothing else may.
-    pub(crate) fn stdout_is_taken(&self) -> bool {
-        self.targets().into_iter().any(|(_, target)| *target == Target::Stdout)
-    }
-
-    /// Refuses what cannot be written, before anything is measured.
-    pub(crate) fn check(&self) -> Result<(), BadUsage> {
-        let taking: Vec<&str> =
-            self.targets().into_iter().filter(|(_, target)| **target == Target::Stdout).map(|(flag, _)| flag).collect();
-        if let [first, second, ..] = taking[..] {
-            let text = format!("{first} - and {second} - cannot both have stdout; name a file for one of them");
-            return Err(BadUsage(text));
-        }
-        self.targets().into_iter().try_for_each(|(flag, target)| target.check(flag))
-    }
-
     /// The places that results go to besides the tables, each with its flag.
-    pub(crate) fn targets(&self) -> Vec<(&'static str, &Target)> {
+    pub(crate) fn targets(&self) -> impl Iterator<Item = (&'static str, &Target)> {
         let all = [("--json", &self.json), ("--html", &self.html), ("--csv", &self.csv)];
-        all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?))).collect()
+        all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?)))
+    }
+
+    /// Opens them all; refuses what cannot be written.
+    pub(crate) fn open(&self) -> anyhow::Result<Outputs> {
+        Outputs::open(self.targets(), &[])
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Color;
 use crate::output::Target;
+use crate::terminal::Color;
 
 /// A saved run in another form.
 ///

@@ -27,7 +27,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     };
     let cpus = cpu_lock::cpus(args.conditions.cpu.as_ref());
     if args.watch {
-        super::measure_watched("calibrate", &args.output, &cpus, &mut Watch::new(), experiment)
+        let outputs = args.output.open()?;
+        let mut watch = Watch::new(outputs.takes_stdout());
+        super::measure_watched("calibrate", &args.output, outputs, &cpus, &mut watch, experiment)
     } else {
         super::measure("calibrate", &args.output, &cpus, experiment)
     }
@@ -56,14 +58,16 @@ struct Watch {
     begin: Instant,
     /// What was said last of each method and variant, and when.
     said: Vec<(String, Instant)>,
+    /// Stdout is for something else.
+    to_stderr: bool,
 }
 
 /// Between two lines of one method and variant.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 impl Watch {
-    fn new() -> Self {
-        Self { begin: Instant::now(), said: Vec::new() }
+    fn new(to_stderr: bool) -> Self {
+        Self { begin: Instant::now(), said: Vec::new(), to_stderr }
     }
 }
 
@@ -77,6 +81,10 @@ impl Observer for Watch {
             None => self.said.push((who.to_owned(), Instant::now())),
         }
         // A reader that went away shows when the result is printed.
-        let _ = writeln!(std::io::stdout().lock(), "{:8.1} s  {who}: {what}", self.begin.elapsed().as_secs_f64());
+        let line = format!("{:8.1} s  {who}: {what}", self.begin.elapsed().as_secs_f64());
+        let _ = match self.to_stderr {
+            true => writeln!(std::io::stderr().lock(), "{line}"),
+            false => writeln!(std::io::stdout().lock(), "{line}"),
+        };
     }
 }

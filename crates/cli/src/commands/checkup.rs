@@ -1,14 +1,13 @@
 //! The check-up.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use punctual_lab::checkup::{self, Depth};
 
 use crate::args::{CheckupArgs, OutputArgs};
 use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
-use crate::output::{self, Target};
+use crate::output::{Outputs, Target};
+use crate::terminal;
 
 /// Measures this machine and says what to use; several times over where that was asked.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
@@ -22,19 +21,14 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
         let why = "needs --json FILE: each run is written to a file of its own (FILE-1.json, FILE-2.json, ...)";
         return Err(BadUsage(format!("--repeat {times} {why}")).into());
     }
+    let all: Vec<OutputArgs> = (1..=times).map(|number| one_of(&args.output, number, times)).collect();
+    Outputs::rehearse(all.iter().flat_map(OutputArgs::targets))?;
     let name = |number| args.output.json.as_ref().map(|target| numbered(target, number, times).to_string());
     let mut worst = Exit::Done;
-    for number in 1..=times {
-        let wanted = OutputArgs {
-            json: args.output.json.as_ref().map(|target| numbered(target, number, times)),
-            html: args.output.html.as_ref().map(|target| numbered(target, number, times)),
-            csv: args.output.csv.as_ref().map(|target| numbered(target, number, times)),
-            without_tables: true,
-            ..args.output.clone()
-        };
+    for (number, wanted) in (1..=times).zip(all) {
         if !wanted.quiet {
             let into = wanted.json.as_ref().map(Target::to_string).unwrap_or_default();
-            output::complain(&format!("run {number} of {times}, into {into}"));
+            terminal::complain(&format!("run {number} of {times}, into {into}"));
         }
         match once(depth, &wanted)? {
             Exit::Done => {}
@@ -46,7 +40,7 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
         let text = format!(
             "to see one: punctual report {first}; what differs: punctual compare {first} {last}; added up: punctual merge"
         );
-        output::complain(&text);
+        terminal::complain(&text);
     }
     Ok(worst)
 }
@@ -55,17 +49,29 @@ fn once(depth: Depth, wanted: &OutputArgs) -> anyhow::Result<Exit> {
     super::measure("checkup", wanted, &cpu_lock::cpus(None), |session| checkup::run(depth, session).context("check-up"))
 }
 
+/// What becomes of one of several runs.
+fn one_of(output: &OutputArgs, number: u32, times: u32) -> OutputArgs {
+    let numbered = |target: &Option<Target>| target.as_ref().map(|target| numbered(target, number, times));
+    OutputArgs {
+        json: numbered(&output.json),
+        html: numbered(&output.html),
+        csv: numbered(&output.csv),
+        without_tables: true,
+        ..output.clone()
+    }
+}
+
 /// `run.json` as `run-03.json`, with as many digits as the largest number needs, so that the files sort in the order of time.
 fn numbered(target: &Target, number: u32, times: u32) -> Target {
     let Target::File(path) = target else { return Target::Stdout };
     let digits = times.to_string().len();
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = format!("{stem}-{number:0digits$}");
-    let name = match path.extension() {
-        Some(extension) => format!("{name}.{}", extension.to_string_lossy()),
-        None => name,
-    };
-    Target::File(path.parent().unwrap_or(Path::new("")).join(name))
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number:0digits$}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    Target::File(path.with_file_name(name))
 }
 
 #[cfg(test)]

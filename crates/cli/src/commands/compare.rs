@@ -8,15 +8,16 @@ use punctual_report::compare::{Comparison, Options, Side, compare, markdown, tex
 use punctual_report::html;
 
 use crate::args::{CompareArgs, Form};
-use crate::exit::{BadUsage, Exit};
-use crate::output::Target;
-use crate::{input, output};
+use crate::exit::{BadUsage, Exit, with_causes};
+use crate::output::Outputs;
+use crate::{input, terminal};
 
 /// Compares, shows, judges.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     let (old_files, new_files) = args.sides()?;
-    args.check_outputs()?;
-    input::check_distinct(&[old_files.as_slice(), &new_files].concat())?;
+    let files = [old_files.as_slice(), &new_files].concat();
+    input::check_distinct(&files)?;
+    let outputs = args.open_outputs(&files)?;
     let (old, new) = (side(&old_files)?, side(&new_files)?);
     if let Some(started) = old.shared_with(&new) {
         let why = "it would be compared with itself";
@@ -24,8 +25,14 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     }
     let comparison = compare(&old, &new, Options { across_conditions: args.across_conditions });
     let judgement = (!args.fail_if.is_empty()).then(|| limit::evaluate(&args.fail_if, &comparison));
-    show(args, &comparison, judgement.as_ref())?;
-    Ok(status(args, &comparison, judgement.as_ref()))
+    // Judged before anything is written: whatever becomes of the readers, the limits decide.
+    let status = status(args, &comparison, judgement.as_ref());
+    let failed = show(args, &comparison, judgement.as_ref(), outputs);
+    failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
+    if comparison.compared == 0 {
+        terminal::complain("error: nothing could be compared: no series is in both, under the same conditions");
+    }
+    Ok(status.unless_lost(failed.is_empty()))
 }
 
 fn side(files: &[PathBuf]) -> anyhow::Result<Side> {
@@ -42,20 +49,30 @@ fn name(file: &Path) -> String {
     file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn show(args: &CompareArgs, comparison: &Comparison, judgement: Option<&Judgement>) -> anyhow::Result<()> {
-    if let Some(target) = &args.html {
-        target.write(|out| Ok(html::write_comparison(comparison, judgement, out)?))?;
+/// Shows it in the forms that were asked for, each although another fails. What failed.
+fn show(
+    args: &CompareArgs,
+    comparison: &Comparison,
+    judgement: Option<&Judgement>,
+    outputs: Outputs,
+) -> Vec<anyhow::Error> {
+    let mut failed = Vec::new();
+    let words = !outputs.takes_stdout();
+    for output in outputs.into_all() {
+        failed.extend(output.write(|out| Ok(html::write_comparison(comparison, judgement, out)?)).err());
     }
-    match args.format {
-        _ if args.html == Some(Target::Stdout) => {}
-        Form::Text => output::print(&text::render(comparison, &output::style(args.color)))?,
-        Form::Markdown => output::print(&markdown::render(comparison, judgement))?,
-        Form::Json => output::print(&(serde_json::to_string_pretty(comparison)? + "\n"))?,
+    if words {
+        let text = match args.format {
+            Form::Text => Ok(text::render(comparison, &terminal::style(args.color))),
+            Form::Markdown => Ok(markdown::render(comparison, judgement)),
+            Form::Json => serde_json::to_string_pretty(comparison).map(|json| json + "\n"),
+        };
+        failed.extend(text.map_err(anyhow::Error::from).and_then(|text| terminal::print(&text)).err());
     }
     if let Some(judgement) = judgement {
-        output::say(&text::judgement(judgement, comparison, &output::style_for_notices(args.color)));
+        terminal::say(&text::judgement(judgement, comparison, &terminal::style_for_notices(args.color)));
     }
-    Ok(())
+    failed
 }
 
 fn status(args: &CompareArgs, comparison: &Comparison, judgement: Option<&Judgement>) -> Exit {

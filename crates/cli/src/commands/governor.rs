@@ -9,7 +9,7 @@ use punctual_lab::governor::{Thread, boost, ramp, switch};
 
 use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs, ThreadArgs};
 use crate::exit::{BadUsage, Exit};
-use crate::output;
+use crate::terminal;
 
 /// Longest wait for another program that holds the settings: it may be about to end.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -42,20 +42,20 @@ fn set(args: &SetArgs) -> anyhow::Result<Exit> {
         policies.join(", "),
         args.governor
     );
-    output::print(&text)?;
+    terminal::print(&text)?;
     Ok(Exit::Done)
 }
 
 fn restore() -> anyhow::Result<Exit> {
     let restored = Cpufreq::system().restore(Wait::AtMost(PATIENCE)).map_err(|e| told(&e))?;
     if restored.told.is_empty() && restored.left.is_empty() {
-        output::print("There is nothing to put back.\n")?;
+        terminal::print("There is nothing to put back.\n")?;
     }
     for line in &restored.told {
-        output::print(&format!("{line}\n"))?;
+        terminal::print(&format!("{line}\n"))?;
     }
     for left in &restored.left {
-        output::complain(&format!("{left}; {}", left.remedy()));
+        terminal::complain(&format!("{left}; {}", left.remedy()));
     }
     Ok(if restored.left.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -13,7 +13,7 @@ use punctual_report::list::{self, ListRow};
 
 use crate::args::{IpcArgs, ModeArg, chosen};
 use crate::exit::{BadUsage, Exit};
-use crate::output;
+use crate::terminal;
 
 /// How long `ipc` measures when nothing is asked: 20 mechanisms in two modes and two places get a quarter of a second each.
 const USUAL: Duration = Duration::from_secs(20);
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
         })
     })?;
     for what in &wrong {
-        output::complain(&format!("error: {what}"));
+        terminal::complain(&format!("error: {what}"));
     }
     Ok(if exit == Exit::Done && !wrong.is_empty() { Exit::Failed } else { exit })
 }
@@ -97,7 +97,7 @@ fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 fn list(args: &IpcArgs) -> anyhow::Result<Exit> {
     let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().collect());
     let rows = mechanisms.into_iter().map(row).collect::<anyhow::Result<Vec<ListRow>>>()?;
-    output::print(&list::render(&rows, &output::style(args.output.color)))?;
+    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
     Ok(Exit::Done)
 }
 

@@ -7,11 +7,12 @@ use punctual_record::merge::Merger;
 use crate::args::MergeArgs;
 use crate::exit::Exit;
 use crate::input;
+use crate::output::Outputs;
 
 /// Adds the runs together and writes the result.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
-    args.output.check("--output")?;
     input::check_distinct(&args.files)?;
+    let output = Outputs::open([("--output", &args.output)], &args.files)?.into_only()?;
     let mut merger: Option<Merger> = None;
     for file in &args.files {
         let run = input::read_run(file)?;
@@ -24,6 +25,6 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     let merger = merger.context("no runs to merge")?;
     let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
     let run = merger.finish(tool, super::command_line("merge"))?;
-    args.output.write(|out| Ok(run.to_json(out)?))?;
+    output.write(|out| Ok(run.to_json(out)?))?;
     Ok(Exit::Done)
 }

@@ -3,6 +3,7 @@
 mod calibrate;
 mod checkup;
 mod compare;
+mod deliver;
 mod governor;
 mod ipc;
 mod merge;
@@ -15,12 +16,12 @@ mod yielding;
 use punctual::CpuSet;
 use punctual_lab::governor::Under;
 use punctual_lab::{Observer, Session, Stop};
-use punctual_record::Run;
 use punctual_report::threshold;
 
 use crate::args::{Args, Command, ConditionArgs, OutputArgs};
 use crate::exit::Exit;
-use crate::{cpu_lock, interrupt, output, progress};
+use crate::output::Outputs;
+use crate::{cpu_lock, interrupt, progress, terminal};
 
 /// Does what was asked.
 pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
@@ -48,19 +49,20 @@ fn measure(
     cpus: &CpuSet,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
-    let mut line = progress::Line::new(!wanted.quiet, wanted.stdout_is_taken());
-    measure_watched(name, wanted, cpus, &mut line, experiment)
+    let outputs = wanted.open()?;
+    let mut line = progress::Line::new(!wanted.quiet, outputs.takes_stdout());
+    measure_watched(name, wanted, outputs, cpus, &mut line, experiment)
 }
 
-/// The same, with somebody else to watch.
+/// The same for outputs that are open already, and another observer.
 fn measure_watched(
     name: &str,
     wanted: &OutputArgs,
+    outputs: Outputs,
     cpus: &CpuSet,
     observer: &mut dyn Observer,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
-    wanted.check()?;
     let stop = Stop::default();
     interrupt::listen(&stop)?;
     let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(interrupt::exit(&stop)) };
@@ -70,8 +72,14 @@ fn measure_watched(
     drop(locks);
     observer.finish();
     outcome?;
-    output::deliver(&run, wanted)?;
-    Ok(judge(&run, wanted, &stop))
+    // Judged before anything is written: whatever becomes of the readers, the limits decide.
+    let verdict = threshold::evaluate(&wanted.fail_above, &run);
+    let all_written = deliver::deliver(&run, wanted, outputs);
+    terminal::say(&threshold::render(&verdict, &run, &terminal::style_for_notices(wanted.color)));
+    Ok(match interrupt::exit(&stop) {
+        Exit::Done if !wanted.fail_above.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        exit => exit.unless_lost(all_written),
+    })
 }
 
 /// An experiment under the governor that the conditions ask for, if they do.
@@ -95,14 +103,4 @@ fn command_line(name: &str) -> Vec<String> {
         words.insert(1, name.to_owned());
     }
     words
-}
-
-/// The exit status that the run deserves.
-fn judge(run: &Run, wanted: &OutputArgs, stop: &Stop) -> Exit {
-    let verdict = threshold::evaluate(&wanted.fail_above, run);
-    output::say(&threshold::render(&verdict, run, &output::style_for_notices(wanted.color)));
-    match interrupt::exit(stop) {
-        Exit::Done if !wanted.fail_above.is_empty() && !verdict.all_kept() => Exit::Exceeded,
-        exit => exit,
-    }
 }

@@ -10,7 +10,7 @@ use punctual_report::list::{self, ListRow};
 use crate::args::{PaceArgs, chosen};
 use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
-use crate::output;
+use crate::terminal;
 
 /// How long `pace` measures when nothing is asked: a second for each way.
 const USUAL: Duration = Duration::from_secs(10);
@@ -64,7 +64,7 @@ fn wanted(args: &PaceArgs) -> anyhow::Result<Wanted> {
 fn list(args: &PaceArgs) -> anyhow::Result<Exit> {
     let ways = chosen(&args.by).unwrap_or_else(|| ways::all().collect());
     let rows: Vec<ListRow> = ways.into_iter().map(|way| row(way, args.jitter)).collect();
-    output::print(&list::render(&rows, &output::style(args.output.color)))?;
+    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
     Ok(Exit::Done)
 }
 

@@ -3,41 +3,55 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use punctual_record::{Distribution, Run, Series};
+use punctual_record::{Distribution, Run};
 use punctual_report::{csv, hgrm, html, markdown, notices_text, openmetrics, text};
 
 use crate::args::ReportArgs;
-use crate::exit::{BadUsage, Exit};
+use crate::exit::{BadUsage, Exit, with_causes};
 use crate::input;
-use crate::output::{self, Target};
+use crate::output::{Output, Outputs, Target};
+use crate::terminal;
 
 /// Writes the run in the form that was asked for.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
-    let folder = folder(args);
-    if folder.is_none() {
-        args.output.check("--output")?;
+    let read = || {
+        let mut run = input::read_run(&args.run)?;
+        only(&mut run, &args.only)?;
+        anyhow::Ok(run)
+    };
+    if let Some(folder) = folder(args) {
+        return distributions(&read()?, folder);
     }
-    let mut run = input::read_run(&args.run)?;
-    only(&mut run, &args.only)?;
+    let outputs = Outputs::open([("--output", &args.output)], std::slice::from_ref(&args.run))?;
+    let takes_stdout = outputs.takes_stdout();
+    let output = outputs.into_only()?;
+    let run = read()?;
     let form = &args.form;
-    let target = &args.output;
     if form.json {
-        target.write(|out| Ok(run.to_json(out)?))?;
+        output.write(|out| Ok(run.to_json(out)?))?;
     } else if form.csv {
-        target.write(|out| Ok(csv::write(&run, out)?))?;
+        output.write(|out| Ok(csv::write(&run, out)?))?;
     } else if form.openmetrics {
-        target.write(|out| Ok(openmetrics::write(&run, out)?))?;
+        output.write(|out| Ok(openmetrics::write(&run, out)?))?;
     } else if form.hgrm {
-        distributions(&run, target, folder)?;
+        let distribution = only_distribution(&run)?;
+        output.write(|out| Ok(hgrm::write(&distribution, out)?))?;
     } else if form.html {
         readable(&run)?;
-        target.write(|out| Ok(html::write(&run, out)?))?;
+        output.write(|out| Ok(html::write(&run, out)?))?;
     } else if form.markdown {
         readable(&run)?;
-        target.write(|out| Ok(markdown::write(&run, out)?))?;
+        output.write(|out| Ok(markdown::write(&run, out)?))?;
     } else {
         readable(&run)?;
-        as_text(&run, args)?;
+        let style = if takes_stdout { terminal::style(args.color) } else { terminal::style_for_file(args.color) };
+        output.write(|out| {
+            out.extend(text::render(&run, &style).as_bytes());
+            Ok(())
+        })?;
+        if !args.quiet {
+            terminal::say(&notices_text(&run, &terminal::style_for_notices(args.color)));
+        }
     }
     Ok(Exit::Done)
 }
@@ -82,43 +96,36 @@ fn readable(run: &Run) -> Result<(), BadUsage> {
     )))
 }
 
-fn as_text(run: &Run, args: &ReportArgs) -> anyhow::Result<()> {
-    let style = match &args.output {
-        Target::Stdout => output::style(args.color),
-        Target::File(_) => output::style_for_file(args.color),
-    };
-    args.output.write(|out| Ok(out.write_all(text::render(run, &style).as_bytes())?))?;
-    if !args.quiet {
-        output::say(&notices_text(run, &output::style_for_notices(args.color)));
-    }
-    Ok(())
-}
-
-/// One distribution to the target, or each to a file of its own in a folder.
-fn distributions(run: &Run, target: &Target, folder: Option<&Path>) -> anyhow::Result<()> {
-    let decoded = |series: &Series| Distribution::from_series(series).map_err(anyhow::Error::from);
-    match (folder, run.series.as_slice()) {
-        (None, [one]) => {
-            let distribution = decoded(one)?;
-            target.write(|out| Ok(hgrm::write(&distribution, out)?))
-        }
-        (None, series) => {
+/// The distribution of a run's only series.
+fn only_distribution(run: &Run) -> anyhow::Result<Distribution> {
+    match run.series.as_slice() {
+        [one] => Ok(Distribution::from_series(one)?),
+        series => {
             let n = series.len();
             let text = format!(
                 "--hgrm: the run has {n} series, and this form holds one; name a folder with --output, or a subject with --only"
             );
             Err(BadUsage(text).into())
         }
-        (Some(folder), series) => {
-            let mut names = BTreeSet::new();
-            for (i, series) in series.iter().enumerate() {
-                let name = hgrm::file_name(series);
-                let name = if names.contains(&name) { format!("{i}-{name}") } else { name };
-                let distribution = decoded(series)?;
-                Target::File(folder.join(&name)).write(|out| Ok(hgrm::write(&distribution, out)?))?;
-                names.insert(name);
-            }
-            Ok(())
-        }
     }
+}
+
+/// Each distribution to a file of its own in a folder, although another cannot be written.
+fn distributions(run: &Run, folder: &Path) -> anyhow::Result<Exit> {
+    let mut names = BTreeSet::new();
+    let mut exit = Exit::Done;
+    for (i, series) in run.series.iter().enumerate() {
+        let name = hgrm::file_name(series);
+        let name = if names.contains(&name) { format!("{i}-{name}") } else { name };
+        let target = Target::File(folder.join(&name));
+        let written = Distribution::from_series(series).map_err(anyhow::Error::from).and_then(|distribution| {
+            Output::open("--output", &target)?.write(|out| Ok(hgrm::write(&distribution, out)?))
+        });
+        if let Err(error) = written {
+            terminal::complain(&format!("error: {}", with_causes(&error)));
+            exit = Exit::Failed;
+        }
+        names.insert(name);
+    }
+    Ok(exit)
 }

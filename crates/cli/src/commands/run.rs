@@ -13,7 +13,7 @@ use punctual_linux::supervise::{Ended, Settings, Supervised};
 use crate::args::RunArgs;
 use crate::args::values::Frequency;
 use crate::exit::{BadUsage, Exit};
-use crate::output;
+use crate::terminal;
 
 /// Longest wait for another program that holds the frequency settings.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         return Err(BadUsage(format!("--{} {}: {}; {}", no.condition, no.asked, no.why, no.remedy)).into());
     }
     if args.dry_run {
-        output::print(&plan(args))?;
+        terminal::print(&plan(args))?;
         return Ok(Exit::Done);
     }
     let mut troubles = Troubles::default();
@@ -41,10 +41,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         troubles.0.extend(lock_memory());
     }
     if !args.quiet || args.require {
-        troubles.0.iter().for_each(|trouble| output::complain(trouble));
+        troubles.0.iter().for_each(|trouble| terminal::complain(trouble));
     }
     if args.require && !troubles.0.is_empty() {
-        output::complain("error: a condition was refused, and --require is given: nothing was run");
+        terminal::complain("error: a condition was refused, and --require is given: nothing was run");
         return Ok(Exit::Failed);
     }
     let mut command = Command::new(&args.program[0]);
@@ -58,19 +58,19 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
                 Ended::Signalled(signal) => Exit::Signal(signal),
                 Ended::Unknown => {
                     let program = args.program[0].to_string_lossy();
-                    output::complain(&format!("error: {program} has ended, and the kernel did not keep its status"));
+                    terminal::complain(&format!("error: {program} has ended, and the kernel did not keep its status"));
                     Exit::Failed
                 }
             }
         }
         Err(error) => {
-            output::complain(&format!("{}: {error}", args.program[0].to_string_lossy()));
+            terminal::complain(&format!("{}: {error}", args.program[0].to_string_lossy()));
             Exit::Program(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
         }
     };
     drop(machine);
     for left in governed.map(GovernorGuard::restore).unwrap_or_default() {
-        output::complain(&format!("{left}; {}", left.remedy()));
+        terminal::complain(&format!("{left}; {}", left.remedy()));
     }
     Ok(exit)
 }
@@ -98,7 +98,7 @@ fn govern(args: &RunArgs, troubles: &mut Troubles) -> Option<GovernorGuard> {
         }
     };
     for told in guard.replayed() {
-        output::complain(told);
+        terminal::complain(told);
     }
     let mut keep = |what: &str, outcome: Result<(), punctual::cpufreq::Error>| {
         troubles.0.extend(outcome.err().map(|error| format!("{what} was refused: {error}; {}", error.remedy())));

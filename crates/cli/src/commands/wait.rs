@@ -11,7 +11,7 @@ use punctual_report::list::{self, ListRow};
 use crate::args::{WaitArgs, chosen};
 use crate::cpu_lock;
 use crate::exit::{BadUsage, Exit};
-use crate::output;
+use crate::terminal;
 
 /// How long `wait` measures when nothing is asked: 40 methods and three durations get some hundred samples each.
 const USUAL: Duration = Duration::from_secs(20);
@@ -58,7 +58,7 @@ fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
 fn list(args: &WaitArgs) -> anyhow::Result<Exit> {
     let methods = chosen(&args.methods).unwrap_or_else(|| methods::all().collect());
     let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
-    output::print(&list::render(&rows, &output::style(args.output.color)))?;
+    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
     Ok(Exit::Done)
 }
 

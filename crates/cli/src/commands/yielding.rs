@@ -11,7 +11,7 @@ use punctual_report::list::{self, ListRow};
 
 use crate::args::{YieldArgs, chosen};
 use crate::exit::{BadUsage, Exit};
-use crate::output;
+use crate::terminal;
 
 /// How long `yield` measures when nothing is asked: a cell with competitors needs half a second for a share of the CPU that is
 /// true to a few percent, and there are two for each of 15 methods.
@@ -86,7 +86,7 @@ fn variants(args: &YieldArgs) -> Result<Vec<Variant>, BadUsage> {
 fn list(args: &YieldArgs) -> anyhow::Result<Exit> {
     let methods = chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect());
     let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
-    output::print(&list::render(&rows, &output::style(args.output.color)))?;
+    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
     Ok(Exit::Done)
 }
 

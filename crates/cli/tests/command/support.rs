@@ -11,7 +11,7 @@ pub(crate) fn punctual(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
     command.args(args).env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8").env("TERM", "xterm").stdin(Stdio::null());
     // Tests run at the same time, and do not wait for each other.
-    command.env("PUNCTUAL_LOCK_NAMESPACE", "");
+    command.env("PUNCTUAL_LOCK_NAMESPACE", "").env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

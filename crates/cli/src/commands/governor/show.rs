@@ -6,7 +6,7 @@ use punctual_report::frequency::{self, IdleRow, Overview, PolicyRow};
 
 use crate::args::ShowArgs;
 use crate::exit::Exit;
-use crate::output;
+use crate::terminal;
 
 /// A real-time priority that programs use: below the kernel's own threads (50).
 const USUAL_PRIORITY: u32 = 40;
@@ -14,7 +14,7 @@ const USUAL_PRIORITY: u32 = 40;
 /// Shows.
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let overview = gather(&Cpufreq::system());
-    output::print(&frequency::render(&overview, &output::style(args.color)))?;
+    terminal::print(&frequency::render(&overview, &terminal::style(args.color)))?;
     Ok(Exit::Done)
 }
 

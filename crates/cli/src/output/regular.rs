@@ -1,0 +1,167 @@
+//! A regular file: replaced whole, or written in place.
+//!
+//! What comes next is written to an unnamed file (O_TMPFILE, open(2)), which the kernel takes away whatever ends this process, and takes the name
+//! when it is complete. Mode, owner, access list and user attributes of a file that was there are kept. Such a file is written in place instead where a new one
+//! could not take its place: it has other hard links, another owner that this process cannot give away files to, a folder that cannot be written, or
+//! is a mount of its own. Room for all of it is then reserved first (fallocate(2)).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+
+use rustix::fs::{
+    Access, AtFlags, FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, XattrFlags, accessat,
+    fallocate, fchmod, fchown, flock, fstat, openat, statat,
+};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use super::place::Named;
+use super::refusal::Refusal;
+use super::taking::{self, Fresh};
+
+/// Room that is reserved before anything is measured, so that a full disk is known at once: several runs of the usual size.
+const RESERVED: u64 = 64 << 10;
+
+/// A regular file that is to be written, or a name for one.
+#[derive(Debug)]
+pub(super) struct Regular {
+    folder: OwnedFd,
+    name: OsString,
+    /// What bears the name, open for writing.
+    old: Option<(File, Stat)>,
+    /// What is to bear it; `None`: the old file is written in place.
+    fresh: Option<Fresh>,
+}
+
+impl Regular {
+    /// Opens what is needed to write it. Nothing that anybody could see is changed.
+    pub(super) fn open(named: Named) -> Result<Self, Refusal> {
+        let Named { folder, name, there } = named;
+        taking::sweep(&folder, &name);
+        let Some(there) = there else {
+            if fstat(&folder).is_ok_and(|facts| facts.st_nlink == 0) {
+                return Err(Refusal::usage("its folder was removed"));
+            }
+            let fresh = fresh(&folder, None::<(&OwnedFd, &Stat)>).map_err(|e| Refusal::errno(e, "its folder"))?;
+            return Ok(Self { folder, name, old: None, fresh: Some(fresh) });
+        };
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let old = openat(&folder, &name, flags, Mode::empty()).map_err(|e| Refusal::errno(e, "it"))?;
+        let fresh = match there.st_nlink {
+            1 => fresh(&folder, Some((old.as_fd(), &there))).ok(),
+            _ => None,
+        };
+        Ok(Self { folder, name, old: Some((old.into(), there)), fresh })
+    }
+
+    /// Writes all of it. Where that fails, what was there is as it was.
+    pub(super) fn write(mut self, bytes: &[u8]) -> io::Result<()> {
+        if size_limit() < bytes.len() as u64 {
+            return Err(Errno::FBIG.into());
+        }
+        let Some(fresh) = self.fresh.take() else { return self.in_place(bytes) };
+        let dress = |file: &OwnedFd| match &self.old {
+            Some((old, facts)) => dress(file.as_fd(), old.as_fd(), facts),
+            None => Ok(()),
+        };
+        match fresh.take_name(&self.folder, &self.name, self.old.is_some(), bytes, dress) {
+            Ok(()) => Ok(()),
+            // No room is no better in place.
+            Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::FBIG)) => Err(e.into()),
+            Err(_) if self.old.is_some() => self.in_place(bytes),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn in_place(&self, bytes: &[u8]) -> io::Result<()> {
+        let Some((old, _)) = &self.old else { return Err(Errno::NOENT.into()) };
+        let len = bytes.len() as u64;
+        match fallocate(old, FallocateFlags::KEEP_SIZE, 0, len.max(1)) {
+            // Not every file system can; such a one says so when it is written.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        old.write_all_at(bytes, 0)?;
+        old.set_len(len)?;
+        old.sync_all()?;
+        let there = statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let written = fstat(old)?;
+        if (there.st_dev, there.st_ino) == (written.st_dev, written.st_ino) {
+            Ok(())
+        } else {
+            Err(io::Error::other("it was replaced by another file meanwhile"))
+        }
+    }
+}
+
+/// Largest file that this process may write: beyond it comes a signal that kills (SIGXFSZ).
+fn size_limit() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+/// What is to take the name: like `old`, if there is one.
+fn fresh(folder: &OwnedFd, old: Option<(impl AsFd, &Stat)>) -> Result<Fresh, Errno> {
+    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    match openat(folder, ".", flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => {
+            if let Some((old, facts)) = old {
+                dress(file.as_fd(), old, facts)?;
+            }
+            let room = RESERVED.min(size_limit()).max(1);
+            if let Err(errno @ (Errno::NOSPC | Errno::DQUOT)) = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, room) {
+                return Err(errno);
+            }
+            // Held as long as this process lives: whoever finds the lock free has found a leftover.
+            let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            Ok(Fresh::Unnamed(file))
+        }
+        // The file system knows no unnamed files, or the kernel does not.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+            accessat(folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
+            Ok(Fresh::Named)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Gives `file` the mode, owner, access list and user attributes of `old`.
+fn dress(file: impl AsFd, old: impl AsFd, facts: &Stat) -> Result<(), Errno> {
+    let own = fstat(&file)?;
+    if (own.st_uid, own.st_gid) != (facts.st_uid, facts.st_gid) {
+        fchown(&file, Some(Uid::from_raw(facts.st_uid)), Some(Gid::from_raw(facts.st_gid)))?;
+    }
+    fchmod(&file, Mode::from_raw_mode(facts.st_mode & 0o7777))?;
+    // No attributes here, or too many for anybody: none are kept.
+    let mut names = vec![0; 1 << 16];
+    let Ok(length) = rustix::fs::flistxattr(&old, names.as_mut_slice()) else { return Ok(()) };
+    for name in names[..length].split(|byte| *byte == 0) {
+        if !name.starts_with(b"user.") && name != b"system.posix_acl_access" {
+            continue;
+        }
+        let mut value = vec![0; 1 << 16];
+        let length = rustix::fs::fgetxattr(&old, name, value.as_mut_slice())?;
+        rustix::fs::fsetxattr(&file, name, &value[..length], XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Whether two files are one, where that matters: what goes to a device twice is not written over.
+pub(super) fn is_one(a: &Stat, b: &Stat) -> bool {
+    let kind = FileType::from_raw_mode(a.st_mode);
+    matches!(kind, FileType::RegularFile | FileType::Fifo | FileType::Socket)
+        && (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}
+
+/// A name for a short while, next to `name`: the same for every run that writes `name`, so that the next one finds what was left.
+pub(super) fn beside(name: &OsStr, number: u32) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    // FNV-1a (64 bits): names differ, and nobody has a reason to make them meet.
+    let hash = name
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    format!(".punctual-{hash:016x}-{number}")
+}

@@ -1,0 +1,123 @@
+//! The state folder of this user: what outlives a run and is nobody else's.
+//!
+//! `$XDG_STATE_HOME/punctual`, or `~/.local/state/punctual`; where neither can be used, `/var/tmp/punctual-UID`. It is closed to
+//! others (0700), and one that others own or may write is not used.
+
+use std::fs::{DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::output::{Output, Target};
+
+/// Runs that are kept because they could not be written where they were to go; the oldest go first.
+const RUNS_KEPT: usize = 20;
+/// What their names begin with.
+const UNWRITTEN: &str = "unwritten-";
+
+/// The state folders, made if they are not there, the best first; in place of one that cannot be used stands the reason.
+pub(crate) fn folders() -> impl Iterator<Item = io::Result<PathBuf>> {
+    let user = rustix::process::geteuid().as_raw();
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    // The home of another user, as sudo may leave it, is no place for what root owns.
+    let home = || absolute("HOME").filter(|home| home.metadata().is_ok_and(|home| home.uid() == user));
+    let base = absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
+    let last = PathBuf::from(format!("/var/tmp/punctual-{user}"));
+    base.map(|base| base.join("punctual")).into_iter().chain([last]).map(move |path| own(&path, user))
+}
+
+/// Makes a folder that only this user may enter, or finds one that only this user may write.
+fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let facts = path.symlink_metadata()?;
+    if !is_private(&facts, user) {
+        let text = format!("{} belongs to another user, or others may write it", path.display());
+        return Err(io::Error::other(text));
+    }
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+    Ok(path.to_owned())
+}
+
+fn is_private(facts: &Metadata, user: u32) -> bool {
+    facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0
+}
+
+/// Keeps a run that could not be written where it was to go, and says where it is now.
+pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
+    let mut failed = anyhow::anyhow!("no state folder can be used");
+    for folder in folders() {
+        match folder.map_err(anyhow::Error::from).and_then(|folder| keep_in(&folder, json)) {
+            Ok(path) => return Ok(path),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn keep_in(folder: &Path, json: &[u8]) -> anyhow::Result<PathBuf> {
+    forget_all_but(folder, RUNS_KEPT - 1);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    // Names sort in the order of time.
+    let name = format!("{UNWRITTEN}{:012}.{:09}-{}.json", since.as_secs(), since.subsec_nanos(), std::process::id());
+    let path = folder.join(name);
+    Output::open("keeping the run in", &Target::File(path.clone()))?.write(|out| {
+        out.extend_from_slice(json);
+        Ok(())
+    })?;
+    Ok(path)
+}
+
+fn forget_all_but(folder: &Path, most: usize) {
+    let Ok(entries) = folder.read_dir() else { return };
+    let mut kept: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNWRITTEN)))
+        .collect();
+    kept.sort();
+    let surplus = kept.len().saturating_sub(most);
+    for path in kept.into_iter().take(surplus) {
+        // One that cannot be removed now is removed some other time.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_folder_that_others_may_write_is_not_used() {
+        let base = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let path = base.path().join("a/punctual");
+        assert_eq!(own(&path, user).unwrap(), path);
+        assert_eq!(own(&path, user).unwrap(), path, "found again");
+        assert!(own(&path, user + 1).is_err(), "of another user");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(own(&path, user).is_err(), "others may write");
+        let link = base.path().join("link");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(own(&link, user).is_err(), "a link");
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["unwritten-2.json", "unwritten-1.json", "unwritten-3.json", "something"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        forget_all_but(folder.path(), 2);
+        let mut left: Vec<String> =
+            folder.path().read_dir().unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        left.sort();
+        assert_eq!(left, ["something", "unwritten-2.json", "unwritten-3.json"]);
+    }
+}
