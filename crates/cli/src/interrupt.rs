@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use punctual_lab::Stop;
+use punctual_lab::{Stop, breaks};
 use punctual_linux::signal::is_ignored;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -34,6 +34,8 @@ pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
             stop.request(name(signal));
         }
     };
+    // Tells that the process was stopped (SIGSTOP, Ctrl-Z) and goes on.
+    signal_hook::flag::register(SIGCONT, breaks::continued()).context("listening for SIGCONT")?;
     thread.spawn(listener).context("starting the thread that listens for signals")?;
     Ok(())
 }

@@ -100,8 +100,8 @@ pub const PARTS: &[Part] = &[
     Part { name: ramp::EXPERIMENT, takes_ms: [600, 1_800, 12_000], run: speeding_up },
 ];
 
-/// Runs all parts. A request to stop ends the part under way and leaves out the rest.
-pub fn run(depth: Depth, session: &mut Session<'_>) -> Result<(), Error> {
+/// Runs all parts. A request to stop ends the part under way and leaves out the rest. A part that fails becomes a notice.
+pub fn run(depth: Depth, session: &mut Session<'_>) {
     let takes: Duration = PARTS.iter().map(|part| part.takes(depth)).sum();
     // What the parts do around their experiments, and what a busy machine adds to it.
     session.grant(takes / 8);
@@ -109,9 +109,11 @@ pub fn run(depth: Depth, session: &mut Session<'_>) -> Result<(), Error> {
         if session.stopped() {
             break;
         }
-        (part.run)(depth, part.takes(depth), session)?;
+        if let Err(error) = (part.run)(depth, part.takes(depth), session) {
+            let remedy = "see to what the error names, and run the check-up again".to_owned();
+            session.notice(Notice::PartFailed { part: part.name.into(), why: error.to_string(), remedy });
+        }
     }
-    Ok(())
 }
 
 /// The ways to wait that people use most, and one of each kind that does better.

@@ -4,22 +4,36 @@ use punctual::conditions::{Conditions, Guard};
 use punctual_record::{ConditionSet, Notice, Series, Steadiness};
 
 use crate::Session;
+use crate::left_out::NotKept;
 use crate::rounds::{Ledger, SharedLedger, open};
 use crate::session;
 use crate::variant::Variant;
 
-/// A condition was refused, and the caller insists on it.
+/// A condition does not hold, and the caller insists on it.
 #[derive(Debug, thiserror::Error)]
-#[error("{condition} {asked} was refused: {why}; {remedy}")]
-pub struct Refused {
-    /// Which condition.
-    pub condition: String,
-    /// What was asked.
-    pub asked: String,
-    /// Why not.
-    pub why: String,
-    /// What would make it work.
-    pub remedy: String,
+pub enum Unmet {
+    /// It was refused.
+    #[error("{condition} {asked} was refused: {why}; {remedy}")]
+    Refused {
+        /// Which condition.
+        condition: String,
+        /// What was asked.
+        asked: String,
+        /// Why not.
+        why: String,
+        /// What would make it work.
+        remedy: String,
+    },
+    /// It was lost while something was measured.
+    #[error(transparent)]
+    Lost(#[from] NotKept),
+}
+
+impl Unmet {
+    pub(crate) fn refused(refusal: punctual_record::Refusal) -> Self {
+        let punctual_record::Refusal { condition, asked, why, remedy } = refusal;
+        Self::Refused { condition, asked, why, remedy }
+    }
 }
 
 /// Puts back the base conditions; what cannot be put back becomes a notice.
@@ -29,7 +43,8 @@ pub(crate) fn put_back(guard: Guard, ledger: &SharedLedger) {
     }
 }
 
-/// What was asked of each variant, what held, what was refused.
+/// What was asked of each variant, what held, what was refused. The error is the first condition that the caller insists on and that did not
+/// hold; what was measured all the same is still to be reported.
 pub(crate) fn report_conditions(
     variants: &[Variant],
     base: &Conditions,
@@ -37,26 +52,28 @@ pub(crate) fn report_conditions(
     ledger: &Ledger,
     base_refused: &[punctual::conditions::Refused],
     session: &mut Session<'_>,
-) -> Result<(), Refused> {
-    let insist = |refusal: Option<punctual_record::Refusal>| match refusal.filter(|_| require) {
-        Some(r) => Err(Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy }),
-        None => Ok(()),
-    };
+) -> Result<(), Unmet> {
+    let mut unmet: Option<Unmet> = None;
     for (variant, held) in variants.iter().zip(&ledger.held) {
         let Some(held) = held else { continue };
         let refusals: Vec<_> = held.refused.iter().chain(base_refused).map(session::refusal).collect();
-        insist(refusals.first().cloned())?;
         for refusal in &refusals {
             let (conditions, refusal) = (variant.label.clone(), refusal.clone());
-            session.notice(match held.left_out {
-                true => Notice::ConditionsSkipped { conditions, refusal },
-                false => Notice::ConditionRefused { conditions, refusal },
-            });
+            match (require, held.left_out) {
+                (true, _) => drop(unmet.get_or_insert_with(|| Unmet::refused(refusal))),
+                (_, true) => session.notice(Notice::ConditionsSkipped { conditions, refusal }),
+                (_, false) => session.notice(Notice::ConditionRefused { conditions, refusal }),
+            }
         }
         let (asked, applied) = (session::asked(&variant.over(base)), session::applied(&held.applied));
         session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
     }
-    insist(base_refused.first().map(session::refusal))
+    let base_refused = base_refused.first().filter(|_| require).map(|its| Unmet::refused(session::refusal(its)));
+    let lost = ledger.not_kept.clone().map(Unmet::Lost);
+    if lost.is_some() {
+        session.incomplete();
+    }
+    unmet.or(base_refused).or(lost).map_or(Ok(()), Err)
 }
 
 /// Hands the notices and the use of the measuring thread to the session.
@@ -65,6 +82,7 @@ pub(crate) fn close(ledger: Ledger, session: &mut Session<'_>) {
     for notice in ledger.notices {
         session.notice(notice);
     }
+    ledger.left_out.tell(session);
 }
 
 /// Counts the series whose rounds differ by more than their samples explain.

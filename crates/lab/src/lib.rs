@@ -8,13 +8,18 @@
 //! Only this crate reads clocks in anger. It prints nothing: it tells an [`Observer`], between measurements, how far it is.
 #![forbid(unsafe_code)]
 
+pub mod breaks;
 pub mod calibrate;
 pub mod checkup;
 pub mod clock_cost;
 pub mod crowd;
+pub mod failure;
 mod family;
 pub mod governor;
+mod hold;
 pub mod ipc;
+pub mod ledger;
+pub mod left_out;
 pub mod pace;
 mod place;
 pub mod polling;
@@ -28,7 +33,7 @@ pub mod wait;
 mod warden;
 pub mod yielding;
 
-pub use family::Refused;
+pub use family::Unmet;
 pub use place::Place;
 pub use session::Session;
 pub use stage::{Observer, Progress, Silent, Stop};

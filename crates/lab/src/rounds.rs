@@ -6,21 +6,28 @@
 //! the same neighbour. A pilot round before the first teaches the schedule what an operation costs and warms up
 //! whatever is cold; its samples are thrown away.
 //!
+//! A batch counts only if all conditions still hold when it ends and time did not break meanwhile ([`crate::breaks`]). Otherwise it is
+//! left out, what was lost is set again, and the batch is repeated where there is time.
+//!
 //! Real-time variants are watched ([`punctual::watchdog`]), and between batches the thread steps aside long enough that a
 //! machine with one CPU stays usable.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::conditions::{Applied, Guard, Policy};
+use punctual::conditions::{Guard, Policy};
 use punctual::watchdog::{Limits, Watchdog};
+use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{Notice, Recorder, SeriesTally, Usage};
+use punctual_record::{Notice, Recorder, Usage};
 
+use crate::breaks::Look;
+pub use crate::failure::Failure;
+use crate::hold::Hold;
+pub use crate::ledger::{Held, Ledger, SharedLedger, ledger, open};
+use crate::left_out::Spoilt;
 use crate::schedule::Schedule;
 use crate::session;
 use crate::stage::{Progress, Stage};
-use crate::usage::Sum;
 use crate::variant::Variant;
 
 /// What a family gives the runner.
@@ -31,72 +38,15 @@ pub trait Bench {
     /// The variant that the cell runs under.
     fn variant(&self, cell: usize) -> usize;
 
-    /// The pilot is over: what it left is to be forgotten.
+    /// The pilot is over.
     fn begin(&mut self) {}
 
     /// Performs `operations` of the cell, records each, and tells what they cost altogether.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
-}
 
-/// Why a batch could not be performed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    /// The run was asked to end.
-    Stopped,
-    /// The subject cannot be measured, and why; it is not tried again.
-    Impossible {
-        /// What was tried and what the kernel said.
-        why: String,
-        /// What would make it possible.
-        remedy: Option<String>,
-    },
-}
-
-/// What has been measured so far; shared with whoever reports if the experiment must be left behind.
-#[derive(Debug, Default)]
-pub struct Ledger {
-    /// Per cell.
-    pub tallies: Vec<SeriesTally>,
-    /// Per cell: why it was given up.
-    pub failures: Vec<Option<Failure>>,
-    /// Per variant: what held, once it was applied.
-    pub held: Vec<Option<Held>>,
-    /// What was noticed.
-    pub notices: Vec<Notice>,
-    /// The measured thread's own use of the machine.
-    pub own: Sum,
-    /// Whether every round was run.
-    pub complete: bool,
-}
-
-/// What came of applying a variant.
-#[derive(Debug, Clone, Default)]
-pub struct Held {
-    /// What the kernel said holds.
-    pub applied: Applied,
-    /// What it refused.
-    pub refused: Vec<punctual::conditions::Refused>,
-    /// It was left out: the refusal made it the same as another variant.
-    pub left_out: bool,
-}
-
-/// A ledger that two threads see.
-pub type SharedLedger = Arc<Mutex<Ledger>>;
-
-/// The ledger's lock; a panic elsewhere does not make what was measured unreadable.
-pub fn open(ledger: &SharedLedger) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A new ledger for so many cells and variants.
-#[must_use]
-pub fn ledger(cells: usize, variants: usize) -> SharedLedger {
-    Arc::new(Mutex::new(Ledger {
-        tallies: (0..cells).map(|_| SeriesTally::new()).collect(),
-        failures: vec![None; cells],
-        held: vec![None; variants],
-        ..Ledger::default()
-    }))
+    /// The last batch counts: what it measured beside its samples is to be entered. Not called for a batch of the pilot, nor for one that
+    /// is left out.
+    fn keep(&mut self, _cell: usize) {}
 }
 
 /// One performance of all rounds.
@@ -109,12 +59,16 @@ pub struct Rounds<'a, B> {
     pub variants: &'a [Variant],
     /// How many rounds.
     pub rounds: u32,
-    /// A refused condition is an error.
+    /// A condition that is refused or lost is an error.
     pub require: bool,
     /// Where the results go.
     pub ledger: SharedLedger,
     /// Where the caller is told.
     pub stage: &'a Stage,
+    /// What holds in all variants.
+    pub base: &'a mut Guard,
+    /// How the clocks are looked at: [`Look::now`].
+    pub look: fn() -> Look,
 }
 
 /// The run ends before its time.
@@ -124,6 +78,53 @@ struct Ended;
 fn since(begin_ns: i64) -> Duration {
     Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs())
 }
+
+/// What came of a batch.
+enum Done {
+    /// It counts.
+    Measured(Usage),
+    /// It does not count.
+    Spoilt(Spoilt),
+    /// The cell is given up.
+    GivenUp,
+}
+
+/// When the rounds began, and how long they are to take.
+#[derive(Clone, Copy)]
+struct Course {
+    begin_ns: i64,
+    total: Duration,
+}
+
+impl Course {
+    fn gone(&self) -> Duration {
+        since(self.begin_ns)
+    }
+
+    fn left(&self) -> Duration {
+        self.total.saturating_sub(self.gone())
+    }
+
+    fn done(&self) -> f64 {
+        (self.gone().as_secs_f64() / self.total.as_secs_f64().max(1e-9)).min(1.0)
+    }
+}
+
+/// A cell's turn in a round.
+#[derive(Clone, Copy)]
+struct Turn {
+    cell: usize,
+    variant: usize,
+    round: u32,
+    operations: u64,
+}
+
+/// How often a batch is tried in one turn.
+const ATTEMPTS: u32 = 2;
+/// Longest wait for a condition that cannot be had again now.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Between two looks at whether the run was asked to end meanwhile.
+const NAP: Duration = Duration::from_millis(20);
 
 /// How closely a real-time thread is watched. The watchdog preempts what it watches, so it looks seldom: about once in ten thousand
 /// waits of 100 µs. The breaks between stretches keep a thread well below these limits.
@@ -145,15 +146,12 @@ impl<B: Bench> Rounds<'_, B> {
             return;
         }
         self.bench.begin();
-        let begin = now_ns(Clock::Monotonic);
-        let total = self.schedule.after_pilot(since(pilot));
+        let course = Course { begin_ns: now_ns(Clock::Monotonic), total: self.schedule.after_pilot(since(pilot)) };
         self.stage.announce(self.schedule.at_most());
-        for round in 0..self.rounds {
-            if self.round(round, total.saturating_sub(since(begin)), (begin, total), &mut recorder).is_err() {
-                return;
-            }
-        }
-        open(&self.ledger).complete = true;
+        let ended = (0..self.rounds).any(|round| self.round(round, course, &mut recorder).is_err());
+        let mut ledger = open(&self.ledger);
+        ledger.give_reasons(|cell| self.variants[self.bench.variant(cell)].label.as_str());
+        ledger.complete = !ended;
     }
 
     fn cells(&self) -> usize {
@@ -186,7 +184,7 @@ impl<B: Bench> Rounds<'_, B> {
                 recorder.clear();
                 let operations = self.schedule.pilot_operations(cell, since(begin));
                 if operations > 0 {
-                    self.batch(cell, operations, recorder)?;
+                    self.batch(Turn { cell, variant, round: 0, operations }, &guard, recorder)?;
                 }
                 if self.given_up(cell) {
                     self.schedule.drop_cell(cell);
@@ -198,60 +196,143 @@ impl<B: Bench> Rounds<'_, B> {
         Ok(())
     }
 
-    fn round(
-        &mut self,
-        round: u32,
-        left: Duration,
-        (begin, total): (i64, Duration),
-        recorder: &mut Recorder,
-    ) -> Result<(), Ended> {
-        let cells = self.cells();
+    fn round(&mut self, round: u32, course: Course, recorder: &mut Recorder) -> Result<(), Ended> {
+        let left = course.left();
         for variant in 0..self.variants.len() {
             if open(&self.ledger).held[variant].as_ref().is_none_or(|h| h.left_out) {
                 continue;
             }
-            let mine = self.cells_of(variant, cells);
             let watchdog = self.watch(variant);
-            let guard = self.variants[variant].conditions.apply();
-            for turn in 0..mine.len() {
-                let cell = mine[(turn + round as usize) % mine.len()];
-                let operations = self.schedule.take(cell, round, left);
-                if operations == 0 || self.given_up(cell) {
-                    continue;
-                }
-                let gone = since(begin);
-                if self.schedule.is_over(gone) {
-                    continue;
-                }
-                let done = gone.as_secs_f64() / total.as_secs_f64().max(1e-9);
-                self.pause(cell, done.min(1.0), total.saturating_sub(gone))?;
-                recorder.clear();
-                let started = (now_ns(Clock::Monotonic) - begin).unsigned_abs();
-                if let Some(usage) = self.batch(cell, operations, recorder)? {
-                    let mut ledger = open(&self.ledger);
-                    ledger.tallies[cell].add_round(round, started, recorder, usage);
-                    ledger.own.add(usage);
-                }
-            }
+            let mut guard = self.variants[variant].conditions.apply();
+            let outcome = self.turns((variant, round), (left, course), &mut guard, recorder);
             self.unwatch(variant, watchdog);
             self.put_back(guard);
+            outcome?;
         }
         Ok(())
     }
 
-    /// One batch; a failure is entered in the ledger.
-    fn batch(&mut self, cell: usize, operations: u64, recorder: &mut Recorder) -> Result<Option<Usage>, Ended> {
-        match self.bench.batch(cell, operations, recorder) {
-            Ok(usage) => {
-                self.schedule.learn(cell, usage.elapsed_ns as f64 / operations.max(1) as f64);
-                Ok(Some(usage))
+    /// The turns of one variant's cells.
+    fn turns(
+        &mut self,
+        (variant, round): (usize, u32),
+        (left, course): (Duration, Course),
+        guard: &mut Guard,
+        recorder: &mut Recorder,
+    ) -> Result<(), Ended> {
+        let mine = self.cells_of(variant, self.cells());
+        for turn in 0..mine.len() {
+            let cell = mine[(turn + round as usize) % mine.len()];
+            let operations = self.schedule.take(cell, round, left);
+            if operations == 0 || self.given_up(cell) || self.schedule.is_over(course.gone()) {
+                continue;
             }
-            Err(Failure::Stopped) => Err(Ended),
-            Err(failure) => {
-                open(&self.ledger).failures[cell] = Some(failure);
-                Ok(None)
+            self.pause(cell, course.done(), course.left())?;
+            if !self.turn(Turn { cell, variant, round, operations }, course, guard, recorder)? {
+                // The other cells of this variant lack the same condition.
+                return self.wait_a_round(round, course);
             }
         }
+        Ok(())
+    }
+
+    /// One cell's turn. False: a condition does not hold, and cannot be had again now.
+    fn turn(&mut self, turn: Turn, course: Course, guard: &mut Guard, recorder: &mut Recorder) -> Result<bool, Ended> {
+        for _ in 0..ATTEMPTS {
+            let missing = self.hold(turn.variant).renew(guard, &mut *self.base);
+            if !missing.is_empty() {
+                self.leave_out(Spoilt::Lost(missing))?;
+                return Ok(false);
+            }
+            recorder.clear();
+            let started = course.gone();
+            match self.batch(turn, guard, recorder)? {
+                Done::GivenUp => return Ok(true),
+                Done::Measured(usage) => {
+                    self.bench.keep(turn.cell);
+                    let mut ledger = open(&self.ledger);
+                    ledger.tallies[turn.cell].add_round(turn.round, started.as_nanos() as u64, recorder, usage);
+                    ledger.own.add(usage);
+                    return Ok(true);
+                }
+                Done::Spoilt(why) => {
+                    self.leave_out(why)?;
+                    let took = course.gone().saturating_sub(started);
+                    if !self.schedule.counts_samples() && took > course.left() {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        // Lost twice in a row: what takes it away may be over in a while.
+        self.wait_a_round(turn.round, course)?;
+        Ok(true)
+    }
+
+    /// One batch; a failure is entered in the ledger.
+    fn batch(&mut self, turn: Turn, guard: &Guard, recorder: &mut Recorder) -> Result<Done, Ended> {
+        let before = (self.look)();
+        let outcome = self.bench.batch(turn.cell, turn.operations, recorder);
+        let spoilt = self.spoilt(turn, &before, &outcome, guard, recorder);
+        if outcome == Err(Failure::Stopped) {
+            // A break may be why the time is over.
+            if let Some(why @ Spoilt::Broken(_)) = spoilt {
+                self.leave_out(why)?;
+            }
+            return Err(Ended);
+        }
+        if let Some(why) = spoilt {
+            return Ok(Done::Spoilt(why));
+        }
+        match outcome {
+            Ok(usage) => {
+                self.schedule.learn(turn.cell, usage.elapsed_ns as f64 / turn.operations.max(1) as f64);
+                Ok(Done::Measured(usage))
+            }
+            Err(failure) => {
+                open(&self.ledger).failures[turn.cell] = Some(failure);
+                Ok(Done::GivenUp)
+            }
+        }
+    }
+
+    /// Why the batch since `before` does not count. A failure is one only where nothing was lost: a stop, too, ends some calls early.
+    fn spoilt(
+        &self,
+        turn: Turn,
+        before: &Look,
+        outcome: &Result<Usage, Failure>,
+        guard: &Guard,
+        recorder: &Recorder,
+    ) -> Option<Spoilt> {
+        let expected_ns = (self.schedule.cost_ns(turn.cell) * turn.operations as f64) as u64;
+        let largest_ns = recorder.extremes().map_or(0, |(_, max)| max);
+        let theirs = match outcome {
+            Err(Failure::Lost(theirs)) => theirs.as_slice(),
+            _ => &[],
+        };
+        self.hold(turn.variant).spoilt((guard, self.base), before, (expected_ns, largest_ns), theirs)
+    }
+
+    fn hold(&self, variant: usize) -> Hold {
+        Hold::of(&self.ledger, variant, &self.variants[variant].label, self.look)
+    }
+
+    fn leave_out(&self, why: Spoilt) -> Result<(), Ended> {
+        if leave_out(&self.ledger, why, self.require) { Err(Ended) } else { Ok(()) }
+    }
+
+    /// Lets the time of a round go by, so that a condition that comes back is there for a later one.
+    fn wait_a_round(&self, round: u32, course: Course) -> Result<(), Ended> {
+        let share = course.left() / self.rounds.saturating_sub(round).max(1);
+        let until = course.gone() + share.min(LONGEST_WAIT);
+        while course.gone() < until {
+            if linux::stop::requested() {
+                return Err(Ended);
+            }
+            std::thread::sleep(NAP.min(until.saturating_sub(course.gone())));
+        }
+        Ok(())
     }
 
     fn pause(&self, cell: usize, done: f64, left: Duration) -> Result<(), Ended> {
@@ -292,3 +373,19 @@ impl<B: Bench> Rounds<'_, B> {
         }
     }
 }
+
+/// Enters what does not count. True: it ends the run, since a condition was lost that the caller insists on.
+pub(crate) fn leave_out(ledger: &SharedLedger, why: Spoilt, require: bool) -> bool {
+    let mut ledger = open(ledger);
+    ledger.left_out.add(&why, now_ns(Clock::Monotonic));
+    match why {
+        Spoilt::Lost(mut lost) if require && !lost.is_empty() => {
+            ledger.not_kept = Some(lost.swap_remove(0));
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -155,6 +155,18 @@ impl Schedule {
         }
     }
 
+    /// What an operation of the cell is expected to cost, ns.
+    #[must_use]
+    pub fn cost_ns(&self, cell: usize) -> f64 {
+        self.cells[cell].cost_ns
+    }
+
+    /// Whether a number of samples was asked for, and not a time.
+    #[must_use]
+    pub const fn counts_samples(&self) -> bool {
+        matches!(self.amount, Amount::Samples(_))
+    }
+
     /// How many operations the cell performs in `round` (from 0), when `left` of the time is still to go.
     pub fn take(&mut self, cell: usize, round: u32, left: Duration) -> u64 {
         if self.cells[cell].dropped {

@@ -3,6 +3,7 @@
 //! It opens with the facts of the machine, takes in what the experiments measured, and closes with how disturbed it all was.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::conditions::{Applied as Held, Conditions, NotRestored, Refused};
@@ -14,6 +15,7 @@ use punctual_record::{
 };
 
 use crate::clock_cost;
+use crate::governor::SetGovernor;
 use crate::place::{Aside, Place};
 use crate::stage::{Observer, Outcome, Stage, Stop, Supervision, perform};
 use crate::warden::Warden;
@@ -33,7 +35,7 @@ pub struct Session<'a> {
     children_cpu_ns: i64,
     observer: &'a mut dyn Observer,
     stop: Stop,
-    governor: Option<(String, Option<String>)>,
+    governor: Option<(String, Option<Arc<SetGovernor>>)>,
     /// How much longer than announced what is still to come may take, together.
     grace: Duration,
     warden: Option<Warden>,
@@ -186,6 +188,11 @@ impl<'a> Session<'a> {
         self.notice(why);
     }
 
+    /// The run ends before its time, and an error says why.
+    pub fn incomplete(&mut self) {
+        self.run.complete = false;
+    }
+
     /// Time from the beginning of the run to a moment on `CLOCK_MONOTONIC`, ns.
     #[must_use]
     pub fn time_of(&self, at_ns: i64) -> u64 {
@@ -196,7 +203,7 @@ impl<'a> Session<'a> {
     pub fn add_conditions(&mut self, mut set: ConditionSet) {
         if let Some((asked, applied)) = &self.governor {
             set.asked.governor = Some(asked.clone());
-            set.applied.governor.clone_from(applied);
+            set.applied.governor = applied.as_ref().map(|set| set.name.clone());
         }
         if !self.run.conditions.iter().any(|c| c.label == set.label) {
             self.run.conditions.push(set);
@@ -204,8 +211,18 @@ impl<'a> Session<'a> {
     }
 
     /// From now on the conditions say that this governor was asked for, and which was set.
-    pub(crate) fn under_governor(&mut self, asked: &str, applied: Option<&str>) {
-        self.governor = Some((asked.to_owned(), applied.map(str::to_owned)));
+    pub(crate) fn under_governor(&mut self, asked: &str, applied: Option<Arc<SetGovernor>>) {
+        self.governor = Some((asked.to_owned(), applied));
+    }
+
+    /// The governor that was set for what is measured now.
+    pub(crate) fn set_governor(&self) -> Option<Arc<SetGovernor>> {
+        self.governor.as_ref().and_then(|(_, set)| set.clone())
+    }
+
+    /// The governor is to be put back: nobody looks after it any more.
+    pub(crate) fn leave_governor(&mut self) {
+        self.governor = None;
     }
 
     /// Adds to what the measuring threads used.

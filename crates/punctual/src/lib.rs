@@ -19,7 +19,7 @@ pub mod watchdog;
 
 pub use backoff::Backoff;
 pub use breather::Breather;
-pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, NotRestored, Policy, Refused};
+pub use conditions::{Applied, Condition, Conditions, CpuSet, Guard, Lost, NotRestored, Policy, Refused};
 pub use duration::{ShortDuration, format_duration, parse_duration};
 pub use margin::{Aim, BadAim};
 pub use pacer::{CatchUp, Pacer, PacerOptions, Turn};

@@ -2,7 +2,7 @@
 //!
 //! The text of a [`Phrase`] is as the run has it; [`notices_text`] neutralises it for a terminal.
 
-use punctual_record::{Notice, Refusal, Run};
+use punctual_record::{Notice, PauseCause, Refusal, Run};
 
 use crate::background::sentence;
 use crate::plain::plain;
@@ -67,7 +67,15 @@ pub fn phrase(notice: &Notice) -> Phrase {
         Notice::ConditionsSkipped { conditions, refusal } => {
             refused(refusal, &format!("`{conditions}` was left out: without it, it would repeat another set."))
         }
-        Notice::ConditionNotKept { conditions, condition, set, found } => not_kept(conditions, condition, set, found),
+        Notice::ConditionNotKept { conditions, condition, set, found, left_out } => {
+            not_kept(conditions, (condition, set, found), *left_out)
+        }
+        Notice::ClockStepped { by_ns, after_ns, times } => stepped(*by_ns, *after_ns, *times),
+        Notice::Paused { cause, gap_ns, after_ns, times } => paused(*cause, (*gap_ns, *after_ns), *times),
+        Notice::PartFailed { part, why, remedy } => {
+            let text = format!("The part `{part}` failed, and is missing here: {}", sentence(why));
+            Phrase::new(Level::Failure, text).remedy(remedy)
+        }
         Notice::Steal { .. } | Notice::BusyMachine { .. } | Notice::Unsteady { .. } => disturbed(notice),
         Notice::Coarse { .. } | Notice::Early { .. } | Notice::Overflow { .. } => about_subject(notice),
         Notice::Interrupted { signal } => Phrase::new(
@@ -118,10 +126,57 @@ fn refused(refusal: &Refusal, consequence: &str) -> Phrase {
     Phrase::new(Level::Warning, text).remedy(remedy)
 }
 
-fn not_kept(conditions: &str, condition: &str, set: &str, found: &str) -> Phrase {
-    let text = format!("Under `{conditions}`, {condition} was set to {set} and accepted, but read back as {found}.");
+fn not_kept(conditions: &str, (condition, set, found): (&str, &str, &str), left_out: u32) -> Phrase {
+    let out = match left_out {
+        0 => String::new(),
+        n => format!(" The samples of that time are left out ({}).", batches(n)),
+    };
+    let text =
+        format!("Under `{conditions}`, {condition} was set to {set} and accepted, but was found to be {found}.{out}");
+    Phrase::new(Level::Warning, text).remedy(
+        "see what else sets it: a CPU that goes offline, a cgroup, a daemon, or the program that started this one",
+    )
+}
+
+fn batches(n: u32) -> String {
+    if n == 1 { "1 batch".into() } else { format!("{n} batches") }
+}
+
+/// `1.2 s after the run began`; of several times `first 1.2 s after the run began`.
+fn when(after_ns: u64, times: u32) -> String {
+    let after = units::duration(signed(after_ns), &Style::default());
+    let first = if times > 1 { "first " } else { "" };
+    format!("{first}{after} after the run began")
+}
+
+fn stepped(by_ns: i64, after_ns: u64, times: u32) -> Phrase {
+    let by = units::duration(by_ns.saturating_abs(), &Style::default());
+    let way = if by_ns < 0 { "back" } else { "forward" };
+    let most = if times > 1 { "at most " } else { "" };
+    let text = format!(
+        "The wall clock was set {way} by {most}{by} while measuring, {}. The samples of that time are left out ({}).",
+        when(after_ns, times),
+        batches(times)
+    );
     Phrase::new(Level::Warning, text)
-        .remedy("see what else sets it: a cgroup, a daemon, or the program that started this one")
+        .remedy("repeat when the clock is synchronised: `timedatectl` or `chronyc tracking` tells")
+}
+
+fn paused(cause: PauseCause, (gap_ns, after_ns): (u64, u64), times: u32) -> Phrase {
+    let gap = units::duration(signed(gap_ns), &Style::default());
+    let (what, remedy) = match cause {
+        PauseCause::Stopped => {
+            ("This program was stopped by a signal", "let it run without Ctrl-Z, SIGSTOP or a debugger")
+        }
+        PauseCause::Suspended => ("The machine was suspended", "keep it awake meanwhile: systemd-inhibit punctual ..."),
+        PauseCause::Machine => ("The virtual machine stood still", "repeat when its host neither pauses nor moves it"),
+    };
+    let text = format!(
+        "{what} for about {gap} while measuring, {}. The samples of that time are left out ({}).",
+        when(after_ns, times),
+        batches(times)
+    );
+    Phrase::new(Level::Warning, text).remedy(remedy)
 }
 
 fn disturbed(notice: &Notice) -> Phrase {

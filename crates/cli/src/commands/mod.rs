@@ -7,6 +7,7 @@ mod deliver;
 mod governor;
 mod ipc;
 mod merge;
+mod nothing;
 mod pace;
 mod report;
 mod run;
@@ -71,15 +72,26 @@ fn measure_watched(
     let run = session.close();
     drop(locks);
     observer.finish();
-    outcome?;
+    let failure = outcome.err();
+    if run.series.is_empty()
+        && let Some(error) = failure
+    {
+        return Err(error);
+    }
     // Judged before anything is written: whatever becomes of the readers, the limits decide.
     let verdict = threshold::evaluate(&wanted.fail_above, &run);
+    // What was measured before something failed is reported too.
     let all_written = deliver::deliver(&run, wanted, outputs);
     terminal::say(&threshold::render(&verdict, &run, &terminal::style_for_notices(wanted.color)));
-    Ok(match interrupt::exit(&stop) {
+    let exit = match interrupt::exit(&stop) {
         Exit::Done if !wanted.fail_above.is_empty() && !verdict.all_kept() => Exit::Exceeded,
         exit => exit.unless_lost(all_written),
-    })
+    };
+    match failure {
+        Some(error) => Err(error),
+        None if exit == Exit::Done && run.series.is_empty() => Err(nothing::measured(&run)),
+        None => Ok(exit),
+    }
 }
 
 /// An experiment under the governor that the conditions ask for, if they do.

@@ -12,4 +12,5 @@ mod poor;
 mod refusals;
 mod report;
 mod support;
+mod truth;
 mod yielding;

@@ -16,11 +16,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual::conditions::Conditions;
+use punctual::conditions::{Conditions, Guard};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{NotMeasured, Param, Quantity, Recorder, Series, SeriesId, SeriesTally};
 
+use crate::breaks::Look;
+use crate::hold::Hold;
+use crate::left_out::Spoilt;
 use crate::rounds::{self, Failure};
 use crate::stage::{Progress, Stage};
 use crate::usage::{Meter, Sum};
@@ -38,15 +41,18 @@ const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
 /// Times asked of each, ns.
 const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
 
+/// A cell is given up when so many of its rounds were left out.
+const MOST_SPOILT: u32 = 20;
+
 /// Why the experiment could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No thread could be started.
     #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
     Thread(#[from] std::io::Error),
-    /// A condition was refused, and the caller insists on it.
+    /// A condition was refused or lost, and the caller insists on it.
     #[error(transparent)]
-    Refused(#[from] family::Refused),
+    Unmet(#[from] family::Unmet),
 }
 
 /// What is known of a cell so far.
@@ -57,6 +63,26 @@ struct Known {
     usage: Sum,
     proof: Option<Proof>,
     failure: Option<Failure>,
+    /// Rounds that were left out.
+    spoilt: u32,
+}
+
+impl Known {
+    /// How far it is.
+    const fn mark(&self) -> (usize, bool) {
+        (self.rounds.len(), self.failure.is_some())
+    }
+
+    /// Forgets what came since; a cell that has to do so again and again is given up.
+    fn go_back_to(&mut self, (rounds, failed): (usize, bool), why: &Spoilt) {
+        self.rounds.truncate(rounds);
+        self.proof = None;
+        self.failure = self.failure.take().filter(|_| failed);
+        self.spoilt += 1;
+        if self.spoilt >= MOST_SPOILT {
+            self.failure.get_or_insert_with(|| Failure::again_and_again(why));
+        }
+    }
 }
 
 type Shared = Arc<Mutex<Vec<Known>>>;
@@ -68,17 +94,17 @@ fn open(known: &Shared) -> std::sync::MutexGuard<'_, Vec<Known>> {
 /// Runs the plan and puts what it measured into the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.wanted.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.wanted.variants.len());
     let known: Shared = Arc::new(Mutex::new(plan.cells.iter().map(|_| Known::default()).collect()));
     let real_time = plan.wanted.variants.iter().any(Variant::is_real_time);
     let refused = session.perform(Place::on(plan.wanted.base.cpus.as_ref(), real_time), {
         let (plan, ledger, known) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&known));
         move |stage| {
             stage.announce(plan.at_most());
-            let guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
+            let mut guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.wanted.require || refused.is_empty() {
-                measure(&plan, &ledger, &known, stage);
+                measure(&plan, &mut guard, &ledger, &known, stage);
             }
             family::put_back(guard, &ledger);
             refused
@@ -88,16 +114,16 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let known = std::mem::take(&mut *open(&known));
     let wanted = &plan.wanted;
     let refused = refused.unwrap_or_default();
-    family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session)?;
+    let met = family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session);
     for (cell, known) in known.iter().enumerate() {
         report(&plan, cell, known, session);
     }
     family::close(ledger, session);
-    Ok(())
+    Ok(met?)
 }
 
 /// All rounds of all cells, then the proof.
-fn measure(plan: &Plan, ledger: &rounds::SharedLedger, known: &Shared, stage: &Stage) {
+fn measure(plan: &Plan, base: &mut Guard, ledger: &rounds::SharedLedger, known: &Shared, stage: &Stage) {
     let mut waiters: Vec<Result<Box<dyn Waiter>, Unavailable>> =
         plan.wanted.methods.iter().map(|method| (method.open)()).collect();
     let begin = now_ns(Clock::Monotonic);
@@ -105,11 +131,12 @@ fn measure(plan: &Plan, ledger: &rounds::SharedLedger, known: &Shared, stage: &S
     let mut proving = false;
     loop {
         for (variant, conditions) in plan.wanted.variants.iter().enumerate() {
-            let guard = conditions.conditions.apply();
+            let mut guard = conditions.conditions.apply();
             let refused = guard.refused().to_vec();
             let left_out = !refused.is_empty() && (plan.wanted.variants.len() > 1 || plan.wanted.require);
             let held = rounds::Held { applied: guard.applied().clone(), refused, left_out };
             rounds::open(ledger).held[variant].get_or_insert(held);
+            let hold = Hold::of(ledger, variant, &conditions.label, Look::now);
             for cell in (0..plan.cells.len()).filter(|&c| plan.cells[c].1 == variant && !left_out) {
                 let gone = Duration::from_nanos((now_ns(Clock::Monotonic) - begin).unsigned_abs());
                 let done = (gone.as_secs_f64() / total.as_secs_f64()).min(1.0);
@@ -118,13 +145,23 @@ fn measure(plan: &Plan, ledger: &rounds::SharedLedger, known: &Shared, stage: &S
                     return;
                 }
                 let waiter = &mut waiters[plan.cells[cell].0];
+                // What is refused is still lost, as will be seen.
+                let _ = hold.renew(&mut guard, base);
+                let (before, so_far) = (Look::now(), open(known)[cell].mark());
                 if step(plan, cell, waiter, proving, known).is_err() {
                     return;
+                }
+                let expected_ns = plan.step_ns(proving);
+                if let Some(why) = hold.spoilt((&guard, base), &before, (expected_ns, 0), &[]) {
+                    open(known)[cell].go_back_to(so_far, &why);
+                    if rounds::leave_out(ledger, why, plan.wanted.require) {
+                        return;
+                    }
                 }
             }
             family::put_back(guard, ledger);
         }
-        if proving {
+        if proving || open(known).iter().all(|its| its.failure.is_some()) {
             return;
         }
         let gone = now_ns(Clock::Monotonic) - begin;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use punctual::conditions::Conditions;
 
+use super::proof::WAITS;
 use crate::schedule::Amount;
 use crate::variant::Variant;
 use crate::wait::method::{Kind, Method, Unit};
@@ -97,6 +98,12 @@ impl Plan {
             Amount::Time(time) => time,
             Amount::Samples(_) => self.takes().saturating_mul(3).saturating_add(Duration::from_secs(2)),
         }
+    }
+
+    /// How long one round or one proof takes, roughly, in ns.
+    pub(super) fn step_ns(&self, proving: bool) -> u64 {
+        let step = if proving { self.wanted.check.saturating_mul(3 * WAITS) } else { ROUND };
+        step.as_nanos() as u64
     }
 
     /// Whether that many rounds in that time are enough.

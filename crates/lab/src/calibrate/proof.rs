@@ -11,7 +11,7 @@ use crate::usage::{Meter, Sum};
 use crate::wait::method::Waiter;
 
 /// Waits of each kind.
-const WAITS: u32 = 400;
+pub(super) const WAITS: u32 = 400;
 /// Waits in a row of one kind before the next: they take turns.
 const TURN: u32 = 20;
 

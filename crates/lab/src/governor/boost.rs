@@ -65,7 +65,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     for cell in &findings.figures.cells {
         report(&plan, &findings, cell, session);
     }
-    Ok(())
+    findings.met()
 }
 
 fn report(plan: &Plan, findings: &Findings<Figures>, cell: &Cell, session: &mut Session<'_>) {

@@ -13,7 +13,7 @@ pub mod switch;
 mod under;
 
 pub use frame::Thread;
-pub use under::{Asked, Under};
+pub use under::{Asked, SetGovernor, Under};
 
 /// Why the experiment could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +24,9 @@ pub enum Error {
     /// The settings could not be read or changed.
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Cpufreq(#[from] punctual::cpufreq::Error),
-    /// A condition was refused, and the caller insists on it.
+    /// A condition was refused or lost, and the caller insists on it.
     #[error(transparent)]
-    Refused(#[from] crate::Refused),
+    Unmet(#[from] crate::Unmet),
 }
 
 /// Why a plan cannot be made.

@@ -89,7 +89,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
         move |stage, ledger: &Ledger| runner::perform(&plan, ledger, stage)
     })?;
     report(&plan, &findings, session);
-    Ok(())
+    findings.met()
 }
 
 fn report(plan: &Plan, findings: &Findings<Figures>, session: &mut Session<'_>) {

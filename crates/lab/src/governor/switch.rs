@@ -54,7 +54,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     for to in [1, 0] {
         report_direction(&plan, &findings, to, session);
     }
-    Ok(())
+    findings.met()
 }
 
 /// The two series of one direction.

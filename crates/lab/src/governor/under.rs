@@ -1,10 +1,13 @@
 //! Measuring under a governor that was set for the purpose: any experiment, not only those about frequency.
 
+use std::sync::Arc;
+
 use punctual::cpufreq::{Cpufreq, Error, GovernorGuard};
 use punctual_record::{Notice, Refusal};
 
 use super::frame::{PATIENCE, settings_left};
 use crate::Session;
+use crate::left_out::NotKept;
 
 /// What was asked of the governor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +20,41 @@ pub struct Asked {
     pub require: bool,
 }
 
+/// A governor that was set, and the right to set it again.
+#[derive(Debug)]
+pub struct SetGovernor {
+    pub(crate) name: String,
+    guard: GovernorGuard,
+}
+
+impl SetGovernor {
+    /// Whether a policy has another governor now, set by somebody else while `conditions` were measured.
+    pub(crate) fn lost(&self, conditions: &str) -> Option<NotKept> {
+        let (policy, found) = self.guard.other_governor(&self.name)?;
+        Some(governor_lost(conditions, &self.name, policy, &found))
+    }
+
+    /// Sets it again; whether it holds, the next look tells.
+    pub(crate) fn renew(&self) {
+        let _ = self.guard.rewrite_governor(&self.name);
+    }
+}
+
+/// A governor that somebody else changed.
+pub(super) fn governor_lost(conditions: &str, set: &str, policy: usize, found: &str) -> NotKept {
+    NotKept {
+        conditions: conditions.into(),
+        condition: "governor".into(),
+        set: set.into(),
+        found: format!("{found} (policy{policy})"),
+        remedy: "stop what sets governors meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq), and keep the CPUs online".into(),
+    }
+}
+
 /// The governor in force while this lives.
 #[derive(Debug)]
 #[must_use = "the governor is put back when this is dropped"]
-pub struct Under(Option<GovernorGuard>);
+pub struct Under(Option<Arc<SetGovernor>>);
 
 impl Under {
     /// Sets the governor. A refusal becomes a notice with its remedy, unless it is to be an error.
@@ -35,8 +69,9 @@ impl Under {
                 for told in guard.replayed() {
                     session.notice(Notice::Other { text: told.clone() });
                 }
-                session.under_governor(&asked.governor, Some(&asked.governor));
-                Ok(Self(Some(guard)))
+                let set = Arc::new(SetGovernor { name: asked.governor.clone(), guard });
+                session.under_governor(&asked.governor, Some(Arc::clone(&set)));
+                Ok(Self(Some(set)))
             }
             Err(error) if asked.require => Err(error.into()),
             Err(error) => {
@@ -47,9 +82,12 @@ impl Under {
         }
     }
 
-    /// Puts it back and says what could not be put back.
+    /// Puts it back and says what could not be put back. A measuring thread that had to be left behind may still hold it: then it goes
+    /// back when this process ends.
     pub fn put_back(self, session: &mut Session<'_>) {
-        for left in self.0.map(GovernorGuard::restore).unwrap_or_default() {
+        session.leave_governor();
+        let guard = self.0.and_then(Arc::into_inner).map(|set| set.guard);
+        for left in guard.map(GovernorGuard::restore).unwrap_or_default() {
             session.notice(settings_left(&left));
         }
     }

@@ -47,6 +47,18 @@ pub(super) struct Extra {
     pub(super) peer_ended: Option<PeerEnded>,
 }
 
+impl Extra {
+    /// Adds a trip.
+    fn add(&mut self, passed: &Passed, (messages, delivered): (u64, u64)) {
+        self.own.add(passed.usage);
+        self.peer.add(passed.account.usage);
+        self.messages += messages;
+        self.delivered += delivered;
+        self.late += passed.account.late;
+        self.integrity = self.integrity.plus(passed.integrity);
+    }
+}
+
 /// How the other process ended in the middle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PeerEnded {
@@ -73,8 +85,8 @@ pub(super) struct IpcBench<'a> {
     breather: Breather,
     blocks: Vec<Option<Blocks>>,
     expected_ns: Vec<f64>,
-    /// The pilot's batches are thrown away, and must not enter the account either.
-    rehearsing: bool,
+    /// The cell's account with the last batch, until that is known to count.
+    last: Option<(Extra, Option<Blocks>)>,
 }
 
 /// The bench could not be opened.
@@ -109,7 +121,7 @@ impl<'a> IpcBench<'a> {
             breather: Breather::new(),
             blocks,
             expected_ns: vec![f64::INFINITY; plan.cells.len()],
-            rehearsing: true,
+            last: None,
         })
     }
 
@@ -167,17 +179,6 @@ impl<'a> IpcBench<'a> {
         to_go.min(most.max(1))
     }
 
-    fn enter(&self, cell: usize, passed: &Passed, (messages, delivered): (u64, u64)) {
-        let mut extras = self.extras.lock().unwrap_or_else(PoisonError::into_inner);
-        let extra = &mut extras[cell];
-        extra.own.add(passed.usage);
-        extra.peer.add(passed.account.usage);
-        extra.messages += messages;
-        extra.delivered += delivered;
-        extra.late += passed.account.late;
-        extra.integrity = extra.integrity.plus(passed.integrity);
-    }
-
     fn tell_blocks(&mut self, cell: usize) {
         let name = self.doing(cell);
         let blocks = self.blocks[cell].as_mut().map(Blocks::take).unwrap_or_default();
@@ -211,37 +212,33 @@ impl Bench for IpcBench<'_> {
         self.plan.cells[cell].variant
     }
 
-    fn begin(&mut self) {
-        self.rehearsing = false;
-    }
-
     fn batch(&mut self, index: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let mut total = Sum::default();
         let mut to_go = operations;
-        let counts = !self.rehearsing;
+        let mut extra = self.extras.lock().unwrap_or_else(PoisonError::into_inner)[index].clone();
+        let mut blocks = self.blocks[index].clone();
         while to_go > 0 {
             let messages = self.stretch(index, to_go);
-            let mut blocks = self.blocks[index].take();
             let before = into.count();
             let passed = self.trip(&self.plan.cells[index], messages).make(into, blocks.as_mut());
-            self.blocks[index] = blocks;
             let passed = passed.map_err(|broken| self.failure(index, broken))?;
             self.expected_ns[index] = passed.usage.elapsed_ns as f64 / messages as f64;
-            if counts {
-                self.enter(index, &passed, (messages, into.count() - before));
-            }
+            extra.add(&passed, (messages, into.count() - before));
             total.add(passed.usage);
             to_go -= messages;
             if self.plan.is_real_time(&self.plan.cells[index]) {
                 self.breather.after(Duration::from_nanos(passed.usage.elapsed_ns));
             }
         }
-        if counts {
-            self.tell_blocks(index);
-        } else {
-            self.blocks[index] = self.plan.blocks.map(Blocks::of);
-        }
+        self.last = Some((extra, blocks));
         Ok(total.usage())
+    }
+
+    fn keep(&mut self, index: usize) {
+        let Some((extra, blocks)) = self.last.take() else { return };
+        self.extras.lock().unwrap_or_else(PoisonError::into_inner)[index] = extra;
+        self.blocks[index] = blocks;
+        self.tell_blocks(index);
     }
 }
 
@@ -249,6 +246,7 @@ impl IpcBench<'_> {
     fn failure(&self, cell: usize, broken: Broken) -> Failure {
         match broken {
             Broken::Stopped => Failure::Stopped,
+            Broken::Lost(lost) => Failure::Lost(lost),
             Broken::Unavailable(no) => Failure::Impossible { why: no.why, remedy: no.remedy },
             Broken::PeerEnded(how) => {
                 let mut extras = self.extras.lock().unwrap_or_else(PoisonError::into_inner);

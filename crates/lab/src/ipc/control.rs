@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use punctual::conditions::{Condition, Lost};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
@@ -29,6 +30,8 @@ const END: u32 = 2;
 const READY: u32 = 1;
 const DONE: u32 = 2;
 const FAILED: u32 = 3;
+/// It is done, but conditions of it were lost meanwhile.
+const SPOILT: u32 = 4;
 
 const ELAPSED: usize = 0;
 const CPU: usize = 1;
@@ -123,10 +126,21 @@ impl Control {
 
     /// The child: cannot go on, and why.
     pub(super) fn fail(&self, why: &str) {
-        for (word, byte) in self.words.iter().zip(why.bytes().chain(std::iter::once(0))) {
+        self.put_words(why);
+        self.become_(FAILED);
+    }
+
+    /// The child: lost conditions meanwhile, one a line: condition, set, found, between tabs.
+    pub(super) fn lost(&self, lost: &[Lost]) {
+        let line = |its: &Lost| format!("{}\t{}\t{}", its.condition, its.set, its.found);
+        self.put_words(&lost.iter().map(line).collect::<Vec<_>>().join("\n"));
+        self.become_(SPOILT);
+    }
+
+    fn put_words(&self, text: &str) {
+        for (word, byte) in self.words.iter().zip(text.bytes().chain(std::iter::once(0))) {
             word.store(byte, Ordering::Relaxed);
         }
-        self.become_(FAILED);
     }
 
     fn become_(&self, state: u32) {
@@ -180,11 +194,25 @@ impl Control {
 
     /// Why the child could not go on, if it could not.
     pub(super) fn failure(&self) -> Option<String> {
-        if self.state.load(Ordering::Acquire) != FAILED {
-            return None;
+        (self.state.load(Ordering::Acquire) == FAILED).then(|| self.words())
+    }
+
+    /// Conditions that the child lost.
+    pub(super) fn conditions_lost(&self) -> Vec<Lost> {
+        if self.state.load(Ordering::Acquire) != SPOILT {
+            return Vec::new();
         }
+        let read = |line: &str| {
+            let mut fields = line.splitn(3, '\t');
+            let condition = Condition::named(fields.next()?)?;
+            Some(Lost { condition, set: fields.next()?.into(), found: fields.next()?.into() })
+        };
+        self.words().lines().filter_map(read).collect()
+    }
+
+    fn words(&self) -> String {
         let bytes: Vec<u8> = self.words.iter().map(|w| w.load(Ordering::Relaxed)).take_while(|b| *b != 0).collect();
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// What the child said at its end.

@@ -32,7 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use punctual::conditions::Conditions;
 
 use crate::Session;
-use crate::family::{self, Refused};
+use crate::breaks::Look;
+use crate::family::{self, Unmet};
 use crate::rounds::{self, Failure, Rounds, open};
 pub use bench::NoBench;
 use bench::{Extra, IpcBench};
@@ -52,16 +53,16 @@ pub enum Error {
     /// What every trip needs could not be had.
     #[error(transparent)]
     Bench(#[from] NoBench),
-    /// A condition was refused, and the caller insists on it.
+    /// A condition was refused or lost, and the caller insists on it.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Unmet(#[from] Unmet),
 }
 
 /// Runs the plan and puts what it measured into the session. What went wrong with the messages or with the other process, which makes the
 /// run a failure though it has figures, is returned in words.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
     for (index, cell) in plan.cells.iter().enumerate() {
         if let Some((why, remedy)) = plan.forbidden(cell) {
@@ -73,13 +74,14 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
         move |stage| {
             stage.announce(plan.schedule().at_most());
             // The thread ends with the experiment: what cannot be put back ends with it.
-            let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
+            let mut guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
                 let bench = IpcBench::open(&plan, stage, extras)?;
                 let schedule = plan.schedule();
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
-                Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
+                let (ledger, base, look) = (Arc::clone(&ledger), &mut guard, Look::now);
+                Rounds { bench, schedule, variants, rounds, require, ledger, stage, base, look }.perform();
             }
             family::put_back(guard, &ledger);
             Ok::<_, NoBench>(refused)
@@ -88,9 +90,11 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
     let base_refused = base.transpose()?.unwrap_or_default();
     let ledger = std::mem::take(&mut *open(&ledger));
     let extras = std::mem::take(&mut *extras.lock().unwrap_or_else(PoisonError::into_inner));
-    family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &base_refused, session)?;
+    let met = family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &base_refused, session);
     outcome::cores(&plan, session);
-    Ok(outcome::cells(&plan, ledger, &extras, session))
+    let wrong = outcome::cells(&plan, ledger, &extras, session);
+    met?;
+    Ok(wrong)
 }
 
 /// Opens and closes a mechanism, to see whether it works here; with the shortest message it carries.

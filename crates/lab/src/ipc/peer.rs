@@ -1,6 +1,8 @@
 //! The other process: it sends, or, in ping-pong, answers.
 
-use punctual::conditions::{Conditions, CpuSet};
+use std::mem::ManuallyDrop;
+
+use punctual::conditions::{Condition, Conditions, CpuSet, Guard, Lost, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 
@@ -55,10 +57,13 @@ impl Job {
 /// All of the other process's life.
 pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, waiter: Waiter) {
     // It waits in the calls that are measured, and cannot look at the time there.
-    let bounded = linux::deadline::alarm().map_err(|e| e.to_string());
-    if let Err(why) = bounded.and_then(|()| prepare(&mut end, job, parent)) {
-        return control.fail(&why);
-    }
+    let bounded = linux::deadline::alarm().map_err(|e| NotPrepared::Failed(e.to_string()));
+    // The conditions hold as long as this process: nothing is put back.
+    let guard = match bounded.and_then(|()| prepare(&mut end, job, parent)) {
+        Ok(guard) => ManuallyDrop::new(guard),
+        Err(NotPrepared::Lost(lost)) => return control.lost(&[lost]),
+        Err(NotPrepared::Failed(why)) => return control.fail(&why),
+    };
     control.ready();
     control.wait_to_begin();
     let worked = match job.mode {
@@ -66,24 +71,43 @@ pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, wai
         _ => send(&mut end, job, control),
     };
     match worked {
-        Ok(account) => control.done(account),
+        Ok(account) => match guard.lost() {
+            lost if lost.is_empty() => control.done(account),
+            lost => control.lost(&lost),
+        },
         // The parent ended the traffic: it knows why.
         Err(e) => control.fail(&e.to_string()),
     }
     control.wait_to_end();
 }
 
-fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<(), String> {
+/// Why the other process cannot begin.
+enum NotPrepared {
+    /// It has no CPU any more.
+    Lost(Lost),
+    Failed(String),
+}
+
+/// A CPU that is refused was granted when the plan was made: it has been lost since.
+pub(super) fn lost_cpu(refused: &Refused) -> Option<Lost> {
+    let Refused { condition, asked, why, .. } = refused;
+    let found = format!("refused ({why})");
+    (*condition == Condition::Cpus).then(|| Lost { condition: *condition, set: asked.clone(), found })
+}
+
+fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared> {
     let conditions = Conditions { cpus: job.cpu.map(|cpu| CpuSet::of([cpu])), one_way: true, ..job.conditions.clone() };
     let guard = conditions.apply();
     if let Some(refused) = guard.refused().first() {
-        return Err(format!("{refused}; {}", refused.remedy));
+        return Err(match lost_cpu(refused) {
+            Some(lost) => NotPrepared::Lost(lost),
+            None => NotPrepared::Failed(format!("{refused}; {}", refused.remedy)),
+        });
     }
-    // They hold as long as this process.
-    std::mem::forget(guard);
-    let met = |met: linux::Result<()>| met.map_err(|e| e.to_string());
+    let met = |met: linux::Result<()>| met.map_err(|e| NotPrepared::Failed(e.to_string()));
     end.outlet.as_mut().map_or(Ok(()), |outlet| met(outlet.meet(parent)))?;
-    end.inlet.as_mut().map_or(Ok(()), |inlet| met(inlet.meet(parent)))
+    end.inlet.as_mut().map_or(Ok(()), |inlet| met(inlet.meet(parent)))?;
+    Ok(guard)
 }
 
 fn missing(what: &'static str) -> linux::Error {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::backoff::Limits;
-use punctual::conditions::{Conditions, CpuSet};
+use punctual::conditions::{Conditions, CpuSet, Lost};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
@@ -62,6 +62,8 @@ pub(super) enum Broken {
     Unavailable(Unavailable),
     /// The other process ended in the middle.
     PeerEnded(String),
+    /// A condition of one of both was lost meanwhile: what was measured does not count.
+    Lost(Vec<Lost>),
 }
 
 impl Trip<'_> {
@@ -79,6 +81,9 @@ impl Trip<'_> {
         let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked).map_err(Broken::Unavailable)?;
         let placed = Conditions { cpus: self.cpu.map(|cpu| CpuSet::of([cpu])), ..Conditions::default() }.apply();
         if let Some(refused) = placed.refused().first() {
+            if let Some(lost) = peer::lost_cpu(refused) {
+                return Err(Broken::Lost(vec![lost]));
+            }
             let (why, remedy) = (refused.to_string(), Some(refused.remedy.clone()));
             return Err(Broken::Unavailable(Unavailable { why, remedy }));
         }
@@ -90,9 +95,16 @@ impl Trip<'_> {
             Ok(_) => drop(lock(&child).wait()),
             Err(_) => drop(lock(&child).kill()),
         }
+        let mut lost = placed.lost();
+        lost.extend(control.conditions_lost());
         // The other process is gone: now its half may be removed.
         drop((here, leftovers, placed));
-        outcome
+        // Whatever else went wrong, the lost condition may be why.
+        match outcome {
+            Err(stopped @ Broken::Stopped) => Err(stopped),
+            _ if !lost.is_empty() => Err(Broken::Lost(lost)),
+            outcome => outcome,
+        }
     }
 
     fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Broken> {
@@ -154,6 +166,10 @@ impl Trip<'_> {
     fn see_to(&self, child: &SharedChild, control: &Control, reached: bool) -> Result<(), Broken> {
         if linux::stop::requested() {
             return Err(Broken::Stopped);
+        }
+        let lost = control.conditions_lost();
+        if !lost.is_empty() {
+            return Err(Broken::Lost(lost));
         }
         if let Some(why) = control.failure() {
             return Err(Broken::Unavailable(Unavailable { why: format!("the other process: {why}"), remedy: None }));

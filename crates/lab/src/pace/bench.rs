@@ -21,7 +21,7 @@ use crate::usage::Sum;
 const STRETCH: Duration = Duration::from_millis(50);
 
 /// What a cell has beside its lateness.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Beside {
     pub(super) jitter: SeriesTally,
     pub(super) one_way: SeriesTally,
@@ -49,6 +49,8 @@ pub(super) struct PaceBench<'a> {
     pub(super) receiver: Option<Receiver>,
     stand: Stand,
     recorders: [Recorder; 3],
+    /// What the cell has beside its lateness with the trials of the last batch, until that is known to count.
+    last: Beside,
     drift: Drift,
     breather: Breather,
     beside: SharedBeside,
@@ -90,6 +92,7 @@ impl<'a> PaceBench<'a> {
             receiver,
             stand: Stand::new(),
             recorders: std::array::from_fn(|_| Recorder::new()),
+            last: Beside::default(),
             drift: Drift::default(),
             breather: Breather::new(),
             beside: Arc::clone(beside),
@@ -135,18 +138,18 @@ impl<'a> PaceBench<'a> {
         Ok((usage, counts, by_kernel))
     }
 
-    fn keep(&mut self, cell: usize, counts: &Counts, usage: Usage, by_kernel: bool) {
-        let mut beside = open(&self.beside);
-        let beside = &mut beside[cell];
-        let round = beside.rounds;
-        beside.rounds += 1;
+    /// Adds a trial of this batch.
+    fn note(&mut self, counts: &Counts, usage: Usage, by_kernel: bool) {
         let [jitter, one_way, arrival_jitter] = &self.recorders;
-        beside.jitter.add_round(round, 0, jitter, usage);
-        beside.one_way.add_round(round, 0, one_way, usage);
-        beside.arrival_jitter.add_round(round, 0, arrival_jitter, usage);
-        beside.counts.add(counts);
-        beside.drift.add(&self.drift);
-        beside.by_kernel = by_kernel;
+        let last = &mut self.last;
+        let round = last.rounds;
+        last.rounds += 1;
+        last.jitter.add_round(round, 0, jitter, usage);
+        last.one_way.add_round(round, 0, one_way, usage);
+        last.arrival_jitter.add_round(round, 0, arrival_jitter, usage);
+        last.counts.add(counts);
+        last.drift.add(&self.drift);
+        last.by_kernel = by_kernel;
     }
 }
 
@@ -198,15 +201,12 @@ impl Bench for PaceBench<'_> {
         self.plan.cells[cell].1
     }
 
-    fn begin(&mut self) {
-        open(&self.beside).iter_mut().for_each(|beside| *beside = Beside::default());
-    }
-
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let (way, variant) = self.plan.cells[cell];
         let real_time = self.plan.wanted.variants[variant].is_real_time();
         let stretch = (self.rate.per_second_f64() * STRETCH.as_secs_f64()) as u64;
         let most = if real_time { stretch.clamp(1, MOST_EVENTS) } else { MOST_EVENTS };
+        self.last = open(&self.beside)[cell].clone();
         let mut total = Sum::default();
         let mut to_go = operations;
         while to_go > 0 {
@@ -215,10 +215,14 @@ impl Bench for PaceBench<'_> {
             if real_time {
                 self.breather.after(Duration::from_nanos(usage.cpu_ns.unwrap_or(usage.elapsed_ns)));
             }
-            self.keep(cell, &counts, usage, by_kernel);
+            self.note(&counts, usage, by_kernel);
             total.add(usage);
             to_go -= events;
         }
         Ok(total.usage())
+    }
+
+    fn keep(&mut self, cell: usize) {
+        open(&self.beside)[cell] = std::mem::take(&mut self.last);
     }
 }

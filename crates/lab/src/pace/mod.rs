@@ -13,6 +13,7 @@ pub mod packet;
 mod plan;
 pub mod receive;
 mod receiver;
+mod stamp_clock;
 mod stand;
 mod sweep;
 pub mod way;
@@ -27,6 +28,7 @@ use punctual_record::{NotMeasured, Notice, Param, Quantity, Series, SeriesId, Se
 
 pub use plan::{Goal, MOST_BYTES_UNASKED, MOST_UNASKED, Plan, PlanError, Target, Wanted};
 
+use crate::breaks::Look;
 use crate::rounds::{self, Failure, Ledger, Rounds};
 use crate::{Session, family};
 use bench::{Beside, PaceBench, Reception, SharedBeside};
@@ -40,9 +42,9 @@ pub enum Error {
     /// No thread could be started.
     #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
     Thread(#[from] std::io::Error),
-    /// A condition was refused, and the caller insists on it.
+    /// A condition was refused or lost, and the caller insists on it.
     #[error(transparent)]
-    Refused(#[from] family::Refused),
+    Unmet(#[from] family::Unmet),
 }
 
 /// Runs the plan and puts what it measured into the session.
@@ -55,7 +57,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 
 fn keep(plan: Plan, rate: punctual::Rate, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.wanted.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.wanted.variants.len());
     let beside: SharedBeside = Arc::new(Mutex::new((0..plan.cells.len()).map(|_| Beside::default()).collect()));
     let done = session.perform(plan.place(), {
         let (plan, ledger, beside) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&beside));
@@ -64,13 +66,14 @@ fn keep(plan: Plan, rate: punctual::Rate, session: &mut Session<'_>) -> Result<(
             // Before anything is applied: the receiver's conditions are its own, not the sender's.
             let (bench, reception) = PaceBench::open(&plan, &beside);
             // The thread ends with the experiment: what cannot be put back ends with it.
-            let guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
+            let mut guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             let wanted = &plan.wanted;
             if !wanted.require || refused.is_empty() {
                 let (rounds, require, variants) = (wanted.rounds, wanted.require, wanted.variants.as_slice());
                 let schedule = plan.schedule(rate);
-                Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
+                let (ledger, base, look) = (Arc::clone(&ledger), &mut guard, Look::now);
+                Rounds { bench, schedule, variants, rounds, require, ledger, stage, base, look }.perform();
             }
             family::put_back(guard, &ledger);
             (refused, reception)
@@ -80,12 +83,12 @@ fn keep(plan: Plan, rate: punctual::Rate, session: &mut Session<'_>) -> Result<(
     let beside = std::mem::take(&mut *bench::open(&beside));
     let (refused, reception) = done.unwrap_or((Vec::new(), Reception::Own));
     let wanted = &plan.wanted;
-    family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session)?;
+    let met = family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session);
     say_reception(&reception, session);
     say_bursts(&plan, rate, &ledger, session);
     report(&plan, rate, &ledger, &beside, session);
     family::close(ledger, session);
-    Ok(())
+    Ok(met?)
 }
 
 /// Arrivals that are not measured are said to be so.

@@ -14,6 +14,8 @@ use punctual_record::{Notice, Param, Quantity, Recorder, SeriesId, SeriesTally, 
 
 use super::EXPERIMENT;
 use super::packet::{Header, this_boot};
+use super::stamp_clock::StampClock;
+use crate::left_out::{LeftOut, Spoilt};
 use crate::schedule::Amount;
 use crate::stage::Progress;
 use crate::usage::Meter;
@@ -98,6 +100,7 @@ pub fn run(socket: UdpSocket, amount: Option<Amount>, session: &mut Session<'_>)
     for (period_ns, flow) in &heard.flows {
         flow.report(*period_ns, &conditions.label, heard.usage, session);
     }
+    heard.left_out.tell(session);
     Ok(())
 }
 
@@ -106,6 +109,8 @@ struct Heard {
     flows: BTreeMap<u64, Flow>,
     strange: u64,
     usage: Usage,
+    /// Stamps that were not used.
+    left_out: LeftOut,
 }
 
 /// All streams of one nominal rate.
@@ -131,9 +136,10 @@ struct Stream {
 }
 
 fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
-    let mut heard = Heard { flows: BTreeMap::new(), strange: 0, usage: Usage::default() };
+    let mut heard = Heard { flows: BTreeMap::new(), strange: 0, usage: Usage::default(), left_out: LeftOut::default() };
     let mut buffer = vec![0; 65_536];
     let boot = this_boot();
+    let mut stamps = StampClock::new();
     let begin = now_ns(Clock::Monotonic);
     let meter = Meter::start();
     let mut received = 0_u64;
@@ -153,9 +159,10 @@ fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
             continue;
         };
         received += 1;
-        // The stamp's clock is steered by parts in a million; over one datagram's time that is nothing.
-        let at_socket =
-            datagram.realtime_ns.map_or(now, |ns| ns - (now_ns(Clock::Realtime) - now_ns(Clock::Monotonic)));
+        let (at_socket, set) = stamps.arrival(datagram.realtime_ns);
+        if let Some(set) = set {
+            heard.left_out.add(&Spoilt::Broken(set), now);
+        }
         let flow = heard.flows.entry(header.period_ns).or_insert_with(Flow::new);
         flow.take(&header, at_socket, (header.boot == boot && boot != 0).then(|| now - header.sent_ns));
     }

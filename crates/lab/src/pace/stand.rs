@@ -11,6 +11,7 @@ use super::drift::Drift;
 use super::receiver::{MOST, Receiver};
 use super::way::{Gate, MOST_AHEAD_NS, Mode};
 use super::wire::Wire;
+use crate::breaks::Offset;
 use crate::usage::Meter;
 
 /// Between the beginning of a trial and its first event, ns: time to set timers.
@@ -139,7 +140,8 @@ impl Stand {
             wire.begin(order.stream, order.rate.period_ns(), order.rate.per_second_f64(), order.mode)?;
         }
         let stamps_before = wire.as_ref().map_or(0, |w| w.stamps_asked());
-        let offset_before = realtime_offset();
+        // NTP slews both clocks alike: only setting the wall clock changes the offset, and then the whole trial is left out.
+        let offset_ns = Offset::read(Clock::Realtime).ns();
         let ahead = if order.mode == Mode::KernelTime { MOST_AHEAD_NS } else { 0 };
         let start = Moment::from_nanos(now_ns(Clock::Monotonic) + LEAD_NS + ahead);
         gate.begin(start, order.rate)?;
@@ -156,14 +158,13 @@ impl Stand {
             counts.twice = receiver.twice();
             counts.receiver_cpu_ns = receiver.cpu_ns().saturating_sub(receiver_cpu);
         }
-        let offsets = (offset_before, realtime_offset(), start.as_nanos());
         let by_kernel = match wire {
-            Some(wire) if wire.stamps => self.read_stamps(wire, order.mode, stamps_before, (over_ns, offsets))?,
+            Some(wire) if wire.stamps => self.read_stamps(wire, order.mode, stamps_before, (over_ns, offset_ns))?,
             _ => false,
         };
         (counts.span_ns, counts.gaps) = self.record_departures(&order, start, by_kernel, figures);
         if let Some(receiver) = receiver {
-            counts.reordered = self.record_arrivals(&order, receiver, offsets, figures);
+            counts.reordered = self.record_arrivals(&order, receiver, offset_ns, figures);
         }
         Ok((usage, counts, by_kernel))
     }
@@ -248,13 +249,13 @@ impl Stand {
         wire: &Wire,
         mode: Mode,
         before: u32,
-        (until_ns, offsets): (i64, (i64, i64, i64)),
+        (until_ns, offset_ns): (i64, i64),
     ) -> linux::Result<bool> {
         self.kernel[..self.departures.len()].fill(NEVER);
-        let (mut seen, now) = (0_usize, now_ns(Clock::Monotonic).max(until_ns));
+        let mut seen = 0_usize;
         wire.stamps_since(before, until_ns, |which, realtime_ns| {
             if let Some(&number) = self.stamped.get(which as usize) {
-                self.kernel[number as usize] = to_monotonic(realtime_ns, offsets, now);
+                self.kernel[number as usize] = realtime_ns - offset_ns;
                 seen += 1;
             }
         })?;
@@ -301,14 +302,7 @@ impl Stand {
     }
 
     /// Records arrivals; returns how many came after one that was sent later.
-    fn record_arrivals(
-        &self,
-        order: &Order,
-        receiver: &Receiver,
-        offsets: (i64, i64, i64),
-        figures: &mut Figures<'_>,
-    ) -> u64 {
-        let now = now_ns(Clock::Monotonic);
+    fn record_arrivals(&self, order: &Order, receiver: &Receiver, offset_ns: i64, figures: &mut Figures<'_>) -> u64 {
         let period = order.rate.time_of(1);
         let mut before: Option<i64> = None;
         let (mut reordered, mut earliest) = (0, u32::MAX);
@@ -317,8 +311,7 @@ impl Stand {
             if let Some(arrival) = arrival.filter(|_| departure != NEVER) {
                 figures.one_way.record(arrival.program_ns - departure);
             }
-            let at_socket: Option<i64> =
-                arrival.and_then(|a| a.socket_realtime_ns).map(|ns| to_monotonic(ns, offsets, now));
+            let at_socket = arrival.and_then(|a| a.socket_realtime_ns).map(|ns| ns - offset_ns);
             if let Some((before, now)) = before.zip(at_socket) {
                 figures.arrival_jitter.record((now - before - period).abs());
             }
@@ -332,22 +325,4 @@ impl Stand {
         }
         reordered
     }
-}
-
-/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, from the closest of some readings.
-fn realtime_offset() -> i64 {
-    let read = |_| {
-        let before = now_ns(Clock::Monotonic);
-        let realtime = now_ns(Clock::Realtime);
-        let after = now_ns(Clock::Monotonic);
-        (after - before, realtime - before - (after - before) / 2)
-    };
-    (0..16).map(read).min().map_or(0, |(_, offset)| offset)
-}
-
-/// The wall clock is steered while we measure, so the offset at the time of the stamp lies between those before and after.
-fn to_monotonic(realtime_ns: i64, (before, after, start): (i64, i64, i64), end: i64) -> i64 {
-    let rough = realtime_ns - before;
-    let share = (rough - start) as f64 / ((end - start).max(1)) as f64;
-    rough - ((after - before) as f64 * share.clamp(0.0, 1.0)) as i64
 }

@@ -8,13 +8,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::Rate;
-use punctual::conditions::Conditions;
+use punctual::conditions::{Conditions, Guard};
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{Notice, Param, Quantity, Recorder, SeriesTally};
+use punctual_record::{Notice, Param, Quantity, Recorder, SeriesTally, Usage};
 
 use super::bench::{PaceBench, Reception};
 use super::plan::{Goal, Plan};
+use super::stand::Counts;
 use super::{Error, identity, not_measured, say_reception};
+use crate::breaks::Look;
+use crate::hold::Hold;
 use crate::rounds::{self, Failure};
 use crate::schedule::Amount;
 use crate::stage::{Progress, Stage};
@@ -32,6 +35,9 @@ const FEWEST: u64 = 200;
 const TRIALS: u32 = 15;
 /// A rate that failed is tried so often again: a moment's disturbance is no limit.
 const SECOND_CHANCES: u32 = 2;
+
+/// Trials that may be left out, of all ways under one set of conditions.
+const MOST_SPOILT: u32 = 20;
 
 /// The search of one way.
 #[derive(Debug, Default)]
@@ -79,7 +85,7 @@ impl Search {
 
 pub(super) fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.wanted.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.wanted.variants.len());
     let searches: Arc<Mutex<Vec<Search>>> =
         Arc::new(Mutex::new(plan.cells.iter().map(|_| Search::default()).collect()));
     let beside = Arc::new(Mutex::new(Vec::new()));
@@ -88,10 +94,10 @@ pub(super) fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
         move |stage| {
             stage.announce(trial_time(&plan).1);
             let (mut bench, reception) = PaceBench::open(&plan, &beside);
-            let guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
+            let mut guard = Conditions { one_way: true, ..plan.wanted.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.wanted.require || refused.is_empty() {
-                search_all(&plan, &mut bench, &ledger, &searches, stage);
+                search_all(&plan, (&mut bench, &mut guard), &ledger, &searches, stage);
             }
             family::put_back(guard, &ledger);
             (refused, reception)
@@ -101,13 +107,13 @@ pub(super) fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let searches = std::mem::take(&mut *lock(&searches));
     let (refused, reception) = done.unwrap_or((Vec::new(), Reception::Own));
     let wanted = &plan.wanted;
-    family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session)?;
+    let met = family::report_conditions(&wanted.variants, &wanted.base, wanted.require, &ledger, &refused, session);
     say_reception(&reception, session);
     for (cell, search) in searches.iter().enumerate() {
         report(&plan, cell, search, session);
     }
     family::close(ledger, session);
-    Ok(())
+    Ok(met?)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -117,7 +123,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// All searches of all variants; those of one variant take turns.
 fn search_all(
     plan: &Plan,
-    bench: &mut PaceBench<'_>,
+    (bench, base): (&mut PaceBench<'_>, &mut Guard),
     ledger: &rounds::SharedLedger,
     searches: &Mutex<Vec<Search>>,
     stage: &Stage,
@@ -127,11 +133,13 @@ fn search_all(
     let begin = now_ns(Clock::Monotonic);
     let (trial, total) = trial_time(plan);
     for (variant, conditions) in plan.wanted.variants.iter().enumerate() {
-        let guard = conditions.conditions.apply();
+        let mut guard = conditions.conditions.apply();
         let refused = guard.refused().to_vec();
         let left_out = !refused.is_empty() && (plan.wanted.variants.len() > 1 || plan.wanted.require);
         rounds::open(ledger).held[variant] = Some(rounds::Held { applied: guard.applied().clone(), refused, left_out });
         let cells: Vec<usize> = (0..plan.cells.len()).filter(|&c| plan.cells[c].1 == variant && !left_out).collect();
+        let hold = Hold::of(ledger, variant, &conditions.label, Look::now);
+        let mut spoilt = 0;
         let mut busy = true;
         while busy {
             busy = false;
@@ -144,8 +152,25 @@ fn search_all(
                 if !stage.pause(Progress { doing, done, left: total.saturating_sub(gone) }) {
                     return;
                 }
-                if try_rate(plan, bench, cell, rate, (trial, within), searches).is_err() {
-                    return;
+                // What is refused is still lost, as will be seen.
+                let _ = hold.renew(&mut guard, base);
+                let before = Look::now();
+                let tried = match try_rate(plan, bench, cell, rate, trial) {
+                    Err(Failure::Stopped) => return,
+                    tried => tried,
+                };
+                match hold.spoilt((&guard, base), &before, (trial.as_nanos() as u64, 0), &[]) {
+                    Some(why) => {
+                        // The same rate is tried again; what is spoilt again and again is not measured.
+                        spoilt += 1;
+                        if spoilt > MOST_SPOILT {
+                            lock(searches)[cell].failure = Some(Failure::again_and_again(&why));
+                        }
+                        if rounds::leave_out(ledger, why, plan.wanted.require) {
+                            return;
+                        }
+                    }
+                    None => enter(&mut lock(searches)[cell], rate, within, tried),
                 }
             }
         }
@@ -163,49 +188,49 @@ fn trial_time(plan: &Plan) -> (Duration, Duration) {
     ((total / trials.max(1)).max(SHORTEST), total.max(SHORTEST * trials))
 }
 
-/// One trial. Error: the run was asked to end.
-fn try_rate(
-    plan: &Plan,
-    bench: &mut PaceBench<'_>,
-    cell: usize,
-    rate: f64,
-    (trial, within): (Duration, Duration),
-    searches: &Mutex<Vec<Search>>,
-) -> Result<(), ()> {
-    let Ok(exact) = Rate::hertz(rate.round().max(1.0)) else { return Ok(()) };
+/// What a trial brought.
+type Tried = Option<(Recorder, Usage, Counts)>;
+
+/// One trial. None: the rate is none.
+fn try_rate(plan: &Plan, bench: &mut PaceBench<'_>, cell: usize, rate: f64, trial: Duration) -> Result<Tried, Failure> {
+    let Ok(exact) = Rate::hertz(rate.round().max(1.0)) else { return Ok(None) };
     let wanted = match plan.wanted.amount {
         Amount::Samples(samples) => samples,
         Amount::Time(_) => (rate * trial.as_secs_f64()) as u64,
     };
     let mut recorder = Recorder::new();
-    let outcome = bench.trial(plan.cells[cell].0, exact, wanted.max(FEWEST), &mut recorder);
-    let mut searches = lock(searches);
-    let search = &mut searches[cell];
-    match outcome {
-        Err(Failure::Stopped) => return Err(()),
-        Err(failure) => search.failure = Some(failure),
-        Ok((usage, counts, _)) => {
-            let reached = counts.rate_reached().unwrap_or(0.0);
-            let p99 = recorder.summary().p99.unwrap_or(i64::MAX);
-            let not_sent = counts.no_room + counts.refused;
-            let why_not = if (reached / rate - 1.0).abs() > HELD {
-                Some(format!("reached {reached:.0} of {rate:.0} events a second"))
-            } else if p99 > within.as_nanos() as i64 {
-                Some(format!("p99 of lateness was {:.1} us at {rate:.0} events a second", p99 as f64 / 1e3))
-            } else if not_sent > 0 {
-                Some(format!("{not_sent} of {} datagrams found no room at {rate:.0} events a second", counts.events))
-            } else {
-                None
-            };
-            if why_not.is_none() {
-                search.best = SeriesTally::new();
-                search.best.add_round(0, 0, &recorder, usage);
-                search.reached = reached;
-            }
-            search.take(rate, why_not);
+    let (usage, counts, _) = bench.trial(plan.cells[cell].0, exact, wanted.max(FEWEST), &mut recorder)?;
+    Ok(Some((recorder, usage, counts)))
+}
+
+/// Enters a trial that counts.
+fn enter(search: &mut Search, rate: f64, within: Duration, tried: Result<Tried, Failure>) {
+    let (recorder, usage, counts) = match tried {
+        Err(failure) => {
+            search.failure = Some(failure);
+            return;
         }
+        Ok(None) => return,
+        Ok(Some(tried)) => tried,
+    };
+    let reached = counts.rate_reached().unwrap_or(0.0);
+    let p99 = recorder.summary().p99.unwrap_or(i64::MAX);
+    let not_sent = counts.no_room + counts.refused;
+    let why_not = if (reached / rate - 1.0).abs() > HELD {
+        Some(format!("reached {reached:.0} of {rate:.0} events a second"))
+    } else if p99 > within.as_nanos() as i64 {
+        Some(format!("p99 of lateness was {:.1} us at {rate:.0} events a second", p99 as f64 / 1e3))
+    } else if not_sent > 0 {
+        Some(format!("{not_sent} of {} datagrams found no room at {rate:.0} events a second", counts.events))
+    } else {
+        None
+    };
+    if why_not.is_none() {
+        search.best = SeriesTally::new();
+        search.best.add_round(0, 0, &recorder, usage);
+        search.reached = reached;
     }
-    Ok(())
+    search.take(rate, why_not);
 }
 
 fn report(plan: &Plan, cell: usize, search: &Search, session: &mut Session<'_>) {

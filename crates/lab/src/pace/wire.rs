@@ -10,6 +10,7 @@ use punctual_linux::net::{self, pacing, qdisc, stamp};
 
 use super::packet::{HEADER, Header, this_boot};
 use super::way::Mode;
+use crate::breaks::Offset;
 
 /// Room for the stamps of a batch: 8 MB, some ten thousand.
 const STAMP_ROOM: i32 = 8 << 20;
@@ -33,7 +34,8 @@ pub(super) struct Wire {
     /// Stamps asked for since the socket was opened.
     asked: u32,
     to: SocketAddr,
-    /// What to add to a time on CLOCK_MONOTONIC for the clock of SO_TXTIME.
+    /// The clock of SO_TXTIME, and what to add to a time on CLOCK_MONOTONIC for it.
+    clock: Clock,
     offset_ns: i64,
 }
 
@@ -55,6 +57,7 @@ impl Wire {
             stamps: false,
             asked: 0,
             to,
+            clock,
             offset_ns: 0,
         };
         if mode != Mode::Batch {
@@ -72,7 +75,6 @@ impl Wire {
             Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
             Mode::KernelTime => {
                 pacing::enable_txtime(&wire.socket, clock)?;
-                wire.offset_ns = offset_to(clock);
             }
             Mode::Single | Mode::Batch => {}
         }
@@ -99,6 +101,10 @@ impl Wire {
         mode: Mode,
     ) -> linux::Result<()> {
         (self.header.stream, self.header.period_ns) = (stream, period_ns);
+        if mode == Mode::KernelTime {
+            // Read for each stream: the clock may have been set since the last one.
+            self.offset_ns = Offset::read(self.clock).ns();
+        }
         if mode == Mode::KernelRate {
             let bytes = Self::bytes_per_second(self.to, self.single.len(), events_per_second);
             pacing::set_max_pacing_rate(&self.socket, bytes.ceil() as u64)?;
@@ -196,15 +202,4 @@ impl Wire {
         // Nothing can be done about a failure to read a failure.
         let _ = self.socket.take_error();
     }
-}
-
-/// What a clock shows more than CLOCK_MONOTONIC, from the closest of some readings.
-fn offset_to(clock: Clock) -> i64 {
-    let read = |_| {
-        let before = now_ns(Clock::Monotonic);
-        let there = now_ns(clock);
-        let after = now_ns(Clock::Monotonic);
-        (after - before, there - before - (after - before) / 2)
-    };
-    (0..16).map(read).min().map_or(0, |(_, offset)| offset)
 }

@@ -14,6 +14,7 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 use super::mailbox::Mailbox;
 use super::plan::{Cell, Plan, Way};
 use crate::crowd::Crowd;
+use crate::hold;
 use crate::rounds::{Bench, Failure};
 use crate::usage::{Meter, Sum};
 use crate::yielding::method::{Unavailable, Yielder};
@@ -59,6 +60,8 @@ pub(super) struct PollBench<'a> {
     sender: Child,
     busy: Result<Crowd, Failure>,
     extras: SharedExtras,
+    /// What the last batch brought beside its samples, until it is known to count: shares, CPU time of the busy program.
+    last: Option<(Shares, i64)>,
     round_trips: Recorder,
     breather: Breather,
 }
@@ -78,6 +81,7 @@ impl<'a> PollBench<'a> {
             sender,
             busy,
             extras,
+            last: None,
             round_trips: Recorder::new(),
             breather: Breather::new(),
         }
@@ -226,10 +230,6 @@ impl Bench for PollBench<'_> {
         self.plan.cells[cell].variant
     }
 
-    fn begin(&mut self) {
-        lock(&self.extras).fill(Extra::default());
-    }
-
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let at = self.plan.cells[cell];
         self.available(at.way)?;
@@ -239,10 +239,22 @@ impl Bench for PollBench<'_> {
         let busy_ns = self.busy.as_ref().map_or(0, |c| c.cpu_ns().unwrap_or(0)) - busy_before;
         let alive = self.busy.as_mut().map_or(Ok(()), Crowd::all_alive);
         self.set_busy(false)?;
+        let mut moved = hold::moved(&[self.sender.id()], self.plan.sender_cpu, "the sender");
+        let busy = self.busy.as_ref().map(Crowd::process_ids).unwrap_or_default();
+        moved.extend(hold::moved(&busy, self.plan.cpu, "the busy program"));
+        if !moved.is_empty() && !linux::stop::requested() {
+            return Err(Failure::Lost(moved));
+        }
         let (usage, shares) = measured?;
         if at.busy {
             alive?;
         }
+        self.last = Some((shares, busy_ns));
+        Ok(usage)
+    }
+
+    fn keep(&mut self, cell: usize) {
+        let Some((shares, busy_ns)) = self.last.take() else { return };
         let extra = &mut lock(&self.extras)[cell];
         extra.round_trips.add_round(extra.rounds, 0, &self.round_trips, Usage::default());
         extra.rounds += 1;
@@ -250,7 +262,6 @@ impl Bench for PollBench<'_> {
         extra.silence.elapsed_ns += shares.elapsed_ns;
         extra.silence.own_ns += shares.own_ns;
         extra.silence.competitor_ns += shares.competitor_ns;
-        Ok(usage)
     }
 }
 

@@ -16,6 +16,7 @@ use punctual::conditions::{Conditions, CpuSet};
 use punctual_linux::child::Child;
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
+use crate::breaks::Look;
 use crate::crowd::{Crowd, Kind, Restraint, child_under};
 use crate::family::{self, Judge};
 use crate::rounds::{self, Failure, Ledger, Rounds, SharedLedger, open};
@@ -39,7 +40,7 @@ pub fn usual_methods() -> Vec<&'static Method> {
 /// Runs the plan and puts what it measured into the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
     for (index, cell) in plan.cells.iter().enumerate() {
         if let Some((why, remedy)) = plan.forbidden(cell) {
@@ -54,10 +55,10 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     })?;
     let ledger = std::mem::take(&mut *open(&ledger));
     let refused = performed.unwrap_or_default();
-    family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session)?;
+    let met = family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session);
     let extras = std::mem::take(&mut *lock(&extras));
     report_cells(&plan, ledger, extras, session);
-    Ok(())
+    Ok(met?)
 }
 
 /// On the stage. What was refused of the base conditions.
@@ -73,7 +74,7 @@ fn perform(
     let sender = send_from(plan, &pinned(plan.sender_cpu));
     let busy = Crowd::gather(Kind::Process, 1, &pinned(plan.cpu), Restraint::None);
     // The thread ends with the experiment: what cannot be put back ends with it.
-    let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
+    let mut guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
     let refused = guard.refused().to_vec();
     match sender {
         Err(failure) => open(ledger).failures.fill(Some(failure)),
@@ -81,8 +82,8 @@ fn perform(
         Ok(sender) => {
             let bench = PollBench::open(plan, sender, busy, extras);
             let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
-            Rounds { bench, schedule: plan.schedule(), variants, rounds, require, ledger: Arc::clone(ledger), stage }
-                .perform();
+            let (schedule, ledger, base, look) = (plan.schedule(), Arc::clone(ledger), &mut guard, Look::now);
+            Rounds { bench, schedule, variants, rounds, require, ledger, stage, base, look }.perform();
         }
     }
     family::put_back(guard, ledger);

@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::conditions::{Conditions, Guard};
+use punctual::conditions::Conditions;
 use punctual::format_duration;
-use punctual_record::{ConditionSet, NotMeasured, Notice, Param, Quantity, SeriesId, Steadiness};
+use punctual_record::{NotMeasured, Notice, Param, Quantity, SeriesId};
 
+use crate::breaks::Look;
+use crate::family::{self, Judge, Unmet};
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
-use crate::session;
 use crate::{Place, Session, Variant};
 use bench::WaitBench;
 use method::Method;
@@ -34,24 +35,15 @@ pub enum Error {
     /// No thread could be started.
     #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
     Thread(#[from] std::io::Error),
-    /// A condition was refused, and the caller insists on it.
-    #[error("{condition} {asked} was refused: {why}; {remedy}")]
-    Refused {
-        /// Which condition.
-        condition: String,
-        /// What was asked.
-        asked: String,
-        /// Why not.
-        why: String,
-        /// What would make it work.
-        remedy: String,
-    },
+    /// A condition was refused or lost, and the caller insists on it.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
 }
 
 /// Runs the plan and puts what it measured into the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.variants.len());
     for (index, cell) in plan.cells.iter().enumerate() {
         if let Some((why, remedy)) = plan.forbidden(cell) {
             open(&ledger).failures[index] = Some(Failure::Impossible { why, remedy: Some(remedy) });
@@ -64,63 +56,30 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
         move |stage| {
             stage.announce(plan.schedule(hz).at_most());
             // The thread ends with the experiment: what cannot be put back ends with it.
-            let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
+            let mut guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
                 let bench = WaitBench::open(&plan);
                 let schedule = plan.schedule(hz);
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
-                Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
+                let (ledger, base, look) = (Arc::clone(&ledger), &mut guard, Look::now);
+                Rounds { bench, schedule, variants, rounds, require, ledger, stage, base, look }.perform();
             }
-            put_back(guard, &ledger);
+            family::put_back(guard, &ledger);
             refused
         }
     })?;
     let ledger = std::mem::take(&mut *open(&ledger));
-    report_conditions(&plan, &ledger, base.as_deref().unwrap_or_default(), session)?;
+    let refused = base.unwrap_or_default();
+    let met = family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session);
     report_cells(&plan, ledger, hz, session);
-    Ok(())
-}
-
-fn put_back(guard: Guard, ledger: &rounds::SharedLedger) {
-    for left in guard.restore() {
-        open(ledger).notices.push(session::not_restored(&left));
-    }
-}
-
-/// What was asked of each variant, what held, what was refused.
-fn report_conditions(
-    plan: &Plan,
-    ledger: &Ledger,
-    base_refused: &[punctual::conditions::Refused],
-    session: &mut Session<'_>,
-) -> Result<(), Error> {
-    for (variant, held) in plan.variants.iter().zip(&ledger.held) {
-        let Some(held) = held else { continue };
-        let refusals: Vec<_> = held.refused.iter().chain(base_refused).map(session::refusal).collect();
-        if let (true, Some(r)) = (plan.require, refusals.first().cloned()) {
-            return Err(Error::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy });
-        }
-        for refusal in &refusals {
-            let (conditions, refusal) = (variant.label.clone(), refusal.clone());
-            session.notice(match held.left_out {
-                true => Notice::ConditionsSkipped { conditions, refusal },
-                false => Notice::ConditionRefused { conditions, refusal },
-            });
-        }
-        let (asked, applied) = (session::asked(&variant.over(&plan.base)), session::applied(&held.applied));
-        session.add_conditions(ConditionSet { label: variant.label.clone(), asked, applied, refused: refusals });
-    }
-    if let (true, Some(r)) = (plan.require, base_refused.first().map(session::refusal)) {
-        return Err(Error::Refused { condition: r.condition, asked: r.asked, why: r.why, remedy: r.remedy });
-    }
-    Ok(())
+    Ok(met?)
 }
 
 /// A series for each cell that has samples, a reason for each that has none.
 fn report_cells(plan: &Plan, ledger: Ledger, hz: Option<u32>, session: &mut Session<'_>) {
     let schedule = plan.schedule(hz);
-    let (mut judged, mut unsteady) = (0, 0);
+    let mut judge = Judge::default();
     for (index, cell) in plan.cells.iter().enumerate() {
         let method = plan.methods[cell.method];
         let asked_ns = cell.asked.as_nanos() as i64;
@@ -135,24 +94,15 @@ fn report_cells(plan: &Plan, ledger: Ledger, hz: Option<u32>, session: &mut Sess
             continue;
         }
         let series = tally.to_series(identity(plan, index, effective_ns));
-        if let Some(steadiness) = Steadiness::of(&series) {
-            judged += 1;
-            unsteady += u32::from(steadiness.is_unsteady());
-        }
+        judge.look_at(&series);
         if series.summary.negative > 0 {
             let (subject, count) = (method.name.to_owned(), series.summary.negative);
             session.notice(Notice::Early { subject, count, min_ns: series.summary.min.unwrap_or(0) });
         }
         session.add_series(series);
     }
-    // By chance alone one series in a hundred is called unsteady: it is said only when clearly more are.
-    if unsteady > 1 && unsteady * 20 > judged {
-        session.notice(Notice::Unsteady { series: unsteady, judged });
-    }
-    session.add_usage(ledger.own.usage());
-    for notice in ledger.notices {
-        session.notice(notice);
-    }
+    judge.say(session);
+    family::close(ledger, session);
 }
 
 fn identity(plan: &Plan, index: usize, effective_ns: i64) -> SeriesId {

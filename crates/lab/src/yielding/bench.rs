@@ -11,6 +11,7 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 use super::method::{Probe, Unavailable, Yielder};
 use super::plan::{Cell, Plan};
 use crate::crowd::Crowd;
+use crate::hold;
 use crate::rounds::{Bench, Failure};
 use crate::usage::{Meter, Sum};
 
@@ -81,6 +82,8 @@ pub(super) struct YieldBench<'a> {
     /// By [`Plan::sorts`].
     crowds: Vec<Result<Crowd, Failure>>,
     extras: SharedExtras,
+    /// What the last batch brought beside its samples, until it is known to count.
+    last: Option<(Sums, Option<f64>)>,
     away: Recorder,
     /// CPU time of caller and competitors since the last rest.
     unrested_ns: u64,
@@ -92,7 +95,7 @@ impl<'a> YieldBench<'a> {
     /// Opens every method of the plan on the calling thread.
     pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>, extras: SharedExtras) -> Self {
         let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
-        Self { plan, yielders, crowds, extras, away: Recorder::new(), unrested_ns: 0, rehearsing: true }
+        Self { plan, yielders, crowds, extras, last: None, away: Recorder::new(), unrested_ns: 0, rehearsing: true }
     }
 
     /// Lets the cell's competitors work, and all others rest.
@@ -200,7 +203,6 @@ impl Bench for YieldBench<'_> {
     }
 
     fn begin(&mut self) {
-        lock(&self.extras).fill(Extra::default());
         self.rehearsing = false;
     }
 
@@ -216,17 +218,27 @@ impl Bench for YieldBench<'_> {
         let measured = self.measure(&at, operations, into);
         // A competitor that died in between makes the figures those of another case.
         let alive = self.crowd(&at).map_or(Ok(()), Crowd::all_alive);
+        let members = self.crowd(&at).map(|crowd| crowd.process_ids()).unwrap_or_default();
+        let moved = hold::moved(&members, self.plan.cpu, "a competitor");
         self.set_the_scene(&Cell { sort: None, competitors: 0, ..at })?;
+        if !moved.is_empty() && !matches!(measured, Err(Failure::Stopped)) {
+            return Err(Failure::Lost(moved));
+        }
         let (usage, mut sums, mut bare) = measured?;
         alive?;
         sums.calls = into.count();
         sums.calls_with_competitor = self.away.count();
+        self.last = Some((sums, median(&mut bare)));
+        Ok(usage)
+    }
+
+    fn keep(&mut self, cell: usize) {
+        let Some((sums, bare_ns)) = self.last.take() else { return };
         let extra = &mut lock(&self.extras)[cell];
         let round = extra.sums.rounds;
         extra.away.add_round(round, 0, &self.away, Usage::default());
-        extra.bare_ns.extend(median(&mut bare));
+        extra.bare_ns.extend(bare_ns);
         extra.sums.add(&sums);
-        Ok(usage)
     }
 }
 

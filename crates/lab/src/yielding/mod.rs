@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex};
 use punctual::conditions::Conditions;
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
+use crate::breaks::Look;
 use crate::crowd::Crowd;
-use crate::family::{self, Judge, Refused};
+use crate::family::{self, Judge, Unmet};
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
 use crate::{Place, Session};
 use bench::{Extra, YieldBench, lock};
@@ -36,15 +37,15 @@ pub enum Error {
     /// No thread could be started.
     #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
     Thread(#[from] std::io::Error),
-    /// A condition was refused, and the caller insists on it.
+    /// A condition was refused or lost, and the caller insists on it.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Unmet(#[from] Unmet),
 }
 
 /// Runs the plan and puts what it measured into the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let plan = Arc::new(plan);
-    let ledger = rounds::ledger(plan.cells.len(), plan.variants.len());
+    let ledger = rounds::ledger(session, plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
     let observed: Vec<String> = plan.methods.iter().map(|m| observed::in_words(m)).collect();
     let place = Place::on_cpu(Some(plan.cpu), plan.is_real_time());
@@ -62,13 +63,14 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
                 })
                 .collect();
             // The thread ends with the experiment: what cannot be put back ends with it.
-            let guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
+            let mut guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
                 let bench = YieldBench::open(&plan, crowds, extras);
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
                 let schedule = plan.schedule();
-                Rounds { bench, schedule, variants, rounds, require, ledger: Arc::clone(&ledger), stage }.perform();
+                let (ledger, base, look) = (Arc::clone(&ledger), &mut guard, Look::now);
+                Rounds { bench, schedule, variants, rounds, require, ledger, stage, base, look }.perform();
             }
             family::put_back(guard, &ledger);
             refused
@@ -76,10 +78,10 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     })?;
     let ledger = std::mem::take(&mut *open(&ledger));
     let refused = performed.unwrap_or_default();
-    family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session)?;
+    let met = family::report_conditions(&plan.variants, &plan.base, plan.require, &ledger, &refused, session);
     let extras = std::mem::take(&mut *lock(&extras));
     report_cells(&plan, ledger, extras, &observed, session);
-    Ok(())
+    Ok(met?)
 }
 
 /// A series for each cell that has samples, a reason for each that has none.

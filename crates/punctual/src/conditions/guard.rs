@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::scheduling::{set_nice, set_policy};
 use super::surroundings::Surroundings;
-use super::{Applied, Conditions, NotRestored, Refused, affinity, dma_latency, memory, slack};
+use super::{Applied, Condition, Conditions, Lost, NotRestored, Refused, affinity, dma_latency, kept, memory, slack};
 
 /// One step back.
 pub(super) trait Undo: fmt::Debug {
@@ -25,6 +25,8 @@ pub struct Guard {
     steps: Steps,
     applied: Applied,
     refused: Vec<Refused>,
+    /// What was asked and not refused.
+    granted: Conditions,
     bound_to_thread: PhantomData<*const ()>,
 }
 
@@ -35,12 +37,14 @@ impl Guard {
             steps: Steps::new(),
             applied: Applied::default(),
             refused: Vec::new(),
+            granted: Conditions::default(),
             bound_to_thread: PhantomData,
         };
         if !asked.is_empty() {
             guard.make(asked, &Surroundings::read());
         }
         guard.applied = Applied::read();
+        guard.granted = asked.without(&guard.refused);
         guard
     }
 
@@ -84,6 +88,33 @@ impl Guard {
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused
+    }
+
+    /// Which of the granted conditions do not hold any more, for the calling thread, now. Asks the kernel; allocates only for what it
+    /// tells of. A guard within this one may have set some of them to something else.
+    #[must_use]
+    pub fn lost(&self) -> Vec<Lost> {
+        kept::lost(&self.granted)
+    }
+
+    /// Grants once more what [`Guard::lost`] told of; tells what is refused now. What was there before the first time is still what
+    /// will be put back.
+    pub fn renew(&mut self, lost: &[Lost]) -> Vec<Refused> {
+        kept::renew(&self.granted, lost, &mut self.steps)
+    }
+
+    /// Whether this condition was asked and granted.
+    #[must_use]
+    pub fn grants(&self, condition: Condition) -> bool {
+        let Conditions { policy, nice, cpus, lock_memory, timer_slack, dma_latency, one_way: _ } = &self.granted;
+        match condition {
+            Condition::Policy => policy.is_some(),
+            Condition::Nice => nice.is_some(),
+            Condition::Cpus => cpus.is_some(),
+            Condition::LockMemory => *lock_memory,
+            Condition::TimerSlack => timer_slack.is_some(),
+            Condition::DmaLatency => dma_latency.is_some(),
+        }
     }
 
     /// Puts back what was there before, and says what could not be put back. Nothing in the list: all is as it was.

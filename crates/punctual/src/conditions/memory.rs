@@ -42,6 +42,12 @@ pub(super) fn is_locked() -> Option<bool> {
     Some(locked > 0 && locked >= resident)
 }
 
+/// Whether nothing at all is locked: the kernel has no call that unlocks the memory of another process, so it is all or nothing.
+pub(super) fn none_is_locked() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").ok();
+    status.and_then(|status| status_kib(&status, "VmLck")) == Some(0)
+}
+
 /// Locks the memory of the process and touches the stack of the calling thread.
 pub(super) fn lock(here: &Surroundings, steps: &mut Steps) -> Result<(), Refused> {
     let refuse = |why: String, remedy: String, errno| Refused {

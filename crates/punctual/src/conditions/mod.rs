@@ -22,6 +22,7 @@ mod affinity;
 mod cpu_set;
 mod dma_latency;
 mod guard;
+mod kept;
 mod memory;
 mod policy;
 mod remedy;
@@ -37,7 +38,7 @@ pub use guard::Guard;
 pub use policy::{LEAST_DEADLINE_RUNTIME, Policy, PolicyError};
 pub(crate) use surroundings::may_raise_limits;
 
-pub use report::{Applied, Condition, NotRestored, Refused};
+pub use report::{Applied, Condition, Lost, NotRestored, Refused};
 
 /// What to ask of the kernel for the calling thread. Absent: left as it is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,6 +95,20 @@ impl Conditions {
     pub fn impossible_here(&self) -> Option<Refused> {
         let cpus = self.cpus.as_ref()?;
         affinity::missing(cpus, &surroundings::Surroundings::read())
+    }
+
+    /// What is asked here and stands in no refusal.
+    fn without(&self, refused: &[Refused]) -> Self {
+        let kept = |condition| !refused.iter().any(|its| its.condition == condition);
+        Self {
+            policy: self.policy.filter(|_| kept(Condition::Policy)),
+            nice: self.nice.filter(|_| kept(Condition::Nice)),
+            cpus: self.cpus.clone().filter(|_| kept(Condition::Cpus)),
+            lock_memory: self.lock_memory && kept(Condition::LockMemory),
+            timer_slack: self.timer_slack.filter(|_| kept(Condition::TimerSlack)),
+            dma_latency: self.dma_latency.filter(|_| kept(Condition::DmaLatency)),
+            one_way: self.one_way,
+        }
     }
 
     /// What holds for the calling thread now, whoever set it.

@@ -37,6 +37,13 @@ impl Condition {
             Self::DmaLatency => "dma-latency",
         }
     }
+
+    /// The condition of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Policy, Self::Nice, Self::Cpus, Self::LockMemory, Self::TimerSlack, Self::DmaLatency];
+        all.into_iter().find(|condition| condition.name() == name)
+    }
 }
 
 impl fmt::Display for Condition {
@@ -95,6 +102,37 @@ impl fmt::Display for Refused {
         match self.condition {
             Condition::LockMemory => write!(f, "{} was refused: {}", self.condition, self.why),
             condition => write!(f, "{condition} {} was refused: {}", self.asked, self.why),
+        }
+    }
+}
+
+/// A condition that was granted and does not hold any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{condition} was set to {set}, and is {found} now")]
+pub struct Lost {
+    /// Which.
+    pub condition: Condition,
+    /// What was set, as typed; `yes` for locked memory.
+    pub set: String,
+    /// What holds now.
+    pub found: String,
+}
+
+impl Lost {
+    /// What usually takes this condition away, and what to do about it.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self.condition {
+            Condition::Cpus => {
+                "keep the CPU online and in the cpuset of this process, and let no other program change the affinity"
+            }
+            Condition::Policy => {
+                "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread"
+            }
+            Condition::Nice => "let no other program (renice, a desktop daemon) change the nice value of this thread",
+            Condition::TimerSlack => "let no other program write /proc/PID/timerslack_ns of this thread",
+            Condition::LockMemory => "let nothing in this process call munlockall",
+            Condition::DmaLatency => "let nothing in this process close the file of /dev/cpu_dma_latency",
         }
     }
 }

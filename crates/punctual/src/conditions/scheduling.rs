@@ -77,7 +77,7 @@ pub(super) fn set_nice(nice: i32, one_way: bool, here: &Surroundings, steps: &mu
 }
 
 /// The thread's attributes, with the nice value also under the policies for which the kernel leaves it out.
-fn read() -> punctual_linux::Result<Attributes> {
+pub(super) fn read() -> punctual_linux::Result<Attributes> {
     let attributes = sched::attributes(0)?;
     Ok(Attributes { nice: sched::nice(0)?, flags: attributes.flags & KEPT_FLAGS, ..attributes })
 }
@@ -97,7 +97,7 @@ fn may_return(before: &Attributes, policy: Policy, here: &Surroundings) -> bool 
         }
 }
 
-fn describe(attributes: &Attributes) -> String {
+pub(super) fn describe(attributes: &Attributes) -> String {
     Policy::of(attributes).map_or_else(|| format!("policy {}", attributes.policy), |policy| policy.to_string())
 }
 

@@ -63,7 +63,7 @@ pub(super) fn settle(asked: Duration) -> Result<(), Refused> {
 }
 
 /// The kernel takes 0 for "back to the default"; who asks for none means the least there is.
-fn least_one(asked: Duration) -> u64 {
+pub(super) fn least_one(asked: Duration) -> u64 {
     u64::try_from(asked.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 

@@ -161,6 +161,18 @@ impl GovernorGuard {
         noted.all(|s| files::read(&self.cpufreq.file(s.policy, attribute)).as_deref() == Some(value))
     }
 
+    /// A policy whose governor was set by this guard and is not `name` now, and what it is instead. Where no file tells it, because the
+    /// policy's CPUs are offline, it is `offline`.
+    #[must_use]
+    pub fn other_governor(&self, name: &str) -> Option<(usize, String)> {
+        let mut noted = self.found.iter().filter(|setting| setting.attribute == Attribute::Governor);
+        noted.find_map(|setting| {
+            let now = files::read(&self.cpufreq.file(setting.policy, Attribute::Governor));
+            let now = now.unwrap_or_else(|| "offline".into());
+            (now != name).then_some((setting.policy, now))
+        })
+    }
+
     /// Puts everything back, verifies it, and tells what could not be put back. Nothing in the list: all is as it was found.
     pub fn restore(mut self) -> Vec<NotRestored> {
         self.undo()

@@ -64,6 +64,21 @@ fn what_was_not_touched_is_left_to_whoever_changes_it() {
 }
 
 #[test]
+fn a_governor_that_others_change_is_told_and_set_again() {
+    let machine = Machine::dirty();
+    let before = machine.everything();
+    let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    guard.set_governor("performance").unwrap();
+    assert_eq!(guard.other_governor("performance"), None);
+    fs::write(machine.folder_of(2).join("scaling_governor"), "powersave\n").unwrap();
+    assert_eq!(guard.other_governor("performance"), Some((2, "powersave".to_owned())));
+    guard.rewrite_governor("performance").unwrap();
+    assert_eq!(guard.other_governor("performance"), None);
+    assert_eq!(guard.restore(), []);
+    assert_eq!(machine.everything(), before);
+}
+
+#[test]
 fn dropped_by_return_error_or_panic_it_puts_back() {
     let machine = Machine::dirty();
     let before = machine.everything();

@@ -13,6 +13,6 @@ mod series;
 pub use conditions::{Applied, Asked, ConditionSet, Refusal};
 pub use flat::MOST_SERIES;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
-pub use notice::Notice;
+pub use notice::{Notice, PauseCause};
 pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
 pub use series::{Ci95, Interval, Param, Part, Quantity, RoundFigures, Series, Summary};

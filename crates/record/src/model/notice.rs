@@ -33,6 +33,38 @@ pub enum Notice {
         set: String,
         /// What was found.
         found: String,
+        /// How many batches of samples were left out for it.
+        #[serde(default)]
+        left_out: u32,
+    },
+    /// The wall clock was set while measuring; what was measured meanwhile was left out.
+    ClockStepped {
+        /// By how much; back is negative. Of several times the largest.
+        by_ns: i64,
+        /// When it was first noticed, from the beginning of the run.
+        after_ns: u64,
+        /// How often: in how many batches of samples, which were left out.
+        times: u32,
+    },
+    /// The measurement stood still and went on; what was measured meanwhile was left out.
+    Paused {
+        /// What stood still.
+        cause: PauseCause,
+        /// For about how long altogether.
+        gap_ns: u64,
+        /// When it was first noticed, from the beginning of the run.
+        after_ns: u64,
+        /// How often: in how many batches of samples, which were left out.
+        times: u32,
+    },
+    /// A part of a check-up failed; the others are reported.
+    PartFailed {
+        /// The part, called as in its series.
+        part: String,
+        /// Why.
+        why: String,
+        /// What to do.
+        remedy: String,
     },
     /// The hypervisor took CPU time away.
     Steal {
@@ -135,4 +167,16 @@ pub enum Notice {
         /// A sentence.
         text: String,
     },
+}
+
+/// What stood still while it should have measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PauseCause {
+    /// The process, by a signal (SIGSTOP, or Ctrl-Z in a terminal).
+    Stopped,
+    /// The machine, in suspend.
+    Suspended,
+    /// The virtual machine: its hypervisor let none of its CPUs run.
+    Machine,
 }

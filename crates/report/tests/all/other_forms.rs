@@ -2,7 +2,7 @@
 
 use crate::common::{Made, plain_run, run, set};
 use insta::assert_snapshot;
-use punctual_record::{Notice, Refusal};
+use punctual_record::{Notice, PauseCause, Refusal};
 use punctual_report::list::{self, ListRow};
 use punctual_report::threshold::{self, Threshold};
 use punctual_report::{Style, csv, notice, notices_text};
@@ -23,6 +23,16 @@ fn every_notice() -> Vec<Notice> {
             condition: "timer-slack".into(),
             set: "1 ns".into(),
             found: "50 µs".into(),
+            left_out: 2,
+        },
+        Notice::ClockStepped { by_ns: -6_000_000_000, after_ns: 1_200_000_000, times: 1 },
+        Notice::Paused { cause: PauseCause::Stopped, gap_ns: 3_000_000_000, after_ns: 900_000_000, times: 1 },
+        Notice::Paused { cause: PauseCause::Suspended, gap_ns: 3_600_000_000_000, after_ns: 900_000_000, times: 2 },
+        Notice::Paused { cause: PauseCause::Machine, gap_ns: 2_000_000_000, after_ns: 900_000_000, times: 1 },
+        Notice::PartFailed {
+            part: "ipc".into(),
+            why: "fork: Resource temporarily unavailable (EAGAIN)".into(),
+            remedy: "raise `ulimit -u`".into(),
         },
         Notice::Steal { share: 0.034 },
         Notice::BusyMachine { share: 0.41 },

@@ -9,8 +9,8 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{Notice, Recorder};
 
 use super::tally::{Cell, Turn};
-use super::{Ledger, Plan, Subject};
-use crate::governor::frame::PATIENCE;
+use super::{Figures, Ledger, Plan, Subject};
+use crate::governor::frame::{PATIENCE, Verdict, Vigil};
 use crate::stage::{Progress, Stage};
 use crate::usage::Meter;
 
@@ -47,7 +47,7 @@ pub(super) fn perform(plan: &Plan, ledger: &Ledger, stage: &Stage) {
         }
         full => full.ok().map(|(guard, _)| guard),
     };
-    ledger.under_conditions(&plan.thread, cpu, || turns(plan, ledger, stage, &machine, full));
+    ledger.under_conditions(&plan.thread, cpu, |vigil| turns(plan, vigil, (ledger, stage), &machine, full));
 }
 
 /// The policy under the periodic thread.
@@ -70,7 +70,13 @@ impl Machine {
     }
 }
 
-fn turns(plan: &Plan, ledger: &Ledger, stage: &Stage, machine: &Machine, full: Option<GovernorGuard>) {
+fn turns(
+    plan: &Plan,
+    vigil: &mut Vigil<'_, Figures>,
+    (ledger, stage): (&Ledger, &Stage),
+    machine: &Machine,
+    full: Option<GovernorGuard>,
+) {
     Work::warm_up(WARM_UP);
     let work = Work::calibrate(plan.work);
     ledger.put_back(full);
@@ -93,6 +99,7 @@ fn turns(plan: &Plan, ledger: &Ledger, stage: &Stage, machine: &Machine, full: O
         }
         let started = (now_ns(Clock::Monotonic) - begin).unsigned_abs();
         responses.clear();
+        let look = vigil.begin();
         let turn = match take_turn(plan, ledger, machine, subject, work, &mut responses) {
             Ok(turn) => turn,
             Err(error) => {
@@ -105,6 +112,13 @@ fn turns(plan: &Plan, ledger: &Ledger, stage: &Stage, machine: &Machine, full: O
         }
         recorder.clear();
         responses.iter().for_each(|&ns| recorder.record(ns));
+        let others = turn.others.clone().map(|found| ("performance", found));
+        let largest_ns = recorder.extremes().map_or(0, |(_, max)| max);
+        match vigil.end(&look, (each.as_nanos() as u64, largest_ns), others) {
+            Verdict::Counts => {}
+            Verdict::LeftOut => continue,
+            Verdict::Over => return,
+        }
         let cell = &mut ledger.open().figures.cells[index];
         cell.tally.add_round(round as u32, started, &recorder, turn.used);
         cell.usage.add(turn.used);
@@ -142,8 +156,9 @@ fn take_turn(
     let cost = boost.as_ref().map(Boost::cost);
     let left = boost.map(Boost::restore).unwrap_or_default();
     ledger.open().notices.extend(left.iter().map(crate::governor::frame::settings_left));
+    let others = guard.as_ref().and_then(|guard| guard.other_governor("performance"));
     ledger.put_back(guard);
-    Ok(Turn { met: outcome?, used, time_in_state, energy, cost })
+    Ok(Turn { others, met: outcome?, used, time_in_state, energy, cost })
 }
 
 /// The activations of a turn: how many deadlines were met.

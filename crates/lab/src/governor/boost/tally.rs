@@ -38,6 +38,8 @@ pub(super) struct Turn {
     pub(super) energy: Option<(u64, Duration)>,
     /// What a boost tells of itself.
     pub(super) cost: Option<Cost>,
+    /// A policy whose governor was not the one set for the turn, at its end.
+    pub(super) others: Option<(usize, String)>,
 }
 
 impl Cell {
@@ -130,6 +132,7 @@ mod tests {
             used: Usage::default(),
             time_in_state: vec![(1_000_000, slow * MS), (3_000_000, fast * MS)],
             energy: Some((500_000, 100 * MS)),
+            others: None,
             cost: None,
         };
         cell.add(&[5, 6], turn(100, 0));

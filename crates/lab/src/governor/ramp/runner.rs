@@ -9,8 +9,8 @@ use punctual_record::{Notice, Recorder};
 
 use super::facts::Facts;
 use super::loops::Loops;
-use super::{AS_FOUND, Cell, Governors, Ledger, Plan};
-use crate::governor::frame::PATIENCE;
+use super::{AS_FOUND, Cell, Figures, Governors, Ledger, Plan};
+use crate::governor::frame::{PATIENCE, Verdict, Vigil};
 use crate::governor::under::{refused, skipped};
 use crate::stage::{Progress, Stage};
 use crate::usage::Meter;
@@ -26,7 +26,7 @@ const ORDER: [&str; 6] = [PERFORMANCE, "userspace", "schedutil", "ondemand", "co
 pub(super) fn perform(plan: &Plan, ledger: &Ledger, stage: &Stage) {
     let cpu = plan.thread.its_cpu();
     let mut governed = Governed::open(plan, cpu, ledger);
-    ledger.under_conditions(&plan.thread, cpu, || rounds(plan, ledger, stage, &mut governed));
+    ledger.under_conditions(&plan.thread, cpu, |vigil| rounds(plan, vigil, (ledger, stage), &mut governed));
     ledger.put_back(governed.guard);
 }
 
@@ -142,7 +142,7 @@ fn nothing_set(error: &Error) -> Notice {
     }
 }
 
-fn rounds(plan: &Plan, ledger: &Ledger, stage: &Stage, governed: &mut Governed) {
+fn rounds(plan: &Plan, vigil: &mut Vigil<'_, Figures>, (ledger, stage): (&Ledger, &Stage), governed: &mut Governed) {
     let full =
         governed.guard.is_some() && governed.policy().is_some_and(|p| p.governors.iter().any(|g| g == PERFORMANCE));
     if full && let Err(error) = governed.set(PERFORMANCE) {
@@ -172,6 +172,7 @@ fn rounds(plan: &Plan, ledger: &Ledger, stage: &Stage, governed: &mut Governed) 
                 return;
             }
             let started = (now_ns(Clock::Monotonic) - begin).unsigned_abs();
+            let look = vigil.begin();
             let prepared = prepare(governed, subject.as_deref(), ledger, cell);
             if let Err(error) = prepared {
                 ledger.open().figures.cells[cell].failure = Some((error.to_string(), Some(error.remedy())));
@@ -194,6 +195,13 @@ fn rounds(plan: &Plan, ledger: &Ledger, stage: &Stage, governed: &mut Governed) 
             let done: Vec<_> = stamps.iter().map(|its| loops.account(its)).collect();
             recorder.clear();
             done.iter().for_each(|its| recorder.record(its.ns));
+            let others = subject.as_deref().and_then(|set| Some((set, governed.guard.as_ref()?.other_governor(set)?)));
+            let largest_ns = recorder.extremes().map_or(0, |(_, max)| max);
+            match vigil.end(&look, (each.as_nanos() as u64, largest_ns), others) {
+                Verdict::Counts => {}
+                Verdict::LeftOut => continue,
+                Verdict::Over => return,
+            }
             let cell = &mut ledger.open().figures.cells[cell];
             cell.tally.add_round(round, started, &recorder, used);
             cell.rounds.push(done);

@@ -1,6 +1,7 @@
 //! The two threads of a switch.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use punctual::cpufreq::{Cpufreq, GovernorGuard, Work};
@@ -9,8 +10,8 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 
 use super::plan::EACH;
-use super::{Ledger, Plan, Switch, analysis};
-use crate::governor::frame::PATIENCE;
+use super::{Figures, Ledger, Plan, Switch, analysis};
+use crate::governor::frame::{PATIENCE, Verdict, Vigil};
 use crate::stage::{Progress, Stage};
 
 /// One loop: short beside any change of frequency, long beside a reading of the clock.
@@ -70,7 +71,7 @@ fn loop_and_switch(
     governors: &GovernorGuard,
 ) {
     let signals = Signals::default();
-    let (turn, turns) = std::sync::mpsc::sync_channel::<usize>(0);
+    let (turn, turns) = sync_channel::<usize>(0);
     std::thread::scope(|scope| {
         let signals = &signals;
         scope.spawn(move || {
@@ -81,13 +82,20 @@ fn loop_and_switch(
             }
         });
         ledger.open().figures.from_cpu = Some(other);
-        ledger.under_conditions(&plan.thread, Some(cpu), || turns_of(plan, ledger, stage, signals, &turn));
+        ledger
+            .under_conditions(&plan.thread, Some(cpu), |vigil| turns_of(plan, vigil, (ledger, stage), signals, &turn));
         drop(turn);
     });
 }
 
 /// The looping thread's part.
-fn turns_of(plan: &Plan, ledger: &Ledger, stage: &Stage, signals: &Signals, turn: &std::sync::mpsc::SyncSender<usize>) {
+fn turns_of(
+    plan: &Plan,
+    vigil: &mut Vigil<'_, Figures>,
+    (ledger, stage): (&Ledger, &Stage),
+    signals: &Signals,
+    turn: &SyncSender<usize>,
+) {
     // The governor set last is the faster one, so that a loop is as long as it says at full speed.
     Work::warm_up(AFTER);
     let work = Work::calibrate(LOOP);
@@ -103,6 +111,7 @@ fn turns_of(plan: &Plan, ledger: &Ledger, stage: &Stage, signals: &Signals, turn
             return;
         }
         std::thread::sleep(EACH.saturating_sub(BEFORE + AFTER));
+        let look = vigil.begin();
         signals.began.store(0, Ordering::Release);
         signals.write_ended.store(0, Ordering::Release);
         if turn.send(to).is_err() {
@@ -126,6 +135,15 @@ fn turns_of(plan: &Plan, ledger: &Ledger, stage: &Stage, signals: &Signals, turn
             }
             signals.began.store(OVER, Ordering::Release);
             return;
+        }
+        // No single loop is as long as a pause.
+        match vigil.end(&look, ((BEFORE + AFTER).as_nanos() as u64, 0), None) {
+            Verdict::Counts => {}
+            Verdict::LeftOut => continue,
+            Verdict::Over => {
+                signals.began.store(OVER, Ordering::Release);
+                return;
+            }
         }
         let seen = analysis::analyse(&loops, began);
         ledger.open().figures.switches.push(Switch { to, round, write_ns: ended - began, seen });

@@ -1,0 +1,170 @@
+//! The runner with a bench that loses its conditions, has the clock set, or is stopped, on command.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use punctual::conditions::Conditions;
+use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+
+use super::*;
+use crate::breaks::{Break, Offset};
+use crate::schedule::{Amount, CellCost};
+use crate::stage::{Silent, Stop, Supervision, perform};
+
+const SLACK_NS: u64 = 123_456;
+
+thread_local! {
+    /// What the clocks show beside the truth.
+    static SET_BY_NS: Cell<i64> = const { Cell::new(0) };
+    static CONTINUED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The true clocks, and what a test adds to them.
+fn look() -> Look {
+    let truth = Look::now();
+    let by_ns = SET_BY_NS.get();
+    let realtime = Offset { least_ns: truth.realtime.least_ns + by_ns, most_ns: truth.realtime.most_ns + by_ns };
+    Look { realtime, continued: CONTINUED.replace(false), ..truth }
+}
+
+/// What happens in a batch.
+#[derive(Clone, Copy, PartialEq)]
+enum Happens {
+    Nothing,
+    SlackLost,
+    ClockSet,
+    /// The process is stopped, which also ends the call early.
+    Stopped,
+    Failed,
+}
+
+/// What the bench saw.
+#[derive(Default)]
+struct Seen {
+    /// Per batch, the pilot's first: the slack at its beginning.
+    slack_ns: Vec<u64>,
+    /// Which batches counted.
+    kept: Vec<usize>,
+}
+
+struct Fake {
+    script: fn(usize) -> Happens,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Bench for Fake {
+    fn doing(&self, _: usize) -> String {
+        "pretending".into()
+    }
+
+    fn variant(&self, _: usize) -> usize {
+        0
+    }
+
+    fn batch(&mut self, _: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let number = {
+            let slack_ns = &mut self.seen.lock().unwrap().slack_ns;
+            slack_ns.push(timer_slack_ns().unwrap());
+            slack_ns.len() - 1
+        };
+        (0..operations).for_each(|_| into.record(1_000));
+        let failure = || Failure::Impossible { why: "interrupted".into(), remedy: None };
+        match (self.script)(number) {
+            Happens::Nothing => {}
+            Happens::SlackLost => set_timer_slack_ns(SLACK_NS / 2).unwrap(),
+            Happens::ClockSet => SET_BY_NS.set(SET_BY_NS.get() - 6_000_000_000),
+            Happens::Stopped => {
+                CONTINUED.set(true);
+                return Err(failure());
+            }
+            Happens::Failed => return Err(failure()),
+        }
+        Ok(Usage { elapsed_ns: operations * 1_000, ..Usage::default() })
+    }
+
+    fn keep(&mut self, _: usize) {
+        let mut seen = self.seen.lock().unwrap();
+        let last = seen.slack_ns.len() - 1;
+        seen.kept.push(last);
+    }
+}
+
+/// Five rounds of 20 samples; the slack is a condition of the run or of the variant.
+fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Ledger, Seen) {
+    let ledger: SharedLedger = Arc::new(Mutex::new(Ledger::of(1, 1)));
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let (theirs, bench) = (Arc::clone(&ledger), Fake { script, seen: Arc::clone(&seen) });
+    let outcome = perform(&Stop::default(), &mut Silent, &Supervision::default(), move |stage| {
+        let slack = Conditions { timer_slack: Some(Duration::from_nanos(SLACK_NS)), ..Conditions::default() };
+        let (base, variant) = if in_base { (slack, Conditions::default()) } else { (Conditions::default(), slack) };
+        let (variants, mut base) = ([Variant::of(variant)], base.apply());
+        let schedule = Schedule::new(Amount::Samples(100), 5, &[CellCost { ideal_ns: 1e3, expected_ns: 1e3 }]);
+        let (variants, base) = (&variants[..], &mut base);
+        Rounds { bench, schedule, variants, rounds: 5, require, ledger: theirs, stage, base, look }.perform();
+    });
+    outcome.unwrap();
+    let ledger = std::mem::take(&mut *open(&ledger));
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    (ledger, seen)
+}
+
+fn only(number: usize, which: usize, what: Happens) -> Happens {
+    if number == which { what } else { Happens::Nothing }
+}
+
+#[test]
+fn a_batch_that_lost_a_condition_is_left_out_and_repeated_with_it() {
+    for in_base in [true, false] {
+        let (ledger, seen) = performed(in_base, false, |number| only(number, 3, Happens::SlackLost));
+        assert_eq!((ledger.tallies[0].count(), ledger.tallies[0].rounds().len()), (100, 5));
+        assert_eq!(seen.kept, [1, 2, 4, 5, 6], "the third batch does not count, the pilot's neither");
+        assert_eq!(seen.slack_ns, [SLACK_NS; 7], "it was set again before the next batch");
+        let label = if in_base { "as found" } else { "slack 123456ns" };
+        let lost = ledger.left_out.lost_of(label).unwrap_or_else(|| panic!("{:?}", ledger.left_out));
+        assert_eq!(
+            (lost.condition.as_str(), lost.set.as_str(), lost.found.as_str()),
+            ("timer-slack", "123456ns", "61728ns")
+        );
+        assert!(ledger.complete && ledger.not_kept.is_none());
+    }
+}
+
+#[test]
+fn a_lost_condition_that_is_required_ends_the_run_and_keeps_what_was_measured() {
+    let (ledger, seen) = performed(true, true, |number| only(number, 3, Happens::SlackLost));
+    let lost = ledger.not_kept.unwrap();
+    assert_eq!((ledger.tallies[0].count(), ledger.complete), (40, false));
+    assert_eq!(seen.kept, [1, 2]);
+    let said = lost.to_string();
+    for word in ["timer-slack", "123456ns", "61728ns", "timerslack_ns"] {
+        assert!(said.contains(word), "{said}");
+    }
+}
+
+#[test]
+fn what_is_lost_again_and_again_is_not_measured_and_says_why() {
+    let (ledger, seen) = performed(true, false, |_| Happens::SlackLost);
+    assert_eq!((ledger.tallies[0].count(), seen.kept.len()), (0, 0));
+    let Some(Failure::Impossible { why, remedy }) = &ledger.failures[0] else { panic!("{:?}", ledger.failures) };
+    assert!(why.contains("timer-slack was set to 123456ns") && remedy.is_some(), "{why}");
+}
+
+#[test]
+fn a_batch_in_which_the_clock_was_set_is_left_out_and_repeated() {
+    let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::ClockSet));
+    assert_eq!((ledger.tallies[0].count(), seen.kept), (100, vec![1, 3, 4, 5, 6]));
+    let broken = ledger.left_out.last_break();
+    assert!(matches!(broken, Some(Break::Stepped { by_ns: -6_001_000_000..=-5_999_000_000 })), "{broken:?}");
+}
+
+#[test]
+fn a_call_that_a_stop_ended_early_has_not_failed_and_another_has() {
+    let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::Stopped));
+    assert_eq!((ledger.tallies[0].count(), seen.kept), (100, vec![1, 3, 4, 5, 6]));
+    assert_eq!(ledger.failures, [None]);
+    assert!(matches!(ledger.left_out.last_break(), Some(Break::Stopped { .. })));
+    let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::Failed));
+    assert_eq!((ledger.tallies[0].count(), seen.kept), (20, vec![1]));
+    assert!(ledger.failures[0].is_some() && ledger.left_out.last_break().is_none());
+}
