@@ -4,8 +4,7 @@
 //! another thread waits until it is over. Only forks through the C library's `fork()` wait. `posix_spawn(3)` and `vfork(2)` need not: their
 //! child executes a program, which ends every copy.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::signal::block_all_signals_for_this_thread;
@@ -17,7 +16,7 @@ static MOMENTS: AtomicU32 = AtomicU32::new(0);
 static FORKS: AtomicU32 = AtomicU32::new(0);
 /// Between two looks of one who waits: asleep, so that a real-time thread lets the other one go on.
 const LOOK: Duration = Duration::from_micros(50);
-/// Looks of a fork before it goes ahead, a second at least: a fork that never comes would be worse than a copy.
+/// Looks before either side goes ahead, a second at least: a fork that never comes would be worse than a copy.
 const MOST_LOOKS: u32 = 20_000;
 
 /// Runs `moment` while no other thread of this process forks. It must be short, and must not fork.
@@ -25,21 +24,27 @@ const MOST_LOOKS: u32 = 20_000;
 /// # Errors
 /// ENOMEM where the handlers could not be registered.
 pub fn no_fork_meanwhile<T>(moment: impl FnOnce() -> T) -> Result<T> {
-    static REGISTERED: OnceLock<i32> = OnceLock::new();
-    // SAFETY: the handlers are functions of this program that touch atomics, sleep, and neither allocate nor unwind.
-    let registered = REGISTERED.get_or_init(|| unsafe { pthread_atfork(Some(begin), Some(end), Some(end_in_child)) });
-    check_errno_return("pthread_atfork", *registered)?;
+    // No OnceLock: a child that is forked while another thread initialises one would wait for that thread. Two threads may both register here, which does no harm.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !REGISTERED.load(Ordering::Acquire) {
+        // SAFETY: the handlers are functions of this program that touch atomics, sleep, and neither allocate nor unwind.
+        let returned = unsafe { pthread_atfork(Some(begin), Some(end), Some(end_in_child)) };
+        check_errno_return("pthread_atfork", returned)?;
+        REGISTERED.store(true, Ordering::Release);
+    }
     // A handler that runs on this thread now might fork, and would wait for itself.
     let _signals = block_all_signals_for_this_thread()?;
+    let mut looks = 0;
     loop {
         MOMENTS.fetch_add(1, Ordering::SeqCst);
         let over = Over;
-        if FORKS.load(Ordering::SeqCst) == 0 {
+        if FORKS.load(Ordering::SeqCst) == 0 || looks == MOST_LOOKS {
             let done = moment();
             drop(over);
             return Ok(done);
         }
         drop(over);
+        looks += 1;
         std::thread::sleep(LOOK);
     }
 }
@@ -72,7 +77,8 @@ unsafe extern "C" fn begin() {
 }
 
 unsafe extern "C" fn end() {
-    FORKS.fetch_sub(1, Ordering::SeqCst);
+    // A fork that began before the handlers were registered was not counted.
+    let _ = FORKS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |forks| forks.checked_sub(1));
 }
 
 /// In the child only the thread that forked goes on.
@@ -85,7 +91,6 @@ unsafe extern "C" fn end_in_child() {
 mod tests {
     use super::*;
     use crate::child::{Child, Ended};
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_fork_waits_until_the_moment_is_over() {

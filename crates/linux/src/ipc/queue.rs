@@ -62,6 +62,16 @@ fn opened(queue: libc::mqd_t, name: &CString) -> Result<Queue> {
     Ok(Queue(queue))
 }
 
+/// `mq_open(3)`, `fstat(2)`: the user ID of the owner of a queue that is there.
+pub fn owner(name: &str) -> Result<u32> {
+    let queue = open(name, Use::Polling)?;
+    // SAFETY: all-zero bytes are a valid stat; on Linux a queue's descriptor is a file descriptor.
+    let mut facts: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: open, and the structure is writable.
+    check("fstat", unsafe { libc::fstat(queue.0, &raw mut facts) }).map_err(|e| e.on(name))?;
+    Ok(facts.st_uid)
+}
+
 /// `mq_unlink(3)`: takes the name away; who has the queue open keeps it.
 pub fn unlink(name: &str) -> Result<()> {
     let c_name = c_string("mq_unlink", name)?;

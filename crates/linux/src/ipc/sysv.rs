@@ -28,6 +28,33 @@ pub fn remove_queue(key: i32) -> Result<bool> {
     check("msgctl(IPC_RMID)", unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(|_| true)
 }
 
+/// Room for what IPC_STAT tells of any object: more than the kernel or a C library has.
+type Facts = [u64; 64];
+
+/// `msgctl(IPC_STAT)`: the user ID of the process that made the queue with this key; `None`: there is none, or it may not be looked at.
+#[must_use]
+pub fn creator_of_queue(key: i32) -> Option<u32> {
+    let mut facts: Facts = [0; 64];
+    // SAFETY: integers; then a buffer that is larger than the structure, and aligned for it.
+    let told = unsafe { libc::msgctl(libc::msgget(key, 0), libc::IPC_STAT, facts.as_mut_ptr().cast()) };
+    (told == 0).then(|| creator(&facts))
+}
+
+/// `semctl(IPC_STAT)`: the same of a set of semaphores.
+#[must_use]
+pub fn creator_of_semaphores(key: i32) -> Option<u32> {
+    let mut facts: Facts = [0; 64];
+    // SAFETY: integers; then a buffer that is larger than the structure, and aligned for it.
+    let told = unsafe { libc::semctl(libc::semget(key, 0, 0), 0, libc::IPC_STAT, facts.as_mut_ptr()) };
+    (told == 0).then(|| creator(&facts))
+}
+
+/// Every structure of IPC_STAT begins with its permissions.
+fn creator(facts: &Facts) -> u32 {
+    // SAFETY: the buffer is larger than the structure and aligned for it; all bytes are valid for its integers.
+    unsafe { facts.as_ptr().cast::<libc::ipc_perm>().read() }.cuid
+}
+
 fn absent(error: Error) -> Result<bool> {
     if matches!(error.errno(), libc::ENOENT | libc::ENOSYS) { Ok(false) } else { Err(error) }
 }
@@ -111,5 +138,23 @@ impl Semaphores {
         let mut operation = libc::sembuf { sem_num: which, sem_op: by, sem_flg: flags };
         // SAFETY: one valid operation.
         check("semop", unsafe { libc::semop(self.0, &raw mut operation, 1) }).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_process_made_is_its_own() {
+        let key = 0x6f00_0000 | (std::process::id() as i32 & 0xff_ffff);
+        let own = rustix::process::geteuid().as_raw();
+        create_queue(key).unwrap();
+        assert_eq!(creator_of_queue(key), Some(own));
+        assert!(remove_queue(key).unwrap());
+        assert_eq!(creator_of_queue(key), None);
+        create_semaphores(key, 1).unwrap();
+        assert_eq!(creator_of_semaphores(key), Some(own));
+        assert!(remove_semaphores(key).unwrap());
     }
 }

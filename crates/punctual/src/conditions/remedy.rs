@@ -89,6 +89,17 @@ fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Diagnosis {
     )
 }
 
+/// The last resort for a capability: root, unless this is root and lacks it.
+fn root_with(capability: &str, here: &Surroundings) -> String {
+    if here.root {
+        format!(
+            "this root lacks {capability}: see who took it away (capsh --print; CapabilityBoundingSet= of a systemd service, setpriv, a container)"
+        )
+    } else {
+        "run it as root".into()
+    }
+}
+
 /// The mount point of a cgroup v1 controller, of a group in it.
 fn root_of(group: &str) -> String {
     group.split('/').take(5).collect::<Vec<_>>().join("/")
@@ -112,7 +123,8 @@ fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
     };
     format!(
         "{shell}for logins: a line '@realtime - rtprio 99' in /etc/security/limits.d/99-realtime.conf and the user in the group \
-         realtime; for a systemd service: LimitRTPRIO=99; for one program: setcap cap_sys_nice+ep PROGRAM; or run it as root"
+         realtime; for a systemd service: LimitRTPRIO=99; for one program: setcap cap_sys_nice+ep PROGRAM; or {}",
+        root_with("CAP_SYS_NICE", here)
     )
 }
 
@@ -123,9 +135,10 @@ fn sys_nice_remedy(here: &Surroundings) -> String {
     }
     match here.container_without_sys_nice() {
         Some(container) => format!("start the container ({container}) with --cap-add SYS_NICE"),
-        None => "for one program: setcap cap_sys_nice+ep PROGRAM; for a systemd service: AmbientCapabilities=CAP_SYS_NICE; or run \
-                 it as root"
-            .into(),
+        None => format!(
+            "for one program: setcap cap_sys_nice+ep PROGRAM; for a systemd service: AmbientCapabilities=CAP_SYS_NICE; or {}",
+            root_with("CAP_SYS_NICE", here)
+        ),
     }
 }
 
@@ -187,7 +200,8 @@ pub(super) fn nice(nice: i32, error: &Error, here: &Surroundings) -> Diagnosis {
             }
             None => format!(
                 "for logins: a line '@realtime - nice {nice}' in /etc/security/limits.d/99-realtime.conf; for a systemd service: \
-                 LimitNICE={nice}; for one program: setcap cap_sys_nice+ep PROGRAM; or run it as root"
+                 LimitNICE={nice}; for one program: setcap cap_sys_nice+ep PROGRAM; or {}",
+                root_with("CAP_SYS_NICE", here)
             ),
         };
         return (
@@ -239,7 +253,8 @@ pub(super) fn memory_limit(here: &Surroundings) -> String {
     let shell = if here.memlock_hard_limit.is_none() { "in this shell: ulimit -l unlimited; " } else { "" };
     format!(
         "{shell}for logins: a line '@realtime - memlock unlimited' in /etc/security/limits.d/99-realtime.conf and the user in the \
-         group realtime; for a systemd service: LimitMEMLOCK=infinity; for one program: setcap cap_ipc_lock+ep PROGRAM; or run it as root"
+         group realtime; for a systemd service: LimitMEMLOCK=infinity; for one program: setcap cap_ipc_lock+ep PROGRAM; or {}",
+        root_with("CAP_IPC_LOCK", here)
     )
 }
 

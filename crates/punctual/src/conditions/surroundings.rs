@@ -23,6 +23,8 @@ pub(crate) struct Surroundings {
     pub(crate) capabilities: u64,
     /// Capabilities that root could have here; a container lacks some.
     pub(crate) bounding: u64,
+    /// The effective user is root.
+    pub(crate) root: bool,
     /// In a user namespace, whose capabilities do not reach the scheduler.
     pub(crate) user_namespace: bool,
     /// RLIMIT_RTPRIO, soft and hard.
@@ -59,6 +61,7 @@ impl Surroundings {
         (here.rtprio_limit, here.rtprio_hard_limit) = (rtprio.current, rtprio.maximum);
         (here.memlock_limit, here.memlock_hard_limit) = (memlock.current, memlock.maximum);
         here.nice_limit = getrlimit(Resource::Nice).current;
+        here.root = rustix::process::geteuid().is_root();
         here
     }
 

@@ -90,6 +90,7 @@ fn the_others() {
         ("nice for root of a container", nice(EACCES, &in_docker())),
         ("memory for a plain user", memory(&user())),
         ("memory for a plain user with a hard limit to spare", memory(&soft)),
+        ("memory for a root that lacks CAP_IPC_LOCK", memory(&Surroundings { root: true, ..user() })),
         ("memory for root of a container", memory(&in_docker())),
         ("memory in a user namespace", memory(&Surroundings { user_namespace: true, ..user() })),
         ("latency for a plain user", latency(EACCES, &user())),
