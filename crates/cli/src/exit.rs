@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use punctual_record::plain;
+
 use crate::terminal;
 
 /// An exit status.
@@ -51,6 +53,19 @@ pub(crate) struct BadUsage(pub(crate) String);
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     terminal::complain(&format!("error: {}", with_causes(error)));
     if error.is::<BadUsage>() { Exit::Usage } else { Exit::Failed }
+}
+
+/// Says what is wrong with a command line that the parser does not take. An argument that the parser repeats may hold anything.
+pub(crate) fn refuse(refused: &clap::Error) -> Exit {
+    let text = refused.render();
+    let harmless = |c: char| c == '\n' || plain::is_harmless(c);
+    let plain_text = text.to_string();
+    if plain_text.chars().all(harmless) && plain_text.len() <= terminal::LONGEST_MESSAGE {
+        terminal::say_drawn(&text);
+    } else {
+        terminal::say(&format!("{}\n", plain::lines(plain_text.trim_end(), terminal::LONGEST_MESSAGE)));
+    }
+    Exit::Usage
 }
 
 /// The error and its causes, each told once: some errors tell theirs in their own words already.

@@ -1,7 +1,8 @@
 //! Runs that were saved: a JSON file, a page, or standard input.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal as _, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -12,6 +13,9 @@ use crate::exit::BadUsage;
 
 /// Largest file that is read. A run of an hour is a few megabytes; this keeps a device or a wrong file from filling the memory.
 const LARGEST: u64 = 1 << 30;
+
+/// Bytes from which it is seen what a file may be.
+const BEGINNING: u64 = 64 << 10;
 
 /// Reads a run from a file, or from standard input for `-`. A page that `--html` wrote is one too.
 ///
@@ -31,14 +35,24 @@ pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
         }
         _ => refused(format!("cannot be opened: {error}")),
     })?;
-    let size = file.metadata().map_or(0, |facts| facts.len());
+    let facts = file.metadata().map_err(|error| refused(format!("cannot be looked at: {error}")))?;
+    let kind = facts.file_type();
+    if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
+        return Err(refused("is a device; name a file that --json or --html wrote".into()).into());
+    }
+    let size = facts.len();
     from_reader(file, size).with_context(|| name.to_string())
 }
 
 /// `size`: how much is expected, as far as that is known.
 fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
     let mut bytes = Vec::with_capacity(size.min(LARGEST) as usize + 1);
-    reader.take(LARGEST + 1).read_to_end(&mut bytes).context("cannot read it")?;
+    let mut reader = reader.take(LARGEST + 1);
+    reader.by_ref().take(BEGINNING).read_to_end(&mut bytes).context("cannot read it")?;
+    // What begins neither as a run nor as a page is one no more when more of it comes: the error is known.
+    if bytes.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'<')) {
+        reader.read_to_end(&mut bytes).context("cannot read it")?;
+    }
     if bytes.len() as u64 > LARGEST {
         bail!("it has more than the {LARGEST} bytes that are read");
     }

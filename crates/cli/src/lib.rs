@@ -36,7 +36,7 @@ pub fn main() -> ExitCode {
     let _ = punctual_linux::inherited::heed_children();
     let done = match args::Args::try_parse() {
         Ok(args) => commands::dispatch(args),
-        Err(error) if error.use_stderr() => error.exit(),
+        Err(refused) if refused.use_stderr() => Ok(exit::refuse(&refused)),
         // The help and the version are output like any other.
         Err(told) => {
             let told = told.render();

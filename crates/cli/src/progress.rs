@@ -5,11 +5,15 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_lab::{Observer, Progress};
+use punctual_record::plain;
 
 /// Steps of the bar: finer than any terminal is wide.
 const STEPS: u64 = 1000;
 /// Shortest time between two drawings: an eye sees no more, and each costs the terminal some work.
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Characters of what is being done: no terminal is wider.
+const LONGEST: usize = 500;
 
 /// A line on the terminal, or nothing.
 pub(crate) struct Line {
@@ -38,7 +42,7 @@ impl Observer for Line {
         }
         self.drawn = Some(Instant::now());
         self.bar.set_prefix(format!("{}s", progress.left.as_secs_f64().ceil()));
-        self.bar.set_message(progress.doing.clone());
+        self.bar.set_message(plain::line(&progress.doing, LONGEST));
         self.bar.set_position((progress.done * STEPS as f64) as u64);
     }
 

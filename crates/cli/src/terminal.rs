@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use punctual_linux::inherited;
+use punctual_record::plain;
 use punctual_report::Style;
 
 use crate::stream;
@@ -14,6 +15,8 @@ use crate::stream;
 const WIDEST: usize = 160;
 /// Width where there is no terminal to ask.
 const WIDTH_OF_A_FILE: usize = 140;
+/// Characters of a message: twenty lines and more. What a file or an argument says must not fill the screen.
+pub(crate) const LONGEST_MESSAGE: usize = 4000;
 /// Longest name that is shown whole.
 const LONGEST_NAME: usize = 300;
 
@@ -69,17 +72,18 @@ fn speaks_utf8() -> bool {
 
 /// A file's name as it may be shown: whatever it holds, a terminal obeys none of it.
 pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
-    let text = name.as_ref().to_string_lossy();
-    let harmless = |c: char| if c.is_control() { '?' } else { c };
-    match text.char_indices().nth(LONGEST_NAME) {
-        Some((end, _)) => text[..end].chars().map(harmless).chain(['.'; 3]).collect(),
-        None => text.chars().map(harmless).collect(),
-    }
+    plain::line(&name.as_ref().to_string_lossy(), LONGEST_NAME)
 }
 
-/// Says something on stderr; if even that is closed, nothing can be done.
+/// Says something on stderr, made harmless for a terminal; if even that is closed, nothing can be done.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "punctual: {}", text.trim_end());
+    let _ = writeln!(io::stderr().lock(), "punctual: {}", plain::lines(text.trim_end(), LONGEST_MESSAGE));
+}
+
+/// Says what the parser of the command line has to say, with its colours where stderr takes them.
+pub(crate) fn say_drawn(text: &clap::builder::StyledStr) {
+    let plain = anstream::AutoStream::choice(&io::stderr()) == anstream::ColorChoice::Never;
+    say(&if plain { text.to_string() } else { text.ansi().to_string() });
 }
 
 /// Says something that is laid out already on stderr.

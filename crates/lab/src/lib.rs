@@ -20,6 +20,7 @@ mod hold;
 pub mod ipc;
 pub mod ledger;
 pub mod left_out;
+mod no_thread;
 pub mod pace;
 mod place;
 pub mod polling;

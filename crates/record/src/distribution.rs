@@ -16,6 +16,7 @@ use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 use crate::hdr::decode;
 use crate::model::{Ci95, Interval, Series, Summary};
 use crate::moments::Moments;
+use crate::plain::{self, NAME};
 use crate::statistics::{Quantile, confidence_ranks};
 
 /// Why a series' histograms cannot be used.
@@ -224,10 +225,12 @@ impl Distribution {
     /// # Errors
     /// When a histogram cannot be decoded, has fewer than 3 significant digits, or contradicts the figures.
     pub fn from_series(series: &Series) -> Result<Self, Error> {
-        let contradiction = |why: String| Error::Contradiction { series: series.subject.clone(), why };
+        let contradiction = |why: String| Error::Contradiction { series: plain::line(&series.subject, NAME), why };
         let of = |text: &Option<String>, which| match text {
             None => Ok(Vec::new()),
-            Some(text) => decode(text).map_err(|why| Error::Histogram { series: series.subject.clone(), which, why }),
+            Some(text) => {
+                decode(text).map_err(|why| Error::Histogram { series: plain::line(&series.subject, NAME), which, why })
+            }
         };
         let positive = of(&series.histogram, "histogram")?;
         let negative = of(&series.negative_histogram, "negative_histogram")?;

@@ -11,7 +11,9 @@ use serde_json::Serializer;
 use serde_json::error::Category;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
+use crate::contradiction;
 use crate::model::{Notice, Param, Run, SCHEMA};
+use crate::plain::{self, NAME};
 
 /// The name (`$id`) of the format's JSON Schema.
 pub const SCHEMA_ID: &str = "urn:punctual:run:1";
@@ -32,8 +34,11 @@ pub enum ReadError {
         line: usize,
     },
     /// Something else than JSON.
-    #[error("it is not JSON: {0}; expected a file written with --json")]
-    NotJson(#[source] serde_json::Error),
+    #[error("it is not JSON: {why}; expected a file written with --json")]
+    NotJson {
+        /// What the parser said, cut.
+        why: String,
+    },
     /// JSON, but without a schema that begins with `punctual.run/`.
     #[error("it is JSON, but not a run of punctual: its schema is {found}; expected a file written with --json")]
     NotARun {
@@ -49,8 +54,17 @@ pub enum ReadError {
         found: String,
     },
     /// The right schema, but a field is missing or of the wrong kind.
-    #[error("it says {SCHEMA}, but does not keep to it: {0}")]
-    Malformed(#[source] serde_json::Error),
+    #[error("it says {SCHEMA}, but does not keep to it: {why}")]
+    Malformed {
+        /// What the parser said, cut.
+        why: String,
+    },
+    /// Figures that cannot all be true.
+    #[error("its figures contradict each other: {why}; the file was altered or is damaged")]
+    Contradictory {
+        /// The first contradiction.
+        why: String,
+    },
 }
 
 /// Why a run could not be written.
@@ -134,29 +148,37 @@ impl Run {
             && let Ok(run) = serde_json::from_slice::<Self>(text)
             && run.schema == SCHEMA
         {
-            return Ok(run);
+            return match contradiction::find(&run) {
+                Some(why) => Err(ReadError::Contradictory { why }),
+                None => Ok(run),
+            };
         }
         let syntax = |error: serde_json::Error| match error.classify() {
             Category::Eof => ReadError::Truncated { line: error.line() },
-            _ => ReadError::NotJson(error),
+            _ => ReadError::NotJson { why: said(&error) },
         };
         let _: serde::de::IgnoredAny = serde_json::from_slice(text).map_err(syntax)?;
         if text.first() != Some(&b'{') {
             return Err(ReadError::NotARun { found: "missing".into() });
         }
         // serde's structs may also be read from arrays, which is why the brace is looked for above.
-        let heading: Heading = serde_json::from_slice(text).map_err(ReadError::NotJson)?;
+        let heading: Heading =
+            serde_json::from_slice(text).map_err(|error| ReadError::NotJson { why: said(&error) })?;
         match heading.schema {
             Some(serde_json::Value::String(found)) if found == SCHEMA => {}
             Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
-                return Err(ReadError::OtherVersion { found });
+                return Err(ReadError::OtherVersion { found: plain::line(&found, NAME) });
             }
             found => {
-                let found = found.map_or_else(|| "missing".into(), |value| value.to_string());
+                let found = match found {
+                    None => "missing".into(),
+                    Some(serde_json::Value::String(found)) => format!("\"{}\"", plain::line(&found, NAME)),
+                    Some(other) => plain::line(&other.to_string(), NAME),
+                };
                 return Err(ReadError::NotARun { found });
             }
         }
-        serde_json::from_slice(text).map_err(ReadError::Malformed)
+        serde_json::from_slice(text).map_err(|error| ReadError::Malformed { why: said(&error) })
     }
 
     /// Refuses what would become a `null` that nobody could read back.
@@ -186,6 +208,18 @@ impl Run {
         of_series.chain(of_rest).for_each(|parameters| parameters.retain(|_, parameter| is_finite(parameter)));
     }
 }
+
+/// What the parser said, which may hold any string of the file: its beginning, and the place at its end.
+fn said(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if text.chars().nth(MOST_SAID).is_none() {
+        return plain::line(&text, MOST_SAID);
+    }
+    format!("{} at line {} column {}", plain::line(&text, MOST_SAID), error.line(), error.column())
+}
+
+/// Characters of a parser's message.
+const MOST_SAID: usize = 300;
 
 fn is_finite(parameter: &Param) -> bool {
     !matches!(parameter, Param::Real(number) if !number.is_finite())

@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod bucket;
+mod contradiction;
 mod distribution;
 mod disturbance;
 mod hdr;
@@ -47,6 +48,7 @@ mod list;
 pub mod merge;
 pub mod model;
 mod moments;
+pub mod plain;
 mod recorder;
 pub mod statistics;
 pub mod steadiness;

@@ -1,5 +1,4 @@
-//! Text from a run made harmless for a terminal: no control characters, no escape sequences, nothing that turns the
-//! direction of writing, and never longer than it should be.
+//! Text from a run for a terminal: made harmless ([`punctual_record::plain`]), spelled in ASCII where there is nothing else, and cut to columns.
 
 use textwrap::core::display_width;
 
@@ -10,17 +9,13 @@ use crate::Style;
 /// With `unicode` off, characters beyond ASCII are spelled in ASCII where that is usual (`µ` becomes `u`).
 pub(crate) fn plain(text: &str, style: &Style) -> String {
     const LONGEST: usize = 1000;
-    let mut out = String::with_capacity(text.len().min(LONGEST));
-    for (count, c) in text.chars().enumerate() {
-        if count == LONGEST {
-            out.push_str(style.ellipsis());
-            break;
-        }
-        if c == '\n' || c == '\t' {
-            out.push(' ');
-        } else if c.is_control() || turns_or_hides(c) {
-            out.push('?');
-        } else if c.is_ascii() || style.unicode {
+    let line = punctual_record::plain::line(text, LONGEST);
+    if style.unicode {
+        return line;
+    }
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        if c.is_ascii() {
             out.push(c);
         } else {
             out.push_str(in_ascii(c));
@@ -49,14 +44,6 @@ pub(crate) fn cut(text: &str, columns: usize, style: &Style) -> String {
         out.push_str(style.ellipsis());
     }
     out
-}
-
-/// Characters that are no control characters but change or hide what follows: bidirectional controls (Unicode Annex 9),
-/// zero-width characters, line and paragraph separators, tags.
-fn turns_or_hides(c: char) -> bool {
-    matches!(c,
-        '\u{00ad}' | '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 fn in_ascii(c: char) -> &'static str {

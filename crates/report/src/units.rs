@@ -53,6 +53,11 @@ fn scale(ns: f64) -> (Unit, usize) {
     (unit, decimals)
 }
 
+/// Whether a number is written with an exponent: no figure of a clock is that large, and its digits would fill lines.
+fn is_huge(number: f64) -> bool {
+    !number.is_finite() || number.abs() >= 1e12
+}
+
 /// A duration with three significant digits (`71.2 µs`); below a microsecond whole nanoseconds (`41 ns`).
 #[must_use]
 pub fn duration(ns: i64, style: &Style) -> String {
@@ -67,6 +72,9 @@ pub fn duration_fine(ns: f64, style: &Style) -> String {
 
 fn duration_f(ns: f64, style: &Style) -> String {
     let (unit, decimals) = scale(ns);
+    if is_huge(ns / unit.ns) {
+        return format!("{:.2e} {}", ns / unit.ns, unit.named(style));
+    }
     format!("{:.*} {}", decimals, ns / unit.ns, unit.named(style))
 }
 
@@ -107,6 +115,8 @@ pub fn share(share: f64) -> String {
         "<0.1 %".to_owned()
     } else if percent < 9.95 {
         format!("{percent:.1} %")
+    } else if is_huge(percent) {
+        format!("{percent:.2e} %")
     } else {
         format!("{percent:.0} %")
     }
@@ -121,6 +131,9 @@ pub fn about(ns: f64, style: &Style) -> String {
     let step = 10f64.powf(ns.abs().log10().floor() - 1.0);
     let rounded = (ns / step).round() * step;
     let (unit, decimals) = scale(rounded);
+    if is_huge(rounded / unit.ns) {
+        return duration_f(rounded, style);
+    }
     format!("{:.*} {}", decimals.saturating_sub(1), rounded / unit.ns, unit.named(style))
 }
 
@@ -129,6 +142,9 @@ pub fn about(ns: f64, style: &Style) -> String {
 pub fn significant(number: f64) -> String {
     if !number.is_finite() || number == 0.0 {
         return format!("{number}");
+    }
+    if is_huge(number) {
+        return format!("{number:.2e}");
     }
     let decimals = (2.0 - number.abs().log10().floor()).clamp(0.0, 12.0) as usize;
     let text = format!("{number:.decimals$}");
@@ -159,6 +175,8 @@ pub fn per_op(times: f64) -> String {
         "<.01".to_owned()
     } else if times < 9.995 {
         format!("{times:.2}")
+    } else if is_huge(times) {
+        format!("{times:.2e}")
     } else {
         format!("{times:.1}")
     }
@@ -223,6 +241,20 @@ mod tests {
         let shown = [3.2, 41.4, 4_234.0, 9_960.0, 19_160.0, 996_000.0, 1_040_000.0].map(|ns| about(ns, &style));
         assert_eq!(shown, ["3.2 ns", "41 ns", "4.2 µs", "10 µs", "19 µs", "1.0 ms", "1.0 ms"]);
         assert_eq!([1.5, 0.012_345, 1234.4, 0.0].map(significant), ["1.5", "0.0123", "1234", "0"]);
+    }
+
+    #[test]
+    fn no_number_fills_a_line() {
+        let style = Style::default();
+        for number in [1e308, -1e308, f64::MAX, f64::INFINITY, f64::NAN, 1e15] {
+            for text in [duration_fine(number, &style), share(number), significant(number), per_op(number)] {
+                assert!(text.len() < 20, "{text}");
+            }
+            let text = about(number, &style);
+            assert!(text.len() < 20, "{text}");
+        }
+        assert_eq!(significant(1e308), "1.00e308");
+        assert_eq!(shown(i64::MAX), "9223372037 s");
     }
 
     #[test]

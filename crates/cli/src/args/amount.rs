@@ -18,10 +18,10 @@ pub(crate) struct AmountArgs {
     #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
     pub(crate) duration: Option<Duration>,
     /// Rounds in which the subjects take turns
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "--rounds 20"))]
     pub(crate) rounds: u32,
     /// Operations at the beginning of each batch that are not recorded
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::integer(0u32, 1_000_000, "--warmup 10"))]
     pub(crate) warmup: u32,
 }
 

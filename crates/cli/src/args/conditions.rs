@@ -18,7 +18,7 @@ pub(crate) struct ConditionArgs {
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub(crate) policy: Vec<Policy>,
     /// Nice value, -20 (favoured) to 19
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::nice)]
     pub(crate) nice: Option<i32>,
     /// CPUs to run on (0-3,8)
     #[arg(long, value_name = "LIST")]

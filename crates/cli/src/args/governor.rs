@@ -67,7 +67,7 @@ pub(crate) struct RampArgs {
     #[arg(value_name = "GOVERNOR")]
     pub(crate) governors: Vec<String>,
     /// Loops per round
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "--loops 100"))]
     pub(crate) loops: u32,
     /// What one loop takes at full speed
     #[arg(long, value_name = "DUR", default_value = "750us", value_parser = values::positive_duration)]
@@ -76,10 +76,10 @@ pub(crate) struct RampArgs {
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
     pub(crate) rest: Duration,
     /// Rounds in which the governors take turns
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "--rounds 3"))]
     pub(crate) rounds: u32,
     /// Raise the kernel threads that the governors work in to SCHED_FIFO with this priority, for the run (1-99)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
+    #[arg(long, value_name = "N", value_parser = values::integer(1u8, 99, "--governor-thread-priority 50"))]
     pub(crate) governor_thread_priority: Option<u8>,
     #[command(flatten)]
     pub(crate) thread: ThreadArgs,
@@ -94,10 +94,10 @@ pub(crate) struct SwitchArgs {
     #[arg(value_name = "FROM TO", num_args = 2)]
     pub(crate) governors: Vec<String>,
     /// Switches each way per round
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "--switches 10"))]
     pub(crate) switches: u32,
     /// Rounds
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = values::integer(1u32, 10_000, "--rounds 5"))]
     pub(crate) rounds: u32,
     #[command(flatten)]
     pub(crate) thread: ThreadArgs,
@@ -118,10 +118,10 @@ pub(crate) struct BoostArgs {
     #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
     pub(crate) deadline: Option<Duration>,
     /// Activations per round
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "--periods 100"))]
     pub(crate) periods: u32,
     /// Rounds in which the three take turns
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "--rounds 3"))]
     pub(crate) rounds: u32,
     /// How long the CPU rests before each round
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
@@ -167,7 +167,7 @@ pub(crate) struct ThreadArgs {
     #[arg(long, value_name = "POLICY", default_value = "fifo:10")]
     pub(crate) policy: Policy,
     /// CPU to loop on; the last one that this process may use when none is named
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::integer(0usize, punctual_record::MAX_CPU as usize, "--cpu 1"))]
     pub(crate) cpu: Option<usize>,
     /// Fail when a condition is refused, instead of measuring without it
     #[arg(long)]

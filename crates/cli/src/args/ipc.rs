@@ -134,16 +134,11 @@ fn size(text: &str) -> Result<usize, String> {
         },
     };
     let n: usize = digits.parse().map_err(|_| wanted())?;
-    n.checked_mul(times).filter(|n| *n <= LARGEST).ok_or_else(wanted)
+    n.checked_mul(times).filter(|n| (1..=LARGEST).contains(n)).ok_or_else(wanted)
 }
 
 fn depth(text: &str) -> Result<usize, String> {
-    let n: usize = text.parse().map_err(|_| format!("'{text}' is no number of messages"))?;
-    match n {
-        0 => Err("at least one message must fit between the two processes".into()),
-        1..=1_000_000 => Ok(n),
-        _ => Err("more than a million messages under way is no queue that anybody waits in".into()),
-    }
+    values::integer(1, 1_000_000, "--depth 10")(text)
 }
 
 fn mode(text: &str) -> Result<ModeArg, String> {

@@ -23,7 +23,7 @@ pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::ConditionArgs;
 pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs, ThreadArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
-pub(crate) use names::chosen;
+pub(crate) use names::{chosen, meant};
 pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
@@ -82,7 +82,7 @@ pub(crate) struct CheckupArgs {
     #[arg(long)]
     pub(crate) thorough: bool,
     /// Measure so many times, each run into a file of its own (with --json run.json: run-1.json, run-2.json, ...)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, value_name = "N", value_parser = values::integer(2u32, 1000, "--repeat 5"))]
     pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -125,12 +125,23 @@ const SIMILAR: f64 = 0.75;
 /// Names offered at most.
 const MOST: usize = 3;
 
+/// Shortest part of a name that is taken for one.
+const LEAST_PART: usize = 2;
+
+/// The names that someone may have meant, the likeliest first: slips of the finger, and names of which this is a part (`futex` of `memfd-futex`, `socket` of
+/// `kind:socket`).
+pub(crate) fn meant(name: &str, names: Vec<String>) -> Vec<String> {
+    let is_part = |whole: &str| name.len() >= LEAST_PART && whole.to_lowercase().contains(&name.to_lowercase());
+    let scored = names.into_iter().map(|n| (strsim::jaro_winkler(name, &n), is_part(&n), n));
+    let mut near: Vec<_> = scored.filter(|(score, is_part, _)| *is_part || *score >= SIMILAR).collect();
+    // Parts keep the order of the list, which has the usual ones first.
+    near.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| if a.1 { std::cmp::Ordering::Equal } else { b.0.total_cmp(&a.0) }));
+    near.into_iter().take(MOST).map(|(_, _, name)| name).collect()
+}
+
 /// The names nearest to a mistyped one, and the command that lists them all.
 fn nearest(name: &str, names: Vec<String>, list: &str) -> String {
-    let scored = names.into_iter().map(|n| (strsim::jaro_winkler(name, &n), n));
-    let mut near: Vec<(f64, String)> = scored.filter(|(score, _)| *score >= SIMILAR).collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<String> = near.into_iter().take(MOST).map(|(_, name)| name).collect();
+    let near = meant(name, names);
     if near.is_empty() {
         format!("`{list}` shows them all")
     } else {
@@ -193,6 +204,8 @@ mod tests {
         assert_eq!(read("aple"), Err("'aple' is no fruit; similar: apple; `basket --list` shows them all".into()));
         assert_eq!(read("qqqq"), Err("'qqqq' is no fruit; `basket --list` shows them all".into()));
         assert!(read("kind:pom").unwrap_err().contains("similar: kind:pome"));
+        assert!(read("ome").unwrap_err().contains("similar: kind:pome;"), "a part of a name");
+        assert!(read("PE").unwrap_err().contains("similar: pear;"));
         assert!(read("plu").unwrap_err().ends_with("no fruit; `basket --list` shows them all"));
     }
 

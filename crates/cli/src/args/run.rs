@@ -15,11 +15,12 @@ use super::values;
 /// given.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD
+    /// Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD; threads and processes that the
+    /// program starts have it too, but for deadline, under which the kernel starts them under SCHED_OTHER
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<Policy>,
     /// Nice value, -20 (favoured) to 19
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::nice)]
     pub(crate) nice: Option<i32>,
     /// CPUs to run on (0-3,8)
     #[arg(long, value_name = "LIST")]

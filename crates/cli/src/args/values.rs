@@ -1,15 +1,41 @@
 //! Values on the command line and what is refused of them.
 
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
 use punctual::parse_duration;
+
+/// Longest duration: a year. Whatever is computed of it fits 64 bits of nanoseconds.
+const LONGEST: Duration = Duration::from_secs(8760 * 3600);
 
 /// A duration with a unit, above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match parse_duration(text).map_err(|e| e.to_string())? {
         Duration::ZERO => Err("must be longer than nothing; the shortest is 1ns".into()),
+        duration if duration > LONGEST => Err("expected a duration from 1ns to 8760h, a year (example: 20s)".into()),
         duration => Ok(duration),
     }
+}
+
+/// An integer between two others. `example` is the flag with a value that is usual.
+pub(crate) fn integer<T>(
+    least: T,
+    most: T,
+    example: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("expected an integer from {least} to {most} (example: {example})"))
+    }
+}
+
+/// A nice value.
+pub(crate) fn nice(text: &str) -> Result<i32, String> {
+    integer(-20, 19, "--nice -5")(text)
 }
 
 /// A timer slack: 1 ns to what the kernel's number holds.
@@ -41,8 +67,7 @@ pub(crate) fn dma_latency(text: &str) -> Result<Duration, String> {
 
 /// A number of competitors for one CPU.
 pub(crate) fn competitors(text: &str) -> Result<u32, String> {
-    let most = punctual_lab::crowd::MOST;
-    text.parse().ok().filter(|n| *n <= most).ok_or_else(|| format!("'{text}' is no number from 0 to {most}"))
+    integer(0, punctual_lab::crowd::MOST, "--competitors 2")(text)
 }
 
 /// A number of polls before a yield: 0 (never yields), or a count.
@@ -57,15 +82,18 @@ pub(crate) fn polls(text: &str) -> Result<u32, String> {
     count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or_else(wanted)
 }
 
+/// Largest count: of the quickest operation (some 10 ns) this many take ten seconds, of a wait of 1 ms eleven days.
+const MOST: u64 = 1_000_000_000;
+
 /// A number that may end in k or M.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let wanted = || format!("'{text}' is no count; a whole number above 0 is, such as 500, 10k or 1M");
+    let wanted = || "expected a whole number from 1 to 1000M (example: 500, 10k or 1M)".to_owned();
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
         None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
     };
     let n: u64 = digits.parse().map_err(|_| wanted())?;
-    n.checked_mul(times).filter(|n| *n > 0).ok_or_else(wanted)
+    n.checked_mul(times).filter(|n| (1..=MOST).contains(n)).ok_or_else(wanted)
 }
 
 /// A CPU frequency.
@@ -103,8 +131,23 @@ mod tests {
         assert_eq!(count("500"), Ok(500));
         assert_eq!(count("10k"), Ok(10_000));
         assert_eq!(count("1M"), Ok(1_000_000));
-        for bad in ["0", "-1", "", "k", "1.5", "99999999999999999999", "99999999999999999M", "10x"] {
-            assert!(count(bad).is_err(), "{bad}");
+        assert_eq!(count("1000M"), Ok(1_000_000_000));
+        let much = ["99999999999999999999", "99999999999999999M", "18446744073709551615", "1000000001"];
+        for bad in ["0", "-1", "", "k", "1.5", "10x"].into_iter().chain(much) {
+            assert!(count(bad).is_err_and(|e| e.contains("from 1 to 1000M")), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_answered_with_the_range() {
+        assert_eq!(nice("-5"), Ok(-5));
+        for bad in ["x", "", "-21", "20", "99999999999", "1.5"] {
+            let said = nice(bad).unwrap_err();
+            assert_eq!(said, "expected an integer from -20 to 19 (example: --nice -5)");
+        }
+        assert_eq!(positive_duration("8760h"), Ok(LONGEST));
+        for bad in ["8761h", "2562048h", "9999999999999999999s"] {
+            assert!(positive_duration(bad).is_err(), "{bad}");
         }
     }
 

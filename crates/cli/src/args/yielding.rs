@@ -28,7 +28,7 @@ pub(crate) struct YieldArgs {
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub(crate) competitor_policy: Vec<CompetitorPolicy>,
     /// Nice value of the competitors, -20 (favoured) to 19
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::integer(-20, 19, "--competitor-nice 5"))]
     pub(crate) competitor_nice: Option<i32>,
     /// What the competitors are
     #[arg(long, value_name = "KIND", default_value = "process")]

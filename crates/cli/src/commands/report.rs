@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use punctual_record::plain::{self, NAME};
 use punctual_record::{Distribution, Run};
 use punctual_report::{csv, hgrm, html, markdown, notices_text, openmetrics, text};
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, meant};
 use crate::exit::{BadUsage, Exit, with_causes};
 use crate::input;
 use crate::output::{Output, Outputs, Target};
@@ -71,10 +72,12 @@ fn only(run: &mut Run, subjects: &[String]) -> Result<(), BadUsage> {
             let mut there: Vec<&str> = run.series.iter().map(|series| series.subject.as_str()).collect();
             there.sort_unstable();
             there.dedup();
-            let near = there
-                .iter()
-                .max_by(|a, b| strsim::jaro_winkler(a, subject).total_cmp(&strsim::jaro_winkler(b, subject)));
-            let hint = near.map_or("it has no series".to_owned(), |near| format!("the nearest name is {near:?}"));
+            let near = meant(subject, there.iter().map(|name| plain::line(name, NAME)).collect());
+            let hint = match (there.as_slice(), near.as_slice()) {
+                ([], _) => "it has no series".to_owned(),
+                (_, []) => "see `punctual report RUN` for its names".to_owned(),
+                (_, near) => format!("similar: {}", near.join(", ")),
+            };
             return Err(BadUsage(format!("--only {subject}: the run has no such subject; {hint}")));
         }
     }

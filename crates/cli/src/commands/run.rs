@@ -4,11 +4,12 @@ use std::io::ErrorKind;
 use std::process::Command;
 
 use anyhow::Context as _;
-use punctual::conditions::{Conditions, Refused};
+use punctual::conditions::{Conditions, Policy, Refused};
 use punctual::cpufreq::{Cpufreq, GovernorGuard, Wait};
 use punctual::format_duration;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, Settings, Supervised};
+use punctual_record::plain;
 
 use crate::args::RunArgs;
 use crate::args::values::Frequency;
@@ -17,6 +18,8 @@ use crate::terminal;
 
 /// Longest wait for another program that holds the frequency settings.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+/// Characters of an argument in the plan.
+const LONGEST_WORD: usize = 1000;
 /// Statuses of a shell for a program that is not found, and one that cannot be executed.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
@@ -127,7 +130,12 @@ fn policy(args: &RunArgs, troubles: &mut Troubles) -> Option<Attributes> {
         return None;
     }
     let attributes = sched::attributes(0).ok()?;
-    Some(Attributes { flags: attributes.flags & !RESET_ON_FORK, ..attributes })
+    // The kernel lets a SCHED_DEADLINE thread fork or start threads only with this flag (sched(7)); elsewhere children are to have the policy too.
+    let flags = match policy {
+        Policy::Deadline { .. } => attributes.flags | RESET_ON_FORK,
+        _ => attributes.flags & !RESET_ON_FORK,
+    };
+    Some(Attributes { flags, ..attributes })
 }
 
 /// What cannot be done for the program.
@@ -136,10 +144,12 @@ fn lock_memory() -> Option<String> {
     let unlimited = getrlimit(Resource::Memlock).maximum.is_none();
     let guard = Conditions { lock_memory: true, ..Conditions::default() }.apply();
     let allowed = unlimited || guard.refused().is_empty();
-    (!allowed).then(|| {
-        "lock-memory: the program's limit of locked memory stays as it is; raise RLIMIT_MEMLOCK (ulimit -l, limits.conf) or run as root"
-            .to_owned()
-    })
+    let remedy = if rustix::process::geteuid().is_root() {
+        "raise RLIMIT_MEMLOCK where this is started (ulimit -l, LimitMEMLOCK= of a systemd service), or give this root CAP_SYS_RESOURCE, which it lacks (capsh --print shows what it has)"
+    } else {
+        "raise RLIMIT_MEMLOCK (ulimit -l, limits.conf) or run as root"
+    };
+    (!allowed).then(|| format!("lock-memory: the program's limit of locked memory stays as it is; {remedy}"))
 }
 
 /// What would be done, one line each.
@@ -172,7 +182,8 @@ fn plan(args: &RunArgs) -> String {
     lines.extend(args.timer_slack.map(|slack| format!("timer slack {}", format_duration(slack))));
     lines.extend(args.policy.map(|policy| format!("scheduling policy {policy}")));
     lines.extend(args.lock_memory.then(|| "lift the program's limit of locked memory".to_owned()));
-    let words: Vec<String> = args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> =
+        args.program.iter().map(|word| plain::line(&word.to_string_lossy(), LONGEST_WORD)).collect();
     lines.push(format!("run {}", words.join(" ")));
     lines.push("put everything back".into());
     lines.iter().map(|line| format!("{line}\n")).collect()

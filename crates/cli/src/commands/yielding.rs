@@ -33,6 +33,12 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
             super::under(&args.conditions, session, |session| polling::run(plan, session).context("yield --polls"))
         });
     }
+    if args.sender_cpu.is_some() {
+        // The parser does not see it: --polls conflicts with what else was given, and is then not asked for.
+        return Err(
+            BadUsage("--sender-cpu is for --polls: without polling there is no sender; leave one out".into()).into()
+        );
+    }
     let plan = yielding::Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
     super::measure(yielding::EXPERIMENT, &args.output, &CpuSet::of([plan.cpu]), |session| {
         super::under(&args.conditions, session, |session| yielding::run(plan, session).context("yield"))

@@ -23,6 +23,20 @@ fn refusals_say_what_would_be_accepted() {
         &["wait", "--cpu", "3-1"],
         &["wait", "--cpu", ""],
         &["wait", "--nice", "30"],
+        &["wait", "--nice", "x"],
+        &["wait", "--rounds", "x"],
+        &["wait", "--warmup", "-1"],
+        &["calibrate", "--samples", "18446744073709551615"],
+        &["pace", "--receive", "127.0.0.1:9", "--duration", "2562048h"],
+        &["pace", "--to", "127.0.0.1:9", "--size", "70000"],
+        &["ipc", "--depth", "0"],
+        &["ipc", "futex"],
+        &["ipc", "mq"],
+        &["ipc", "socket"],
+        &["yield", "--competitors", "1", "--sender-cpu", "99"],
+        &["governor", "ramp", "--loops", "0"],
+        &["governor", "ramp", "--cpu", "x"],
+        &["report", "/dev/zero"],
         &["wait", "--timer-slack", "0ns"],
         &["wait", "--timer-slack", "5s"],
         &["wait", "--dma-latency", "1500ns"],
@@ -49,6 +63,44 @@ fn refusals_say_what_would_be_accepted() {
         said.push_str(&format!("$ punctual {}\n{}\n", case.join(" "), left.stderr.trim_end()));
     }
     insta::assert_snapshot!(said);
+}
+
+/// Arguments, file names, programs and files may hold anything; no message hands on what a terminal would obey, or fills the screen.
+#[test]
+fn messages_are_harmless_whatever_they_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = "\u{1b}]0;title\u{7}\u{1b}[31m\u{9b}2J\u{202e}\u{200b}red";
+    let escaped = "\\u001b[31m\\u009b2J\\u202ered";
+    let long = "x".repeat(100_000);
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let files = [
+        file("schema", &format!("{{\"schema\":\"{escaped}\"}}")),
+        file("version", &format!("{{\"schema\":\"punctual.run/{escaped}\"}}")),
+        file("field", &format!("{{\"schema\":\"punctual.run/1\",\"tool\":\"{escaped}\"}}")),
+        file(hostile, "{}"),
+        file("long", &format!("{{\"schema\":\"punctual.run/1\",\"tool\":\"{}\"}}", "x".repeat(3_000_000))),
+    ];
+    let mut cases: Vec<Vec<&str>> = files.iter().map(|file| vec!["report", file.as_str()]).collect();
+    for bad in [hostile, &long] {
+        cases.extend([vec![bad], vec!["wait", bad], vec!["wait", "--cpu", bad], vec!["wait", "--policy", bad]]);
+        cases.extend([
+            vec!["ipc", "--mode", bad],
+            vec!["report", bad],
+            vec!["run", "--", bad],
+            vec!["compare", bad, bad],
+        ]);
+    }
+    for case in cases {
+        let left = run(&case);
+        let harmless = left.stderr.chars().all(|c| c == '\n' || punctual_record::plain::is_harmless(c));
+        assert!(harmless && !left.stderr.is_empty() && left.code != Some(0), "{:?}", left.stderr);
+        assert!(left.stderr.chars().count() < 4_200, "{} bytes", left.stderr.len());
+        assert_eq!(left.stdout, "");
+    }
 }
 
 /// The text depends on the machine, so only its parts are checked.

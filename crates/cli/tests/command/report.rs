@@ -116,7 +116,7 @@ fn names_that_lead_nowhere_are_bad_usage() {
     let (_folder, path, _) = saved();
     let left = report(&path, &["--only", "nanoslep"]);
     assert_eq!(left.code, Some(2));
-    assert!(left.stderr.contains("\"nanosleep\""), "{}", left.stderr);
+    assert!(left.stderr.contains("similar: nanosleep"), "{}", left.stderr);
     assert_eq!(report(&path, &["--html", "--csv"]).code, Some(2), "one form at a time");
 }
 

@@ -19,7 +19,7 @@ pub use under::{Asked, SetGovernor, Under};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No thread could be started.
-    #[error("starting a thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
+    #[error("starting a thread: {0}; {remedy}", remedy = crate::no_thread::remedy())]
     Thread(#[from] std::io::Error),
     /// The settings could not be read or changed.
     #[error("{0}; {remedy}", remedy = .0.remedy())]

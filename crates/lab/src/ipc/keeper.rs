@@ -6,7 +6,8 @@
 //! measuring one is gone, and then removes whatever the marked numbers still name.
 
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use punctual_linux::child::Child;
 use punctual_linux::ipc::{memory, queue, sysv};
 use punctual_linux::shared::Shared;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
+use rustix::process::{Pid, PidfdFlags, geteuid, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
 
 /// Its name in `ps`.
 pub(crate) const NAME: &str = "punctual-keeper";
@@ -113,7 +114,8 @@ impl Keeper {
         }
     }
 
-    /// Makes an object, trying further numbers while its name or key is taken.
+    /// Makes an object, trying further numbers while its name or key is taken. `make` does nothing but create it, with O_EXCL or its like: where it
+    /// fails, nothing was made and nothing is removed.
     pub fn make<T>(
         &self,
         what: What,
@@ -125,11 +127,14 @@ impl Keeper {
             let reserved = self.reserve(what);
             match make(&reserved) {
                 Ok(made) => return Ok((made, reserved)),
-                Err(e) if e.errno() == rustix::io::Errno::EXIST.raw_os_error() && tries > 0 => {
-                    tries -= 1;
+                Err(e) => {
+                    // What has this name, if anything has, was not made here.
                     reserved.disown();
+                    if e.errno() != rustix::io::Errno::EXIST.raw_os_error() || tries == 0 {
+                        return Err(e);
+                    }
+                    tries -= 1;
                 }
-                Err(e) => return Err(e),
             }
         }
     }
@@ -186,6 +191,22 @@ impl Name {
         (KEY | (mixed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32) as i32
     }
 
+    /// Removes it, unless it belongs to another user: the number was marked, and a name that was there before may be another's.
+    fn remove_if_own(self, what: What) {
+        let of_file = |path: PathBuf| std::fs::symlink_metadata(path).ok().map(|facts| facts.uid());
+        let owner = match what {
+            What::Memory => of_file(Path::new("/dev/shm").join(self.posix().trim_start_matches('/'))),
+            What::PosixQueue => queue::owner(&self.posix()).ok(),
+            What::Path => of_file(self.path()),
+            What::SysvQueue => sysv::creator_of_queue(self.key()),
+            What::SysvSemaphores => sysv::creator_of_semaphores(self.key()),
+        };
+        // Without an answer there is nothing, or the kernel decides.
+        if owner.is_none_or(|owner| owner == geteuid().as_raw()) {
+            self.remove(what);
+        }
+    }
+
     fn remove(self, what: What) {
         // What is gone already is as it should be, and there is nobody to tell about the rest.
         match what {
@@ -210,7 +231,7 @@ fn keep(owner: Pid, marks: &[AtomicU8], ready: &AtomicU8) {
             let name = Name { owner, number };
             for what in [What::Memory, What::PosixQueue, What::Path, What::SysvQueue, What::SysvSemaphores] {
                 if mark.load(Ordering::Acquire) == what as u8 {
-                    name.remove(what);
+                    name.remove_if_own(what);
                 }
             }
         }
@@ -227,6 +248,39 @@ fn wait_for_the_end_of(owner: Pid) {
                 let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], None);
             }
             Err(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes every name that a keeper tries, and sees whether they are still there afterwards.
+    #[test]
+    fn names_that_are_taken_are_left_alone() {
+        let keeper = Keeper::start().unwrap();
+        let first = keeper.reserve(What::Memory);
+        let names: Vec<Name> = (1..=101).map(|n| Name { number: first.name.number + n, ..first.name }).collect();
+        let planted: Vec<_> = names.iter().map(|name| memory::create_shm(&name.posix(), 4096).unwrap()).collect();
+        let made = keeper.make(What::Memory, |name| memory::create_shm(&name.name(), 4096)).map(drop);
+        let left = names.iter().filter(|name| memory::unlink_shm(&name.posix()).is_ok()).count();
+        assert_eq!(made.unwrap_err().errno(), rustix::io::Errno::EXIST.raw_os_error());
+        assert_eq!(left, planted.len());
+    }
+
+    #[test]
+    fn the_keeper_removes_no_name_of_another_user() {
+        if !geteuid().is_root() {
+            return punctual_testing::skip("only root can make a file of another user");
+        }
+        let name = Name { owner: std::process::id(), number: NUMBERS + 1 };
+        let file = memory::create_shm(&name.posix(), 4096).unwrap();
+        rustix::fs::fchown(&file, Some(rustix::process::Uid::from_raw(12_345)), None).unwrap();
+        name.remove_if_own(What::Memory);
+        memory::unlink_shm(&name.posix()).expect("it is still there");
+        for what in [What::Memory, What::PosixQueue, What::Path, What::SysvQueue, What::SysvSemaphores] {
+            name.remove_if_own(what);
         }
     }
 }

@@ -114,8 +114,7 @@ impl Trip<'_> {
         let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
         let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
         child.map(|c| Arc::new(Mutex::new(c))).map_err(|e| {
-            let remedy = "the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max";
-            Broken::Unavailable(Unavailable { why: e.to_string(), remedy: Some(remedy.into()) })
+            Broken::Unavailable(Unavailable { why: e.to_string(), remedy: Some(crate::no_thread::remedy()) })
         })
     }
 
@@ -144,8 +143,8 @@ impl Trip<'_> {
             cpus: self.cpus.to_vec(),
         };
         let watcher = Watcher::start(watched).map_err(|e| {
-            let remedy = "the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max";
-            Broken::Unavailable(Unavailable { why: format!("starting a thread: {e}"), remedy: Some(remedy.into()) })
+            let (why, remedy) = (format!("starting a thread: {e}"), Some(crate::no_thread::remedy()));
+            Broken::Unavailable(Unavailable { why, remedy })
         })?;
         let mut waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let mut follow = Follow::default();

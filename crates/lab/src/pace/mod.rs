@@ -9,6 +9,7 @@
 
 mod bench;
 mod drift;
+mod flow;
 pub mod packet;
 mod plan;
 pub mod receive;
@@ -40,7 +41,7 @@ pub const EXPERIMENT: &str = "pace";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No thread could be started.
-    #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
+    #[error("starting the measuring thread: {0}; {remedy}", remedy = crate::no_thread::remedy())]
     Thread(#[from] std::io::Error),
     /// A condition was refused or lost, and the caller insists on it.
     #[error(transparent)]

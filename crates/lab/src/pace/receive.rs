@@ -2,6 +2,9 @@
 //!
 //! Per nominal rate of the senders: jitter of arrivals at the socket (by the kernel's stamps), one-way latency where sender and receiver are one
 //! machine, the rate, and what was lost, reordered or came twice. Datagrams that are none of `pace` are counted.
+//!
+//! Anyone may send here, so memory is bounded: a number of rates, and a number of streams of each. Datagrams of further rates are counted and left out. A stream
+//! that gives its place to a newer one keeps its part in the sums.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,9 +13,9 @@ use std::time::Duration;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::{self, stamp};
-use punctual_record::{Notice, Param, Quantity, Recorder, SeriesId, SeriesTally, Usage};
+use punctual_record::{Notice, Usage};
 
-use super::EXPERIMENT;
+use super::flow::Flow;
 use super::packet::{Header, this_boot};
 use super::stamp_clock::StampClock;
 use crate::left_out::{LeftOut, Spoilt};
@@ -26,6 +29,8 @@ const ROOM: i32 = 8 << 20;
 /// How often a silent receiver looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// Nominal rates that are told apart: a sweep of all methods has some fifty. Each takes up to 0.9 MB, all of them 60 MB.
+const MOST_RATES: usize = 64;
 /// Why nothing can be received.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,7 +48,7 @@ pub enum Error {
     #[error(transparent)]
     Call(#[from] linux::Error),
     /// No thread could be started.
-    #[error("starting the measuring thread: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max")]
+    #[error("starting the measuring thread: {0}; {remedy}", remedy = crate::no_thread::remedy())]
     Thread(std::io::Error),
 }
 
@@ -92,6 +97,13 @@ pub fn run(socket: UdpSocket, amount: Option<Amount>, session: &mut Session<'_>)
         let text = format!("{} datagrams that are none of `punctual pace` arrived and were left out", heard.strange);
         session.notice(Notice::Other { text });
     }
+    if heard.turned_away > 0 {
+        let text = format!(
+            "{} datagrams were turned away: they named more than {MOST_RATES} different rates, which no sweep does; receive at an address that only the sender knows",
+            heard.turned_away
+        );
+        session.notice(Notice::Other { text });
+    }
     let conditions = crate::Variant::as_found();
     let ledger = crate::rounds::Ledger { held: vec![Some(crate::rounds::Held::default())], ..Default::default() };
     // Nothing was asked, so nothing can have been refused.
@@ -107,36 +119,18 @@ pub fn run(socket: UdpSocket, amount: Option<Amount>, session: &mut Session<'_>)
 /// What was heard.
 struct Heard {
     flows: BTreeMap<u64, Flow>,
+    /// Datagrams that are none of `pace`.
     strange: u64,
+    /// Datagrams of rates beyond those that are followed.
+    turned_away: u64,
     usage: Usage,
     /// Stamps that were not used.
     left_out: LeftOut,
 }
 
-/// All streams of one nominal rate.
-struct Flow {
-    jitter: Recorder,
-    one_way: Recorder,
-    streams: BTreeMap<u32, Stream>,
-}
-
-/// One stream: numbered datagrams of one batch of a sender.
-#[derive(Debug, Default)]
-struct Stream {
-    received: u64,
-    highest: u64,
-    reordered: u64,
-    twice: u64,
-    /// Which of the newest 1024 numbers arrived.
-    recent: [u64; 16],
-    first_ns: i64,
-    last_ns: i64,
-    /// Number and arrival of the one before.
-    before: Option<(u64, i64)>,
-}
-
 fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
-    let mut heard = Heard { flows: BTreeMap::new(), strange: 0, usage: Usage::default(), left_out: LeftOut::default() };
+    let (flows, left_out) = (BTreeMap::new(), LeftOut::default());
+    let mut heard = Heard { flows, strange: 0, turned_away: 0, usage: Usage::default(), left_out };
     let mut buffer = vec![0; 65_536];
     let boot = this_boot();
     let mut stamps = StampClock::new();
@@ -146,7 +140,9 @@ fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
     loop {
         let enough = match amount {
             Some(Amount::Samples(n)) => received >= n,
-            Some(Amount::Time(time)) => now_ns(Clock::Monotonic) - begin >= time.as_nanos() as i64,
+            Some(Amount::Time(time)) => {
+                u128::from((now_ns(Clock::Monotonic) - begin).unsigned_abs()) >= time.as_nanos()
+            }
             None => false,
         };
         if enough || linux::stop::requested() {
@@ -163,146 +159,54 @@ fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
         if let Some(set) = set {
             heard.left_out.add(&Spoilt::Broken(set), now);
         }
-        let flow = heard.flows.entry(header.period_ns).or_insert_with(Flow::new);
-        flow.take(&header, at_socket, (header.boot == boot && boot != 0).then(|| now - header.sent_ns));
+        heard.take(&header, at_socket, (header.boot == boot && boot != 0).then(|| now.saturating_sub(header.sent_ns)));
     }
     heard.usage = meter.stop();
     Ok(heard)
 }
 
-impl Flow {
-    fn new() -> Self {
-        Self { jitter: Recorder::new(), one_way: Recorder::new(), streams: BTreeMap::new() }
-    }
-
+impl Heard {
     fn take(&mut self, header: &Header, at_socket: i64, one_way: Option<i64>) {
-        if let Some(one_way) = one_way {
-            self.one_way.record(one_way);
+        if self.flows.len() >= MOST_RATES && !self.flows.contains_key(&header.period_ns) {
+            self.turned_away += 1;
+            return;
         }
-        let stream = self.streams.entry(header.stream).or_default();
-        if let Some(gap) = stream.take(header.sequence, at_socket) {
-            self.jitter.record((gap - i64::try_from(header.period_ns).unwrap_or(i64::MAX)).abs());
-        }
-    }
-
-    fn report(&self, period_ns: u64, conditions: &str, usage: Usage, session: &mut Session<'_>) {
-        let sum = |of: fn(&Stream) -> u64| self.streams.values().map(of).sum::<u64>();
-        let (received, twice) = (sum(|s| s.received), sum(|s| s.twice));
-        let lost = sum(Stream::lost);
-        let gaps = sum(|s| s.received.saturating_sub(1));
-        let span: i64 = self.streams.values().map(|s| s.last_ns - s.first_ns).sum();
-        let int = |n: u64| Param::Int(i64::try_from(n).unwrap_or(i64::MAX));
-        let nominal = 1e9 / period_ns.max(1) as f64;
-        let mut outcome = BTreeMap::from([
-            ("received".to_owned(), int(received)),
-            ("lost".to_owned(), int(lost)),
-            ("reordered".to_owned(), int(sum(|s| s.reordered))),
-            ("duplicates".to_owned(), int(twice)),
-            ("streams".to_owned(), int(self.streams.len() as u64)),
-        ]);
-        if span > 0 {
-            outcome.insert("rate_reached".into(), Param::Real(gaps as f64 * 1e9 / span as f64));
-        }
-        let id = |quantity| SeriesId {
-            experiment: EXPERIMENT.into(),
-            subject: "receive".into(),
-            conditions: conditions.to_owned(),
-            parameters: BTreeMap::from([
-                ("rate_per_second".to_owned(), Param::Real(nominal)),
-                ("measured".to_owned(), Param::Text("arrival".into())),
-            ]),
-            quantity,
-        };
-        for (recorder, quantity) in [(&self.jitter, Quantity::PeriodJitter), (&self.one_way, Quantity::OneWay)] {
-            if recorder.count() == 0 {
-                continue;
-            }
-            let mut tally = SeriesTally::new();
-            tally.add_round(0, 0, recorder, usage);
-            let mut series = tally.to_series(id(quantity));
-            if quantity == Quantity::PeriodJitter {
-                series.outcome = outcome.clone();
-            }
-            session.add_series(series);
-        }
-    }
-}
-
-impl Stream {
-    /// Takes in a datagram; tells the gap to the one before it, where that was its neighbour.
-    fn take(&mut self, sequence: u64, at: i64) -> Option<i64> {
-        let bit = |n: u64| ((n / 64 % 16) as usize, 1_u64 << (n % 64));
-        let first = self.received == 0;
-        if !first && sequence <= self.highest {
-            let (word, mask) = bit(sequence);
-            if self.highest - sequence < 1024 && self.recent[word] & mask != 0 {
-                self.twice += 1;
-                return None;
-            }
-            self.reordered += 1;
-            self.recent[word] |= mask;
-        } else {
-            // What lies between is not seen yet.
-            let from = if first { sequence } else { self.highest + 1 };
-            for n in from.max(sequence.saturating_sub(1023))..sequence {
-                let (word, mask) = bit(n);
-                self.recent[word] &= !mask;
-            }
-            let (word, mask) = bit(sequence);
-            self.recent[word] |= mask;
-            self.highest = sequence;
-        }
-        if first {
-            self.first_ns = at;
-        }
-        self.received += 1;
-        self.last_ns = at;
-        let gap = self.before.filter(|(number, _)| number + 1 == sequence).map(|(_, before)| at - before);
-        self.before = Some((sequence, at));
-        gap
-    }
-
-    /// Numbers below the highest that did not arrive. What a sender sent after its last arrival is not known here.
-    fn lost(&self) -> u64 {
-        if self.received == 0 { 0 } else { (self.highest + 1).saturating_sub(self.received) }
+        self.flows.entry(header.period_ns).or_insert_with(Flow::new).take(header, at_socket, one_way);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    proptest! {
-        /// Against sets: received, lost, twice, reordered, for streams disturbed within the window.
-        #[test]
-        fn counts_agree_with_sets(order in prop::collection::vec(0_u64..400, 1..600)) {
-            let mut stream = Stream::default();
-            let mut seen = std::collections::BTreeSet::new();
-            let (mut twice, mut reordered, mut highest) = (0, 0, None);
-            for (at, &sequence) in order.iter().enumerate() {
-                stream.take(sequence, at as i64);
-                if !seen.insert(sequence) {
-                    twice += 1;
-                } else if highest.is_some_and(|h| sequence < h) {
-                    reordered += 1;
-                }
-                highest = highest.max(Some(sequence));
-            }
-            prop_assert_eq!(stream.twice, twice);
-            prop_assert_eq!(stream.reordered, reordered);
-            prop_assert_eq!(stream.received, seen.len() as u64);
-            prop_assert_eq!(stream.lost(), highest.unwrap() + 1 - seen.len() as u64);
-        }
+    fn header(stream: u32, sequence: u64, period_ns: u64) -> Header {
+        Header { stream, sequence, intended_ns: 0, sent_ns: 0, boot: 0, period_ns }
     }
 
     #[test]
-    fn gaps_are_between_neighbours_only() {
-        let mut stream = Stream::default();
-        assert_eq!(stream.take(0, 100), None);
-        assert_eq!(stream.take(1, 250), Some(150));
-        assert_eq!(stream.take(3, 400), None);
-        assert_eq!(stream.take(2, 420), None);
-        assert_eq!((stream.lost(), stream.reordered), (0, 1));
+    fn hostile_datagrams_take_no_more_memory_than_a_sweep() {
+        let socket = listen((std::net::Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (to, over) = (socket.local_addr().unwrap(), std::sync::atomic::AtomicBool::new(false));
+        let heard = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let hostile = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+                let (mut datagram, boot) = ([0; super::super::packet::HEADER], this_boot());
+                for n in 0_u64.. {
+                    if over.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    // Numbers, times and rates that no sender has.
+                    let (sequence, period_ns) = (u64::MAX - n % 3, u64::MAX - n);
+                    Header { stream: n as u32, sequence, intended_ns: 0, sent_ns: i64::MIN, boot, period_ns }
+                        .write(&mut datagram);
+                    hostile.send_to(&datagram, to).unwrap();
+                }
+            });
+            let heard = hear(&socket, Some(Amount::Samples(20_000))).unwrap();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            heard
+        });
+        assert_eq!(heard.flows.len(), MOST_RATES);
+        assert_eq!(heard.turned_away, 20_000 - MOST_RATES as u64);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Error;
 use crate::distribution::Distribution;
 use crate::model::{Param, Part, RoundFigures, Series};
+use crate::plain::{self, NAME};
 
 /// A series so far.
 #[derive(Debug, Clone)]
@@ -66,7 +67,7 @@ impl Added {
     pub(super) fn add(&mut self, next: Series, offset: u32, before: u64) -> Result<(), Error> {
         let distribution = Distribution::from_series(&next)?;
         if self.total.count().checked_add(distribution.count()).is_none() {
-            return Err(Error::TooMany { series: next.subject });
+            return Err(Error::TooMany { series: plain::line(&next.subject, NAME) });
         }
         self.total.merge(&distribution);
         self.sums = self.sums.plus(Sums::of(&next));

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::distribution;
 use crate::identity::{Identity, identities};
 use crate::model::{NotMeasured, Run, SCHEMA, Series, Source, Tool};
+use crate::plain::{self, NAME};
 use figures::Added;
 
 /// Why a run cannot be merged with those before it.
@@ -92,7 +93,10 @@ impl Merger {
     pub fn add(&mut self, next: Run) -> Result<(), Error> {
         let clock = &self.run.clock.source;
         if next.clock.source != *clock {
-            return Err(Error::OtherClock { found: next.clock.source, expected: clock.clone() });
+            return Err(Error::OtherClock {
+                found: plain::line(&next.clock.source, NAME),
+                expected: plain::line(clock, NAME),
+            });
         }
         if !identities(&next).iter().any(|identity| self.places.contains_key(identity)) {
             return Err(Error::NothingInCommon);
@@ -143,7 +147,7 @@ impl Merger {
         for (mut series, identity) in next.series.into_iter().zip(identities) {
             check(&series)?;
             if !seen.insert(identity.clone()) {
-                return Err(Error::Ambiguous { series: series.subject });
+                return Err(Error::Ambiguous { series: plain::line(&series.subject, NAME) });
             }
             if let Some(label) = labels.get(&series.conditions) {
                 series.conditions.clone_from(label);
@@ -183,7 +187,7 @@ fn sources(run: &Run) -> Vec<Source> {
 fn check(series: &Series) -> Result<(), Error> {
     match series.unit.as_str() {
         "ns" => Ok(()),
-        unit => Err(Error::Unit { series: series.subject.clone(), unit: unit.into() }),
+        unit => Err(Error::Unit { series: plain::line(&series.subject, NAME), unit: plain::line(unit, NAME) }),
     }
 }
 

@@ -58,12 +58,12 @@ fn others_are_refused_by_name() {
     assert!(matches!(read("{}"), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("[\"punctual.run/1\"]"), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("42"), Err(ReadError::NotARun { .. })));
-    assert!(matches!(read("<html>"), Err(ReadError::NotJson(_))));
-    assert!(matches!(Run::from_json(&b"\xff\xfe\x00"[..]), Err(ReadError::NotJson(_))));
+    assert!(matches!(read("<html>"), Err(ReadError::NotJson { .. })));
+    assert!(matches!(Run::from_json(&b"\xff\xfe\x00"[..]), Err(ReadError::NotJson { .. })));
 
     value["schema"] = SCHEMA.into();
     value["clock"]["read_ns"] = "fast".into();
-    assert!(matches!(read(&value.to_string()), Err(ReadError::Malformed(_))));
+    assert!(matches!(read(&value.to_string()), Err(ReadError::Malformed { .. })));
 }
 
 #[test]
@@ -75,7 +75,10 @@ fn more_series_than_a_run_can_have_are_refused() {
     let text =
         written(&run).replacen("\"series\": []", &format!("\"series\": [{}]", vec![one; MOST_SERIES + 1].join(",")), 1);
     let error = read(&text).unwrap_err();
-    assert!(matches!(error, ReadError::Malformed(_)) && error.to_string().contains("at most 100000 series"), "{error}");
+    assert!(
+        matches!(error, ReadError::Malformed { .. }) && error.to_string().contains("at most 100000 series"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -253,5 +256,58 @@ proptest! {
     #[test]
     fn garbage_is_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(Run::from_json(bytes.as_slice()).is_err());
+    }
+}
+
+/// What no run says, each with a word of the reason.
+#[test]
+fn contradictions_are_refused_with_the_reason() {
+    let good: Value = serde_json::from_str(&written(&sample())).unwrap();
+    let series = |field: &str, value: Value| {
+        let mut run = good.clone();
+        run["series"][0][field] = value;
+        run
+    };
+    let mut in_round = good.clone();
+    in_round["series"][0]["rounds"][1]["p90"] = i64::MAX.into();
+    in_round["series"][0]["rounds"][1]["max"] = 7.into();
+    let mut clock = good.clone();
+    clock["clock"]["read_ns"] = 1e308.into();
+    let cases = [
+        (series("count", 5_000.into()), "histogram"),
+        (series("max", 10.into()), "is above max 10"),
+        (series("min", i64::MAX.into()), "is above p50"),
+        (series("mean", (-1e12).into()), "is not between"),
+        (series("stdev", (-1.0).into()), "stdev is below 0"),
+        (series("cpu_ns_per_op", 1e308.into()), "cpu_ns_per_op is 1e308"),
+        (series("negative", 1_000_000.into()), "negative 1000000"),
+        (in_round, "round 1"),
+        (clock, "clock.read_ns"),
+    ];
+    for (run, reason) in cases {
+        let error = read(&run.to_string()).unwrap_err();
+        assert!(matches!(error, ReadError::Contradictory { .. }), "{reason}: {error}");
+        assert!(error.to_string().contains(reason), "{reason}: {error}");
+    }
+}
+
+#[test]
+fn hostile_strings_are_cut_and_cleaned_in_errors() {
+    let long = "x".repeat(3_000_000);
+    let hostile = ["\u{1b}[31mred\u{9b}2J\u{202e}", &long];
+    let good: Value = serde_json::from_str(&written(&sample())).unwrap();
+    for text in hostile {
+        let mut cases: Vec<Value> = vec![good.clone(); 5];
+        cases[0]["schema"] = text.into();
+        cases[1]["schema"] = format!("punctual.run/{text}").into();
+        cases[2]["series"][0]["quantity"] = text.into();
+        cases[3]["notices"][0]["code"] = text.into();
+        cases[4]["series"][0]["subject"] = text.into();
+        cases[4]["series"][0]["count"] = 1.into();
+        for case in cases {
+            let said = read(&case.to_string()).unwrap_err().to_string();
+            assert!(said.chars().all(plain::is_harmless), "{said:?}");
+            assert!(said.len() < 1000, "{} bytes", said.len());
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use punctual_record::plain::{self, NAME};
 use punctual_record::{
     Distribution, Host, Identity, Param, Quantile, RoundFigures, Run, Series, Source, Summary, identities,
 };
@@ -23,6 +24,11 @@ const fn floor(figure: Figure) -> f64 {
         Figure::P50 | Figure::Cpu => 0.01,
         Figure::P99 => 0.03,
     }
+}
+
+/// A series' subject for an error: the file may call it anything.
+fn subject_of(series: &Series) -> String {
+    plain::line(&series.subject, NAME)
 }
 
 /// Why a run cannot be on this side.
@@ -149,11 +155,11 @@ impl Side {
         let mut seen = BTreeSet::new();
         for (series, identity) in run.series.iter().zip(identities(run)) {
             if series.unit != "ns" {
-                return Err(SideError::Unit { subject: series.subject.clone(), unit: series.unit.clone() });
+                return Err(SideError::Unit { subject: subject_of(series), unit: plain::line(&series.unit, NAME) });
             }
             let entries = entries(run, series, first)?;
             if !seen.insert(identity.clone()) {
-                return Err(SideError::Ambiguous { subject: series.subject.clone() });
+                return Err(SideError::Ambiguous { subject: subject_of(series) });
             }
             let measured = self.series.entry(identity).or_insert_with(|| Measured {
                 label: series.conditions.clone(),
@@ -201,7 +207,7 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
         let look = Look { summary: &series.summary, cpu: series.cpu_ns_per_op, rounds: &series.rounds, granularity };
         return Ok(vec![look.entry(first, distribution.as_ref())]);
     }
-    let wrong = || SideError::Parts { subject: series.subject.clone() };
+    let wrong = || SideError::Parts { subject: subject_of(series) };
     let mut rounds = series.rounds.as_slice();
     let mut entries = Vec::with_capacity(series.parts.len());
     for part in &series.parts {

@@ -66,7 +66,7 @@ pub(super) fn all() -> Vec<Mechanism> {
 fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let depth = asked.depth_or(USUAL_DEPTH);
     let stride = asked.size.next_multiple_of(LINE);
-    let no_memory = |e: &linux::Error| refused(e, "a smaller --size or --depth; is /dev/shm full or missing?");
+    let no_memory = |e: &linux::Error| refused(e, from.remedy(e));
     let bytes = stride.checked_mul(depth).ok_or_else(|| {
         no_memory(&linux::Error::from_errno("mmap", linux::ENOMEM).on(format!("{depth} times {} bytes", asked.size)))
     })?;
@@ -103,6 +103,24 @@ fn assemble<C: Count + 'static>(
 }
 
 impl From {
+    /// What to do when it is refused.
+    fn remedy(self, error: &linux::Error) -> &'static str {
+        match (self, rustix::io::Errno::from_raw_os_error(error.errno())) {
+            (Self::SystemV, rustix::io::Errno::NOSPC) => {
+                "remove unused segments (ipcs -m, ipcrm), or raise /proc/sys/kernel/shmmni (segments) or shmall (pages)"
+            }
+            (Self::SystemV, rustix::io::Errno::INVAL) => {
+                "a smaller --size or --depth, or raise /proc/sys/kernel/shmmax"
+            }
+            (Self::SystemV, rustix::io::Errno::NOSYS) => "use a kernel with CONFIG_SYSVIPC",
+            (Self::Posix, rustix::io::Errno::NOENT) => "mount a tmpfs at /dev/shm",
+            (Self::Posix, rustix::io::Errno::NOSPC) => {
+                "a smaller --size or --depth, or a larger /dev/shm (mount -o remount,size=)"
+            }
+            _ => "a smaller --size or --depth, or more memory",
+        }
+    }
+
     fn map(self, bytes: usize, asked: &Asked<'_>) -> linux::Result<Region> {
         match self {
             Self::Memfd => Region::map(memory::sealed_memfd(c"punctual-ipc", bytes as u64)?.as_fd(), bytes),

@@ -79,21 +79,21 @@ fn pipe(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
 }
 
 fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let failed = |call: &'static str| move |e: rustix::io::Errno| linux::Error::from_errno(call, e.raw_os_error());
+    let no_fifo = |e: linux::Error| refused(&e, "a folder for temporary files that takes FIFOs (TMPDIR)");
     let made = asked.keeper.make(What::Path, |name| {
-        let failed = |call: &'static str| move |e: rustix::io::Errno| linux::Error::from_errno(call, e.raw_os_error());
-        let path = name.path();
-        let mode = Mode::RUSR | Mode::WUSR;
-        rustix::fs::mkfifoat(CWD, &path, mode).map_err(|e| failed("mkfifo")(e).on(path.display().to_string()))?;
-        // A reader that does not block opens at once; a writer needs a reader to be there.
-        let reader = rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
-        let reader = reader.map_err(failed("open"))?;
-        let writer =
-            rustix::fs::open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed("open"))?;
-        set_blocking(&reader, !polls(asked))?;
-        Ok((reader, writer))
+        let (path, mode) = (name.path(), Mode::RUSR | Mode::WUSR);
+        rustix::fs::mkfifoat(CWD, &path, mode).map_err(|e| failed("mkfifo")(e).on(path.display().to_string()))
     });
-    let ((reader, writer), name) =
-        made.map_err(|e| refused(&e, "a folder for temporary files that takes FIFOs (TMPDIR)"))?;
+    let ((), name) = made.map_err(no_fifo)?;
+    let open = |flags: OFlags| {
+        let opened = rustix::fs::open(name.path(), flags | OFlags::CLOEXEC, Mode::empty());
+        opened.map_err(failed("open")).map_err(no_fifo)
+    };
+    // A reader that does not block opens at once; a writer needs a reader to be there.
+    let reader = open(OFlags::RDONLY | OFlags::NONBLOCK)?;
+    let writer = open(OFlags::WRONLY)?;
+    set_blocking(&reader, !polls(asked)).map_err(no_fifo)?;
     // Both ends are open: the path goes.
     drop(name);
     Ok(Lane::of(ends(reader, writer, asked)))

@@ -50,12 +50,9 @@ fn posix(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let usual = limits::posix_queue_depth(asked.size, USUAL_DEPTH);
     let depth = asked.depth_or(usual);
     let for_what = if asked.receive == Receive::Block { Use::Receiving } else { Use::Polling };
-    let made = asked.keeper.make(What::PosixQueue, |name| {
-        let outlet = queue::create(&name.name(), depth, asked.size)?;
-        let inlet = queue::open(&name.name(), for_what)?;
-        Ok((outlet, inlet))
-    });
-    let ((outlet, inlet), name) = made.map_err(|e| refused_queue(&e, depth))?;
+    let made = asked.keeper.make(What::PosixQueue, |name| queue::create(&name.name(), depth, asked.size));
+    let (outlet, name) = made.map_err(|e| refused_queue(&e, depth))?;
+    let inlet = queue::open(&name.name(), for_what).map_err(|e| refused_queue(&e, depth))?;
     // Both ends are open: the name goes.
     drop(name);
     let halt = asked.halt.clone();

@@ -1,0 +1,96 @@
+//! Figures that cannot all be true: what a file may say and no run does.
+//!
+//! In goes a run that was read; out comes the first contradiction in words, if there is one. Figures that are absent contradict nothing, and a histogram that
+//! cannot be decoded is the reports' business.
+
+use crate::distribution::{Distribution, Error};
+use crate::model::{Ci95, Notice, Run, Series, Summary};
+use crate::plain::{self, NAME};
+
+/// Largest magnitude of a computed figure, about twice the longest time that is counted (2^63 ns).
+const MOST: f64 = 2e19;
+
+/// The first contradiction of the run.
+pub(crate) fn find(run: &Run) -> Option<String> {
+    let of_series = |series: &Series| {
+        let why = in_series(series).err()?;
+        Some(format!("series {}: {why}", plain::line(&series.subject, NAME)))
+    };
+    in_head(run).err().or_else(|| run.series.iter().find_map(of_series))
+}
+
+fn in_head(run: &Run) -> Result<(), String> {
+    possible("clock.read_ns", Some(run.clock.read_ns))?;
+    run.notices.iter().try_for_each(|notice| match notice {
+        Notice::Steal { share } | Notice::BusyMachine { share } => possible("the share of a notice", Some(*share)),
+        _ => Ok(()),
+    })
+}
+
+fn in_series(series: &Series) -> Result<(), String> {
+    in_summary(&series.summary)?;
+    for round in &series.rounds {
+        in_summary(&round.summary).map_err(|why| format!("round {}: {why}", round.round))?;
+        possible("cpu_ns_per_op", round.cpu_ns_per_op)?;
+    }
+    for part in &series.parts {
+        in_summary(&part.summary).map_err(|why| format!("part {}: {why}", part.source))?;
+        possible("cpu_ns_per_op", part.cpu_ns_per_op)?;
+    }
+    possible("cpu_ns_per_op", series.cpu_ns_per_op)?;
+    possible("cpu_share", series.cpu_share)?;
+    possible("voluntary_switches_per_op", series.voluntary_switches_per_op)?;
+    possible("involuntary_switches_per_op", series.involuntary_switches_per_op)?;
+    if series.histogram.is_none() && series.negative_histogram.is_none() {
+        return Ok(());
+    }
+    match Distribution::from_series(series) {
+        Err(Error::Contradiction { why, .. }) => Err(why),
+        Err(Error::Histogram { .. }) | Ok(_) => Ok(()),
+    }
+}
+
+fn in_summary(summary: &Summary) -> Result<(), String> {
+    let Summary { count, negative, overflow, min, p50, p90, p99, p999, max, mean, stdev, ci95 } = summary;
+    if negative > count || overflow > count {
+        return Err(format!("negative {negative} and overflow {overflow} of {count} samples"));
+    }
+    let ascending = [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
+    let mut before: Option<(&str, i64)> = None;
+    for (name, value) in ascending.into_iter().filter_map(|(name, value)| Some((name, (*value)?))) {
+        if let Some((lower, least)) = before.filter(|(_, least)| *least > value) {
+            return Err(format!("{lower} {least} is above {name} {value}"));
+        }
+        before = Some((name, value));
+    }
+    in_mean(*mean, *min, *max)?;
+    possible("stdev", *stdev)?;
+    if stdev.is_some_and(|stdev| stdev < 0.0) {
+        return Err("stdev is below 0".into());
+    }
+    let Ci95 { p50, p99 } = ci95;
+    match [p50, p99].into_iter().flatten().find(|interval| interval.low > interval.high) {
+        Some(interval) => Err(format!("a confidence interval goes from {} down to {}", interval.low, interval.high)),
+        None => Ok(()),
+    }
+}
+
+/// A mean lies between the extremes, but for rounding.
+fn in_mean(mean: Option<f64>, min: Option<i64>, max: Option<i64>) -> Result<(), String> {
+    possible("mean", mean)?;
+    let Some(((mean, min), max)) = mean.zip(min).zip(max) else { return Ok(()) };
+    let rounding = 1.0 + 1e-9 * (min.unsigned_abs().max(max.unsigned_abs())) as f64;
+    if mean < min as f64 - rounding || mean > max as f64 + rounding {
+        return Err(format!("mean {mean:.3e} is not between min {min} and max {max}"));
+    }
+    Ok(())
+}
+
+fn possible(name: &str, figure: Option<f64>) -> Result<(), String> {
+    match figure {
+        Some(figure) if !figure.is_finite() || figure.abs() > MOST => {
+            Err(format!("{name} is {figure:e}, beyond everything that is measured (±{MOST:e})"))
+        }
+        _ => Ok(()),
+    }
+}
