@@ -1,7 +1,7 @@
 //! Text of unknown origin made harmless: no control characters, no escape sequences, nothing that turns the direction of writing or hides what follows, and
 //! never longer than it should be.
 //!
-//! Whatever reaches a terminal passes here: names from a run's file, file names, arguments, messages of the kernel and of libraries.
+//! All such text passes here before it reaches a terminal: names from a run's file, file names, arguments, messages of the kernel and of libraries.
 
 /// Characters of a name that an error keeps: enough to know it by.
 pub const NAME: usize = 100;

@@ -134,7 +134,7 @@ fn size(text: &str) -> Result<usize, String> {
         },
     };
     let n: usize = digits.parse().map_err(|_| wanted())?;
-    n.checked_mul(times).filter(|n| (1..=LARGEST).contains(n)).ok_or_else(wanted)
+    n.checked_mul(times).filter(|n| *n <= LARGEST).ok_or_else(wanted)
 }
 
 fn depth(text: &str) -> Result<usize, String> {

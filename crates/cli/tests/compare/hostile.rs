@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 
+use punctual_record::Run;
+
 use crate::made::{Folder, Made, USUAL, run};
 use crate::punctual;
 
@@ -105,7 +107,7 @@ fn other_clocks_are_not_compared() {
     assert!(left.stdout.contains("other clock: CLOCK_MONOTONIC -> TSC"), "{}", left.stdout);
 }
 
-/// Names that a terminal, Markdown or HTML would obey, and absurd numbers.
+/// Names that a terminal, Markdown or HTML would obey.
 #[test]
 fn names_are_not_obeyed() {
     let folder = Folder::new();
@@ -115,9 +117,6 @@ fn names_are_not_obeyed() {
         run.series[0].subject = evil.into();
         run.series[1].subject = "x".repeat(1_000_000);
         run.host.kernel = Some(format!("{evil}{name}"));
-        run.series[2].rounds.iter_mut().for_each(|round| round.summary.p50 = Some(i64::MAX));
-        run.series[2].summary.p50 = Some(i64::MIN);
-        run.series[2].summary.count = u64::MAX;
         folder.save(name, &run);
     }
     let left = punctual(folder.path(), &["compare", "a.json", "b.json"]);
@@ -126,9 +125,28 @@ fn names_are_not_obeyed() {
     assert!(left.stdout.len() < 100_000, "{}", left.stdout.len());
     let left = punctual(folder.path(), &["compare", "a.json", "b.json", "--format", "markdown"]);
     assert!(!left.stdout.contains("<script") && !left.stdout.contains("@all"), "{}", left.stdout);
-    let left = punctual(folder.path(), &["merge", "a.json", "b.json", "-o", "c.json"]);
-    assert_eq!(left.code, Some(1));
-    assert!(left.stderr.contains("contradict"), "{}", left.stderr);
+}
+
+/// Figures that no run has, each in one place of a run that is right.
+#[test]
+fn contradictions_are_refused() {
+    let folder = Folder::new();
+    folder.save("a.json", &run(USUAL));
+    let alter: [fn(&mut Run); 3] = [
+        |run| run.series[2].rounds[0].summary.p50 = Some(i64::MAX),
+        |run| run.series[2].summary.p50 = Some(i64::MIN),
+        |run| run.series[2].summary.count = u64::MAX,
+    ];
+    for alter in alter {
+        let mut bad = run(Made { seed: 2, minute: 1, ..USUAL });
+        alter(&mut bad);
+        folder.save("bad.json", &bad);
+        for args in [&["compare", "a.json", "bad.json"][..], &["merge", "a.json", "bad.json", "-o", "c.json"]] {
+            let left = punctual(folder.path(), args);
+            assert_eq!(left.code, Some(1), "{args:?}: {}", left.stderr);
+            assert!(left.stderr.contains("bad.json") && left.stderr.contains("contradict"), "{}", left.stderr);
+        }
+    }
 }
 
 /// A file of so many series, each as small as it can be.

@@ -54,9 +54,7 @@ pub enum RingError {
         owner: u32,
     },
     /// A file with holes, which every ring's maker fills.
-    #[error(
-        "only {allocated} of the ring's {len} bytes are allocated: it is no ring, or somebody punched holes into it"
-    )]
+    #[error("only {allocated} of the ring's {len} bytes are allocated: it is no ring, or its file has holes")]
     Holes {
         /// Bytes that it takes.
         allocated: u64,
