@@ -3,12 +3,13 @@
 //! `cargo xtask schema` writes the JSON Schema of the record; `man` and `completions` write the manual and what shells complete, from
 //! the one definition of the command line; `budget` checks size and start-up of the release binary; `compare PEER` measures beside
 //! cyclictest, bare C loops and others, in turns; `aa` shows how often comparisons of runs err; `vm` runs a command under one
-//! of Debian's kernels in QEMU.
+//! of Debian's kernels in QEMU; `fuzz` feeds wrong inputs to every parser.
 #![forbid(unsafe_code)]
 
 mod aa;
 mod budget;
 mod compare;
+mod fuzz;
 mod manual;
 mod schema;
 mod tools;
@@ -54,6 +55,8 @@ enum Chore {
         #[command(subcommand)]
         peer: compare::Peer,
     },
+    /// Feed inputs that are wrong in some way to every parser; a panic, a hang or too much memory is a failure
+    Fuzz(fuzz::FuzzArgs),
     /// Boot one of Debian's kernels in QEMU and run a command in it
     Vm(Box<vm::VmArgs>),
 }
@@ -66,6 +69,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
         Chore::Compare { peer } => compare::run(&peer),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }
     .map(|()| ExitCode::SUCCESS)

@@ -45,17 +45,28 @@ fn coverage(n: usize, quantile: Quantile, shape: fn(f64) -> i64, trials: usize, 
     covered.count() as f64 / trials as f64
 }
 
-#[test]
-fn intervals_cover() {
+/// Trials with so many samples altogether for each shape and size; 0.95 is the least that the coverage should be, and `least` leaves room
+/// for the simulation's own scatter.
+fn intervals_cover_in(samples: usize, least: f64) {
     let mut random = Random(1);
     for (quantile, sizes) in [(Quantile::P50, [6, 17, 100, 5000]), (Quantile::P99, [368, 500, 1500, 5000])] {
         for (n, (name, shape)) in sizes.iter().flat_map(|n| SHAPES.iter().map(move |shape| (n, shape))) {
-            let trials = (4_000_000 / n).clamp(2000, 20_000);
+            let trials = (samples / n).clamp(400, 20_000);
             let covered = coverage(*n, quantile, *shape, trials, &mut random);
-            // 0.95 is the least it should be; 0.94 leaves room for the simulation's own scatter.
-            assert!(covered >= 0.94, "{quantile:?} of {n} {name}: {covered}");
+            assert!(covered >= least, "{quantile:?} of {n} {name}: {covered}");
         }
     }
+}
+
+#[test]
+fn intervals_cover() {
+    intervals_cover_in(400_000, 0.92);
+}
+
+#[test]
+#[ignore = "slow: run by the gate"]
+fn intervals_cover_in_many_trials() {
+    intervals_cover_in(10_000_000, 0.94);
 }
 
 #[test]

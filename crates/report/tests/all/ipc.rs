@@ -177,9 +177,10 @@ fn many_cpus_as_a_map_of_shades() {
 
 #[test]
 fn nothing_is_wider_than_the_terminal() {
+    let runs = [usual(), matrix(4), matrix(8), matrix(40)];
     for width in [40, 60, 80, 100, 140] {
-        for run in [usual(), matrix(4), matrix(8), matrix(40)] {
-            let text = text::render(&run, &at(width));
+        for run in &runs {
+            let text = text::render(run, &at(width));
             let wide: Vec<&str> =
                 text.lines().filter(|line| line.chars().count() > width && !line.starts_with("      ")).collect();
             assert!(wide.is_empty(), "{width}: {wide:?}");

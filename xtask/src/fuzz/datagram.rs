@@ -1,0 +1,61 @@
+//! Datagrams to `pace --receive`, over the loopback.
+
+use std::net::UdpSocket;
+
+use punctual_lab::pace::packet::{HEADER, Header, this_boot};
+use punctual_lab::pace::receive;
+use punctual_lab::schedule::Amount;
+use punctual_lab::{Session, Silent, Stop};
+
+use super::mutate;
+use super::random::Random;
+
+/// Datagrams of one receiver. What it keeps is reported at the end of each.
+pub(super) const AT_ONCE: u64 = 2_000;
+
+/// Sends so many datagrams to a receiver, and looks at the run that comes out.
+pub(super) fn check(random: &mut Random) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let socket = receive::listen(([127, 0, 0, 1], 0).into()).map_err(|e| failed(&e))?;
+    let to = socket.local_addr().map_err(|e| failed(&e))?;
+    let sender = UdpSocket::bind(("127.0.0.1", 0)).map_err(|e| failed(&e))?;
+    let receiver = std::thread::spawn(move || {
+        let mut observer = Silent;
+        let mut session = Session::open(vec!["punctual".into(), "pace".into()], Stop::default(), &mut observer);
+        let received = receive::run(socket, Some(Amount::Samples(AT_ONCE)), &mut session);
+        received.map_err(|e| e.to_string()).map(|()| session.close())
+    });
+    let (boot, mut sent) = (this_boot(), 0_u64);
+    // Those that are none of `pace` do not count there, and some are lost: further ones until it has enough.
+    while !receiver.is_finished() {
+        // Refused once it has ended; a full socket loses some.
+        let _ = sender.send_to(&datagram(random, boot, sent), to);
+        sent += 1;
+        if sent.is_multiple_of(64) {
+            std::thread::yield_now();
+        }
+    }
+    let run = receiver.join().map_err(|_| "the receiver panicked".to_owned())??;
+    let mut bytes = Vec::new();
+    run.to_json(&mut bytes).map_err(|e| failed(&e))?;
+    punctual_record::Run::from_slice(&bytes).map(drop).map_err(|e| failed(&e))
+}
+
+fn datagram(random: &mut Random, boot: u64, sequence: u64) -> Vec<u8> {
+    let mut any = |right: u64| if random.one_in(4) { random.number() } else { right };
+    let header = Header {
+        stream: any(1) as u32,
+        sequence: any(sequence),
+        intended_ns: any(1_000_000) as i64,
+        sent_ns: any(1_000_000) as i64,
+        boot: any(boot),
+        period_ns: any(1_000_000),
+    };
+    let mut bytes = vec![0; HEADER + random.below(64)];
+    header.write(&mut bytes);
+    if random.one_in(6) {
+        mutate::bytes(&mut bytes, random);
+        bytes.truncate(60_000);
+    }
+    bytes
+}
