@@ -109,14 +109,14 @@ pub fn interval(interval: Interval, style: &Style) -> String {
 #[must_use]
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
-    if percent == 0.0 {
+    if is_huge(percent) {
+        format!("{percent:.2e} %")
+    } else if percent == 0.0 {
         "0 %".to_owned()
     } else if percent < 0.05 {
         "<0.1 %".to_owned()
     } else if percent < 9.95 {
         format!("{percent:.1} %")
-    } else if is_huge(percent) {
-        format!("{percent:.2e} %")
     } else {
         format!("{percent:.0} %")
     }
@@ -171,12 +171,12 @@ pub fn count(n: u64) -> String {
 /// Times per operation: `1.00`, `0.02`, `12.3`; what is not zero never shows as `0.00`.
 #[must_use]
 pub fn per_op(times: f64) -> String {
-    if times > 0.0 && times < 0.005 {
+    if is_huge(times) {
+        format!("{times:.2e}")
+    } else if times > 0.0 && times < 0.005 {
         "<.01".to_owned()
     } else if times < 9.995 {
         format!("{times:.2}")
-    } else if is_huge(times) {
-        format!("{times:.2e}")
     } else {
         format!("{times:.1}")
     }

@@ -179,10 +179,6 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn header(stream: u32, sequence: u64, period_ns: u64) -> Header {
-        Header { stream, sequence, intended_ns: 0, sent_ns: 0, boot: 0, period_ns }
-    }
-
     #[test]
     fn hostile_datagrams_take_no_more_memory_than_a_sweep() {
         let socket = listen((std::net::Ipv4Addr::LOCALHOST, 0).into()).unwrap();
