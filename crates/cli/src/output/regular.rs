@@ -71,7 +71,10 @@ impl Regular {
             Ok(()) => Ok(()),
             // No room is no better in place.
             Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::FBIG)) => Err(e.into()),
-            Err(_) if self.old.is_some() => self.in_place(bytes),
+            Err(_) if self.old.is_some() => {
+                taking::sweep(&self.folder, &self.name);
+                self.in_place(bytes)
+            }
             Err(e) => Err(e.into()),
         }
     }
