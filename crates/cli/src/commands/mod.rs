@@ -20,7 +20,7 @@ use punctual_lab::{Observer, Session, Stop};
 use punctual_report::threshold;
 
 use crate::args::{Args, Command, ConditionArgs, OutputArgs};
-use crate::exit::Exit;
+use crate::exit::{Exit, explain};
 use crate::output::Outputs;
 use crate::{cpu_lock, interrupt, progress, terminal};
 
@@ -88,7 +88,11 @@ fn measure_watched(
         exit => exit.unless_lost(all_written),
     };
     match failure {
-        Some(error) => Err(error),
+        // A limit that was exceeded stays exceeded, and a signal a signal.
+        Some(error) => {
+            let failed = explain(&error);
+            Ok(if exit == Exit::Done { failed } else { exit })
+        }
         None if exit == Exit::Done && run.series.is_empty() => Err(nothing::measured(&run)),
         None => Ok(exit),
     }
