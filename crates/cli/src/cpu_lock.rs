@@ -11,6 +11,7 @@ use punctual::{Conditions, CpuSet};
 use punctual_lab::Stop;
 use punctual_linux::affinity::affinity;
 use punctual_linux::named_lock::{Attempt, Holder, NamedLock, try_take};
+use punctual_record::plain;
 
 use crate::args::OutputArgs;
 use crate::exit::BadUsage;
@@ -145,20 +146,11 @@ fn command_line(pid: i32) -> Option<String> {
     while words.last().is_some_and(|byte| matches!(byte, 0 | b'\n')) {
         words.pop();
     }
-    let line: String = words.iter().map(|&byte| shown(byte)).collect();
+    words.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    let line = String::from_utf8_lossy(&words);
     let (program, arguments) = line.split_at(line.find(' ').unwrap_or(line.len()));
     let program = program.rsplit('/').next().unwrap_or(program);
-    let whole = format!("{program}{arguments}");
-    let cut: String = whole.chars().take(LONGEST_COMMAND).collect();
-    (!whole.is_empty()).then(|| if cut == whole { whole } else { format!("{cut}...") })
-}
-
-fn shown(byte: u8) -> char {
-    match byte {
-        0 => ' ',
-        b' '..=b'~' => byte as char,
-        _ => '?',
-    }
+    Some(plain::line(&format!("{program}{arguments}"), LONGEST_COMMAND)).filter(|line| !line.is_empty())
 }
 
 /// The beginning of a file of /proc.
@@ -182,8 +174,8 @@ mod tests {
         let line = command_line(child.id() as i32).unwrap();
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(line.starts_with("sh -c read x ?[31m a?b long") && line.ends_with("long..."), "{line}");
-        assert_eq!(line.len(), LONGEST_COMMAND + 3);
+        assert!(line.starts_with("sh -c read x ?[31m a b long") && line.ends_with('…'), "{line}");
+        assert_eq!(line.chars().count(), LONGEST_COMMAND + 1);
         assert_eq!(command_line(i32::MAX), None);
     }
 
