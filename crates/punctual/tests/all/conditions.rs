@@ -492,7 +492,7 @@ fn a_lost_policy_is_told_and_set_again() {
     if !privileged() {
         return;
     }
-    let _alone = alone();
+    let _alone = alone_on_this_machine();
     on_thread(|| {
         let before = state();
         let mut guard = everything().apply();
