@@ -191,9 +191,18 @@ fn written_again(run: &Run) -> Result<(), String> {
     }
     match Run::from_slice(&again) {
         Ok(back) if back == *run => Ok(()),
-        Ok(_) => Err("it is written as another run than it was read as".into()),
+        Ok(back) => {
+            Err(format!("it comes back as another run: {}", difference(&format!("{run:?}"), &format!("{back:?}"))))
+        }
         Err(error) => Err(format!("what was written of it is refused: {error}")),
     }
+}
+
+/// Where two texts begin to differ.
+fn difference(one: &str, other: &str) -> String {
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let part = |text: &str| text.chars().skip(same.saturating_sub(60)).take(120).collect::<String>();
+    format!("{:?} became {:?}", part(one), part(other))
 }
 
 fn as_text(run: &Run, random: &mut Random) {

@@ -100,7 +100,8 @@ fn disturbance(run: &Run, next: &Run) -> Disturbance {
     let (t, u) = (run.elapsed_ns as f64, next.elapsed_ns as f64);
     let mean = |a: Option<f64>, b: Option<f64>| {
         let (a, b) = a.zip(b)?;
-        (t + u > 0.0).then(|| (a * t + b * u) / (t + u))
+        // Weighted first: however large the shares that a file claims, their mean lies between them.
+        (t + u > 0.0).then(|| a * (t / (t + u)) + b * (u / (t + u)))
     };
     Disturbance {
         steal_ns: sum(one.steal_ns, other.steal_ns),

@@ -106,6 +106,18 @@ fn numbers_that_are_not_finite_are_never_written() {
 }
 
 #[test]
+fn merged_shares_stay_finite() {
+    let (mut one, mut other) = (sample(), sample());
+    (one.disturbance.steal_share, other.disturbance.steal_share) = (Some(-1e308), Some(-1e308));
+    other.started = "2030-01-01T00:00:00Z".parse().unwrap();
+    let mut merger = merge::Merger::new(one).unwrap();
+    merger.add(other).unwrap();
+    let tool = Tool { name: "punctual".into(), version: "0".into() };
+    let merged = merger.finish(tool, Vec::new()).unwrap();
+    assert_eq!(read(&written(&merged)).unwrap(), merged);
+}
+
+#[test]
 fn a_full_disk_is_an_error() {
     let full = match std::fs::OpenOptions::new().write(true).open("/dev/full") {
         Ok(full) => full,
