@@ -42,8 +42,9 @@ struct Timespec {
 /// The call that takes a 64-bit timespec: the only one on 64-bit CPUs, Linux 5.1 on 32-bit ones.
 #[cfg(target_pointer_width = "64")]
 const NUMBER: libc::c_long = libc::SYS_futex;
+/// futex_time64 has one number on all 32-bit architectures (include/uapi/asm-generic/unistd.h); libc does not name it on each of them.
 #[cfg(not(target_pointer_width = "64"))]
-const NUMBER: libc::c_long = libc::SYS_futex_time64;
+const NUMBER: libc::c_long = 422;
 
 /// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until CLOCK_MONOTONIC shows `deadline_ns`
 /// (none: for ever; at or below zero: a time gone by).

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(read("qqqq"), Err("'qqqq' is no fruit; `basket --list` shows them all".into()));
         assert!(read("kind:pom").unwrap_err().contains("similar: kind:pome"));
         assert!(read("ome").unwrap_err().contains("similar: kind:pome;"), "a part of a name");
-        assert!(read("PE").unwrap_err().contains("similar: pear;"));
+        assert!(read("EA").unwrap_err().contains("similar: pear;"), "whatever its case");
         assert!(read("plu").unwrap_err().ends_with("no fruit; `basket --list` shows them all"));
     }
 

@@ -16,6 +16,7 @@ pub(super) fn measured(run: &Run) -> anyhow::Error {
     let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
     let more = match reasons.len() - 1 {
         0 => String::new(),
+        1 => " (and 1 more reason above)".to_owned(),
         n => format!(" (and {n} more reasons above)"),
     };
     anyhow::anyhow!("nothing was measured: {why}{remedy}{more}")

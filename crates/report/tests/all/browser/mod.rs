@@ -287,10 +287,15 @@ fn a_hostile_run_stays_text() {
 
 #[test]
 fn the_run_comes_back_out_of_its_page() {
-    for run in [runs::waits(), runs::everything(), runs::hostile()] {
+    let page_of = |run: &Run| {
         let mut page = Vec::new();
-        html::write(&run, &mut page).unwrap();
+        html::write(run, &mut page).unwrap();
         assert!(html::is_page(&page));
-        assert_eq!(Run::from_json(html::embedded_run(&page).unwrap()).unwrap(), run);
+        Run::from_json(html::embedded_run(&page).unwrap())
+    };
+    for run in [runs::waits(), runs::everything()] {
+        assert_eq!(page_of(&run).unwrap(), run);
     }
+    // It comes back whole, and is then refused for its numbers.
+    assert!(page_of(&runs::hostile()).unwrap_err().to_string().contains("count 18446744073709551615"));
 }
