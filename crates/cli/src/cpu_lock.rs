@@ -171,7 +171,10 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let line = command_line(child.id() as i32).unwrap();
+        // Just after it began to be the shell, it has no command line yet.
+        let line = punctual_testing::eventually("its command line", || {
+            command_line(child.id() as i32).filter(|line| line.starts_with("sh "))
+        });
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(line.starts_with("sh -c read x ?[31m a b long") && line.ends_with('…'), "{line}");

@@ -7,6 +7,9 @@ use std::time::Duration;
 use crate::fixture::Machine;
 use punctual::cpufreq::{Error, Wait};
 
+/// A child that another test forks holds this process's locks too, until it ends.
+pub(crate) const PATIENT: Wait = Wait::AtMost(Duration::from_secs(60));
+
 #[test]
 fn a_policy_tells_what_its_files_say_and_nothing_else() {
     let machine = Machine::dirty();
@@ -32,14 +35,14 @@ fn without_policies_the_answer_says_so_and_why() {
     let error = machine.cpufreq().policies().unwrap_err();
     assert!(error.to_string().contains("the hypervisor decides; nothing here can be changed"), "{error}");
     assert_eq!(error.remedy(), "set it on the host");
-    assert!(matches!(machine.cpufreq().guard(&[], Wait::No), Err(Error::NotExposed { .. })));
+    assert!(matches!(machine.cpufreq().guard(&[], PATIENT), Err(Error::NotExposed { .. })));
 }
 
 #[test]
 fn whatever_was_changed_is_put_back_exactly() {
     let machine = Machine::dirty();
     let before = machine.everything();
-    let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     guard.set_governor("performance").unwrap();
     guard.set_max_khz(3_000_000).unwrap();
     guard.set_min_khz(2_600_000).unwrap();
@@ -53,7 +56,7 @@ fn whatever_was_changed_is_put_back_exactly() {
 #[test]
 fn what_was_not_touched_is_left_to_whoever_changes_it() {
     let machine = Machine::dirty();
-    let mut guard = machine.cpufreq().guard(&[2], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[2], PATIENT).unwrap();
     guard.set_governor("performance").unwrap();
     fs::write(machine.folder_of(2).join("scaling_max_freq"), "1800000\n").unwrap();
     fs::write(machine.folder_of(0).join("scaling_governor"), "schedutil\n").unwrap();
@@ -67,7 +70,7 @@ fn what_was_not_touched_is_left_to_whoever_changes_it() {
 fn a_governor_that_others_change_is_told_and_set_again() {
     let machine = Machine::dirty();
     let before = machine.everything();
-    let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     guard.set_governor("performance").unwrap();
     assert_eq!(guard.other_governor("performance"), None);
     fs::write(machine.folder_of(2).join("scaling_governor"), "powersave\n").unwrap();
@@ -83,7 +86,7 @@ fn dropped_by_return_error_or_panic_it_puts_back() {
     let machine = Machine::dirty();
     let before = machine.everything();
     let caught = std::panic::catch_unwind(|| {
-        let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+        let mut guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
         guard.set_governor("powersave").unwrap();
         panic!("in the middle");
     });
@@ -94,7 +97,7 @@ fn dropped_by_return_error_or_panic_it_puts_back() {
 #[test]
 fn a_preference_comes_back_after_its_governor() {
     let machine = Machine::autonomous();
-    let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     guard.set_preference("performance").unwrap();
     guard.set_governor("performance").unwrap();
     assert_eq!(guard.restore(), []);
@@ -106,7 +109,7 @@ fn a_preference_comes_back_after_its_governor() {
 fn refusals_touch_nothing_and_name_what_would_do() {
     let machine = Machine::dirty();
     let before = machine.everything();
-    let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     let error = guard.set_governor("interactive").unwrap_err();
     assert!(error.to_string().contains("only userspace, conservative, ondemand"), "{error}");
     assert!(matches!(guard.set_speed_khz(1_800_000), Err(Error::NotUserspace { policy: 2, .. })));
@@ -117,7 +120,7 @@ fn refusals_touch_nothing_and_name_what_would_do() {
     assert_eq!(machine.everything(), before);
 
     let autonomous = Machine::autonomous();
-    let error = autonomous.cpufreq().guard(&[], Wait::No).unwrap().set_governor("ondemand").unwrap_err();
+    let error = autonomous.cpufreq().guard(&[], PATIENT).unwrap().set_governor("ondemand").unwrap_err();
     assert!(error.remedy().contains("modprobe cpufreq_ondemand"), "{}", error.remedy());
 }
 
@@ -126,7 +129,7 @@ fn a_setting_that_another_takes_back_is_told() {
     let machine = Machine::dirty();
     // As a read-only file of /sys does: it takes no value. Root may write to any file, so a folder stands in its place.
     let file = machine.folder_of(2).join("scaling_governor");
-    let mut guard = machine.cpufreq().guard(&[2], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[2], PATIENT).unwrap();
     guard.set_governor("performance").unwrap();
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
@@ -138,7 +141,7 @@ fn a_setting_that_another_takes_back_is_told() {
 #[test]
 fn a_cpu_that_went_offline_is_told_and_its_setting_waits_in_the_journal() {
     let machine = Machine::dirty();
-    let mut guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     guard.set_governor("performance").unwrap();
     let away = machine.root().join("away");
     fs::rename(machine.folder_of(2), &away).unwrap();
@@ -148,7 +151,7 @@ fn a_cpu_that_went_offline_is_told_and_its_setting_waits_in_the_journal() {
     assert_eq!(machine.get(0, "scaling_governor"), "userspace");
     fs::rename(&away, machine.folder_of(2)).unwrap();
     assert_eq!(machine.get(2, "scaling_governor"), "performance");
-    let restored = machine.cpufreq().restore(Wait::No).unwrap();
+    let restored = machine.cpufreq().restore(PATIENT).unwrap();
     assert_eq!(restored.left, []);
     assert_eq!(machine.get(2, "scaling_governor"), "ondemand");
     assert!(!machine.cpufreq().has_something_to_restore());
@@ -157,7 +160,7 @@ fn a_cpu_that_went_offline_is_told_and_its_setting_waits_in_the_journal() {
 #[test]
 fn a_second_program_is_refused_or_waits() {
     let machine = Machine::dirty();
-    let guard = machine.cpufreq().guard(&[0], Wait::No).unwrap();
+    let guard = machine.cpufreq().guard(&[0], PATIENT).unwrap();
     let error = machine.cpufreq().guard(&[2], Wait::No).unwrap_err();
     assert!(error.to_string().contains("this process itself"), "{error}");
     assert!(matches!(machine.cpufreq().restore(Wait::No), Err(Error::Busy { .. })));
@@ -173,30 +176,30 @@ fn set_stays_and_restore_goes_back_to_before_the_first() {
     let machine = Machine::dirty();
     let before = machine.everything();
     let cpufreq = machine.cpufreq();
-    assert_eq!(cpufreq.set_governor(&[], "performance", Wait::No).unwrap(), [0, 2]);
+    assert_eq!(cpufreq.set_governor(&[], "performance", PATIENT).unwrap(), [0, 2]);
     // A speed that userspace shows in between was not there before.
-    cpufreq.set_governor(&[2], "userspace", Wait::No).unwrap();
+    cpufreq.set_governor(&[2], "userspace", PATIENT).unwrap();
     std::fs::write(machine.folder_of(2).join("scaling_setspeed"), "1000000\n").unwrap();
-    cpufreq.set_governor(&[2], "performance", Wait::No).unwrap();
+    cpufreq.set_governor(&[2], "performance", PATIENT).unwrap();
     std::fs::write(machine.folder_of(2).join("scaling_setspeed"), "<unsupported>\n").unwrap();
-    assert_eq!(cpufreq.set_governor(&[0], "powersave", Wait::No).unwrap(), [0]);
+    assert_eq!(cpufreq.set_governor(&[0], "powersave", PATIENT).unwrap(), [0]);
     assert_eq!(
         (machine.get(0, "scaling_governor"), machine.get(2, "scaling_governor")),
         ("powersave".into(), "performance".into())
     );
     assert!(cpufreq.has_something_to_restore());
-    let restored = cpufreq.restore(Wait::No).unwrap();
+    let restored = cpufreq.restore(PATIENT).unwrap();
     assert_eq!(restored.left, []);
     assert_eq!(machine.everything(), before);
-    assert_eq!(cpufreq.restore(Wait::No).unwrap(), punctual::cpufreq::Restored::default());
+    assert_eq!(cpufreq.restore(PATIENT).unwrap(), punctual::cpufreq::Restored::default());
 }
 
 #[test]
 fn a_journal_left_behind_is_followed_at_the_next_start() {
     let machine = Machine::dirty();
-    machine.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+    machine.cpufreq().guard(&[], PATIENT).map(drop).unwrap();
     leave(&machine, "policy2 scaling_governor conservative\n");
-    let guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     assert_eq!(machine.get(2, "scaling_governor"), "conservative");
     assert_eq!(guard.replayed().len(), 1);
 }
@@ -211,10 +214,10 @@ fn leave(machine: &Machine, lines: &str) {
 fn a_journal_of_another_boot_is_not_followed() {
     let machine = Machine::dirty();
     let before = machine.everything();
-    machine.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+    machine.cpufreq().guard(&[], PATIENT).map(drop).unwrap();
     fs::write(machine.state().join("journal"), "punctual-cpufreq-1 another\npolicy2 scaling_governor powersave\n")
         .unwrap();
-    machine.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+    machine.cpufreq().guard(&[], PATIENT).map(drop).unwrap();
     assert_eq!(machine.everything(), before);
 }
 
@@ -235,10 +238,10 @@ fn a_hostile_journal_is_put_aside_whole() {
     ] {
         let machine = Machine::dirty();
         let before = machine.everything();
-        machine.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+        machine.cpufreq().guard(&[], PATIENT).map(drop).unwrap();
         // The good line before the bad one must not be followed either.
         leave(&machine, &format!("policy0 scaling_governor powersave\n{hostile}"));
-        let guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+        let guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
         assert!(guard.replayed()[0].contains("was not followed"), "{hostile:?}: {:?}", guard.replayed());
         assert!(machine.state().join("journal.refused").is_file());
         drop(guard);
@@ -251,19 +254,19 @@ fn a_place_that_others_could_write_to_is_refused() {
     let open = Machine::dirty();
     fs::create_dir(open.state()).unwrap();
     fs::set_permissions(open.state(), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(matches!(open.cpufreq().guard(&[], Wait::No), Err(Error::UnsafePlace { .. })));
+    assert!(matches!(open.cpufreq().guard(&[], PATIENT), Err(Error::UnsafePlace { .. })));
 
     let linked = Machine::dirty();
     fs::create_dir(linked.root().join("elsewhere")).unwrap();
     symlink(linked.root().join("elsewhere"), linked.state()).unwrap();
-    assert!(matches!(linked.cpufreq().guard(&[], Wait::No), Err(Error::UnsafePlace { .. })));
+    assert!(matches!(linked.cpufreq().guard(&[], PATIENT), Err(Error::UnsafePlace { .. })));
 
     let journal = Machine::dirty();
-    journal.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+    journal.cpufreq().guard(&[], PATIENT).map(drop).unwrap();
     fs::remove_file(journal.state().join("journal")).unwrap();
     fs::write(journal.root().join("victim"), "precious").unwrap();
     symlink(journal.root().join("victim"), journal.state().join("journal")).unwrap();
-    assert!(matches!(journal.cpufreq().guard(&[], Wait::No), Err(Error::UnsafePlace { .. })));
+    assert!(matches!(journal.cpufreq().guard(&[], PATIENT), Err(Error::UnsafePlace { .. })));
     assert_eq!(fs::read_to_string(journal.root().join("victim")).unwrap(), "precious");
 }
 
@@ -275,7 +278,7 @@ fn links_among_the_settings_are_not_followed() {
     let file = machine.folder_of(2).join("scaling_max_freq");
     fs::remove_file(&file).unwrap();
     symlink(&victim, &file).unwrap();
-    let mut guard = machine.cpufreq().guard(&[2], Wait::No).unwrap();
+    let mut guard = machine.cpufreq().guard(&[2], PATIENT).unwrap();
     guard.set_max_khz(2_600_000).unwrap_err();
     drop(guard);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
@@ -284,15 +287,16 @@ fn links_among_the_settings_are_not_followed() {
 mod boost {
     use std::time::{Duration, Instant};
 
-    use punctual::cpufreq::{Boost, Error, Lever, Wait};
+    use punctual::cpufreq::{Boost, Error, Lever};
 
+    use super::PATIENT;
     use crate::fixture::Machine;
 
     #[test]
     fn it_raises_before_each_activation_and_lets_go_after_it() {
         let machine = Machine::dirty();
         let before = machine.everything();
-        let mut boost = Boost::new(&machine.cpufreq(), 2, None, Wait::No).unwrap();
+        let mut boost = Boost::new(&machine.cpufreq(), 2, None, PATIENT).unwrap();
         assert_eq!(boost.lever(), Lever::MinFrequency);
         assert_eq!(machine.everything(), before);
         for _ in 0..5 {
@@ -325,7 +329,7 @@ mod boost {
             punctual_testing::lacks("this process may not run on CPU 0");
             return;
         }
-        let mut boost = Boost::new(&machine.cpufreq(), 0, None, Wait::No).unwrap();
+        let mut boost = Boost::new(&machine.cpufreq(), 0, None, PATIENT).unwrap();
         let mut looked_at = 0;
         for _ in 0..17 {
             let at = Instant::now() + boost.lead() + Duration::from_millis(3);
@@ -347,7 +351,7 @@ mod boost {
         let autonomous = Machine::autonomous();
         for lever in [Lever::MinFrequency, Lever::Preference, Lever::Governor] {
             let before = autonomous.everything();
-            let mut boost = Boost::new(&autonomous.cpufreq(), 0, Some(lever), Wait::No).unwrap();
+            let mut boost = Boost::new(&autonomous.cpufreq(), 0, Some(lever), PATIENT).unwrap();
             let activation = boost.wait_until(Instant::now()).unwrap();
             assert_ne!(autonomous.everything(), before, "{lever}");
             drop(activation);
@@ -361,11 +365,11 @@ mod boost {
         let machine = Machine::dirty();
         // Under userspace no limit matters, and a clamp is not looked at.
         for lever in [Lever::Clamp, Lever::MinFrequency, Lever::Preference] {
-            let error = Boost::new(&machine.cpufreq(), 0, Some(lever), Wait::No).unwrap_err();
+            let error = Boost::new(&machine.cpufreq(), 0, Some(lever), PATIENT).unwrap_err();
             assert!(matches!(error, Error::NoLever { .. }), "{error}");
         }
         let bare = Machine::bare();
-        assert!(matches!(Boost::new(&bare.cpufreq(), 0, None, Wait::No), Err(Error::NotExposed { .. })));
+        assert!(matches!(Boost::new(&bare.cpufreq(), 0, None, PATIENT), Err(Error::NotExposed { .. })));
     }
 }
 

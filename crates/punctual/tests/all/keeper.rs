@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::cpufreq::PATIENT;
 use crate::fixture::Machine;
 use punctual::cpufreq::{Cpufreq, StateDir, Wait};
 use punctual_testing::until;
@@ -20,7 +21,7 @@ const FORKS: &str = "PUNCTUAL_TEST_FORKS";
 fn the_program_that_is_killed() {
     let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else { return };
     let cpufreq = Cpufreq::at(&root, StateDir::at(root.join("state")));
-    let mut guard = cpufreq.guard(&[], Wait::No).unwrap();
+    let mut guard = cpufreq.guard(&[], PATIENT).unwrap();
     guard.set_governor("performance").unwrap();
     guard.set_min_khz(2_200_000).unwrap();
     let _child = std::env::var_os(FORKS).map(|file| {
@@ -144,10 +145,10 @@ fn a_forked_child_that_lives_on_delays_nothing() {
 #[test]
 fn a_guard_that_ended_gives_the_lock_back_although_a_child_was_forked() {
     let machine = Machine::dirty();
-    let guard = machine.cpufreq().guard(&[], Wait::No).unwrap();
+    let guard = machine.cpufreq().guard(&[], PATIENT).unwrap();
     let mut child =
         punctual_linux::child::Child::spawn("lives on", || std::thread::sleep(Duration::from_secs(3600))).unwrap();
     drop(guard);
-    machine.cpufreq().guard(&[], Wait::No).map(drop).unwrap();
+    machine.cpufreq().guard(&[], PATIENT).map(drop).unwrap();
     assert_eq!(child.ended().unwrap(), None);
 }
