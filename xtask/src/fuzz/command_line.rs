@@ -75,10 +75,10 @@ impl Parser {
         Self { command, words }
     }
 
-    /// Parses a line. What is refused has words that fit a screen and no control characters in them.
-    pub(super) fn check(&self, random: &mut Random) -> Result<(), String> {
+    /// Parses a line, and tells whether it was accepted. A refusal has words, and not too many.
+    pub(super) fn check(&self, random: &mut Random) -> Result<bool, String> {
         let line = self.line(random);
-        let Err(error) = self.command.clone().try_get_matches_from(&line) else { return Ok(()) };
+        let Err(error) = self.command.clone().try_get_matches_from(&line) else { return Ok(true) };
         let said = error.to_string();
         if error.use_stderr() && said.trim().is_empty() {
             return Err(format!("{line:?} is refused without a word"));
@@ -87,7 +87,7 @@ impl Parser {
         if error.use_stderr() && said.len() > 4_000 + 4 * longest {
             return Err(format!("{line:?} is refused with {} bytes", said.len()));
         }
-        Ok(())
+        Ok(!error.use_stderr())
     }
 
     fn line(&self, random: &mut Random) -> Vec<OsString> {

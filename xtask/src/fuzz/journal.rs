@@ -62,8 +62,8 @@ impl Machine {
         self.folder.path().join("outside")
     }
 
-    /// Puts a journal back. Only settings of policies change, and no file appears beside them.
-    pub(super) fn check(&self, random: &mut Random) -> Result<(), String> {
+    /// Puts journals back, and tells whether any was followed. Only settings of policies change, and no file appears beside them.
+    pub(super) fn check(&self, random: &mut Random) -> Result<bool, String> {
         let state = self.folder.path().join("state");
         let cpufreq = Cpufreq::at(self.folder.path(), StateDir::at(&state));
         let failed = |error: std::io::Error| error.to_string();
@@ -77,13 +77,13 @@ impl Machine {
             fs::write(state.join(name), self.journal(random)).map_err(failed)?;
         }
         let before = fs::read_dir(self.policy()).map_err(failed)?.count();
-        let _ = cpufreq.restore(Wait::No);
+        let restored = cpufreq.restore(Wait::No);
         let after = fs::read_dir(self.policy()).map_err(failed)?.count();
         let outside = fs::read_to_string(self.outside()).map_err(failed)?;
         if before != after || outside != "outside" {
             return Err(format!("{before} files became {after}; outside: {outside}"));
         }
-        Ok(())
+        Ok(restored.is_ok_and(|restored| restored.told.iter().any(|told| !told.is_empty())))
     }
 
     fn journal(&self, random: &mut Random) -> Vec<u8> {

@@ -15,17 +15,17 @@ use super::random::Random;
 const DATA: usize = 4096;
 const CAPACITY: u64 = 8192;
 
-/// Opens a file whose header is wrong somewhere; if that is a ring all the same, sends through it and receives.
-pub(super) fn check(random: &mut Random) -> Result<(), String> {
+/// Opens a file whose header is wrong somewhere; if that is a ring all the same, sends through it and receives. Tells whether it was one.
+pub(super) fn check(random: &mut Random) -> Result<bool, String> {
     let (len, header) = header(random);
     let file = File::from(memory::sealed_memfd(c"fuzzed", len).map_err(|e| e.to_string())?);
     file.write_all_at(&header[..header.len().min(len as usize)], 0).map_err(|e| e.to_string())?;
     let ring = match Ring::from_fd(OwnedFd::from(file)) {
         Ok(ring) => ring,
         Err(refused) if refused.to_string().len() < 20 => return Err(format!("few words: {refused}")),
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(false),
     };
-    let (Ok(mut sender), Ok(mut receiver)) = (ring.sender(), ring.receiver()) else { return Ok(()) };
+    let (Ok(mut sender), Ok(mut receiver)) = (ring.sender(), ring.receiver()) else { return Ok(false) };
     let mut buffer = vec![0; CAPACITY as usize];
     for _ in 0..4 {
         let message = vec![0xa5; random.below(3_000)];
@@ -38,7 +38,7 @@ pub(super) fn check(random: &mut Random) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The length of the file, and what it begins with.

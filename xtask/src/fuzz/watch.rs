@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// An input that takes longer hangs. Inputs take milliseconds; the rest is for a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Resident size that no input makes the process reach, in MB.
-const LARGEST_MB: u64 = 2_048;
+const LARGEST_MB: u64 = 512;
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -53,7 +53,7 @@ impl Watch {
                 }
                 let (slow, large) = (since.elapsed() > LONGEST, resident_mb() > LARGEST_MB);
                 if slow || large {
-                    let how = if slow { "takes over a minute" } else { "takes over 2 GB of memory" };
+                    let how = if slow { "takes over a minute" } else { "takes over 512 MB of memory" };
                     eprintln!("an input {how}: {what} --first {} --inputs 1", input.saturating_sub(1));
                     std::process::exit(1);
                 }
