@@ -3,7 +3,17 @@
 //! A thread on a measured CPU disturbs what is measured there, and cannot end it while a higher priority holds that CPU.
 
 use punctual::conditions::CpuSet;
-use punctual_linux::affinity;
+use punctual_linux::{affinity, sched};
+
+/// Nice value of a supervising thread, where it may have it: on a busy machine it must not wait for its turn to end a run.
+const HURRIED: i32 = -15;
+
+/// The calling thread has precedence over programs under SCHED_OTHER. Without the privilege nothing changes. Threads and processes that it
+/// starts inherit it.
+pub(crate) fn hurry() {
+    // Refused without CAP_SYS_NICE: then the thread supervises as well as it can.
+    drop(sched::set_nice(0, HURRIED));
+}
 
 /// The CPUs on which an experiment measures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +45,8 @@ pub(crate) struct Aside {
     before: Vec<usize>,
     others: Vec<usize>,
     threads: Vec<i32>,
+    /// Nice value of the calling thread, where it was changed.
+    nice: Option<i32>,
 }
 
 impl Aside {
@@ -42,13 +54,19 @@ impl Aside {
     pub(crate) fn step(place: &Place, threads: &[i32]) -> Self {
         let allowed = affinity::affinity(0).unwrap_or_default();
         let others: Vec<usize> = allowed.iter().copied().filter(|cpu| !place.cpus.contains(cpu)).collect();
-        let mut aside = Self { before: Vec::new(), others, threads: threads.to_vec() };
+        let mut aside = Self { before: Vec::new(), others, threads: threads.to_vec(), nice: None };
         aside.threads.push(0);
         if !place.cpus.is_empty() && !aside.others.is_empty() && allowed.len() > aside.others.len() {
             aside.before = allowed;
             aside.move_to(&aside.others);
         }
         aside
+    }
+
+    /// [`hurry`], until this is dropped. To be called after the measuring thread was started.
+    pub(crate) fn hurry(&mut self) {
+        self.nice = sched::nice(0).ok();
+        hurry();
     }
 
     /// The CPUs where the supervising threads are, if any is theirs alone.
@@ -79,6 +97,9 @@ impl Drop for Aside {
         if !self.before.is_empty() {
             self.move_to(&self.before);
         }
+        if let Some(nice) = self.nice {
+            drop(sched::set_nice(0, nice));
+        }
     }
 }
 
@@ -90,7 +111,9 @@ mod tests {
     fn the_caller_steps_aside_and_back() {
         let before = affinity::affinity(0).unwrap();
         let place = Place { cpus: vec![before[0]], real_time: false };
-        let aside = Aside::step(&place, &[]);
+        let nice = sched::nice(0).unwrap();
+        let mut aside = Aside::step(&place, &[]);
+        aside.hurry();
         if before.len() == 1 {
             assert!(aside.shares_the_only_cpu(&place));
             assert_eq!(affinity::affinity(0).unwrap(), before);
@@ -101,6 +124,7 @@ mod tests {
         }
         drop(aside);
         assert_eq!(affinity::affinity(0).unwrap(), before);
+        assert_eq!(sched::nice(0).unwrap(), nice);
     }
 
     #[test]

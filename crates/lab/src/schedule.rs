@@ -61,7 +61,7 @@ const TIMES_EXPECTED: u32 = 3;
 const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// How late the last batch of a run may begin: a batch that begins later would not end within the run's grace.
-const LATE: Duration = Duration::from_millis(300);
+const LATE: Duration = Duration::from_millis(200);
 
 /// Most samples a batch is given: 10^7 an hour-long batch of the quickest operation would not exceed.
 const MOST_PER_BATCH: f64 = 1e7;

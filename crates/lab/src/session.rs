@@ -42,7 +42,7 @@ pub struct Session<'a> {
 }
 
 /// How much longer than announced a run may take before it is ended. Ending it takes up to 0.6 s, and the report some tenths.
-const GRACE: Duration = Duration::from_millis(800);
+const GRACE: Duration = Duration::from_millis(600);
 /// What remains of it for a later experiment after an earlier one has used it up.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
 

@@ -224,7 +224,7 @@ pub fn perform<R: Send + 'static>(
     limit_real_time();
     // Mapped before any child is started.
     linux::deadline::set(None);
-    let aside = Aside::step(&supervision.place, &lock(&stop.shared.attendants));
+    let mut aside = Aside::step(&supervision.place, &lock(&stop.shared.attendants));
     let cpus = aside.of_a_measuring_thread();
     let (events, inbox) = channel::<Event<R>>();
     let (turn, my_turn) = channel::<bool>();
@@ -253,6 +253,9 @@ pub fn perform<R: Send + 'static>(
         *lock(&shared.interrupter) = None;
         let _ = events.send(Event::Done(outcome));
     })?;
+    if supervision.place.real_time {
+        aside.hurry();
+    }
     let mut attendance = Attendance { stop, turn: &turn, grace: supervision.grace, due: None };
     let outcome = attendance.attend(&inbox, observer);
     let overran = attendance.overran();

@@ -15,6 +15,8 @@ use punctual_linux::rescue;
 use punctual_linux::shared::Shared;
 use rustix::process::{Pid, Signal, kill_process, setsid};
 
+use crate::place;
+
 /// Its name in `ps`.
 const NAME: &str = "punctual-warden";
 /// Between two looks at what is left.
@@ -41,6 +43,7 @@ impl Warden {
                 && let Ok(death) = ParentDeath::instead_of_own()
             {
                 theirs.store(1, Ordering::Release);
+                place::hurry();
                 death.wait();
                 end_what_is_left(owner);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::cpufreq::PATIENT;
 use crate::fixture::Machine;
 use punctual::cpufreq::{Cpufreq, StateDir, Wait};
-use punctual_testing::until;
+use punctual_testing::{eventually, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Where the child finds its machine; unset in the parent.
@@ -98,7 +98,9 @@ fn with_the_keeper_killed_too_the_next_start_restores() {
     let machine = Machine::dirty();
     let before = machine.everything();
     let mut program = Program::start(&machine);
-    let keeper: u32 = std::fs::read_to_string(machine.root().join("keeper")).unwrap().parse().unwrap();
+    // The file is there before its contents are.
+    let keeper: u32 =
+        eventually("the keeper's number", || std::fs::read_to_string(machine.root().join("keeper")).ok()?.parse().ok());
     kill_process(pid(keeper), Signal::KILL).unwrap();
     program.signal(Signal::KILL);
     assert_ne!(machine.everything(), before);
