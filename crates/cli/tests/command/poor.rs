@@ -43,7 +43,9 @@ fn a_plain_user_gets_everything_that_needs_no_privilege() {
 #[test]
 fn a_plain_user_gets_the_check_up() {
     let Some((run, _)) = as_nobody(&["checkup", "--quick"]) else { return };
-    assert!(run.complete && !run.series.is_empty());
+    // A machine that is busy enough does not let it finish in its time.
+    assert!(run.complete || run.notices.contains(&Notice::Overdue), "{:?}", run.notices);
+    assert!(!run.series.is_empty());
 }
 
 #[test]

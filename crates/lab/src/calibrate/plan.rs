@@ -96,7 +96,7 @@ impl Plan {
     pub(super) fn at_most(&self) -> Duration {
         match self.wanted.amount {
             Amount::Time(time) => time,
-            Amount::Samples(_) => self.takes().saturating_mul(3).saturating_add(Duration::from_secs(2)),
+            Amount::Samples(_) => self.takes().saturating_mul(3).saturating_add(Duration::from_secs(20)),
         }
     }
 
