@@ -240,6 +240,9 @@ impl<B: Bench> Rounds<'_, B> {
     fn turn(&mut self, turn: Turn, course: Course, guard: &mut Guard, recorder: &mut Recorder) -> Result<bool, Ended> {
         for _ in 0..ATTEMPTS {
             let missing = self.hold(turn.variant).renew(guard, &mut *self.base);
+            if linux::stop::requested() {
+                return Err(Ended);
+            }
             if !missing.is_empty() {
                 self.leave_out(Spoilt::Lost(missing))?;
                 return Ok(false);
@@ -281,8 +284,11 @@ impl<B: Bench> Rounds<'_, B> {
             }
             return Err(Ended);
         }
-        if let Some(why) = spoilt {
-            return Ok(Done::Spoilt(why));
+        match spoilt {
+            // Ending a run may free its threads from their CPUs: nobody else took a condition away.
+            Some(Spoilt::Lost(_)) if linux::stop::requested() => return Err(Ended),
+            Some(why) => return Ok(Done::Spoilt(why)),
+            None => {}
         }
         match outcome {
             Ok(usage) => {

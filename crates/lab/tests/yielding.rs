@@ -8,7 +8,7 @@ use punctual_lab::crowd::{Crowd, Kind, Restraint};
 use punctual_lab::schedule::Amount;
 use punctual_lab::yielding::{self, Against, Plan, Wanted, methods, plan::one_cpu};
 use punctual_lab::{Session, Silent, Stop, Variant};
-use punctual_record::{Param, Quantity, Run, Series};
+use punctual_record::{Notice, Param, Quantity, Run, Series};
 use punctual_testing::{Disturbed, alone_on_this_machine, eventually, skip, undisturbed, until};
 
 fn wanted(names: &[&str]) -> Wanted {
@@ -38,6 +38,9 @@ fn measure(wanted: Wanted) -> Run {
 fn measure_all(wanted: impl Fn() -> Wanted) -> Run {
     undisturbed(|longer| {
         let run = measure(Wanted { amount: Amount::Time(Duration::from_millis(1500) * longer), ..wanted() });
+        if run.notices.contains(&Notice::Overdue) {
+            return Err(Disturbed("its time was over before all had their turn".into()));
+        }
         let starved = run.not_measured.iter().find(|n| n.why.contains("did not pay for one call"));
         starved.map_or(Ok(()), |n| Err(Disturbed(format!("{}: {}", n.subject, n.why)))).map(|()| run)
     })
