@@ -37,7 +37,7 @@ pub fn continued() -> Arc<AtomicBool> {
 /// A break in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// The wall clock was set forward by so many ns, or back.
+    /// The wall clock was set forward by this many ns, or back.
     Stepped {
         /// By how much.
         by_ns: i64,

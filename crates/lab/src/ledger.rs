@@ -55,7 +55,7 @@ pub fn open(ledger: &SharedLedger) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A new ledger for so many cells and variants of a run.
+/// A new ledger for the cells and variants of a run.
 #[must_use]
 pub fn ledger(session: &Session<'_>, cells: usize, variants: usize) -> SharedLedger {
     let host = session.host();
@@ -67,7 +67,7 @@ pub fn ledger(session: &Session<'_>, cells: usize, variants: usize) -> SharedLed
 }
 
 impl Ledger {
-    /// An empty one for so many cells and variants.
+    /// An empty one for these numbers of cells and variants.
     #[must_use]
     pub fn of(cells: usize, variants: usize) -> Self {
         Self {

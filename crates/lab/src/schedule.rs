@@ -81,11 +81,12 @@ impl Schedule {
         Self { amount, rounds: rounds.max(1), cells: cells.iter().map(cell).collect(), pilot: None }
     }
 
-    /// How long the rounds are expected to take: of a time that was asked for, what the pilot left.
+    /// How long the rounds are expected to take: of a time that was asked for, what the pilot left, but at least half. On a busy machine a pilot may
+    /// take longer than a short run.
     #[must_use]
     pub fn expected(&self) -> Duration {
         match self.amount {
-            Amount::Time(time) => time.saturating_sub(self.pilot.unwrap_or_default()),
+            Amount::Time(time) => time.saturating_sub(self.pilot.unwrap_or_default()).max(time / 2),
             Amount::Samples(n) => {
                 let ns: f64 = self.active().map(|c| c.cost_ns * n as f64).sum();
                 Duration::try_from_secs_f64(ns / 1e9).unwrap_or(Duration::MAX)
@@ -243,6 +244,7 @@ mod tests {
         assert_eq!(schedule.after_pilot(Duration::from_millis(300)), Duration::from_millis(700));
         assert_eq!(schedule.at_most(), Duration::from_millis(700));
         assert!(!schedule.is_over(Duration::from_millis(900)) && schedule.is_over(Duration::from_millis(1100)));
+        assert_eq!(schedule.after_pilot(Duration::from_secs(2)), Duration::from_millis(500));
         let mut schedule = Schedule::new(Amount::Samples(1000), 1, &[cost(1e6)]);
         assert_eq!(schedule.pilot_operations(0, Duration::from_secs(10)), 3);
         assert_eq!(schedule.after_pilot(Duration::from_millis(3)), Duration::from_secs(1));

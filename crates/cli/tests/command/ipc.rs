@@ -291,7 +291,7 @@ fn campaign(times: u64, kills_parent: bool) {
     }
 }
 
-/// Kills each side so many times.
+/// Kills each side this many times.
 fn kill_either_side(times: u64) {
     let before = system_v();
     campaign(times, false);

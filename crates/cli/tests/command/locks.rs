@@ -134,7 +134,7 @@ fn many_at_once_all_finish() {
 
 #[test]
 fn a_lock_that_cannot_be_made_is_a_notice() {
-    // Enough descriptors for the run, too few for a socket besides: which limit that is, depends on the C library.
+    // Enough descriptors for the run, too few for a socket too: which limit that is, depends on the C library.
     let noticed = (4..40).any(|limit| {
         let script = format!("ulimit -n {limit}; exec \"$@\"");
         let args = ["-c", &script, "sh", env!("CARGO_BIN_EXE_punctual"), "wait", "nanosleep", "--samples", "20"];

@@ -134,7 +134,7 @@ fn a_replaced_file_keeps_what_it_was() {
 #[test]
 fn a_file_that_cannot_be_replaced_is_written_in_place() {
     if !is_root() {
-        return skip("only root can become somebody else");
+        return skip("only root can become another user");
     }
     let (_copy, program) = open_copy(env!("CARGO_BIN_EXE_punctual").as_ref());
     let folder = tempfile::tempdir().unwrap();

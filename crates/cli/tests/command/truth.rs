@@ -130,7 +130,7 @@ fn nothing_measured_is_a_failure_that_says_why() {
 #[test]
 fn a_part_of_the_check_up_that_fails_leaves_the_others() {
     if !is_root() {
-        return skip("only root can become somebody else, whose processes are counted");
+        return skip("only root can become another user, whose processes are counted");
     }
     let (_folder, path) = open_copy(env!("CARGO_BIN_EXE_punctual").as_ref());
     for processes in 3..8 {

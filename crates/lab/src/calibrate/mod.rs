@@ -41,7 +41,7 @@ const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
 /// Times asked of each, ns.
 const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
 
-/// A cell is given up when so many of its rounds were left out.
+/// A cell is given up when this many of its rounds were left out.
 const MOST_SPOILT: u32 = 20;
 
 /// Why the experiment could not be run.

@@ -158,7 +158,7 @@ impl<F: Default> Vigil<'_, F> {
         Look::now()
     }
 
-    /// After something was measured. `governor`: the one set for it, where somebody changed it.
+    /// After something was measured. `governor`: the one set for it, where another program changed it.
     pub(super) fn end(
         &self,
         before: &Look,

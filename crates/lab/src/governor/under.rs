@@ -28,7 +28,7 @@ pub struct SetGovernor {
 }
 
 impl SetGovernor {
-    /// Whether a policy has another governor now, set by somebody else while `conditions` were measured.
+    /// Whether a policy has another governor now, set by another program while `conditions` were measured.
     pub(crate) fn lost(&self, conditions: &str) -> Option<NotKept> {
         let (policy, found) = self.guard.other_governor(&self.name)?;
         Some(governor_lost(conditions, &self.name, policy, &found))
@@ -40,7 +40,7 @@ impl SetGovernor {
     }
 }
 
-/// A governor that somebody else changed.
+/// A governor that another program changed.
 pub(super) fn governor_lost(conditions: &str, set: &str, policy: usize, found: &str) -> NotKept {
     NotKept {
         conditions: conditions.into(),

@@ -146,11 +146,16 @@ fn why_not(
         Some(Failure::Impossible { why, remedy }) => Some((why.clone(), remedy.clone())),
         _ if stopped => None,
         _ => {
-            let effective = format_duration(Duration::from_nanos(effective_ns.unsigned_abs()));
-            Some((
-                format!("the call makes {effective} of it, longer than its share of the time ({})", rough(share)),
-                Some("give more time (--duration), ask for a number (--samples), or name fewer methods".into()),
-            ))
+            let effective = Duration::from_nanos(effective_ns.unsigned_abs());
+            let why = match effective > share {
+                true => format!(
+                    "the call makes {} of it, longer than its share of the time ({})",
+                    format_duration(effective),
+                    rough(share)
+                ),
+                false => format!("the machine left no time for a wait within its share of the time ({})", rough(share)),
+            };
+            Some((why, Some("give more time (--duration), ask for a number (--samples), or name fewer methods".into())))
         }
     }
 }
