@@ -28,6 +28,7 @@ pub mod rounds;
 pub mod schedule;
 pub mod session;
 pub mod stage;
+mod stop;
 pub mod usage;
 pub mod variant;
 pub mod wait;

@@ -13,18 +13,17 @@
 //! The experiment announces how long it takes ([`Stage::announce`]). When that time and a grace are over, the caller ends it in the same way.
 //! The caller stays on other CPUs than the measured ones meanwhile ([`Place`]).
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::interrupt::{Interrupter, Interruptible};
+use punctual_linux::interrupt::Interruptible;
 use punctual_linux::rescue;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::place::{Aside, Place};
+pub use crate::stop::Stop;
 
 /// How long an interrupted experiment may take to come back before it is freed from its CPU. Most come back within a millisecond.
 const COMES_BACK: Duration = Duration::from_millis(250);
@@ -79,86 +78,6 @@ enum Event<R> {
     Turn(Turn),
     Stop,
     Done(std::thread::Result<R>),
-}
-
-/// A handle by which a run can be ended early, from any thread.
-#[derive(Debug, Clone, Default)]
-pub struct Stop {
-    shared: Arc<StopShared>,
-}
-
-#[derive(Default)]
-struct StopShared {
-    /// Interrupts the measuring thread, while there is one.
-    interrupter: Mutex<Option<Interrupter>>,
-    wake_caller: Mutex<Option<Box<dyn Fn() + Send>>>,
-    reason: Mutex<Option<String>>,
-    overdue: AtomicBool,
-    /// Threads that take part in supervising: they stay off the measured CPUs.
-    attendants: Mutex<Vec<i32>>,
-}
-
-impl std::fmt::Debug for StopShared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StopShared").field("reason", &self.reason).finish_non_exhaustive()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Stop {
-    /// Asks the run to end now; `reason` is the signal's name. Later requests change nothing.
-    pub fn request(&self, reason: &str) {
-        lock(&self.shared.reason).get_or_insert_with(|| reason.to_owned());
-        self.interrupt();
-        if let Some(wake) = lock(&self.shared.wake_caller).as_ref() {
-            wake();
-        }
-    }
-
-    /// Ends the run because its announced time is over.
-    fn expire(&self) {
-        self.shared.overdue.store(true, Ordering::Release);
-        self.interrupt();
-    }
-
-    fn interrupt(&self) {
-        linux::stop::request();
-        if let Some(interrupter) = lock(&self.shared.interrupter).as_ref() {
-            // The thread may just have ended: nothing is lost then.
-            let _ = interrupter.interrupt();
-        }
-    }
-
-    /// The calling thread hands requests on: while an experiment runs it stays off the measured CPUs, so that it can always do so.
-    pub fn attend_from_this_thread(&self) {
-        lock(&self.shared.attendants).push(linux::sched::current_thread_id());
-    }
-
-    /// Calls `wake` at every later request, until an experiment begins: for waits before it. [`Stop::requested`] knows of earlier ones.
-    pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
-        *lock(&self.shared.wake_caller) = Some(Box::new(wake));
-    }
-
-    /// Why the run was asked to end, if it was.
-    #[must_use]
-    pub fn reason(&self) -> Option<String> {
-        lock(&self.shared.reason).clone()
-    }
-
-    /// Whether the run took longer than it had announced, and was ended for it.
-    #[must_use]
-    pub fn overdue(&self) -> bool {
-        self.shared.overdue.load(Ordering::Acquire)
-    }
-
-    /// Whether the run was asked to end, or is overdue.
-    #[must_use]
-    pub fn requested(&self) -> bool {
-        lock(&self.shared.reason).is_some() || self.overdue()
-    }
 }
 
 /// The measuring thread's side of the stage.
@@ -224,15 +143,15 @@ pub fn perform<R: Send + 'static>(
     limit_real_time();
     // Mapped before any child is started.
     linux::deadline::set(None);
-    let mut aside = Aside::step(&supervision.place, &lock(&stop.shared.attendants));
+    let mut aside = Aside::step(&supervision.place, &stop.attendants());
     let cpus = aside.of_a_measuring_thread();
     let (events, inbox) = channel::<Event<R>>();
     let (turn, my_turn) = channel::<bool>();
     let waker = events.clone();
-    *lock(&stop.shared.wake_caller) = Some(Box::new(move || {
+    stop.wake_by(move || {
         let _ = waker.send(Event::Stop);
-    }));
-    let shared = Arc::clone(&stop.shared);
+    });
+    let interrupted = stop.clone();
     let thread = std::thread::Builder::new().name("measure".into()).spawn(move || {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             if !cpus.is_empty() {
@@ -241,7 +160,7 @@ pub fn perform<R: Send + 'static>(
             }
             let _kept_away = linux::signal::block_all_signals_but(&[linux::interrupt::signal()]);
             let interruptible = Interruptible::this_thread().ok();
-            *lock(&shared.interrupter) = interruptible.as_ref().map(Interruptible::interrupter);
+            interrupted.interrupts(interruptible.as_ref().map(Interruptible::interrupter));
             let to_caller = events.clone();
             let stage = Stage {
                 hand_over: Box::new(move |turn| {
@@ -250,7 +169,7 @@ pub fn perform<R: Send + 'static>(
             };
             experiment(&stage)
         }));
-        *lock(&shared.interrupter) = None;
+        interrupted.interrupts(None);
         let _ = events.send(Event::Done(outcome));
     })?;
     if supervision.place.real_time {
@@ -259,7 +178,7 @@ pub fn perform<R: Send + 'static>(
     let mut attendance = Attendance { stop, turn: &turn, grace: supervision.grace, due: None };
     let outcome = attendance.attend(&inbox, observer);
     let overran = attendance.overran();
-    *lock(&stop.shared.wake_caller) = None;
+    stop.wakes_nobody();
     linux::deadline::set(None);
     drop(aside);
     match outcome {

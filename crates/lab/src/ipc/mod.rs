@@ -31,10 +31,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::conditions::Conditions;
 
-use crate::Session;
 use crate::breaks::Look;
 use crate::family::{self, Unmet};
 use crate::rounds::{self, Failure, Rounds, open};
+use crate::{Place, Session};
 pub use bench::NoBench;
 use bench::{Extra, IpcBench};
 pub use message::SHORTEST;
@@ -69,7 +69,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
             open(&ledger).failures[index] = Some(Failure::Impossible { why, remedy });
         }
     }
-    let base = session.perform(plan.place(), {
+    let base = session.perform(place_of(&plan), {
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
         move |stage| {
             stage.announce(plan.schedule().at_most());
@@ -95,6 +95,16 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
     let wrong = outcome::cells(&plan, ledger, &extras, session);
     met?;
     Ok(wrong)
+}
+
+/// The CPUs of all cells, where each cell names its own.
+fn place_of(plan: &Plan) -> Place {
+    let real_time = plan.cells.iter().any(|cell| plan.is_real_time(cell));
+    let cpus = plan.cells.iter().map(|cell| Some([cell.place.sender?, cell.place.receiver?]));
+    match cpus.collect::<Option<Vec<_>>>() {
+        Some(named) => Place { cpus: named.into_iter().flatten().collect(), real_time },
+        None => Place::on(plan.base.cpus.as_ref(), real_time),
+    }
 }
 
 /// Opens and closes a mechanism, to see whether it works here; with the shortest message it carries.

@@ -212,18 +212,6 @@ impl Plan {
         })
     }
 
-    /// The CPUs of all cells, where each cell names its own.
-    #[must_use]
-    pub fn place(&self) -> crate::Place {
-        let real_time = self.cells.iter().any(|cell| self.is_real_time(cell));
-        let cpus = self.cells.iter().map(|cell| Some([cell.place.sender?, cell.place.receiver?]));
-        let named: Option<Vec<_>> = cpus.collect();
-        match named {
-            Some(named) => crate::Place { cpus: named.into_iter().flatten().collect(), real_time },
-            None => crate::Place::on(self.base.cpus.as_ref(), real_time),
-        }
-    }
-
     /// The schedule of this plan's cells.
     #[must_use]
     pub fn schedule(&self) -> Schedule {

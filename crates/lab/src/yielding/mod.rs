@@ -16,16 +16,17 @@ pub mod plan;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use punctual::conditions::Conditions;
+use punctual::conditions::{Conditions, Policy};
 use punctual_record::{NotMeasured, Param, Quantity, SeriesId};
 
 use crate::breaks::Look;
 use crate::crowd::Crowd;
 use crate::family::{self, Judge, Unmet};
 use crate::rounds::{self, Failure, Ledger, Rounds, open};
-use crate::{Place, Session};
+use crate::{Place, Session, Variant};
 use bench::{Extra, YieldBench, lock};
 use method::Method;
+use plan::Sort;
 pub use plan::{Against, Plan, PlanError, Wanted};
 
 /// Name of this experiment in the record.
@@ -48,7 +49,9 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let ledger = rounds::ledger(session, plan.cells.len(), plan.variants.len());
     let extras = Arc::new(Mutex::new(vec![Extra::default(); plan.cells.len()]));
     let observed: Vec<String> = plan.methods.iter().map(|m| observed::in_words(m)).collect();
-    let place = Place::on_cpu(Some(plan.cpu), plan.is_real_time());
+    let competes = |sort: &Sort| sort.policy.as_ref().is_some_and(Policy::is_real_time);
+    let real_time = plan.variants.iter().any(Variant::is_real_time) || plan.sorts.iter().any(competes);
+    let place = Place::on_cpu(Some(plan.cpu), real_time);
     let performed = session.perform(place, {
         let (plan, ledger, extras) = (Arc::clone(&plan), Arc::clone(&ledger), Arc::clone(&extras));
         move |stage| {

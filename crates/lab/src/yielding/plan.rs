@@ -309,13 +309,6 @@ impl Plan {
         wanted
     }
 
-    /// Whether the caller or a competitor has a real-time policy.
-    #[must_use]
-    pub fn is_real_time(&self) -> bool {
-        let competes = |sort: &Sort| sort.policy.as_ref().is_some_and(Policy::is_real_time);
-        self.variants.iter().any(Variant::is_real_time) || self.sorts.iter().any(competes)
-    }
-
     /// The schedule of this plan's cells.
     #[must_use]
     pub fn schedule(&self) -> Schedule {
