@@ -7,6 +7,7 @@ mod conditions;
 mod cpufreq;
 mod fixture;
 mod keeper;
+mod lost_conditions;
 mod manual_clock;
 mod margin;
 mod never_early;
