@@ -180,7 +180,9 @@ fn what_is_left_is_seen() {
     let scene = Scene::new();
     scene.nothing_left().unwrap();
     let started = scene.start(&["sh", "-c", "exec sleep 600", "sh"], &[]).unwrap();
-    assert!(scene.left_now().contains(&format!("process {}", started.child.id())), "{:?}", scene.left_now());
+    // It is known by its environment, which it has from exec on.
+    let process = format!("process {}", started.child.id());
+    punctual_testing::until("the process is seen", || scene.left_now().contains(&process));
     drop(started);
     let lock = punctual_linux::named_lock::try_take(&format!("punctual/{}/cpu0", scene.mark)).unwrap();
     assert!(scene.left_now().iter().any(|left| left.starts_with("lock ")), "{:?}", scene.left_now());
