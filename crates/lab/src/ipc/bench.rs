@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use punctual::Breather;
 use punctual::backoff::{Limits, Profile};
-use punctual::conditions::Conditions;
+use punctual::conditions::{Condition, Conditions, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::{Interrupter, Interruptible};
@@ -74,6 +74,7 @@ pub(super) type Extras = Arc<Mutex<Vec<Extra>>>;
 /// Everything that a bench needs, opened on the measuring thread.
 pub(super) struct IpcBench<'a> {
     plan: &'a Plan,
+    base: Conditions,
     stage: &'a Stage,
     extras: Extras,
     keeper: Keeper,
@@ -100,9 +101,26 @@ pub enum NoBench {
     Kernel(#[from] linux::Error),
 }
 
+/// The conditions of a run that were granted.
+fn without(base: &Conditions, refused: &[Refused]) -> Conditions {
+    let mut granted = base.clone();
+    for refused in refused {
+        match refused.condition {
+            Condition::LockMemory => granted.lock_memory = false,
+            Condition::Nice => granted.nice = None,
+            Condition::Cpus => granted.cpus = None,
+            Condition::DmaLatency => granted.dma_latency = None,
+            // These belong to a variant.
+            Condition::Policy | Condition::TimerSlack => {}
+        }
+    }
+    granted
+}
+
 impl<'a> IpcBench<'a> {
     /// Opens it.
-    pub(super) fn open(plan: &'a Plan, stage: &'a Stage, extras: Extras) -> Result<Self, NoBench> {
+    /// `refused`: conditions of the run that the measuring thread has not; nor is the other process asked for them.
+    pub(super) fn open(plan: &'a Plan, stage: &'a Stage, extras: Extras, refused: &[Refused]) -> Result<Self, NoBench> {
         // Measures with a second thread, so it must be done before there are other processes.
         let backs_off = plan.cells.iter().any(|cell| cell.receive == Receive::Backoff);
         let profile = backs_off.then(|| *Profile::of_this_machine());
@@ -111,6 +129,7 @@ impl<'a> IpcBench<'a> {
         let blocks = plan.cells.iter().map(|_| plan.blocks.map(Blocks::of)).collect();
         Ok(Self {
             plan,
+            base: without(&plan.base, refused),
             stage,
             extras,
             keeper: Keeper::start()?,
@@ -141,7 +160,7 @@ impl<'a> IpcBench<'a> {
         let conditions = Conditions {
             policy: plan.peers[cell.variant],
             dma_latency: None,
-            ..plan.variants[cell.variant].over(&plan.base)
+            ..plan.variants[cell.variant].over(&self.base)
         };
         Trip {
             mechanism,

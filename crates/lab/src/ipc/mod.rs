@@ -77,7 +77,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
             let mut guard = Conditions { one_way: true, ..plan.base.clone() }.apply();
             let refused = guard.refused().to_vec();
             if !plan.require || refused.is_empty() {
-                let bench = IpcBench::open(&plan, stage, extras)?;
+                let bench = IpcBench::open(&plan, stage, extras, &refused)?;
                 let schedule = plan.schedule();
                 let (rounds, require, variants) = (plan.rounds, plan.require, plan.variants.as_slice());
                 let (ledger, base, look) = (Arc::clone(&ledger), &mut guard, Look::now);
