@@ -129,8 +129,8 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
         drop(apart);
-        // The child was forked while it was held, and lives.
-        assert_eq!(ours.read(&mut [0]).unwrap(), 0);
+        // The child was forked while it was held, and lives. A child that another test forked before it was held may have a copy for a moment.
+        punctual_testing::until("the end of the stream", || matches!(ours.read(&mut [0]), Ok(0)));
         assert_eq!(child.ended().unwrap(), None);
         // What else was open still is.
         assert!((&other).read(&mut [0]).unwrap() == 1);
