@@ -12,6 +12,7 @@ mod figures;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::contradiction;
 use crate::distribution;
 use crate::identity::{Identity, identities};
 use crate::model::{NotMeasured, Run, SCHEMA, Series, Source, Tool};
@@ -64,6 +65,14 @@ pub enum Error {
         /// Subject of the series.
         series: String,
     },
+    /// Figures of altered runs that contradict each other once they are added.
+    #[error(
+        "the figures of these runs, added together, contradict each other: {why}; a file was altered or is damaged"
+    )]
+    Contradictory {
+        /// The first contradiction.
+        why: String,
+    },
 }
 
 /// Adds runs together.
@@ -109,7 +118,7 @@ impl Merger {
     /// All runs together, as a run made by this program and this command line.
     ///
     /// # Errors
-    /// When the samples of a series are more than can be counted.
+    /// When the figures of altered runs contradict each other once they are added.
     pub fn finish(self, tool: Tool, command: Vec<String>) -> Result<Run, Error> {
         let Self { mut run, added, .. } = self;
         let mut series = Vec::with_capacity(added.len());
@@ -129,7 +138,10 @@ impl Merger {
         run.series = series;
         run.tool = tool;
         run.command = command;
-        Ok(run)
+        match contradiction::find(&run) {
+            Some(why) => Err(Error::Contradictory { why }),
+            None => Ok(run),
+        }
     }
 
     /// Takes in the series of a run whose surroundings are merged already; its rounds begin `before` ns after those of the first.
