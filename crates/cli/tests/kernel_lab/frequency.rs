@@ -109,7 +109,7 @@ is switch 0 $?
 is switch-restored "$before" "$(state)"
 # There and back.
 is writes 2 "$(grep -c '"quantity": *"call_cost"' /tmp/switch.json)"
-is wrong-governor 1 "$(punctual governor ramp nosuch --rounds 1 --loops 5 --rest 1ms 2>&1 | grep -c 'offers no governor')"
+has wrong-governor "offers no governor" "$(punctual governor ramp nosuch --rounds 1 --loops 5 --rest 1ms 2>&1 | tr -s ' \n' ' ')"
 # Raised for the run, and back.
 punctual governor ramp ondemand --rounds 2 --rest 200ms --cpu 1 --policy fifo:10 --governor-thread-priority 20 >/tmp/raised.txt 2>&1
 left=
