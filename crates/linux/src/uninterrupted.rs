@@ -41,7 +41,7 @@ pub fn uninterrupted(work: impl FnOnce() -> u8) -> Result<Option<u8>> {
         pid => Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?,
     };
     drop(signals);
-    // Where SIGCHLD is ignored the kernel forgets a child as it ends: the status is told another way.
+    // Where SIGCHLD is ignored the kernel forgets a child as it ends: shared memory carries the status.
     while let Ok(None) | Err(Errno::INTR) = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED) {}
     let status = status.load(Ordering::Acquire);
     Ok((status & KNOWN != 0).then_some(status as u8))

@@ -8,7 +8,7 @@ const ATTEMPTS: u32 = 5;
 #[derive(Debug)]
 pub struct Disturbed(pub String);
 
-/// Repeats an attempt that was disturbed, a bounded number of times. The attempt is told how much longer it may take than the first
+/// Repeats an attempt that was disturbed, a bounded number of times. The attempt gets the factor by which it may take longer than the first
 /// one: 1, 2, 4 and so on.
 ///
 /// # Panics

@@ -13,7 +13,7 @@ use super::random::Random;
 /// Datagrams of one receiver. What it keeps is reported at the end of each.
 pub(super) const AT_ONCE: u64 = 2_000;
 
-/// Sends so many datagrams to a receiver, and looks at the run that comes out. It is always one.
+/// Sends datagrams to a receiver and checks that a run comes out.
 pub(super) fn check(random: &mut Random) -> Result<bool, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let socket = receive::listen(([127, 0, 0, 1], 0).into()).map_err(|e| failed(&e))?;

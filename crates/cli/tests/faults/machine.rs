@@ -102,7 +102,7 @@ fn offline(subject: &Subject, depth: Depth) -> Tried {
     let gone = Offline::new(last)?;
     std::thread::sleep(Duration::from_millis(300));
     drop(gone);
-    // It may end by itself, with a reason; else it goes on until it is told to end.
+    // It may end by itself, with a reason. Otherwise it runs until the test ends it.
     if !started.ends_within(Duration::from_millis(500)) {
         started.send(libc_signal::TERM);
     }

@@ -104,7 +104,7 @@ fn place(mechanism: &Mechanism) -> (Option<usize>, Option<usize>) {
     if mechanism.only_polls { (None, None) } else { (first, first) }
 }
 
-/// Every mechanism carries so many messages each way, of several sizes; a twentieth of them of the largest size.
+/// Every mechanism carries this number of messages each way, of several sizes. A twentieth of them has the largest size.
 fn carry(messages: u64) {
     for mechanism in mechanisms::all() {
         let mut sizes = BTreeSet::new();

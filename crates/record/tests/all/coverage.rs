@@ -45,7 +45,7 @@ fn coverage(n: usize, quantile: Quantile, shape: fn(f64) -> i64, trials: usize, 
     covered.count() as f64 / trials as f64
 }
 
-/// Trials with so many samples altogether for each shape and size; 0.95 is the least that the coverage should be, and `least` leaves room
+/// Trials with this number of samples in all for each shape and size; 0.95 is the least that the coverage should be, and `least` leaves room
 /// for the simulation's own scatter.
 fn intervals_cover_in(samples: usize, least: f64) {
     let mut random = Random(1);
