@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use punctual::conditions::Conditions;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use punctual_testing::in_a_process_of_its_own;
 
 use super::*;
 use crate::breaks::{Break, Offset};
@@ -33,6 +34,8 @@ fn look() -> Look {
 enum Happens {
     Nothing,
     SlackLost,
+    /// As at the end of a run whose threads are freed from their CPUs.
+    SlackLostByAStop,
     ClockSet,
     /// The process is stopped, which also ends the call early.
     Stopped,
@@ -73,6 +76,10 @@ impl Bench for Fake {
         match (self.script)(number) {
             Happens::Nothing => {}
             Happens::SlackLost => set_timer_slack_ns(SLACK_NS / 2).unwrap(),
+            Happens::SlackLostByAStop => {
+                set_timer_slack_ns(SLACK_NS / 2).unwrap();
+                linux::stop::request();
+            }
             Happens::ClockSet => SET_BY_NS.set(SET_BY_NS.get() - 6_000_000_000),
             Happens::Stopped => {
                 CONTINUED.set(true);
@@ -167,4 +174,15 @@ fn a_call_that_a_stop_ended_early_has_not_failed_and_another_has() {
     let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::Failed));
     assert_eq!((ledger.tallies[0].count(), seen.kept), (20, vec![1]));
     assert!(ledger.failures[0].is_some() && ledger.left_out.last_break().is_none());
+}
+
+/// A request to stop is the process's, so this has one of its own.
+#[test]
+fn a_condition_that_the_end_of_the_run_took_away_is_not_lost() {
+    if !in_a_process_of_its_own("rounds::tests::a_condition_that_the_end_of_the_run_took_away_is_not_lost") {
+        return;
+    }
+    let (ledger, seen) = performed(true, true, |number| only(number, 3, Happens::SlackLostByAStop));
+    assert_eq!(seen.kept, [1, 2], "the batch that the end came into does not count");
+    assert!(ledger.left_out.lost_of("as found").is_none(), "{:?}", ledger.left_out);
 }
