@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crossbeam_queue::ArrayQueue;
 use iceoryx2::prelude::*;
-use punctual::ipc::{Ring, Waiting};
+use punctual::ipc::{Ring, WaitStrategy};
 
 /// Times each channel has its turn.
 const TURNS: usize = 7;
@@ -153,9 +153,9 @@ fn ring<const N: usize>() -> (Duplex<N>, Duplex<N>) {
     let (there, back) = (lane(), lane());
     let end = |(mut sender, mut receiver): (punctual::ipc::Sender, punctual::ipc::Receiver)| -> Duplex<N> {
         (
-            Box::new(move |m| sender.send(m, Waiting::Spin).expect("sent")),
+            Box::new(move |m| sender.send(m, WaitStrategy::Spin).expect("sent")),
             Box::new(move |m| {
-                receiver.receive(m, Waiting::Spin).expect("received");
+                receiver.receive(m, WaitStrategy::Spin).expect("received");
             }),
         )
     };

@@ -1,4 +1,4 @@
-//! Firmware tables that make the guest's kernel find what QEMU's own tables lack: P-states, CPPC, C-states.
+//! Firmware tables that QEMU's own lack: P-states, CPPC, C-states.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use anyhow::Context as _;
 
 use crate::tools;
 
-/// One kind of table.
+/// A kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// P-states from 3.0 down to 1.0 GHz for acpi-cpufreq, with all six governors. Each CPU writes its P-state (1 to 6, 1 the fastest) to an I/O
-    /// port of its own, where it can be read back through /dev/port: see `PSTATE_PORTS`.
+    /// P-states from 3.0 down to 1.0 GHz for acpi-cpufreq, with all six governors. Each CPU writes its P-state (1 to 6, 1 the fastest) to its
+    /// own I/O port, readable through /dev/port: see `PSTATE_PORTS`.
     PStates,
     /// The same, all CPUs in one frequency domain: one policy for all.
     SharedPStates,
-    /// CPPC for amd_pstate with energy-performance preferences. Needs Linux 6.12 for the active mode.
+    /// CPPC for amd_pstate with energy-performance preferences. The active mode needs Linux 6.12.
     Cppc,
     /// Idle states C1 and C2 (80 µs) for acpi_idle. C2 returns at once, so idle CPUs spin; its counters are real.
     CStates,
@@ -31,27 +31,26 @@ impl FromStr for Table {
             "pstates-shared" => Ok(Self::SharedPStates),
             "cppc" => Ok(Self::Cppc),
             "cstates" => Ok(Self::CStates),
-            _ => Err(format!("there is no table {typed}: pstates, pstates-shared, cppc, cstates")),
+            _ => Err(format!("unknown table '{typed}': expected pstates, pstates-shared, cppc or cstates")),
         }
     }
 }
 
-/// The I/O ports that hold the P-states of CPUs 0, 1, ...: DMA page registers, plain storage that nothing else uses in a
-/// machine without ISA DMA.
+/// The I/O ports of the P-states of CPUs 0, 1, ...: DMA page registers, which are plain storage, unused without ISA DMA.
 pub(crate) const PSTATE_PORTS: [u16; 8] = [0x81, 0x82, 0x83, 0x87, 0x89, 0x8a, 0x8b, 0x8f];
 /// Frequencies of the P-states, MHz.
 const MEGAHERTZ: [u32; 6] = [3000, 2600, 2200, 1800, 1400, 1000];
-/// Where the CPPC mailbox lies; kept from the kernel with `memmap=`.
+/// Address of the CPPC mailbox, reserved with `memmap=`.
 const MAILBOX: u64 = 0x0f00_0000;
 /// Bytes of mailbox per CPU.
 const PER_CPU: u64 = 64;
 
-/// What the tables add to QEMU's command line and to the kernel's.
+/// Additions of the tables to the command lines of QEMU and the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Firmware {
     pub(crate) qemu: Vec<String>,
     pub(crate) kernel: String,
-    /// QEMU's `-cpu`, where the default will not do.
+    /// QEMU's `-cpu`, if not the default.
     pub(crate) cpu: Option<&'static str>,
     /// Kernel modules to load.
     pub(crate) modules: Vec<&'static str>,
@@ -60,7 +59,7 @@ pub(crate) struct Firmware {
 /// Governors that Debian builds as modules; performance and schedutil are built in.
 const GOVERNORS: [&str; 4] = ["cpufreq_powersave", "cpufreq_ondemand", "cpufreq_conservative", "cpufreq_userspace"];
 
-/// Makes the tables' files in `folder`. They name exactly the CPUs that exist: one too many makes the kernel refuse the table.
+/// Writes the tables' files to `folder`. They name exactly the CPUs that exist: the kernel refuses a table with one more.
 pub(crate) fn make(tables: &[Table], cpus: u32, folder: &Path) -> anyhow::Result<Firmware> {
     let mut firmware = Firmware::default();
     for table in tables {
@@ -97,7 +96,7 @@ impl Firmware {
         self.qemu.extend(["-acpitable".into(), format!("file={}", file.display())]);
     }
 
-    /// The mailbox as the firmware would leave it: preference 128 (balance_performance), autonomous selection on.
+    /// The mailbox as firmware initialises it: preference 128 (balance_performance), autonomous selection on.
     fn add_registers(&mut self, cpus: u32) {
         for cpu in 0..u64::from(cpus) {
             // The kernel adds 8 to every offset into the shared memory.
@@ -118,7 +117,7 @@ fn compile(name: &str, source: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(target.with_extension("aml"))
 }
 
-/// A secondary table of our own, with a body in the scope of each CPU.
+/// A secondary table (SSDT), with a body in the scope of each CPU.
 fn table(id: &str, cpus: u32, before: &str, body: impl Fn(u32) -> String) -> String {
     let mut text = format!("DefinitionBlock (\"\", \"SSDT\", 2, \"LAB\", \"{id}\", 1)\n{{\n");
     for cpu in 0..cpus {
@@ -131,7 +130,7 @@ fn table(id: &str, cpus: u32, before: &str, body: impl Fn(u32) -> String) -> Str
     text + "}\n"
 }
 
-/// A frequency domain of so many CPUs, coordinated by software (0xFC).
+/// A frequency domain of `cpus` CPUs, coordinated by software (0xFC).
 fn domain(number: u32, cpus: u32) -> String {
     format!("    Name (_PSD, Package () {{ Package () {{ 5, 0, {number}, 0xFC, {cpus} }} }})\n")
 }
@@ -153,7 +152,7 @@ fn p_states(cpus: u32, shared: bool) -> String {
 }
 
 fn cppc(cpus: u32) -> String {
-    // The kernel asks whether the platform takes CPPC: everything is acknowledged.
+    // The kernel asks whether the platform supports CPPC: acknowledge everything.
     let before = "  Scope (\\_SB) { Method (_OSC, 4) {\n    CreateDWordField (Arg3, 0, STS0)\n    STS0 = 0\n    Return (Arg3) } }\n";
     table("CPPC", cpus, before, |cpu| {
         let base = 8 + PER_CPU * u64::from(cpu);
@@ -174,8 +173,8 @@ fn cppc(cpus: u32) -> String {
     })
 }
 
-/// The PCC table of one channel (ACPI 6.5, 14.1.2). The doorbell is the status byte of the shared memory itself, so that
-/// ringing it sets "command complete": no firmware has to answer.
+/// The PCC table of one channel (ACPI 6.5, 14.1.2). The doorbell is the status byte of the shared memory, so that ringing it sets
+/// "command complete" without firmware.
 fn mailbox_table() -> Vec<u8> {
     let address = |width: u8, access: u8, at: u64| {
         let mut bytes = vec![0, width, 0, access];
@@ -190,8 +189,8 @@ fn mailbox_table() -> Vec<u8> {
     channel.extend(0xfe_u64.to_le_bytes()); // bits of the doorbell to keep
     channel.extend(1_u64.to_le_bytes()); // bits to set
     channel.extend(1_u32.to_le_bytes()); // nominal latency, us
-    channel.extend(0_u32.to_le_bytes()); // as many accesses as one likes
-    channel.extend(0_u16.to_le_bytes()); // no rest between two
+    channel.extend(0_u32.to_le_bytes()); // no limit of accesses
+    channel.extend(0_u16.to_le_bytes()); // no minimum interval
     debug_assert_eq!(channel.len(), 62);
     let mut table = b"PCCT".to_vec();
     table.extend((36 + 12 + channel.len() as u32).to_le_bytes());

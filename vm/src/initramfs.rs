@@ -1,5 +1,5 @@
-//! The guest's file system: a cpio archive in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst),
-//! made in memory.
+//! The guest's file system: a cpio archive in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst), built in
+//! memory.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ pub(crate) struct Initramfs {
 }
 
 impl Initramfs {
-    /// What every guest has: busybox under all its names, a shell, `/init`, two users, mount points.
+    /// The base of every guest: busybox under all its names, a shell, `/init`, two users, mount points.
     pub(crate) fn base() -> anyhow::Result<Self> {
         let mut archive = Self::default();
         for folder in ["dev", "proc", "sys", "tmp", "run", "root", "out", "lab/modules", "var", "sbin", "usr/sbin"] {
@@ -32,7 +32,7 @@ impl Initramfs {
         let busybox = tools::find("busybox").context("busybox is not installed")?;
         archive.host_file(&busybox, Path::new("bin/busybox"))?;
         let applets = tools::output(Command::new(&busybox).arg("--list"))?;
-        // busybox's own shell prefers its applets to programs in PATH, so the guest gets the host's dash.
+        // busybox's shell prefers its applets to programs in PATH, so the guest gets the host's dash.
         for applet in String::from_utf8_lossy(&applets).lines().filter(|name| !matches!(*name, "busybox" | "sh")) {
             archive.link(&Path::new("bin").join(applet), "busybox");
         }
@@ -69,7 +69,7 @@ impl Initramfs {
 
     /// The libraries of a dynamic program, at the paths they have on the host.
     fn libraries(&mut self, program: &Path) -> anyhow::Result<()> {
-        // A static program makes ldd fail; that is its way of saying there are none.
+        // ldd fails for a static program, which has none.
         let told = Command::new("ldd").arg(program).output().context("running ldd")?;
         let told = String::from_utf8_lossy(&told.stdout).into_owned();
         for library in told.split_whitespace().filter(|word| word.starts_with('/')) {
@@ -82,7 +82,7 @@ impl Initramfs {
         Ok(())
     }
 
-    /// A file with these contents; the first of one name stays.
+    /// Adds a file with these contents; the first of a name stays.
     pub(crate) fn file(&mut self, path: &Path, mode: u32, contents: &[u8]) {
         self.entry(path, REGULAR | mode, contents);
     }

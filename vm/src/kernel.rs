@@ -1,4 +1,4 @@
-//! Debian's kernels: fetched with apt, unpacked, and the ELF image taken out.
+//! Debian's kernels: fetched with apt and unpacked, with the ELF image extracted.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// All of them.
+    /// All kernels.
     pub const ALL: [Self; 4] = [Self::V6_1, Self::V6_1Rt, Self::V6_12, Self::V6_12Rt];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Kernel {
         }
     }
 
-    /// The meta-package that depends on the kernel of the day.
+    /// The meta-package that depends on the current kernel.
     const fn meta_package(self) -> &'static str {
         match self {
             Self::V6_1 => "linux-image-amd64",
@@ -53,23 +53,23 @@ impl Kernel {
         matches!(self, Self::V6_1Rt | Self::V6_12Rt)
     }
 
-    /// Its folder in the cache: `vmlinux`, and the package's `lib/modules`.
+    /// The folder in the cache: `vmlinux`, and the package's `lib/modules`.
     pub(crate) fn folder(self) -> PathBuf {
         crate::cache().join("kernels").join(self.name())
     }
 
-    /// Whether it was fetched before.
+    /// Whether the cache has it.
     #[must_use]
     pub fn is_here(self) -> bool {
         self.folder().join("vmlinux").is_file()
     }
 
-    /// The ELF image. QEMU starts it directly (PVH), in half the time a compressed image takes.
+    /// The ELF image. QEMU starts it directly (PVH), in half the time of a compressed image.
     pub(crate) fn image(self) -> PathBuf {
         self.folder().join("vmlinux")
     }
 
-    /// The version, as the modules' folder is called.
+    /// The version: the name of the modules' folder.
     pub(crate) fn version(self) -> anyhow::Result<String> {
         let modules = self.folder().join("lib/modules");
         let mut entries = std::fs::read_dir(&modules).with_context(|| format!("reading {}", modules.display()))?;
@@ -77,7 +77,7 @@ impl Kernel {
         Ok(entry.file_name().to_string_lossy().into_owned())
     }
 
-    /// Fetches it with `apt-get download` unless it is here. Needs no privilege, but the package lists (`apt-get update`).
+    /// Fetches it with `apt-get download`, unless cached. Needs package lists (`apt-get update`), but no privilege.
     pub fn fetch(self) -> anyhow::Result<()> {
         if self.is_here() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Kernel {
                 .args(["-qq", "-o", "APT::Sandbox::User=root", "download", &package])
                 .current_dir(work.path()),
         )
-        .with_context(|| format!("fetching {package}; are the package lists there (apt-get update)?"))?;
+        .with_context(|| format!("fetching {package}; the package lists may be missing (apt-get update)"))?;
         let deb = only_file(work.path(), "deb")?;
         let unpacked = work.path().join("unpacked");
         tools::output(tools::command("dpkg")?.arg("-x").arg(&deb).arg(&unpacked))?;
@@ -100,7 +100,7 @@ impl Kernel {
         let compressed = unpacked.join("boot").join(format!("vmlinuz-{version}"));
         let image = std::fs::read(&compressed).with_context(|| format!("reading {}", compressed.display()))?;
         std::fs::write(unpacked.join("vmlinux"), elf_of(&image)?)?;
-        // A run that was broken off left no vmlinux, and nothing else looks into that folder.
+        // An interrupted run left no vmlinux; the folder has no other user.
         let folder = self.folder();
         if folder.exists() {
             std::fs::remove_dir_all(&folder)?;
@@ -112,7 +112,7 @@ impl Kernel {
     fn package(self) -> anyhow::Result<String> {
         let meta = self.meta_package();
         let told = tools::output(Command::new("apt-cache").args(["depends", meta]))
-            .with_context(|| format!("{meta} is not known to apt; run apt-get update"))?;
+            .with_context(|| format!("apt does not know {meta}; run apt-get update"))?;
         let told = String::from_utf8_lossy(&told).into_owned();
         let depends = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
         let package = depends.map(str::trim).find(|name| name.starts_with("linux-image-"));
@@ -131,7 +131,10 @@ impl FromStr for Kernel {
 
     fn from_str(typed: &str) -> Result<Self, String> {
         let known = Self::ALL.map(Self::name).join(", ");
-        Self::ALL.into_iter().find(|k| k.name() == typed).ok_or_else(|| format!("there is no kernel {typed}: {known}"))
+        Self::ALL
+            .into_iter()
+            .find(|k| k.name() == typed)
+            .ok_or_else(|| format!("unknown kernel '{typed}': expected {known}"))
     }
 }
 
@@ -151,8 +154,8 @@ fn elf_of(image: &[u8]) -> anyhow::Result<Vec<u8>> {
         let bytes = image.get(at..at + 4).context("the image is too short")?;
         Ok(u32::from_le_bytes(bytes.try_into()?) as usize)
     };
-    ensure!(image.get(0x202..0x206) == Some(b"HdrS"), "this is no bzImage");
-    // Zero stands for four, for the sake of very old loaders.
+    ensure!(image.get(0x202..0x206) == Some(b"HdrS"), "not a bzImage");
+    // Zero means four, for very old loaders.
     let sectors = match image[0x1f1] {
         0 => 4,
         n => usize::from(n),
@@ -163,8 +166,8 @@ fn elf_of(image: &[u8]) -> anyhow::Result<Vec<u8>> {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => tools::filter("xz", &["-dcq"], payload)?,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => tools::filter("zstd", &["-dcq"], payload)?,
         [0x1f, 0x8b, ..] => tools::filter("gzip", &["-dcq"], payload)?,
-        _ => bail!("the kernel is compressed in a way not known here"),
+        _ => bail!("the kernel's compression is not supported"),
     };
-    ensure!(elf.starts_with(b"\x7fELF"), "the payload is no ELF image");
+    ensure!(elf.starts_with(b"\x7fELF"), "the payload is not an ELF image");
     Ok(elf)
 }

@@ -1,4 +1,4 @@
-//! A machine: what is booted, with what in it, and what came of it.
+//! A machine: what it boots and contains, and the result of its command.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,17 +14,17 @@ use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::tools;
 
-/// A CPU model that acpi-cpufreq accepts: `max` alone counts as an AMD family that it refuses.
+/// A CPU model that acpi-cpufreq accepts: `max` alone is an AMD family that it refuses.
 const USUAL_CPU: &str = "max,vendor=GenuineIntel,family=6,model=94,stepping=3";
-/// Longest run unless another is asked for.
+/// Default time limit.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
 
-/// As whom the command runs.
+/// The user that runs the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     /// uid 0.
     Root,
-    /// uid 1000, with no privileges.
+    /// uid 1000, without privileges.
     Plain,
 }
 
@@ -43,16 +43,16 @@ pub struct Machine {
     limit: Duration,
 }
 
-/// What the command did.
+/// The result of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
-    /// Its exit status.
+    /// The exit status.
     pub status: u8,
-    /// What it wrote on stdout.
+    /// Its stdout.
     pub stdout: String,
-    /// What it wrote on stderr.
+    /// Its stderr.
     pub stderr: String,
-    /// What the kernel wrote on its console.
+    /// The kernel's console.
     pub console: String,
 }
 
@@ -74,35 +74,35 @@ impl Machine {
         }
     }
 
-    /// So many CPUs, 1 to 8: each needs an I/O port of its own.
+    /// Sets the number of CPUs, 1 to 8: each needs its own I/O port.
     #[must_use]
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.cpus = cpus.clamp(1, PSTATE_PORTS.len() as u32);
         self
     }
 
-    /// So much memory.
+    /// Sets the memory.
     #[must_use]
     pub fn memory_mb(mut self, memory_mb: u32) -> Self {
         self.memory_mb = memory_mb;
         self
     }
 
-    /// With this firmware table.
+    /// Adds a firmware table.
     #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.tables.push(table);
         self
     }
 
-    /// With this kernel module loaded, and what it depends on.
+    /// Loads a kernel module and its dependencies.
     #[must_use]
     pub fn module(mut self, name: &str) -> Self {
         self.modules.push(name.to_owned());
         self
     }
 
-    /// With these words on the kernel's command line.
+    /// Appends words to the kernel's command line.
     #[must_use]
     pub fn append(mut self, words: &str) -> Self {
         self.append.push(' ');
@@ -110,14 +110,14 @@ impl Machine {
         self
     }
 
-    /// With a file or folder of the host, at this path in the guest; a dynamic program brings its libraries.
+    /// Adds a file or folder of the host at a path in the guest; a dynamic program brings its libraries.
     #[must_use]
     pub fn file(mut self, host: impl Into<PathBuf>, guest: impl Into<PathBuf>) -> Self {
         self.files.push((host.into(), guest.into()));
         self
     }
 
-    /// With a program of the host, in `/usr/bin`.
+    /// Adds a program of the host to `/usr/bin`.
     #[must_use]
     pub fn program(self, host: impl Into<PathBuf>) -> Self {
         let host = host.into();
@@ -125,21 +125,21 @@ impl Machine {
         self.file(host, guest)
     }
 
-    /// With this folder of the host on `/out`, writable.
+    /// Mounts a folder of the host on `/out`, writable.
     #[must_use]
     pub fn share(mut self, folder: impl Into<PathBuf>) -> Self {
         self.share = Some(folder.into());
         self
     }
 
-    /// The command runs as this user.
+    /// Sets the user that runs the command.
     #[must_use]
     pub const fn user(mut self, user: User) -> Self {
         self.user = user;
         self
     }
 
-    /// Ended after so long, whatever it does.
+    /// Sets the time limit.
     #[must_use]
     pub const fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -155,7 +155,7 @@ impl Machine {
             bail!("the kernel lab lacks {}", lacks.join(", "));
         }
         if !self.kernel.is_here() {
-            bail!("kernel {0} is not here; cargo xtask vm --fetch {0}", self.kernel);
+            bail!("kernel {0} is not cached; run cargo xtask vm --fetch {0}", self.kernel);
         }
         let work = tempfile::Builder::new().prefix("punctual-vm-").tempdir()?;
         let firmware = acpi::make(&self.tables, self.cpus, work.path())?;
@@ -188,7 +188,7 @@ impl Machine {
         Ok(archive.finish())
     }
 
-    /// A module and what it depends on, in the order of loading.
+    /// A module and its dependencies, in the order of loading.
     fn add_module(&self, name: &str, archive: &mut Initramfs, list: &mut String) -> anyhow::Result<()> {
         let version = self.kernel.version()?;
         let told = tools::output(tools::command("modprobe")?.arg("-d").arg(self.kernel.folder()).args([
@@ -198,7 +198,7 @@ impl Machine {
             name,
         ]))?;
         for line in String::from_utf8_lossy(&told).lines() {
-            // "insmod PATH PARAMETERS"; "builtin NAME" needs nothing.
+            // "insmod PATH PARAMETERS"; "builtin NAME" needs no file.
             let Some(rest) = line.strip_prefix("insmod ") else { continue };
             let (path, parameters) = rest.split_once(' ').unwrap_or((rest, ""));
             let (file, bytes) = tools::module(Path::new(path))?;
@@ -213,7 +213,7 @@ impl Machine {
 
     fn boot(&self, firmware: &Firmware, work: &Path) -> anyhow::Result<Done> {
         let mut qemu = tools::command("qemu-system-x86_64")?;
-        // One thread for all CPUs: with one each, the patching of code by ftrace crashes the guest now and then.
+        // One thread for all CPUs: with one per CPU, ftrace's code patching crashes the guest now and then.
         qemu.args(["-M", "q35", "-accel", "tcg,thread=single", "-nodefaults", "-display", "none", "-no-reboot"]);
         qemu.args(["-cpu", firmware.cpu.unwrap_or(USUAL_CPU)]);
         qemu.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mb.to_string()]);
@@ -254,7 +254,7 @@ impl Machine {
     }
 }
 
-/// QEMU, ended when this goes.
+/// QEMU, killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -265,7 +265,7 @@ impl Running {
                 return Ok(status.to_string());
             }
             if Instant::now() >= until {
-                return Ok(format!("ended after the limit of {limit:?}"));
+                return Ok(format!("killed at the time limit of {limit:?}"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -274,7 +274,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself: then there is nothing to kill.
+        // Fails if it has ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! The host's programs that the lab needs, and running them.
+//! The host's programs that the lab runs.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Program, and the Debian package it comes in.
+/// The programs, each with its Debian package.
 const NEEDED: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("iasl", "acpica-tools"),
@@ -20,14 +20,14 @@ const NEEDED: &[(&str, &str)] = &[
     ("dpkg", "dpkg"),
 ];
 
-/// What is missing on this host, each with the package that has it. Empty: the lab can run.
+/// The programs missing on this host, each with its package. Empty: the lab can run.
 #[must_use]
 pub fn missing() -> Vec<String> {
     let lacks = NEEDED.iter().filter(|(program, _)| find(program).is_none());
     lacks.map(|(program, package)| format!("{program} (apt-get install {package})")).collect()
 }
 
-/// Where a program is. The system's folders count although a plain user's PATH may lack them.
+/// The path of a program. Searches the system's folders too, which a plain user's PATH may lack.
 pub(crate) fn find(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/bin"].map(Into::into));
@@ -41,7 +41,7 @@ pub(crate) fn command(program: &str) -> anyhow::Result<Command> {
     Ok(Command::new(path))
 }
 
-/// Runs a command and gives its stdout.
+/// Runs a command and returns its stdout.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("running {shown}"))?;
@@ -51,7 +51,8 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Runs `program arguments` as a filter over `input`. Trailing bytes that the filter does not understand are no error: a kernel's payload has some.
+/// Runs `program arguments` as a filter over `input`. Ignores its exit status: a kernel's payload has trailing bytes that the filter
+/// refuses.
 pub(crate) fn filter(program: &str, arguments: &[&str], input: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut child = command(program)?
         .args(arguments)
@@ -62,17 +63,17 @@ pub(crate) fn filter(program: &str, arguments: &[&str], input: &[u8]) -> anyhow:
         .with_context(|| format!("running {program}"))?;
     let mut stdin = child.stdin.take().context("no stdin")?;
     let output = std::thread::scope(|scope| {
-        // The filter may stop reading before the end: its output tells whether it got what it needed.
+        // The filter may stop reading early: its output shows whether it succeeded.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output()
     })?;
     if output.stdout.is_empty() {
-        bail!("{program} made nothing of its input");
+        bail!("{program} produced no output");
     }
     Ok(output.stdout)
 }
 
-/// Contents of a file that modprobe names, decompressed by its extension, and its name without it.
+/// The contents of a file that modprobe names, decompressed by its extension, and its name without the extension.
 pub(crate) fn module(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

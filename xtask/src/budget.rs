@@ -1,4 +1,4 @@
-//! What the release binary may cost: its size, its start, the check-up's time.
+//! The budgets of the release binary: size, start-up time, check-up time.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use crate::tools;
 
 /// Largest binary: 6 MB.
 const SIZE: u64 = 6_000_000;
-/// Longest start: `punctual --version`, best of [`STARTS`], since what others do to this machine is not the binary's cost.
+/// Longest start-up: `punctual --version`, best of [`STARTS`], since other programs' load is not the binary's cost.
 const START: Duration = Duration::from_millis(5);
 const STARTS: u32 = 30;
-/// Longest check-up: its parts say half a minute, and a busy machine adds to it.
+/// Longest check-up: its parts add up to half a minute, and a busy machine takes longer.
 const CHECKUP: Duration = Duration::from_secs(35);
 
 /// Checks all three.
@@ -34,7 +34,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let checkup = time(&[])?;
     println!("check-up {checkup:.1?} (budget {CHECKUP:?})");
     ensure!(size <= SIZE, "the binary is too large");
-    ensure!(start <= START, "it starts too slowly");
+    ensure!(start <= START, "the binary starts too slowly");
     ensure!(checkup <= CHECKUP, "the check-up takes too long");
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Repository chores: what the project keeps in files and could get out of date, and comparisons with its peers.
+//! Repository chores: generated files, budgets and comparisons with peers.
 //!
-//! `cargo xtask schema` writes the JSON Schema of the record; `man` and `completions` write the manual and what shells complete, from
-//! the one definition of the command line; `budget` checks size and start-up of the release binary; `compare PEER` measures beside
-//! cyclictest, bare C loops and others, in turns; `aa` shows how often comparisons of runs err; `vm` runs a command under one
-//! of Debian's kernels in QEMU; `fuzz` feeds wrong inputs to every parser.
+//! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
+//! the definition of the command line. `budget` checks size and start-up of the release binary. `compare PEER` measures against
+//! cyclictest, bare C loops and others, interleaved. `aa` shows the error rates of `punctual compare`. `vm` runs a command under a
+//! Debian kernel in QEMU. `fuzz` feeds malformed inputs to every parser.
 #![forbid(unsafe_code)]
 
 mod aa;
@@ -28,36 +28,36 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Write docs/punctual.run-1.schema.json, or check that it is up to date
+    /// Write docs/punctual.run-2.schema.json, or check that it is up to date
     Schema {
-        /// Change nothing; fail when the file differs
+        /// Change nothing; fail if the file differs
         #[arg(long)]
         check: bool,
     },
-    /// Write the manual to target/man, a page for each command, or check that it tells what --help tells
+    /// Write the manual to target/man, a page per command, or check it against --help
     Man {
-        /// Write nothing; fail when manual and help differ
+        /// Write nothing; fail if manual and help differ
         #[arg(long)]
         check: bool,
     },
-    /// Write completions for bash, zsh and fish to target/completions, or check that they know every flag
+    /// Write completions for bash, zsh and fish to target/completions, or check that they have every flag
     Completions {
-        /// Write nothing; fail when a flag is missing
+        /// Write nothing; fail if a flag is missing
         #[arg(long)]
         check: bool,
     },
-    /// Check the release binary: size, time to start, the check-up's time
+    /// Check the release binary: size, start-up time, check-up time
     Budget,
-    /// Compare runs that differ in nothing, and runs with an injected change: how often `punctual compare` errs
+    /// Show the error rates of `punctual compare`, on identical runs and on runs with an injected change
     Aa(aa::AaArgs),
-    /// Measure beside a peer, in turns
+    /// Measure against a peer, interleaved
     Compare {
         #[command(subcommand)]
         peer: compare::Peer,
     },
-    /// Feed inputs that are wrong in some way to every parser; a panic, a hang or too much memory is a failure
+    /// Feed malformed inputs to every parser; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
-    /// Boot one of Debian's kernels in QEMU and run a command in it
+    /// Boot a Debian kernel in QEMU and run a command in it
     Vm(Box<vm::VmArgs>),
 }
 

@@ -1,4 +1,4 @@
-//! The manual and the shells' completions, made from the one definition of the command line, and held against `--help`.
+//! The manual and the shell completions, generated from the definition of the command line and checked against `--help`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::tools;
 struct Page {
     /// `punctual-wait.1`.
     name: String,
-    /// In roff.
+    /// The text in roff.
     text: String,
-    /// The command it is of.
+    /// The command of the page.
     command: Command,
 }
 
-/// The command line, as it is when it parses.
+/// The command line, built as for parsing.
 fn root() -> Command {
     let mut root = punctual_cli::command();
     root.build();
@@ -34,7 +34,7 @@ pub(crate) fn man(check: bool) -> anyhow::Result<()> {
         agrees_with_help(page)?;
     }
     if check {
-        println!("{} pages tell what --help tells", pages.len());
+        println!("{} pages agree with --help", pages.len());
         return Ok(());
     }
     let folder = tools::target().join("man");
@@ -61,13 +61,13 @@ pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
         }
     }
     if check {
-        println!("completions know every flag");
+        println!("the completions have every flag");
     }
     Ok(())
 }
 
 fn write_completion(folder: &Path, shell: Shell, text: &str) -> anyhow::Result<()> {
-    // The names under which each shell looks for them.
+    // The file names that each shell expects.
     let name = match shell {
         Shell::Bash => "punctual",
         Shell::Zsh => "_punctual",
@@ -104,7 +104,7 @@ fn add_pages(command: &Command, name: &str, pages: &mut Vec<Page>) -> anyhow::Re
     Ok(())
 }
 
-/// Everything in the text that looks like a long flag.
+/// All long flags in the text.
 fn flags(text: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
     for (at, _) in text.match_indices("--") {
@@ -119,7 +119,7 @@ fn flags(text: &str) -> BTreeSet<String> {
     flags
 }
 
-/// Roff's spelling undone, as far as flags are concerned.
+/// Removes roff's escapes from flags.
 fn plain(roff: &str) -> String {
     let mut text = roff.replace("\\-", "-");
     for font in ["\\fB", "\\fI", "\\fR", "\\&"] {
@@ -128,17 +128,17 @@ fn plain(roff: &str) -> String {
     text
 }
 
-/// Every flag of the page is in `--help`, and the other way round.
+/// Checks that the page and `--help` have the same flags.
 fn agrees_with_help(page: &Page) -> anyhow::Result<()> {
     let help = page.command.clone().render_long_help().to_string();
     let (told, helped) = (flags(&plain(&page.text)), flags(&help));
     let missing: Vec<&String> = helped.difference(&told).collect();
     let extra: Vec<&String> = told.difference(&helped).collect();
-    ensure!(missing.is_empty(), "{} does not tell of {missing:?}, which --help does", page.name);
-    ensure!(extra.is_empty(), "{} tells of {extra:?}, which --help does not", page.name);
+    ensure!(missing.is_empty(), "{} lacks {missing:?} of --help", page.name);
+    ensure!(extra.is_empty(), "{} has {extra:?}, which --help lacks", page.name);
     let defined = page.command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
     for flag in defined {
-        ensure!(told.contains(flag), "{} does not tell of --{flag}", page.name);
+        ensure!(told.contains(flag), "{} lacks --{flag}", page.name);
     }
     Ok(())
 }
@@ -147,7 +147,7 @@ fn knows_every_flag(shell: Shell, text: &str) -> anyhow::Result<()> {
     for page in pages()? {
         for flag in page.command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long()) {
             let spelled = if shell == Shell::Fish { format!("-l {flag}") } else { format!("--{flag}") };
-            ensure!(text.contains(&spelled), "{shell} does not complete --{flag} of {}", page.name);
+            ensure!(text.contains(&spelled), "the {shell} completions lack --{flag} of {}", page.name);
         }
     }
     Ok(())

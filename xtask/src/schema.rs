@@ -4,9 +4,9 @@ use anyhow::{Context as _, bail};
 
 use crate::tools;
 
-/// Writes the schema, or checks that the file is what would be written.
+/// Writes the schema, or checks the file against it.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
-    let path = tools::root().join("docs/punctual.run-1.schema.json");
+    let path = tools::root().join("docs/punctual.run-2.schema.json");
     let text = serde_json::to_string_pretty(&punctual_record::json_schema())? + "\n";
     if !check {
         return std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()));
@@ -40,7 +40,7 @@ mod tests {
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(complaints(&value), [] as [String; 0]);
         for (pointer, wrong) in
-            [("/schema", Value::from("punctual.run/2")), ("/elapsed_ns", Value::from(-1)), ("/series", Value::Null)]
+            [("/schema", Value::from("punctual.run/3")), ("/elapsed_ns", Value::from(-1)), ("/series", Value::Null)]
         {
             let mut value = value.clone();
             *value.pointer_mut(pointer).unwrap() = wrong;
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_the_command_measures_keeps_to_the_schema() {
-        // cargo builds the command beside the tests of the workspace.
+        // cargo builds the command with the tests of the workspace.
         let tests = std::env::current_exe().unwrap();
         let command = tests.parent().unwrap().with_file_name("punctual");
         if !command.exists() {

@@ -1,4 +1,4 @@
-//! Where things are, and running them.
+//! Paths of the repository, and running programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,12 +10,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The folder cargo builds into.
+/// cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Builds the release binary and tells where it is.
+/// Builds the release binary and returns its path.
 pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -29,7 +29,7 @@ pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
     Ok(target().join("release/punctual"))
 }
 
-/// Compiles one of the C programs of `xtask/c` as a user would, and tells where the result is.
+/// Compiles a C program of `xtask/c` as a user would, and returns the path of the result.
 pub(crate) fn compile(name: &str) -> anyhow::Result<PathBuf> {
     let folder = target().join("xtask-c");
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -48,7 +48,7 @@ pub(crate) fn compile(name: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Runs a command and returns what it wrote on stdout.
+/// Runs a command and returns its stdout.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = format!("{command:?}");
     let output = command.output().with_context(|| format!("running {shown}"))?;

@@ -1,4 +1,4 @@
-//! The kernel lab from the command line: boots one of Debian's kernels and runs a command in it.
+//! The kernel lab on the command line: boots a Debian kernel and runs a command in it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use punctual_vm::{Kernel, Machine, Table, User};
 
-/// What to boot, and what to run there.
+/// What to boot and run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VmArgs {
-    /// Fetch these kernels (all when none is named) and run nothing
+    /// Fetch these kernels and run nothing [default: all]
     #[arg(long, value_name = "KERNEL", num_args = 0.., conflicts_with = "command")]
     fetch: Option<Vec<Kernel>>,
     /// Kernel: 6.1, 6.1-rt, 6.12, 6.12-rt
@@ -21,49 +21,49 @@ pub(crate) struct VmArgs {
     /// Memory in MB
     #[arg(long, default_value_t = 512)]
     memory: u32,
-    /// Firmware tables: pstates (acpi-cpufreq), cppc (amd_pstate), cstates (acpi_idle); none for the bare machine
+    /// Firmware tables: pstates (acpi-cpufreq), cppc (amd_pstate), cstates (acpi_idle), none
     #[arg(long, value_delimiter = ',', default_value = "pstates")]
     table: Vec<String>,
-    /// Kernel modules to load, with what they depend on
+    /// Kernel modules to load, with their dependencies
     #[arg(long, value_delimiter = ',')]
     module: Vec<String>,
-    /// More words for the kernel's command line
+    /// Words to append to the kernel's command line
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     append: String,
-    /// Files or folders to take along, HOST or HOST:GUEST; programs bring their libraries
+    /// Files or folders to copy, HOST or HOST:GUEST; programs bring their libraries
     #[arg(long, value_name = "HOST[:GUEST]")]
     file: Vec<String>,
-    /// A folder of the host, writable on /out
+    /// Folder of the host to mount on /out, writable
     #[arg(long, value_name = "DIR")]
     share: Option<PathBuf>,
     /// Run the command as a plain user
     #[arg(long)]
     user: bool,
-    /// Seconds after which the machine is ended
+    /// Time limit in seconds
     #[arg(long, default_value_t = 120)]
     limit: u64,
     /// Show the kernel's console afterwards
     #[arg(long)]
     console: bool,
-    /// Take this punctual along instead of building the release binary
+    /// Copy this punctual instead of building the release binary
     #[arg(long, value_name = "FILE")]
     punctual: Option<PathBuf>,
-    /// A shell script in one word, or a program and its arguments; `punctual` is there
+    /// A shell script in one word, or a program and its arguments; `punctual` is in PATH
     #[arg(last = true)]
     command: Vec<String>,
 }
 
-/// Fetches kernels, or boots one; the exit status is the command's.
+/// Fetches kernels, or boots one. Returns the command's exit status.
 pub(crate) fn run(args: &VmArgs) -> anyhow::Result<u8> {
     if let Some(kernels) = &args.fetch {
         let kernels = if kernels.is_empty() { &Kernel::ALL[..] } else { kernels };
         for kernel in kernels {
             kernel.fetch().with_context(|| format!("kernel {kernel}"))?;
-            println!("kernel {kernel} is here");
+            println!("kernel {kernel}: fetched");
         }
         return Ok(0);
     }
-    anyhow::ensure!(!args.command.is_empty(), "give a command after --, or --fetch");
+    anyhow::ensure!(!args.command.is_empty(), "no command given (example: -- punctual governor show); or use --fetch");
     args.kernel.fetch()?;
     let punctual = args.punctual.clone().map_or_else(crate::tools::punctual, Ok)?;
     let mut machine = Machine::new(args.kernel)

@@ -1,6 +1,6 @@
-//! Measuring runs know of each other by a lock per CPU: the second one on a CPU waits for the first, or refuses.
+//! A lock per CPU keeps measuring runs apart: the second run on a CPU waits for the first, or fails.
 //!
-//! A lock is an abstract socket ([`punctual_linux::named_lock`]): the kernel releases it when its holder ends, however that happens.
+//! A lock is an abstract socket ([`punctual_linux::named_lock`]): the kernel releases it when the holder ends, even by SIGKILL.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -11,19 +11,19 @@ use punctual::{Conditions, CpuSet};
 use punctual_lab::Stop;
 use punctual_linux::affinity::affinity;
 use punctual_linux::named_lock::{Attempt, Holder, NamedLock, try_take};
-use punctual_record::plain;
+use punctual_record::sanitize;
 
 use crate::args::OutputArgs;
-use crate::exit::BadUsage;
+use crate::refusal::BadUsage;
 use crate::terminal;
 
-/// Names the set of locks. Runs of different sets do not see each other; an empty name stands for no locks at all.
+/// Names the set of locks. Runs of different sets do not see each other. An empty name disables locking.
 const NAMESPACE: &str = "PUNCTUAL_LOCK_NAMESPACE";
-/// Longest name of a set: with the rest it must fit into the address of a socket, 107 bytes.
+/// Longest name of a set: the whole name must fit into a socket address, 107 bytes.
 const LONGEST_NAMESPACE: usize = 64;
 /// Most characters shown of a holder's command line.
 const LONGEST_COMMAND: usize = 70;
-/// Pause before a process that has just released a lock and holds it again is asked once more.
+/// Pause before waiting again for a process that released a lock and took it back.
 const HELD_AGAIN: Duration = Duration::from_millis(100);
 
 /// The locks of a run; released on drop.
@@ -31,24 +31,22 @@ const HELD_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct CpuLocks(Vec<NamedLock>);
 
 impl Drop for CpuLocks {
-    /// From the last CPU to the first. A waiter takes them from the first on, and finds the others free.
+    /// Releases from the last CPU to the first: a waiter, which starts at the first, finds the others free.
     fn drop(&mut self) {
         while self.0.pop().is_some() {}
     }
 }
 
-/// The CPUs that a run may measure on: those of `--cpu`, or all that the process may use.
+/// The CPUs that a run may measure on: `--cpu`, or all that the process may use.
 pub(crate) fn cpus(asked: Option<&CpuSet>) -> CpuSet {
-    let possible = |cpus: &&CpuSet| {
-        Conditions { cpus: Some((*cpus).clone()), ..Conditions::default() }.impossible_here().is_none()
-    };
+    let possible = |cpus: &&CpuSet| Conditions::new().cpus(&(*cpus).clone()).impossible_here().is_none();
     match asked.filter(possible) {
         Some(cpus) => cpus.clone(),
         None => affinity(0).map(CpuSet::of).unwrap_or_default(),
     }
 }
 
-/// Takes the locks of `cpus` in ascending order, so that two runs never wait for each other. `None`: the run was asked to end while it waited.
+/// Takes the locks of `cpus` in ascending order, so that two runs never deadlock. `None`: a signal ended the wait.
 pub(crate) fn take(cpus: &CpuSet, wanted: &OutputArgs, stop: &Stop) -> anyhow::Result<Option<CpuLocks>> {
     let Some(namespace) = namespace()? else { return Ok(Some(CpuLocks::default())) };
     let mut locks = CpuLocks::default();
@@ -60,10 +58,10 @@ pub(crate) fn take(cpus: &CpuSet, wanted: &OutputArgs, stop: &Stop) -> anyhow::R
             Err(error) => {
                 if !wanted.quiet {
                     terminal::complain(&format!(
-                        "no lock on CPU {cpu}: {error:#}; another measuring run on this CPU would go unnoticed"
+                        "CPU {cpu} is not locked: {error:#}; another measuring run on this CPU would not be noticed"
                     ));
                 }
-                // What was taken so far is given back: at a limit of descriptors the run needs them more.
+                // Releases the locks taken so far: at a descriptor limit the run needs their descriptors.
                 return Ok(Some(CpuLocks::default()));
             }
         }
@@ -73,7 +71,7 @@ pub(crate) fn take(cpus: &CpuSet, wanted: &OutputArgs, stop: &Stop) -> anyhow::R
 
 /// Another run holds a CPU, and `--no-wait` was given.
 #[derive(Debug, thiserror::Error)]
-#[error("CPU {cpu} is in use by {holder}; wait until it has ended, choose other CPUs, or leave out --no-wait")]
+#[error("CPU {cpu} is in use by {holder}; wait for its end, choose other CPUs, or omit --no-wait")]
 struct InUse {
     cpu: usize,
     holder: String,
@@ -94,7 +92,7 @@ fn take_one(name: &str, cpu: usize, no_wait: bool, stop: &Stop) -> anyhow::Resul
         if told.as_ref() == Some(&who) {
             std::thread::sleep(HELD_AGAIN);
         } else {
-            terminal::complain(&format!("waiting for CPU {cpu}: in use by {who}; --no-wait refuses instead"));
+            terminal::complain(&format!("waiting for CPU {cpu}: in use by {who}; with --no-wait, this fails instead"));
             told = Some(who);
         }
         let woken = match &woken {
@@ -107,11 +105,11 @@ fn take_one(name: &str, cpu: usize, no_wait: bool, stop: &Stop) -> anyhow::Resul
     }
 }
 
-/// A pipe that can be read as soon as the run is asked to end.
+/// A pipe that becomes readable when the run is asked to end.
 fn woken_by(stop: &Stop) -> anyhow::Result<std::io::PipeReader> {
-    let (woken, bell) = std::io::pipe().context("a pipe to be woken by")?;
+    let (woken, bell) = std::io::pipe().context("creating the wake-up pipe")?;
     stop.wake_by(move || {
-        // It fails only when nobody waits any more.
+        // It fails only if no thread waits any longer.
         let _ = (&bell).write(b"!");
     });
     Ok(woken)
@@ -125,12 +123,12 @@ fn namespace() -> Result<Option<String>, BadUsage> {
         Some("") => Ok(None),
         Some(name) if name.len() <= LONGEST_NAMESPACE && name.chars().all(allowed) => Ok(Some(name.to_owned())),
         _ => Err(BadUsage(format!(
-            "invalid {NAMESPACE}: at most {LONGEST_NAMESPACE} letters, digits and ._- (nightly-2), or nothing for no locks"
+            "invalid {NAMESPACE}: at most {LONGEST_NAMESPACE} letters, digits, '.', '_' and '-' (example: nightly-2); empty disables locking"
         ))),
     }
 }
 
-/// The holder in words: its command line as far as it can be read, and its number.
+/// Describes the holder: command line, if readable, and process ID.
 fn describe(holder: &Holder) -> String {
     let Some(pid) = holder.pid() else { return "a process that cannot be seen from here".into() };
     match command_line(pid) {
@@ -139,7 +137,7 @@ fn describe(holder: &Holder) -> String {
     }
 }
 
-/// The command line of a process on one line of harmless characters; its name where it has none any more.
+/// The command line of a process on one line, without control characters; its name if it has none (a zombie).
 fn command_line(pid: i32) -> Option<String> {
     let words = read(&format!("/proc/{pid}/cmdline")).filter(|words| !words.is_empty());
     let mut words = words.or_else(|| read(&format!("/proc/{pid}/comm")))?;
@@ -150,10 +148,10 @@ fn command_line(pid: i32) -> Option<String> {
     let line = String::from_utf8_lossy(&words);
     let (program, arguments) = line.split_at(line.find(' ').unwrap_or(line.len()));
     let program = program.rsplit('/').next().unwrap_or(program);
-    Some(plain::line(&format!("{program}{arguments}"), LONGEST_COMMAND)).filter(|line| !line.is_empty())
+    Some(sanitize::line(&format!("{program}{arguments}"), LONGEST_COMMAND)).filter(|line| !line.is_empty())
 }
 
-/// The beginning of a file of /proc.
+/// The first 4 KiB of a file in /proc.
 fn read(path: &str) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     std::fs::File::open(path).ok()?.take(4096).read_to_end(&mut text).ok()?;

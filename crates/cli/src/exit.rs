@@ -1,30 +1,29 @@
-//! How the command ends.
+//! The exit status of the command.
 
 use std::process::ExitCode;
 
-use punctual_record::plain;
-
+use crate::refusal::BadUsage;
 use crate::terminal;
 
 /// An exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All was done.
+    /// Success.
     Done,
-    /// Something failed while running.
+    /// Failure while running.
     Failed,
-    /// The command line asks for something that makes no sense; nothing was touched.
+    /// Bad usage; nothing was changed.
     Usage,
-    /// A threshold was exceeded, or could not be judged.
+    /// A threshold was exceeded or could not be judged.
     Exceeded,
     /// Ended by this signal.
     Signal(u8),
-    /// What the program that was run returned.
+    /// The exit status of the program of `punctual run`.
     Program(u8),
 }
 
 impl Exit {
-    /// This, or a failure if an output could not be written and nothing says otherwise.
+    /// This status, or a failure if it is success but an output could not be written.
     #[must_use]
     pub(crate) fn unless_lost(self, all_written: bool) -> Self {
         if self == Self::Done && !all_written { Self::Failed } else { self }
@@ -44,31 +43,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The command line asks for something that makes no sense.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct BadUsage(pub(crate) String);
-
-/// Says what went wrong, on stderr, and which exit status that is.
+/// Prints an error on stderr and returns its exit status.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     terminal::complain(&format!("error: {}", with_causes(error)));
     if error.is::<BadUsage>() { Exit::Usage } else { Exit::Failed }
 }
 
-/// Says what is wrong with a command line that the parser does not take. An argument that the parser repeats may hold anything.
-pub(crate) fn refuse(refused: &clap::Error) -> Exit {
-    let text = refused.render();
-    let harmless = |c: char| c == '\n' || plain::is_harmless(c);
-    let plain_text = text.to_string();
-    if plain_text.chars().all(harmless) && plain_text.len() <= terminal::LONGEST_MESSAGE {
-        terminal::say_drawn(&text);
-    } else {
-        terminal::say(&format!("{}\n", plain::lines(plain_text.trim_end(), terminal::LONGEST_MESSAGE)));
-    }
-    Exit::Usage
-}
-
-/// The error and its causes, each told once: some errors tell theirs in their own words already.
+/// The error and its causes, each once: the message of some errors includes the cause.
 pub(crate) fn with_causes(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
         "" => cause,

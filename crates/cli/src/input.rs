@@ -1,4 +1,4 @@
-//! Runs that were saved: a JSON file, a page, or standard input.
+//! Reads saved runs: from a JSON file, an HTML page, or standard input.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
@@ -7,49 +7,47 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use punctual_record::Run;
-use punctual_report::html;
+use punctual_report::export::html;
 
-use crate::exit::BadUsage;
+use crate::refusal::BadUsage;
 
-/// Largest file that is read. A run of an hour is a few megabytes; this keeps a device or a wrong file from filling the memory.
+/// Largest file read. A run of an hour has a few megabytes; the limit keeps a wrong file from filling the memory.
 const LARGEST: u64 = 1 << 30;
 
-/// Bytes from which it is seen what a file may be.
+/// Bytes that show what kind of file it is.
 const BEGINNING: u64 = 64 << 10;
 
-/// Reads a run from a file, or from standard input for `-`. A page that `--html` wrote is one too.
+/// Reads a run from a file, or from standard input for `-`. A page written with `--html` holds a run too.
 ///
-/// A name that leads to no file is bad usage; a file that holds no run is a failure.
+/// A missing file is bad usage; a file without a run is a failure.
 pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
     if path == Path::new("-") {
         return from_reader(io::stdin().lock(), 0).context("standard input");
     }
     let name = path.display();
-    let refused = |why: String| BadUsage(format!("{name}: {why}"));
+    let refused = |why: String| BadUsage::invalid("run", &name, why);
     if path.is_dir() {
-        return Err(refused("is a folder; name a file that --json or --html wrote".into()).into());
+        return Err(refused("expected a file that --json or --html wrote, not a folder".into()).into());
     }
     let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            refused("there is no such file; runs are written with --json FILE or --html FILE".into())
-        }
+        io::ErrorKind::NotFound => refused("no such file; --json FILE and --html FILE write runs".into()),
         _ => refused(format!("cannot be opened: {error}")),
     })?;
     let facts = file.metadata().map_err(|error| refused(format!("cannot be looked at: {error}")))?;
     let kind = facts.file_type();
     if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
-        return Err(refused("is a device; name a file that --json or --html wrote".into()).into());
+        return Err(refused("expected a file that --json or --html wrote, not a device".into()).into());
     }
     let size = facts.len();
     from_reader(file, size).with_context(|| name.to_string())
 }
 
-/// `size`: how much is expected, as far as that is known.
+/// `size`: the expected size in bytes, 0 if unknown.
 fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
     let mut bytes = Vec::with_capacity(size.min(LARGEST) as usize + 1);
     let mut reader = reader.take(LARGEST + 1);
     reader.by_ref().take(BEGINNING).read_to_end(&mut bytes).context("cannot read it")?;
-    // What begins neither as a run nor as a page is one no more when more of it comes: the error is known.
+    // A file that begins as neither a run nor a page needs no further reading.
     if bytes.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'<')) {
         reader.read_to_end(&mut bytes).context("cannot read it")?;
     }
@@ -64,11 +62,11 @@ fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
     Ok(Run::from_slice(run)?)
 }
 
-/// Refuses a file that is named twice, also by another name.
+/// Refuses a file given twice, even by different names.
 pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
     let mut seen = std::collections::BTreeMap::new();
     for file in files {
-        // A file that cannot be found says so when it is read.
+        // Reading reports a missing file.
         let Ok(real) = file.canonicalize() else { continue };
         if !real.is_file() {
             continue;

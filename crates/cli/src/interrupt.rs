@@ -1,9 +1,10 @@
-//! Ctrl-C and its kin: end the measurement, report what there is.
+//! Signals such as Ctrl-C end the measurement; the results so far are reported.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use punctual_lab::{Stop, breaks};
+use punctual_lab::Stop;
+use punctual_lab::frame::breaks;
 use punctual_linux::signal::is_ignored;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -11,12 +12,11 @@ use signal_hook::iterator::Signals;
 use crate::exit::Exit;
 use crate::stream;
 
-/// Starts listening. The first signal asks the run to end; a second one of the same ends the process at once, and the kernel
-/// takes back what was held (thread conditions, open files). What the program was started to ignore (`nohup`, or the background of a
-/// script) it goes on ignoring.
+/// Starts listening. The first signal asks the run to end. A second one ends the process at once, and the kernel releases thread
+/// conditions and open files. Signals ignored at the start (`nohup`, the background of a script) stay ignored.
 pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
     let stop = stop.clone();
-    // A limit of file sizes is an error of the write, not the end of the process.
+    // At a file size limit the write fails, instead of the signal ending the process.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).context("heeding SIGXFSZ")?;
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGXCPU].into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false));
     let mut signals = Signals::new(wanted).context("listening for SIGINT, SIGTERM, SIGHUP and SIGXCPU")?;
@@ -24,23 +24,23 @@ pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
     let listener = move || {
         stop.attend_from_this_thread();
         for signal in signals.forever() {
-            // A reader that keeps the results waiting ends nothing but its own output.
-            // The kernel repeats SIGXCPU every second, and ends the process itself if that does not help.
+            // If a reader blocks the results, the first signal ends only that output.
+            // The kernel repeats SIGXCPU every second, and finally ends the process itself.
             if signal != SIGXCPU && !stream::give_up() && stop.reason().is_some() {
-                // A thread that does not get its CPU could not end with the process.
+                // A thread that never gets its CPU could not end with the process.
                 punctual_linux::rescue::free_process(std::process::id() as i32, None);
                 std::process::exit(128 + signal);
             }
             stop.request(name(signal));
         }
     };
-    // Tells that the process was stopped (SIGSTOP, Ctrl-Z) and goes on.
+    // SIGCONT reports that the process was stopped (SIGSTOP, Ctrl-Z) and continues.
     signal_hook::flag::register(SIGCONT, breaks::continued()).context("listening for SIGCONT")?;
     thread.spawn(listener).context("starting the thread that listens for signals")?;
     Ok(())
 }
 
-/// A signal's name.
+/// The name of a signal.
 fn name(signal: i32) -> &'static str {
     match signal {
         SIGINT => "SIGINT",
@@ -50,7 +50,7 @@ fn name(signal: i32) -> &'static str {
     }
 }
 
-/// How a run ends that nothing but a signal may have ended before its time.
+/// The exit status of a run: that of the signal that ended it early, else success.
 pub(crate) fn exit(stop: &Stop) -> Exit {
     let number = |name: &str| match name {
         "SIGINT" => SIGINT,

@@ -1,10 +1,10 @@
-//! The command `punctual`: arguments in, a plan to the laboratory, its run to the reports, an exit status out.
+//! The command `punctual`: parses arguments, makes a plan, runs it, reports the run, returns an exit status.
 //!
 //! Only this crate prints. Tables go to stdout; progress and notices to stderr. Exit status: 0 done; 1 failed while
 //! running; 2 bad usage; 3 a threshold was exceeded or could not be judged; 128 + n ended by signal n (130 for Ctrl-C), after what
 //! was measured has been reported. A closed pipe is not an error.
 //!
-//! Modules use those to their left only: `stream` ← `terminal` ← `exit` ← `output` ← `args`, `state` ← `commands`.
+//! ARCHITECTURE.md has the layers of its modules.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -13,8 +13,10 @@ mod cpu_lock;
 mod exit;
 mod input;
 mod interrupt;
+mod nearest;
 mod output;
 mod progress;
+mod refusal;
 mod state;
 mod stream;
 mod terminal;
@@ -23,20 +25,23 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-/// The one definition of the command line, for the parser, its help, the manual and the completions.
+/// The definition of the command line for parser, help, manual and completions.
 #[must_use]
 pub fn command() -> clap::Command {
     args::Args::command()
 }
 
-/// Does what the process' arguments ask, and tells with which status to exit.
+/// Runs the command of the process's arguments and returns the exit status.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Should that fail, the end of a child is still noticed, and how it ended is not.
+    // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
     let done = match args::Args::try_parse() {
         Ok(args) => commands::dispatch(args),
-        Err(refused) if refused.use_stderr() => Ok(exit::refuse(&refused)),
+        Err(refused) if refused.use_stderr() => {
+            refusal::say(&refused);
+            Ok(exit::Exit::Usage)
+        }
         // The help and the version are output like any other.
         Err(told) => {
             let told = told.render();

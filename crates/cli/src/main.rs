@@ -1,4 +1,4 @@
-//! The command `punctual`; everything is in the library of this crate, where the manual and the completions find it too.
+//! The command `punctual`. All code is in the library of this crate, which the manual and the completions use too.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

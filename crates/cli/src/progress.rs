@@ -1,18 +1,18 @@
-//! The progress line: what is measured, and the time left. Drawn only while nothing is measured.
+//! The progress line: current operation and time left. Drawn only while the clock does not run.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_lab::{Observer, Progress};
-use punctual_record::plain;
+use punctual_record::sanitize;
 
 /// Steps of the bar: finer than any terminal is wide.
 const STEPS: u64 = 1000;
-/// Shortest time between two drawings: an eye sees no more, and each costs the terminal some work.
+/// Shortest time between two drawings: more would load the terminal and show nothing.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// Characters of what is being done: no terminal is wider.
+/// Most characters of the current operation: no terminal is wider.
 const LONGEST: usize = 500;
 
 /// A line on the terminal, or nothing.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line on stderr where that is a terminal and it is wanted. What the experiment itself has to say goes to stdout, or to stderr.
+    /// Draws on stderr if that is a terminal and `wanted`. Lines of the experiment go to stdout, or to stderr with `lines_to_stderr`.
     pub(crate) fn new(wanted: bool, lines_to_stderr: bool) -> Self {
         let show = wanted && std::io::stderr().is_terminal();
         let target = if show { ProgressDrawTarget::stderr_with_hz(20) } else { ProgressDrawTarget::hidden() };
@@ -42,13 +42,13 @@ impl Observer for Line {
         }
         self.drawn = Some(Instant::now());
         self.bar.set_prefix(format!("{}s", progress.left.as_secs_f64().ceil()));
-        self.bar.set_message(plain::line(&progress.doing, LONGEST));
+        self.bar.set_message(sanitize::line(&progress.doing, LONGEST));
         self.bar.set_position((progress.done * STEPS as f64) as u64);
     }
 
     fn line(&mut self, text: &str) {
         self.bar.suspend(|| {
-            // A reader that has gone away ends the run at its end, with the tables.
+            // A write error shows again when the tables are printed.
             let _ = if self.lines_to_stderr {
                 writeln!(std::io::stderr().lock(), "{text}")
             } else {
@@ -57,7 +57,7 @@ impl Observer for Line {
         });
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     fn finish(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,7 +1,7 @@
-//! The state folder of this user: what outlives a run and is nobody else's.
+//! The user's private state folder, for data that outlives a run.
 //!
-//! `$XDG_STATE_HOME/punctual`, or `~/.local/state/punctual`; where neither can be used, `/var/tmp/punctual-UID`. It is closed to
-//! others (0700), and one that others own or may write is not used.
+//! `$XDG_STATE_HOME/punctual`, else `~/.local/state/punctual`, else `/var/tmp/punctual-UID`. Its mode is 0700. A folder that another
+//! user owns or may write is not used.
 
 use std::fs::{DirBuilder, Metadata};
 use std::io;
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 
 use crate::output::{Output, Target};
 
-/// Runs that are kept because they could not be written where they were to go; the oldest go first.
+/// Most runs kept after failed writes; the oldest are removed first.
 const RUNS_KEPT: usize = 20;
-/// What their names begin with.
+/// The prefix of their names.
 const UNWRITTEN: &str = "unwritten-";
 
-/// The state folders, made if they are not there, the best first; in place of one that cannot be used stands the reason.
+/// The state folders, created if missing, best first. An unusable one is an error with the reason.
 pub(crate) fn folders() -> impl Iterator<Item = io::Result<PathBuf>> {
     let user = rustix::process::geteuid().as_raw();
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    // The home of another user, as sudo may leave it, is no place for what root owns.
+    // sudo may leave HOME at another user's home, where root must not write.
     let home = || absolute("HOME").filter(|home| home.metadata().is_ok_and(|home| home.uid() == user));
     let base = absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
     let last = PathBuf::from(format!("/var/tmp/punctual-{user}"));
     base.map(|base| base.join("punctual")).into_iter().chain([last]).map(move |path| own(&path, user))
 }
 
-/// Makes a folder that only this user may enter, or finds one that only this user may write.
+/// Creates a folder with mode 0700, or checks that only this user may write an existing one.
 fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -37,7 +37,7 @@ fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
     }
     let facts = path.symlink_metadata()?;
     if !is_private(&facts, user) {
-        let text = format!("{} belongs to another user, or others may write it", path.display());
+        let text = format!("{} belongs to another user, or others may write to it", path.display());
         return Err(io::Error::other(text));
     }
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
@@ -48,7 +48,7 @@ fn is_private(facts: &Metadata, user: u32) -> bool {
     facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0
 }
 
-/// Keeps a run that could not be written where it was to go, and says where it is now.
+/// Keeps a run after a failed write. Returns its file.
 pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
     let mut failed = anyhow::anyhow!("no state folder can be used");
     for folder in folders() {
@@ -63,7 +63,7 @@ pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
 fn keep_in(folder: &Path, json: &[u8]) -> anyhow::Result<PathBuf> {
     forget_all_but(folder, RUNS_KEPT - 1);
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    // Names sort in the order of time.
+    // Names sort by time.
     let name = format!("{UNWRITTEN}{:012}.{:09}-{}.json", since.as_secs(), since.subsec_nanos(), std::process::id());
     let path = folder.join(name);
     Output::open("keeping the run in", &Target::File(path.clone()))?.write(|out| {
@@ -82,7 +82,7 @@ fn forget_all_but(folder: &Path, most: usize) {
     kept.sort();
     let surplus = kept.len().saturating_sub(most);
     for path in kept.into_iter().take(surplus) {
-        // One that cannot be removed now is removed some other time.
+        // A file that cannot be removed now is removed by a later run.
         let _ = std::fs::remove_file(path);
     }
 }

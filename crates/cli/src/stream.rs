@@ -1,7 +1,7 @@
-//! Bytes into a descriptor that may block: a pipe, a terminal, a device.
+//! Writes to a descriptor that may block: a pipe, a terminal, a device.
 //!
-//! A reader that went away has what it wanted, so a closed pipe is no error. One that does not read holds nothing up for good: a signal ends the
-//! wait for it, once [`heed_signals`] was called.
+//! A closed pipe is no error: its reader has all it wanted. A signal ends the wait for a reader that does not read, once
+//! [`heed_signals`] was called.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,16 +11,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-/// Most that a pipe takes at once without blocking, when it says that it can be written: PIPE_BUF of pipe(7).
+/// Bytes that a writable pipe takes without blocking: PIPE_BUF of pipe(7).
 const PIECE: usize = 4096;
-/// Between two looks at whether to give up: short for whoever pressed Ctrl-C.
+/// Interval of the checks for a signal: short enough after Ctrl-C.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Signals are not for this module.
+/// Signals do not end writes.
 const NOT_HEEDED: u8 = 0;
-/// A signal ends what waits.
+/// A signal ends a waiting write.
 const HEEDED: u8 = 1;
-/// A signal came.
+/// A signal arrived.
 const GIVEN_UP: u8 = 2;
 
 static SIGNALS: AtomicU8 = AtomicU8::new(NOT_HEEDED);
@@ -30,12 +30,12 @@ pub(crate) fn heed_signals() {
     SIGNALS.store(HEEDED, Ordering::Release);
 }
 
-/// Ends every write that waits for a reader, if that is wanted. Says whether this is the first wish of that kind.
+/// Ends every write that waits for a reader, after [`heed_signals`]. Returns whether this is the first such call.
 pub(crate) fn give_up() -> bool {
     SIGNALS.compare_exchange(HEEDED, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
-/// Writes everything. A closed pipe is the end of it, and no error.
+/// Writes everything. A closed pipe ends the write without an error.
 pub(crate) fn pour(into: impl AsFd, bytes: &[u8]) -> io::Result<()> {
     let into = into.as_fd();
     let kind = rustix::fs::fstat(into).map(|facts| FileType::from_raw_mode(facts.st_mode))?;
@@ -65,7 +65,7 @@ fn wait_until_writable(into: impl AsFd) -> io::Result<()> {
             Err(errno) => return Err(errno.into()),
         }
         if SIGNALS.load(Ordering::Acquire) == GIVEN_UP {
-            return Err(io::Error::other("nothing read it, and a signal ended the wait"));
+            return Err(io::Error::other("the reader did not read, and a signal ended the wait"));
         }
     }
 }

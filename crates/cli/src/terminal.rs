@@ -1,4 +1,4 @@
-//! Words for people: on stdout, on stderr, and how they are drawn there.
+//! Text on stdout and stderr, and its style.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -6,18 +6,18 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use punctual_linux::inherited;
-use punctual_record::plain;
+use punctual_record::sanitize;
 use punctual_report::Style;
 
 use crate::stream;
 
-/// Widest text that is made: beyond it a line is hard to follow.
+/// Widest text: a longer line is hard to read.
 const WIDEST: usize = 160;
-/// Width where there is no terminal to ask.
+/// Width without a terminal.
 const WIDTH_OF_A_FILE: usize = 140;
-/// Characters of a message: twenty lines and more. What a file or an argument says must not fill the screen.
+/// Most characters of a message, about fifty lines: quoted input must not fill the screen.
 pub(crate) const LONGEST_MESSAGE: usize = 4000;
-/// Longest name that is shown whole.
+/// Longest name shown whole.
 const LONGEST_NAME: usize = 300;
 
 /// When to use colours.
@@ -25,23 +25,23 @@ const LONGEST_NAME: usize = 300;
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set
     Auto,
-    /// Even into a file or a pipe
+    /// Also into a file or a pipe
     Always,
-    /// Not at all
+    /// Never
     Never,
 }
 
-/// How text is drawn on stdout.
+/// The style for stdout.
 pub(crate) fn style(color: Color) -> Style {
     style_for(color, io::stdout().is_terminal())
 }
 
-/// How text is drawn in a file.
+/// The style for a file.
 pub(crate) fn style_for_file(color: Color) -> Style {
     style_for(color, false)
 }
 
-/// How text is drawn on stderr.
+/// The style for stderr.
 pub(crate) fn style_for_notices(color: Color) -> Style {
     style_for(color, io::stderr().is_terminal())
 }
@@ -59,8 +59,8 @@ fn style_for(color: Color, terminal: bool) -> Style {
     Style { width, color, unicode: speaks_utf8() }
 }
 
-/// Whether the locale says UTF-8, by the rule of `setlocale(3)`: the first of these that is set decides. None: most files and
-/// pipelines take UTF-8, and a terminal of today does.
+/// Whether the locale is UTF-8, by the rule of `setlocale(3)`: the first of these variables that is set decides. None set: UTF-8,
+/// which terminals and most pipelines take.
 fn speaks_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
@@ -70,23 +70,23 @@ fn speaks_utf8() -> bool {
     })
 }
 
-/// A file's name as it may be shown: whatever it holds, a terminal obeys none of it.
+/// A file name without control characters, safe for a terminal.
 pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
-    plain::line(&name.as_ref().to_string_lossy(), LONGEST_NAME)
+    sanitize::line(&name.as_ref().to_string_lossy(), LONGEST_NAME)
 }
 
-/// Says something on stderr, made harmless for a terminal; if even that is closed, nothing can be done.
+/// Prints a message on stderr without control characters. Ignores write errors.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "punctual: {}", plain::lines(text.trim_end(), LONGEST_MESSAGE));
+    let _ = writeln!(io::stderr().lock(), "punctual: {}", sanitize::lines(text.trim_end(), LONGEST_MESSAGE));
 }
 
-/// Says what the parser of the command line has to say, with its colours where stderr takes them.
+/// Prints a message of the command-line parser on stderr, coloured if stderr takes colour.
 pub(crate) fn say_drawn(text: &clap::builder::StyledStr) {
     let plain = anstream::AutoStream::choice(&io::stderr()) == anstream::ColorChoice::Never;
     say(&if plain { text.to_string() } else { text.ansi().to_string() });
 }
 
-/// Says something that is laid out already on stderr.
+/// Prints laid-out text on stderr. Ignores write errors.
 pub(crate) fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -96,7 +96,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     if inherited::was_closed(1) {
         anyhow::bail!("stdout is closed: nothing can be printed");
     }
-    // What was printed before, line by line, comes first.
+    // The lock keeps the order: lines printed before come first.
     let stdout = io::stdout().lock();
     stream::pour(&stdout, text.as_bytes()).context("writing to stdout")
 }

@@ -1,26 +1,26 @@
-//! The check-up: what `punctual` measures when nothing in particular is asked.
+//! The check-up: the measurements of `punctual` without a command.
 //!
-//! It is a list of parts, each an ordinary plan of one family, made small enough that all of them together are quick. A
-//! new family joins by adding a [`Part`].
+//! It is a list of parts. Each is an ordinary plan of one family, small enough that all parts together are quick. A
+//! new family joins with another [`Part`].
 
 use std::path::Path;
 use std::time::Duration;
 
-use punctual::conditions::{Conditions, CpuSet, Policy};
-use punctual_record::Notice;
+use punctual::{Conditions, Policy};
+use punctual_record::experiment::yielding::CompetitorKind;
+use punctual_record::{Experiment, Notice};
 
-use crate::Session;
-use crate::governor::{self, ramp};
-use crate::ipc;
-use crate::schedule::Amount;
-use crate::variant::Variant;
-use crate::wait::{self, methods};
-use crate::yielding;
+use crate::families::{ipc, ramp, wait, yielding};
+use crate::frame::place::one_cpu;
+use crate::frame::{self, Amount, PlanError, Request, Session, Variant};
+use crate::speed::Thread;
+use crate::ways::wait::Method;
+use wait::methods;
 
 /// How thorough a check-up is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
-    /// Some five seconds: the few methods that a verdict needs, with wide intervals.
+    /// About five seconds: the few methods that a verdict needs, with wide intervals.
     Quick,
     /// Less than half a minute.
     #[default]
@@ -30,7 +30,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// One of three, by depth.
+    /// One of three values, by depth.
     const fn of<T: Copy>(self, quick: T, usual: T, thorough: T) -> T {
         match self {
             Self::Quick => quick,
@@ -43,15 +43,15 @@ impl Depth {
 /// One part of the check-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// Its name, as the single command is called.
+    /// Its name: that of the single command.
     pub name: &'static str,
-    /// How long it takes: quick, as usual, thorough; in ms.
+    /// Its duration: quick, usual, thorough; in ms.
     takes_ms: [u64; 3],
     run: fn(Depth, Duration, &mut Session<'_>) -> Result<(), Error>,
 }
 
 impl Part {
-    /// How long it takes.
+    /// Its duration.
     #[must_use]
     pub const fn takes(&self, depth: Depth) -> Duration {
         let [quick, usual, thorough] = self.takes_ms;
@@ -61,37 +61,16 @@ impl Part {
 
 /// Why a part could not be run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Waiting: its plan.
+enum Error {
+    /// Its plan.
     #[error(transparent)]
-    Plan(#[from] wait::PlanError),
-    /// Waiting: the run.
+    Plan(#[from] PlanError),
+    /// The run.
     #[error(transparent)]
-    Wait(#[from] wait::Error),
-    /// Yielding: its plan.
-    #[error(transparent)]
-    YieldPlan(#[from] yielding::PlanError),
-    /// Yielding: the run.
-    #[error(transparent)]
-    Yield(#[from] yielding::Error),
-    /// Messages: the plan.
-    #[error(transparent)]
-    IpcPlan(#[from] ipc::PlanError),
-    /// Messages: the run.
-    #[error(transparent)]
-    Ipc(#[from] ipc::Error),
-    /// The kernel does not tell which CPUs may be used.
-    #[error(transparent)]
-    Kernel(#[from] punctual_linux::Error),
-    /// CPU frequency: its plan.
-    #[error(transparent)]
-    GovernorPlan(#[from] governor::PlanError),
-    /// CPU frequency: the run.
-    #[error(transparent)]
-    Governor(#[from] governor::Error),
+    Run(#[from] frame::Error),
 }
 
-/// The parts, in the order of the story they tell.
+/// The parts, in the order of the report.
 pub const PARTS: &[Part] = &[
     Part { name: wait::EXPERIMENT, takes_ms: [1_600, 8_500, 90_000], run: waiting },
     Part { name: ON_TIME, takes_ms: [500, 2_000, 15_000], run: on_time },
@@ -100,10 +79,10 @@ pub const PARTS: &[Part] = &[
     Part { name: ramp::EXPERIMENT, takes_ms: [600, 1_800, 12_000], run: speeding_up },
 ];
 
-/// Runs all parts. A request to stop ends the part under way and leaves out the rest. A part that fails becomes a notice.
+/// Runs all parts. A request to stop ends the current part and skips the rest. A part that fails becomes a notice.
 pub fn run(depth: Depth, session: &mut Session<'_>) {
     let takes: Duration = PARTS.iter().map(|part| part.takes(depth)).sum();
-    // Nobody asked for a time: a slow machine, or a busy one, may take three times as long.
+    // No duration was requested: a slow or busy machine may take three times as long.
     session.grant(takes * 2);
     for part in PARTS {
         if session.stopped() {
@@ -116,7 +95,7 @@ pub fn run(depth: Depth, session: &mut Session<'_>) {
     }
 }
 
-/// The ways to wait that people use most, and one of each kind that does better.
+/// The most common ways to wait, and one of each kind that does better.
 const WAITING: &[&str] = &[
     "usleep",
     "nanosleep",
@@ -130,40 +109,41 @@ const WAITING: &[&str] = &[
     "spin_yield",
 ];
 
-/// The least that a quick check-up needs: what people write, what is best, and what spinning achieves.
+/// The minimum of a quick check-up: the common calls, the best one, and spinning.
 const WAITING_QUICKLY: &[&str] = &["usleep", "clock_nanosleep_abs", "timerfd", "spin_clock"];
 
-/// What a thorough check-up waits with besides.
+/// Further ways to wait in a thorough check-up.
 const WAITING_THOROUGHLY: &[&str] =
     &["clock_nanosleep", "select", "ppoll", "epoll_wait", "timer_sigwaitinfo", "mq_timedreceive"];
 
-/// Priority of the real-time comparison: above the usual interrupt-free work, below the kernel's own threads (50).
+/// Priority of the real-time comparison: above most real-time programs, below the kernel's interrupt threads (50).
 pub const FIFO_PRIORITY: u8 = 40;
 
-/// What could make a wake-up more punctual and can be tried and taken back: each alone, so that each one's own effect shows.
+/// Conditions that may make a wake-up more punctual and can be restored. Each is tried alone, so that its own effect
+/// shows.
 #[must_use]
 pub fn remedies() -> Vec<Variant> {
-    let as_found = Conditions::default;
+    let as_found = Conditions::new;
     let mut remedies = vec![
-        Conditions { timer_slack: Some(Duration::from_nanos(1)), ..as_found() },
-        Conditions { policy: Some(Policy::Fifo(FIFO_PRIORITY)), ..as_found() },
-        Conditions { lock_memory: true, ..as_found() },
-        Conditions { dma_latency: Some(Duration::ZERO), ..as_found() },
+        as_found().timer_slack(Duration::from_nanos(1)),
+        as_found().policy(Policy::Fifo(FIFO_PRIORITY)),
+        as_found().lock_memory(),
+        as_found().dma_latency(Duration::ZERO),
     ];
     // The last CPU that the process may use: the first one serves most interrupts.
-    let allowed = Conditions::inspect().cpus;
+    let allowed = Conditions::inspect().get_cpus();
     let last = allowed.filter(|cpus| cpus.len() > 1).and_then(|cpus| cpus.iter().last());
-    remedies.extend(last.map(|cpu| Conditions { cpus: Some(CpuSet::of([cpu])), ..as_found() }));
+    remedies.extend(last.map(|cpu| as_found().cpu(cpu)));
     remedies.into_iter().map(Variant::of).collect()
 }
 
-/// One method under each of the remedies.
+/// One method under each of these conditions.
 #[must_use]
-pub fn companions(method: &'static wait::method::Method) -> Vec<(&'static wait::method::Method, Variant)> {
+pub fn companions(method: &'static Method) -> Vec<(&'static Method, Variant)> {
     remedies().into_iter().map(|variant| (method, variant)).collect()
 }
 
-/// Waits that programs ask for: within and beyond what a wake-up takes.
+/// Typical waits: below and above the duration of a wake-up.
 fn durations(depth: Depth) -> Vec<Duration> {
     let us: &[u64] = depth.of(&[100], &[100, 1_000], &[20, 100, 1_000, 10_000]);
     us.iter().map(|us| Duration::from_micros(*us)).collect()
@@ -174,16 +154,11 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
     let names = depth.of(WAITING_QUICKLY, WAITING, WAITING).iter().chain(more);
     let methods: Vec<_> = names.filter_map(|name| methods::find(name)).collect();
     let companions = methods::find("clock_nanosleep_abs").map(companions).unwrap_or_default();
-    let plan = wait::Plan::new(wait::Wanted {
+    let plan = wait::Plan::new(wait::Request {
         methods,
         durations: durations(depth),
-        variants: vec![Variant::as_found()],
         companions,
-        base: Conditions::default(),
-        amount: Amount::Time(takes),
-        rounds: depth.of(6, 10, 30),
-        warmup: 1,
-        require: false,
+        frame: Request::as_found(Amount::Time(takes), depth.of(6, 10, 30)),
     })?;
     wait::run(plan, session)?;
     Ok(())
@@ -192,64 +167,57 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
 /// Name of the on-time part in the record.
 pub const ON_TIME: &str = "on_time";
 
-/// What the library's own sleeper achieves, in turns with the call that it takes the place of.
+/// The library's own sleeper, taking turns with the call that it replaces.
 const SLEEPERS: &[&str] = &["clock_nanosleep_abs", "hybrid"];
 
 fn on_time(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let plan = wait::Plan::new(wait::Wanted {
+    let plan = wait::Plan::new(wait::Request {
         methods: SLEEPERS.iter().filter_map(|name| methods::find(name)).collect(),
         durations: durations(depth),
-        variants: vec![Variant::as_found()],
         companions: Vec::new(),
-        base: Conditions::default(),
-        amount: Amount::Time(takes),
-        rounds: depth.of(5, 5, 20),
-        warmup: 1,
-        require: false,
+        frame: Request::as_found(Amount::Time(takes), depth.of(5, 5, 20)),
     })?;
-    wait::run(plan.named(ON_TIME), session)?;
+    wait::run(plan.recorded_as(Experiment::OnTime), session)?;
     Ok(())
 }
 
-/// What people write to let others run: one of each kind.
+/// The common ways to yield: one of each kind.
 const YIELDING: &[&str] = &["pause", "sched_yield", "usleep0", "nanosleep1", "poll0"];
 
-/// The two that the verdict is about.
+/// The two that the verdict compares.
 const YIELDING_QUICKLY: &[&str] = &["sched_yield", "usleep0"];
 
 fn giving_way(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    // The waiting part runs on all CPUs: what is pinned to one is another set of conditions, under a name of its own.
-    let cpu = Conditions { cpus: Some(CpuSet::of([yielding::plan::one_cpu(None)?])), ..Conditions::default() };
-    let plan = yielding::Plan::new(yielding::Wanted {
+    // The waiting part runs on all CPUs. This part is pinned to one: it is another condition set, under its own name.
+    let cpu = Conditions::new().cpu(one_cpu(None)?);
+    let plan = yielding::Plan::new(yielding::Request {
         methods: depth
             .of(YIELDING_QUICKLY, YIELDING, YIELDING)
             .iter()
             .filter_map(|name| yielding::methods::find(name))
             .collect(),
         competitors: depth.of(&[0, 1][..], &[0, 1], &[0, 1, 3]).to_vec(),
-        kinds: vec![crate::crowd::Kind::Process],
-        against: vec![yielding::Against::AsFound],
+        kinds: vec![CompetitorKind::Process],
+        competitor_policies: vec![yielding::CompetitorPolicy::AsFound],
         competitor_nice: None,
-        variants: vec![Variant::of(cpu)],
-        base: Conditions::default(),
-        amount: Amount::Time(takes),
-        rounds: depth.of(5, 5, 20),
-        warmup: 1,
-        require: false,
+        frame: Request {
+            variants: vec![Variant::of(cpu)],
+            ..Request::as_found(Amount::Time(takes), depth.of(5, 5, 20))
+        },
     })?;
     yielding::run(plan, session)?;
     Ok(())
 }
 
-/// The mechanisms that people choose among, and the library's own.
+/// The common mechanisms, and the library's own.
 const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-stream", "tcp", "memfd-spin"];
 
-/// One of each kind: the library's, a queue, a pipe, a socket.
+/// One of each kind: the library's ring, a queue, a pipe, a socket.
 const MESSAGES_QUICKLY: &[&str] = &["ring", "posix-mq", "pipe", "unix-stream"];
 
 fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let cpus = punctual_linux::affinity::affinity(0)?;
-    let plan = ipc::Plan::new(ipc::Wanted {
+    let cpus = punctual_linux::affinity::affinity(0).map_err(frame::Error::from)?;
+    let plan = ipc::Plan::new(ipc::Request {
         mechanisms: depth
             .of(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
             .iter()
@@ -261,14 +229,9 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
         topology: ipc::topology::Topology::read(Path::new("/"), &cpus),
         cpus,
         receive: Vec::new(),
-        variants: vec![Variant::as_found()],
         sender_policies: Vec::new(),
         receiver_policies: Vec::new(),
-        base: Conditions::default(),
-        amount: Amount::Time(takes),
-        rounds: depth.of(5, 5, 15),
-        warmup: 1,
-        require: false,
+        frame: Request::as_found(Amount::Time(takes), depth.of(5, 5, 15)),
         depth: None,
         verify: None,
         blocks: None,
@@ -279,21 +242,22 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
     Ok(())
 }
 
-/// How fast the CPU gets from rest, as the machine is set, and where the governor can be changed for a while what `performance` would bring.
+/// How fast the CPU speeds up from rest with its present governor, and with `performance` if the governor can be
+/// changed.
 fn speeding_up(_: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    // As few as tell a difference from chance: six of six.
+    // The smallest number that shows a difference: six of six.
     const ROUNDS: u32 = 6;
     let work = Duration::from_micros(750);
-    // Half of a turn is rest, long enough for every governor to have gone down.
+    // Half of a turn is rest, long enough for every governor to lower the frequency.
     let turn = takes / ROUNDS;
     let loops = (turn / 2).as_nanos() / work.as_nanos();
-    let plan = ramp::Plan::new(ramp::Wanted {
+    let plan = ramp::Plan::new(ramp::Request {
         governors: ramp::Governors::AgainstPerformance,
         loops: loops as u32,
         work,
         rounds: ROUNDS,
         rest: turn / 2,
-        thread: governor::Thread::default(),
+        thread: Thread::default(),
         thread_priority: None,
     })?;
     ramp::run(plan, session)?;

@@ -1,43 +1,41 @@
-//! Who really yields, on the real kernel: facts, not times.
+//! Who really yields, on the real kernel: tests of facts, not of times.
 
 use std::time::Duration;
 
+use punctual::Policy;
 use punctual::conditions::Conditions;
-use punctual::{CpuSet, Policy};
-use punctual_lab::crowd::{Crowd, Kind, Restraint};
-use punctual_lab::schedule::Amount;
-use punctual_lab::yielding::{self, Against, Plan, Wanted, methods, plan::one_cpu};
-use punctual_lab::{Session, Silent, Stop, Variant};
-use punctual_record::{Notice, Param, Quantity, Run, Series};
+use punctual_lab::crowd::{Crowd, Restraint};
+use punctual_lab::frame;
+use punctual_lab::yielding::{self, CompetitorPolicy, Plan, Request, methods};
+use punctual_lab::{Amount, Session, Silent, Stop, Variant, one_cpu};
+use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Rank};
+use punctual_record::{Notice, Quantity, Run, Series};
 use punctual_testing::{Disturbed, alone_on_this_machine, eventually, skip, undisturbed, until};
 
-fn wanted(names: &[&str]) -> Wanted {
-    Wanted {
+fn request(names: &[&str]) -> Request {
+    Request {
         methods: names.iter().map(|name| methods::find(name).unwrap()).collect(),
         competitors: vec![1],
-        kinds: vec![Kind::Process],
-        against: vec![Against::AsFound],
+        kinds: vec![CompetitorKind::Process],
+        competitor_policies: vec![CompetitorPolicy::AsFound],
         competitor_nice: None,
-        variants: vec![Variant::as_found()],
-        base: Conditions::default(),
-        amount: Amount::Time(Duration::from_millis(1500)),
-        rounds: 3,
-        warmup: 0,
-        require: false,
+        frame: frame::Request { warmup: 0, ..frame::Request::as_found(Amount::Time(Duration::from_millis(1500)), 3) },
     }
 }
 
-fn measure(wanted: Wanted) -> Run {
+fn measure(request: Request) -> Run {
     let mut observer = Silent;
-    let mut session = Session::open(vec!["punctual".into(), "yield".into()], Stop::default(), &mut observer);
-    yielding::run(Plan::new(wanted).unwrap(), &mut session).unwrap();
+    let mut session = Session::open(vec!["punctual".into(), "yield".into()], "yield", Stop::default(), &mut observer);
+    yielding::run(Plan::new(request).unwrap(), &mut session).unwrap();
     session.close()
 }
 
-/// Measures, and again for longer while other programs left nothing of the time for one of the cells.
-fn measure_all(wanted: impl Fn() -> Wanted) -> Run {
+/// Measures, and repeats for longer while other programs left no time for one of the cells.
+fn measure_all(request: impl Fn() -> Request) -> Run {
     undisturbed(|longer| {
-        let run = measure(Wanted { amount: Amount::Time(Duration::from_millis(1500) * longer), ..wanted() });
+        let Request { frame, .. } = request();
+        let frame = frame::Request { amount: Amount::Time(Duration::from_millis(1500) * longer), ..frame };
+        let run = measure(Request { frame, ..request() });
         if run.notices.contains(&Notice::Overdue) {
             return Err(Disturbed("its time was over before all had their turn".into()));
         }
@@ -50,11 +48,18 @@ fn calls(run: &Run) -> impl Iterator<Item = &Series> {
     run.series.iter().filter(|s| s.quantity == Quantity::CallCost)
 }
 
-fn outcome(series: &Series, name: &str) -> f64 {
-    match series.outcome.get(name) {
-        Some(Param::Real(value)) => *value,
-        other => panic!("{}: {name} is {other:?}", series.subject),
-    }
+/// A share that must be present.
+fn share(series: &Series, of: fn(&Metrics) -> Option<f64>) -> f64 {
+    let metrics = &series.experiment.yields().expect("an experiment of yield").metrics;
+    of(metrics).unwrap_or_else(|| panic!("{}: {metrics:?}", series.subject))
+}
+
+fn yielded_share(series: &Series) -> f64 {
+    share(series, |its| its.yielded_share)
+}
+
+fn left_share(series: &Series) -> (f64, f64) {
+    (share(series, |its| its.competitor_cpu_share), share(series, |its| its.own_cpu_share))
 }
 
 fn find<'a>(run: &'a Run, subject: &str) -> &'a Series {
@@ -64,13 +69,14 @@ fn find<'a>(run: &'a Run, subject: &str) -> &'a Series {
 #[test]
 fn only_what_enters_the_scheduler_lets_a_competitor_run() {
     let _alone = alone_on_this_machine();
-    for kind in [Kind::Process, Kind::Thread] {
+    for kind in [CompetitorKind::Process, CompetitorKind::Thread] {
         let never = ["nothing", "nop", "pause", "poll0", "select0", "futex_changed"];
         let names = [&never[..], &["sched_yield", "nanosleep0"]].concat();
-        let run = measure_all(|| Wanted { kinds: vec![kind], ..wanted(&names) });
+        let run = measure_all(|| Request { kinds: vec![kind], ..request(&names) });
         for series in calls(&run) {
-            let (yielded, count) = (outcome(series, "yielded_share"), series.summary.count);
-            // A slice lasts at least 0.7 ms and these calls 1 µs at most: preempted in one call of a thousand is already a lot.
+            let (yielded, count) = (yielded_share(series), series.summary.count);
+            // A slice lasts at least 0.7 ms and these calls 1 µs at most: one preemption in a thousand calls is
+            // already a lot.
             let name = &series.subject;
             if never.contains(&name.as_str()) {
                 assert!(yielded < 0.01, "{name} let the competitor run in {yielded} of {count} calls");
@@ -84,11 +90,13 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
                 (yielded * count as f64).round() as u64,
                 "{name}: the calls that yielded have their own series"
             );
-            let (theirs, own) = (outcome(series, "competitor_cpu_share"), outcome(series, "own_cpu_share"));
+            let (theirs, own) = left_share(series);
             assert!(theirs >= 0.0 && own > 0.0 && theirs + own <= 1.001, "{name}: {theirs} + {own}");
         }
-        let left =
-            |name: &str| outcome(find(&run, name), "competitor_cpu_share") / outcome(find(&run, name), "own_cpu_share");
+        let left = |name: &str| {
+            let (theirs, own) = left_share(find(&run, name));
+            theirs / own
+        };
         assert!(left("sched_yield") > left("pause"), "who yields has less of the CPU than who does not");
     }
 }
@@ -97,38 +105,40 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
 fn precedence_decides_under_fifo() {
     let _alone = alone_on_this_machine();
     let fifo = Policy::Fifo(40);
-    let variants = Variant::product(&[fifo], &[]).unwrap();
-    let against = [Policy::Other, Policy::Fifo(30), fifo, Policy::Fifo(50)].map(Against::Policy).to_vec();
-    let run = measure_all(|| Wanted {
-        variants: variants.clone(),
-        against: against.clone(),
-        ..wanted(&["sched_yield", "pause"])
+    let variants = vec![Variant::of(Conditions::new().policy(fifo))];
+    let policies = [Policy::Other, Policy::Fifo(30), fifo, Policy::Fifo(50)].map(CompetitorPolicy::Policy).to_vec();
+    let run = measure_all(|| Request {
+        frame: frame::Request { variants: variants.clone(), ..request(&[]).frame },
+        competitor_policies: policies.clone(),
+        ..request(&["sched_yield", "pause"])
     });
-    // Without the right to it, the rows are those of another policy.
+    // Without the privilege, the rows are those of another policy.
     if let Some(refused) = run.conditions.iter().flat_map(|set| &set.refused).next() {
         return skip(&format!("no SCHED_FIFO here: {}", refused.why));
     }
-    let yielded = |subject: &str, rank: &str, policy: &str| {
-        let is = |s: &&Series, name: &str, value: &str| s.parameters[name] == Param::Text(value.into());
-        let series = calls(&run)
-            .find(|s| s.subject == subject && is(s, "competitor_policy", policy) && is(s, "competitor_rank", rank));
-        outcome(series.unwrap_or_else(|| panic!("{subject} against {policy}: {:?}", run.not_measured)), "yielded_share")
+    let yielded = |subject: &str, rank: Rank, policy: &str| {
+        let is = |s: &&Series| {
+            let asked = &s.experiment.yields().unwrap().parameters;
+            asked.competitor_policy.as_deref() == Some(policy) && asked.competitor_rank == Some(rank)
+        };
+        let series = calls(&run).find(|s| s.subject == subject && is(s));
+        yielded_share(series.unwrap_or_else(|| panic!("{subject} against {policy}: {:?}", run.not_measured)))
     };
-    // Throttling gives the others 5 % of the time at most, in portions of tens of ms: a handful of calls.
-    assert!(yielded("sched_yield", "lower", "other") < 0.001);
-    assert!(yielded("sched_yield", "lower", "fifo:30") < 0.001);
-    assert!(yielded("sched_yield", "same", "fifo:40") > 0.5);
-    assert!(yielded("pause", "same", "fifo:40") < 0.001);
-    assert!(yielded("pause", "higher", "fifo:50") > 0.0, "it preempts");
+    // Throttling gives the others at most 5 % of the time, in portions of tens of ms: a handful of calls.
+    assert!(yielded("sched_yield", Rank::Lower, "other") < 0.001);
+    assert!(yielded("sched_yield", Rank::Lower, "fifo:30") < 0.001);
+    assert!(yielded("sched_yield", Rank::Same, "fifo:40") > 0.5);
+    assert!(yielded("pause", Rank::Same, "fifo:40") < 0.001);
+    assert!(yielded("pause", Rank::Higher, "fifo:50") > 0.0, "it preempts");
 }
 
 #[test]
 fn members_work_and_rest_as_told_and_leave_nothing() {
     let _alone = alone_on_this_machine();
-    let cpu = Conditions { cpus: Some(CpuSet::of([one_cpu(None).unwrap()])), ..Conditions::default() };
-    for kind in [Kind::Process, Kind::Thread] {
+    let cpu = Conditions::new().cpu(one_cpu(None).unwrap());
+    for kind in [CompetitorKind::Process, CompetitorKind::Thread] {
         let mut crowd = Crowd::gather(kind, 3, &cpu, Restraint::None).unwrap();
-        // Nobody works until told: sooner or later 30 ms pass in which all together use a third of that at most.
+        // All members rest at first: eventually there are 30 ms in which all together use at most a third.
         until("a crowd at rest", || {
             let before = crowd.cpu_ns_of_all();
             std::thread::sleep(Duration::from_millis(30));
@@ -146,7 +156,7 @@ fn members_work_and_rest_as_told_and_leave_nothing() {
             crowd.all_alive().unwrap();
         }
         let pids = crowd.process_ids();
-        assert_eq!(pids.len(), if kind == Kind::Process { 3 } else { 0 });
+        assert_eq!(pids.len(), if kind == CompetitorKind::Process { 3 } else { 0 });
         drop(crowd);
         for pid in pids {
             let pid = rustix::process::Pid::from_raw(pid).unwrap();
@@ -158,7 +168,7 @@ fn members_work_and_rest_as_told_and_leave_nothing() {
 #[test]
 fn a_dead_member_is_an_error_not_a_figure() {
     let _alone = alone_on_this_machine();
-    let mut crowd = Crowd::gather(Kind::Process, 2, &Conditions::default(), Restraint::None).unwrap();
+    let mut crowd = Crowd::gather(CompetitorKind::Process, 2, &Conditions::new(), Restraint::None).unwrap();
     crowd.set_working(2).unwrap();
     let victim = rustix::process::Pid::from_raw(crowd.process_ids()[0]).unwrap();
     rustix::process::kill_process(victim, rustix::process::Signal::KILL).unwrap();
@@ -169,8 +179,8 @@ fn a_dead_member_is_an_error_not_a_figure() {
 #[test]
 fn a_refused_condition_of_a_competitor_comes_back_with_its_remedy() {
     let _alone = alone_on_this_machine();
-    let nowhere = Conditions { cpus: Some(CpuSet::of([8000])), ..Conditions::default() };
-    for kind in [Kind::Process, Kind::Thread] {
+    let nowhere = Conditions::new().cpu(8000);
+    for kind in [CompetitorKind::Process, CompetitorKind::Thread] {
         let refused = Crowd::gather(kind, 1, &nowhere, Restraint::None).unwrap_err();
         let text = format!("{refused:?}");
         assert!(text.contains("8000") && text.contains("remedy: Some"), "{text}");

@@ -1,12 +1,11 @@
 //! The CPUs that a thread may run on: `sched_setaffinity(2)`, `sched_getaffinity(2)`.
 //!
-//! CPU numbers go in and come out as plain lists. The masks grow with the machine; the fixed 1024 CPUs of the C library's
-//! `cpu_set_t` are no limit here.
+//! CPUs are lists of numbers. The masks grow with the machine, beyond the 1024 CPUs of the C library's `cpu_set_t`.
 
 use crate::{Error, Result};
 
 const BITS: usize = libc::c_ulong::BITS as usize;
-/// Most CPUs that any mask here covers; the largest `CONFIG_NR_CPUS` of the kernel is 8192 (arch/x86/Kconfig).
+/// Most CPUs of a mask; the kernel's largest `CONFIG_NR_CPUS` is 8192 (arch/x86/Kconfig).
 pub const MOST_CPUS: usize = 65_536;
 
 /// `sched_getaffinity(2)`: the CPUs that thread `tid` (0: the calling thread) may run on, ascending.
@@ -33,8 +32,8 @@ pub fn affinity(tid: i32) -> Result<Vec<usize>> {
 
 /// `sched_setaffinity(2)`: lets thread `tid` (0: the calling thread) run on `cpus` only.
 ///
-/// The kernel silently drops CPUs of the list that are offline or outside the cpuset, and answers EINVAL only when none is
-/// left: read the result back with [`affinity`]. A CPU number of [`MOST_CPUS`] or more is answered with EINVAL.
+/// The kernel silently drops CPUs that are offline or outside the cpuset: read the result back with [`affinity`]. EINVAL: no CPU is
+/// left, or a number is [`MOST_CPUS`] or more.
 pub fn set_affinity(tid: i32, cpus: &[usize]) -> Result<()> {
     let last = cpus.iter().copied().max().unwrap_or(0);
     if last >= MOST_CPUS {

@@ -1,8 +1,8 @@
 //! Descriptors that no fork inherits: `close_range(2)` with CLOSE_RANGE_UNSHARE (Linux 5.9).
 //!
-//! A process that is forked gets a copy of every descriptor of its parent, close-on-exec or not, and keeps it until it executes another program or ends. A socket
-//! whose closing is to tell of this process's death would then tell nothing as long as such a child lives. So a thread holds it that shares
-//! its descriptors with no other thread: a fork copies those of the thread that forks. The thread sleeps until it is told to let go.
+//! A forked child gets a copy of every descriptor, close-on-exec or not, and keeps it until it executes another program or ends. A socket
+//! whose closing should signal this process's death signals nothing while such a child lives. So a thread with its own descriptor
+//! table holds it: a fork copies only the table of the forking thread. The thread sleeps until it is dropped.
 
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::thread::JoinHandle;
 use crate::signal::block_all_signals_for_this_thread;
 use crate::{Error, Result, check};
 
-/// Its thread needs a few hundred bytes; this is a whole number of pages above what thread-local data of the program may take.
+/// The thread needs a few hundred bytes; the rest is room for the program's thread-local data.
 const STACK: usize = 64 << 10;
 
-/// Descriptors that only this process holds, whatever it forks. They are closed when this is dropped, and by the kernel when the process ends or
-/// executes another program.
+/// Descriptors that only this process holds, not its forked children. Closed on drop, and by the kernel when the process ends or executes
+/// another program.
 #[derive(Debug)]
 pub struct Apart {
     over: Arc<AtomicBool>,
@@ -25,11 +25,11 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Moves the descriptors apart. A fork by another thread at this very moment may still inherit them.
+    /// Moves the descriptors apart. A simultaneous fork by another thread may still inherit them.
     ///
     /// # Errors
-    /// ENOSYS before Linux 5.9, EPERM or ENOSYS under a seccomp filter that knows no close_range, EAGAIN where no thread can be started. The descriptors come
-    /// back with the error, open as they were.
+    /// ENOSYS before Linux 5.9; EPERM or ENOSYS under a seccomp filter without close_range; EAGAIN if no thread can be started. The error
+    /// returns the descriptors, still open.
     pub fn hold(descriptors: Vec<OwnedFd>) -> std::result::Result<Self, (Error, Vec<OwnedFd>)> {
         let mut numbers: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
         numbers.sort_unstable();
@@ -44,20 +44,20 @@ impl Apart {
 fn start(numbers: Vec<RawFd>) -> Result<Apart> {
     let over = Arc::new(AtomicBool::new(false));
     let (ready, told) = sync_channel(1);
-    // The thread inherits the mask: no handler of the program may run in it, since descriptors that it writes to are closed there.
+    // The thread inherits the mask: no handler of the program may run in it, since the handler's descriptors are closed there.
     let blocked = block_all_signals_for_this_thread()?;
     let thread = std::thread::Builder::new().name("keeper".into()).stack_size(STACK).spawn({
         let over = Arc::clone(&over);
         move || {
             let done = close_all_but(&numbers);
             let apart = done.is_ok();
-            // Whoever made it waits for this.
+            // The creator waits for this.
             let _ = ready.send(done);
             while apart && !over.load(Ordering::Acquire) {
                 std::thread::park();
             }
             if apart {
-                // Here and now: a thread that is joined may not have given back its table yet.
+                // Close here: a joined thread may not have freed its table yet.
                 for number in numbers {
                     // SAFETY: this thread's table is its own, and nothing else in it uses the number.
                     drop(unsafe { OwnedFd::from_raw_fd(number) });
@@ -77,13 +77,13 @@ impl Drop for Apart {
         self.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It cannot panic; were it gone all the same, its descriptors would be too.
+            // The thread cannot panic; if it had ended, its descriptors would be closed too.
             drop(thread.join());
         }
     }
 }
 
-/// Gives the calling thread a table of its own in which only `numbers` (sorted) are open.
+/// Gives the calling thread its own descriptor table, with only `numbers` (sorted) open.
 fn close_all_but(numbers: &[RawFd]) -> Result<()> {
     let above = numbers.last().map_or(0, |last| *last as u32 + 1);
     close_range(above, u32::MAX, libc::CLOSE_RANGE_UNSHARE)?;
@@ -99,8 +99,8 @@ fn close_all_but(numbers: &[RawFd]) -> Result<()> {
 }
 
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<()> {
-    // SAFETY: takes numbers. The first call takes the calling thread out of the process's table, so that what is closed here stays open for all
-    // other threads; this thread uses none of it.
+    // SAFETY: takes numbers. The first call gives the calling thread its own table: descriptors closed here stay open for all other
+    // threads, and this thread uses none of them.
     let returned = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     check("close_range", returned as i32).map(drop)
 }

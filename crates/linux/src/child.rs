@@ -1,13 +1,12 @@
 //! Child processes that run a closure and never outlive their parent: `fork(2)`, `prctl(PR_SET_PDEATHSIG)`, `pidfd_open(2)`,
 //! `waitid(2)`.
 //!
-//! In goes a closure; out comes a [`Child`] that is killed and reaped when it is dropped. The kernel kills it with SIGKILL as
-//! soon as the *thread* that spawned it ends, however that happens; a child whose parent is gone already when it wants to begin
-//! does not begin.
+//! [`Child::spawn`] takes a closure. The [`Child`] is killed and reaped on drop. The kernel sends it SIGKILL as soon as the *thread*
+//! that spawned it ends, for any reason. A child whose parent ended before it began does not run the closure.
 //!
-//! A child is a copy of the process in which only the calling thread goes on. What other threads held at that moment stays held: the
-//! closure must not wait for them, nor take locks that they may hold (standard output is one), nor start threads. Allocating
-//! is fine: both glibc and musl hand over their allocator in order.
+//! A child is a copy of the process with only the calling thread. Locks that other threads held stay locked. So the closure must not wait
+//! for other threads, take their locks (such as standard output's), or start threads. It may allocate: glibc and musl hand over a
+//! consistent allocator.
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,19 +19,19 @@ use crate::futex::{self, Scope};
 use crate::shared::Shared;
 use crate::{Error, Result, check};
 
-/// Exit status of a child whose closure panicked; that of a Rust program.
+/// Exit status of a child whose closure panicked, as of a Rust program.
 pub const PANICKED: i32 = 101;
-/// Exit status of a child that found its parent gone, or could not bind its life to it.
+/// Exit status of a child whose parent had ended, or that could not bind its life to the parent's.
 const ORPHANED: i32 = 102;
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Its closure returned (0), panicked ([`PANICKED`]), or it exited by itself.
+    /// The closure returned (0) or panicked ([`PANICKED`]), or the child called exit.
     Exited(i32),
     /// A signal killed it.
     Killed(i32),
-    /// It is gone and nobody knows how: the process ignores SIGCHLD, so the kernel forgets its children at once.
+    /// Ended with an unknown status: the process ignores SIGCHLD, so the kernel reaps its children.
     Gone,
 }
 
@@ -50,26 +49,25 @@ impl std::fmt::Display for Ended {
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    /// None on kernels before 5.3; then the pid names the child, which is safe until it has been reaped.
+    /// `None` before Linux 5.3; the pid then names the child, which is safe until it is reaped.
     handle: Option<OwnedFd>,
     ended: Option<Ended>,
 }
 
 impl Child {
-    /// `fork(2)`: runs `work` in a child process, and returns once the child's life is bound to that of the calling thread.
+    /// `fork(2)`: runs `work` in a child process. Returns once the child's life is bound to the calling thread's.
     ///
-    /// `name` is what `ps` shows (15 bytes at most are kept). The child ignores SIGINT and SIGHUP, which a terminal sends to it as
-    /// well as to its parent, whose business they are; all other signals do what they do by default, and none is blocked.
-    /// Policy, affinity, nice value and timer slack are those of the calling thread. When `work` returns the child
-    /// ends with status 0, without running what is registered for the end of the process (`atexit(3)`).
+    /// `ps` shows `name`, at most 15 bytes. The child ignores SIGINT and SIGHUP, which a terminal sends to its parent too; all other
+    /// signals have their default action, and none is blocked. Policy, affinity, nice value and timer slack are those of the calling
+    /// thread. When `work` returns, the child ends with status 0, without running `atexit(3)` handlers.
     ///
     /// # Errors
-    /// EAGAIN at a limit of processes (RLIMIT_NPROC, pids.max of the cgroup, threads-max), ENOMEM.
+    /// EAGAIN at a limit of processes (RLIMIT_NPROC, pids.max of the cgroup, threads-max); ENOMEM.
     pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> Result<Self> {
         let bound = Shared::<AtomicU32>::new()?;
         let parent = rustix::process::getpid();
         let signals = SignalsBlocked::new()?;
-        // SAFETY: the child goes on with a copy of the memory in which the other threads stand still for ever, which any of
+        // SAFETY: the child runs on a copy of the memory in which the other threads never run again, which any of
         // them might legally do; it ends below by `_exit`, so that nothing of the parent's stack is unwound twice. It starts no
         // thread itself. The closure owns what it uses ('static), so nothing of it lies on another thread's stack.
         match check("fork", unsafe { libc::fork() })? {
@@ -86,18 +84,18 @@ impl Child {
         }
     }
 
-    /// Its process id.
+    /// The process ID.
     #[must_use]
     pub fn id(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// `waitid(2)` with WNOHANG: how it ended, if it has.
+    /// `waitid(2)` with WNOHANG: how the child ended; `None` if it runs.
     pub fn ended(&mut self) -> Result<Option<Ended>> {
         self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
-    /// `waitid(2)`: waits until it ends, and says how. An interruption after a request to stop ([`crate::stop`]) kills it.
+    /// `waitid(2)`: waits until the child ends and returns how. An interruption after a request to stop ([`crate::stop`]) kills it.
     pub fn wait(&mut self) -> Result<Ended> {
         loop {
             if let Some(ended) = self.reap(WaitIdOptions::EXITED)? {
@@ -109,10 +107,9 @@ impl Child {
         }
     }
 
-    /// `pidfd_send_signal(2)` or `kill(2)` with SIGKILL, then `waitid(2)`. Nothing happens to a child that has ended already.
+    /// `pidfd_send_signal(2)` or `kill(2)` with SIGKILL, then `waitid(2)`. No effect on a child that has ended.
     ///
-    /// The child is freed from its CPU and policy before ([`crate::rescue`]): where a thread of higher priority holds the CPU, it could not
-    /// die.
+    /// Frees the child from its CPU and policy first ([`crate::rescue`]): it could not die if a thread of higher priority held the CPU.
     pub fn kill(&mut self) -> Result<Ended> {
         if let Some(ended) = self.ended()? {
             return Ok(ended);
@@ -128,7 +125,7 @@ impl Child {
         }
     }
 
-    /// `clock_gettime(2)` on its CPU clock: the CPU time that all its threads have used, in ns. EINVAL once it has been reaped.
+    /// `clock_gettime(2)` on its CPU clock: the CPU time of all its threads in ns. EINVAL once it is reaped.
     pub fn cpu_ns(&self) -> Result<i64> {
         // include/linux/posix-timers_types.h: the complement of the id in the upper bits, then CPUCLOCK_SCHED (2).
         let clock: libc::clockid_t = (!self.id() << 3) | 2;
@@ -158,7 +155,7 @@ impl Child {
                     Error::from_errno("fork", libc::EINTR).on("child that had not begun when a stop was requested")
                 );
             }
-            // A child killed before it is bound wakes nobody: look again every now and then.
+            // A child killed before it is bound wakes no waiter: check again now and then.
             let look_again = crate::clock::now_ns(crate::clock::Clock::Monotonic) + 10_000_000;
             futex::wait(bound, 0, Scope::Shared, Some(look_again))?;
         }
@@ -188,7 +185,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Whatever fails here, the kernel ends the child with this thread.
+        // If this fails, the kernel still ends the child with this thread.
         drop(self.kill());
     }
 }
@@ -201,18 +198,18 @@ fn ended_of(status: &WaitIdStatus) -> Ended {
     }
 }
 
-/// All of a child's life.
+/// The child's main function.
 fn live(name: &str, parent: Pid, bound: &AtomicU32, work: impl FnOnce()) -> ! {
     // Everything is inside: a panic must not unwind into the copy of the parent's stack.
     let lived = catch_unwind(AssertUnwindSafe(|| {
         let bind = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-        // Had the parent died before, no signal would come: the child belongs to somebody else by then.
+        // If the parent died before, no signal comes: the child has another parent by now.
         if bind.is_err() || rustix::process::getppid() != Some(parent) {
             exit(ORPHANED);
         }
         forget_signal_handling();
         if let Ok(name) = std::ffi::CString::new(name) {
-            // The name is for whoever looks at ps: a child without one works as well.
+            // The name is only for ps.
             let _ = rustix::thread::set_name(&name);
         }
         bound.store(1, Ordering::Release);
@@ -227,8 +224,8 @@ fn exit(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Puts every signal back to its default action and unblocks all. The parent's handlers write to pipes that the child shares with
-/// it: they must never run here.
+/// Resets every signal to its default action and unblocks all. The parent's handlers write to pipes shared with the child: they must
+/// never run here.
 fn forget_signal_handling() {
     for signal in 1..=libc::SIGRTMAX() {
         let action = if signal == libc::SIGINT || signal == libc::SIGHUP { libc::SIG_IGN } else { libc::SIG_DFL };
@@ -244,7 +241,7 @@ fn forget_signal_handling() {
     }
 }
 
-/// All signals blocked on this thread until dropped: none may reach the child while it still has the parent's handlers.
+/// Blocks all signals on this thread until dropped: none may reach the child while it has the parent's handlers.
 struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {

@@ -1,12 +1,12 @@
-//! The children that this process has now, in memory that they share: who ends them when the process cannot has to know them. Once
-//! the process is gone they have another parent, and nothing else says whose they were.
+//! The present children of this process, in shared memory: the warden must know them to end them after the process died. The kernel gives
+//! them another parent then, and keeps no record of the first.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::shared::Shared;
 
-/// Most children that are known at a time; a run has some seventy at most. Further ones are not entered.
+/// Most children recorded at a time; a run has at most about seventy. Further ones are not recorded.
 const MOST: usize = 256;
 
 static IDS: OnceLock<Option<Shared<[AtomicI32]>>> = OnceLock::new();
@@ -15,7 +15,7 @@ fn ids() -> &'static [AtomicI32] {
     IDS.get_or_init(|| Shared::<[AtomicI32]>::slice(MOST).ok()).as_deref().unwrap_or_default()
 }
 
-/// Maps the memory, if it is not there yet: before the first child is forked that is to see later ones.
+/// Maps the memory once; call it before forking a child that must see later ones.
 pub fn share() {
     ids();
 }

@@ -5,11 +5,11 @@ use crate::{Result, check};
 /// A clock of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Clock {
-    /// Time since some start; never steps, is slewed by NTP, stands still in suspend.
+    /// Time since an unspecified start; never steps, is slewed by NTP, stops in suspend.
     Monotonic,
     /// The wall clock; steps when it is set.
     Realtime,
-    /// Monotonic, and goes on in suspend.
+    /// Monotonic, and continues in suspend.
     Boottime,
     /// The wall clock without leap seconds.
     Tai,
@@ -33,7 +33,7 @@ impl Clock {
         }
     }
 
-    /// Its name in C.
+    /// The name in C.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ pub fn now_ns(clock: Clock) -> i64 {
     ns_of(ts)
 }
 
-/// `clock_getres(2)`: the resolution the kernel claims for `clock`, in nanoseconds.
+/// `clock_getres(2)`: the claimed resolution of `clock` in nanoseconds.
 pub fn resolution_ns(clock: Clock) -> Result<i64> {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
@@ -71,7 +71,7 @@ pub(crate) const fn ns_of(ts: libc::timespec) -> i64 {
     ts.tv_sec as i64 * 1_000_000_000 + ts.tv_nsec as i64
 }
 
-/// The `timespec` of a count of nanoseconds; negative counts become zero, since no call takes them.
+/// The `timespec` of a number of nanoseconds; negative numbers become zero, since no call takes them.
 #[inline]
 pub(crate) const fn timespec_of(ns: i64) -> libc::timespec {
     let ns = if ns < 0 { 0 } else { ns };

@@ -1,40 +1,40 @@
-//! The CPU's own counter: the TSC on x86, CNTVCT_EL0 on 64-bit Arm. Other architectures have none that programs may read.
+//! The CPU's counter: the TSC on x86, CNTVCT_EL0 on 64-bit Arm. Programs cannot read one on other architectures.
 //!
-//! A [`RawCounter`] exists only where the counter may serve as a clock; otherwise [`NoCounter`] tells why not. What a
-//! tick is worth is not known here: that is calibrated against a clock by whoever needs it.
+//! A [`RawCounter`] exists only if the counter can serve as a clock; otherwise [`NoCounter`] has the reason. Its rate is not known here:
+//! the caller calibrates it against a clock.
 
-/// Why the CPU's counter cannot serve as a clock here.
+/// The reason why the CPU's counter cannot serve as a clock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoCounter(pub String);
 
-/// The right to read the counter: proof that it is there and steady.
+/// Access to the counter: proof that it exists and runs at a constant rate.
 #[derive(Debug, Clone, Copy)]
 pub struct RawCounter(());
 
 impl RawCounter {
-    /// Asks the CPU and the kernel whether the counter runs at one rate on all CPUs.
+    /// Checks with the CPU and the kernel that the counter runs at one rate on all CPUs.
     ///
-    /// On x86 the CPU must announce an invariant TSC (CPUID 8000_0007H:EDX bit 8) or the kernel must itself keep time
-    /// with it, and the kernel must not have given it up as unstable. Errors say which of these failed.
+    /// On x86, the CPU must announce an invariant TSC (CPUID 8000_0007H:EDX bit 8), or the kernel must use it as its clock source. In both
+    /// cases the kernel must not have marked it unstable. The error names the failed condition.
     pub fn open() -> Result<Self, NoCounter> {
         availability().map(|()| Self(()))
     }
 
-    /// What it is called.
+    /// The counter's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         if cfg!(target_arch = "x86_64") { "TSC" } else { "CNTVCT_EL0" }
     }
 
-    /// Ticks now. The CPU may read it somewhat before earlier instructions are done.
+    /// Reads the counter. The CPU may do so before earlier instructions complete.
     #[inline]
     #[must_use]
     pub fn ticks(self) -> u64 {
         read()
     }
 
-    /// Ticks now, read after all earlier loads are done and before any later instruction starts.
+    /// Reads the counter after all earlier loads complete and before any later instruction starts.
     #[inline]
     #[must_use]
     pub fn ticks_serialised(self) -> u64 {
@@ -42,7 +42,7 @@ impl RawCounter {
     }
 }
 
-/// Whether the counter may serve as a clock here, and if not, why.
+/// Whether the counter can serve as a clock; otherwise the reason.
 pub fn availability() -> Result<(), NoCounter> {
     arch_availability()
 }
@@ -99,7 +99,7 @@ fn read_serialised() -> u64 {
 #[cfg(target_arch = "aarch64")]
 #[allow(clippy::unnecessary_wraps)]
 fn arch_availability() -> Result<(), NoCounter> {
-    // The architecture demands one fixed rate on all CPUs, also in idle states (Arm ARM, "The Generic Timer").
+    // The architecture requires one fixed rate on all CPUs, in idle states too (Arm ARM, "The Generic Timer").
     Ok(())
 }
 
@@ -118,13 +118,13 @@ fn arch_availability() -> Result<(), NoCounter> {
         let path = format!("{folder}/{file}");
         std::fs::read_to_string(&path)
             .map(|text| text.trim().to_owned())
-            .map_err(|e| NoCounter(format!("nothing says that the kernel trusts the TSC: {path}: {e}")))
+            .map_err(|e| NoCounter(format!("the kernel's clock sources are unreadable: {path}: {e}")))
     };
     judge_tsc(invariant_tsc(), &read("current_clocksource")?, &read("available_clocksource")?)
 }
 
-/// Decides from what the CPU announces and the kernel uses. Where the kernel found the TSC unstable it keeps time with something
-/// else and no longer offers it (kernel/time/clocksource.c, `clocksource_watchdog`).
+/// Decides from the CPU's announcement and the kernel's clock source. A kernel that found the TSC unstable uses another clock source and
+/// no longer offers the TSC (kernel/time/clocksource.c, `clocksource_watchdog`).
 #[cfg(target_arch = "x86_64")]
 fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), NoCounter> {
     if current == "tsc" {
@@ -133,14 +133,14 @@ fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), NoCoun
     let paravirtual = current.starts_with("kvm-clock") || current.starts_with("hyperv") || current.starts_with("xen");
     if !invariant {
         return Err(NoCounter(format!(
-            "this CPU does not announce an invariant TSC (CPUID 8000_0007H:EDX bit 8) and the kernel keeps time with {current}"
+            "this CPU does not announce an invariant TSC (CPUID 8000_0007H:EDX bit 8), and the kernel's clock source is {current}"
         )));
     }
     if paravirtual || offered.split_whitespace().any(|name| name == "tsc") {
         return Ok(());
     }
     Err(NoCounter(format!(
-        "the kernel gave up the TSC as unstable: it keeps time with {current} and offers only: {offered}"
+        "the kernel marked the TSC unstable: its clock source is {current}, and it offers only: {offered}"
     )))
 }
 

@@ -1,6 +1,6 @@
-//! The moment by which everything that this process started has to end, on `CLOCK_MONOTONIC`, in memory that its children share.
+//! The deadline on `CLOCK_MONOTONIC` by which all children of this process must end, in shared memory.
 //!
-//! The process sets it; children that work in a loop look at it there and end by themselves, whatever became of the process.
+//! The process sets it. Children that run a loop check it and end by themselves, even if the process died.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,36 +8,35 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use crate::clock::{Clock, now_ns};
 use crate::shared::Shared;
 
-/// Zero: no deadline. Mapped before the first child is forked, so that every child has it; without memory for it there is none.
+/// Zero: no deadline. Mapped before the first child is forked, so that every child has it; without memory, there is no deadline.
 static AT_NS: OnceLock<Option<Shared<AtomicI64>>> = OnceLock::new();
 
 fn word() -> Option<&'static AtomicI64> {
     AT_NS.get_or_init(|| Shared::<AtomicI64>::new().ok()).as_deref()
 }
 
-/// Sets the deadline for this process and the children that it forks from now on, and moves it for those that it forked after the
-/// first call. `None`: no deadline.
+/// Sets the deadline for this process, for later children, and for children forked after the first call. `None`: no deadline.
 pub fn set(at_ns: Option<i64>) {
     if let Some(word) = word() {
         word.store(at_ns.unwrap_or(0).max(0), Ordering::Relaxed);
     }
 }
 
-/// Whether the deadline has passed. Reads the clock, where there is a deadline.
+/// Whether the deadline has passed. Reads the clock only if there is a deadline.
 #[must_use]
 pub fn passed() -> bool {
     left_ns().is_some_and(|left| left <= 0)
 }
 
-/// Time until the deadline; negative once it has passed. `None`: there is no deadline.
+/// Time until the deadline; negative after it. `None`: no deadline.
 #[must_use]
 pub fn left_ns() -> Option<i64> {
     let at_ns = word()?.load(Ordering::Relaxed);
     (at_ns != 0).then(|| at_ns - now_ns(Clock::Monotonic))
 }
 
-/// `setitimer(ITIMER_REAL)`: SIGALRM at the deadline, which ends a child that does not handle it. For children that cannot look
-/// themselves, since they wait in the call that is measured. Does nothing without a deadline; one that moves later is not followed.
+/// `setitimer(ITIMER_REAL)`: SIGALRM at the deadline ends a child that does not handle it. For children that wait in the measured call
+/// and cannot check the deadline. Does nothing without a deadline; ignores later changes.
 pub fn alarm() -> crate::Result<()> {
     let Some(left_ns) = left_ns() else { return Ok(()) };
     let left_us = (left_ns / 1000).max(1);

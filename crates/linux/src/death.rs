@@ -1,23 +1,23 @@
-//! Waiting in a child for the end of the thread that forked it: `prctl(PR_SET_PDEATHSIG)`, `sigtimedwait(2)`.
+//! Waits in a child for the end of the thread that forked it: `prctl(PR_SET_PDEATHSIG)`, `sigtimedwait(2)`.
 //!
-//! A pidfd or the parent's number tell the end of the whole *process*, which does not come while one of its threads cannot run. The
-//! death signal comes with the end of the forking *thread*.
+//! A pidfd reports the end of the whole *process*, which does not end while one of its threads cannot run. The death signal reports the
+//! end of the forking *thread*.
 
 use std::mem::MaybeUninit;
 
 use crate::{Result, check, check_errno_return};
 
-/// The signal; nothing else sends it to a child.
+/// The signal; children get it from no other source.
 const SIGNAL: i32 = libc::SIGUSR1;
 
-/// A child's notice of its parent's end.
+/// Reports the parent's end to a child.
 #[derive(Debug)]
 pub struct ParentDeath(());
 
 impl ParentDeath {
-    /// `prctl(PR_SET_PDEATHSIG)`: from now on the end of the forking thread no longer kills this process, but ends
-    /// [`ParentDeath::wait`]. Blocks every signal that can be blocked, on the calling thread and for good. To be called in a child that
-    /// [`crate::child::Child`] started, by its only thread.
+    /// `prctl(PR_SET_PDEATHSIG)`: from now on the end of the forking thread ends [`ParentDeath::wait`] instead of this process. Blocks every
+    /// signal that can be blocked, on the calling thread, permanently. Call it in a child of [`crate::child::Child`], on its only
+    /// thread.
     pub fn instead_of_own() -> Result<Self> {
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: `all` is writable and filled before it is used.

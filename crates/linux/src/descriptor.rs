@@ -1,13 +1,13 @@
-//! Descriptors that this process was started with: `fcntl(2)`.
+//! Descriptors inherited at the start of the process: `fcntl(2)`.
 
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 
 use crate::{Error, Result, check};
 
-/// `fcntl(F_DUPFD_CLOEXEC)`: another descriptor for what the inherited descriptor `number` refers to, with the same offset and flags.
+/// `fcntl(F_DUPFD_CLOEXEC)`: duplicates the inherited descriptor `number`; offset and flags are shared.
 ///
 /// # Errors
-/// EBADF where `number` is not open, or was opened by this process itself: its own descriptors are all close-on-exec. EMFILE.
+/// EBADF if `number` is not open, or was opened by this process (all its own descriptors are close-on-exec); EMFILE.
 pub fn duplicate_inherited(number: RawFd) -> Result<OwnedFd> {
     // SAFETY: asks for the flags of a number, and changes nothing.
     let flags = check("fcntl", unsafe { libc::fcntl(number, libc::F_GETFD) });

@@ -1,4 +1,4 @@
-//! What a call answered when it failed.
+//! The error of a failed call.
 
 use std::io;
 
@@ -8,9 +8,9 @@ use std::io;
 pub struct Error {
     /// The call, as in its man page.
     pub call: &'static str,
-    /// What it was called on: a path, a CPU, a value.
+    /// The object of the call: a path, a CPU, a value.
     pub object: Option<String>,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -34,14 +34,14 @@ impl Error {
         Self { call, object: None, source: io::Error::last_os_error() }
     }
 
-    /// The same, naming what the call was made on.
+    /// The same error with the object of the call.
     #[must_use]
     pub fn on(mut self, object: impl Into<String>) -> Self {
         self.object = Some(object.into());
         self
     }
 
-    /// The error number, `EPERM` and so on (0 where the failure has none).
+    /// The error number, such as `EPERM`; 0 if there is none.
     #[must_use]
     pub fn errno(&self) -> i32 {
         self.source.raw_os_error().unwrap_or(0)

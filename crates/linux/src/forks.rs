@@ -1,8 +1,8 @@
-//! Keeps `fork(2)` out of a few instructions: `pthread_atfork(3)`.
+//! Delays `fork(2)` during a few instructions: `pthread_atfork(3)`.
 //!
-//! Some resources can be hidden from a forked child, but only a moment after they were made. [`no_fork_meanwhile`] runs such a moment; a fork by
-//! another thread waits until it is over. Only forks through the C library's `fork()` wait. `posix_spawn(3)` and `vfork(2)` need not: their
-//! child executes a program, which ends every copy.
+//! Some resources can be hidden from forked children only shortly after their creation. [`no_fork_meanwhile`] runs such a critical section;
+//! a fork by another thread waits for its end. Only the C library's `fork()` waits. `posix_spawn(3)` and `vfork(2)` need not: their
+//! child executes a program, which drops every copy.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,21 +10,22 @@ use std::time::Duration;
 use crate::signal::block_all_signals_for_this_thread;
 use crate::{Result, check_errno_return};
 
-/// Threads in a moment without forks.
+/// Threads in a critical section.
 static MOMENTS: AtomicU32 = AtomicU32::new(0);
-/// Forks under way.
+/// Forks in progress.
 static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Between two looks of one who waits: asleep, so that a real-time thread lets the other one go on.
+/// Interval of the checks while waiting: asleep, so that a real-time thread lets the other one run.
 const LOOK: Duration = Duration::from_micros(50);
-/// Looks before either side goes ahead, a second at least: a fork that never comes would be worse than a copy.
+/// Checks before a side gives up, at least one second: a blocked fork would be worse than a copy.
 const MOST_LOOKS: u32 = 20_000;
 
-/// Runs `moment` while no other thread of this process forks. It must be short, and must not fork.
+/// Runs `moment` while no other thread of this process forks. `moment` must be short and must not fork.
 ///
 /// # Errors
-/// ENOMEM where the handlers could not be registered.
+/// ENOMEM if the handlers could not be registered.
 pub fn no_fork_meanwhile<T>(moment: impl FnOnce() -> T) -> Result<T> {
-    // No OnceLock: a child that is forked while another thread initialises one would wait for that thread. Two threads may both register here, which does no harm.
+    // No OnceLock: a child forked while another thread initialises it would wait for that thread. Two threads may both register here,
+    // which is harmless.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     if !REGISTERED.load(Ordering::Acquire) {
         // SAFETY: the handlers are functions of this program that touch atomics, sleep, and neither allocate nor unwind.
@@ -32,7 +33,7 @@ pub fn no_fork_meanwhile<T>(moment: impl FnOnce() -> T) -> Result<T> {
         check_errno_return("pthread_atfork", returned)?;
         REGISTERED.store(true, Ordering::Release);
     }
-    // A handler that runs on this thread now might fork, and would wait for itself.
+    // A signal handler on this thread might fork, and would wait for itself.
     let _signals = block_all_signals_for_this_thread()?;
     let mut looks = 0;
     loop {
@@ -49,7 +50,7 @@ pub fn no_fork_meanwhile<T>(moment: impl FnOnce() -> T) -> Result<T> {
     }
 }
 
-/// Ends a moment, also when it panics.
+/// Ends a critical section, even on panic.
 struct Over;
 
 impl Drop for Over {
@@ -77,11 +78,11 @@ unsafe extern "C" fn begin() {
 }
 
 unsafe extern "C" fn end() {
-    // A fork that began before the handlers were registered was not counted.
+    // A fork that began before the registration was not counted.
     let _ = FORKS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |forks| forks.checked_sub(1));
 }
 
-/// In the child only the thread that forked goes on.
+/// In the child, only the forking thread exists.
 unsafe extern "C" fn end_in_child() {
     FORKS.store(0, Ordering::SeqCst);
     MOMENTS.store(0, Ordering::SeqCst);

@@ -1,8 +1,8 @@
-//! Sleeping on a word of memory and waking who sleeps there: `futex(2)`.
+//! Sleeps on a word of memory and wakes its sleepers: `futex(2)`.
 //!
-//! In goes an [`AtomicU32`] (in shared memory where two processes use it, with [`Scope::Shared`]); out comes how the wait
-//! ended ([`Ended`]). Deadlines are absolute, on CLOCK_MONOTONIC. A wait makes exactly one system call and may end for no
-//! reason at all; the caller looks at its condition again.
+//! The word is an [`AtomicU32`]; between processes it lies in shared memory, with [`Scope::Shared`]. Deadlines are absolute, on
+//! CLOCK_MONOTONIC. A wait makes exactly one system call and returns [`Ended`]. Spurious wake-ups are possible: the caller checks its
+//! condition again.
 
 use std::ptr::null;
 use std::sync::atomic::AtomicU32;
@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicU32;
 use crate::timed::last_errno;
 use crate::{Error, Result};
 
-/// Who else uses the word.
+/// The users of the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Threads of this process only (`FUTEX_PRIVATE_FLAG`): the kernel need not look up the page.
+    /// Threads of this process only (`FUTEX_PRIVATE_FLAG`), which spares the kernel a page lookup.
     Private,
     /// Other processes too, through shared memory.
     Shared,
@@ -22,9 +22,9 @@ pub enum Scope {
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody woke this thread, or the kernel did for no reason.
+    /// Woken by another thread, or spuriously.
     Woken,
-    /// The word did not hold the expected value: nothing was waited for (`EAGAIN`).
+    /// The word did not hold the expected value: no wait (`EAGAIN`).
     Changed,
     /// The deadline passed (`ETIMEDOUT`).
     TimedOut,
@@ -32,22 +32,22 @@ pub enum Ended {
     Interrupted,
 }
 
-/// What `FUTEX_WAIT_BITSET` takes; 64 bits wide on every architecture with [`NUMBER`].
+/// The timespec of `FUTEX_WAIT_BITSET`; 64 bits wide on every architecture with [`NUMBER`].
 #[repr(C)]
 struct Timespec {
     seconds: i64,
     nanoseconds: i64,
 }
 
-/// The call that takes a 64-bit timespec: the only one on 64-bit CPUs, Linux 5.1 on 32-bit ones.
+/// The call with a 64-bit timespec: the only one on 64-bit CPUs, Linux 5.1 on 32-bit ones.
 #[cfg(target_pointer_width = "64")]
 const NUMBER: libc::c_long = libc::SYS_futex;
 /// futex_time64 has one number on all 32-bit architectures (include/uapi/asm-generic/unistd.h); libc does not name it on each of them.
 #[cfg(not(target_pointer_width = "64"))]
 const NUMBER: libc::c_long = 422;
 
-/// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until CLOCK_MONOTONIC shows `deadline_ns`
-/// (none: for ever; at or below zero: a time gone by).
+/// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until `deadline_ns` on CLOCK_MONOTONIC
+/// (`None`: no deadline; zero or below: in the past).
 #[inline]
 pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) -> Result<Ended> {
     let deadline = deadline_ns.map(|ns| {
@@ -79,8 +79,7 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i
     }
 }
 
-/// The same call without a deadline, made for itself: what came of it is not looked at, so that nothing is done but the call. It waits if the
-/// word still has that value.
+/// The bare call without a deadline, for measurements: its result is ignored. It waits if the word still has that value.
 #[inline]
 pub fn wait_whatever_comes(word: &AtomicU32, expected: u32, scope: Scope) {
     let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
@@ -91,7 +90,7 @@ pub fn wait_whatever_comes(word: &AtomicU32, expected: u32, scope: Scope) {
     }
 }
 
-/// `futex(2)`, `FUTEX_WAKE`: wakes at most `most` threads that sleep on `word`; how many there were.
+/// `futex(2)`, `FUTEX_WAKE`: wakes at most `most` sleepers on `word`. Returns their number.
 #[inline]
 pub fn wake(word: &AtomicU32, most: u32, scope: Scope) -> Result<u32> {
     let most = libc::c_int::try_from(most).unwrap_or(libc::c_int::MAX);
@@ -146,7 +145,7 @@ mod tests {
                 }
             });
             assert_eq!(wake(&AtomicU32::new(0), 1, scope).unwrap(), 0);
-            // Until it sleeps, nobody is woken; the word stays 0, so it will come to sleep.
+            // Before it sleeps, a wake reaches no thread; the word stays 0, so it will sleep.
             while wake(&word, u32::MAX, scope).unwrap() == 0 {
                 std::thread::yield_now();
             }

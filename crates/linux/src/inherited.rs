@@ -1,8 +1,8 @@
-//! What the process was started with: signals ignored (`sigaction(2)` for SIGPIPE and SIGCHLD) and standard descriptors closed (`fcntl(2)`),
-//! asked before `main`.
+//! State inherited at the start of the process, read before `main`: ignored signals (`sigaction(2)` for SIGPIPE and SIGCHLD) and closed
+//! standard descriptors (`fcntl(2)`).
 //!
-//! The Rust runtime ignores SIGPIPE before the program can ask, and a program that waits for its children must not ignore SIGCHLD. A
-//! program that starts another one can pass on both as they were. The runtime also opens `/dev/null` on each standard descriptor that is closed.
+//! The Rust runtime ignores SIGPIPE and opens `/dev/null` on closed standard descriptors before `main`. A program that waits for its
+//! children must not ignore SIGCHLD. With this state, a program can pass both signals on to its children as it found them.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -32,13 +32,13 @@ extern "C" fn look() {
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
-/// Whether the process was started with the standard descriptor `number` (0, 1 or 2) closed.
+/// Whether standard descriptor `number` (0, 1 or 2) was closed at the start.
 #[must_use]
 pub fn was_closed(number: i32) -> bool {
     (0..3).contains(&number) && CLOSED.load(Ordering::Relaxed) & (1 << number) != 0
 }
 
-/// Whether the process was started with this signal ignored: SIGPIPE or SIGCHLD. `false` for every other.
+/// Whether this signal was ignored at the start: SIGPIPE or SIGCHLD. `false` for all others.
 #[must_use]
 pub fn ignored_at_start(signal: i32) -> bool {
     match signal {
@@ -48,8 +48,8 @@ pub fn ignored_at_start(signal: i32) -> bool {
     }
 }
 
-/// Gives SIGCHLD its default action again where the process was started with it ignored. The kernel would forget its children as soon as they
-/// end: nobody could learn how, and their numbers would go to other processes.
+/// Resets SIGCHLD to its default action if it was ignored at the start. The kernel would otherwise reap children when they end: their
+/// status would be lost and their IDs reused.
 pub fn heed_children() -> Result<()> {
     if !ignored_at_start(libc::SIGCHLD) {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn heed_children() -> Result<()> {
     set(libc::SIGCHLD, libc::SIG_DFL)
 }
 
-/// Ignores both again as they were ignored at the start. Async-signal-safe: for a new process between fork and exec.
+/// Ignores both signals again if they were ignored at the start. Async-signal-safe: for a new process between fork and exec.
 pub(crate) fn ignore_as_at_start() -> Result<()> {
     for signal in [libc::SIGPIPE, libc::SIGCHLD] {
         if ignored_at_start(signal) {

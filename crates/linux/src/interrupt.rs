@@ -1,6 +1,6 @@
-//! Interrupting a thread that waits in a system call, from another thread: the call ends with EINTR.
+//! Interrupts a thread that waits in a system call, from another thread: the call ends with EINTR.
 //!
-//! Together with [`crate::stop`] this is how a long wait is cut: request the stop, then interrupt the thread.
+//! To cut a long wait, request the stop ([`crate::stop`]), then interrupt the thread.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 use crate::own_signal::{self, Action, Handler};
 use crate::{Result, check};
 
-/// The calling thread, made interruptible. A signal handler is installed as long as this or an [`Interrupter`] exists.
+/// Makes the calling thread interruptible. A signal handler is installed while this or an [`Interrupter`] exists.
 #[derive(Debug)]
 pub struct Interruptible {
     interrupter: Interrupter,
     bound_to_thread: PhantomData<*const ()>,
 }
 
-/// Interrupts the thread that it was made for.
+/// Interrupts one thread.
 #[derive(Debug, Clone)]
 pub struct Interrupter {
     thread: libc::pid_t,
     _handler: Arc<Handler>,
 }
 
-/// The signal that is used: a thread that is to be interrupted must not block it.
+/// The signal; an interruptible thread must not block it.
 #[must_use]
 pub fn signal() -> i32 {
     own_signal::for_interrupting()
@@ -37,7 +37,7 @@ impl Interruptible {
         Ok(Self { interrupter: Interrupter { thread, _handler: handler }, bound_to_thread: PhantomData })
     }
 
-    /// What interrupts this thread; give it to another one.
+    /// The handle that interrupts this thread, for another one.
     #[must_use]
     pub fn interrupter(&self) -> Interrupter {
         self.interrupter.clone()
@@ -65,7 +65,7 @@ mod tests {
         static DONE: AtomicBool = AtomicBool::new(false);
         let me = Interruptible::this_thread().unwrap();
         let interrupter = me.interrupter();
-        // Again and again: the first may come before the sleep has begun.
+        // Repeatedly: the first signal may come before the sleep begins.
         let other = std::thread::spawn(move || {
             while !DONE.load(Ordering::Relaxed) {
                 interrupter.interrupt().unwrap();

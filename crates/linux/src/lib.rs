@@ -1,10 +1,10 @@
 //! Linux calls that std and rustix lack, made safe.
 //!
-//! This is the only crate of the project with `unsafe` code. Each module wraps one family of calls; each public function
-//! names the call it makes in the first line of its documentation. Calls that are *measured* go through the C library, because that is
-//! what the programs in question do (`usleep(3)` included); house-keeping may use rustix.
+//! This is the only crate of the project with `unsafe` code. Each module wraps one family of calls. The first line of each public
+//! function's documentation names its call. *Measured* calls go through the C library, as in a C program (`usleep(3)`
+//! included); other calls may use rustix.
 //!
-//! It decides nothing and prints nothing. Errors carry the call, its object and what the kernel said ([`Error`]).
+//! It decides nothing and prints nothing. An [`Error`] has the call, its object and the kernel's error.
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![allow(

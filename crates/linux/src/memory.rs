@@ -1,11 +1,11 @@
-//! Locking the process in memory and touching the stack before it is needed: `mlockall(2)`, `munlockall(2)`.
+//! Locks the process in memory and pre-faults the stack: `mlockall(2)`, `munlockall(2)`.
 //!
-//! Both locks are properties of the whole process. Counting who asked for them is the caller's business.
+//! A lock belongs to the whole process. The caller counts its users.
 
 use crate::{Result, check};
 
-/// Bytes of stack that [`prefault_stack`] touches: 128 KiB, more than measuring and pacing loops use, and little enough for
-/// any thread (the smallest default stack of a Rust thread is 2 MiB).
+/// Bytes of stack that [`prefault_stack`] touches: 128 KiB, more than measuring and pacing loops use. The default stack of a Rust thread
+/// is 2 MiB.
 pub const PREFAULTED_STACK_BYTES: usize = 128 * 1024;
 
 const PAGE: usize = 4096;
@@ -17,15 +17,15 @@ pub fn lock_all() -> Result<()> {
     Ok(())
 }
 
-/// `munlockall(2)`: unlocks every page of the process, whoever locked it.
+/// `munlockall(2)`: unlocks every page of the process, including pages locked by other code.
 pub fn unlock_all() -> Result<()> {
     // SAFETY: takes nothing; changes residency of pages, never their contents.
     check("munlockall", unsafe { libc::munlockall() })?;
     Ok(())
 }
 
-/// Writes to each page of the next [`PREFAULTED_STACK_BYTES`] of the calling thread's stack, so that using them later
-/// faults nothing in. Needs that much stack to be left.
+/// Writes to each page of the next [`PREFAULTED_STACK_BYTES`] of the calling thread's stack, so that later use causes no page fault. The
+/// thread must have that much stack left.
 #[inline(never)]
 pub fn prefault_stack() {
     let mut stack = [0_u8; PREFAULTED_STACK_BYTES];

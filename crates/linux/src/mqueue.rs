@@ -7,7 +7,7 @@ use crate::clock::timespec_of;
 use crate::timed::Ended;
 use crate::{Error, Result, check};
 
-/// The size of its messages; the smallest queue costs the user least of `RLIMIT_MSGQUEUE`.
+/// The size of a message; a small queue takes little of the user's `RLIMIT_MSGQUEUE`.
 const MESSAGE_BYTES: usize = 8;
 
 /// An empty queue without a name, closed on drop.
@@ -15,7 +15,7 @@ const MESSAGE_BYTES: usize = 8;
 pub struct MessageQueue(libc::mqd_t);
 
 impl MessageQueue {
-    /// `mq_open(3)` under a name of its own, and `mq_unlink(3)` at once, so that nothing is left behind whatever happens.
+    /// `mq_open(3)` under a unique name, then `mq_unlink(3)` at once, so that no name is left behind.
     ///
     /// Errors: ENOSYS (kernel without `CONFIG_POSIX_MQUEUE`), EMFILE, ENOSPC (`/proc/sys/fs/mqueue/queues_max`), EMFILE also for
     /// `RLIMIT_MSGQUEUE`.

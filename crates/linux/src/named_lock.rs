@@ -1,10 +1,10 @@
 //! A lock by name that the kernel releases when its holder ends: a listening socket with an abstract name (`unix(7)`).
 //!
-//! In goes a name; out comes the lock, or its holder. Nothing is left on a disk, and every user of the machine meets the same names.
-//! The names belong to the network namespace: a container with a network of its own does not see those of its host.
+//! [`try_take`] takes the lock of a name, or returns its holder. Nothing is written to disk, and all users of the machine share the
+//! names. The names belong to the network namespace: a container with its own network does not see those of its host.
 //!
-//! A process that forks shares the socket with its child, so the lock is held until both are gone: a child that goes on working after
-//! its parent was killed still holds it. A program started with `exec(3)` does not.
+//! A forked child shares the socket: the lock is held until both processes end, so a child that survives its parent still
+//! holds it. A program started with `exec(3)` does not.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -15,21 +15,21 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 
 use crate::{Error, Result, check};
 
-/// How many processes can wait for one lock before further ones have to ask again and again.
+/// Most processes that can wait for one lock; further ones poll.
 const WAITERS: i32 = 128;
-/// Pause before a holder that cannot be waited for is asked again.
+/// Interval of that polling.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A lock that is held until this is dropped, or the process and its forked children have ended.
+/// A lock, held until dropped, or until the process and its forked children ended.
 #[derive(Debug)]
 pub struct NamedLock {
     _socket: OwnedFd,
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug)]
 pub enum Attempt {
-    /// The lock is held now.
+    /// This process holds the lock now.
     Taken(NamedLock),
     /// Another process holds it.
     Held(Holder),
@@ -38,7 +38,7 @@ pub enum Attempt {
 /// The process that holds a lock.
 #[derive(Debug)]
 pub struct Holder {
-    /// Hangs up when the lock is released. None: the holder takes no connections at present.
+    /// Hangs up when the lock is released. `None`: the holder accepts no connection at present.
     connection: Option<OwnedFd>,
     pid: Option<i32>,
 }
@@ -46,14 +46,14 @@ pub struct Holder {
 /// Takes the lock `name`, of at most 107 bytes, unless another process holds it: `socket(2)`, `bind(2)`, `listen(2)`.
 ///
 /// # Errors
-/// ENAMETOOLONG; EMFILE and ENFILE at a limit of descriptors; EPERM or EACCES where a filter or a security module forbids the socket.
+/// ENAMETOOLONG; EMFILE and ENFILE at a limit of descriptors; EPERM or EACCES if a filter or a security module forbids the socket.
 pub fn try_take(name: &str) -> Result<Attempt> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|errno| failed("bind", name, errno))?;
     let open = |flags| {
         socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | flags, None)
             .map_err(|errno| failed("socket", name, errno))
     };
-    // A holder that ends between the two calls leaves the name free, and one that begins does not listen yet.
+    // A holder may end between the two calls, and a new one may not listen yet.
     for _ in 0..3 {
         let socket = open(SocketFlags::empty())?;
         match bind(&socket, &address) {
@@ -79,13 +79,13 @@ pub fn try_take(name: &str) -> Result<Attempt> {
 }
 
 impl Holder {
-    /// The process that took the lock. None: it cannot be known, because it is in another PID namespace or takes no connections.
+    /// The process that took the lock. `None`: unknown, because it is in another PID namespace or accepts no connection.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         self.pid
     }
 
-    /// `poll(2)`: waits until the lock is worth another attempt, or `or` can be read; `false` for the latter.
+    /// `poll(2)`: waits until another attempt is worthwhile (`true`) or until `or` is readable (`false`).
     pub fn wait(&self, or: BorrowedFd<'_>) -> Result<bool> {
         let mut both = vec![PollFd::new(&or, PollFlags::IN)];
         both.extend(self.connection.as_ref().map(|connection| PollFd::new(connection, PollFlags::empty())));
@@ -101,8 +101,8 @@ impl Holder {
     }
 }
 
-/// `getsockopt(2)` with `SO_PEERCRED`: the process that listens at the other end. rustix takes no process number 0, which is the kernel's
-/// answer for one of another PID namespace.
+/// `getsockopt(2)` with `SO_PEERCRED`: the process that listens at the other end. rustix cannot return process ID 0, which the kernel
+/// reports for another PID namespace.
 fn listener(connection: &OwnedFd) -> Result<Option<i32>> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;

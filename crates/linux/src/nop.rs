@@ -1,6 +1,6 @@
-//! The instruction that does nothing.
+//! The instruction `nop`.
 
-/// Asks for a value in a register and does nothing with it: an empty loop around this is not optimised away, and is no slower than one.
+/// Requires a value in a register, without any instruction: keeps an empty loop from being optimised away.
 #[inline(always)]
 pub fn keep(value: u64) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64"))]
@@ -17,7 +17,7 @@ pub fn keep(value: u64) {
     std::hint::black_box(value);
 }
 
-/// Executes one `nop` (on CPUs that this project does not know: nothing).
+/// Executes one `nop`; nothing on unknown architectures.
 #[inline(always)]
 pub fn nop() {
     #[cfg(any(

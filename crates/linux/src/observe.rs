@@ -1,7 +1,7 @@
-//! Which system calls a piece of code really makes, as the kernel sees them (`ptrace(2)`).
+//! Observes the system calls of a piece of code (`ptrace(2)`).
 //!
-//! The code runs in a child process that is traced by this one; the child is always reaped and never outlives the caller. Needs no
-//! privilege, but containers and the Yama module may forbid it: then [`ObserveError::Refused`] says what the kernel answered.
+//! The code runs in a traced child process, which is always reaped and never outlives the caller. It needs no privilege, but containers
+//! and the Yama module may forbid it ([`ObserveError::Refused`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 use crate::syscall_name::name_of;
 use crate::{Error, Result as LinuxResult, check};
 
-/// A system call that was made.
+/// An observed system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemCall {
-    /// Its name, `syscall 123` where this project has no name for the number.
+    /// The name; `syscall 123` for a number not in the table.
     pub name: String,
-    /// Its number on this architecture.
+    /// The number on this architecture.
     pub number: i64,
-    /// Its arguments as register values.
+    /// The arguments as register values.
     pub args: [u64; 6],
 }
 
-/// Why nothing could be observed.
+/// Why the code could not be observed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
-    /// The kernel does not let us trace.
+    /// The kernel refuses to trace.
     #[error(
         "cannot trace a child process: {0}; allow ptrace in the container, or set /proc/sys/kernel/yama/ptrace_scope to 1 or 0"
     )]
@@ -35,14 +35,14 @@ pub enum ObserveError {
     #[error("the observed code did not end within {0:?}")]
     TimedOut(Duration),
     /// The code panicked, exited or was killed.
-    #[error("the observed code did not come to its end: {0}")]
+    #[error("the observed code did not complete: {0}")]
     Died(String),
 }
 
-/// The longest that the observed code may take.
+/// Time limit of the observed code.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
-/// The marker before and after the observed code: `close` of descriptors that cannot exist.
+/// The markers before and after the observed code: `close` of descriptors that cannot exist.
 const BEGIN: libc::c_long = -7_001;
 const END: libc::c_long = -7_002;
 
@@ -54,11 +54,10 @@ pub fn system_calls(f: impl FnOnce()) -> Result<Vec<SystemCall>, ObserveError> {
     system_calls_after(|| (), |()| f())
 }
 
-/// The system calls that `f` makes with what `prepare` has made; those of `prepare` are left out.
+/// The system calls of `f`, which gets the result of `prepare`; without the calls of `prepare`.
 ///
-/// Both run in a child process, on a copy of this one: they change nothing here. In a program with several threads, they must not wait
-/// for what another thread would have to do (the child has only this thread); if they do, they are killed after [`LIMIT`].
-/// Errors: see [`ObserveError`].
+/// Both run in a child process, on a copy of this one: they change nothing here. The child has only this thread: code that waits for
+/// another thread is killed after [`LIMIT`].
 pub fn system_calls_after<T>(
     prepare: impl FnOnce() -> T,
     f: impl FnOnce(&mut T),
@@ -73,7 +72,7 @@ pub fn system_calls_after<T>(
     }
 }
 
-/// The child: asks to be traced, stops, and runs the code between its markers.
+/// The child's main function: asks to be traced, stops, and runs the code between the markers.
 fn child_main<T>(parent: libc::pid_t, prepare: impl FnOnce() -> T, f: impl FnOnce(&mut T)) -> ! {
     // SAFETY: plain system calls on numbers; PTRACE_TRACEME ignores its other arguments. `_exit` runs no handlers of the parent's.
     unsafe {
@@ -101,7 +100,7 @@ fn mark(which: libc::c_long) {
     unsafe { libc::syscall(libc::SYS_close, which) };
 }
 
-/// How the traced child has changed.
+/// A change of the traced child's state.
 enum Change {
     SystemCallStop,
     Signal(i32),
@@ -120,7 +119,7 @@ impl Tracee {
     fn watch(mut self) -> Result<Vec<SystemCall>, ObserveError> {
         match self.next_change()? {
             Change::Signal(libc::SIGSTOP) => {}
-            // Before its first stop the child exits only when it may not be traced, with the error number as status.
+            // Before its first stop, the child exits only if tracing is forbidden, with the error number as status.
             Change::Exited(errno) => {
                 return Err(ObserveError::Refused(Error::from_errno("ptrace", errno).on("PTRACE_TRACEME")));
             }
@@ -171,7 +170,7 @@ impl Tracee {
             // SAFETY: `status` is writable for the call; the child is ours and not reaped.
             match unsafe { libc::waitpid(self.pid, &raw mut status, libc::WNOHANG | libc::__WALL) } {
                 0 if Instant::now() >= self.deadline => return Err(ObserveError::TimedOut(LIMIT)),
-                // There is no wait for a child with a timeout: look often at first, then let it sleep.
+                // No call waits for a child with a timeout: poll, at first often.
                 0 if turns < 200 => std::thread::yield_now(),
                 0 => std::thread::sleep(Duration::from_micros(100)),
                 -1 if crate::timed::last_errno() == libc::EINTR => {}
@@ -229,16 +228,16 @@ impl Tracee {
     }
 }
 
-/// Where number and arguments of a system call stand among the general registers.
+/// Positions of a system call's number and arguments among the general registers.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: Option<(usize, [usize; 6])> = Some((15, [14, 13, 12, 7, 9, 8]));
-/// Where number and arguments of a system call stand among the general registers.
+/// Positions of a system call's number and arguments among the general registers.
 #[cfg(target_arch = "aarch64")]
 const REGISTERS: Option<(usize, [usize; 6])> = Some((8, [0, 1, 2, 3, 4, 5]));
-/// Where number and arguments of a system call stand among the general registers.
+/// Positions of a system call's number and arguments among the general registers.
 #[cfg(target_arch = "arm")]
 const REGISTERS: Option<(usize, [usize; 6])> = Some((7, [17, 1, 2, 3, 4, 5]));
-/// Where number and arguments of a system call stand among the general registers.
+/// Positions of a system call's number and arguments among the general registers.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 const REGISTERS: Option<(usize, [usize; 6])> = None;
 
@@ -253,7 +252,7 @@ struct SystemCallInfo {
     stack_pointer: u64,
     number: u64,
     args: [u64; 6],
-    /// The union is as large as its largest member.
+    /// The union has the size of its largest member.
     _rest: [u64; 2],
 }
 
@@ -290,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// What was observed, unless tracing is forbidden here.
+    /// The observed calls, unless tracing is forbidden.
     fn allowed(observed: Result<Vec<SystemCall>, ObserveError>) -> Option<Vec<SystemCall>> {
         match observed {
             Err(ObserveError::Refused(why)) => {
@@ -348,7 +347,7 @@ mod tests {
 
     #[test]
     fn registers_tell_the_same_as_the_newer_call() {
-        // The fallback for old kernels: the child's first call after its stop is looked at both ways.
+        // The fallback for old kernels: reads the child's first call after its stop both ways.
         // SAFETY: no arguments.
         let parent = unsafe { libc::getpid() };
         // SAFETY: the child never returns from `child_main`.

@@ -21,7 +21,7 @@ pub fn select(timeout_us: i64) -> Result<Ended> {
     Ended::of_zero("select", unsafe { libc::select(0, null_mut(), null_mut(), null_mut(), &raw mut timeout) }.into())
 }
 
-/// `pselect(2)` on nothing: nanoseconds, signal mask as it is.
+/// `pselect(2)` on nothing: nanoseconds; the signal mask is unchanged.
 #[inline]
 pub fn pselect(timeout_ns: i64) -> Result<Ended> {
     let timeout = timespec_of(timeout_ns);
@@ -30,14 +30,14 @@ pub fn pselect(timeout_ns: i64) -> Result<Ended> {
     Ended::of_zero("pselect", returned.into())
 }
 
-/// `poll(2)` on nothing: milliseconds (negative: 0, not for ever).
+/// `poll(2)` on nothing: milliseconds (negative: 0, not infinite).
 #[inline]
 pub fn poll(timeout_ms: i32) -> Result<Ended> {
     // SAFETY: no descriptors are given, so no memory is read.
     Ended::of_zero("poll", unsafe { libc::poll(null_mut(), 0, timeout_ms.max(0)) }.into())
 }
 
-/// `ppoll(2)` on nothing: nanoseconds, signal mask as it is.
+/// `ppoll(2)` on nothing: nanoseconds; the signal mask is unchanged.
 #[inline]
 pub fn ppoll(timeout_ns: i64) -> Result<Ended> {
     let timeout = timespec_of(timeout_ns);
@@ -65,7 +65,7 @@ impl Epoll {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// `epoll_ctl(2)`: adds a descriptor, to be reported (level-triggered) while it can be read.
+    /// `epoll_ctl(2)`: adds a descriptor, reported (level-triggered) while readable.
     pub fn add_readable(&self, fd: &impl AsRawFd) -> Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         // SAFETY: both descriptors are open; `event` is valid for the call.
@@ -74,13 +74,13 @@ impl Epoll {
         check("epoll_ctl", returned).map(drop)
     }
 
-    /// `epoll_wait(2)`: milliseconds (negative: 0, not for ever).
+    /// `epoll_wait(2)`: milliseconds (negative: 0, not infinite).
     #[inline]
     pub fn wait(&self, timeout_ms: i32) -> Result<Ended> {
         Ended::of_zero("epoll_wait", self.wait_raw(timeout_ms.max(0)))
     }
 
-    /// `epoll_wait(2)` without timeout: [`Ended::TimeUp`] when a descriptor can be read, [`Ended::Sooner`] on a signal.
+    /// `epoll_wait(2)` without timeout: [`Ended::TimeUp`] if a descriptor is readable, [`Ended::Sooner`] on a signal.
     #[inline]
     pub fn wait_readable(&self) -> Result<Ended> {
         let returned = self.wait_raw(-1);
@@ -94,7 +94,7 @@ impl Epoll {
         unsafe { libc::epoll_wait(self.0.as_raw_fd(), &raw mut event, 1, timeout_ms) }.into()
     }
 
-    /// `epoll_pwait2(2)` (Linux 5.11), as a raw system call since older C libraries lack it: nanoseconds, signal mask as it is.
+    /// `epoll_pwait2(2)` (Linux 5.11), a raw system call since older C libraries lack it: nanoseconds; the signal mask is unchanged.
     #[inline]
     pub fn pwait2(&self, timeout_ns: i64) -> Result<Ended> {
         let ns = timeout_ns.max(0);

@@ -1,6 +1,6 @@
 //! Timer slack of the calling thread: `prctl(PR_SET_TIMERSLACK)`, `prctl(PR_GET_TIMERSLACK)`.
 //!
-//! Made by number, because the C library's `prctl` returns an `int`, and a slack above 2.1 s does not fit one.
+//! A raw system call, because the C library's `prctl` returns an `int`, which a slack above 2.1 s does not fit.
 
 use crate::{Error, Result};
 
@@ -9,8 +9,8 @@ pub fn timer_slack_ns() -> Result<u64> {
     const UNUSED: libc::c_ulong = 0;
     // SAFETY: takes numbers and returns a number.
     let returned = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, UNUSED, UNUSED, UNUSED, UNUSED) };
-    // The answer is unsigned: only -1 as made by the C library from an error is one, and no slack is that long
-    // on a 64-bit kernel; on a 32-bit one it means the longest.
+    // The result is unsigned: only -1, which the C library makes from an error, is a failure. No slack is that long on a 64-bit
+    // kernel; on a 32-bit one, it is the longest.
     if returned == -1 && cfg!(target_pointer_width = "64") {
         return Err(Error::last("prctl(PR_GET_TIMERSLACK)"));
     }
@@ -19,11 +19,11 @@ pub fn timer_slack_ns() -> Result<u64> {
 
 /// `prctl(PR_SET_TIMERSLACK)`: sets the timer slack of the calling thread, in ns.
 ///
-/// 0 would mean "back to the default of the thread", so it becomes 1, the least slack there is. Values that do not fit the
-/// kernel's `unsigned long` are answered with ERANGE. Does nothing, and says nothing, under a real-time policy since Linux 6.13.
+/// 0 would select the thread's default, so it becomes 1, the smallest slack. ERANGE: the value does not fit the kernel's
+/// `unsigned long`. Silently ignored under a real-time policy since Linux 6.13.
 pub fn set_timer_slack_ns(slack_ns: u64) -> Result<()> {
     const CALL: &str = "prctl(PR_SET_TIMERSLACK)";
-    // The kernel compares it as a signed long and takes what is not positive for 0 (kernel/sys.c).
+    // The kernel compares it as a signed long and treats values below 1 as 0 (kernel/sys.c).
     let Ok(slack) = libc::c_long::try_from(slack_ns.max(1)) else {
         return Err(Error::from_errno(CALL, libc::ERANGE).on(format!("{slack_ns} ns")));
     };

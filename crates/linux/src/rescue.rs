@@ -1,24 +1,24 @@
-//! Freeing threads from a CPU that a thread of higher priority does not leave.
+//! Frees threads from a CPU that a thread of higher priority occupies.
 //!
-//! A thread that never gets its CPU can neither end its work nor die: SIGKILL too takes effect only once the thread runs. The kernel moves a thread
-//! that waits for a CPU as soon as its affinity says so (`__set_cpus_allowed_ptr` in kernel/sched/core.c), so its owner can free it from
-//! another CPU.
+//! A thread that never gets its CPU can neither finish nor die: SIGKILL takes effect only when the thread runs. The kernel moves a
+//! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c), so another thread
+//! can free it from another CPU.
 
 use crate::affinity;
 use crate::sched::{self, Attributes, RESET_ON_FORK};
 
-/// Most CPUs that the mask of a freed thread names: `CONFIG_NR_CPUS` of the largest kernels. The kernel drops those that do not exist or
-/// are outside the cpuset.
+/// CPUs in the mask of a freed thread: `CONFIG_NR_CPUS` of the largest kernels. The kernel drops CPUs that do not exist or are outside the
+/// cpuset.
 const CPUS: usize = 8192;
 
-/// Puts thread `tid` under SCHED_OTHER and lets it run on every CPU of its cpuset. For a thread that is to end: nothing is put back.
+/// Puts thread `tid` under SCHED_OTHER and lets it run on every CPU of its cpuset. For a thread that must end: nothing is restored.
 ///
-/// What the kernel refuses is left as it is; a thread that has ended is no error.
+/// Ignores refusals of the kernel, and threads that have ended.
 pub fn free_thread(tid: i32) {
     if let Ok(now) = sched::attributes(tid)
         && now.policy != sched::OTHER
     {
-        // Who may not take the flag away may keep it.
+        // Without the privilege to clear the flag, keep it.
         let flags = now.flags & RESET_ON_FORK;
         let nice = sched::nice(tid).unwrap_or(0);
         let other = Attributes { policy: sched::OTHER, flags, nice, ..Attributes::default() };
@@ -28,12 +28,12 @@ pub fn free_thread(tid: i32) {
     drop(affinity::set_affinity(tid, &all));
 }
 
-/// [`free_thread`] for every thread of process `pid`, but for thread `but`.
+/// [`free_thread`] for every thread of process `pid` except thread `but`.
 pub fn free_process(pid: i32, but: Option<i32>) {
     threads_of(pid).into_iter().filter(|tid| Some(*tid) != but).for_each(free_thread);
 }
 
-/// The threads of process `pid` that have not ended: `/proc/PID/task`. A process that waits to be reaped has none.
+/// The threads of process `pid` that have not ended: `/proc/PID/task`. A zombie has none.
 #[must_use]
 pub fn threads_of(pid: i32) -> Vec<i32> {
     let lives = |tid: &i32| {
@@ -45,7 +45,7 @@ pub fn threads_of(pid: i32) -> Vec<i32> {
 /// The state of a thread or process, the third field of its `stat` file (proc(5)).
 fn state(path: &str) -> Option<char> {
     let stat = std::fs::read_to_string(path).ok()?;
-    // The name in parentheses may itself have blanks and parentheses.
+    // The name in parentheses may contain blanks and parentheses.
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 

@@ -6,9 +6,9 @@ use io_uring::{IoUring, opcode};
 use crate::timed::{Armed, Ended};
 use crate::{Error, Result};
 
-/// A ring that is used for timeouts only; closed on drop.
+/// A ring for timeouts only; closed on drop.
 pub struct RingTimeout {
-    // Dropped first, so that no entry refers to the timespec any more.
+    // Dropped first, so that no entry refers to the timespec afterwards.
     ring: IoUring,
     // Boxed: queued entries point to it until they are submitted.
     time: Box<Timespec>,
@@ -16,7 +16,7 @@ pub struct RingTimeout {
 }
 
 impl RingTimeout {
-    /// `io_uring_setup(2)`. Rings came before timeouts (Linux 5.4): on older kernels the first wait fails with EINVAL.
+    /// `io_uring_setup(2)`. Timeouts need Linux 5.4: on older kernels the first wait fails with EINVAL.
     ///
     /// Errors: ENOSYS (before Linux 5.1, or built without), EPERM (`/proc/sys/kernel/io_uring_disabled`, or a container's filter).
     pub fn new() -> Result<Self> {
@@ -26,7 +26,7 @@ impl RingTimeout {
 }
 
 impl Armed for RingTimeout {
-    /// Queues the timeout; the kernel sees it with [`Armed::wait`].
+    /// Queues the timeout; [`Armed::wait`] submits it.
     #[inline]
     fn arm(&mut self, duration_ns: i64) -> Result<()> {
         let ns = duration_ns.max(1).unsigned_abs();
@@ -42,7 +42,7 @@ impl Armed for RingTimeout {
     #[inline]
     fn wait(&mut self) -> Result<Ended> {
         let entered = self.ring.submit_and_wait(1);
-        // Timeouts of waits that were given up complete too, under their own numbers.
+        // Timeouts of abandoned waits complete too, under their own numbers.
         for completion in self.ring.completion() {
             if completion.user_data() == self.number {
                 return Ended::of_errno("io_uring timeout", -completion.result(), libc::ETIME);
@@ -55,7 +55,7 @@ impl Armed for RingTimeout {
         }
     }
 
-    /// The timeout runs on unseen: its completion is known by its number and ignored.
+    /// The timeout continues; its completion is recognised by its number and ignored.
     fn disarm(&mut self) -> Result<()> {
         Ok(())
     }

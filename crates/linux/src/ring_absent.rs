@@ -1,16 +1,16 @@
-//! Timeouts through `io_uring(7)`, on the architectures whose layout of it is not known here: refused.
+//! Timeouts through `io_uring(7)` on unsupported architectures: refused.
 
 use crate::timed::{Armed, Ended};
 use crate::{Error, Result};
 
-/// A ring, of which there is none on this architecture.
+/// A ring; none can exist on this architecture.
 #[derive(Debug)]
 pub enum RingTimeout {}
 
 impl RingTimeout {
     /// Always fails, with EOPNOTSUPP.
     pub fn new() -> Result<Self> {
-        let object = format!("this program knows no io_uring on {}", std::env::consts::ARCH);
+        let object = format!("io_uring is not supported on {}", std::env::consts::ARCH);
         Err(Error::from_errno("io_uring_setup", libc::EOPNOTSUPP).on(object))
     }
 }

@@ -1,15 +1,14 @@
 //! Scheduling policy and nice value of one thread: `sched_setattr(2)`, `sched_getattr(2)`, `sched_setscheduler(2)`,
 //! `getpriority(2)`, `setpriority(2)`.
 //!
-//! In goes a thread id (0: the calling thread) and an [`Attributes`]; out comes what the kernel holds. The C library has no
-//! wrapper for the attribute calls, so they are made by number. A kernel (or a seccomp filter) without them answers ENOSYS, and
-//! then the older calls do the same for every policy but SCHED_DEADLINE, which only the attribute calls can set.
+//! Thread ID 0 is the calling thread. The attribute calls are raw system calls, since the C library has no wrapper. If a kernel or a
+//! seccomp filter answers ENOSYS, the older calls serve for every policy but SCHED_DEADLINE.
 
 use crate::{Error, Result, check};
 
-/// `SCHED_FLAG_RESET_ON_FORK`: children start under SCHED_OTHER rather than inherit a real-time policy.
+/// `SCHED_FLAG_RESET_ON_FORK`: children start under SCHED_OTHER instead of a real-time policy.
 pub const RESET_ON_FORK: u64 = 0x01;
-/// `SCHED_FLAG_RECLAIM`: a SCHED_DEADLINE thread may use bandwidth that others leave.
+/// `SCHED_FLAG_RECLAIM`: a SCHED_DEADLINE thread may use unused bandwidth.
 pub const RECLAIM: u64 = 0x02;
 /// `SCHED_FLAG_DL_OVERRUN`: SIGXCPU when a SCHED_DEADLINE thread overruns its runtime.
 pub const DL_OVERRUN: u64 = 0x04;
@@ -29,12 +28,12 @@ pub const DEADLINE: u32 = 6;
 
 /// The kernel's `struct sched_attr`, first version (48 bytes, Linux 3.14).
 ///
-/// Later versions add utilisation clamps, which stay as they are when the shorter structure is passed
-/// (kernel/sched/syscalls.c, `sched_copy_attr`).
+/// Later versions add utilization clamps, which the shorter structure leaves unchanged (kernel/sched/syscalls.c,
+/// `sched_copy_attr`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attributes {
-    /// Size of the structure; filled in by the calls here.
+    /// Size of the structure; the functions here set it.
     pub size: u32,
     /// Policy: [`OTHER`], [`FIFO`], [`RR`], [`BATCH`], [`IDLE`], [`DEADLINE`].
     pub policy: u32,
@@ -56,7 +55,7 @@ pub struct Attributes {
 const SIZE: u32 = 48;
 const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
 
-/// `sched_getattr(2)`: policy and parameters of thread `tid`; `sched_getscheduler(2)` where that call does not exist.
+/// `sched_getattr(2)`: policy and parameters of thread `tid`; `sched_getscheduler(2)` if that call does not exist.
 pub fn attributes(tid: i32) -> Result<Attributes> {
     let mut attributes = Attributes::default();
     // SAFETY: the pointer is valid for SIZE writable bytes, and the kernel writes at most SIZE.
@@ -68,7 +67,7 @@ pub fn attributes(tid: i32) -> Result<Attributes> {
     }
 }
 
-/// `sched_setattr(2)`: puts thread `tid` under a policy; `sched_setscheduler(2)` where that call does not exist.
+/// `sched_setattr(2)`: puts thread `tid` under a policy; `sched_setscheduler(2)` if that call does not exist.
 pub fn set_attributes(tid: i32, wanted: &Attributes) -> Result<()> {
     let wanted = Attributes { size: SIZE, ..*wanted };
     // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
@@ -80,7 +79,7 @@ pub fn set_attributes(tid: i32, wanted: &Attributes) -> Result<()> {
     }
 }
 
-/// `sched_setattr(2)` on the calling thread, for a process between fork and exec: allocates nothing. The error is the errno.
+/// `sched_setattr(2)` on the calling thread, for a process between fork and exec: never allocates. The error is the errno.
 pub(crate) fn set_own_attributes(wanted: Attributes) -> std::result::Result<(), i32> {
     let wanted = Attributes { size: SIZE, ..wanted };
     // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
@@ -89,7 +88,7 @@ pub(crate) fn set_own_attributes(wanted: Attributes) -> std::result::Result<(), 
         return Ok(());
     }
     let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    // Without the attribute calls the older one does the same for every policy but SCHED_DEADLINE.
+    // Without the attribute calls, the older one serves for every policy but SCHED_DEADLINE.
     if errno == libc::ENOSYS && wanted.policy != DEADLINE {
         let priority = wanted.priority as libc::c_int;
         // SAFETY: on Linux `struct sched_param` is one int, only read by the kernel.
@@ -101,8 +100,7 @@ pub(crate) fn set_own_attributes(wanted: Attributes) -> std::result::Result<(), 
     Err(errno)
 }
 
-/// The raw calls rather than the C library's: musl's `sched_setscheduler` answers ENOSYS always, because POSIX wants it to work
-/// on processes.
+/// A raw call: musl's `sched_setscheduler` always returns ENOSYS, because POSIX defines it for processes.
 fn attributes_without_attr(tid: i32) -> Result<Attributes> {
     // SAFETY: takes a number and returns a number.
     let raw = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid) } as i32;
@@ -135,11 +133,11 @@ fn set_without_attr(tid: i32, wanted: &Attributes) -> Result<()> {
     Ok(())
 }
 
-/// `getpriority(2)`: the nice value of thread `tid`, −20 to 19. On Linux it is a property of the thread, not of the process.
+/// `getpriority(2)`: the nice value of thread `tid`, −20 to 19. On Linux it belongs to the thread, not the process.
 pub fn nice(tid: i32) -> Result<i32> {
     // SAFETY: takes numbers and returns a number.
     let returned = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
-    // The system call itself answers 20 − nice, so that no answer looks like a failure.
+    // The system call returns 20 − nice, so that no value looks like an error.
     check("getpriority", returned as i32).map(|raw| 20 - raw).map_err(|e| e.on(thread(tid)))
 }
 
@@ -150,7 +148,7 @@ pub fn set_nice(tid: i32, nice: i32) -> Result<()> {
     check("setpriority", returned as i32).map(drop).map_err(|e: Error| e.on(thread(tid)))
 }
 
-/// `gettid(2)`: the kernel's id of the calling thread.
+/// `gettid(2)`: the kernel's ID of the calling thread.
 #[must_use]
 pub fn current_thread_id() -> i32 {
     // SAFETY: takes nothing, cannot fail.

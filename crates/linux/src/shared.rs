@@ -1,8 +1,7 @@
-//! Memory that a process shares with the children it forks: `mmap(2)` with `MAP_SHARED | MAP_ANONYMOUS`.
+//! Memory shared with forked children: `mmap(2)` with `MAP_SHARED | MAP_ANONYMOUS`.
 //!
-//! No file system is needed, neither /dev/shm nor any other. In goes a type made of atomics ([`Shareable`]); out comes a
-//! [`Shared`] that derefs to it, zeroed, at the same address in every process forked afterwards. The mapping goes when the
-//! last process that has it drops it or ends.
+//! It needs no file system, not even /dev/shm. [`Shared`] derefs to a type made of atomics ([`Shareable`]), initially zero, at the same
+//! address in every process forked afterwards. The mapping is freed when its last process drops it or ends.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,10 +15,10 @@ use std::sync::atomic::{
 
 use crate::{Error, Result};
 
-/// Types that may live in memory shared between processes: atomics, and arrays, tuples and [`CacheLine`]s of them.
+/// Types for memory shared between processes: atomics, and arrays, tuples and [`CacheLine`]s of them.
 ///
 /// # Safety
-/// All bytes zero is a valid value; every access through `&T` is atomic; there is no pointer in it and nothing to drop.
+/// All bytes zero is a valid value; every access through `&T` is atomic; the type has no pointer and needs no drop.
 pub unsafe trait Shareable: Sync + Send + 'static {}
 
 macro_rules! shareable {
@@ -53,13 +52,12 @@ unsafe impl<A: Shareable, B: Shareable, C: Shareable> Shareable for (A, B, C) {}
 // SAFETY: as above.
 unsafe impl<A: Shareable, B: Shareable, C: Shareable, D: Shareable> Shareable for (A, B, C, D) {}
 
-/// A value that shares its cache line with nothing.
+/// A value in its own cache line.
 ///
-/// Orders every access to memory before it before every one after it, for other processes too: `fence(SeqCst)`.
+/// A full memory barrier, for other processes too: `fence(SeqCst)`.
 ///
-/// On x86-64 by an atomic operation on the stack, which is a full barrier as `mfence` is (Intel SDM, volume 3, 9.2.3.9) at a fourth of its
-/// cost, and, other than an atomic exchange of the word that is published, lets that word and what was written before it
-/// reach memory together.
+/// On x86-64 it is an atomic operation on the stack: a full barrier like `mfence` (Intel SDM, volume 3, 9.2.3.9) at a quarter of the
+/// cost. Unlike an atomic exchange of the published word, it lets that word and earlier writes reach memory together.
 #[inline]
 pub fn full_fence() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -71,7 +69,7 @@ pub fn full_fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// 128 bytes: two lines of 64, since x86 CPUs fetch lines in pairs; one line of Apple's and some other 64-bit Arm CPUs.
+/// 128 bytes: two lines of 64, since x86 CPUs fetch lines in pairs; one line on Apple's and some other 64-bit Arm CPUs.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct CacheLine<T>(pub T);
@@ -87,7 +85,7 @@ impl<T> Deref for CacheLine<T> {
     }
 }
 
-/// A zeroed `T` (or a slice of them) in shared memory. Clones are the same memory.
+/// A zeroed `T` (or a slice of them) in shared memory. Clones share the memory.
 pub struct Shared<T: ?Sized> {
     mapping: Arc<Mapping>,
     count: usize,
@@ -135,7 +133,7 @@ impl<T: Shareable> Shared<T> {
 }
 
 impl<T: Shareable> Shared<[T]> {
-    /// `count` zeroed `T` side by side. ENOMEM when they do not fit into the address space.
+    /// `count` adjacent zeroed `T`. ENOMEM if they do not fit into the address space.
     pub fn slice(count: usize) -> Result<Self> {
         let bytes = size_of::<T>().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| Error::from_errno("mmap", libc::ENOMEM).on(format!("{count} elements")))?;

@@ -1,14 +1,14 @@
-//! Blocking signals on one thread, sending a signal to one thread, and what a signal does to the process: `pthread_sigmask(3)`,
-//! `tgkill(2)`, `sigaction(2)`.
+//! Blocks signals on a thread, sends a signal to a thread, and reads or resets signal actions: `pthread_sigmask(3)`, `tgkill(2)`,
+//! `sigaction(2)`.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use crate::{Result, check, check_errno_return};
 
-/// Signals blocked on this thread until it is dropped; then the mask is as it was.
+/// Blocks signals on this thread until dropped, then restores the mask.
 ///
-/// Bound to the thread that made it.
+/// Bound to the thread that created it.
 #[derive(Debug)]
 #[must_use = "the signals are unblocked when this is dropped"]
 pub struct BlockedSignals {
@@ -18,13 +18,13 @@ pub struct BlockedSignals {
 
 /// `pthread_sigmask(SIG_BLOCK)`: blocks every signal that can be blocked on the calling thread.
 ///
-/// Signals sent to the process are then taken by another thread; those sent to this thread wait until the guard is dropped.
-/// Signals that the thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL) stay open: blocked, they would kill silently.
+/// Another thread then takes signals sent to the process; signals sent to this thread wait until the guard is dropped.
+/// Signals that the thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL) stay unblocked: blocked, they would kill silently.
 pub fn block_all_signals_for_this_thread() -> Result<BlockedSignals> {
     block_all_signals_but(&[])
 }
 
-/// The same, but for the signals in `open`: those stay as they are.
+/// The same except for the signals in `open`, which are unchanged.
 pub fn block_all_signals_but(open: &[i32]) -> Result<BlockedSignals> {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -58,14 +58,14 @@ pub fn is_blocked(signal: i32) -> Result<bool> {
     Ok(check("sigismember", unsafe { libc::sigismember(mask.as_ptr(), signal) })? == 1)
 }
 
-/// `tgkill(2)`: sends `signal` to thread `tid` of this process. ESRCH once that thread has ended. 0 only asks whether it exists.
+/// `tgkill(2)`: sends `signal` to thread `tid` of this process. ESRCH once that thread has ended. Signal 0 only checks that it exists.
 pub fn send_signal_to_thread(tid: i32, signal: i32) -> Result<()> {
     // SAFETY: takes numbers; what a handler then does is the business of whoever installed it.
     let returned = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
     check("tgkill", returned as i32).map(drop).map_err(|e| e.on(format!("thread {tid}, signal {signal}")))
 }
 
-/// Whether the process ignores `signal`. Who starts a program so, with `nohup` or in the background of a script, wants it to.
+/// Whether the process ignores `signal`, as under `nohup` or in the background of a script.
 pub fn is_ignored(signal: i32) -> Result<bool> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null action changes nothing; `action` is writable.
@@ -74,8 +74,8 @@ pub fn is_ignored(signal: i32) -> Result<bool> {
     Ok(unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Gives each of the signals that end or stop a program its default action again where this process ignores it, so that what it starts
-/// does not inherit that. For a program that ends others by these signals, wherever it was started itself.
+/// Resets each ignored signal that ends or stops a program to its default action, so that children do not inherit that. For a program
+/// that ends others by these signals.
 pub fn heed_what_ends_a_program() -> Result<()> {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP] {
         if is_ignored(signal)? {

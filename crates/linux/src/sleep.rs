@@ -1,6 +1,6 @@
 //! The sleeping calls of the C library: `sleep(3)`, `usleep(3)`, `nanosleep(2)`, `clock_nanosleep(2)`, `sched_yield(2)`.
 //!
-//! Each makes exactly one call. A signal ends it with [`Ended::Sooner`]; going on is the caller's business.
+//! Each makes exactly one call. A signal ends it with [`Ended::Sooner`]; the caller decides whether to continue.
 
 use crate::clock::{Clock, timespec_of};
 use crate::timed::Ended;

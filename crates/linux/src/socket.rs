@@ -1,4 +1,4 @@
-//! The receive timeout of a socket (`SO_RCVTIMEO`, `socket(7)`) that nobody sends to.
+//! The receive timeout (`SO_RCVTIMEO`, `socket(7)`) of a silent socket.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use crate::timed::Ended;
 use crate::{Error, Result, check};
 
-/// One end of a pair of datagram sockets, with the other end kept silent; both closed on drop.
+/// A pair of datagram sockets whose other end sends nothing; closed on drop.
 #[derive(Debug)]
 pub struct SilentSocket {
     receiver: UnixDatagram,
@@ -21,7 +21,7 @@ impl SilentSocket {
         Ok(Self { receiver, _sender: sender })
     }
 
-    /// `setsockopt(2)` with `SO_RCVTIMEO`: microseconds, at least 1 since 0 means for ever. The kernel rounds up to jiffies.
+    /// `setsockopt(2)` with `SO_RCVTIMEO`: microseconds, at least 1 since 0 means no timeout. The kernel rounds up to jiffies.
     #[inline]
     pub fn set_timeout(&self, timeout_us: i64) -> Result<()> {
         let us = timeout_us.max(1);
@@ -40,7 +40,7 @@ impl SilentSocket {
         check("setsockopt", returned).map_err(|e| e.on("SO_RCVTIMEO")).map(drop)
     }
 
-    /// `recv(2)`: ends with [`Ended::TimeUp`] at the timeout, which may come up to a jiffy before its time.
+    /// `recv(2)`: ends with [`Ended::TimeUp`] at the timeout, which may come up to a jiffy early.
     #[inline]
     pub fn receive(&self) -> Result<Ended> {
         let mut byte = 0_u8;

@@ -1,7 +1,7 @@
-//! The wish of the whole process to stop waiting, so that a long wait can be cut by Ctrl-C.
+//! A process-wide request to stop waiting, so that Ctrl-C can cut a long wait.
 //!
-//! A signal handler (or any thread) calls [`request`]; whoever waits looks at [`requested`] when a signal interrupted its
-//! call. Setting and reading are async-signal-safe.
+//! A signal handler or any thread calls [`request`]. A waiting thread checks [`requested`] when a signal interrupts its call. Both are
+//! async-signal-safe.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,7 @@ pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Takes the request back.
+/// Clears the request.
 #[inline]
 pub fn clear() {
     REQUESTED.store(false, Ordering::Relaxed);

@@ -1,12 +1,12 @@
-//! Running a program under a scheduling policy of its own, and standing aside while it runs: `fork(2)`, `exec(3)`, `signalfd(2)`,
-//! `pidfd_open(2)`, `waitid(2)`.
+//! Runs a program under a scheduling policy and supervises it: `fork(2)`, `exec(3)`, `signalfd(2)`, `pidfd_open(2)`,
+//! `waitid(2)`.
 //!
-//! The program has this process's terminal, process group and streams, and ignores what this process was started to ignore. Signals that another
-//! process sends to this one are passed on; those that the terminal sends (Ctrl-C, Ctrl-Z, hang-up) reach the program by themselves. When the
-//! program is stopped, this process stops too, so that a shell sees one job.
+//! The program has this process's terminal, process group and streams, and ignores the signals that this process inherited as ignored.
+//! Signals from other processes are passed on; signals from the terminal (Ctrl-C, Ctrl-Z, hang-up) reach the program directly. When the
+//! program stops, this process stops too, so that a shell sees one job.
 //!
-//! The program is signalled through its pidfd, and never after it has been waited for. Before Linux 5.3 there are no pidfds; its number
-//! serves then, which no other process gets before it has been waited for.
+//! The program is signalled through its pidfd, and never after it was reaped. Before Linux 5.3 the process ID serves, which the kernel does
+//! not reuse before then.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -22,43 +22,44 @@ use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
 use crate::{Error, Result, check};
 
-/// What the program gets that it does not inherit from the calling thread.
+/// Settings that the program does not inherit from the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
-    /// Policy and parameters, set by the program's process itself just before it becomes the program.
+    /// Policy and parameters, which the new process sets just before exec.
     pub attributes: Option<Attributes>,
-    /// `RLIMIT_MEMLOCK` without limit, so that the program may lock its memory. Where that is not allowed the limit stays.
+    /// Lifts `RLIMIT_MEMLOCK`, so that the program may lock its memory. Without the privilege, the limit stays.
     pub may_lock_memory: bool,
 }
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this status.
+    /// With this exit status.
     Exited(u8),
     /// By this signal.
     Signalled(u8),
-    /// The kernel did not keep how.
+    /// With an unknown status: the kernel did not keep it.
     Unknown,
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub struct Supervised {
     pid: Pid,
-    /// None before Linux 5.3.
+    /// `None` before Linux 5.3.
     handle: Option<OwnedFd>,
     signals: OwnedFd,
     before: libc::sigset_t,
 }
 
-/// Status of a process that could not set itself up, as `timeout(1)` and `env(1)` have it.
+/// Exit status of a process that could not set itself up, as in `timeout(1)` and `env(1)`.
 pub const SETUP_FAILED: u8 = 125;
 
 impl Supervised {
-    /// Starts the program. From now on the calling thread's signals are blocked, and taken in [`Supervised::wait`].
+    /// Starts the program. From then on the calling thread's signals are blocked, and [`Supervised::wait`] takes them.
     ///
-    /// Errors are those of exec (not found, not executable), and those of making a descriptor before it.
+    /// # Errors
+    /// Those of exec (not found, not executable) and of creating a descriptor.
     pub fn spawn(mut command: Command, settings: Settings) -> io::Result<Self> {
         heed_children().map_err(io::Error::other)?;
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -84,11 +85,11 @@ impl Supervised {
 
     fn of(child: &Child, signals: OwnedFd, before: libc::sigset_t) -> Self {
         let pid = Pid::from_child(child);
-        // The number is the program's own: nobody has waited for it.
+        // The ID is the program's: it has not been reaped.
         Self { pid, handle: pidfd_open(pid, PidfdFlags::empty()).ok(), signals, before }
     }
 
-    /// Its process number.
+    /// The process ID.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
@@ -103,7 +104,7 @@ impl Supervised {
             }
             let mut descriptors = vec![PollFd::new(&self.signals, PollFlags::IN)];
             descriptors.extend(self.handle.as_ref().filter(|_| !gone).map(|handle| PollFd::new(handle, PollFlags::IN)));
-            // A debugger learns of the end first, and the pidfd stays readable until it lets go.
+            // A debugger learns of the end first; the pidfd stays readable until it detaches.
             let look_again = gone.then_some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
             match poll(&mut descriptors, look_again.as_ref()) {
                 Ok(_) => gone = gone || descriptors.get(1).is_some_and(|handle| !handle.revents().is_empty()),
@@ -112,7 +113,7 @@ impl Supervised {
                 Err(errno) => return Err(self.failed("poll", errno)),
             }
             while let Some(signal) = next(&self.signals)? {
-                // What the kernel sends, the program gets by itself. A program's end is looked for above.
+                // The program gets signals of the kernel directly. Its end is checked above.
                 if signal.ssi_code <= 0 && signal.ssi_signo != libc::SIGCHLD as u32 {
                     self.pass_on(signal.ssi_signo as i32);
                 }
@@ -120,7 +121,7 @@ impl Supervised {
         }
     }
 
-    /// What became of the program, if it ended. One that was stopped stops this process too.
+    /// How the program ended, if it did. If it was stopped, stops this process too.
     fn look(&self) -> Result<Option<Ended>> {
         let how = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let status = match waitid(WaitId::Pid(self.pid), how) {
@@ -143,14 +144,14 @@ impl Supervised {
         Ok(None)
     }
 
-    /// Sends the program a signal: `pidfd_send_signal(2)`, or `kill(2)`. It has not been waited for; it may have ended all the same.
+    /// Sends the program a signal: `pidfd_send_signal(2)`, or `kill(2)`. The program may have ended, but is not reaped.
     fn pass_on(&self, signal: i32) {
         let sent = self.handle.as_ref().map(|handle| {
             let (info, flags) = (std::ptr::null::<libc::siginfo_t>(), 0);
             // SAFETY: the descriptor is open; without a siginfo_t no memory is read.
             unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle.as_raw_fd(), signal, info, flags) }
         });
-        // A filter may know no pidfds.
+        // A seccomp filter may forbid pidfds.
         if sent.is_none_or(|sent| sent == -1 && matches!(Error::last("").errno(), libc::ENOSYS | libc::EPERM)) {
             // SAFETY: takes numbers.
             unsafe { libc::kill(self.pid(), signal) };
@@ -173,7 +174,7 @@ fn unblock(before: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }
 
-/// `signalfd(2)`: a descriptor to read these signals from, which must be blocked.
+/// `signalfd(2)`: a descriptor for these signals, which must be blocked.
 fn signals_of(set: &libc::sigset_t) -> Result<OwnedFd> {
     // SAFETY: `set` is a filled set; no descriptor is given.
     let fd = check("signalfd", unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
@@ -198,7 +199,7 @@ fn next(signals: &OwnedFd) -> Result<Option<libc::signalfd_siginfo>> {
     }
 }
 
-/// In the new process: the settings, and the signals blocked and ignored with which this process was started.
+/// In the new process: applies the settings, and restores the inherited blocked and ignored signals.
 fn prepare(settings: Settings, mask: &libc::sigset_t) -> io::Result<()> {
     if settings.may_lock_memory {
         let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
@@ -208,8 +209,8 @@ fn prepare(settings: Settings, mask: &libc::sigset_t) -> io::Result<()> {
     if let Some(attributes) = settings.attributes
         && crate::sched::set_own_attributes(attributes).is_err()
     {
-        // The caller tried the same before, so this is rare; it must not be taken for a program that cannot be executed.
-        let text = b"punctual: the scheduling policy was refused to the new process; nothing was run\n";
+        // Rare, since the caller tried the same before. It must not look like a program that cannot be executed.
+        let text = b"punctual: the scheduling policy was refused in the new process; the program is not run\n";
         // SAFETY: `text` is readable for its length; _exit does not return.
         unsafe {
             libc::write(2, text.as_ptr().cast(), text.len());

@@ -1,4 +1,4 @@
-//! Timeouts of synchronisation calls that nobody answers: `futex(2)`, `pthread_cond_timedwait(3)`, `sem_timedwait(3)`.
+//! Timeouts of synchronisation calls: `futex(2)`, `pthread_cond_timedwait(3)`, `sem_timedwait(3)`. No thread wakes them.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -10,14 +10,14 @@ use crate::clock::timespec_of;
 use crate::timed::Ended;
 use crate::{Result, check, check_errno_return};
 
-/// The timespec that `SYS_futex` takes: two machine words.
+/// The timespec of `SYS_futex`: two machine words.
 #[repr(C)]
 struct WordTimespec {
     seconds: libc::c_long,
     nanoseconds: libc::c_long,
 }
 
-/// A word of memory that nobody wakes.
+/// A futex word that no thread wakes.
 #[derive(Debug, Default)]
 pub struct Futex(AtomicU32);
 
@@ -49,7 +49,7 @@ impl Futex {
     }
 }
 
-/// A condition variable on `CLOCK_MONOTONIC` with its mutex, which stays locked by the thread that made it. Nobody signals it.
+/// A condition variable on `CLOCK_MONOTONIC` with its mutex, which its creator keeps locked. No thread signals it.
 pub struct Condition {
     // Boxed: neither may move while in use.
     mutex: Box<UnsafeCell<libc::pthread_mutex_t>>,
@@ -78,7 +78,7 @@ impl Condition {
         Ok(Self { mutex, condition, bound_to_thread: PhantomData })
     }
 
-    /// `pthread_cond_timedwait(3)`: until `CLOCK_MONOTONIC` shows `deadline_ns`. It goes on by itself after signals.
+    /// `pthread_cond_timedwait(3)`: until `CLOCK_MONOTONIC` shows `deadline_ns`. It continues after signals.
     #[inline]
     pub fn wait_until(&self, deadline_ns: i64) -> Result<Ended> {
         let deadline = timespec_of(deadline_ns);
@@ -100,7 +100,7 @@ impl Drop for Condition {
     }
 }
 
-/// A semaphore at zero that nobody posts.
+/// A semaphore at zero that no thread posts.
 pub struct Semaphore(Box<UnsafeCell<libc::sem_t>>);
 
 impl Semaphore {

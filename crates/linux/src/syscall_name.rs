@@ -1,13 +1,13 @@
-//! Names of the system calls that this project deals with, by the number they have on this architecture.
+//! Names of the system calls that this project uses, by their number on this architecture.
 
-/// The name of system call `number`, `syscall 123` for those that are not in the table.
+/// The name of system call `number`; `syscall 123` for one not in the table.
 pub(crate) fn name_of(number: i64) -> String {
     let own = KNOWN.iter().find(|(known, _)| *known == number);
     let wide = WITH_64_BIT_TIME.iter().find(|(known, _)| cfg!(target_pointer_width = "32") && *known == number);
     own.or(wide).map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
 }
 
-/// The calls that 32-bit kernels have twice: these numbers are the same on all of them (Linux 5.1, `syscall.tbl`).
+/// The 64-bit time calls of 32-bit kernels: the numbers are the same on all of them (Linux 5.1, `syscall.tbl`).
 const WITH_64_BIT_TIME: &[(i64, &str)] = &[
     (403, "clock_gettime64"),
     (407, "clock_nanosleep_time64"),

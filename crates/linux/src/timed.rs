@@ -1,36 +1,36 @@
-//! How a call with a timeout came back: in time, sooner, or with an error.
+//! The result of a call with a timeout: the time is up, an early return, or an error.
 //!
-//! What follows a system call is inlined: on CPUs whose kernel must guard its returns, each call and each return after one is
-//! mispredicted, which costs 5 to 10 ns.
+//! Code after a system call is inlined. With return mitigations in the kernel, the CPU mispredicts each call and return after it, for 5
+//! to 10 ns.
 //!
-//! Every timed call of this crate returns [`Ended`], so that a caller who must not be early can go on with what remains.
+//! Every timed call of this crate returns [`Ended`], so that the caller can wait for the rest after an early return.
 
 use crate::{Error, Result};
 
 /// How a timed call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a call that ended sooner has not waited its time"]
+#[must_use = "a call that ended sooner has not waited its full time"]
 pub enum Ended {
     /// The time is up.
     TimeUp,
-    /// Sooner: a signal (EINTR), or a wake-up that nobody meant.
+    /// Early: a signal (EINTR) or a spurious wake-up.
     Sooner,
 }
 
-/// A timer that is set first and then waited for; it runs on while signals interrupt the waiting.
+/// A timer that is armed first and then waited for; it continues while signals interrupt the wait.
 pub trait Armed {
-    /// Sets it to `duration_ns` from now (at least 1 ns, since 0 would unset it).
+    /// Arms the timer for `duration_ns` from now (at least 1 ns, since 0 would disarm it).
     fn arm(&mut self, duration_ns: i64) -> Result<()>;
 
-    /// Waits for it: [`Ended::TimeUp`] when it expired, [`Ended::Sooner`] when something else came. Only after [`Armed::arm`].
+    /// Waits: [`Ended::TimeUp`] if the timer expired, [`Ended::Sooner`] on anything else. Only after [`Armed::arm`].
     fn wait(&mut self) -> Result<Ended>;
 
-    /// Unsets it, and forgets an expiry that nobody waited for.
+    /// Disarms the timer and discards an expiry without a wait.
     fn disarm(&mut self) -> Result<()>;
 }
 
 impl Ended {
-    /// For calls that return 0 when the time is up, and -1 with `errno` otherwise.
+    /// For calls that return 0 if the time is up, and -1 with `errno` otherwise.
     #[inline]
     pub(crate) fn of_zero(call: &'static str, returned: i64) -> Result<Self> {
         match returned {
@@ -40,14 +40,14 @@ impl Ended {
         }
     }
 
-    /// Out of the way, so that the usual case runs straight on.
+    /// Not inlined, so that the usual path is straight.
     #[cold]
     #[inline(never)]
     fn of_last_errno(call: &'static str) -> Result<Self> {
         Self::of_errno(call, last_errno(), 0)
     }
 
-    /// For calls that return -1 with `errno` being `time_up` when the time is up; anything else than -1 is a wake-up.
+    /// For calls that return -1 with `errno` `time_up` if the time is up; any result but -1 is a wake-up.
     #[inline]
     pub(crate) fn of_failure(call: &'static str, returned: i64, time_up: i32) -> Result<Self> {
         if returned == -1 { Self::of_errno(call, last_errno(), time_up) } else { Ok(Self::Sooner) }
@@ -66,7 +66,7 @@ impl Ended {
     }
 }
 
-/// The thread's `errno`, without allocating.
+/// The thread's `errno`; never allocates.
 #[inline]
 pub(crate) fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)

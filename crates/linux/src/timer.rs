@@ -1,7 +1,7 @@
-//! Timers of the kernel that send signals: `timer_create(2)`, `setitimer(2)`, and the timeout of `sigtimedwait(2)`.
+//! Kernel timers that send signals: `timer_create(2)`, `setitimer(2)`, and the timeout of `sigtimedwait(2)`.
 //!
-//! Timers of `timer_create` signal the thread that created them and no other (`SIGEV_THREAD_ID`). `ITIMER_REAL` exists once per process,
-//! and its SIGALRM goes to any thread that does not block it. All values are on `CLOCK_MONOTONIC`.
+//! A timer of `timer_create` signals only the thread that created it (`SIGEV_THREAD_ID`). `ITIMER_REAL` exists once per process, and
+//! its SIGALRM goes to any thread that does not block it. All values are on `CLOCK_MONOTONIC`.
 
 use std::mem::MaybeUninit;
 use std::ptr::{null_mut, without_provenance_mut};
@@ -33,7 +33,7 @@ impl PosixTimer {
         Ok(Self(timer))
     }
 
-    /// `timer_settime(2)`: one expiry in `duration_ns`; 0 unsets it.
+    /// `timer_settime(2)`: one expiry in `duration_ns`; 0 disarms it.
     #[inline]
     fn set(&self, duration_ns: i64) -> Result<()> {
         let value = libc::itimerspec { it_interval: timespec_of(0), it_value: timespec_of(duration_ns) };
@@ -49,10 +49,10 @@ impl Drop for PosixTimer {
     }
 }
 
-/// A timer whose signal is fetched with `sigwaitinfo(2)`.
+/// A timer whose signal `sigwaitinfo(2)` takes.
 #[derive(Debug)]
 pub struct WaitedTimer {
-    // Dropped in this order: no more signals, then the pending ones are discarded.
+    // Drop order: no more signals, then discard the pending ones.
     timer: PosixTimer,
     held: Held,
     signals: libc::sigset_t,
@@ -97,10 +97,10 @@ impl Armed for WaitedTimer {
     }
 }
 
-/// A timer whose signal is handled, while the thread sleeps in `sigsuspend(2)`.
+/// A timer with a signal handler; the thread sleeps in `sigsuspend(2)`.
 #[derive(Debug)]
 pub struct HandledTimer {
-    // Dropped in this order: no more signals, then the pending ones are discarded, then the old handler is back.
+    // Drop order: no more signals, then discard the pending ones, then restore the old handler.
     timer: PosixTimer,
     held: Held,
     _handler: Handler,
@@ -110,9 +110,9 @@ pub struct HandledTimer {
 }
 
 impl HandledTimer {
-    /// `timer_create(2)`, for the calling thread, whose signal mask is taken as it is now.
+    /// `timer_create(2)`, for the calling thread with its present signal mask.
     ///
-    /// Fails with EAGAIN also when 64 such timers exist in this process.
+    /// EAGAIN also if this process has 64 such timers.
     pub fn new() -> Result<Self> {
         let slot = Slot::claim()
             .ok_or_else(|| Error::from_errno("timer_create", libc::EAGAIN).on("64 handled timers exist"))?;
@@ -153,13 +153,13 @@ fn suspend(mask: &libc::sigset_t) {
     unsafe { libc::sigsuspend(mask) };
 }
 
-/// The real-time interval timer of the process (`setitimer(2)`, `ITIMER_REAL`), waited for with `sigsuspend(2)`.
+/// The interval timer of the process (`setitimer(2)`, `ITIMER_REAL`), waited for with `sigsuspend(2)`.
 ///
-/// SIGALRM goes to any thread that does not block it. If another thread takes it, that thread passes it on, which makes this one
-/// wake later: a program that measures blocks SIGALRM in its other threads. No SIGALRM can end the process meanwhile.
+/// SIGALRM goes to any thread that does not block it. Another thread that takes it passes it on, which delays the wake-up: a measuring
+/// program blocks SIGALRM in its other threads. Meanwhile, SIGALRM never ends the process.
 #[derive(Debug)]
 pub struct IntervalTimer {
-    // Dropped in this order: no more signals (see `drop`), none passed on, the pending ones discarded, the old handler back, the timer free.
+    // Drop order: no more signals (see `drop`), none passed on, discard the pending ones, restore the old handler, free the timer.
     _target: AlarmTarget,
     held: Held,
     _handler: Handler,
@@ -170,7 +170,7 @@ pub struct IntervalTimer {
 
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
-/// The process' one interval timer, taken.
+/// Ownership of the process's only interval timer.
 #[derive(Debug)]
 struct OnlyOne;
 
@@ -181,10 +181,9 @@ impl Drop for OnlyOne {
 }
 
 impl IntervalTimer {
-    /// Takes the process' timer. Fails with EBUSY where it is in use, by this or by something else.
+    /// Takes the process's timer. EBUSY if it is in use.
     pub fn new() -> Result<Self> {
-        let busy =
-            || Error::from_errno("setitimer", libc::EBUSY).on("ITIMER_REAL: a process has only one, and it is in use");
+        let busy = || Error::from_errno("setitimer", libc::EBUSY).on("ITIMER_REAL: the process's only one is in use");
         if IN_USE.swap(true, Ordering::AcqRel) {
             return Err(busy());
         }
@@ -204,7 +203,7 @@ impl IntervalTimer {
         Ok(Self { _target: AlarmTarget::this_thread(), held, _handler: handler, _only: only, mask, deadline_ns: 0 })
     }
 
-    /// `setitimer(2)`; 0 unsets it. Rounded up to microseconds.
+    /// `setitimer(2)`, rounded up to microseconds; 0 disarms it.
     fn set(duration_ns: i64) -> Result<()> {
         let timeval = |ns: i64| {
             let us = (ns / 1_000) + i64::from(ns % 1_000 != 0);
@@ -224,7 +223,7 @@ impl Armed for IntervalTimer {
         Self::set(duration_ns)
     }
 
-    /// `sigsuspend(2)`. The clock decides whether it is time, since any SIGALRM may have woken us.
+    /// `sigsuspend(2)`. The clock decides whether the time is up, since any SIGALRM may wake the thread.
     #[inline]
     fn wait(&mut self) -> Result<Ended> {
         suspend(&self.mask);
@@ -240,12 +239,12 @@ impl Armed for IntervalTimer {
 
 impl Drop for IntervalTimer {
     fn drop(&mut self) {
-        // Unsetting cannot fail: the arguments are valid.
+        // Disarming cannot fail: the arguments are valid.
         let _ = Self::set(0);
     }
 }
 
-/// The timeout of `sigtimedwait(2)` on a signal that nobody sends.
+/// The timeout of `sigtimedwait(2)` on a signal that is never sent.
 #[derive(Debug)]
 pub struct SignalTimeout {
     _held: Held,
@@ -253,7 +252,7 @@ pub struct SignalTimeout {
 }
 
 impl SignalTimeout {
-    /// Blocks the signal in the calling thread, as the call demands.
+    /// Blocks the signal in the calling thread, as the call requires.
     pub fn new() -> Result<Self> {
         let signal = own_signal::for_nothing();
         Ok(Self { _held: Held::new(signal)?, signals: own_signal::set_of(signal) })

@@ -8,7 +8,7 @@ use crate::poll::Epoll;
 use crate::timed::{Armed, Ended};
 use crate::{Result, check};
 
-/// A timer on `CLOCK_MONOTONIC`, read when it expired; closed on drop.
+/// A timer on `CLOCK_MONOTONIC`, waited for with `read(2)`; closed on drop.
 #[derive(Debug)]
 pub struct Timerfd(OwnedFd);
 
@@ -22,7 +22,7 @@ impl Timerfd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// `timerfd_settime(2)`: one expiry in `duration_ns`; 0 unsets it. An expiry that nobody read is forgotten.
+    /// `timerfd_settime(2)`: one expiry in `duration_ns`; 0 disarms it. Discards an unread expiry.
     #[inline]
     fn set(&self, duration_ns: i64) -> Result<()> {
         let value = libc::itimerspec { it_interval: timespec_of(0), it_value: timespec_of(duration_ns) };
@@ -52,7 +52,7 @@ impl Armed for Timerfd {
     }
 }
 
-/// A [`Timerfd`] in an epoll set, as event loops have it. It is not read: setting it anew takes back that it was readable.
+/// A [`Timerfd`] in an epoll set, as in event loops. It is never read: arming it again clears its readiness.
 #[derive(Debug)]
 pub struct PolledTimerfd {
     timer: Timerfd,

@@ -1,17 +1,17 @@
-//! Utilisation clamps of one thread: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK).
+//! Utilization clamps of one thread: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK).
 //!
-//! A clamp makes the scheduler see the thread as at least so busy, which makes the governor `schedutil` choose a speed to
-//! match. It is today's way for a single thread to ask for speed: it needs no privilege to ask for what the administrator
-//! allows, holds only while the thread runs, and ends with it.
+//! The scheduler treats the thread as at least as busy as the lower clamp, and the governor `schedutil` chooses the frequency accordingly.
+//! A single thread can thus request speed: without privilege up to the administrator's limit, only while it runs, and until
+//! it ends.
 
 use crate::{Result, check};
 
-/// The clamp that asks for full speed (`SCHED_CAPACITY_SCALE`).
+/// The clamp for full speed (`SCHED_CAPACITY_SCALE`).
 pub const FULL: u32 = 1024;
-/// The clamp that puts the system's default back (Linux 5.11).
+/// The clamp that restores the system's default (Linux 5.11).
 const RESET: u32 = u32::MAX;
 
-/// `SCHED_FLAG_KEEP_POLICY | SCHED_FLAG_KEEP_PARAMS`: leave everything else as it is.
+/// `SCHED_FLAG_KEEP_POLICY | SCHED_FLAG_KEEP_PARAMS`: change nothing else.
 const KEEP_ALL: u64 = 0x08 | 0x10;
 /// `SCHED_FLAG_UTIL_CLAMP_MIN`.
 const CLAMP_MIN: u64 = 0x20;
@@ -35,7 +35,7 @@ struct Attributes {
 const SIZE: u32 = 56;
 const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
 
-/// `sched_getattr(2)`: the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`]. A kernel without clamps says 0.
+/// `sched_getattr(2)`: the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`]. 0 on a kernel without clamps.
 pub fn minimum(tid: i32) -> Result<u32> {
     let mut attributes = Attributes::default();
     // SAFETY: the pointer is valid for SIZE writable bytes, and the kernel writes at most SIZE.
@@ -52,12 +52,12 @@ pub fn set_minimum(tid: i32, clamp: u32) -> Result<()> {
     set(tid, clamp)
 }
 
-/// `sched_setattr(2)`: gives thread `tid` the system's default clamp again. EINVAL before Linux 5.11.
+/// `sched_setattr(2)`: restores the system's default clamp for thread `tid`. EINVAL before Linux 5.11.
 pub fn reset_minimum(tid: i32) -> Result<()> {
     set(tid, RESET)
 }
 
-/// The request for a lower clamp, and for nothing else.
+/// A request that changes only the lower clamp.
 fn request(clamp_min: u32) -> Attributes {
     Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, clamp_min, ..Attributes::default() }
 }
@@ -86,13 +86,13 @@ mod tests {
         assert_eq!(bytes, expected);
     }
 
-    /// Set: this process is the one that is looked at.
+    /// Set: this is the traced process.
     const LOOKED_AT: &str = "PUNCTUAL_TEST_CLAMPS";
 
     #[test]
     fn strace_reads_what_was_meant() {
         if std::env::var_os(LOOKED_AT).is_some() {
-            // Refused or not: it is the request that is looked at.
+            // The test checks the request, refused or not.
             drop(set_minimum(0, 512));
             drop(reset_minimum(0));
             return;
@@ -105,7 +105,7 @@ mod tests {
             .output();
         let text = match &traced {
             Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stderr).into_owned(),
-            // There is none, or tracing is forbidden here.
+            // strace is missing, or tracing is forbidden.
             _ => {
                 punctual_testing::lacks("strace cannot trace here");
                 return;
@@ -124,7 +124,7 @@ mod tests {
         std::thread::spawn(|| {
             let before = minimum(0).unwrap();
             let error = set_minimum(0, FULL + 1).unwrap_err();
-            // EINVAL from a kernel that has clamps and checks the value; the others where it has none, as in `a_clamp_is_kept`.
+            // EINVAL from a kernel with clamps, which checks the value; the others from one without, as in `a_clamp_is_kept`.
             let known = [libc::EINVAL, libc::EOPNOTSUPP, libc::E2BIG, libc::ENOSYS];
             assert!(known.contains(&error.errno()), "{error}");
             assert_eq!(minimum(0).unwrap(), before);

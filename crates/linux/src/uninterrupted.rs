@@ -1,7 +1,7 @@
-//! A few system calls that no signal to this process comes between, SIGKILL included: `fork(2)`, `setsid(2)`, `waitid(2)`.
+//! Runs a few system calls that no signal to this process interrupts, not even SIGKILL: `fork(2)`, `setsid(2)`, `waitid(2)`.
 //!
-//! In goes a closure; a child process of a session of its own performs it with all signals blocked. The death of this process, of its process
-//! group or of its terminal does not reach the child. What does: SIGKILL to the child itself, the end of its container or of the machine.
+//! A child process in its own session runs the closure with all signals blocked. The death of this process, of its process group or of its
+//! terminal does not affect the child. Only SIGKILL to the child itself, or the end of its container or machine, does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,23 +15,23 @@ use crate::{Error, Result, check};
 
 /// Exit status of a child whose closure panicked.
 pub const PANICKED: u8 = 255;
-/// Beside an exit status: it was told.
+/// Flag beside an exit status: the status is set.
 const KNOWN: u32 = 1 << 8;
 
-/// `fork(2)`: performs `work` in a child process and waits for its end. `None`: it was killed.
+/// `fork(2)`: runs `work` in a child process, waits for its end and returns its status. `None`: it was killed.
 ///
-/// The child is a copy of the process in which only the calling thread goes on. `work` must wait for no other thread, and take no lock that one
-/// may hold. Allocating is fine. The child ends with what `work` returns, and runs nothing that is registered for the end of the process.
+/// The child is a copy of the process with only the calling thread. `work` must not wait for another thread or take a lock that one may
+/// hold. It may allocate. The child ends with the result of `work`, without running `atexit(3)` handlers.
 ///
 /// # Errors
-/// EAGAIN at a limit of processes, ENOMEM.
+/// EAGAIN at a limit of processes; ENOMEM.
 pub fn uninterrupted(work: impl FnOnce() -> u8) -> Result<Option<u8>> {
     let status = Shared::<AtomicU32>::new()?;
     let signals = block_all_signals_for_this_thread()?;
     // SAFETY: the child goes on with a copy of the memory, and ends below by `_exit`; nothing of the parent's stack is unwound twice.
     let pid = match check("fork", unsafe { libc::fork() })? {
         0 => {
-            // It fails only for the leader of a group, which a new process is not.
+            // Fails only for a process group leader, which a new process is not.
             let _ = setsid();
             let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
             status.store(KNOWN | u32::from(outcome), Ordering::Release);
@@ -41,7 +41,7 @@ pub fn uninterrupted(work: impl FnOnce() -> u8) -> Result<Option<u8>> {
         pid => Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?,
     };
     drop(signals);
-    // Where SIGCHLD is ignored the kernel forgets a child as it ends: shared memory carries the status.
+    // If SIGCHLD is ignored, the kernel reaps the child: shared memory carries the status.
     while let Ok(None) | Err(Errno::INTR) = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED) {}
     let status = status.load(Ordering::Acquire);
     Ok((status & KNOWN != 0).then_some(status as u8))

@@ -1,36 +1,36 @@
-//! What a thread has used: `getrusage(RUSAGE_THREAD)`, and the CPU clock of another thread.
+//! Resource usage: `getrusage(2)`, and the CPU clock of another thread.
 
 use crate::clock::ns_of;
 use crate::{Result, check};
 
-/// What the calling thread has used since it started.
+/// Resource usage since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// CPU time in user mode, ns (kept by the kernel in µs).
     pub user_ns: i64,
     /// CPU time in the kernel, ns (kept by the kernel in µs).
     pub system_ns: i64,
-    /// Switches because the thread waited.
+    /// Voluntary context switches: the thread waited.
     pub voluntary_switches: i64,
-    /// Switches because another thread was due, or the thread yielded.
+    /// Involuntary context switches: another thread was due, or the thread yielded.
     pub involuntary_switches: i64,
-    /// Page faults answered from memory.
+    /// Minor page faults, served from memory.
     pub minor_faults: i64,
-    /// Page faults that had to read from a disk.
+    /// Major page faults, read from disk.
     pub major_faults: i64,
 }
 
-/// `getrusage(RUSAGE_THREAD)`: what the calling thread has used.
+/// `getrusage(RUSAGE_THREAD)`: usage of the calling thread.
 pub fn thread_usage() -> Result<Usage> {
     usage_of("getrusage(RUSAGE_THREAD)", libc::RUSAGE_THREAD)
 }
 
-/// `getrusage(RUSAGE_SELF)`: what the process has used, all its threads together.
+/// `getrusage(RUSAGE_SELF)`: usage of the process, all threads together.
 pub fn process_usage() -> Result<Usage> {
     usage_of("getrusage(RUSAGE_SELF)", libc::RUSAGE_SELF)
 }
 
-/// `getrusage(RUSAGE_CHILDREN)`: what child processes have used that ended and were waited for, and theirs.
+/// `getrusage(RUSAGE_CHILDREN)`: usage of reaped children and their descendants.
 pub fn children_usage() -> Result<Usage> {
     usage_of("getrusage(RUSAGE_CHILDREN)", libc::RUSAGE_CHILDREN)
 }

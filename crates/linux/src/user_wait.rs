@@ -1,7 +1,7 @@
-//! Instructions that wait in user mode until a time of the CPU's counter: TPAUSE and UMWAIT (Intel), MWAITX (AMD), WFET (Arm).
+//! Instructions that wait in user mode until a value of the CPU's counter: TPAUSE and UMWAIT (Intel), MWAITX (AMD), WFET (Arm).
 //!
-//! Each wait is one instruction and may end sooner: at an interrupt, at a write to the watched memory, or at the kernel's
-//! limit (100 000 cycles by default, `/sys/devices/system/cpu/umwait_control/max_time`). The caller loops.
+//! Each wait is one instruction and may end early: at an interrupt, at a write to the watched memory, or at the kernel's limit. That
+//! is 100 000 cycles by default (`/sys/devices/system/cpu/umwait_control/max_time`). The caller loops.
 
 use std::sync::atomic::AtomicU64;
 
@@ -10,7 +10,7 @@ use crate::counter::RawCounter;
 /// An instruction that waits in user mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instruction {
-    /// TPAUSE: a pause until a time (Intel SDM; WAITPKG).
+    /// TPAUSE: pauses until a time (Intel SDM; WAITPKG).
     Tpause,
     /// UMONITOR and UMWAIT: watches memory until a time (Intel SDM; WAITPKG).
     Umwait,
@@ -27,25 +27,25 @@ pub struct UserWait {
     counter: RawCounter,
 }
 
-/// Why the instruction cannot be used here.
+/// The reason why the instruction is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoUserWait(pub String);
 
-/// Memory to watch: nobody writes to it, and it shares its cache line with nothing.
+/// Memory to watch: never written, in its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Watched(#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "WFET watches none"))] AtomicU64);
 
 impl UserWait {
-    /// Asks the CPU whether it has `instruction`, and whether its counter may serve as a clock.
+    /// Checks that the CPU has `instruction` and that its counter can serve as a clock.
     pub fn open(instruction: Instruction) -> Result<Self, NoUserWait> {
         announced(instruction)?;
         let counter = RawCounter::open().map_err(|e| NoUserWait(e.to_string()))?;
         Ok(Self { instruction, counter })
     }
 
-    /// Executes the instruction once, with `deadline` in ticks of the counter. Ends at the deadline or sooner.
+    /// Executes the instruction once, with `deadline` in ticks of the counter. Ends at the deadline or earlier.
     #[inline]
     pub fn until(&self, deadline: u64, watched: &Watched) {
         wait_once(self.instruction, self.counter, deadline, watched);
@@ -103,7 +103,7 @@ fn wait_once(instruction: Instruction, counter: RawCounter, deadline: u64, watch
     }
 }
 
-/// The instructions are given as bytes, since assemblers know them only when told to.
+/// The instructions are given as bytes, since assemblers need a flag for them.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn tpause(deadline: u64) {

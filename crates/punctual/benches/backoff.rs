@@ -10,13 +10,13 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::backoff::{Backoff, Bell, Limits};
+use punctual::backoff::{Backoff, EventCount, Limits};
 use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::shared::{CacheLine, Shared};
 
-/// Message number and time; the bell; number of the last answer; the pause before the next message.
+/// Message number and time; the event; number of the last answer; the pause before the next message.
 type Table =
     (CacheLine<(AtomicU64, AtomicI64)>, CacheLine<AtomicU32>, CacheLine<AtomicU64>, CacheLine<(AtomicU64, AtomicU64)>);
 
@@ -49,7 +49,7 @@ fn until(table: &Table, number: u64, deadline: i64, mut step: impl FnMut()) -> O
 
 fn with_backoff(mut backoff: Backoff, table: &Table, number: u64, deadline: i64) -> Option<i64> {
     let left = Duration::from_nanos((deadline - now()).max(0).unsigned_abs());
-    backoff.wait_for_at_most(Bell::shared(&table.1), left, || arrived(table, number).then(now))
+    backoff.wait_for_at_most(EventCount::shared(&table.1), left, || arrived(table, number).then(now))
 }
 
 const CONTESTANTS: &[Contestant] = &[
@@ -126,7 +126,7 @@ fn send_for_ever(table: &Table) {
         number += 1;
         table.0.0.1.store(now(), Ordering::Relaxed);
         table.0.0.0.store(number, Ordering::Release);
-        Bell::shared(&table.1).ring();
+        EventCount::shared(&table.1).notify();
     }
 }
 

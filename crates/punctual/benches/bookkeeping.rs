@@ -1,4 +1,4 @@
-//! What being on time costs besides waiting: the learner's share of a wait, a tick and a turn on a clock that waits for nothing.
+//! The bookkeeping of a wait, a tick and a batch: measured on a clock that never waits.
 //!
 //! `cargo bench -p punctual`. Each figure is the median of many batches, in ns per operation.
 
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use punctual::margin::{Aim, Decision, MarginLearner};
-use punctual::{Clock, Missed, Moment, Pacer, Rate, Sleeper, Ticker};
+use punctual::{Clock, MissedTickBehavior, Moment, Pacer, Rate, Sleeper, Ticker};
 
 /// A clock on which nothing takes any time: what is left is bookkeeping.
 #[derive(Clone, Default)]
@@ -76,7 +76,7 @@ fn main() {
         black_box(clock.now());
         black_box(clock.spin_until(deadline));
     });
-    let mut sleeper = Sleeper::options().on(Instantaneous::default()).open();
+    let mut sleeper = Sleeper::options().clock(Instantaneous::default()).build();
     measure("Sleeper::sleep, 1 ms, without the waiting", || {
         black_box(sleeper.sleep(Duration::from_millis(1)));
     });
@@ -87,12 +87,16 @@ fn main() {
     let rates = [("period of 1 ms", Rate::per_second(1_000)), ("period of 1/44100 s", Rate::per_second(44_100))];
     for (name, rate) in rates {
         let Ok(rate) = rate else { continue };
-        let ticker = Ticker::options().rate(rate).missed(Missed::Burst).on(Instantaneous::default()).open();
+        let ticker = Ticker::options()
+            .rate(rate)
+            .missed_tick_behavior(MissedTickBehavior::Burst)
+            .clock(Instantaneous::default())
+            .build();
         let Ok(mut ticker) = ticker else { continue };
         measure(&format!("Ticker::tick, {name}, without the waiting"), || {
             black_box(ticker.tick());
         });
-        let mut pacer = Pacer::options(rate).on(Instantaneous::default()).open();
+        let mut pacer = Pacer::options(rate).clock(Instantaneous::default()).build();
         measure(&format!("Pacer::next, {name}, without the waiting"), || {
             black_box(pacer.next());
         });

@@ -3,7 +3,7 @@
 //! `cargo run --release --example audio_callback`
 use std::time::Duration;
 
-use punctual::{Missed, Rate, Ticker};
+use punctual::{MissedTickBehavior, Rate, Ticker};
 
 const SAMPLES: u64 = 64;
 const SAMPLE_RATE: u64 = 44_100;
@@ -19,7 +19,7 @@ fn fill(block: &mut [f32], first: u64) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 44 100 blocks in 64 seconds, exactly.
     let blocks = Rate::new(SAMPLE_RATE, Duration::from_secs(SAMPLES))?;
-    let mut ticker = Ticker::options().rate(blocks).missed(Missed::Skip).open()?;
+    let mut ticker = Ticker::options().rate(blocks).missed_tick_behavior(MissedTickBehavior::Skip).build()?;
     let start = ticker.next_deadline();
     let (mut block, mut underruns, mut worst) = ([0.0; SAMPLES as usize], 0, Duration::ZERO);
     let last = loop {

@@ -19,13 +19,13 @@ impl Tank {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Real time where the system lets us; where not, it says how to get it, and the loop runs all the same.
-    let conditions = Conditions { policy: Some(Policy::Fifo(40)), lock_memory: true, ..Conditions::default() };
+    let conditions = Conditions::new().policy(Policy::Fifo(40)).lock_memory();
     let guard = conditions.apply();
     for refused in guard.refused() {
         eprintln!("{refused}\n  {}", refused.remedy);
     }
     let period = Duration::from_millis(1);
-    let mut ticker = Ticker::options().every(period).open()?;
+    let mut ticker = Ticker::options().every(period).build()?;
     let (mut tank, target) = (Tank { level: 0.0, valve: 0.0 }, 2.0);
     let (mut worst, mut late) = (Duration::ZERO, 0);
     for _ in 0..2_000 {

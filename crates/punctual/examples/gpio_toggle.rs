@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::{Seek as _, Write as _};
 use std::time::Duration;
 
-use punctual::{Clock as _, Missed, Rate, Ticker};
+use punctual::{Clock as _, MissedTickBehavior, Rate, Ticker};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "/dev/null".into());
     let mut output = File::options().write(true).open(&path)?;
     let edges = Rate::per_second(10_000)?;
     // An edge that is not written is a wrong signal, so all of them are, late ones at once.
-    let mut ticker = Ticker::options().rate(edges).missed(Missed::Burst).open()?;
+    let mut ticker = Ticker::options().rate(edges).missed_tick_behavior(MissedTickBehavior::Burst).build()?;
     let mut gaps = Vec::with_capacity(10_000);
     let mut before = None;
     for _ in 0..10_000 {

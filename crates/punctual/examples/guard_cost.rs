@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use punctual::cpufreq::{Cpufreq, StateDir, Wait};
+use punctual::cpufreq::Cpufreq;
+use punctual::restore::{LockWait, StateDir};
 
 const TIMES: usize = 200;
 
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut parts: [Vec<Duration>; 3] = Default::default();
     for _ in 0..TIMES {
         let begin = Instant::now();
-        let mut guard = cpufreq.guard(&[0], Wait::No)?;
+        let mut guard = cpufreq.guard(&[0], LockWait::No)?;
         let made = Instant::now();
         guard.set_governor("performance")?;
         let set = Instant::now();

@@ -13,15 +13,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     sender.connect(receiver.local_addr()?)?;
 
     let rate = Rate::per_second(20_000)?;
-    let mut pacer = Pacer::options(rate).jitter(Duration::from_micros(200)).open();
+    let mut pacer = Pacer::options(rate).jitter(Duration::from_micros(200)).build();
     let (mut received, mut worst) = (0, Duration::ZERO);
     let (begin, total) = (Instant::now(), 20_000);
     while pacer.events() < total {
-        let turn = pacer.next();
-        for n in 0..turn.count {
-            sender.send(&(turn.index + n).to_be_bytes())?;
+        let batch = pacer.next();
+        for n in 0..batch.count {
+            sender.send(&(batch.index + n).to_be_bytes())?;
         }
-        worst = worst.max(turn.lateness());
+        worst = worst.max(batch.lateness());
         let mut buffer = [0; 16];
         while receiver.recv(&mut buffer).is_ok() {
             received += 1;

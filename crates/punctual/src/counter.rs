@@ -1,19 +1,19 @@
-//! The CPU's counter as a clock: how many ticks a duration is, calibrated against `CLOCK_MONOTONIC`.
+//! The CPU's counter (TSC, CNTVCT_EL0) as a clock, calibrated against `CLOCK_MONOTONIC`.
 //!
-//! In goes a machine, out comes a [`Counter`], or [`Unavailable`] with the reason. A counter is read in a few nanoseconds without
-//! any system call, but its rate is known only to [`Counter::error_ppb`]: who must not be early verifies on the clock.
+//! [`Counter::calibrate`] returns a [`Counter`], or [`Unavailable`] with the reason. Reading it takes a few nanoseconds and no system call.
+//! Its rate is exact only to [`Counter::error_ppb`]: to be never early, verify on the clock.
 
 use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::counter::RawCounter;
 
-/// Why there is no calibrated counter.
+/// The reason why no counter is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub String);
 
-/// The CPU's counter and its rate.
+/// The CPU's counter and its rate in ticks per nanosecond.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
     raw: RawCounter,
@@ -21,16 +21,16 @@ pub struct Counter {
     error_ppb: u32,
 }
 
-/// Bits after the point of the fixed-point factors of [`Rate`]: fine enough that an hour is converted to within a nanosecond.
+/// Fraction bits of the fixed-point factors of [`Rate`]: an hour converts to within a nanosecond.
 const SHIFT: u32 = 48;
 
-/// How many readings are taken for one pair; the one with the shortest bracket counts.
+/// Readings per pair; the one with the shortest bracket counts.
 const READINGS: u32 = 64;
 
-/// Between the pairs. Brackets of 50 ns over 4 ms give a rate good to some 25 ppm at worst, usually far better.
+/// Time between the pairs. Brackets of 50 ns over 4 ms give a rate to some 25 ppm at worst, usually far better.
 const GAP: Duration = Duration::from_millis(2);
 
-/// Two rates of one calibration that differ more than their brackets explain, by this factor, are no rate at all.
+/// Largest difference of the two rates of a calibration, as a multiple of the uncertainty of their brackets.
 const TOLERANCE: f64 = 4.0;
 
 /// A ratio of ticks to nanoseconds.
@@ -41,7 +41,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of a counter that advanced by `ticks` in `ns` nanoseconds. `None` unless both are positive.
+    /// The rate of a counter that advanced by `ticks` in `ns` nanoseconds. `None` if either is 0.
     #[must_use]
     pub fn new(ticks: u64, ns: u64) -> Option<Self> {
         if ticks == 0 || ns == 0 {
@@ -51,21 +51,21 @@ impl Rate {
         Some(Self { ticks_per_ns: (ticks << SHIFT) / ns, ns_per_tick: (ns << SHIFT) / ticks })
     }
 
-    /// The ticks of `ns` nanoseconds, rounded up; `u64::MAX` where they do not fit. Negative: 0.
+    /// The ticks of `ns` nanoseconds, rounded up; 0 if negative; saturates at `u64::MAX`.
     #[inline]
     #[must_use]
     pub fn ticks_of(self, ns: i64) -> u64 {
         scale(ns.max(0).unsigned_abs(), self.ticks_per_ns)
     }
 
-    /// The nanoseconds of `ticks`, rounded up; `i64::MAX` where they do not fit.
+    /// The nanoseconds of `ticks`, rounded up; saturates at `i64::MAX`.
     #[inline]
     #[must_use]
     pub fn ns_of(self, ticks: u64) -> i64 {
         i64::try_from(scale(ticks, self.ns_per_tick)).unwrap_or(i64::MAX)
     }
 
-    /// Ticks a second.
+    /// Ticks per second.
     #[must_use]
     pub fn hz(self) -> f64 {
         self.ticks_per_ns as f64 / (1_u64 << SHIFT) as f64 * 1e9
@@ -87,14 +87,15 @@ fn scale(value: u64, factor: u128) -> u64 {
 struct Pair {
     ticks: u64,
     ns: i64,
-    /// How far apart the two clock reads around the counter were.
+    /// Time between the two clock readings around the counter's.
     bracket_ns: i64,
 }
 
 impl Counter {
-    /// Calibrates the counter against `CLOCK_MONOTONIC`: takes about 4 ms, asleep for most of it.
+    /// Calibrates the counter against `CLOCK_MONOTONIC`. Takes about 4 ms, mostly asleep.
     ///
-    /// Refuses where there is no counter to trust, and where two halves of the calibration disagree.
+    /// # Errors
+    /// The CPU has no reliable counter, or the two halves of the calibration disagree.
     pub fn calibrate() -> Result<Self, Unavailable> {
         let raw = RawCounter::open().map_err(|e| Unavailable(e.to_string()))?;
         let first = best_pair(raw);
@@ -107,7 +108,7 @@ impl Counter {
         let whole = Span::between(first, last);
         if early.disagrees_with(late) {
             return Err(Unavailable(format!(
-                "the {} ran at {:.6} and then at {:.6} ticks a nanosecond within one calibration",
+                "the {} ran at {:.6} and then at {:.6} ticks per nanosecond within one calibration",
                 raw.name(),
                 early.ratio(),
                 late.ratio()
@@ -118,14 +119,14 @@ impl Counter {
         Ok(Self { raw, rate, error_ppb: (whole.relative_error() * 1e9).ceil() as u32 })
     }
 
-    /// Ticks now.
+    /// Reads the counter.
     #[inline]
     #[must_use]
     pub fn ticks(&self) -> u64 {
         self.raw.ticks()
     }
 
-    /// Its rate.
+    /// The rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.rate
@@ -145,20 +146,20 @@ impl Counter {
         self.rate.ns_of(ticks)
     }
 
-    /// How far the rate may be off, in parts per billion: the uncertainty of the readings over the time between them.
+    /// The uncertainty of the rate in parts per billion: that of the readings over the time between them.
     #[must_use]
     pub fn error_ppb(&self) -> u32 {
         self.error_ppb
     }
 
-    /// What the counter is called: `TSC` or `CNTVCT_EL0`.
+    /// The counter's name: `TSC` or `CNTVCT_EL0`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.raw.name()
     }
 }
 
-/// What passed between two pairs.
+/// The time between two pairs.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     ticks: u64,
@@ -180,18 +181,18 @@ impl Span {
     }
 
     fn relative_error(self) -> f64 {
-        // One tick more or less counts too: it matters where a counter ticks slowly.
+        // One tick more or less counts too: it matters for a slow counter.
         self.uncertain_ns as f64 / self.ns as f64 + 2.0 / self.ticks as f64
     }
 
     fn disagrees_with(self, other: Self) -> bool {
         let apart = (self.ratio() / other.ratio() - 1.0).abs();
-        // Not a number means that nothing advanced.
+        // NaN: nothing advanced.
         apart.is_nan() || apart > TOLERANCE * (self.relative_error() + other.relative_error())
     }
 }
 
-/// The reading with the shortest bracket of [`READINGS`]: the one that was least disturbed.
+/// The least disturbed of [`READINGS`] readings: the one with the shortest bracket.
 fn best_pair(raw: RawCounter) -> Pair {
     (0..READINGS).map(|_| read_pair(raw)).min_by_key(|pair| pair.bracket_ns).unwrap_or_else(|| read_pair(raw))
 }
@@ -268,7 +269,7 @@ mod tests {
         let (from_ns, from) = (now_ns(Clock::Monotonic), counter.ticks());
         std::thread::sleep(Duration::from_millis(20));
         let (to, to_ns) = (counter.ticks(), now_ns(Clock::Monotonic));
-        // The counter's span lies within the clock's, give or take the calibration's own error.
+        // The counter's span lies within the clock's, up to the calibration's own error.
         let slack = (to_ns - from_ns) / 1000;
         assert!(counter.ns_of(to - from) <= to_ns - from_ns + slack);
         assert!(counter.ns_of(to - from) >= 20_000_000 - slack);

@@ -1,12 +1,11 @@
-//! Durations as they are typed and printed: `100us`, `1.5ms`, `2s`.
+//! Durations as text: `100us`, `1.5ms`, `2s`.
 //!
-//! In goes a number with a unit (`ns`, `us` or `µs`, `ms`, `s`, `m`, `h`), out comes a [`Duration`], exact to the nanosecond; and
-//! back, in the shortest exact form. Refused, each with its reason: a number without a unit, an unknown unit, a sign, digits
-//! finer than a nanosecond, and what does not fit a [`Duration`]. Zero is accepted: whether it makes sense is the caller's
-//! business.
+//! [`parse_duration`] reads a decimal number with a unit (`ns`, `us` or `µs`, `ms`, `s`, `m`, `h`), exact to the nanosecond.
+//! [`format_duration`] prints the shortest exact form. Refused, each with its reason: a missing or unknown unit, a sign, digits
+//! below a nanosecond, and a number beyond [`Duration`]. Zero is accepted; the caller decides whether it makes sense.
 //!
-//! Written here because the crates at hand do something else: `humantime` takes no decimal fractions, and `jiff` also takes
-//! signs, `5us ago` and ISO 8601 forms, and neither says which unit is missing.
+//! No crate fits: `humantime` takes no decimal fractions; `jiff` also takes signs, `5us ago` and ISO 8601. Neither names the missing
+//! unit.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,50 +24,50 @@ const UNITS: [(&str, u128); 7] = [
 /// Why a duration was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Nothing was given.
-    #[error("a duration is missing: a number with a unit, as in 100us, 1.5ms or 2s")]
+    /// The text is empty.
+    #[error("expected a number with a unit (example: 100us, 1.5ms or 2s)")]
     Empty,
-    /// A number alone.
-    #[error("{number} has no unit: {number}us, {number}ms, {number}s?")]
+    /// A number without a unit.
+    #[error("expected a unit (example: {number}us, {number}ms or {number}s)")]
     NoUnit {
         /// The number, as typed.
         number: String,
     },
-    /// A unit that is none.
-    #[error("{typed}: {unit} is not a unit of time; accepted are ns, us (or \u{b5}s), ms, s, m and h")]
+    /// An unknown unit.
+    #[error("unknown unit '{unit}': expected ns, us (or \u{b5}s), ms, s, m or h (example: 100us)")]
     UnknownUnit {
         /// The whole text.
         typed: String,
-        /// What stood in the unit's place.
+        /// The unknown unit.
         unit: String,
     },
-    /// A unit without a number, or a number that is none.
-    #[error("{typed} is not a duration: a number with a unit is, as in 100us, 1.5ms or 2s")]
+    /// A unit without a number, or a malformed number.
+    #[error("expected a number with a unit (example: 100us, 1.5ms or 2s)")]
     NotANumber {
         /// The whole text.
         typed: String,
     },
     /// A minus sign.
-    #[error("{typed} is negative: a duration is not")]
+    #[error("expected a duration of zero or more (example: 100us)")]
     Negative {
         /// The whole text.
         typed: String,
     },
-    /// More decimals than nanoseconds have.
-    #[error("{typed} is finer than a nanosecond, the finest that Linux clocks count")]
+    /// Digits below a nanosecond.
+    #[error("expected whole nanoseconds, the resolution of Linux clocks (example: 1ns)")]
     TooFine {
         /// The whole text.
         typed: String,
     },
-    /// More than fits.
-    #[error("{typed} is too long: the longest duration is {} s", u64::MAX)]
+    /// A number beyond [`Duration::MAX`].
+    #[error("expected at most {} s (example: 1h)", u64::MAX)]
     TooLong {
         /// The whole text.
         typed: String,
     },
 }
 
-/// Reads a duration: a decimal number and a unit, with or without a space between them.
+/// Parses a duration: a decimal number and a unit, with or without a space between them.
 pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
     let typed = typed.trim();
     if typed.is_empty() {
@@ -96,12 +95,12 @@ pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
     let integer: u128 = if integer.is_empty() { 0 } else { integer.parse().map_err(|_| too_long())? };
     let mut ns = integer.checked_mul(*ns_per_unit).ok_or_else(too_long)?;
     let mut part = *ns_per_unit;
-    // Digit by digit, so that any number of them is exact: what is carried is below one unit. A digit's worth need not be whole
-    // (0.1 of 0.1 minute is, of 1 ns is not), so the remainder is carried in tenths.
+    // Digit by digit, so that any number of digits is exact. A digit may be a fraction of a nanosecond, so the remainder is carried in
+    // tenths.
     let mut remainder_scale: u128 = 1;
     let mut fraction_value: u128 = 0;
     for digit in fraction.trim_end_matches('0').bytes() {
-        // Finer than 10^-18 of an hour is finer than a nanosecond whatever the digits.
+        // 10^-18 of an hour is below a nanosecond for any digit.
         if remainder_scale > 1_000_000_000_000_000_000 {
             return Err(DurationError::TooFine { typed: whole() });
         }
@@ -117,9 +116,9 @@ pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
     Ok(Duration::new(seconds, (ns % 1_000_000_000) as u32))
 }
 
-/// A duration, displayed in the shortest form that [`parse_duration`] reads back exactly: `100us`, `1.5ms`, `2m`.
+/// Displays a duration in the shortest form that [`parse_duration`] reads back exactly: `100us`, `1.5ms`, `2m`.
 ///
-/// The number is never below one (`100ms`, not `0.1s`), and whole where that is as short. Zero is `0s`.
+/// The number is at least one (`100ms`, not `0.1s`), and whole if that is as short. Zero is `0s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShortDuration(pub Duration);
 
@@ -134,12 +133,12 @@ impl fmt::Display for ShortDuration {
             .filter(|(unit, ns_per_unit)| unit.is_ascii() && ns >= *ns_per_unit)
             .filter_map(|&(unit, ns_per_unit)| exact(ns, unit, ns_per_unit))
             .min_by_key(|form| (form.len(), form.contains('.')));
-        // Nanoseconds are always exact, so there is always a form.
+        // The form in nanoseconds is always exact.
         f.pad(&shortest.unwrap_or_default())
     }
 }
 
-/// The number of units, with at most nine decimals, if that is exact.
+/// The number with at most nine decimals and its unit, if exact.
 fn exact(ns: u128, unit: &str, ns_per_unit: u128) -> Option<String> {
     const DECIMALS: u128 = 1_000_000_000;
     let rest = (ns % ns_per_unit) * DECIMALS;
@@ -152,7 +151,7 @@ fn exact(ns: u128, unit: &str, ns_per_unit: u128) -> Option<String> {
     Some(format!("{}{point}{decimals}{unit}", ns / ns_per_unit))
 }
 
-/// [`ShortDuration`] as a `String`.
+/// Formats a duration as [`ShortDuration`] does.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     ShortDuration(duration).to_string()

@@ -1,33 +1,33 @@
-//! Rates and periods as exact fractions: 44 100 a second is 10⁷/441 ns, and stays that after 10⁹ ticks.
+//! Rates and periods as exact fractions: 44 100 per second is a period of 10⁷/441 ns, still exact after 10⁹ ticks.
 //!
-//! In goes a frequency, a number per duration, or a period; out comes a [`Rate`], and from it a [`Grid`] of deadlines that
-//! never drifts. Refused ([`BadRate`]): nothing at all, negative, not a number, and periods longer than 292 years.
+//! A [`Rate`] is made from a frequency, a number of events per duration, or a period. A [`Grid`] has its deadlines and never
+//! drifts. [`BadRate`] refuses zero, negative numbers, NaN, more than 10⁹ events per second, and periods above 292 years.
 
 use std::time::Duration;
 
 use crate::time::Moment;
 
-/// So many events in so many nanoseconds, in lowest terms.
+/// A number of events per number of nanoseconds, in lowest terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     events: u64,
     nanos: u64,
 }
 
-/// A rate that cannot be kept by any clock.
+/// An invalid rate.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BadRate {
-    /// No events, or no time for them.
-    #[error("a rate needs at least one event and a time above zero")]
+    /// Zero events, or a duration of zero.
+    #[error("the rate needs at least one event and a time above zero (example: 1000 in 1s)")]
     Zero,
-    /// Not a positive number.
-    #[error("{0} events a second is no rate; a number above zero is")]
+    /// Zero, negative or NaN.
+    #[error("the rate must be above 0 events per second, not {0} (example: 0.5)")]
     NotPositive(f64),
-    /// Faster than clocks count.
-    #[error("{0} events a second are more than one a nanosecond, which is as fine as clocks count")]
+    /// More than one event per nanosecond.
+    #[error("the rate must be at most 1e9 events per second, one per nanosecond, not {0} (example: 1e6)")]
     TooFast(f64),
-    /// Less than one in 292 years.
-    #[error("the period is longer than 292 years, which is where the clock ends")]
+    /// Less than one event in 292 years.
+    #[error("the period must be at most 292 years, the range of the clock")]
     TooSlow,
 }
 
@@ -39,7 +39,7 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl Rate {
-    /// `events` in every `span`, exactly: `Rate::new(44_100, Duration::from_secs(1))`.
+    /// Exactly `events` per `span`: `Rate::new(44_100, Duration::from_secs(1))`.
     pub fn new(events: u64, span: Duration) -> Result<Self, BadRate> {
         let nanos = u64::try_from(span.as_nanos()).map_err(|_| BadRate::TooSlow)?;
         if events == 0 || nanos == 0 {
@@ -55,17 +55,17 @@ impl Rate {
         Ok(Self { events: events / common, nanos: nanos / common })
     }
 
-    /// `events` a second, exactly.
+    /// Exactly `events` per second, 1 to 10⁹.
     pub fn per_second(events: u64) -> Result<Self, BadRate> {
         Self::new(events, Duration::from_secs(1))
     }
 
-    /// One event every `period`, exactly.
+    /// Exactly one event per `period`, 1 ns to 292 years.
     pub fn every(period: Duration) -> Result<Self, BadRate> {
         Self::new(1, period)
     }
 
-    /// A frequency in events a second, from 10⁻⁹ up to 10⁹, kept to the thousand-millionth of an event a second.
+    /// A frequency in events per second, 10⁻⁹ to 10⁹, rounded to 10⁻⁹ events per second.
     pub fn hertz(frequency: f64) -> Result<Self, BadRate> {
         if frequency.is_nan() || frequency <= 0.0 {
             return Err(BadRate::NotPositive(frequency));
@@ -73,7 +73,7 @@ impl Rate {
         if frequency > 1e9 {
             return Err(BadRate::TooFast(frequency));
         }
-        // Whole frequencies are exact; others are taken as events in 10^9 seconds, or fewer where that does not fit.
+        // Whole frequencies are exact. Others become events per 10^9 seconds, or per fewer if that does not fit.
         if frequency.fract() == 0.0 {
             return Self::per_second(frequency as u64);
         }
@@ -83,7 +83,7 @@ impl Rate {
         if events < 1.0 { Err(BadRate::TooSlow) } else { Self::new(events as u64, Duration::from_secs(span as u64)) }
     }
 
-    /// Events a second.
+    /// Events per second.
     #[must_use]
     pub fn per_second_f64(self) -> f64 {
         self.events as f64 * 1e9 / self.nanos as f64
@@ -95,14 +95,14 @@ impl Rate {
         self.nanos / self.events
     }
 
-    /// The time of `n` periods, rounded up to a nanosecond; `i64::MAX` ns where it does not fit.
+    /// The time of `n` periods in ns, rounded up; saturates at `i64::MAX`.
     #[must_use]
     pub fn time_of(self, n: u64) -> i64 {
         let exact = (u128::from(n) * u128::from(self.nanos)).div_ceil(u128::from(self.events));
         i64::try_from(exact).unwrap_or(i64::MAX)
     }
 
-    /// This rate and so many per cent of it more: exactly, unless the fraction has more than 64 bits, where its last ones are dropped.
+    /// This rate increased by `percent`. Exact, unless the fraction needs more than 64 bits: then its lowest bits are dropped.
     pub(crate) fn faster_by(self, percent: u32) -> Self {
         let (mut events, mut nanos) =
             (u128::from(self.events) * (100 + u128::from(percent)), u128::from(self.nanos) * 100);
@@ -115,7 +115,7 @@ impl Rate {
         Self { events: events / common, nanos: nanos / common }
     }
 
-    /// How many whole periods fit into `ns`; none into a negative time.
+    /// Whole periods in `ns` nanoseconds; 0 for a negative time.
     #[must_use]
     pub fn periods_in(self, ns: i64) -> u64 {
         let exact = u128::from(ns.max(0).unsigned_abs()) * u128::from(self.events) / u128::from(self.nanos);
@@ -123,24 +123,24 @@ impl Rate {
     }
 }
 
-/// Deadlines at a rate from a start on, each exact to the nanosecond (rounded up) however far out.
+/// Deadlines at a rate from a start, each exact and rounded up to a nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     rate: Rate,
-    /// The deadline that is next, without its fraction.
+    /// The next deadline, without its fraction.
     whole: Moment,
     /// Its fraction of a nanosecond, in units of 1/events.
     fraction: u64,
 }
 
 impl Grid {
-    /// A grid whose first deadline is `start`.
+    /// A grid with its first deadline at `start`.
     #[must_use]
     pub const fn new(rate: Rate, start: Moment) -> Self {
         Self { rate, whole: start, fraction: 0 }
     }
 
-    /// Its rate.
+    /// The rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
@@ -153,11 +153,11 @@ impl Grid {
         self.whole.plus_nanos((self.fraction > 0) as i64)
     }
 
-    /// Goes on to the deadline after. Costs no division.
+    /// Advances to the deadline after; costs no division for periods of whole nanoseconds.
     #[inline]
     pub fn advance(&mut self) {
         let Rate { events, nanos } = self.rate;
-        // Periods of whole nanoseconds, the usual case, have no fraction to carry.
+        // A period of whole nanoseconds, the usual case, has no fraction to carry.
         if events == 1 {
             self.whole = self.whole.plus_nanos(nanos as i64);
         } else {
@@ -165,11 +165,11 @@ impl Grid {
         }
     }
 
-    /// Goes on by `n` deadlines.
+    /// Advances by `n` deadlines.
     pub fn advance_by(&mut self, n: u64) {
         let Rate { events, nanos } = self.rate;
         let units = u128::from(n) * u128::from(nanos) + u128::from(self.fraction);
-        // Most times fit 64 bits, in which a division is several times quicker.
+        // Most times fit into 64 bits, where a division is several times faster.
         let (whole, fraction) = match u64::try_from(units) {
             Ok(units) => (u128::from(units / events), units % events),
             Err(_) => (units / u128::from(events), (units % u128::from(events)) as u64),
@@ -178,12 +178,12 @@ impl Grid {
         self.fraction = fraction;
     }
 
-    /// Goes on from `moment`, which becomes the next deadline.
+    /// Makes `moment` the next deadline.
     pub fn restart_at(&mut self, moment: Moment) {
         (self.whole, self.fraction) = (moment, 0);
     }
 
-    /// Goes on at another rate; the deadline that is next stays.
+    /// Changes the rate. The next deadline stays.
     pub fn set_rate(&mut self, rate: Rate) {
         (self.rate, self.fraction) = (rate, 0);
     }

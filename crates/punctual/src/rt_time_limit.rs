@@ -1,6 +1,6 @@
-//! RLIMIT_RTTIME of the process, held down while anyone needs it: the backstop of the watchdog.
+//! RLIMIT_RTTIME of the process, lowered while a guard lives: the backstop of the watchdog.
 //!
-//! In goes nothing, out comes a guard; the last one to be dropped puts back what the first one found.
+//! The last guard dropped restores the limit that the first one found.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::conditions::may_raise_limits;
 
-/// The soft limit is never below this, in µs.
+/// Lowest soft limit, in µs.
 const LEAST_SOFT_US: u64 = 4_000_000;
-/// How much later the hard limit ends the process, in µs: one SIGXCPU later.
+/// From the soft limit to the hard limit, in µs: one SIGXCPU later.
 const GRACE_US: u64 = 1_000_000;
 
 #[derive(Debug)]
@@ -22,21 +22,21 @@ struct Holders {
 
 static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: None });
 
-/// Holds the limit down.
+/// Holds the limit lowered.
 #[derive(Debug)]
 pub(crate) struct RtTimeLimit {
     caveat: Option<String>,
 }
 
 impl RtTimeLimit {
-    /// Lowers the soft limit to `soft` (at least 4 s), unless it is as low already. Where several hold it, the longest counts.
+    /// Lowers the soft limit to `soft` (at least 4 s), unless it is as low already. Of several guards, the longest limit counts.
     pub(crate) fn hold(soft: Duration) -> Self {
         let soft_us = u64::try_from(soft.as_micros()).unwrap_or(u64::MAX).max(LEAST_SOFT_US);
         let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
         holders.count += 1;
         let Rlimit { current, maximum } = getrlimit(Resource::Rttime);
         let (before_soft, before_hard) = *holders.before.get_or_insert((current, maximum));
-        // What an earlier holder has lowered may be raised again, up to what was found.
+        // A limit lowered by an earlier guard may be raised again, up to the original.
         let held_us = if holders.count > 1 { current.unwrap_or(0) } else { 0 };
         let soft_us = soft_us.max(held_us);
         let hard_us = soft_us.saturating_add(GRACE_US);
@@ -46,11 +46,11 @@ impl RtTimeLimit {
         };
         let caveat = setrlimit(Resource::Rttime, lowered)
             .err()
-            .map(|errno| format!("no backstop behind the watchdog: setrlimit(RLIMIT_RTTIME): {errno}"));
+            .map(|errno| format!("the watchdog has no backstop: setrlimit(RLIMIT_RTTIME): {errno}"));
         Self { caveat }
     }
 
-    /// Why there is none.
+    /// Why the limit could not be set.
     pub(crate) fn caveat(&self) -> Option<&str> {
         self.caveat.as_deref()
     }
@@ -68,7 +68,7 @@ impl Drop for RtTimeLimit {
         if holders.count == 0
             && let Some((current, maximum)) = holders.before.take()
         {
-            // Only fails when the privilege to raise the hard limit was dropped meanwhile; then the soft one still goes up.
+            // Fails only if the privilege to raise the hard limit was dropped meanwhile; the soft limit can still be raised.
             if setrlimit(Resource::Rttime, Rlimit { current, maximum }).is_err() {
                 let maximum = getrlimit(Resource::Rttime).maximum;
                 let _ = setrlimit(Resource::Rttime, Rlimit { current: maximum, maximum });

@@ -1,7 +1,8 @@
-//! The histogram's buckets: which values fall together, and between which bounds.
+//! The buckets of the histogram: their bounds, and the bucket of each value.
 //!
-//! The geometry is HdrHistogram's with 3 significant digits and a unit of 1 ns: exact up to 2047, above that 1024 buckets for each
-//! power of two, so that a bucket is never wider than 1/1024 (0.098 %) of what it holds. Values below zero mirror those above.
+//! The geometry is that of HdrHistogram with 3 significant digits and a unit of 1 ns. Values up to 2047 are exact.
+//! Above that, each power of two has 1024 buckets, so a bucket is at most 1/1024 (0.098 %) as wide as its values.
+//! Negative values mirror the positive ones.
 
 /// Largest magnitude that a histogram places: 2^37 - 1 ns, 137 s.
 pub const RANGE_NS: i64 = (1 << 37) - 1;
@@ -15,16 +16,16 @@ const KEPT_BITS: u32 = 11;
 /// An occupied bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// The smallest value that falls into it.
+    /// The smallest value of the bucket.
     pub low: i64,
-    /// The largest value that falls into it.
+    /// The largest value of the bucket.
     pub high: i64,
-    /// Samples in it, at least 1.
+    /// Number of samples in it, at least 1.
     pub count: u64,
 }
 
 impl Bucket {
-    /// The bucket that `value` falls into, with a count. The value is within [`RANGE_NS`] either side of zero.
+    /// The bucket of `value`, with a count. The value is within ±[`RANGE_NS`].
     pub(crate) fn holding(value: i64, count: u64) -> Self {
         let (near, far) = bounds(value.unsigned_abs());
         let (near, far) = (near as i64, far as i64);
@@ -32,7 +33,7 @@ impl Bucket {
     }
 }
 
-/// Smallest and largest magnitude that share a bucket with this one.
+/// Smallest and largest magnitude of the bucket that contains this one.
 fn bounds(magnitude: u64) -> (u64, u64) {
     let dropped = (u64::BITS - magnitude.leading_zeros()).saturating_sub(KEPT_BITS);
     let low = magnitude >> dropped << dropped;

@@ -1,20 +1,20 @@
-//! Figures that cannot all be true: what a file may say and no run does.
+//! Consistency checks: figures of a file that cannot all be true.
 //!
-//! In goes a run that was read; out comes the first contradiction in words, if there is one. Figures that are absent contradict nothing, and a histogram that
-//! cannot be decoded is the reports' business.
+//! Takes a run that was read from a file and returns its first contradiction, in words. Absent figures contradict
+//! nothing. Undecodable histograms are left to the reports.
 
 use crate::distribution::{Distribution, Error};
 use crate::model::{Ci95, Notice, Run, Series, Summary};
-use crate::plain::{self, NAME};
+use crate::sanitize::{self, NAME};
 
-/// Largest magnitude of a computed figure, about twice the longest time that is counted (2^63 ns).
+/// Largest magnitude of a computed figure: about twice the longest duration that fits (2^63 ns).
 const MOST: f64 = 2e19;
 
 /// The first contradiction of the run.
 pub(crate) fn find(run: &Run) -> Option<String> {
     let of_series = |series: &Series| {
         let why = in_series(series).err()?;
-        Some(format!("series {}: {why}", plain::line(&series.subject, NAME)))
+        Some(format!("series {}: {why}", sanitize::line(&series.subject, NAME)))
     };
     in_head(run).err().or_else(|| run.series.iter().find_map(of_series))
 }
@@ -75,7 +75,7 @@ fn in_summary(summary: &Summary) -> Result<(), String> {
     }
 }
 
-/// A mean lies between the extremes, but for rounding.
+/// A mean lies between the extremes, apart from rounding.
 fn in_mean(mean: Option<f64>, min: Option<i64>, max: Option<i64>) -> Result<(), String> {
     possible("mean", mean)?;
     let Some(((mean, min), max)) = mean.zip(min).zip(max) else { return Ok(()) };

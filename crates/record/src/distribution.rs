@@ -1,11 +1,12 @@
-//! A finished distribution: the occupied buckets of many samples, and the figures that follow from them.
+//! A finished distribution: the occupied buckets of many samples, and the figures computed from them.
 //!
-//! In go a [`Recorder`](crate::Recorder), other distributions or a [`Series`] read from a file; out come the [`Summary`], any other
-//! percentile, and the histograms for the file. It takes a few kilobytes, however many samples there were.
+//! Input: a [`Recorder`](crate::Recorder), other distributions, or a [`Series`] read from a file. Output: the
+//! [`Summary`], any other percentile, and the histograms for the file. Its size is a few kilobytes, whatever the number
+//! of samples.
 //!
-//! **Percentiles** are nearest-rank: the smallest value with at least q n samples at or below it. Reported is the *upper* end of
-//! the bucket that the rank falls into, within the exact extremes: at most 0.1 % more than the sample itself, never less, so that a
-//! percentile is never flattered. Confidence intervals are widened to whole buckets.
+//! **Percentiles** are nearest-rank: the smallest value with at least q n samples at or below it. The reported value is
+//! the *upper* end of the bucket of that rank, within the exact extremes. It exceeds the sample by at most 0.1 % and is
+//! never less. Confidence intervals are widened to whole buckets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,10 +17,10 @@ use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 use crate::hdr::decode;
 use crate::model::{Ci95, Interval, Series, Summary};
 use crate::moments::Moments;
-use crate::plain::{self, NAME};
+use crate::sanitize::{self, NAME};
 use crate::statistics::{Quantile, confidence_ranks};
 
-/// Why a series' histograms cannot be used.
+/// Why the histograms of a series cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The histogram's text is damaged.
@@ -29,7 +30,7 @@ pub enum Error {
         series: String,
         /// `histogram` or `negative_histogram`.
         which: &'static str,
-        /// What the decoder said.
+        /// Message of the decoder.
         why: String,
     },
     /// Figures and histograms contradict each other.
@@ -37,22 +38,22 @@ pub enum Error {
     Contradiction {
         /// Subject of the series.
         series: String,
-        /// How.
+        /// The contradiction.
         why: String,
     },
 }
 
-/// The histograms of a series as they stand in its file: HdrHistogram V2, compressed, base64, which every HdrHistogram library
-/// reads.
+/// The histograms of a series as stored in its file: HdrHistogram V2, compressed, base64. Every HdrHistogram library
+/// reads this format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histograms {
-    /// Of the samples that are zero or more; absent if there are none.
+    /// Samples of zero or more; absent if there are none.
     pub histogram: Option<String>,
-    /// Of the magnitudes of those below zero; absent if there are none.
+    /// Magnitudes of negative samples; absent if there are none.
     pub negative_histogram: Option<String>,
 }
 
-/// Smallest and largest sample; none of nothing.
+/// Smallest and largest sample; `None` without samples.
 type Extremes = Option<(i64, i64)>;
 
 /// The distribution of many samples.
@@ -74,13 +75,13 @@ impl Distribution {
         Self { buckets, below, above, extremes, moments }
     }
 
-    /// How many samples, overflowed ones included.
+    /// Number of samples, including overflowed ones.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.below + self.above + self.buckets.iter().map(|bucket| bucket.count).sum::<u64>()
     }
 
-    /// How many samples were beyond the histogram's range, below and above it.
+    /// Number of samples below and above the histogram's range.
     #[must_use]
     pub fn overflow(&self) -> (u64, u64) {
         (self.below, self.above)
@@ -124,8 +125,8 @@ impl Distribution {
         self.moments.merge(&other.moments);
     }
 
-    /// The value of the sample with this rank (1 is the smallest, `count` the largest): the upper end of its bucket, within
-    /// the extremes. None for other ranks.
+    /// The value of the sample with this rank (1 is the smallest, `count` the largest): the upper end of its bucket,
+    /// within the extremes. `None` for other ranks.
     #[must_use]
     pub fn value_at_rank(&self, rank: u64) -> Option<i64> {
         self.bounds_at_rank(rank).map(|bounds| bounds.high)
@@ -162,13 +163,13 @@ impl Distribution {
         self.value_at_rank(quantile.rank(self.count())?)
     }
 
-    /// A percentile, if there are enough samples to support it.
+    /// A percentile, if the samples support it.
     #[must_use]
     pub fn percentile(&self, quantile: Quantile) -> Option<i64> {
         if quantile.is_supported_by(self.count()) { self.value_at(quantile) } else { None }
     }
 
-    /// Where the true percentile lies, with 95 % confidence; none of too few samples.
+    /// The 95 % confidence interval of a percentile; `None` with too few samples.
     #[must_use]
     pub fn confidence_interval(&self, quantile: Quantile) -> Option<Interval> {
         let ranks = confidence_ranks(self.count(), quantile)?;
@@ -176,8 +177,8 @@ impl Distribution {
         Some(Interval { low: low.low, high: high.high })
     }
 
-    /// How many samples are at or below `value`, as far as buckets and the exact extremes tell: a bucket counts once `value`
-    /// reaches its upper end.
+    /// Number of samples at or below `value`, to the resolution of the buckets and the exact extremes. A bucket counts
+    /// once `value` reaches its upper end.
     #[must_use]
     pub fn count_at_or_below(&self, value: i64) -> u64 {
         match self.extremes {
@@ -219,18 +220,20 @@ impl Distribution {
         Histograms { histogram: encode(&self.buckets[split..]), negative_histogram: encode(&self.buckets[..split]) }
     }
 
-    /// Back from a series that was read from a file. Count, extremes, mean and standard deviation are taken from its figures,
-    /// everything else from its histograms.
+    /// Rebuilds the distribution of a series that was read from a file. Count, extremes, mean and standard deviation
+    /// come from its figures, the rest from its histograms.
     ///
     /// # Errors
     /// When a histogram cannot be decoded, has fewer than 3 significant digits, or contradicts the figures.
     pub fn from_series(series: &Series) -> Result<Self, Error> {
-        let contradiction = |why: String| Error::Contradiction { series: plain::line(&series.subject, NAME), why };
+        let contradiction = |why: String| Error::Contradiction { series: sanitize::line(&series.subject, NAME), why };
         let of = |text: &Option<String>, which| match text {
             None => Ok(Vec::new()),
-            Some(text) => {
-                decode(text).map_err(|why| Error::Histogram { series: plain::line(&series.subject, NAME), which, why })
-            }
+            Some(text) => decode(text).map_err(|why| Error::Histogram {
+                series: sanitize::line(&series.subject, NAME),
+                which,
+                why,
+            }),
         };
         let positive = of(&series.histogram, "histogram")?;
         let negative = of(&series.negative_histogram, "negative_histogram")?;
@@ -249,7 +252,8 @@ impl Distribution {
     }
 }
 
-/// Samples that a summary counts below and above what its histograms hold; an error if they are not those it calls overflow.
+/// Number of samples that a summary counts below and above its histograms. Fails if they differ from its overflow
+/// count.
 fn overflow(summary: &Summary, positive: &[(i64, u64)], negative: &[(i64, u64)]) -> Result<(u64, u64), String> {
     if negative.iter().any(|&(magnitude, _)| magnitude == 0) {
         return Err("negative_histogram holds a zero".into());
@@ -270,7 +274,7 @@ fn overflow(summary: &Summary, positive: &[(i64, u64)], negative: &[(i64, u64)])
     }
 }
 
-/// Extremes and moments that a summary states.
+/// Extremes and moments stated by a summary.
 fn figures(summary: &Summary) -> Result<(Extremes, Moments), &'static str> {
     if summary.count == 0 {
         return Ok((None, Moments::default()));
@@ -289,7 +293,7 @@ fn figures(summary: &Summary) -> Result<(Extremes, Moments), &'static str> {
     Ok((Some((min, max)), Moments::of_figures(summary.count, mean, stdev)))
 }
 
-/// Buckets of one sign as base64 text; none of nothing.
+/// Buckets of one sign as base64 text; `None` without buckets.
 fn encode(buckets: &[Bucket]) -> Option<String> {
     let largest = buckets.iter().map(|bucket| bucket.high.unsigned_abs()).max()?;
     let mut histogram = Histogram::<u64>::new_with_bounds(1, largest.max(2), SIGNIFICANT_DIGITS).ok()?;

@@ -1,27 +1,28 @@
-//! How much else happened on the machine while a run measured.
+//! Activity of the rest of the machine during a run.
 //!
-//! In go the counters of `/proc/stat` and `/proc/pressure/cpu` at the start and at the end, and what the measuring process knows of itself
-//! ([`OwnUsage`]); out comes a [`Disturbance`]. What the machine does not tell stays absent. Nothing is read in between.
+//! Takes the counters of `/proc/stat` and `/proc/pressure/cpu` at the start and at the end, and the usage of the
+//! measuring process ([`OwnUsage`]). Returns a [`Disturbance`]. Facts that the machine does not report stay absent.
+//! Nothing is read during the measurement.
 
 use std::path::{Path, PathBuf};
 
 use crate::model::Disturbance;
 use crate::tree::Tree;
 
-/// Nanoseconds in a tick of `/proc/stat`: `USER_HZ` is 100 on every architecture that Linux still has (include/asm-generic/param.h),
-/// whatever the kernel's own HZ.
+/// Nanoseconds in a tick of `/proc/stat`. `USER_HZ` is 100 on every architecture that Linux supports
+/// (include/asm-generic/param.h), whatever the kernel's own HZ.
 const TICK_NS: u64 = 10_000_000;
 
-/// What the measuring process knows of itself (`getrusage(2)`), counted over the run.
+/// Usage of the measuring process (`getrusage(2)`) over the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnUsage {
-    /// Times its measuring threads were preempted (`ru_nivcsw`).
+    /// Preemptions of its measuring threads (`ru_nivcsw`).
     pub involuntary_switches: Option<u64>,
     /// Its major page faults (`ru_majflt`).
     pub major_faults: Option<u64>,
 }
 
-/// The counters as they stood when a run began.
+/// The counters at the beginning of a run.
 #[derive(Debug, Clone)]
 pub struct DisturbanceProbe {
     root: PathBuf,
@@ -38,7 +39,7 @@ impl DisturbanceProbe {
         Self { root: root.into(), before: Counters::read(&tree), pressure }
     }
 
-    /// Reads them again and tells the difference.
+    /// Reads the counters again and returns the difference.
     #[must_use]
     pub fn finish(self, own: OwnUsage) -> Disturbance {
         let after = Counters::read(&Tree::new(&self.root));
@@ -66,14 +67,14 @@ struct Counters {
     context_switches: Option<u64>,
 }
 
-/// What all CPUs together spent their time on, in ticks.
+/// CPU time of all CPUs together, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Times {
-    /// Running anything: user, nice, system, irq, softirq. Guests are contained in user and nice.
+    /// Running time: user, nice, system, irq, softirq. User and nice include guests.
     busy: u64,
     /// Idle and iowait.
     idle: u64,
-    /// Taken by the hypervisor; absent before Linux 2.6.11.
+    /// Time taken by the hypervisor; absent before Linux 2.6.11.
     steal: Option<u64>,
 }
 
@@ -82,7 +83,7 @@ impl Times {
         self.busy.saturating_add(self.idle).saturating_add(self.steal.unwrap_or(0))
     }
 
-    /// The difference. Idle and iowait may count backwards (proc_stat(5)), which is taken as no change.
+    /// The difference. Idle and iowait may count backwards (proc_stat(5)); that counts as no change.
     fn since(self, before: Self) -> Self {
         Self {
             busy: self.busy.saturating_sub(before.busy),

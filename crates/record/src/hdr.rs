@@ -1,7 +1,8 @@
-//! A histogram's text, decoded within bounds: base64, mostly deflated, HdrHistogram V2.
+//! Bounded decoding of a histogram's text: base64, usually deflated, HdrHistogram V2.
 //!
-//! The library that decodes believes what a histogram says of its own size, and a file may come from anywhere: a hundred bytes can promise
-//! gigabytes, or inflate to them. So the text is inflated here, up to a limit, and its head is looked at before the library sees it.
+//! The decoding library trusts the size that a histogram states, and a file may come from anywhere. A hundred bytes can
+//! promise gigabytes, or inflate to them. This module therefore inflates the text up to a limit and checks the header
+//! first.
 
 use std::io::Read as _;
 
@@ -16,14 +17,14 @@ use crate::bucket::{RANGE_NS, SIGNIFICANT_DIGITS};
 /// First bytes of a deflated histogram; its length follows, then the stream.
 const DEFLATED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 
-/// Size of the head of an inflated one: cookie, length of what follows the head, offset, digits, lowest and highest value, ratio.
+/// Size of the inflated header: cookie, payload length, offset, digits, lowest and highest value, ratio.
 const HEAD: usize = 40;
 
-/// Most bytes of an inflated one. With three digits over the whole range, every bucket occupied by as many samples as can be counted, it has a
-/// quarter of a million.
+/// Most bytes of an inflated histogram. With three digits, the whole range and every bucket at its largest count, it
+/// has a quarter of a million.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Values and counts of what was recorded, ascending.
+/// Recorded values and their counts, ascending.
 pub(crate) fn decode(text: &str) -> Result<Vec<(i64, u64)>, String> {
     let bytes = BASE64.decode(text).map_err(|error| format!("not base64: {error}"))?;
     let mut plain = inflated(bytes)?;
@@ -61,8 +62,8 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// Refuses a head that promises more than follows; a range beyond ours, which others may write, becomes ours, since the library takes
-/// memory for all of it.
+/// Refuses a header that promises more than follows. Narrows a range beyond ours, which other programs may write,
+/// because the library allocates memory for all of it.
 fn bounded(plain: &mut [u8]) -> Result<(), String> {
     let (head, rest) = plain.split_at_mut_checked(HEAD).ok_or("it ends within its head")?;
     let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
@@ -86,7 +87,7 @@ mod tests {
     use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer, V2Serializer};
     use proptest::prelude::*;
 
-    /// As text, what this many bytes deflate to, with the head of a deflated histogram.
+    /// This many bytes as text: deflated, with the header of a deflated histogram.
     fn deflated(plain: impl Iterator<Item = u8>) -> String {
         let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::best());
         let mut block = Vec::new();
@@ -102,7 +103,7 @@ mod tests {
         BASE64.encode([&DEFLATED[..], &(stream.len() as u32).to_be_bytes(), &stream].concat())
     }
 
-    /// The head of an inflated histogram that promises so many bytes, over this range, with so many digits.
+    /// The header of an inflated histogram with this payload length, range and number of digits.
     fn head(promised: u32, highest: u64, digits: u32) -> Vec<u8> {
         let mut head = 0x1c84_9313_u32.to_be_bytes().to_vec();
         head.extend([promised, 0, digits].into_iter().flat_map(u32::to_be_bytes));
@@ -136,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Another program may name the largest range there is; the library would take 100 MB for it.
+    /// Another program may state the largest possible range; the library would allocate 100 MB for it.
     #[test]
     fn a_range_beyond_ours_takes_no_memory() {
         let (held, found) = most_held(&BASE64.encode(head(0, i64::MAX as u64, 5)));

@@ -1,18 +1,19 @@
-//! When two series, of one run or of two, are of the same thing.
+//! Identity of series, within one run or between two.
 //!
-//! In go the series of a run; out come [`Identity`]s, equal exactly when experiment, subject, quantity, parameters and the conditions
-//! *as the kernel granted them* are. Labels do not count: `other` on a machine whose programs inherit a slack of 1 ns is not the
-//! `other` of one where they inherit 50 µs.
+//! Takes the series of a run and returns their [`Identity`]s. Two are equal exactly when experiment, subject, quantity,
+//! parameters and the conditions *as granted by the kernel* are equal. Labels do not count: `other` with an inherited
+//! slack of 1 ns differs from `other` with 50 µs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::model::{ConditionSet, Param, Quantity, Run, Series};
+use crate::model::{CPU, ConditionSet, Quantity, Run, Setting, TIMER_SLACK};
+use crate::param::Param;
 
-/// Parameters that describe the subject in words: the subject's name says as much, and the words may change.
-pub const DESCRIPTIVE: [&str; 2] = ["call", "kind"];
+/// Conditions of every thread: they always count. Other conditions count only where they were asked for.
+const EVERYWHERE: [&str; 5] = ["policy", "nice", "lock-memory", TIMER_SLACK, "dma-latency"];
 
-/// What a series is of.
+/// The identity of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// The experiment.
@@ -21,7 +22,7 @@ pub struct Identity {
     pub subject: String,
     /// What the figures are.
     pub quantity: Quantity,
-    /// Every parameter with its value, in one text, but for those of [`DESCRIPTIVE`].
+    /// Every parameter with its value, in one text.
     pub parameters: String,
     /// The conditions as they held, in one text.
     pub conditions: String,
@@ -31,21 +32,22 @@ pub struct Identity {
 #[must_use]
 pub fn identities(run: &Run) -> Vec<Identity> {
     let keys = keys_by_label(&run.conditions);
-    let of = |series: &Series| {
+    let mut all = Vec::with_capacity(run.series.len());
+    for series in &run.series {
         let key = keys.get(series.conditions.as_str()).cloned();
-        Identity {
-            experiment: series.experiment.clone(),
+        all.push(Identity {
+            experiment: series.experiment.name().to_owned(),
             subject: series.subject.clone(),
             quantity: series.quantity,
-            parameters: parameters_key(series),
+            parameters: parameters_key(&series.experiment.parameters()),
             conditions: key.unwrap_or_else(|| format!("label={:?};", series.conditions)),
-        }
-    };
-    run.series.iter().map(of).collect()
+        });
+    }
+    all
 }
 
-/// The key of each set of conditions, by its label. Sets of one run that came to hold the same (a slack that was asked for and held
-/// anyway) are told apart by their labels.
+/// The key of each set of conditions, by label. Sets of one run with the same settings (a requested slack that held
+/// anyway) are distinguished by their labels.
 #[must_use]
 pub fn keys_by_label(sets: &[ConditionSet]) -> BTreeMap<&str, String> {
     let mut keys = BTreeMap::new();
@@ -60,42 +62,43 @@ pub fn keys_by_label(sets: &[ConditionSet]) -> BTreeMap<&str, String> {
     keys
 }
 
-fn parameters_key(series: &Series) -> String {
+fn parameters_key(parameters: &BTreeMap<String, Param>) -> String {
     let mut key = String::new();
-    let telling = |name: &&String| !DESCRIPTIVE.contains(&name.as_str());
-    for (name, value) in series.parameters.iter().filter(|(name, _)| telling(name)) {
-        // Writing to a string cannot fail.
-        let _ = match value {
-            Param::Flag(flag) => write!(key, "{name:?}={flag};"),
-            Param::Int(n) => write!(key, "{name:?}={n};"),
-            Param::Real(x) => write!(key, "{name:?}={x:e};"),
-            Param::Text(text) => write!(key, "{name:?}={text:?};"),
-        };
+    for (name, value) in parameters {
+        push(&mut key, name, Some(value));
     }
     key
 }
 
-/// The conditions as they held, in one text that is equal exactly when they are. CPUs count where they were asked for: otherwise they are
-/// those of the machine. Timer slack does not count under real-time policies, which the kernel does not apply it to.
-fn conditions_key(set: &ConditionSet) -> String {
-    let applied = &set.applied;
-    let policy = applied.policy.as_deref().unwrap_or("unknown");
-    let real_time = ["fifo", "rr", "deadline"].iter().any(|name| policy.starts_with(name));
-    let mut key = format!("policy={policy:?};");
-    let mut add = |name: &str, value: Option<String>| {
-        let _ = write!(key, "{name}={};", value.as_deref().unwrap_or("unknown"));
+/// The settings in which two sets differ, by condition name. Timer slack does not count under real-time policies: the
+/// kernel does not apply it there.
+#[must_use]
+pub fn telling(set: &ConditionSet) -> BTreeMap<&str, &Setting> {
+    let counts = |setting: &&Setting| match setting.condition.as_str() {
+        // Other conditions belong to the machine.
+        CPU => setting.asked.is_some(),
+        TIMER_SLACK => !set.is_real_time(),
+        name => EVERYWHERE.contains(&name) || setting.asked.is_some(),
     };
-    add("nice", applied.nice.map(|nice| nice.to_string()));
-    if set.asked.cpus.is_some() {
-        add("cpus", applied.cpus.as_ref().map(|cpus| format!("{cpus:?}")));
+    set.settings.iter().filter(counts).map(|setting| (setting.condition.as_str(), setting)).collect()
+}
+
+/// The conditions as they held, in one text that is equal exactly when they are.
+fn conditions_key(set: &ConditionSet) -> String {
+    let mut key = String::new();
+    for (condition, setting) in telling(set) {
+        push(&mut key, condition, setting.applied.as_ref());
     }
-    add("lock_memory", applied.lock_memory.map(|locked| locked.to_string()));
-    if !real_time {
-        add("timer_slack_ns", applied.timer_slack_ns.map(|ns| ns.to_string()));
-    }
-    if applied.governor.is_some() {
-        add("governor", applied.governor.clone());
-    }
-    add("dma_latency_us", applied.dma_latency_us.map(|us| us.to_string()));
     key
+}
+
+fn push(key: &mut String, name: &str, value: Option<&Param>) {
+    // Writing to a string cannot fail.
+    let _ = match value {
+        None => write!(key, "{name:?}=unknown;"),
+        Some(Param::Flag(flag)) => write!(key, "{name:?}={flag};"),
+        Some(Param::Int(n)) => write!(key, "{name:?}={n};"),
+        Some(Param::Real(x)) => write!(key, "{name:?}={x:e};"),
+        Some(Param::Text(text)) => write!(key, "{name:?}={text:?};"),
+    };
 }

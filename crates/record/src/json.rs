@@ -1,8 +1,8 @@
 //! A [`Run`] as JSON, and back.
 //!
-//! Written is one indented JSON document that ends in a newline, or a dense one for the inside of a page. What is read may have fields that this version does not know: they
-//! are passed over. Refused are other schemas, what was cut short, and what is no JSON, each with its own words. Numbers that are
-//! not finite have no place in JSON: where a figure may be absent it is, elsewhere writing is refused.
+//! Writes one indented JSON document that ends in a newline, or a compact one to embed in a page. Reading ignores
+//! unknown fields. It refuses other schemas, truncated files and text that is not JSON, each with its own error. JSON
+//! has no non-finite numbers: an optional figure becomes absent, any other fails to write.
 
 use std::io::{self, BufWriter, Read, Write};
 
@@ -12,11 +12,12 @@ use serde_json::error::Category;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::contradiction;
-use crate::model::{Notice, Param, Run, SCHEMA};
-use crate::plain::{self, NAME};
+use crate::model::{Notice, Run, SCHEMA};
+use crate::sanitize::{self, NAME};
+use crate::version_1;
 
 /// The name (`$id`) of the format's JSON Schema.
-pub const SCHEMA_ID: &str = "urn:punctual:run:1";
+pub const SCHEMA_ID: &str = "urn:punctual:run:2";
 
 /// Why a run could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -24,39 +25,39 @@ pub enum ReadError {
     /// The reader failed.
     #[error("cannot read it: {0}")]
     Io(#[source] io::Error),
-    /// Nothing there.
+    /// The input is empty.
     #[error("it is empty: the command that should have written it failed, or has not finished")]
     Empty,
-    /// The JSON ends before its end.
+    /// The JSON is truncated.
     #[error("it ends in the middle (line {line}): it was cut short, or is still being written")]
     Truncated {
         /// Where it ends.
         line: usize,
     },
-    /// Something else than JSON.
+    /// The input is not JSON.
     #[error("it is not JSON: {why}; expected a file written with --json")]
     NotJson {
-        /// What the parser said, cut.
+        /// The parser's message, truncated.
         why: String,
     },
-    /// JSON, but without a schema that begins with `punctual.run/`.
+    /// JSON without a schema that begins with `punctual.run/`.
     #[error("it is JSON, but not a run of punctual: its schema is {found}; expected a file written with --json")]
     NotARun {
-        /// What stands under `schema`.
+        /// The value of `schema`.
         found: String,
     },
     /// Another version of the format.
     #[error(
-        "its format is {found}, and this version of punctual reads {SCHEMA} only; use the version that wrote it, or a newer one"
+        "its format is {found}, and this version of punctual reads {SCHEMA} and {old}; use the version that wrote it, or a newer one", old = version_1::SCHEMA
     )]
     OtherVersion {
-        /// What stands under `schema`.
+        /// The value of `schema`.
         found: String,
     },
-    /// The right schema, but a field is missing or of the wrong kind.
-    #[error("it says {SCHEMA}, but does not keep to it: {why}")]
+    /// The right schema, but a field is missing or has the wrong type.
+    #[error("it does not keep to the format that it names: {why}")]
     Malformed {
-        /// What the parser said, cut.
+        /// The parser's message, truncated.
         why: String,
     },
     /// Figures that cannot all be true.
@@ -73,15 +74,15 @@ pub enum WriteError {
     /// The writer failed (full disk, closed pipe).
     #[error("cannot write the run: {0}")]
     Io(#[source] io::Error),
-    /// A number that has to be there is infinite or not a number.
+    /// A required number is infinite or not a number.
     #[error("cannot write the run: {field} is not a finite number")]
     NotFinite {
-        /// Which.
+        /// Name of the number.
         field: &'static str,
     },
 }
 
-/// As much of a file as tells what it is.
+/// The part of a file that identifies it.
 #[derive(Deserialize)]
 struct Heading {
     #[serde(default)]
@@ -89,17 +90,17 @@ struct Heading {
 }
 
 impl Run {
-    /// Writes it as JSON.
+    /// Writes the run as JSON.
     ///
     /// # Errors
-    /// When the writer fails, or a number that cannot be absent is not finite.
+    /// If the writer fails, or if a required number is not finite.
     pub fn to_json(&self, mut writer: impl Write) -> Result<(), WriteError> {
         self.check_finite()?;
         self.serialized(&mut writer, PrettyFormatter::new())?;
         writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
     }
 
-    /// Writes it as JSON without white space in which no name can be taken for HTML: `<`, `>` and `&` are spelled as JSON's escapes.
+    /// Writes the run as compact JSON that is safe inside HTML: `<`, `>` and `&` are written as JSON escapes.
     ///
     /// # Errors
     /// Those of [`Run::to_json`].
@@ -110,21 +111,14 @@ impl Run {
     }
 
     fn serialized(&self, writer: &mut impl Write, formatter: impl Formatter) -> Result<(), WriteError> {
-        // A document is some ten thousand small pieces to a megabyte: they are gathered before the writer sees them.
+        // A document has some ten thousand small writes to a megabyte; buffer them.
         let mut gathered = BufWriter::with_capacity(1 << 16, writer);
         let mut serializer = Serializer::with_formatter(&mut gathered, formatter);
-        let result = if self.has_infinite_parameter() {
-            let mut run = self.clone();
-            run.drop_infinite_parameters();
-            run.serialize(&mut serializer)
-        } else {
-            self.serialize(&mut serializer)
-        };
-        result.map_err(|error| WriteError::Io(error.into()))?;
+        self.serialize(&mut serializer).map_err(|error| WriteError::Io(error.into()))?;
         gathered.flush().map_err(WriteError::Io)
     }
 
-    /// Reads it from JSON.
+    /// Reads a run from JSON.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -134,7 +128,7 @@ impl Run {
         Self::from_slice(&bytes)
     }
 
-    /// Reads it from JSON that is in memory.
+    /// Reads a run from JSON in memory.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -143,7 +137,7 @@ impl Run {
         if text.is_empty() {
             return Err(ReadError::Empty);
         }
-        // What is right is read once; only what is not is looked at again, for the reason.
+        // A valid file is read once. An invalid one is read again to find the reason.
         if text.first() == Some(&b'{')
             && let Ok(run) = serde_json::from_slice::<Self>(text)
             && run.schema == SCHEMA
@@ -155,25 +149,36 @@ impl Run {
         }
         let syntax = |error: serde_json::Error| match error.classify() {
             Category::Eof => ReadError::Truncated { line: error.line() },
+            // The parser reports a number with missing last digits as a wrong number.
+            Category::Syntax if text.last().is_some_and(|last| b"-+.eE".contains(last)) => {
+                ReadError::Truncated { line: error.line() }
+            }
             _ => ReadError::NotJson { why: said(&error) },
         };
         let _: serde::de::IgnoredAny = serde_json::from_slice(text).map_err(syntax)?;
         if text.first() != Some(&b'{') {
             return Err(ReadError::NotARun { found: "missing".into() });
         }
-        // serde's structs may also be read from arrays, which is why the brace is looked for above.
+        // serde also reads structs from arrays, so the brace is checked above.
         let heading: Heading =
             serde_json::from_slice(text).map_err(|error| ReadError::NotJson { why: said(&error) })?;
         match heading.schema {
             Some(serde_json::Value::String(found)) if found == SCHEMA => {}
+            Some(serde_json::Value::String(found)) if found == version_1::SCHEMA => {
+                let run = version_1::read(text).map_err(|error| ReadError::Malformed { why: said(&error) })?;
+                return match contradiction::find(&run) {
+                    Some(why) => Err(ReadError::Contradictory { why }),
+                    None => Ok(run),
+                };
+            }
             Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
-                return Err(ReadError::OtherVersion { found: plain::line(&found, NAME) });
+                return Err(ReadError::OtherVersion { found: sanitize::line(&found, NAME) });
             }
             found => {
                 let found = match found {
                     None => "missing".into(),
-                    Some(serde_json::Value::String(found)) => format!("\"{}\"", plain::line(&found, NAME)),
-                    Some(other) => plain::line(&other.to_string(), NAME),
+                    Some(serde_json::Value::String(found)) => format!("\"{}\"", sanitize::line(&found, NAME)),
+                    Some(other) => sanitize::line(&other.to_string(), NAME),
                 };
                 return Err(ReadError::NotARun { found });
             }
@@ -181,7 +186,7 @@ impl Run {
         serde_json::from_slice(text).map_err(|error| ReadError::Malformed { why: said(&error) })
     }
 
-    /// Refuses what would become a `null` that nobody could read back.
+    /// Refuses numbers that would be written as an unreadable `null`.
     fn check_finite(&self) -> Result<(), WriteError> {
         if !self.clock.read_ns.is_finite() {
             return Err(WriteError::NotFinite { field: "clock.read_ns" });
@@ -195,41 +200,25 @@ impl Run {
             false => Err(WriteError::NotFinite { field: "the share of a notice" }),
         }
     }
-
-    fn has_infinite_parameter(&self) -> bool {
-        let of_series = self.series.iter().flat_map(|series| series.parameters.values());
-        let of_rest = self.not_measured.iter().flat_map(|subject| subject.parameters.values());
-        of_series.chain(of_rest).any(|parameter| !is_finite(parameter))
-    }
-
-    fn drop_infinite_parameters(&mut self) {
-        let of_series = self.series.iter_mut().map(|series| &mut series.parameters);
-        let of_rest = self.not_measured.iter_mut().map(|subject| &mut subject.parameters);
-        of_series.chain(of_rest).for_each(|parameters| parameters.retain(|_, parameter| is_finite(parameter)));
-    }
 }
 
-/// What the parser said, which may hold any string of the file: its beginning, and the place at its end.
+/// The parser's message, which may contain any string of the file: its beginning, and the position at its end.
 fn said(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if text.chars().nth(MOST_SAID).is_none() {
-        return plain::line(&text, MOST_SAID);
+        return sanitize::line(&text, MOST_SAID);
     }
-    format!("{} at line {} column {}", plain::line(&text, MOST_SAID), error.line(), error.column())
+    format!("{} at line {} column {}", sanitize::line(&text, MOST_SAID), error.line(), error.column())
 }
 
-/// Characters of a parser's message.
+/// Most characters kept of a parser's message.
 const MOST_SAID: usize = 300;
-
-fn is_finite(parameter: &Param) -> bool {
-    !matches!(parameter, Param::Real(number) if !number.is_finite())
-}
 
 /// JSON without white space for the inside of a page.
 struct InPage;
 
 impl Formatter for InPage {
-    /// Only strings hold these characters, so that an escape is always allowed.
+    /// Only strings contain these characters, so an escape is always valid.
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment.as_bytes();
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
@@ -245,7 +234,7 @@ impl Formatter for InPage {
     }
 }
 
-/// The JSON Schema of `punctual.run/1`, made from the types themselves.
+/// The JSON Schema of `punctual.run/2`, made from the types themselves.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Run);

@@ -1,10 +1,11 @@
-//! What `punctual` measured, and what can be said of it.
+//! The record of a `punctual` measurement, and statistics on it.
 //!
-//! In go samples (through a [`Recorder`]) and facts about the machine ([`Host`]); out comes a [`Run`]: plain data that
-//! is written as JSON (`punctual.run/1`), read back, reported and compared, on this machine or on another.
+//! Takes samples (through a [`Recorder`]) and facts about the machine ([`Host`]). Returns a [`Run`]: plain data that is
+//! written as JSON (`punctual.run/2`), read back, reported and compared, on any machine.
 //!
 //! ```
-//! use punctual_record::{Distribution, Quantity, Recorder, SeriesId, SeriesTally, Usage};
+//! use punctual_record::experiment::{Experiment, Typed, wait};
+//! use punctual_record::{About, Distribution, Quantity, Recorder, SeriesId, SeriesTally, Usage};
 //!
 //! let mut recorder = Recorder::new(); // allocates once
 //! let mut tally = SeriesTally::new();
@@ -17,10 +18,10 @@
 //!     tally.add_round(round, u64::from(round) * 1_000_000, &recorder, usage);
 //! }
 //! let series = tally.to_series(SeriesId {
-//!     experiment: "wait".into(),
+//!     experiment: Experiment::Wait(Typed::asked(wait::Parameters { asked_ns: 100_000 })),
 //!     subject: "nanosleep".into(),
-//!     conditions: "other".into(),
-//!     parameters: Default::default(),
+//!     about: About::default(),
+//!     conditions: "as found".into(),
 //!     quantity: Quantity::Overshoot,
 //! });
 //! assert_eq!(series.summary.count, 4000);
@@ -29,9 +30,9 @@
 //! assert_eq!(Distribution::from_series(&series).unwrap().summary().p99, series.summary.p99);
 //! ```
 //!
-//! Where things are: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB); ranks and confidence intervals in
-//! [`statistics`]; rounds in [`SeriesTally`] and [`steadiness`]; the machine in [`Host::read`] and [`DisturbanceProbe`]; the file in
-//! [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
+//! Overview: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB); ranks and confidence
+//! intervals in [`statistics`]; rounds in [`SeriesTally`] and [`steadiness`]; the machine in [`Host::read`] and
+//! [`DisturbanceProbe`]; the file in [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
 //!
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ mod bucket;
 mod contradiction;
 mod distribution;
 mod disturbance;
+pub mod experiment;
 mod hdr;
 mod host;
 mod identity;
@@ -48,20 +50,24 @@ mod list;
 pub mod merge;
 pub mod model;
 mod moments;
-pub mod plain;
+mod param;
 mod recorder;
+pub mod sanitize;
 pub mod statistics;
 pub mod steadiness;
 mod tally;
 mod tree;
+mod version_1;
 
 pub use bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use distribution::{Distribution, Error, Histograms};
 pub use disturbance::{DisturbanceProbe, OwnUsage};
-pub use identity::{DESCRIPTIVE, Identity, identities, keys_by_label};
+pub use experiment::{Experiment, Typed};
+pub use identity::{Identity, identities, keys_by_label, telling};
 pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema};
 pub use list::{CpuList, CpuListError, MAX_CPU};
 pub use model::*;
+pub use param::Param;
 pub use recorder::Recorder;
 pub use statistics::Quantile;
 pub use steadiness::Steadiness;

@@ -1,39 +1,39 @@
-//! Lists of CPUs as the kernel writes them: `0-3,8`.
+//! CPU lists in the kernel's notation: `0-3,8`.
 //!
-//! In goes text from a user or from sysfs, out comes a [`CpuList`] and the same text in its shortest form. Refused are empty lists and
-//! items, ranges that run backwards, and CPU numbers that no Linux kernel can have.
+//! Parses text from a user or from sysfs into a [`CpuList`], and prints it in its shortest form. Empty lists, empty
+//! items, descending ranges and CPU numbers above [`MAX_CPU`] are refused.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest CPU number taken: well beyond the largest `CONFIG_NR_CPUS` (8192 on x86-64), and small enough that a mistyped number costs
-/// no memory.
+/// The largest CPU number accepted: well above the largest `CONFIG_NR_CPUS` (8192 on x86-64), and small enough that a
+/// typing error allocates little memory.
 pub const MAX_CPU: u32 = 65_535;
 
 /// A set of CPU numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuList(BTreeSet<u32>);
 
-/// Why a text is no CPU list.
+/// Why a text is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
-    /// Nothing in it.
+    /// The list is empty.
     #[error("the CPU list is empty; expected CPU numbers and ranges, for instance 0-3,8")]
     Empty,
-    /// Nothing between two commas, or before the first or after the last.
+    /// An empty item: a comma too many.
     #[error("the CPU list '{list}' has an empty item; expected CPU numbers and ranges, for instance 0-3,8")]
     EmptyItem {
         /// The list.
         list: String,
     },
-    /// Neither a number nor a range.
+    /// The item is neither a number nor a range.
     #[error("'{item}' is neither a CPU number nor a range; expected for instance 8 or 0-3")]
     NotANumber {
         /// The item.
         item: String,
     },
-    /// A range that runs backwards.
+    /// The range is descending.
     #[error("the CPU range '{item}' runs backwards; did you mean {last}-{first}?")]
     Descending {
         /// The item.
@@ -43,7 +43,7 @@ pub enum CpuListError {
         /// Its last.
         last: u32,
     },
-    /// A number too large.
+    /// The number is too large.
     #[error("'{item}' names a CPU above {MAX_CPU}, more than Linux can have")]
     TooLarge {
         /// The item.
@@ -52,16 +52,16 @@ pub enum CpuListError {
 }
 
 impl CpuList {
-    /// No CPU.
+    /// The empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A list as a kernel file has it: there, nothing (or `(null)`) means no CPU.
+    /// Parses the contents of a kernel file, in which nothing (or `(null)`) means no CPU.
     ///
     /// # Errors
-    /// Those of [`CpuListError`], but for `Empty`.
+    /// Those of [`CpuListError`], except `Empty`.
     pub fn from_kernel(text: &str) -> Result<Self, CpuListError> {
         match text.trim() {
             "" | "(null)" => Ok(Self::new()),
@@ -69,24 +69,24 @@ impl CpuList {
         }
     }
 
-    /// Adds a CPU; false if it was there or is above [`MAX_CPU`].
+    /// Adds a CPU. Returns false if the list has it already or if it is above [`MAX_CPU`].
     pub fn insert(&mut self, cpu: u32) -> bool {
         cpu <= MAX_CPU && self.0.insert(cpu)
     }
 
-    /// Whether the CPU is in it.
+    /// Whether the list contains the CPU.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// How many CPUs.
+    /// Number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// No CPU in it.
+    /// Whether the list has no CPU.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -97,7 +97,7 @@ impl CpuList {
         self.0.iter().copied()
     }
 
-    /// The lowest.
+    /// The lowest CPU.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
         self.0.first().copied()
@@ -117,7 +117,7 @@ impl CpuList {
 }
 
 impl FromIterator<u32> for CpuList {
-    /// Numbers above [`MAX_CPU`] are left out.
+    /// Numbers above [`MAX_CPU`] are ignored.
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
         Self(cpus.into_iter().filter(|&cpu| cpu <= MAX_CPU).collect())
     }

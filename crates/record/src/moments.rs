@@ -1,8 +1,8 @@
-//! Mean and standard deviation of samples, kept while they are recorded.
+//! Mean and standard deviation of samples, updated while they are recorded.
 //!
-//! Samples within the histogram's range are summed exactly in integers: below 2^37 ns their squares stay below 2^74, so that
-//! 2^53 of them fit in a `u128`. Of samples beyond it the sum is exact too, and the squared deviations are kept running (Welford), as are
-//! figures read back from a file; that loses nothing worth having in floating point. All parts are joined when asked.
+//! Samples within the histogram's range are summed exactly in integers: below 2^37 ns their squares stay below 2^74, so
+//! 2^53 of them fit in a `u128`. For samples beyond it the sum is exact too, and the squared deviations are updated in
+//! floating point (Welford), as for figures read from a file. All parts are combined on request.
 
 /// Sums of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -10,7 +10,7 @@ pub(crate) struct Moments {
     near_count: u64,
     near_sum: i128,
     near_squares: u128,
-    /// Of the samples beyond: 2^63 of them, each below 2^63, fit.
+    /// Sum of the samples beyond: 2^63 of them, each below 2^63, fit.
     far_sum: i128,
     far: Deviations,
     figures: Deviations,
@@ -25,7 +25,7 @@ struct Deviations {
 }
 
 impl Deviations {
-    /// Both together: B. P. Welford's recurrence in its pairwise form (Chan, Golub, LeVeque 1983).
+    /// Combines both: B. P. Welford's recurrence in its pairwise form (Chan, Golub, LeVeque 1983).
     fn joined(self, other: Self) -> Self {
         if self.count == 0 {
             return other;
@@ -59,13 +59,13 @@ impl Moments {
         self.far = self.far.joined(Deviations { count: 1, mean: value as f64, squares: 0.0 });
     }
 
-    /// What a finished summary says of `count` samples.
+    /// The moments of `count` samples, from a finished summary.
     pub(crate) fn of_figures(count: u64, mean: f64, stdev: f64) -> Self {
         let squares = stdev * stdev * count.saturating_sub(1) as f64;
         Self { figures: Deviations { count, mean, squares }, ..Self::default() }
     }
 
-    /// Adds those of other samples.
+    /// Adds the moments of other samples.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.near_count += other.near_count;
         self.near_sum += other.near_sum;
@@ -75,19 +75,19 @@ impl Moments {
         self.figures = self.figures.joined(other.figures);
     }
 
-    /// The arithmetic mean; none of nothing.
+    /// The arithmetic mean; `None` without samples.
     pub(crate) fn mean(&self) -> Option<f64> {
         let all = self.samples().joined(self.figures);
         (all.count > 0).then_some(all.mean)
     }
 
-    /// The sample standard deviation (divisor n - 1); none of fewer than two.
+    /// The sample standard deviation (divisor n - 1); `None` with fewer than two samples.
     pub(crate) fn stdev(&self) -> Option<f64> {
         let all = self.samples().joined(self.figures);
         (all.count > 1).then(|| (all.squares.max(0.0) / (all.count - 1) as f64).sqrt())
     }
 
-    /// All samples, about their exact mean: however large they are, those that cancel do.
+    /// All samples about their exact mean: large samples that cancel do so exactly.
     fn samples(&self) -> Deviations {
         let both = self.near().joined(self.far);
         if self.far.count == 0 {
@@ -98,7 +98,8 @@ impl Moments {
         Deviations { mean, ..both }
     }
 
-    /// The exact sums as deviations. The whole part of the mean is taken off in integers first, so that nothing cancels.
+    /// The exact sums as deviations. The integer part of the mean is subtracted first, in integers, to avoid
+    /// cancellation.
     fn near(&self) -> Deviations {
         if self.near_count == 0 {
             return Deviations::default();

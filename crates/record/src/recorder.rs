@@ -1,8 +1,8 @@
-//! Where samples go while the clock runs: a [`Recorder`], whose memory is fixed when it is made.
+//! A [`Recorder`] takes samples while the clock runs. Its memory is fixed at construction.
 //!
-//! [`Recorder::record`] allocates nothing, takes no lock and makes no system call; all its memory has been touched before,
-//! so that it does not cause a page fault either. Nothing is dropped: samples beyond the histogram's range are counted,
-//! and stay in the extremes, the mean and the ranks of percentiles; negative samples have a histogram of their own.
+//! [`Recorder::record`] allocates nothing, takes no lock and makes no system call. All its memory is touched
+//! beforehand, so it causes no page fault. No sample is dropped: those beyond the histogram's range count in the
+//! extremes, the mean and the ranks of percentiles. Negative samples have their own histogram.
 
 use hdrhistogram::Histogram;
 
@@ -14,9 +14,9 @@ use crate::moments::Moments;
 /// Samples in nanoseconds, signed.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    /// Samples that are zero or more.
+    /// Samples of zero or more.
     positive: Histogram<u64>,
-    /// Magnitudes of samples below zero.
+    /// Magnitudes of negative samples.
     negative: Histogram<u64>,
     below: u64,
     above: u64,
@@ -32,7 +32,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder. All the memory it will ever use, some 450 kB, is allocated and touched here.
+    /// An empty recorder. Allocates and touches all its memory, some 450 kB.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Recorder {
         }
     }
 
-    /// Takes one sample, in ns. A few nanoseconds; allocates nothing, locks nothing, calls nothing.
+    /// Records one sample, in ns. Takes a few nanoseconds; allocates nothing, locks nothing, makes no system call.
     #[inline]
     pub fn record(&mut self, value: i64) {
         self.min = self.min.min(value);
@@ -78,7 +78,7 @@ impl Recorder {
         self.moments.add_far(value);
     }
 
-    /// Forgets all samples and keeps the memory.
+    /// Clears all samples and keeps the memory.
     pub fn clear(&mut self) {
         self.positive.reset();
         self.negative.reset();
@@ -116,20 +116,20 @@ impl Recorder {
         self.moments.merge(moments);
     }
 
-    /// How many samples there are, overflowed ones included.
+    /// Number of samples, including overflowed ones.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u64 {
         self.positive.len() + self.negative.len() + self.below + self.above
     }
 
-    /// Smallest and largest sample, exact; none of nothing.
+    /// Smallest and largest sample, exact; `None` without samples.
     #[must_use]
     pub fn extremes(&self) -> Option<(i64, i64)> {
         (self.count() > 0).then_some((self.min, self.max))
     }
 
-    /// The samples' distribution, in a few kilobytes.
+    /// The distribution of the samples, in a few kilobytes.
     #[must_use]
     pub fn distribution(&self) -> Distribution {
         let mirrored = |bucket: Bucket| Bucket { low: -bucket.high, high: -bucket.low, ..bucket };
@@ -139,7 +139,7 @@ impl Recorder {
         Distribution::new(buckets, (self.below, self.above), self.extremes(), self.moments)
     }
 
-    /// All the figures; see [`Distribution`] for how they are obtained.
+    /// All figures; [`Distribution`] describes how they are computed.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.distribution().summary()
@@ -157,7 +157,8 @@ impl Recorder {
         self.distribution().to_histograms()
     }
 
-    /// Back from a series that was read from a file; see [`Distribution::from_series`], which is smaller and enough for reading.
+    /// Rebuilds the recorder of a series that was read from a file. [`Distribution::from_series`] is smaller and
+    /// sufficient for reading.
     ///
     /// # Errors
     /// Those of [`Distribution::from_series`].
@@ -173,8 +174,8 @@ fn occupied(histogram: &Histogram<u64>) -> impl Iterator<Item = Bucket> + '_ {
     histogram.iter_recorded().map(|step| Bucket::holding(step.value_iterated_to() as i64, step.count_at_value()))
 }
 
-/// An empty histogram, every page of which has been written to: memory that the allocator got zeroed from the kernel is only
-/// there once it is touched, and that would otherwise happen while the clock runs.
+/// An empty histogram with every page touched. The kernel maps zeroed memory on first access only; that page fault must
+/// not happen while the clock runs.
 fn touched_histogram() -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, RANGE_NS as u64, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|error| unreachable!("constant bounds: {error}"));
@@ -194,7 +195,7 @@ mod tests {
     use crate::statistics::Quantile;
     use proptest::prelude::*;
 
-    /// Values of every size and sign, overflowing ones included.
+    /// Values of every size and sign, including overflowing ones.
     fn any_value() -> impl Strategy<Value = i64> {
         prop_oneof![
             4 => -3000i64..3000,

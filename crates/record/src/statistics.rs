@@ -1,28 +1,28 @@
-//! Which ranks of a sorted sample answer a question about the whole: percentiles and their confidence intervals.
+//! Ranks of a sorted sample for percentiles and their confidence intervals.
 //!
-//! In goes how many samples there are, out come ranks (1 is the smallest). No distribution is assumed: the number of samples below
-//! the true q-quantile is binomial(n, q), whatever the samples are (H. A. David, *Order Statistics*, 7.1; J.-Y. Le Boudec, *Performance
-//! Evaluation of Computer and Communication Systems*, 2.2.2). It does assume that the samples are independent; rounds exist
-//! because those taken in a row are not quite. What too few samples support is refused.
+//! Takes the number of samples and returns ranks (1 is the smallest). No distribution is assumed: the number of samples
+//! below the true q-quantile is binomial(n, q) for any distribution (H. A. David, *Order Statistics*, 7.1; J.-Y. Le
+//! Boudec, *Performance Evaluation of Computer and Communication Systems*, 2.2.2). Samples are assumed independent.
+//! Consecutive samples are not quite, which is why rounds exist. Too few samples give no result.
 
 /// Confidence of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A percentile is reported only if at least so many samples are expected beyond it, n (1 - q): with one, it would be
-/// little else than the maximum under another name.
+/// A percentile is reported only if at least this many samples are expected beyond it, n (1 - q). With one, it would be
+/// little more than the maximum.
 pub const MIN_SAMPLES_BEYOND: u64 = 2;
 
-/// The median is reported from so many samples on: one on either side.
+/// Fewest samples for a median: one on either side.
 pub const MIN_SAMPLES_MEDIAN: u64 = 3;
 
-/// Up to so many samples the interval's ranks come from the binomial distribution itself, beyond from its normal
-/// approximation, widened by one rank on either side for the skew that the approximation neglects.
+/// Up to this many samples, the ranks of the interval come from the exact binomial distribution. Beyond, they come from
+/// its normal approximation, widened by one rank on either side for the neglected skew.
 pub const EXACT_BINOMIAL_UP_TO: u64 = 1_000_000;
 
-/// The normal distribution's 97.5 % point.
+/// The 97.5 % point of the normal distribution.
 const Z_975: f64 = 1.959_963_984_540_054;
 
-/// Parts of a whole that a [`Quantile`] counts in.
+/// The denominator of a [`Quantile`].
 const WHOLE: u32 = 1_000_000;
 
 /// A quantile, in exact millionths, so that ranks are exact too.
@@ -39,7 +39,7 @@ impl Quantile {
     /// 99.9th percentile.
     pub const P999: Self = Self(999_000);
 
-    /// From millionths, 1 to 999 999; others are none.
+    /// From millionths, 1 to 999 999; `None` for other numbers.
     #[must_use]
     pub const fn from_millionths(millionths: u32) -> Option<Self> {
         if millionths == 0 || millionths >= WHOLE { None } else { Some(Self(millionths)) }
@@ -51,7 +51,8 @@ impl Quantile {
         f64::from(self.0) / f64::from(WHOLE)
     }
 
-    /// The nearest rank, ceil(q n): the smallest rank with at least that share of `n` samples at or below it. None of nothing.
+    /// The nearest rank, ceil(q n): the smallest rank with at least that share of `n` samples at or below it. `None`
+    /// without samples.
     #[must_use]
     pub fn rank(self, n: u64) -> Option<u64> {
         let rank = (u128::from(n) * u128::from(self.0)).div_ceil(u128::from(WHOLE));
@@ -64,7 +65,7 @@ impl Quantile {
         if self == Self::P50 {
             return n >= MIN_SAMPLES_MEDIAN;
         }
-        // Samples are wanted on the thinner side, which for quantiles below the median is the lower one.
+        // The thinner side decides; for quantiles below the median it is the lower one.
         let beyond = self.0.min(WHOLE - self.0);
         u128::from(n) * u128::from(beyond) >= u128::from(MIN_SAMPLES_BEYOND) * u128::from(WHOLE)
     }
@@ -73,15 +74,17 @@ impl Quantile {
 /// Two ranks of a sorted sample, 1 to n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranks {
-    /// Of the lower end.
+    /// Rank of the lower end.
     pub low: u64,
-    /// Of the upper end.
+    /// Rank of the upper end.
     pub high: u64,
 }
 
-/// The ranks between whose samples the true quantile lies with at least [`CONFIDENCE`], at most half the rest on either side.
+/// The ranks whose samples enclose the true quantile with at least [`CONFIDENCE`], with at most half of the remainder
+/// on either side.
 ///
-/// None when `n` samples are too few for an interval with two ends: fewer than 6 for the median, than 368 for the 99th percentile.
+/// `None` when `n` samples are too few for a two-sided interval: fewer than 6 for the median, fewer than 368 for the
+/// 99th percentile.
 #[must_use]
 pub fn confidence_ranks(n: u64, quantile: Quantile) -> Option<Ranks> {
     if n <= EXACT_BINOMIAL_UP_TO { exact_ranks(n, quantile) } else { normal_ranks(n, quantile) }
@@ -121,17 +124,17 @@ pub fn binomial_upper_tail(n: u64, p: f64, hits: u64) -> f64 {
     binomial.mass.iter().skip(skip).rev().sum::<f64>().min(1.0)
 }
 
-/// The part of a binomial distribution that carries any weight in double precision.
+/// The part of a binomial distribution with any weight in double precision.
 struct Binomial {
     n: u64,
-    /// The number of hits that `mass[0]` is of.
+    /// The number of hits of `mass[0]`.
     first: u64,
     mass: Vec<f64>,
 }
 
 impl Binomial {
-    /// Steps outwards from the mode by the ratio of neighbours until weights no longer count, then scales to a sum of 1:
-    /// neither factorials nor logarithms, no overflow, and O(sqrt n) steps.
+    /// Steps outwards from the mode by the ratio of neighbours until weights are negligible, then scales to a sum of 1.
+    /// This needs no factorials or logarithms, does not overflow, and takes O(sqrt n) steps.
     fn new(n: u64, p: f64) -> Self {
         const NEGLIGIBLE: f64 = 1e-30;
         if p <= 0.0 || p >= 1.0 {

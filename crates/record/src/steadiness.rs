@@ -1,38 +1,39 @@
-//! Whether the rounds of a series differ more than their samples explain.
+//! Whether the rounds of a series differ by more than their samples explain.
 //!
-//! If nothing changed between rounds, each round's 95 % interval of the median encloses the median of the whole series in at
-//! least 95 of 100 rounds. So the rounds whose interval does *not* enclose it are counted, and compared with the binomial distribution
-//! of such misses: if so many had a chance below [`SIGNIFICANCE`], the machine drifted or was disturbed. Since samples taken in a
-//! row are never quite independent, a miss counts only if it also matters: by more than [`RELEVANT_SHARE`] of the median.
+//! If nothing changes between rounds, the 95 % interval of a round's median encloses the series' median in at least 95
+//! of 100 rounds. The rounds whose interval misses it are counted and compared with the binomial distribution of such
+//! misses. If the probability of at least that number is below [`SIGNIFICANCE`], the machine drifted or was disturbed.
+//! Consecutive samples are never quite independent, so a miss also has to be relevant: by more than [`RELEVANT_SHARE`]
+//! of the median.
 //!
-//! In go the figures of a series, from a fresh run or a file; refused are series with fewer than [`MIN_ROUNDS`] rounds that have an
-//! interval: whether they are steady is not known.
+//! Takes the figures of a series, from a fresh run or a file. Series with fewer than [`MIN_ROUNDS`] rounds that have an
+//! interval are not judged.
 
 use crate::model::Series;
 use crate::statistics::{CONFIDENCE, binomial_upper_tail};
 
-/// Fewest rounds with an interval (6 samples or more) that can be judged.
+/// Fewest rounds with an interval (6 samples or more) for a verdict.
 pub const MIN_ROUNDS: u64 = 3;
 
-/// A series is called unsteady if chance alone would do so in fewer than 1 of 100 steady series.
+/// False-alarm rate: chance alone makes fewer than 1 of 100 steady series unsteady.
 pub const SIGNIFICANCE: f64 = 0.01;
 
-/// A round's interval must miss the series' median by more than this share of it: a lesser drift changes no decision.
+/// A round's interval must miss the series' median by more than this share of it: a smaller drift changes no decision.
 pub const RELEVANT_SHARE: f64 = 0.05;
 
-/// What the rounds of a series say of its steadiness.
+/// Steadiness of the rounds of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steadiness {
-    /// Rounds that could be judged.
+    /// Number of rounds that could be judged.
     pub rounds: u64,
-    /// Those of them whose median differs from the series' median by more than chance and by a relevant amount.
+    /// Number of those whose median differs from the series' median, significantly and by a relevant amount.
     pub deviating: u64,
-    /// The probability of at least so many in a steady series; an upper bound.
+    /// Upper bound of the probability of at least this many misses in a steady series.
     pub probability: f64,
 }
 
 impl Steadiness {
-    /// Judges a series. None: too few rounds to know.
+    /// Judges a series; `None` with too few rounds.
     #[must_use]
     pub fn of(series: &Series) -> Option<Self> {
         let median = series.summary.p50?;
@@ -49,7 +50,7 @@ impl Steadiness {
         Some(Self { rounds, deviating, probability: binomial_upper_tail(rounds, 1.0 - CONFIDENCE, deviating) })
     }
 
-    /// The rounds differ more than chance explains.
+    /// Whether the rounds differ by more than chance explains.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
         self.probability < SIGNIFICANCE

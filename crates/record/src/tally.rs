@@ -1,29 +1,28 @@
-//! From rounds to a series: a [`SeriesTally`] takes each round's recorder and resource usage and makes the [`Series`].
+//! A [`SeriesTally`] builds a [`Series`] from the recorder and the resource usage of each round.
 //!
-//! Rounds keep their figures only; the samples of all rounds are kept together as a [`Distribution`] of a few kilobytes, so that
-//! hundreds of series fit in a few megabytes.
-
-use std::collections::BTreeMap;
+//! Rounds keep their figures only. The samples of all rounds share one [`Distribution`] of a few kilobytes, so hundreds
+//! of series fit in a few megabytes.
 
 use crate::distribution::Distribution;
-use crate::model::{Param, Quantity, RoundFigures, Series};
+use crate::experiment::Experiment;
+use crate::model::{About, Quantity, RoundFigures, Series};
 use crate::recorder::Recorder;
 
-/// What the measuring thread used during one batch, the probe's own share included. A figure that could not be had is none.
+/// Resource usage of the measuring thread during one batch, including the probe itself. Unavailable figures are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Elapsed time.
     pub elapsed_ns: u64,
     /// CPU time.
     pub cpu_ns: Option<u64>,
-    /// Times it gave up the CPU itself.
+    /// Voluntary context switches.
     pub voluntary: Option<u64>,
-    /// Times it was preempted.
+    /// Preemptions.
     pub involuntary: Option<u64>,
 }
 
 impl Usage {
-    /// Both together; a figure is known only if both know it.
+    /// The sum of both; a figure is known only if both know it.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
@@ -36,18 +35,18 @@ impl Usage {
     }
 }
 
-/// What a series is of.
+/// The identity of a series, as its creator states it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesId {
-    /// The experiment, for instance `wait`.
-    pub experiment: String,
+    /// The experiment, with its parameters and metrics.
+    pub experiment: Experiment,
     /// The subject, for instance `nanosleep`.
     pub subject: String,
+    /// Description of the subject.
+    pub about: About,
     /// Label of its conditions.
     pub conditions: String,
-    /// What else was fixed.
-    pub parameters: BTreeMap<String, Param>,
-    /// What the figures are.
+    /// The measured quantity.
     pub quantity: Quantity,
 }
 
@@ -66,8 +65,8 @@ impl SeriesTally {
         Self::default()
     }
 
-    /// Adds a round: its number from 0, when its batch began since the start of the run, its samples and what they used. Not to be called
-    /// while the clock runs: it allocates.
+    /// Adds a round: its number from 0, the time from the start of the run to its batch, its samples and their resource
+    /// usage. Allocates; do not call it while the clock runs.
     pub fn add_round(&mut self, round: u32, started_ns: u64, recorder: &Recorder, usage: Usage) {
         let distribution = recorder.distribution();
         self.rounds.push(RoundFigures {
@@ -81,13 +80,13 @@ impl SeriesTally {
         self.usage = Some(self.usage.map_or(usage, |so_far| so_far.plus(usage)));
     }
 
-    /// How many samples there are so far.
+    /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.total.count()
     }
 
-    /// All samples so far.
+    /// All samples.
     #[must_use]
     pub fn distribution(&self) -> &Distribution {
         &self.total
@@ -99,7 +98,7 @@ impl SeriesTally {
         &self.rounds
     }
 
-    /// The series, without single samples ([`Series::samples`]); figures per operation are absent when there was none.
+    /// The series, without single samples ([`Series::samples`]). Figures per operation are absent without operations.
     #[must_use]
     pub fn to_series(&self, id: SeriesId) -> Series {
         let usage = self.usage.unwrap_or_default();
@@ -109,8 +108,8 @@ impl SeriesTally {
         Series {
             experiment: id.experiment,
             subject: id.subject,
+            about: id.about,
             conditions: id.conditions,
-            parameters: id.parameters,
             quantity: id.quantity,
             unit: "ns".into(),
             summary: self.total.summary(),
@@ -118,7 +117,6 @@ impl SeriesTally {
             cpu_share: share,
             voluntary_switches_per_op: per_operation(usage.voluntary, count),
             involuntary_switches_per_op: per_operation(usage.involuntary, count),
-            outcome: BTreeMap::new(),
             histogram: histograms.histogram,
             negative_histogram: histograms.negative_histogram,
             samples: None,
@@ -135,14 +133,15 @@ fn per_operation(total: Option<u64>, operations: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Typed, wait};
     use proptest::prelude::*;
 
     fn id() -> SeriesId {
         SeriesId {
-            experiment: "wait".into(),
+            experiment: Experiment::Wait(Typed::asked(wait::Parameters { asked_ns: 100_000 })),
             subject: "nanosleep".into(),
+            about: About::default(),
             conditions: "other".into(),
-            parameters: BTreeMap::from([("asked_ns".into(), Param::Int(100_000))]),
             quantity: Quantity::Overshoot,
         }
     }
@@ -190,7 +189,7 @@ mod tests {
         assert_eq!((series.cpu_ns_per_op, series.voluntary_switches_per_op), (None, Some(1.0)));
     }
 
-    /// Other programs know a compressed HdrHistogram of version 2 by these first bytes (the cookie 0x1c849314).
+    /// Other programs recognise a compressed HdrHistogram V2 by these first bytes (the cookie 0x1c849314).
     #[test]
     fn histograms_are_what_they_say() {
         let mut recorder = Recorder::new();

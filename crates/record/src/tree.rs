@@ -1,13 +1,13 @@
-//! Files of the kernel under a root directory: `/` on a real machine, a fixture in tests.
+//! Kernel files under a root directory: `/` on a real machine, a fixture in tests.
 //!
-//! In go paths relative to the root, out come trimmed texts. A file that is missing, unreadable or empty of sense is none.
+//! Takes paths relative to the root and returns trimmed texts. A missing, unreadable or blank file is `None`.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The most that is read of one file. `/proc/cpuinfo` of a machine with 1024 CPUs has 1.5 MB.
+/// Most bytes read of one file. `/proc/cpuinfo` of a machine with 1024 CPUs has 1.5 MB.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// A root directory.
@@ -20,17 +20,17 @@ impl Tree {
         Self { root: root.into() }
     }
 
-    /// It is the machine itself.
+    /// Whether the root is the machine itself.
     pub(crate) fn is_machine(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// The place of a file.
+    /// The path of a file.
     pub(crate) fn place(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))
     }
 
-    /// Something is there.
+    /// Whether a file exists.
     pub(crate) fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.place(path).exists()
     }
@@ -49,7 +49,7 @@ impl Tree {
         Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_string())
     }
 
-    /// The text of a file, if there is any in it.
+    /// The text of a file, unless it is blank.
     pub(crate) fn word(&self, path: impl AsRef<Path>) -> Option<String> {
         self.text(path).filter(|text| !text.is_empty())
     }
@@ -59,7 +59,7 @@ impl Tree {
         self.text(path)?.parse().ok()
     }
 
-    /// Entries of a directory that are `prefix` and a number, with that number, ascending.
+    /// The numbers of the directory entries named `prefix` plus a number, ascending.
     pub(crate) fn numbered(&self, path: impl AsRef<Path>, prefix: &str) -> Vec<(u32, PathBuf)> {
         let Ok(entries) = self.place(path.as_ref()).read_dir() else { return Vec::new() };
         let mut found: Vec<(u32, PathBuf)> = entries

@@ -1,14 +1,15 @@
 //! How a machine chooses its frequency, for `punctual governor`: policies, governor threads, idle states, energy, notices.
 //!
-//! In goes an [`Overview`], gathered by whoever looked at the machine; out comes text.
+//! Takes an [`Overview`] of the machine and returns text.
 
-use crate::plain::plain;
-use crate::story::{Block, Item, Section, Story};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
+use crate::document::{Block, Column, Columns, Item, Section};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
 
-/// What was found. A fact that the machine does not tell is absent.
+/// For a column that stays.
+const ALWAYS: u8 = Column::ALWAYS;
+
+/// The findings. Facts that the machine does not report are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overview {
     /// The policies.
@@ -69,115 +70,81 @@ pub struct IdleRow {
     pub disabled: Option<bool>,
 }
 
-const POLICIES: [Column; 12] = [
-    Column::left("policy", Column::ALWAYS),
-    Column::left("CPUs", Column::ALWAYS),
-    Column::left("driver", 60),
-    Column::left("governor", Column::ALWAYS),
-    Column::right("limits", Column::ALWAYS),
-    Column::right("hardware", 70),
-    Column::right("now", 90),
-    Column::right("change takes", 40),
-    Column::left("boost", 30),
-    Column::left("preference", 80),
-    Column::right("changes", 20),
-    Column::right("mostly", 10),
-];
-
 /// The overview as text.
 #[must_use]
-pub fn render(overview: &Overview, style: &Style) -> String {
+pub fn sections(overview: &Overview) -> Vec<Section> {
     let mut sections = Vec::new();
     if !overview.policies.is_empty() {
-        let rows = overview.policies.iter().map(|row| Row::Cells(policy(row, style), Paint::Plain)).collect();
-        let table = Block::Table(Table { columns: POLICIES.to_vec(), rows });
-        let mut section = Section::new("CPU frequency policies").with(table);
-        section.blocks.push(Block::Items(offers(&overview.policies, style)));
-        sections.push(section);
+        let table = Block::Table(policies().of(&overview.policies));
+        sections.push(Section::new("CPU frequency policies").with(table).with(offers(&overview.policies)));
     }
     if !overview.threads.is_empty() {
-        let items = overview.threads.iter().map(|text| Item { text: plain(text, style), code: None }).collect();
-        sections.push(Section::new("Kernel threads that governors work in").with(Block::Items(items)));
+        let said = Block::said(overview.threads.iter().map(|text| sanitize(text)));
+        sections.push(Section::new("Kernel threads that governors work in").with(said));
     }
-    sections.extend(idle(&overview.idle, style));
+    sections.extend(idle(&overview.idle));
     if !overview.energy.is_empty() {
         let item = |(name, value): &(String, Option<u64>)| {
             let value = value.map_or_else(
                 || "counted, but only root can read it".to_owned(),
                 |uj| format!("{:.1} J since it last started from 0", uj as f64 / 1e6),
             );
-            Item { text: format!("{}: {value}", plain(name, style)), code: None }
+            format!("{}: {value}", sanitize(name))
         };
-        let items = overview.energy.iter().map(item).collect();
-        sections.push(Section::new("Energy counters (RAPL)").with(Block::Items(items)));
+        sections.push(Section::new("Energy counters (RAPL)").with(Block::said(overview.energy.iter().map(item))));
     }
     if !overview.notices.is_empty() {
-        let item = |(text, code): &(String, Option<String>)| Item { text: plain(text, style), code: code.clone() };
+        let item = |(text, code): &(String, Option<String>)| Item { text: sanitize(text), code: code.clone() };
         let items = overview.notices.iter().map(item).collect();
         sections.push(Section::new("What this means").with(Block::Items(items)));
     }
-    Story { sections }.render(style)
+    sections
 }
 
-fn policy(row: &PolicyRow, style: &Style) -> Vec<String> {
-    let absent = || style.absent().to_owned();
-    let text = |value: &Option<String>| value.as_deref().map_or_else(absent, |text| plain(text, style));
-    let range = |(low, high): (Option<u64>, Option<u64>)| match (low, high) {
-        (Some(low), Some(high)) => format!("{} to {}", gigahertz(low), gigahertz(high)),
-        _ => absent(),
-    };
-    let boost = row.boost.map_or_else(absent, |on| if on { "on" } else { "off" }.to_owned());
-    vec![
-        row.number.to_string(),
-        plain(&row.cpus, style),
-        text(&row.driver),
-        text(&row.governor),
-        range(row.limits_khz),
-        range(row.hardware_khz),
-        row.measured_khz.or(row.current_khz).map_or_else(absent, |khz| format!("{} GHz", gigahertz(khz))),
-        row.latency_ns.map_or_else(absent, |ns| units::duration(i64::try_from(ns).unwrap_or(i64::MAX), style)),
-        boost,
-        text(&row.preference),
-        row.transitions.map_or_else(absent, units::count),
-        row.mostly.map_or_else(absent, |(khz, percent)| format!("{} GHz, {percent} %", gigahertz(khz))),
-    ]
+fn policies() -> Columns<'static, PolicyRow> {
+    let range = |(low, high): (u64, u64)| format!("{} to {}", gigahertz(low), gigahertz(high));
+    let now = |khz: u64| format!("{} GHz", gigahertz(khz));
+    let both = |(low, high): (Option<u64>, Option<u64>)| low.zip(high);
+    Columns::new()
+        .left("policy", ALWAYS, |row: &PolicyRow| row.number.to_string())
+        .left("CPUs", ALWAYS, |row| sanitize(&row.cpus))
+        .left("driver", 60, |row| text(&row.driver))
+        .left("governor", ALWAYS, |row| text(&row.governor))
+        .known("limits", ALWAYS, move |row| both(row.limits_khz), range)
+        .known("hardware", 70, move |row| both(row.hardware_khz), range)
+        .known("now", 90, |row| row.measured_khz.or(row.current_khz), now)
+        .ns("change takes", 40, |row| row.latency_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)))
+        .left("boost", 30, |row| text(&row.boost.map(|on| if on { "on" } else { "off" }.to_owned())))
+        .left("preference", 80, |row| text(&row.preference))
+        .count("changes", 20, |row| row.transitions)
+        .known("mostly", 10, |row| row.mostly, |(khz, percent)| format!("{} GHz, {percent} %", gigahertz(khz)))
+}
+
+/// What the machine tells, or that it does not.
+fn text(value: &Option<String>) -> String {
+    value.as_deref().map_or_else(|| units::ABSENT.to_owned(), sanitize)
 }
 
 /// What can be set, once for all policies that offer the same.
-fn offers(policies: &[PolicyRow], style: &Style) -> Vec<Item> {
-    let mut seen: Vec<&[String]> = Vec::new();
-    for policy in policies {
-        if !policy.governors.is_empty() && !seen.contains(&policy.governors.as_slice()) {
-            seen.push(&policy.governors);
-        }
-    }
-    let text = |names: &&[String]| format!("Governors offered: {}", plain(&names.join(", "), style));
-    seen.iter().map(|names| Item { text: text(names), code: None }).collect()
+fn offers(policies: &[PolicyRow]) -> Block {
+    let mut offered: Vec<&[String]> = policies.iter().map(|policy| policy.governors.as_slice()).collect();
+    offered.retain(|names| !names.is_empty());
+    offered.sort_unstable();
+    offered.dedup();
+    Block::said(offered.iter().map(|names| format!("Governors offered: {}", sanitize(&names.join(", ")))))
 }
 
-fn idle(rows: &[IdleRow], style: &Style) -> Option<Section> {
+fn idle(rows: &[IdleRow]) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    let columns = vec![
-        Column::left("idle state", Column::ALWAYS),
-        Column::right("exit latency", Column::ALWAYS),
-        Column::right("worth it from", 50),
-        Column::left("", 60),
-    ];
-    let microseconds = |us: Option<u64>| {
-        us.map_or_else(
-            || style.absent().to_owned(),
-            |us| units::exact(i64::try_from(us).unwrap_or(i64::MAX).saturating_mul(1000), style),
-        )
-    };
-    let row = |row: &IdleRow| {
-        let off = if row.disabled == Some(true) { "disabled" } else { "" };
-        let cells =
-            vec![plain(&row.name, style), microseconds(row.exit_us), microseconds(row.residency_us), off.to_owned()];
-        Row::Cells(cells, Paint::Plain)
-    };
-    let table = Table { columns, rows: rows.iter().map(row).collect() };
+    let exact = |us: u64| units::exact(i64::try_from(us).unwrap_or(i64::MAX).saturating_mul(1000));
+    let table = Columns::new()
+        .left("idle state", ALWAYS, |row: &IdleRow| sanitize(&row.name))
+        .known("exit latency", ALWAYS, |row| row.exit_us, exact)
+        .known("worth it from", 50, |row| row.residency_us, exact)
+        .left("", 60, |row| if row.disabled == Some(true) { "disabled" } else { "" }.to_owned())
+        .of(rows);
     Some(Section::new("Idle states of CPU 0").with(Block::Table(table)))
 }
 
@@ -188,18 +155,24 @@ fn gigahertz(khz: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::text;
+
+    fn shown(overview: &Overview) -> String {
+        let plain = text::Style::default();
+        text::sections(&sections(overview), &plain)
+    }
 
     #[test]
     fn a_machine_without_policies_never_looks_fine() {
         let notices = vec![("CPU frequency is not exposed here.".to_owned(), None)];
-        let text = render(&Overview { notices, ..Overview::default() }, &Style::default());
+        let text = shown(&Overview { notices, ..Overview::default() });
         assert!(text.contains("not exposed") && !text.contains("performance") && !text.contains("OK"), "{text}");
     }
 
     #[test]
     fn what_is_unknown_is_a_dash() {
         let row = PolicyRow { number: 3, cpus: "3".into(), governor: Some("ondemand".into()), ..PolicyRow::default() };
-        let text = render(&Overview { policies: vec![row], ..Overview::default() }, &Style::default());
+        let text = shown(&Overview { policies: vec![row], ..Overview::default() });
         assert!(text.contains("ondemand") && text.contains('–'), "{text}");
     }
 }

@@ -1,61 +1,12 @@
-//! Notices in words: what happened, what it means for the figures, what would help.
+//! Notices in words: the event, its effect on the figures, the remedy.
 //!
-//! The text of a [`Phrase`] is as the run has it; [`notices_text`] neutralises it for a terminal.
+//! The text of a [`Phrase`] is as the run has it; whoever shows it neutralises it.
 
-use punctual_record::{Notice, PauseCause, Refusal, Run};
+use punctual_record::{Notice, PauseCause, Refusal};
 
-use crate::background::sentence;
-use crate::plain::plain;
-use crate::story::paragraph;
-use crate::style::{Paint, Style};
-use crate::text::is_checkup;
-use crate::units;
-use crate::words::listed;
-
-/// How much a notice matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Good to know; the figures stand.
-    Note,
-    /// The figures do not mean what was asked, or are less sure than they look.
-    Warning,
-    /// Something failed and needs attention.
-    Failure,
-}
-
-impl Level {
-    /// `note`, `warning` or `failure`.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Failure => "failure",
-        }
-    }
-}
-
-/// A notice in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Phrase {
-    /// How much it matters.
-    pub level: Level,
-    /// One or two sentences.
-    pub text: String,
-    /// What would help, where something would.
-    pub remedy: Option<String>,
-}
-
-impl Phrase {
-    fn new(level: Level, text: String) -> Self {
-        Self { level, text, remedy: None }
-    }
-
-    fn remedy(mut self, remedy: &str) -> Self {
-        self.remedy = Some(sentence(remedy)).filter(|remedy| !remedy.is_empty());
-        self
-    }
-}
+use crate::document::{Level, Phrase};
+use crate::format::prose::{listed, sentence};
+use crate::format::units;
 
 /// The notice in words, in Unicode.
 #[must_use]
@@ -92,7 +43,7 @@ pub fn phrase(notice: &Notice) -> Phrase {
             Phrase::new(Level::Warning, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
         }
         Notice::PeerEnded { subject, how, after_ns } => {
-            let after = units::duration(signed(*after_ns), &Style::default());
+            let after = units::duration(signed(*after_ns));
             let text = format!(
                 "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: what had been \
                  measured until then is reported, the rest is missing."
@@ -102,7 +53,7 @@ pub fn phrase(notice: &Notice) -> Phrase {
         }
         Notice::SameCore { pairs } | Notice::CoresUnknown { pairs } => about_cores(notice, pairs),
         Notice::WatchdogTripped { conditions, busy_ns } => {
-            let busy = units::duration(signed(*busy_ns), &Style::default());
+            let busy = units::duration(signed(*busy_ns));
             let text = format!(
                 "Under `{conditions}` the measuring thread held its CPU for {busy} without a break; the watchdog put it \
                  back under SCHED_OTHER. What it measured after that was not measured under `{conditions}`."
@@ -144,13 +95,13 @@ fn batches(n: u32) -> String {
 
 /// `1.2 s after the run began`; of several times `first 1.2 s after the run began`.
 fn when(after_ns: u64, times: u32) -> String {
-    let after = units::duration(signed(after_ns), &Style::default());
+    let after = units::duration(signed(after_ns));
     let first = if times > 1 { "first " } else { "" };
     format!("{first}{after} after the run began")
 }
 
 fn stepped(by_ns: i64, after_ns: u64, times: u32) -> Phrase {
-    let by = units::duration(by_ns.saturating_abs(), &Style::default());
+    let by = units::duration(by_ns.saturating_abs());
     let way = if by_ns < 0 { "back" } else { "forward" };
     let most = if times > 1 { "at most " } else { "" };
     let text = format!(
@@ -163,7 +114,7 @@ fn stepped(by_ns: i64, after_ns: u64, times: u32) -> Phrase {
 }
 
 fn paused(cause: PauseCause, (gap_ns, after_ns): (u64, u64), times: u32) -> Phrase {
-    let gap = units::duration(signed(gap_ns), &Style::default());
+    let gap = units::duration(signed(gap_ns));
     let (what, remedy) = match cause {
         PauseCause::Stopped => {
             ("This program was stopped by a signal", "let it run without Ctrl-Z, SIGSTOP or a debugger")
@@ -228,14 +179,13 @@ fn about_cores(notice: &Notice, pairs: &[[u32; 2]]) -> Phrase {
 }
 
 fn about_subject(notice: &Notice) -> Phrase {
-    let style = Style::default();
     match notice {
         Notice::Coarse { subject, asked_ns, effective_ns } => Phrase::new(
             Level::Note,
             format!(
                 "{subject} cannot wait {}: it counts in coarser units and makes it {}.",
-                units::exact(signed(*asked_ns), &style),
-                units::exact(signed(*effective_ns), &style)
+                units::exact(signed(*asked_ns)),
+                units::exact(signed(*effective_ns))
             ),
         ),
         Notice::Early { subject, count, min_ns } => Phrase::new(
@@ -243,7 +193,7 @@ fn about_subject(notice: &Notice) -> Phrase {
             format!(
                 "{subject} came back before its time in {} waits, at worst {} early.",
                 units::count(*count),
-                units::duration(min_ns.saturating_neg(), &style)
+                units::duration(min_ns.saturating_neg())
             ),
         ),
         Notice::Overflow { subject, count } => Phrase::new(
@@ -260,53 +210,4 @@ fn about_subject(notice: &Notice) -> Phrase {
 
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
-}
-
-/// All notices of a run, the gravest first, one paragraph each; empty when there are none. For stderr. What a check-up could not try stands
-/// under *what to do* and not here.
-#[must_use]
-pub fn notices_text(run: &Run, style: &Style) -> String {
-    let told = |notice: &&Notice| matches!(notice, Notice::ConditionsSkipped { .. }) && is_checkup(run);
-    let here = run.notices.iter().filter(|notice| !told(notice));
-    let mut phrases: Vec<Phrase> = here.map(|notice| phrase(&named(notice, run, style))).collect();
-    phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.level));
-    phrases.dedup();
-    phrases.iter().map(|phrase| one(phrase, style)).collect()
-}
-
-/// The notice with its conditions called as everywhere in the report.
-fn named(notice: &Notice, run: &Run, style: &Style) -> Notice {
-    let mut notice = notice.clone();
-    if let Notice::ConditionNotKept { conditions, .. } | Notice::WatchdogTripped { conditions, .. } = &mut notice {
-        *conditions = crate::background::conditions(run, conditions, style);
-    }
-    notice
-}
-
-fn one(phrase: &Phrase, style: &Style) -> String {
-    let paint = match phrase.level {
-        Level::Note => Paint::Faint,
-        Level::Warning => Paint::Warning,
-        Level::Failure => Paint::Failure,
-    };
-    let mut text = format!("{}: {}", phrase.level.word(), phrase.text);
-    if let Some(remedy) = &phrase.remedy {
-        text.push_str(&format!(" Remedy: {remedy}"));
-    }
-    paragraph(&with_units(&plain(&text, style)), "", "  ", paint, style)
-}
-
-/// Numbers kept on one line with their units.
-fn with_units(text: &str) -> String {
-    let words: Vec<&str> = text.split(' ').collect();
-    let mut out = String::with_capacity(text.len());
-    for (i, word) in words.iter().enumerate() {
-        if i > 0 {
-            let number = words[i - 1].ends_with(|c: char| c.is_ascii_digit());
-            let unit = ["ns", "µs", "us", "ms", "s", "%"].contains(&word.trim_end_matches(['.', ',', ':']));
-            out.push(if number && unit { '\u{a0}' } else { ' ' });
-        }
-        out.push_str(word);
-    }
-    out
 }

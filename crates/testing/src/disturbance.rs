@@ -1,18 +1,18 @@
-//! Repeating what other programs disturbed.
+//! Repeats attempts that other programs disturbed.
 
-/// How often an attempt is made before a test fails.
+/// Most attempts before a test fails.
 const ATTEMPTS: u32 = 5;
 
-/// An attempt showed nothing because something else had the CPU, and how that shows. What would be wrong on a quiet machine too is
-/// none of these: there the test panics.
+/// An attempt was inconclusive because another program had the CPU, with the evidence. A failure that a quiet machine would show too
+/// must panic instead.
 #[derive(Debug)]
 pub struct Disturbed(pub String);
 
-/// Repeats an attempt that was disturbed, a bounded number of times. The attempt gets the factor by which it may take longer than the first
-/// one: 1, 2, 4 and so on.
+/// Repeats a disturbed attempt, at most 5 times. The attempt gets the factor by which it may take longer than the first: 1, 2, 4 and so
+/// on.
 ///
 /// # Panics
-/// When every attempt was disturbed, with how each of them was.
+/// If every attempt was disturbed, with the evidence of each.
 #[track_caller]
 pub fn undisturbed<T>(mut attempt: impl FnMut(u32) -> Result<T, Disturbed>) -> T {
     let mut said = Vec::new();

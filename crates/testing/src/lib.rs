@@ -1,6 +1,6 @@
-//! What the tests of all crates share.
+//! Shared helpers of the tests of all crates.
 //!
-//! - [`skip`] and [`lacks`] say that a test could not run; under `PUNCTUAL_NO_SKIP=1` a [`skip`] fails.
+//! - [`skip`] and [`lacks`] say that a test could not run; under `PUNCTUAL_NO_SKIP=1` a [`skip`] fails. [`needs_root`] skips for other users.
 //! - [`alone`] keeps other tests of this process away; [`alone_on_this_machine`] those of every process.
 //! - [`eventually`] waits for what must come true; [`undisturbed`] repeats what another program may have disturbed.
 //! - [`in_a_process_of_its_own`] and [`as_plain_user`] run a test of this program again in another process; [`open_copy`] makes a
@@ -17,4 +17,4 @@ pub use disturbance::{Disturbed, undisturbed};
 pub use lock::{AloneHere, AloneOnThisMachine, alone, alone_on_this_machine};
 pub use patience::{GIVE_UP, eventually, until};
 pub use skip::{lacks, skip};
-pub use user::{NOBODY, as_plain_user, in_a_process_of_its_own, is_root, open_copy};
+pub use user::{NOBODY, as_plain_user, in_a_process_of_its_own, is_root, needs_root, open_copy};

@@ -1,4 +1,4 @@
-//! Tests that must not run at the same time.
+//! Locks for tests that must not run concurrently.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -7,19 +7,21 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::fs::{FlockOperation, flock};
+
 /// Held by one test on this machine at a time. Its mode lets every user lock it; `flock(2)` needs no right to write.
 const MACHINE: &str = "/tmp/punctual-tests.lock";
 
-/// No other test of this process that asks for this runs until it is dropped.
+/// Excludes other tests of this process with this guard until dropped.
 pub type AloneHere = MutexGuard<'static, ()>;
 
-/// Keeps the tests of this process that ask for this from each other: for what belongs to the process (signals, limits, descriptors).
+/// Excludes other tests of this process that call this: for process-wide state (signals, limits, descriptors).
 pub fn alone() -> AloneHere {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// No other test on this machine that asks for this runs until it is dropped.
+/// Excludes other tests on this machine with this guard until dropped.
 #[derive(Debug)]
 pub struct AloneOnThisMachine {
     file: File,
@@ -27,17 +29,17 @@ pub struct AloneOnThisMachine {
     _here: AloneHere,
 }
 
-/// Keeps tests of all processes from each other: for tests that take a CPU at a real-time priority or need one for themselves.
-/// It holds [`alone`] too.
+/// Excludes tests of all processes that call this: for tests that occupy a CPU at a real-time priority or need one undisturbed. Includes
+/// [`alone`].
 ///
 /// # Panics
-/// When the lock cannot be made, or this thread has it already.
+/// If the lock cannot be created, or this thread holds it already.
 #[must_use]
 pub fn alone_on_this_machine() -> AloneOnThisMachine {
-    assert!(!HELD.replace(true), "this thread is alone on this machine already");
+    assert!(!HELD.replace(true), "this thread holds the machine's lock already");
     let here = alone();
     let file = open(Path::new(MACHINE)).unwrap_or_else(|error| panic!("{MACHINE}: {error}"));
-    file.lock().unwrap_or_else(|error| panic!("locking {MACHINE}: {error}"));
+    flock(&file, FlockOperation::LockExclusive).unwrap_or_else(|error| panic!("locking {MACHINE}: {error}"));
     AloneOnThisMachine { file, _here: here }
 }
 
@@ -48,13 +50,13 @@ thread_local! {
 impl Drop for AloneOnThisMachine {
     fn drop(&mut self) {
         // A child that a test forked has a copy of the descriptor: closing alone would leave the lock with the child.
-        drop(self.file.unlock());
+        let _ = flock(&self.file, FlockOperation::Unlock);
         HELD.set(false);
     }
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
-    // In a folder like /tmp the kernel may refuse to create over the file of another user (fs.protected_regular).
+    // In /tmp the kernel may refuse O_CREAT on another user's file (fs.protected_regular).
     match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         other => return other,
@@ -80,7 +82,8 @@ mod tests {
                     for _ in 0..20 {
                         let alone = alone_on_this_machine();
                         assert_eq!(INSIDE.fetch_add(1, Ordering::SeqCst), 0);
-                        assert!(open(Path::new(MACHINE)).unwrap().try_lock().is_err());
+                        let again = open(Path::new(MACHINE)).unwrap();
+                        assert!(flock(&again, FlockOperation::NonBlockingLockExclusive).is_err());
                         INSIDE.fetch_sub(1, Ordering::SeqCst);
                         drop(alone);
                     }

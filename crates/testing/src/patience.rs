@@ -1,14 +1,14 @@
-//! Waiting for what must come true.
+//! Waits for a condition.
 
 use std::time::{Duration, Instant};
 
-/// When a test gives up: so late that only a failure reaches it, however busy the machine is.
+/// Time limit: long enough that only a failure reaches it, even on a busy machine.
 pub const GIVE_UP: Duration = Duration::from_secs(120);
 
-/// Between two looks.
+/// Interval of the polls.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Looks until there is something, and returns it. It says nothing about how soon.
+/// Polls until `look` returns a value. Never asserts how soon.
 ///
 /// # Panics
 /// After [`GIVE_UP`], with `what`.
@@ -24,7 +24,7 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Looks until it holds. It says nothing about how soon.
+/// Polls until `holds` is true. Never asserts how soon.
 ///
 /// # Panics
 /// After [`GIVE_UP`], with `what`.

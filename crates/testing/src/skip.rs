@@ -1,35 +1,35 @@
-//! Tests that cannot run here.
+//! Reports tests that cannot run here.
 
 use std::io::Write as _;
 
-/// Set to `1`: a skip is a failure. The gate sets it.
+/// `1` makes a skip a failure. The gate sets it.
 const NO_SKIP: &str = "PUNCTUAL_NO_SKIP";
 
-/// Says that a test cannot run here although a machine prepared for the tests can run it.
+/// Reports that a test cannot run here, but can on a machine prepared for the tests.
 ///
 /// # Panics
-/// Under `PUNCTUAL_NO_SKIP=1`.
+/// With `PUNCTUAL_NO_SKIP=1`.
 #[track_caller]
 pub fn skip(why: &str) {
     assert!(std::env::var_os(NO_SKIP).is_none_or(|value| value != "1"), "must not be skipped here: {why}");
     say(why);
 }
 
-/// Says that a test cannot run here because the hardware or the kernel lacks something that no package brings.
+/// Reports that a test cannot run here because the hardware or the kernel lacks something that no package provides.
 pub fn lacks(what: &str) {
     say(what);
 }
 
-/// The test harness keeps what `eprintln!` prints in a test that passes; it does not keep this.
+/// Prints past the test harness, which hides `eprintln!` of tests that pass.
 fn say(why: &str) {
     let thread = std::thread::current();
     print(&format!("{PREFIX}{}: {why}", thread.name().unwrap_or("a test")));
 }
 
-/// What a line begins with that says that a test was skipped.
+/// The prefix of a line about a skipped test.
 pub(crate) const PREFIX: &str = "skipped: ";
 
 pub(crate) fn print(line: &str) {
-    // One write: lines of tests that run at once stay whole. Without a standard error nobody can be told.
+    // One write, so that lines of concurrent tests stay whole. Without stderr, nothing can be reported.
     drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
 }

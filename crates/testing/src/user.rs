@@ -1,4 +1,4 @@
-//! Tests in a process of their own, as the same user or as one without privileges.
+//! Runs tests in separate processes, as the same user or without privileges.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -13,7 +13,7 @@ use crate::disturbance::{Disturbed, undisturbed};
 /// A user and group that own nothing (`nobody`, `nogroup`).
 pub const NOBODY: u32 = 65534;
 
-/// Tells a copy of this program that it is one.
+/// Marks a copy of this program.
 const COPY: &str = "PUNCTUAL_TEST_COPY";
 
 /// Whether this process runs as root.
@@ -22,29 +22,42 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether this process runs as root; if it does not, the test is skipped because `only` needs root: `if !needs_root("mounting") { return; }`.
+///
+/// # Panics
+/// Under `PUNCTUAL_NO_SKIP=1`, as [`skip`](crate::skip()).
+#[must_use]
+#[track_caller]
+pub fn needs_root(only: &str) -> bool {
+    if !is_root() {
+        crate::skip::skip(&format!("{only} needs root"));
+    }
+    is_root()
+}
+
 /// A copy of `program` that every user may run: the folder that cargo builds into may be closed to others.
 ///
 /// # Panics
-/// When it cannot be copied.
+/// If it cannot be copied.
 #[must_use]
 pub fn open_copy(program: &Path) -> (TempDir, PathBuf) {
     let folder = tempfile::Builder::new().prefix("punctual-test-").tempdir().expect("a temporary folder");
     let open = || std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open()).expect("its mode");
     let copy = folder.path().join(program.file_name().unwrap_or("program".as_ref()));
-    // By another process: a child forked meanwhile by another test would inherit a descriptor open for writing, and until it runs
-    // another program nobody could run this one (ETXTBSY).
+    // Copied by another process: a child forked meanwhile by another test would inherit a descriptor open for writing. The copy could
+    // not run until that child calls exec (ETXTBSY).
     let copied = Command::new("cp").arg(program).arg(&copy).status().expect("cp(1)");
     assert!(copied.success(), "cp {} {}: {copied}", program.display(), copy.display());
     std::fs::set_permissions(&copy, open()).expect("its mode");
     (folder, copy)
 }
 
-/// Runs the test `name` of this program again in a process of its own as a plain user, and is true there:
-/// `if !as_plain_user("module::name") { return; }`. Only root becomes user 65534 for that; who is a plain user stays the same one.
+/// Runs the test `name` of this program again in a separate process as a plain user, and returns true there:
+/// `if !as_plain_user("module::name") { return; }`. Root becomes user 65534; a plain user stays the same.
 ///
 /// # Panics
-/// When the test fails as that user.
+/// If the test fails as that user.
 #[must_use]
 #[track_caller]
 pub fn as_plain_user(name: &str) -> bool {
@@ -61,12 +74,12 @@ pub fn as_plain_user(name: &str) -> bool {
     false
 }
 
-/// Runs the test `name` of this program again in a process of its own, and is true there: for what could end the whole process. A process
-/// that the kernel ends because a real-time thread ran for too long (SIGXCPU) was disturbed by a thread of a higher priority: then the
-/// test is repeated, a bounded number of times.
+/// Runs the test `name` of this program again in a separate process, and returns true there: for tests that could end the whole process.
+/// SIGXCPU ends that process if a real-time thread ran too long, because a thread of higher priority disturbed it. The test is then
+/// repeated, at most 5 times.
 ///
 /// # Panics
-/// When the test fails there.
+/// If the test fails there.
 #[must_use]
 #[track_caller]
 pub fn in_a_process_of_its_own(name: &str) -> bool {

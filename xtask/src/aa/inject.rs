@@ -1,17 +1,17 @@
-//! A run with a change injected: the same samples, each put through a map that keeps their order.
+//! Injects a change into a run: a monotonic map of its samples.
 
 use punctual_record::{Distribution, Interval, Recorder, Run, Series, Summary};
 
-/// What is injected.
+/// The injected change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Injection {
-    /// Every sample becomes longer by this share.
+    /// Every sample grows by this share.
     All(f64),
-    /// Every sample beyond the series' 95th percentile does.
+    /// Every sample above the series' 95th percentile grows by this share.
     Tail(f64),
 }
 
-/// The run with the injection in one of its series, or in all.
+/// The run with the change in one of its series, or in all.
 pub(crate) fn into_run(run: &Run, only: Option<usize>, injection: Injection) -> anyhow::Result<Run> {
     let mut run = run.clone();
     for (place, series) in run.series.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
-//! How often `punctual compare` errs: runs that differ in nothing (A/A), and the same runs with a change injected.
+//! The error rates of `punctual compare`: on identical runs (A/A), and on the same runs with an injected change.
 //!
-//! Measures runs one after the other, as many as are missing in the folder, then compares them in several arrangements and prints a table
-//! for docs/results/aa.md. Measuring can be spread over several calls (`--at-most`).
+//! Measures the runs that the folder lacks, one after the other, compares them in several arrangements and prints a table for
+//! docs/results/aa.md. `--at-most` spreads the measurements over several calls.
 
 mod inject;
 mod table;
@@ -16,40 +16,40 @@ use punctual_record::Run;
 
 use crate::tools;
 
-/// What to do.
+/// Options of `aa`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AaArgs {
     /// Pairs of sides
     #[arg(long, default_value_t = 40)]
     pairs: usize,
-    /// Runs of each side; of several numbers, each is tried on the same runs
+    /// Runs per side; several numbers are tried on the same runs
     #[arg(long, value_delimiter = ',', default_value = "1,4,10,20")]
     each: Vec<usize>,
-    /// What each run measures
+    /// Command that each run measures
     #[arg(
         long,
         default_value = "wait nanosleep clock_nanosleep_abs ppoll futex timerfd spin_clock --for 100us --duration 500ms --rounds 10"
     )]
     command: String,
-    /// Stop measuring after so many seconds; the next call goes on
+    /// Stop measuring after N seconds; the next call continues
     #[arg(long, default_value_t = 450)]
     at_most: u64,
-    /// Where the runs are kept
+    /// Folder of the runs
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// Compare what is there; measure nothing
+    /// Compare the existing runs; measure nothing
     #[arg(long)]
     measure_nothing: bool,
 }
 
-/// Measures what is missing, and shows the error rates once nothing is.
+/// Measures the missing runs, and shows the error rates once all exist.
 pub(crate) fn run(args: &AaArgs) -> anyhow::Result<()> {
     let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa"));
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let most = args.each.iter().copied().max().unwrap_or(1);
     let wanted = 2 * args.pairs * most;
     if !args.measure_nothing && !measure(args, &folder, wanted)? {
-        println!("not all runs are there yet: call again");
+        println!("some runs are missing: call again");
         return Ok(());
     }
     let runs = read(&folder, wanted)?;
@@ -62,7 +62,7 @@ fn file(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("r{:03}.json", number + 1))
 }
 
-/// Measures the runs that are not there yet; false: some are still missing.
+/// Measures the missing runs. False: some are still missing.
 fn measure(args: &AaArgs, folder: &Path, wanted: usize) -> anyhow::Result<bool> {
     let missing: Vec<PathBuf> = (0..wanted).map(|i| file(folder, i)).filter(|path| !path.exists()).collect();
     if missing.is_empty() {

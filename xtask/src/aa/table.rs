@@ -8,7 +8,7 @@ use punctual_report::compare::{Comparison, Figure, Options, SeriesComparison, Si
 
 use super::inject::{Injection, into_run};
 
-/// How many, of how many.
+/// A count out of a total.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rate {
     hits: usize,
@@ -29,14 +29,14 @@ impl Rate {
     }
 }
 
-/// Which runs stand on which side.
+/// An assignment of runs to sides.
 struct Arrangement {
     name: String,
-    /// Places of the old and of the new runs, one entry per comparison.
+    /// Indices of the old and the new runs, one entry per comparison.
     sides: Vec<(Vec<usize>, Vec<usize>)>,
 }
 
-/// Every run is in one comparison of each arrangement, as far as their number is divisible.
+/// Every run is in one comparison of each arrangement, if their number is divisible.
 fn arrangements(runs: usize, each: &[usize]) -> Vec<Arrangement> {
     let mut all = Vec::new();
     for &each in each {
@@ -49,7 +49,7 @@ fn arrangements(runs: usize, each: &[usize]) -> Vec<Arrangement> {
             all.push(Arrangement { name: "one run against the next".into(), sides: turns.collect() });
             continue;
         }
-        all.push(Arrangement { name: format!("{each} and {each} runs, in turns"), sides: turns.collect() });
+        all.push(Arrangement { name: format!("{each} and {each} runs, interleaved"), sides: turns.collect() });
         let blocks = starts.map(|start| {
             let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
             (place(0), place(1))
@@ -74,7 +74,7 @@ fn verdict(series: &SeriesComparison, figure: Figure) -> Verdict {
     series.figures.iter().find(|its| its.figure == figure).map_or(Verdict::NotComparable, |its| its.verdict)
 }
 
-/// Everything that one arrangement shows.
+/// The result of one arrangement.
 #[derive(Default)]
 struct Rates {
     alarms: BTreeMap<Figure, Rate>,
@@ -82,7 +82,7 @@ struct Rates {
     together: BTreeMap<Figure, Rate>,
     alone: BTreeMap<Figure, Rate>,
     by_series: BTreeMap<String, [Rate; 5]>,
-    /// What each comparison says it would have found, by series, of p50 and p99; as logarithms of the ratio.
+    /// The smallest detectable change of each comparison, by series, for p50 and p99, as the logarithm of the ratio.
     finds: BTreeMap<String, [Vec<f64>; 2]>,
 }
 
@@ -120,8 +120,9 @@ fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
             }
             for (place, its) in runs[new[0]].series.iter().enumerate() {
                 let compared = changed(Some(place))?;
-                let same =
-                    |series: &&SeriesComparison| series.subject == its.subject && series.parameters == its.parameters;
+                let same = |series: &&SeriesComparison| {
+                    series.subject == its.subject && series.parameters == its.experiment.parameters()
+                };
                 let Some(series) = compared.series.iter().find(same) else { continue };
                 let found = verdict(series, figure);
                 if found != Verdict::NotComparable {
@@ -163,8 +164,8 @@ fn finds(rates: &mut Rates, compared: &Comparison) {
     }
 }
 
-/// The middle of what comparisons say they would have found, and, of runs in turns, how many a side a change of this size would take, since the
-/// error of a difference falls with the root of their number.
+/// The median of the smallest detectable changes. For interleaved runs also the runs per side that a change of this size needs: the error
+/// of a difference falls with the square root of their number.
 fn needed(finds: &[f64], change: f64, each: Option<usize>) -> String {
     let mut finds = finds.to_vec();
     finds.sort_by(f64::total_cmp);
@@ -202,8 +203,8 @@ pub(crate) fn all(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
         )?;
         writeln!(detail, "\n**{}**\n", arrangement.name)?;
         detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");
-        let in_turns = arrangement.name.ends_with("in turns");
-        let each = arrangement.sides.first().map(|(old, _)| old.len()).filter(|_| in_turns);
+        let interleaved = arrangement.name.ends_with("interleaved");
+        let each = arrangement.sides.first().map(|(old, _)| old.len()).filter(|_| interleaved);
         for (name, its) in &rates.by_series {
             let mut cells: Vec<String> = its.iter().map(|rate| rate.shown()).collect();
             let empty = Default::default();

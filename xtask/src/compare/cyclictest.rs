@@ -1,28 +1,29 @@
-//! Does `punctual` see what cyclictest sees, and does its probe read later than a bare C loop?
+//! Compares `punctual` with cyclictest and with a bare C loop.
 //!
-//! All three wait with clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME) for 1 ms under SCHED_FIFO with memory locked and idle
-//! states held off. cyclictest counts in whole microseconds and truncates, so its median is at most 1 µs below the truth.
+//! All three wait for 1 ms with clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME), under SCHED_FIFO, with locked memory and without idle
+//! states. The median of cyclictest is up to 1 µs too low, since it truncates to whole microseconds.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context as _;
 
-use super::{median, percentile};
+use super::percentile::{median, percentile};
 use crate::tools;
 
 const PERIOD_NS: u64 = 1_000_000;
 
 /// Median and 99th percentile of one turn, in ns.
-type Turn = (f64, f64);
+type TurnFigures = (f64, f64);
 
-/// Runs the three in turns and prints a table of medians over turns.
+/// Runs the three interleaved and prints a table of medians over turns.
 pub(crate) fn run(turns: u32, waits: u32, priority: u8) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let bare = tools::compile("absolute_sleep")?;
-    let mut seen: [(&str, Vec<Turn>); 3] = [("punctual", vec![]), ("cyclictest", vec![]), ("bare C loop", vec![])];
+    let mut seen: [(&str, Vec<TurnFigures>); 3] =
+        [("punctual", vec![]), ("cyclictest", vec![]), ("bare C loop", vec![])];
     for turn in 0..turns {
-        // Each turn begins with another one, so that none always follows the same neighbour.
+        // Each turn begins with another program, so that none always follows the same one.
         for step in 0..3 {
             let who = (turn as usize + step) % 3;
             let figures = match who {
@@ -54,7 +55,7 @@ pub(crate) fn run(turns: u32, waits: u32, priority: u8) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn by_punctual(punctual: &Path, waits: u32, priority: u8) -> anyhow::Result<Turn> {
+fn by_punctual(punctual: &Path, waits: u32, priority: u8) -> anyhow::Result<TurnFigures> {
     let json = tools::output(
         Command::new(punctual)
             .args(["wait", "clock_nanosleep_abs", "--for", "1ms", "--lock-memory", "--dma-latency", "0us", "--require"])
@@ -64,12 +65,12 @@ fn by_punctual(punctual: &Path, waits: u32, priority: u8) -> anyhow::Result<Turn
     let run = punctual_record::Run::from_json(json.as_bytes())?;
     let series = run.series.first().context("punctual measured nothing")?;
     let p50 = series.summary.p50.context("no median")?;
-    let p99 = series.summary.p99.context("no 99th percentile: more --waits")?;
+    let p99 = series.summary.p99.context("no 99th percentile: raise --waits")?;
     Ok((p50 as f64, p99 as f64))
 }
 
-/// From cyclictest's histogram of whole microseconds; half a microsecond is added, since it truncates.
-fn by_cyclictest(waits: u32, priority: u8) -> anyhow::Result<Turn> {
+/// From cyclictest's histogram of whole microseconds, plus half a microsecond, since it truncates.
+fn by_cyclictest(waits: u32, priority: u8) -> anyhow::Result<TurnFigures> {
     let interval = (PERIOD_NS / 1000).to_string();
     let text = tools::output(
         Command::new("cyclictest")
@@ -87,7 +88,7 @@ fn by_cyclictest(waits: u32, priority: u8) -> anyhow::Result<Turn> {
     Ok((percentile(&values, 0.5), percentile(&values, 0.99)))
 }
 
-fn by_bare_loop(program: &Path, waits: u32, priority: u8) -> anyhow::Result<Turn> {
+fn by_bare_loop(program: &Path, waits: u32, priority: u8) -> anyhow::Result<TurnFigures> {
     let text =
         tools::output(Command::new(program).args([waits.to_string(), PERIOD_NS.to_string(), priority.to_string()]))?;
     let mut values: Vec<f64> = text.lines().filter_map(|l| l.parse().ok()).collect();

@@ -1,8 +1,8 @@
-//! Does `punctual ipc` cost more than the bare calls, and what do pmqtest and perf say of the same thing?
+//! The overhead of `punctual ipc` over the bare calls, and the figures of pmqtest and perf.
 //!
-//! Each mechanism goes to and fro between two processes, once under `punctual` and once in a C program of the same calls
-//! (`xtask/c/ping_pong.c`), in turns, on the same CPUs. The ring, both sides polling, is held against two processes that do nothing but
-//! change a flag each: the least that two CPUs can exchange.
+//! Each mechanism makes round trips between two processes, under `punctual` and in a C program of the same calls
+//! (`xtask/c/ping_pong.c`). Both are interleaved on the same CPUs. The ring, with both sides polling, is compared with two processes that
+//! only change a flag each: the fastest exchange between two CPUs.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,15 +10,15 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 
 use super::pairs::{Pairs, Verdict};
-use super::percentile;
+use super::percentile::percentile;
 use crate::tools;
 
 /// The name of the library's ring.
 const RING: &str = "ring";
-/// A round trip through the ring may take so many times that of two flags.
+/// Limit of a round trip through the ring, as a multiple of that of two flags.
 const RING_LIMIT: f64 = 1.3;
 
-/// Mechanisms that have their C counterpart, with the size of their messages.
+/// Mechanisms with a C counterpart, and their message sizes.
 const MECHANISMS: [(&str, usize); 18] = [
     ("memfd-spin", 64),
     ("memfd-futex", 64),
@@ -40,10 +40,10 @@ const MECHANISMS: [(&str, usize); 18] = [
     ("signalfd", 8),
 ];
 
-/// What is measured: how long, how often, where.
+/// The options of a measurement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
-    /// Names of those that are compared; none: all.
+pub(crate) struct Request<'a> {
+    /// Names of the mechanisms; empty: all.
     pub(crate) only: &'a [String],
     pub(crate) turns: u32,
     pub(crate) messages: u32,
@@ -51,61 +51,61 @@ pub(crate) struct Wanted<'a> {
     pub(crate) limit: f64,
 }
 
-impl Wanted<'_> {
+impl Request<'_> {
     fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|wanted| wanted == name)
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 }
 
-/// Runs all in turns, prints a table, and fails when one costs more than it may.
-pub(crate) fn run(wanted: &Wanted<'_>) -> anyhow::Result<()> {
+/// Runs all interleaved, prints a table, and fails if one exceeds its limit.
+pub(crate) fn run(request: &Request<'_>) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let bare = tools::compile("ping_pong")?;
-    let (a, b) = wanted.cpus;
+    let (a, b) = request.cpus;
     let known = |name: &&String| *name == RING || MECHANISMS.iter().any(|(known, _)| *known == name.as_str());
-    if let Some(unknown) = wanted.only.iter().find(|name| !known(name)) {
+    if let Some(unknown) = request.only.iter().find(|name| !known(name)) {
         let names: Vec<&str> = MECHANISMS.iter().map(|(name, _)| *name).collect();
-        bail!("'{unknown}' is not compared: {RING}, {}", names.join(", "));
+        bail!("unknown mechanism '{unknown}': expected {RING}, {}", names.join(", "));
     }
     println!(
         "round trip, {} turns of {} messages, CPUs {a} and {b}; medians of the turns' p50, and of the turns' ratios with their 95 % interval",
-        wanted.turns, wanted.messages
+        request.turns, request.messages
     );
-    let limit = wanted.limit;
+    let limit = request.limit;
     println!("{:<16} {:>5} {:>12} {:>12} {:>24}  at most {limit}?", "", "bytes", "punctual", "bare C", "ratio");
     let mut over = Vec::new();
-    for (name, size) in MECHANISMS.into_iter().filter(|(name, _)| wanted.wants(name)) {
+    for (name, size) in MECHANISMS.into_iter().filter(|(name, _)| request.wants(name)) {
         if a == b && name == "memfd-spin" {
-            // Each would wait for the other's time slice to end.
+            // On one CPU, each would wait for the end of the other's time slice.
             continue;
         }
         let pairs = in_turns(
-            wanted.turns,
-            || by_punctual(&punctual, &[name], size, wanted),
-            || by_bare_calls(&bare, name, size, wanted),
+            request.turns,
+            || by_punctual(&punctual, &[name], size, request),
+            || by_bare_calls(&bare, name, size, request),
         )?;
         if row(name, size, &pairs, limit) == Verdict::Fails {
             over.push(format!("{name} {:.3}", pairs.ratio().value));
         }
     }
-    if a != b && wanted.wants(RING) {
+    if a != b && request.wants(RING) {
         let pairs = in_turns(
-            wanted.turns,
-            || by_punctual(&punctual, &[RING, "--receive", "poll", "--verify=never"], 8, wanted),
-            || by_bare_calls(&bare, "flag", 8, wanted),
+            request.turns,
+            || by_punctual(&punctual, &[RING, "--receive", "poll", "--verify=never"], 8, request),
+            || by_bare_calls(&bare, "flag", 8, request),
         )?;
-        println!("the ring, both sides polling, beside two flags (two clock readings in both):");
+        println!("the ring, both sides polling, compared with two flags (both with two clock readings):");
         row(RING, 8, &pairs, RING_LIMIT);
     }
-    if wanted.only.is_empty() {
-        pmqtest(wanted)?;
-        perf(wanted)?;
+    if request.only.is_empty() {
+        pmqtest(request)?;
+        perf(request)?;
     }
-    ensure!(over.is_empty(), "more than {limit} times the bare calls: {}", over.join(", "));
+    ensure!(over.is_empty(), "above {limit} times the bare calls: {}", over.join(", "));
     Ok(())
 }
 
-/// Both, so many times, now the one first and now the other.
+/// Runs both N times, in alternating order.
 fn in_turns(
     turns: u32,
     ours: impl Fn() -> anyhow::Result<f64>,
@@ -139,8 +139,8 @@ fn row(name: &str, size: usize, pairs: &Pairs, limit: f64) -> Verdict {
     verdict
 }
 
-fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted<'_>) -> anyhow::Result<f64> {
-    let (a, b) = wanted.cpus;
+fn by_punctual(punctual: &Path, what: &[&str], size: usize, request: &Request<'_>) -> anyhow::Result<f64> {
+    let (a, b) = request.cpus;
     let json = tools::output(
         Command::new(punctual)
             .arg("ipc")
@@ -152,27 +152,27 @@ fn by_punctual(punctual: &Path, what: &[&str], size: usize, wanted: &Wanted<'_>)
                 "--cpus",
                 &format!("{a},{b}"),
                 "--samples",
-                &wanted.messages.to_string(),
+                &request.messages.to_string(),
             ]),
     )?;
     let run = punctual_record::Run::from_json(json.as_bytes())?;
     let series = run.series.first().with_context(|| format!("punctual measured nothing of {what:?}"))?;
-    Ok(series.summary.p50.context("no median: more --messages")? as f64)
+    Ok(series.summary.p50.context("no median: raise --messages")? as f64)
 }
 
-fn by_bare_calls(program: &Path, name: &str, size: usize, wanted: &Wanted<'_>) -> anyhow::Result<f64> {
-    let (a, b) = wanted.cpus;
+fn by_bare_calls(program: &Path, name: &str, size: usize, request: &Request<'_>) -> anyhow::Result<f64> {
+    let (a, b) = request.cpus;
     let text = tools::output(
-        Command::new(program).arg(name).args([size, wanted.messages as usize, a, b].map(|n| n.to_string())),
+        Command::new(program).arg(name).args([size, request.messages as usize, a, b].map(|n| n.to_string())),
     )?;
     let mut values: Vec<f64> = text.lines().filter_map(|l| l.parse().ok()).collect();
     values.sort_by(f64::total_cmp);
     Ok(percentile(&values, 0.5))
 }
 
-/// What pmqtest says: one way through a POSIX queue under SCHED_FIFO, whole microseconds, smallest, mean and largest.
-fn pmqtest(wanted: &Wanted<'_>) -> anyhow::Result<()> {
-    let (a, b) = wanted.cpus;
+/// The figures of pmqtest: one way through a POSIX queue under SCHED_FIFO in whole microseconds; minimum, mean and maximum.
+fn pmqtest(request: &Request<'_>) -> anyhow::Result<()> {
+    let (a, b) = request.cpus;
     let affinity = if a == b { a.to_string() } else { String::new() };
     let mut command = Command::new("pmqtest");
     command.args(["--quiet", "--prio=80", "--interval=500", "--loops=2000"]);
@@ -184,18 +184,20 @@ fn pmqtest(wanted: &Wanted<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What perf says: the mean duration of an exchange through two pipes.
-fn perf(wanted: &Wanted<'_>) -> anyhow::Result<()> {
-    let (a, b) = wanted.cpus;
+/// The figure of perf: the mean duration of an exchange through two pipes.
+fn perf(request: &Request<'_>) -> anyhow::Result<()> {
+    let (a, b) = request.cpus;
     let cpus = if a == b { a.to_string() } else { format!("{a},{b}") };
-    let loops = wanted.messages.to_string();
+    let loops = request.messages.to_string();
     let mut command = Command::new("taskset");
     command.args(["-c", &cpus, "perf", "bench", "-f", "simple", "sched", "pipe", "-l", &loops]);
     match tools::output(&mut command) {
         Ok(text) => {
-            let seconds: f64 =
-                text.trim().parse().with_context(|| format!("perf bench sched pipe said '{}'", text.trim()))?;
-            let mean = seconds / f64::from(wanted.messages) * 1e6;
+            let seconds: f64 = text
+                .trim()
+                .parse()
+                .with_context(|| format!("unexpected output of perf bench sched pipe: '{}'", text.trim()))?;
+            let mean = seconds / f64::from(request.messages) * 1e6;
             println!("perf bench sched pipe: mean {mean:.2} µs per exchange (4 bytes there and back)");
         }
         Err(e) => println!("perf bench sched pipe: not compared: {e:#}; Debian: apt-get install linux-perf"),

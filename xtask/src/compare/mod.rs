@@ -1,16 +1,17 @@
-//! Comparisons with peers: each runs `punctual` and the peer in turns, and shows percentiles of both.
+//! Comparisons with peers: each runs `punctual` and the peer interleaved, and shows percentiles of both.
 
 mod cyclictest;
 mod ipc;
 mod pace;
 mod pairs;
+mod percentile;
 mod progress;
 mod sleep;
 mod yielding;
 
 use clap::Subcommand;
 
-/// Whom to compare with.
+/// The peer to compare with.
 #[derive(Subcommand)]
 pub(crate) enum Peer {
     /// clock_nanosleep to an absolute time under SCHED_FIFO: punctual, cyclictest and a bare C loop
@@ -27,16 +28,16 @@ pub(crate) enum Peer {
     },
     /// The library's sleeper: hybrid, compensated and native, with spin_sleep, std and tokio, and the oracle
     Sleep {
-        /// Only there; none: in all places
+        /// Only in these places [default: all]
         places: Vec<sleep::Place>,
-        /// Rounds: a turn of each for each duration
+        /// Rounds: one turn per peer and duration
         #[arg(long, default_value_t = 30)]
         rounds: u32,
-        /// Write a plot of lateness against CPU time in the first place
+        /// Write a plot of lateness against CPU time, for the first place
         #[arg(long, value_name = "FILE")]
         svg: Option<std::path::PathBuf>,
     },
-    /// The same wait with the progress line drawn on a terminal and without it
+    /// The same wait with and without the progress line on a terminal
     Progress {
         /// Turns of each
         #[arg(long, default_value_t = 20)]
@@ -47,7 +48,7 @@ pub(crate) enum Peer {
     },
     /// Ping-pong through each mechanism: punctual and a C program of the same calls; pmqtest and perf bench sched pipe
     Ipc {
-        /// Only these of the mechanisms (`ring`: the library's ring beside two flags); none: all, pmqtest and perf too
+        /// Only these mechanisms (`ring`: the library's ring beside two flags) [default: all, with pmqtest and perf]
         only: Vec<String>,
         /// Turns of each
         #[arg(long, default_value_t = 21)]
@@ -58,7 +59,7 @@ pub(crate) enum Peer {
         /// The two processes' CPUs
         #[arg(long, num_args = 2, value_names = ["CPU", "CPU"], default_values_t = [0, 0])]
         cpus: Vec<usize>,
-        /// Fail when the median of a mechanism is surely more than so many times that of the C program
+        /// Fail if the median of a mechanism is surely more than N times that of the C program
         #[arg(long, default_value_t = 1.05)]
         limit: f64,
     },
@@ -70,7 +71,7 @@ pub(crate) enum Peer {
         /// Datagrams in each turn
         #[arg(long, default_value_t = 100_000)]
         datagrams: u32,
-        /// The sender's CPU, and that of the C program's receiver
+        /// CPUs of the sender and of the C program's receiver
         #[arg(long, num_args = 2, value_names = ["CPU", "CPU"], default_values_t = [1, 0])]
         cpus: Vec<usize>,
     },
@@ -85,11 +86,11 @@ pub(crate) enum Peer {
     },
 }
 
-/// Compares.
+/// Runs the comparison.
 pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
     match *peer {
         Peer::Ipc { ref only, turns, messages, ref cpus, limit } => {
-            ipc::run(&ipc::Wanted { only, turns, messages, cpus: (cpus[0], cpus[1]), limit })
+            ipc::run(&ipc::Request { only, turns, messages, cpus: (cpus[0], cpus[1]), limit })
         }
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),
@@ -97,16 +98,4 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
         Peer::Sleep { ref places, rounds, ref svg } => sleep::run(places, rounds, svg.as_ref()),
     }
-}
-
-/// Nearest-rank percentile of sorted values.
-fn percentile(sorted: &[f64], q: f64) -> f64 {
-    let rank = (q * sorted.len() as f64).ceil().max(1.0) as usize;
-    rank.min(sorted.len()).checked_sub(1).map_or(f64::NAN, |place| sorted[place])
-}
-
-/// Sorts and returns the median.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    percentile(values, 0.5)
 }

@@ -1,22 +1,22 @@
-//! What pacing costs at the limit: `punctual pace` asked for more than the machine can send, and a bare C loop of `send()`, in turns.
+//! The cost of pacing at the limit: `punctual pace` at an impossible rate, and a bare C loop of `send()`, interleaved.
 
 use std::process::Command;
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::median;
 use super::pairs::Pairs;
+use super::percentile::median;
 use crate::tools;
 
-/// Far beyond what a core sends.
+/// A rate far above that of a core.
 const RATE: &str = "4M";
 const SIZE: &str = "64";
-/// Of what the bare loop sends, pacing reaches at least so much.
+/// Least rate of pacing, as a share of the bare loop's.
 const LEAST: f64 = 0.9;
 const WAYS: [&str; 3] = ["spin", "hybrid", "hybrid_batch"];
 
-/// Runs both in turns and prints the medians.
+/// Runs both interleaved and prints the medians.
 pub(super) fn run(turns: u32, datagrams: u32, cpus: (usize, usize)) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let bare = tools::compile("send_loop")?;
@@ -39,7 +39,7 @@ pub(super) fn run(turns: u32, datagrams: u32, cpus: (usize, usize)) -> anyhow::R
                     command.args(["--samples", &datagrams, "--cpu", &sender]);
                     command.args(["--rounds", "1", "--quiet", "--json", "-"]);
                     let run: Value = serde_json::from_str(&tools::output(&mut command)?).context("the run as JSON")?;
-                    let reached = run["series"][0]["outcome"]["rate_reached"].as_f64();
+                    let reached = run["series"][0]["metrics"]["rate_reached"].as_f64();
                     rates[who] = reached.with_context(|| format!("{way}: {}", run["not_measured"]))?;
                 }
             }

@@ -1,4 +1,4 @@
-//! Two contestants, turn by turn, and what their turns say of the difference between them.
+//! Paired comparison of two programs, turn by turn.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,10 +6,10 @@ use std::ops::RangeInclusive;
 use punctual_record::Quantile;
 use punctual_record::statistics::confidence_ranks;
 
-use super::median;
+use super::percentile::median;
 
-/// One figure of each contestant for each turn. Both of a turn were measured one right after the other, so that what drifts (the
-/// host's clock, its other guests) drifts for both.
+/// One figure of each program per turn. Both of a turn were measured in direct succession, so that drift (the host's clock, its other
+/// guests) affects both.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pairs(Vec<Pair>);
 
@@ -19,7 +19,7 @@ struct Pair {
     theirs: f64,
 }
 
-/// A median over turns and its interval of 95 % confidence, from the order of the turns (no shape is assumed).
+/// A median over turns with its 95 % confidence interval, from order statistics.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Middle {
     pub(super) value: f64,
@@ -27,14 +27,14 @@ pub(super) struct Middle {
     pub(super) high: f64,
 }
 
-/// What the turns say of a claim.
+/// The verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It holds, and so it does at both ends of the interval.
+    /// It holds at both ends of the interval.
     Holds,
-    /// It does not hold at any point of the interval.
+    /// It holds nowhere in the interval.
     Fails,
-    /// The interval holds both: more turns, or a quieter machine.
+    /// Undecided within the interval: it takes more turns, or a quieter machine.
     CannotTell,
 }
 
@@ -51,17 +51,17 @@ impl Pairs {
         median(&mut self.0.iter().map(|p| p.theirs).collect::<Vec<_>>())
     }
 
-    /// Ours over theirs, turn by turn.
+    /// Our figures divided by theirs, turn by turn.
     pub(super) fn ratio(&self) -> Middle {
         self.middle(|pair| pair.ours / pair.theirs)
     }
 
-    /// Ours less theirs, turn by turn.
+    /// Our figures minus theirs, turn by turn.
     pub(super) fn difference(&self) -> Middle {
         self.middle(|pair| pair.ours - pair.theirs)
     }
 
-    /// Ours alone.
+    /// Our figures alone.
     pub(super) fn our_middle(&self) -> Middle {
         self.middle(|pair| pair.ours)
     }
@@ -79,7 +79,7 @@ impl Pairs {
 }
 
 impl Middle {
-    /// Whether the true middle is within these bounds.
+    /// Whether the true median is within these bounds.
     pub(super) fn is_within(&self, bounds: RangeInclusive<f64>) -> Verdict {
         if bounds.contains(&self.low) && bounds.contains(&self.high) {
             Verdict::Holds

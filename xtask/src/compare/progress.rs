@@ -1,13 +1,13 @@
-//! Does the progress line disturb what it shows? The same run on a terminal, where the line is drawn, and with `--quiet`.
+//! The effect of the progress line on the figures: the same run on a terminal with the line, and with `--quiet`.
 
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-use super::median;
+use super::percentile::median;
 use crate::tools;
 
-/// Runs both in turns and prints the medians over turns.
+/// Runs both interleaved and prints the medians over turns.
 pub(crate) fn run(turns: u32, waits: u32) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let folder = tools::target().join("xtask-progress");
@@ -23,12 +23,12 @@ pub(crate) fn run(turns: u32, waits: u32) -> anyhow::Result<()> {
                 punctual.display(),
                 json.display()
             );
-            // script(1) gives the command a terminal of its own; what it draws there is thrown away, and counted.
+            // script(1) gives the command its own terminal; the drawing is counted and discarded.
             let drawn = tools::output(Command::new("script").args(["-qec", &line, "/dev/null"]))?;
-            ensure!(quiet != drawn.contains("left"), "the progress line is drawn exactly when it is wanted");
+            ensure!(quiet != drawn.contains("left"), "the progress line must appear without --quiet only");
             let run = punctual_record::Run::from_json(std::fs::File::open(&json)?)?;
             let series = run.series.first().context("nothing was measured")?.clone();
-            let figure = |ns: Option<i64>| ns.map(|ns| ns as f64 / 1e3).context("too few --waits");
+            let figure = |ns: Option<i64>| ns.map(|ns| ns as f64 / 1e3).context("too few samples: raise --waits");
             let summary = series.summary;
             seen[usize::from(quiet)].1.push([figure(summary.p50)?, figure(summary.p99)?, figure(summary.p999)?]);
         }

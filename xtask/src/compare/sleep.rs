@@ -1,8 +1,9 @@
-//! How late does the library wake a thread, and for how much CPU time, next to spin_sleep, std and tokio?
+//! Lateness and CPU time of the library's sleeper, compared with spin_sleep, std and tokio.
 //!
-//! All take turns: in each round every one waits for every duration for a while, alone and beside a busy neighbour, under SCHED_OTHER and under
-//! SCHED_FIFO, and with the CPUs kept awake. Lateness is the time after the wait less the deadline; CPU time is the thread's own clock's. The hybrid's wake-ups are
-//! recorded too, and an *oracle* is told them beforehand: the fixed margin that spins least for no more late waits.
+//! All are interleaved: in each round every one waits for every duration. The places are: alone and beside a busy neighbour, under
+//! SCHED_OTHER and SCHED_FIFO, and with the CPUs kept out of idle states. Lateness is the time after the wait minus the deadline; CPU
+//! time is that of the thread's clock. The hybrid's wake-ups are recorded for the *oracle*, which knows them in advance: the fixed
+//! margin that spins least for no more late waits.
 
 mod claims;
 mod oracle;
@@ -15,28 +16,28 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum as _;
-use punctual::{Conditions, CpuSet, Policy};
+use punctual::{Conditions, Policy};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{DisturbanceProbe, OwnUsage};
 
 use self::claims::Claims;
 use self::oracle::WakeUp;
 use self::peers::{PEERS, Peer};
-use super::{median, percentile};
+use super::percentile::{median, percentile};
 
-/// Durations asked, ns.
+/// Durations in ns.
 const ASKED_NS: [i64; 4] = [20_000, 100_000, 1_000_000, 10_000_000];
-/// How long a turn is: some hundred waits of up to a millisecond, so that each turn has a 99th percentile; twenty of the longest.
+/// Length of a turn: some hundred waits of up to a millisecond, enough for a 99th percentile; twenty of the longest.
 const TURN: Duration = Duration::from_millis(40);
 const LONG_TURN: Duration = Duration::from_millis(200);
-/// Between turns: a busy real-time thread leaves its CPU to others for at least a tenth of the time (the kernel takes 5 %).
+/// Pause between turns: a busy real-time thread leaves its CPU for at least a tenth of the time (RT throttling takes 5 %).
 const BREAK: Duration = Duration::from_millis(8);
-/// Waits by which everybody may learn before the first turn.
+/// Waits for learning before the first turn.
 const WARM_UP: u32 = 50;
-/// From here on a wait is late.
+/// The lateness from which a wait counts as late.
 const LATE_NS: i64 = 1_000;
 
-/// Where the waits happen.
+/// The environment of the waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Place {
     /// SCHED_OTHER, alone on the machine
@@ -47,7 +48,7 @@ pub(crate) enum Place {
     Fifo,
     /// The same with a busy program on the last CPU, which a real-time thread may take from it
     FifoNeighbour,
-    /// SCHED_OTHER, alone, no idle state allowed but polling (/dev/cpu_dma_latency held at 0)
+    /// SCHED_OTHER, alone, only the polling idle state (/dev/cpu_dma_latency held at 0)
     KeptAwake,
 }
 
@@ -71,11 +72,9 @@ impl Place {
     }
 
     fn conditions(self) -> Conditions {
-        Conditions {
-            policy: self.is_fifo().then_some(Policy::Fifo(40)),
-            dma_latency: (self == Self::KeptAwake).then_some(Duration::ZERO),
-            ..Conditions::default()
-        }
+        Conditions::new()
+            .maybe(self.is_fifo().then_some(Policy::Fifo(40)), Conditions::policy)
+            .maybe((self == Self::KeptAwake).then_some(Duration::ZERO), Conditions::dma_latency)
     }
 }
 
@@ -91,9 +90,9 @@ struct Tally {
 
 /// The figures of one turn.
 #[derive(Debug, Clone, Copy, Default)]
-struct Turn {
+struct TurnFigures {
     p50: f64,
-    /// The same by the peer's own last reading of the clock, where it tells.
+    /// The same by the peer's own last clock reading, if known.
     p50_by_itself: f64,
     p99: f64,
     cpu_share: f64,
@@ -114,7 +113,7 @@ struct Figures {
     oracle_share: Option<f64>,
 }
 
-/// Measures everybody in turns, prints the tables and writes the plot.
+/// Measures all peers interleaved, prints the tables and writes the plot.
 pub(crate) fn run(places: &[Place], rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
     let places = if places.is_empty() { Place::value_variants() } else { places };
     let mut figures = Vec::new();
@@ -123,10 +122,10 @@ pub(crate) fn run(places: &[Place], rounds: u32, svg: Option<&PathBuf>) -> anyho
         let probe = DisturbanceProbe::start(Path::new("/"));
         let (here, claims) = measure_place(place, rounds)?;
         figures.extend(here);
-        // At once, so that what was measured is not lost if the rest is not waited for.
+        // Printed at once, so that an interruption loses no result.
         print_table(place, &figures);
         let steal = probe.finish(OwnUsage::default()).steal_share;
-        let steal = steal.map_or("an unknown part".into(), |share| format!("{:.1} %", share * 100.0));
+        let steal = steal.map_or("an unknown share".into(), |share| format!("{:.1} %", share * 100.0));
         println!("\nThe hypervisor took {steal} of the CPUs' time.\n\n{claims}");
     }
     if let Some(path) = svg {
@@ -136,16 +135,16 @@ pub(crate) fn run(places: &[Place], rounds: u32, svg: Option<&PathBuf>) -> anyho
     Ok(())
 }
 
-/// Measures in a place, on a thread of its own.
+/// Measures in one place, on a separate thread.
 fn measure_place(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if place.has_neighbour() {
             scope.spawn(|| {
-                // On one CPU, so that it stays a neighbour and does not wander.
+                // Bound to one CPU, so that it stays a neighbour.
                 let cpus = punctual_linux::affinity::affinity(0).unwrap_or_default();
                 let last = cpus.last().copied().unwrap_or(0);
-                let guard = Conditions { cpus: Some(CpuSet::of([last])), ..Conditions::default() }.apply();
+                let guard = Conditions::new().cpu(last).apply();
                 while !done.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
@@ -166,7 +165,7 @@ fn measure_place(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Cla
 fn measure(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> {
     let mut claims = Claims::default();
     let mut tallies = vec![vec![Tally::default(); ASKED_NS.len()]; PEERS.len()];
-    // One of each for every duration: what one learns of short waits is not mixed with another's.
+    // One peer per duration, so that it learns only that duration.
     let mut peers: Vec<Vec<Box<dyn Peer>>> = Vec::new();
     for (_, open) in PEERS {
         peers.push(ASKED_NS.iter().map(|_| open()).collect::<anyhow::Result<_>>()?);
@@ -177,15 +176,15 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> 
             for _ in 0..count {
                 peer[n].wait(*asked);
             }
-            peer[n].rest();
+            peer[n].restore_timer_slack();
             std::thread::sleep(BREAK / 4);
         }
     }
     for round in 0..rounds as usize {
         for (n, &asked) in ASKED_NS.iter().enumerate() {
-            let mut turns = [Turn::default(); PEERS.len()];
+            let mut turns = [TurnFigures::default(); PEERS.len()];
             for turn in 0..PEERS.len() {
-                // Each round begins with another one, so that none always follows the same neighbour.
+                // Each round begins with another peer, so that none always follows the same one.
                 let who = (turn + round) % PEERS.len();
                 turns[who] = take_turn(peers[who][n].as_mut(), asked, &mut tallies[who][n]);
                 std::thread::sleep(BREAK);
@@ -202,15 +201,15 @@ fn measure(place: Place, rounds: u32) -> anyhow::Result<(Vec<Figures>, Claims)> 
     Ok((figures, claims))
 }
 
-fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> Turn {
+fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> TurnFigures {
     let turn = if asked >= 1_000_000 { LONG_TURN } else { TURN };
     let (before, before_by_itself) = (tally.lateness.len(), tally.by_itself.len());
     let waits = (turn.as_nanos() as i64 / asked).max(1);
-    // Room first, so that nothing is allocated between waits.
+    // Reserve first, so that nothing is allocated between waits.
     tally.lateness.reserve(waits as usize);
     tally.by_itself.reserve(waits as usize);
     tally.wake_ups.reserve(waits as usize);
-    // The first wait after a break finds everything cold, for everybody: it is not counted.
+    // The first wait after a break has cold caches: it is not counted.
     peer.wait(asked);
     let (begin, cpu) = (now_ns(Clock::Monotonic), now_ns(Clock::ThreadCpu));
     for _ in 0..waits {
@@ -224,10 +223,10 @@ fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> Turn {
     let (cpu_ns, elapsed_ns) = (now_ns(Clock::ThreadCpu) - cpu, now_ns(Clock::Monotonic) - begin);
     tally.cpu_ns += cpu_ns;
     tally.elapsed_ns += elapsed_ns;
-    peer.rest();
+    peer.restore_timer_slack();
     let mut lateness = tally.lateness[before..].to_vec();
     lateness.sort_by(f64::total_cmp);
-    Turn {
+    TurnFigures {
         p50: percentile(&lateness, 0.5),
         p50_by_itself: median(&mut tally.by_itself[before_by_itself..].to_vec()),
         p99: percentile(&lateness, 0.99),
@@ -250,7 +249,7 @@ impl Figures {
             waits,
             p50: percentile(&tally.lateness, 0.5),
             p99: percentile(&tally.lateness, 0.99),
-            // Ten samples beyond it are the least that say anything.
+            // A percentile needs at least ten samples above it.
             p999: (waits >= 10_000).then(|| percentile(&tally.lateness, 0.999)),
             late,
             cpu_share: tally.cpu_ns as f64 / tally.elapsed_ns.max(1) as f64,

@@ -1,4 +1,4 @@
-//! What each way of yielding costs alone: `punctual yield` and a bare C loop of the same call, in turns.
+//! The cost of each way of yielding alone: `punctual yield` and a bare C loop of the same call, interleaved.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,11 +6,11 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::median;
 use super::pairs::{Pairs, Verdict};
+use super::percentile::median;
 use crate::tools;
 
-/// Ways to yield that C knows, with the calls of a turn: some milliseconds of each.
+/// Ways to yield with a C counterpart, and the calls per turn: some milliseconds.
 const METHODS: &[(&str, u32)] = &[
     ("nothing", 3_000_000),
     ("nop", 3_000_000),
@@ -28,14 +28,14 @@ const METHODS: &[(&str, u32)] = &[
     ("futex_changed", 20_000),
 ];
 
-/// Differences up to this are within the claim: 3 ns, or 2 %.
+/// Largest difference within the claim: 3 ns, or 2 %.
 const CLAIM: (f64, f64) = (3.0, 0.02);
 
-/// The bare loop in a process of one thread, the bare loop beside a thread that sleeps, and `punctual`, which has such threads.
+/// The bare loop in a process of one thread, the bare loop with a sleeping second thread, and `punctual`, which has such threads.
 const CONTESTANTS: usize = 3;
 
-/// Runs all in turns and prints the medians. `punctual` is held to the loop that has a second thread too: blocking calls cost more in a
-/// process of several threads, whoever makes them.
+/// Runs all interleaved and prints the medians. `punctual` is compared with the loop that has a second thread: blocking calls cost more in
+/// a process of several threads.
 pub(super) fn run(turns: u32, cpu: usize) -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let bare = tools::compile("yield_calls")?;
@@ -46,7 +46,7 @@ pub(super) fn run(turns: u32, cpu: usize) -> anyhow::Result<()> {
             let (name, calls) = METHODS[place];
             let mut ns = [0.0; CONTESTANTS];
             for step in 0..CONTESTANTS {
-                // Who comes first changes from turn to turn.
+                // The order changes from turn to turn.
                 let who = (turn + step) % CONTESTANTS;
                 ns[who] = match who {
                     0 | 1 => of_bare_loop(&bare, name, calls, cpu, who)?,
@@ -95,7 +95,7 @@ fn of_punctual(punctual: &Path, name: &str, calls: u32, cpu: usize) -> anyhow::R
     command.args(["--samples", &calls.min(300_000).to_string(), "--cpu", &cpu.to_string()]);
     let run: Value = serde_json::from_str(&tools::output(&mut command)?).context("the run as JSON")?;
     let series = run["series"].as_array().and_then(|all| all.iter().find(|s| s["quantity"] == "call_cost"));
-    match series.and_then(|s| s["outcome"]["bare_ns"].as_f64()) {
+    match series.and_then(|s| s["metrics"]["bare_ns"].as_f64()) {
         Some(ns) => Ok(ns),
         None => bail!("{name}: no figure in {}", run["not_measured"]),
     }

@@ -1,4 +1,4 @@
-//! Command lines.
+//! Fuzzes command lines.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,7 +8,7 @@ use clap::Command;
 use super::mutate;
 use super::random::Random;
 
-/// Values that some flag or other takes.
+/// Values that some flag takes.
 const VALUES: [&str; 48] = [
     "fifo:40",
     "rr:1",
@@ -60,7 +60,7 @@ const VALUES: [&str; 48] = [
     "",
 ];
 
-/// The parser, and every flag that it knows.
+/// The parser and all its flags.
 pub(super) struct Parser {
     command: Command,
     words: Vec<String>,
@@ -75,17 +75,17 @@ impl Parser {
         Self { command, words }
     }
 
-    /// Parses a line, and tells whether it was accepted. A refusal has words, and not too many.
+    /// Parses a line and returns whether it was accepted. Checks that a refusal has a message of limited length.
     pub(super) fn check(&self, random: &mut Random) -> Result<bool, String> {
         let line = self.line(random);
         let Err(error) = self.command.clone().try_get_matches_from(&line) else { return Ok(true) };
         let said = error.to_string();
         if error.use_stderr() && said.trim().is_empty() {
-            return Err(format!("{line:?} is refused without a word"));
+            return Err(format!("{line:?} is refused without a message"));
         }
         let longest = line.iter().map(|word| word.len()).sum::<usize>();
         if error.use_stderr() && said.len() > 4_000 + 4 * longest {
-            return Err(format!("{line:?} is refused with {} bytes", said.len()));
+            return Err(format!("the refusal of {line:?} has {} bytes", said.len()));
         }
         Ok(!error.use_stderr())
     }
@@ -106,7 +106,7 @@ impl Parser {
             if random.one_in(4) {
                 mutate::bytes(&mut word, random);
             }
-            // No argument holds a zero byte.
+            // No argument can contain a zero byte.
             word.retain(|byte| *byte != 0);
             line.push(OsString::from_vec(word));
         }

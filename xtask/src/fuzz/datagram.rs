@@ -1,19 +1,19 @@
-//! Datagrams to `pace --receive`, over the loopback.
+//! Fuzzes datagrams to `pace --receive`, over the loopback.
 
 use std::net::UdpSocket;
 
+use punctual::Conditions;
 use punctual_lab::pace::packet::{HEADER, Header, this_boot};
 use punctual_lab::pace::receive;
-use punctual_lab::schedule::Amount;
-use punctual_lab::{Session, Silent, Stop};
+use punctual_lab::{Amount, Session, Silent, Stop};
 
 use super::mutate;
 use super::random::Random;
 
-/// Datagrams of one receiver. What it keeps is reported at the end of each.
+/// Datagrams per receiver, which reports at its end.
 pub(super) const AT_ONCE: u64 = 2_000;
 
-/// Sends datagrams to a receiver and checks that a run comes out.
+/// Sends datagrams to a receiver and checks that it returns a run.
 pub(super) fn check(random: &mut Random) -> Result<bool, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let socket = receive::listen(([127, 0, 0, 1], 0).into()).map_err(|e| failed(&e))?;
@@ -21,14 +21,14 @@ pub(super) fn check(random: &mut Random) -> Result<bool, String> {
     let sender = UdpSocket::bind(("127.0.0.1", 0)).map_err(|e| failed(&e))?;
     let receiver = std::thread::spawn(move || {
         let mut observer = Silent;
-        let mut session = Session::open(vec!["punctual".into(), "pace".into()], Stop::default(), &mut observer);
-        let received = receive::run(socket, Some(Amount::Samples(AT_ONCE)), &mut session);
+        let mut session = Session::open(vec!["punctual".into(), "pace".into()], "pace", Stop::default(), &mut observer);
+        let received = receive::run(socket, Some(Amount::Samples(AT_ONCE)), (&Conditions::new(), false), &mut session);
         received.map_err(|e| e.to_string()).map(|()| session.close())
     });
     let (boot, mut sent) = (this_boot(), 0_u64);
-    // Those that are none of `pace` do not count there, and some are lost: further ones until it has enough.
+    // The receiver ignores foreign datagrams, and some are lost: send more until it has enough.
     while !receiver.is_finished() {
-        // Refused once it has ended; a full socket loses some.
+        // Fails once the receiver ended; a full socket drops some.
         let _ = sender.send_to(&datagram(random, boot, sent), to);
         sent += 1;
         if sent.is_multiple_of(64) {

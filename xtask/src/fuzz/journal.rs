@@ -1,9 +1,10 @@
-//! Journals of the frequency keeper, put back on a tree of files.
+//! Fuzzes journals of the frequency keeper, restored on a tree of files.
 
 use std::fs;
 use std::path::PathBuf;
 
-use punctual::cpufreq::{Cpufreq, StateDir, Wait};
+use punctual::cpufreq::Cpufreq;
+use punctual::restore::{LockWait, StateDir};
 
 use super::mutate;
 use super::random::Random;
@@ -23,7 +24,7 @@ const LINES: [&str; 12] = [
     "",
 ];
 
-/// A machine of files, with a file beside it that nothing may touch.
+/// A machine as a file tree, with a file beside it that must stay unchanged.
 pub(super) struct Machine {
     folder: tempfile::TempDir,
     boot: String,
@@ -62,22 +63,22 @@ impl Machine {
         self.folder.path().join("outside")
     }
 
-    /// Puts journals back, and tells whether any was followed. Only settings of policies change, and no file appears beside them.
+    /// Restores journals and returns whether any was followed. Checks that only settings of policies change and no other file appears.
     pub(super) fn check(&self, random: &mut Random) -> Result<bool, String> {
         let state = self.folder.path().join("state");
         let cpufreq = Cpufreq::at(self.folder.path(), StateDir::at(&state));
         let failed = |error: std::io::Error| error.to_string();
         if !state.exists() {
-            // Made by the library itself, with the mode that it insists on.
-            let _ = cpufreq.restore(Wait::No);
+            // Created by the library, with the mode that it requires.
+            let _ = cpufreq.restore(LockWait::No);
         }
-        // The third journal names threads, which are the real machine's.
+        // The third journal names threads, which belong to the real machine.
         for name in ["journal", "before-set"] {
             let _ = fs::remove_file(state.join(name));
             fs::write(state.join(name), self.journal(random)).map_err(failed)?;
         }
         let before = fs::read_dir(self.policy()).map_err(failed)?.count();
-        let restored = cpufreq.restore(Wait::No);
+        let restored = cpufreq.restore(LockWait::No);
         let after = fs::read_dir(self.policy()).map_err(failed)?.count();
         let outside = fs::read_to_string(self.outside()).map_err(failed)?;
         if before != after || outside != "outside" {

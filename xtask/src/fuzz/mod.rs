@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: inputs that are wrong in some way, to everything that reads what others wrote.
+//! `cargo xtask fuzz`: feeds malformed inputs to every parser of foreign data.
 //!
-//! In goes a number of inputs and a seed; out comes, for each target, how many inputs it took and what went wrong. Input number n of a
-//! target is the same for the same seed on every machine, so a failure is repeated by its number: `cargo xtask fuzz TARGET --seed S
-//! --first N --inputs 1`. A panic, an input that takes over a minute, and memory that grows beyond a limit are failures.
+//! It prints how many inputs each target accepted, and the failures: a panic, an input that takes over a minute, or memory above a limit.
+//! Seed and number determine an input on every machine: repeat a failure with `cargo xtask fuzz TARGET --seed S --first N --inputs
+//! 1`.
 
 mod command_line;
 mod datagram;
@@ -32,20 +32,20 @@ use watch::Watch;
 #[cfg(test)]
 pub(crate) use sample::sample;
 
-/// Failures of a target that are shown.
+/// Most failures shown per target.
 const SHOWN: usize = 10;
 
 #[derive(Args)]
 pub(crate) struct FuzzArgs {
-    /// What is fed; everything where none is named
+    /// Targets [default: all]
     targets: Vec<Target>,
-    /// How many inputs altogether
+    /// Total number of inputs
     #[arg(long, default_value_t = 1_000_000)]
     inputs: u64,
-    /// The inputs follow from it
+    /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The number of the first input of each target
+    /// Number of the first input of each target
     #[arg(long, default_value_t = 0)]
     first: u64,
 }
@@ -65,24 +65,24 @@ enum Target {
 }
 
 impl Target {
-    /// Its part of all inputs, of a hundred.
+    /// Share of all inputs, in per cent.
     fn share(self) -> u64 {
         match self {
             Self::Record | Self::CommandLine => 35,
             Self::Ring => 18,
             Self::Datagram => 10,
-            // What it puts back is read back, with patience.
+            // Slow: it reads back what it restores, with retries.
             Self::Journal => 2,
         }
     }
 
-    /// How many inputs are fed at once.
+    /// The number of workers.
     fn at_once(self) -> u64 {
         if self == Self::Datagram { datagram::AT_ONCE } else { 1 }
     }
 }
 
-/// What a worker feeds.
+/// The target of a worker.
 enum Fed {
     Record(Box<record::Records>),
     CommandLine(Box<command_line::Parser>),
@@ -110,7 +110,7 @@ impl Fed {
         })
     }
 
-    /// Feeds it one input; tells whether that was accepted.
+    /// Feeds one input. Returns whether it was accepted.
     fn check(&self, random: &mut Random) -> Result<bool, String> {
         match self {
             Self::Record(records) => records.check(random),
@@ -122,7 +122,7 @@ impl Fed {
     }
 }
 
-/// Feeds every target, tells what became of it, and fails if anything went wrong.
+/// Feeds every target, prints the results, and fails if any input failed.
 pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     let targets = if args.targets.is_empty() { Target::value_variants() } else { &args.targets };
     let shares: u64 = targets.iter().map(|target| target.share()).sum();
@@ -145,14 +145,14 @@ pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     }
     println!("largest resident size: {} MB", watch::peak_mb());
     if wrong > 0 {
-        bail!("{wrong} inputs went wrong");
+        bail!("{wrong} inputs failed");
     }
     Ok(())
 }
 
-/// What became of the inputs of a target.
+/// The results of a target.
 struct Fate {
-    /// By their numbers.
+    /// Failures by input number.
     wrong: Vec<(u64, String)>,
     accepted: u64,
     took: Duration,
@@ -191,7 +191,7 @@ fn feed(target: Target, inputs: u64, args: &FuzzArgs) -> anyhow::Result<Fate> {
     Ok(Fate { wrong, accepted: accepted.into_inner(), took: begin.elapsed() })
 }
 
-/// Where the numbers of an input begin.
+/// The state of the random numbers of an input.
 fn input_seed(seed: u64, target: Target, number: u64) -> u64 {
     let mut random = Random::new(seed ^ (target as u64) << 56);
     random.bits() ^ number.wrapping_mul(0xD134_2543_DE82_EF95)

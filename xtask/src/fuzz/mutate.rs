@@ -1,10 +1,10 @@
-//! Changes to bytes and to the structure of JSON.
+//! Mutations of bytes and of JSON documents.
 
 use serde_json::{Map, Number, Value};
 
 use super::random::Random;
 
-/// Pieces that parsers stumble over.
+/// Fragments that are hard for parsers.
 const TOKENS: [&str; 34] = [
     "null",
     "true",
@@ -42,7 +42,7 @@ const TOKENS: [&str; 34] = [
     "\n",
 ];
 
-/// Changes some bytes: replaced, inserted, taken away, doubled, a bit turned.
+/// Changes some bytes: replaces, inserts, removes or duplicates them, or flips a bit.
 pub(super) fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         let at = random.below(bytes.len() + 1);
@@ -63,8 +63,8 @@ pub(super) fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Changes the structure of a document: values replaced by extremes or by values from elsewhere in it, fields lost, named anew or
-/// added, items lost, doubled or very many.
+/// Changes the structure of a document: replaces values by extremes or by other values of it; removes, renames or adds fields; removes,
+/// duplicates or multiplies items.
 pub(super) fn structure(document: &mut Value, words: &[String], random: &mut Random) {
     for _ in 0..1 + random.below(6) {
         let other = any_place(document, random).clone();
@@ -80,7 +80,7 @@ pub(super) fn structure(document: &mut Value, words: &[String], random: &mut Ran
     }
 }
 
-/// A place of the document: a walk from its root that ends by chance, or at a leaf.
+/// A random place of the document: a walk from the root that ends at random, or at a leaf.
 fn any_place<'a>(here: &'a mut Value, random: &mut Random) -> &'a mut Value {
     let inside = match here {
         Value::Object(fields) => fields.len(),
@@ -149,7 +149,7 @@ fn rename(place: &mut Value, words: &[String], random: &mut Random) {
     }
 }
 
-/// Every name and every text of a document.
+/// All names and strings of a document.
 pub(super) fn words(document: &Value, into: &mut Vec<String>) {
     match document {
         Value::Object(fields) => {

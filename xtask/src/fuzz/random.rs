@@ -1,4 +1,4 @@
-//! Numbers that are the same on every machine.
+//! Pseudo-random numbers, the same on every machine.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
@@ -17,12 +17,12 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Below `n`, which is at least 1.
+    /// A number below `n`, which is at least 1.
     pub(super) fn below(&mut self, n: usize) -> usize {
         (self.bits() % n as u64) as usize
     }
 
-    /// Once in `n` times.
+    /// True once in `n` times.
     pub(super) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -31,7 +31,7 @@ impl Random {
         &choices[self.below(choices.len())]
     }
 
-    /// A number as hostile ones are: at the edge of a type, near a power of two, small, or any.
+    /// A hostile number: at the edge of a type, near a power of two, small, or any.
     pub(super) fn number(&mut self) -> u64 {
         const EDGES: [u64; 10] = [
             0,

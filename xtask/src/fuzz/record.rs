@@ -1,74 +1,34 @@
-//! Saved runs: read, reported in every form, compared and merged.
-
-use std::fmt::Display;
+//! Fuzzes saved runs: reads, reports in every form, compares and merges them.
 
 use punctual_record::merge::Merger;
-use punctual_record::{Distribution, Run, Tool};
-use punctual_report::compare::limit::{self, Limit};
-use punctual_report::compare::{Options, Side, compare, markdown as compared_markdown, text as compared_text};
-use punctual_report::threshold::{self, Threshold};
-use punctual_report::{Style, csv, hgrm, html, markdown, notices_text, openmetrics, text};
+use punctual_record::{Distribution, Experiment, Run, Tool};
+use punctual_report::compare::limit::{self, Amount, Limit};
+use punctual_report::compare::{Compared, Options, Side, compare};
+use punctual_report::export::{self, Csv, Exporter, Html, Markdown, OpenMetrics, hgrm, html, text};
+use punctual_report::threshold::{self, Key, Threshold};
+use punctual_report::{Document, Style};
 use serde_json::Value;
 
 use super::mutate;
 use super::random::Random;
 
-/// What the reports look for in a series.
-const EXPERIMENTS: [&str; 9] = ["wait", "yield", "polls", "ipc", "pace", "calibrate", "ramp", "switch", "boost"];
+/// Words that an altered series may have in the place of its own.
 const QUANTITIES: [&str; 9] =
-    ["overshoot", "lateness", "call_cost", "away", "one_way", "round_trip", "interval", "period_jitter", "loop"];
-const NAMES: [&str; 48] = [
-    "asked_ns",
-    "effective_ns",
-    "competitors",
-    "competitor_policy",
-    "competitor_rank",
-    "competitor_kind",
-    "load",
-    "polls",
-    "method",
-    "mode",
-    "size",
-    "place",
-    "sender_cpu",
-    "receiver_cpu",
-    "receive",
-    "rate_per_second",
-    "rate_share",
-    "rate_reached",
-    "received",
-    "lost",
-    "drift_ppm",
-    "events",
-    "figure",
-    "governor",
-    "lever",
-    "learned",
-    "loops",
-    "rested_ns",
-    "work_ns",
-    "full_khz",
-    "max_khz",
-    "lead_ns",
-    "to_full_speed_ns",
-    "yielded_share",
-    "own_cpu_share",
-    "competitor_cpu_share",
-    "bare_ns",
-    "observed",
-    "torn",
-    "doubled",
-    "reordered",
-    "streams",
-    "highest_rate_held",
-    "transitions",
-    "switching_ns",
-    "rounds_at_full_speed",
-    "within_ns",
-    "duplicates",
+    ["overshoot", "lateness", "call_cost", "away", "one_way", "round_trip", "period_jitter", "settling", "loop"];
+
+/// Runs of each experiment, as version 1 wrote them.
+const OLD: [&str; 8] = [
+    include_str!("../../../crates/record/tests/version_1/boost.json"),
+    include_str!("../../../crates/record/tests/version_1/cal.json"),
+    include_str!("../../../crates/record/tests/version_1/checkup.json"),
+    include_str!("../../../crates/record/tests/version_1/pace.json"),
+    include_str!("../../../crates/record/tests/version_1/polls.json"),
+    include_str!("../../../crates/record/tests/version_1/ramp.json"),
+    include_str!("../../../crates/record/tests/version_1/wait.json"),
+    include_str!("../../../crates/record/tests/version_1/yield.json"),
 ];
 
-/// Documents to begin from, and what else is asked of them.
+/// The original documents, and their names and strings.
 pub(super) struct Records {
     documents: Vec<Value>,
     words: Vec<String>,
@@ -77,19 +37,17 @@ pub(super) struct Records {
     limits: Vec<Limit>,
 }
 
-fn parsed<T: std::str::FromStr<Err: Display>>(texts: &[&str]) -> Vec<T> {
-    texts.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))).collect()
-}
-
 impl Records {
-    /// From runs with everything in them.
+    /// Creates the originals from runs with every field.
     pub(super) fn new(mut runs: Vec<Run>) -> Self {
+        runs.extend(OLD.iter().map(|text| Run::from_slice(text.as_bytes()).expect("a run of version 1")));
         for run in &mut runs {
-            run.series.truncate(4);
+            run.series.truncate(6);
         }
-        let documents: Vec<Value> = runs.iter().map(|run| serde_json::to_value(run).expect("a run is JSON")).collect();
+        let mut documents: Vec<Value> = OLD.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect();
+        documents.extend(runs.iter().map(|run| serde_json::to_value(run).expect("a run is JSON")));
         let mut words: Vec<String> =
-            [&EXPERIMENTS[..], &QUANTITIES, &NAMES].concat().iter().map(|&w| w.into()).collect();
+            [Experiment::NAMES, &QUANTITIES].concat().iter().map(|&word| word.to_owned()).collect();
         documents.iter().for_each(|document| mutate::words(document, &mut words));
         words.sort();
         words.dedup();
@@ -99,12 +57,14 @@ impl Records {
             documents,
             words,
             usual,
-            thresholds: parsed(&["p50=1ns", "p99=200us", "max=1s"]),
-            limits: parsed(&["any worse by 10%"]),
+            thresholds: [(Key::P50, 1), (Key::P99, 200_000), (Key::Max, 1_000_000_000)]
+                .map(|(key, limit_ns)| Threshold { key, limit_ns })
+                .into(),
+            limits: vec![Limit { figure: None, subject: None, amount: Amount::Share(0.1) }],
         }
     }
 
-    /// Reads an altered run, and does with it one of the things that can be done with a run. Tells whether it was one.
+    /// Reads a mutated run and applies a random operation to it. Returns whether it was a valid run.
     pub(super) fn check(&self, random: &mut Random) -> Result<bool, String> {
         let Ok(run) = Run::from_slice(&self.altered(random)) else { return Ok(false) };
         written_again(&run)?;
@@ -122,7 +82,7 @@ impl Records {
     fn altered(&self, random: &mut Random) -> Vec<u8> {
         let mut document = random.of(&self.documents).clone();
         if random.one_in(2) {
-            other_experiment(&mut document, random);
+            other_experiment(&mut document, &self.documents, random);
         }
         if !random.one_in(4) {
             mutate::structure(&mut document, &self.words, random);
@@ -139,10 +99,10 @@ impl Records {
         let (first, second) = if random.one_in(2) { (run, &self.usual) } else { (&self.usual, run) };
         if old.add("old", first).is_ok() && new.add("new", second).is_ok() {
             let comparison = compare(&old, &new, Options { across_conditions: random.one_in(2) });
-            let judgement = limit::evaluate(&self.limits, &comparison);
-            drop(compared_text::render(&comparison, &style(random)));
-            drop(compared_markdown::render(&comparison, Some(&judgement)));
-            drop(html::write_comparison(&comparison, Some(&judgement), Vec::new()));
+            let judgement = Some(limit::evaluate(&self.limits, &comparison));
+            let compared = Compared { comparison, judgement };
+            drop(text::render(&Document::of_comparison(&compared), &style(random)));
+            export::OF_COMPARISONS.iter().for_each(|form| drop(form.write(&compared, &mut Vec::new())));
         }
     }
 
@@ -159,21 +119,15 @@ impl Records {
     }
 }
 
-/// Lets a series claim to be of another experiment, with names that its report looks for.
-fn other_experiment(document: &mut Value, random: &mut Random) {
+/// Lets a series claim to be of another experiment, with the parameters and metrics of one.
+fn other_experiment(document: &mut Value, others: &[Value], random: &mut Random) {
     let Some(series) = document.get_mut("series").and_then(Value::as_array_mut) else { return };
     for one in series {
-        one["experiment"] = Value::from(*random.of(&EXPERIMENTS));
+        let Some(other) = random.of(others)["series"].as_array().filter(|all| !all.is_empty()) else { continue };
+        let other = random.of(other);
         one["quantity"] = Value::from(*random.of(&QUANTITIES));
-        for group in ["parameters", "outcome"] {
-            for _ in 0..random.below(8) {
-                let value = match random.below(3) {
-                    0 => Value::from(random.number() as i64),
-                    1 => Value::from((random.bits() % 2_000) as f64 / 1_000.0),
-                    _ => Value::from(*random.of(&NAMES)),
-                };
-                one[group][*random.of(&NAMES)] = value;
-            }
+        for field in ["experiment", "parameters", "metrics", "outcome"] {
+            one[field] = other[field].clone();
         }
     }
 }
@@ -183,7 +137,7 @@ fn style(random: &mut Random) -> Style {
     Style { width, color: random.one_in(2), unicode: random.one_in(2) }
 }
 
-/// A run that was read is written, and comes back the same.
+/// Checks that a run survives writing and reading.
 fn written_again(run: &Run) -> Result<(), String> {
     let mut again = Vec::new();
     if run.to_json(&mut again).is_err() {
@@ -191,14 +145,15 @@ fn written_again(run: &Run) -> Result<(), String> {
     }
     match Run::from_slice(&again) {
         Ok(back) if back == *run => Ok(()),
-        Ok(back) => {
-            Err(format!("it comes back as another run: {}", difference(&format!("{run:?}"), &format!("{back:?}"))))
-        }
-        Err(error) => Err(format!("what was written of it is refused: {error}")),
+        Ok(back) => Err(format!(
+            "the run changed by writing and reading: {}",
+            difference(&format!("{run:?}"), &format!("{back:?}"))
+        )),
+        Err(error) => Err(format!("the written run is refused: {error}")),
     }
 }
 
-/// Where two texts begin to differ.
+/// The first difference of two texts.
 fn difference(one: &str, other: &str) -> String {
     let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let part = |text: &str| text.chars().skip(same.saturating_sub(60)).take(120).collect::<String>();
@@ -206,27 +161,28 @@ fn difference(one: &str, other: &str) -> String {
 }
 
 fn as_text(run: &Run, random: &mut Random) {
-    drop(text::render(run, &style(random)));
-    drop(notices_text(run, &style(random)));
-    drop(markdown::write(run, Vec::new()));
+    let document = Document::of(run);
+    drop(text::render(&document, &style(random)));
+    drop(text::notices(&document, &style(random)));
+    drop(Markdown.write(run, &mut Vec::new()));
 }
 
 fn as_page(run: &Run) -> Result<(), String> {
     let mut page = Vec::new();
-    if html::write(run, &mut page).is_err() {
+    if Html.write(run, &mut page).is_err() {
         return Ok(());
     }
     let embedded = html::embedded_run(&page).ok_or("its page holds no run")?;
-    Run::from_slice(embedded).map(drop).map_err(|error| format!("its page holds another run: {error}"))
+    Run::from_slice(embedded).map(drop).map_err(|error| format!("the page's run is invalid: {error}"))
 }
 
 fn as_tables(run: &Run) {
-    drop(csv::write(run, Vec::new()));
-    drop(openmetrics::write(run, Vec::new()));
+    drop(hgrm::file_names(run));
+    let forms: [&dyn Exporter<Run>; 2] = [&Csv, &OpenMetrics];
+    forms.iter().for_each(|form| drop(form.write(run, &mut Vec::new())));
     for series in &run.series {
         if let Ok(distribution) = Distribution::from_series(series) {
             drop(hgrm::write(&distribution, Vec::new()));
         }
-        drop(hgrm::file_name(series));
     }
 }

@@ -1,37 +1,37 @@
-//! Headers of rings.
+//! Fuzzes the headers of rings.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
-use punctual::ipc::{Ring, Waiting};
+use punctual::ipc::{Ring, WaitStrategy};
 use punctual_linux::ipc::memory;
 
 use super::mutate;
 use super::random::Random;
 
-/// Offset of the data of the rings made here, and their capacity.
+/// Offset of the data, and capacity, of these rings.
 const DATA: usize = 4096;
 const CAPACITY: u64 = 8192;
 
-/// Opens a file whose header is wrong somewhere; if that is a ring all the same, sends through it and receives. Tells whether it was one.
+/// Opens a file with a mutated header. If it is a ring, sends and receives through it. Returns whether it was one.
 pub(super) fn check(random: &mut Random) -> Result<bool, String> {
     let (len, header) = header(random);
     let file = File::from(memory::sealed_memfd(c"fuzzed", len).map_err(|e| e.to_string())?);
     file.write_all_at(&header[..header.len().min(len as usize)], 0).map_err(|e| e.to_string())?;
     let ring = match Ring::from_fd(OwnedFd::from(file)) {
         Ok(ring) => ring,
-        Err(refused) if refused.to_string().len() < 20 => return Err(format!("few words: {refused}")),
+        Err(refused) if refused.to_string().len() < 20 => return Err(format!("message too short: {refused}")),
         Err(_) => return Ok(false),
     };
     let (Ok(mut sender), Ok(mut receiver)) = (ring.sender(), ring.receiver()) else { return Ok(false) };
     let mut buffer = vec![0; CAPACITY as usize];
     for _ in 0..4 {
         let message = vec![0xa5; random.below(3_000)];
-        let _ = sender.send_for(&message, Waiting::Sleep, Duration::ZERO);
+        let _ = sender.send_timeout(&message, WaitStrategy::Sleep, Duration::ZERO);
         for _ in 0..200 {
-            match receiver.receive_for(&mut buffer, Waiting::Sleep, Duration::ZERO) {
+            match receiver.recv_timeout(&mut buffer, WaitStrategy::Sleep, Duration::ZERO) {
                 Ok(Some(len)) if len > buffer.len() => return Err(format!("a message of {len} bytes")),
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => break,
@@ -41,7 +41,7 @@ pub(super) fn check(random: &mut Random) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The length of the file, and what it begins with.
+/// The length and the first bytes of the file.
 fn header(random: &mut Random) -> (u64, Vec<u8>) {
     let mut header = vec![0; DATA + 256];
     let mut put = |at: usize, right: u64, width: usize, random: &mut Random| {

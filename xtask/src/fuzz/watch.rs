@@ -1,22 +1,22 @@
-//! Time, memory and panics of the inputs.
+//! Watches time, memory and panics of the inputs.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// An input that takes longer hangs. Inputs take milliseconds; the rest is for a busy machine.
+/// Time limit of an input. Inputs take milliseconds; the rest is for a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Resident size that no input makes the process reach, in MB.
+/// Limit of the resident size in MB.
 const LARGEST_MB: u64 = 512;
-/// Between two looks.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_millis(250);
 
 thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Panics are kept for the report instead of being printed.
+/// Keeps panics for the report instead of printing them.
 pub(super) fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with_borrow_mut(|panic| *panic = info.to_string())));
 }
@@ -26,20 +26,19 @@ pub(super) fn last_panic() -> String {
     PANIC.with_borrow_mut(std::mem::take)
 }
 
-/// Watches the inputs of one worker from another thread, which ends the process when one of them hangs or fills the memory: then
-/// nothing else could.
+/// Watches the inputs of a worker from another thread, which ends the process if an input hangs or fills the memory.
 pub(super) struct Watch {
     seen: Arc<Seen>,
 }
 
 struct Seen {
-    /// Number of the input, plus one; none: 0.
+    /// Number of the input plus one; 0: none.
     input: AtomicU64,
     over: AtomicBool,
 }
 
 impl Watch {
-    /// `what` is how an input is repeated, but for its number.
+    /// `what`: the command that repeats an input, without its number.
     pub(super) fn start(what: String) -> Self {
         let seen = Arc::new(Seen { input: AtomicU64::new(0), over: AtomicBool::new(false) });
         let theirs = Arc::clone(&seen);
@@ -77,7 +76,7 @@ impl Drop for Watch {
     }
 }
 
-/// A line of `/proc/self/status` that is in kB, in MB.
+/// A kB line of `/proc/self/status`, in MB.
 fn status_mb(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(name));

@@ -3,36 +3,49 @@
 use std::time::Duration;
 
 use clap::Args;
-use punctual_lab::schedule::Amount;
+use punctual_lab::{Amount, Request};
 
-use super::values;
+use super::{ConditionArgs, values};
+use crate::refusal::BadUsage;
 
 /// How much to measure.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Amount")]
 pub(crate) struct AmountArgs {
-    /// Samples of every series (500, 10k, 1M)
+    /// Samples per series, 1 to 1000M (500, 10k, 1M)
     #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "duration")]
     pub(crate) samples: Option<u64>,
-    /// How long to measure altogether (20s, 5m); shorter operations get more samples
+    /// Total measuring time (20s, 5m); short operations get more samples
     #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Rounds in which the subjects take turns
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "--rounds 20"))]
+    /// Interleaved rounds, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "20"))]
     pub(crate) rounds: u32,
-    /// Operations at the beginning of each batch that are not recorded
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::integer(0u32, 1_000_000, "--warmup 10"))]
+    /// Operations discarded at the start of each batch, 0 to 1000000
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::integer(0u32, 1_000_000, "10"))]
     pub(crate) warmup: u32,
 }
 
 impl AmountArgs {
-    /// What was asked, if anything was.
+    /// The amount asked for, if any.
     pub(crate) fn given(&self) -> Option<Amount> {
         self.samples.map(Amount::Samples).or(self.duration.map(Amount::Time))
     }
 
-    /// What was asked, or so long.
-    pub(crate) fn or(&self, usual: Duration) -> Amount {
+    /// The request under these conditions; `usual` is the default measuring time.
+    pub(crate) fn request(&self, usual: Duration, conditions: &ConditionArgs) -> Result<Request, BadUsage> {
+        Ok(Request {
+            variants: conditions.variants()?,
+            base: conditions.base(),
+            amount: self.or(usual),
+            rounds: self.rounds,
+            warmup: self.warmup,
+            require: conditions.require,
+        })
+    }
+
+    /// The amount asked for, or `usual`.
+    fn or(&self, usual: Duration) -> Amount {
         match self.samples {
             Some(n) => Amount::Samples(n),
             None => Amount::Time(self.duration.unwrap_or(usual)),

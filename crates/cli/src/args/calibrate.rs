@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use clap::Args;
 use punctual_lab::calibrate::can_be_calibrated;
-use punctual_lab::wait::method::Method;
 use punctual_lab::wait::methods;
+use punctual_lab::ways::wait::Method;
 
 use super::names::{Chosen, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
-/// What a sleep adds on this machine (TN), and what reading the clock costs (TS+TE).
+/// Measure what a sleep adds on this machine (TN), and the cost of a clock reading (TS+TE).
 ///
-/// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T, then proves it: waits shortened by TN, and how exact they were.
-/// Without --policy and --timer-slack, shows a timer slack of 1 ns and SCHED_FIFO beside what it finds.
+/// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T. Then shortens waits by TN and reports their error.
+/// Without --policy and --timer-slack, also measures with a timer slack of 1 ns and under SCHED_FIFO.
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
-    /// Ways to sleep for a duration; nanosleep when none is named
+    /// Ways to sleep [default: nanosleep]
     #[arg(value_name = "METHOD", value_parser = Names::<WaysToSleep>::new(), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
-    /// The wait by which the calibration is proved
+    /// Wait that checks the calibration
     #[arg(long, value_name = "DUR", default_value = "100us", allow_hyphen_values = true, value_parser = values::positive_duration)]
     pub(crate) check: Duration,
-    /// Show what a sleep adds as it drifts, a line per round, until Ctrl-C or as long as --duration says
+    /// Print what a sleep adds, a line per round, until Ctrl-C or --duration
     #[arg(long)]
     pub(crate) watch: bool,
     #[command(flatten)]

@@ -5,58 +5,59 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use punctual_report::compare::limit::Limit;
 
-use crate::exit::BadUsage;
+use super::limits;
 use crate::output::{Outputs, Target};
+use crate::refusal::BadUsage;
 use crate::terminal::Color;
 
-/// What became later or sooner between saved runs, with statistics.
+/// Compare saved runs: what changed, with statistics.
 ///
-/// Compares p50, p99 and CPU time per operation of every series that both sides have. A difference is called one only where it is larger
-/// than what the runs themselves scatter by, corrected for the number of comparisons (docs/method.md).
+/// Compares p50, p99 and CPU time per operation of every series that both sides have. A difference is reported only if it exceeds
+/// the scatter between runs, corrected for the number of comparisons (docs/method.md).
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The old run and the new one, written with --json; for several of either, use --old and --new
+    /// The old and the new run, written with --json; for several of either, use --old and --new
     #[arg(value_name = "OLD.json NEW.json", num_args = 0..=2, conflicts_with_all = ["old", "new"])]
     pub(crate) files: Vec<PathBuf>,
     /// Old runs
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "new")]
     pub(crate) old: Vec<PathBuf>,
-    /// New runs; taken in turns with the old ones (old, new, old, new, ...), fewer of them show more
+    /// New runs; fewer are needed if recorded interleaved with the old ones (old, new, old, new, ...)
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "old")]
     pub(crate) new: Vec<PathBuf>,
-    /// Exit with status 3 when this is shown, or cannot be judged ('p99 worse by 10%', 'p50 of nanosleep worse by 5us', 'any worse by 50%')
-    #[arg(long, value_name = "LIMIT")]
+    /// Exit with status 3 if this is shown or cannot be judged ('p99 worse by 10%', 'p50 of nanosleep worse by 5us', 'any worse by 50%')
+    #[arg(long, value_name = "LIMIT", value_parser = limits::limit)]
     pub(crate) fail_if: Vec<Limit>,
-    /// Do not fail for what cannot be judged; it is still said
+    /// Report limits that cannot be judged, but do not fail for them
     #[arg(long, requires = "fail_if")]
     pub(crate) allow_unjudged: bool,
-    /// Compare series although their conditions differ: what the change of conditions did is the question
+    /// Compare series measured under different conditions, to see what the conditions change
     #[arg(long)]
     pub(crate) across_conditions: bool,
-    /// Write a page with pictures for a browser (- for stdout, instead of the tables)
+    /// Write an HTML page with charts (-: to stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<Target>,
-    /// Form of the result on stdout
-    #[arg(long, value_name = "FORM", default_value = "text")]
+    /// Format of the result on stdout
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Form,
-    /// Colours in the tables
+    /// Colour the tables
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
 
-/// Form of a comparison.
+/// The format of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// Tables for a terminal
     Text,
-    /// For a pull request: what differs on top, the rest folded away
+    /// For a pull request: differences first, the rest folded
     Markdown,
-    /// Everything, for programs
+    /// The whole comparison, for programs
     Json,
 }
 
 impl CompareArgs {
-    /// Opens the page's place; refuses what cannot be written.
+    /// Opens the page's file. Refuses one that cannot be written.
     pub(crate) fn open_outputs(&self, inputs: &[PathBuf]) -> anyhow::Result<Outputs> {
         let form = match self.format {
             Form::Text => None,
@@ -66,7 +67,7 @@ impl CompareArgs {
         let outputs = Outputs::open(self.html.as_ref().map(|target| ("--html", target)), inputs)?;
         match (form, &self.html) {
             (Some(form), Some(target)) if outputs.takes_stdout() => {
-                let why = "cannot both have stdout; name a file for the page";
+                let why = "cannot both write to stdout; name a file for the page (example: --html page.html)";
                 Err(BadUsage(format!("--html {target} and --format {form} {why}")).into())
             }
             _ => Ok(outputs),
@@ -78,21 +79,21 @@ impl CompareArgs {
         match self.files.as_slice() {
             [] if !self.old.is_empty() => Ok((self.old.clone(), self.new.clone())),
             [old, new] => Ok((vec![old.clone()], vec![new.clone()])),
-            [one] => Err(BadUsage(format!("{} alone compares with nothing; give OLD.json NEW.json", one.display()))),
-            _ => Err(BadUsage("give OLD.json NEW.json, or --old FILE... --new FILE...".into())),
+            [_] => Err(BadUsage("one run given, two needed (example: punctual compare OLD.json NEW.json)".into())),
+            _ => Err(BadUsage("no runs given (example: OLD.json NEW.json, or --old FILE... --new FILE...)".into())),
         }
     }
 }
 
-/// Saved runs of one kind, added together into one.
+/// Merge saved runs of one kind into one.
 ///
-/// Histograms add up and rounds follow each other; what each run contributed stays known. The runs may come from one machine or from many.
+/// Adds the histograms and appends the rounds. Keeps what each run contributed. The runs may come from one machine or several.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Runs, written with --json; merged ones too
+    /// Runs written with --json, merged runs included
     #[arg(value_name = "RUN.json", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Where the merged run goes (- for stdout)
+    /// File for the merged run (-: stdout)
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Target,
 }

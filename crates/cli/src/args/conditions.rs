@@ -1,79 +1,181 @@
-//! The conditions to measure under.
+//! The conditions to measure under, or to run a program under: the flags of the table of conditions.
 
-use std::time::Duration;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use punctual::CpuSet;
+use punctual::conditions::{CONDITIONS, Condition, Conditions, Takes};
+use punctual_lab::Variant;
 
-use clap::Args;
-use punctual::conditions::{Conditions, CpuSet, Policy};
-use punctual_lab::{BadVariant, Variant};
+use crate::refusal::BadUsage;
 
-use super::values;
-use crate::exit::BadUsage;
+const REQUIRE: &str = "require";
+const LIST: &str = "list-conditions";
 
 /// The conditions to measure under. A refused one is a notice with its remedy, unless `--require` is given.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Conditions")]
+#[derive(Debug)]
 pub(crate) struct ConditionArgs {
-    /// Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD;
-    /// several, separated by commas, are put side by side
-    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
-    pub(crate) policy: Vec<Policy>,
-    /// Nice value, -20 (favoured) to 19
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::nice)]
-    pub(crate) nice: Option<i32>,
-    /// CPUs to run on (0-3,8)
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpu: Option<CpuSet>,
-    /// Lock memory and touch the stack beforehand, so that no page fault delays a wake-up
-    #[arg(long)]
-    pub(crate) lock_memory: bool,
-    /// Timer slack: how much later than asked the kernel may wake a thread to save energy (50us is usual, 1ns the least);
-    /// several are put side by side
-    #[arg(long, value_name = "DUR", value_delimiter = ',', value_parser = values::timer_slack)]
-    pub(crate) timer_slack: Vec<Duration>,
-    /// Longest exit latency of a CPU idle state to allow (0us: no idle state but polling)
-    #[arg(long, value_name = "DUR", value_parser = values::dma_latency)]
-    pub(crate) dma_latency: Option<Duration>,
-    /// CPU frequency governor for the run, on the CPUs of --cpu, or on all; put back afterwards
-    #[arg(long, value_name = "NAME")]
-    pub(crate) governor: Option<String>,
-    /// Fail when a condition is refused, instead of measuring without it
-    #[arg(long)]
+    /// What was typed, in the order of the table; several values are measured side by side.
+    typed: Vec<(Condition, Vec<String>)>,
+    /// Fail when a condition is refused.
     pub(crate) require: bool,
+    /// Measure nothing, and say which conditions there are.
+    pub(crate) list: bool,
 }
 
 impl ConditionArgs {
-    /// The governor asked for.
-    pub(crate) fn governor(&self) -> Option<punctual_lab::governor::Asked> {
-        let cpus = self.cpu.as_ref().map(|cpus| cpus.as_slice().to_vec()).unwrap_or_default();
-        self.governor.clone().map(|governor| punctual_lab::governor::Asked { governor, cpus, require: self.require })
-    }
-
     /// What holds for the whole run.
     pub(crate) fn base(&self) -> Conditions {
-        Conditions {
-            nice: self.nice,
-            cpus: self.cpu.clone(),
-            lock_memory: self.lock_memory,
-            dma_latency: self.dma_latency,
-            ..Conditions::default()
-        }
+        let base = self.typed.iter().filter(|typed| !is_compared(typed));
+        base.fold(Conditions::new(), |base, (condition, values)| base.with(*condition, values[0].clone()))
+    }
+
+    /// The CPUs asked for.
+    pub(crate) fn cpus(&self) -> Option<CpuSet> {
+        self.base().get_cpus()
     }
 
     /// What is put side by side.
-    pub(crate) fn variants(&self) -> Result<Vec<Variant>, BadVariant> {
-        Variant::product(&self.policy, &self.timer_slack)
+    pub(crate) fn variants(&self) -> Result<Vec<Variant>, BadUsage> {
+        let lists: Vec<_> = self.typed.iter().filter(|typed| is_compared(typed)).cloned().collect();
+        let flags = || lists.iter().map(|(condition, _)| format!("--{condition}")).collect::<Vec<_>>().join(", ");
+        Variant::product(&lists).map_err(|error| BadUsage(format!("{}: {error}", flags())))
     }
 
     /// Refuses what this machine could not do under any circumstances.
     pub(crate) fn check(&self) -> Result<(), BadUsage> {
-        match self.base().impossible_here() {
-            Some(no) => Err(BadUsage(format!("--{} {}: {}; {}", no.condition, no.asked, no.why, no.remedy))),
-            None => Ok(()),
-        }
+        check(&self.base())
     }
 
-    /// Whether anything was asked about scheduling, so that nothing is compared unasked.
+    /// Whether anything was asked, so that nothing is compared unasked.
     pub(crate) fn any(&self) -> bool {
-        !self.policy.is_empty() || !self.timer_slack.is_empty() || self.base() != Conditions::default()
+        !self.typed.is_empty()
+    }
+}
+
+/// Whether the values make variants. One value holds for the whole run, but for the policy: a real-time variant is watched.
+fn is_compared((condition, values): &(Condition, Vec<String>)) -> bool {
+    values.len() > 1 || *condition == Condition::POLICY
+}
+
+/// Refuses what this machine could not do under any circumstances.
+pub(crate) fn check(conditions: &Conditions) -> Result<(), BadUsage> {
+    match conditions.impossible_here() {
+        Some(no) => {
+            let what = format!("--{}", no.condition);
+            Err(BadUsage::invalid(what, no.asked, format!("{}; {}", no.why, no.remedy)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The flag of a condition. `lists`: several values may be measured side by side.
+fn flag(condition: Condition, lists: bool) -> Arg {
+    let name = condition.name();
+    let arg = Arg::new(name).long(name).help_heading("Conditions");
+    let arg = match condition.takes() {
+        Takes::Nothing => return arg.action(ArgAction::SetTrue).help(condition.help()),
+        Takes::Value(value) => arg.value_name(value).allow_negative_numbers(true),
+        Takes::OptionalValue { name, default } => {
+            arg.value_name(name).num_args(0..=1).require_equals(true).default_missing_value(default)
+        }
+    };
+    let arg = arg.value_parser(move |typed: &str| condition.parse(typed));
+    if lists && condition.compares() {
+        let help = format!("{}; several, separated by commas, are compared", condition.help());
+        return arg.action(ArgAction::Append).value_delimiter(',').help(help);
+    }
+    arg.help(condition.help())
+}
+
+/// The flags of all conditions.
+fn flags(command: Command, lists: bool, require: &'static str) -> Command {
+    let command = CONDITIONS.iter().fold(command, |command, condition| command.arg(flag(*condition, lists)));
+    let switch = |name| Arg::new(name).long(name).help_heading("Conditions").action(ArgAction::SetTrue);
+    command
+        .arg(switch(REQUIRE).help(require))
+        .arg(switch(LIST).exclusive(true).help("List the conditions, their values, and which are available here"))
+}
+
+impl FromArgMatches for ConditionArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |condition: &Condition| {
+            let values: Vec<String> = match condition.takes() {
+                Takes::Nothing if matches.get_flag(condition.name()) => vec!["yes".into()],
+                Takes::Nothing => Vec::new(),
+                _ => matches.get_many(condition.name()).into_iter().flatten().cloned().collect(),
+            };
+            (!values.is_empty()).then_some((*condition, values))
+        };
+        Ok(Self {
+            typed: CONDITIONS.iter().filter_map(typed).collect(),
+            require: matches.get_flag(REQUIRE),
+            list: matches.get_flag(LIST),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for ConditionArgs {
+    fn augment_args(command: Command) -> Command {
+        flags(command, true, "Fail when a condition is refused, instead of measuring without it")
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The conditions to run a program under: one value each.
+#[derive(Debug)]
+pub(crate) struct ProgramConditions(ConditionArgs);
+
+impl ProgramConditions {
+    /// What is asked for the program.
+    pub(crate) fn all(&self) -> Conditions {
+        let typed = self.0.typed.iter();
+        let all = typed.fold(Conditions::new(), |all, (condition, values)| all.with(*condition, values[0].clone()));
+        all.allow_irreversible()
+    }
+
+    /// Do not run the program when a condition is refused.
+    pub(crate) fn require(&self) -> bool {
+        self.0.require
+    }
+
+    /// Run nothing, and say which conditions there are.
+    pub(crate) fn list(&self) -> bool {
+        self.0.list
+    }
+}
+
+impl FromArgMatches for ProgramConditions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        ConditionArgs::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl Args for ProgramConditions {
+    fn augment_args(command: Command) -> Command {
+        let command = flags(command, false, "Do not run the program when a condition is refused");
+        // What a program gets of these two differs from what the measuring thread gets.
+        let policy = format!(
+            "{}; threads and processes that the program starts inherit it; under deadline the kernel starts them under SCHED_OTHER",
+            Condition::POLICY.help()
+        );
+        let memory = "Lift the program's limit of locked memory: a program does not inherit locked memory";
+        command
+            .mut_arg(Condition::POLICY.name(), |arg| arg.help(policy))
+            .mut_arg(Condition::LOCK_MEMORY.name(), |arg| arg.help(memory))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }

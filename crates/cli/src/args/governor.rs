@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use punctual::conditions::{CpuSet, Policy};
+use punctual::CpuSet;
+use punctual::Policy;
 use punctual::cpufreq::Lever;
-use punctual_lab::governor::Thread;
+use punctual_lab::Thread;
 
 use super::{OutputArgs, values};
 use crate::terminal::Color;
 
-/// CPU frequency: show who chooses it, set that, and measure what it does.
+/// Show, set and measure CPU frequency governors.
 ///
 /// Without an action, shows the policies.
 #[derive(Debug, Args)]
@@ -27,24 +28,24 @@ pub(crate) struct GovernorArgs {
 /// The actions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Show policies, governor threads, idle states and energy counters (also without an action)
+    /// Show policies, governor threads, idle states and energy counters (default)
     Show(ShowArgs),
-    /// Set a governor, until it is restored
+    /// Set a governor; `restore` undoes it
     Set(SetArgs),
-    /// Put back what `set` changed, or what a program that was killed left changed
+    /// Restore what `set` or a killed program changed
     Restore,
-    /// How a fixed piece of work speeds up under each governor
+    /// Measure how fixed work speeds up under each governor
     Ramp(Box<RampArgs>),
-    /// What writing a governor takes, and when the new speed is there
+    /// Measure how long a governor switch takes, and when the new speed is reached
     Switch(Box<SwitchArgs>),
-    /// A periodic task as the machine is, raised around each activation, and at full speed: deadlines met, and at what cost
+    /// Measure a periodic task unboosted, boosted per activation, and at full speed: deadlines met, and the cost
     Boost(Box<BoostArgs>),
 }
 
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Colours in the tables
+    /// Colour the tables
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -55,7 +56,7 @@ pub(crate) struct SetArgs {
     /// The governor
     #[arg(value_name = "GOVERNOR")]
     pub(crate) governor: String,
-    /// On the policies of these CPUs (0-3,8); on all when none is named
+    /// CPUs whose policies to set (0-3,8) [default: all]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,
 }
@@ -63,23 +64,23 @@ pub(crate) struct SetArgs {
 /// Options of `ramp`.
 #[derive(Debug, Args)]
 pub(crate) struct RampArgs {
-    /// Governors, in this order; all that the CPU offers when none is named, or the present one where none can be set
+    /// Governors, in this order [default: all that the CPU offers; the present one if none can be set]
     #[arg(value_name = "GOVERNOR")]
     pub(crate) governors: Vec<String>,
-    /// Loops per round
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "--loops 100"))]
+    /// Loops per round, 1 to 1000000
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "100"))]
     pub(crate) loops: u32,
-    /// What one loop takes at full speed
+    /// Duration of one loop at full speed
     #[arg(long, value_name = "DUR", default_value = "750us", value_parser = values::positive_duration)]
     pub(crate) work: Duration,
-    /// How long the CPU rests before each round
+    /// Idle time before each round
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
     pub(crate) rest: Duration,
-    /// Rounds in which the governors take turns
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "--rounds 3"))]
+    /// Interleaved rounds, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "3"))]
     pub(crate) rounds: u32,
-    /// Raise the kernel threads that the governors work in to SCHED_FIFO with this priority, for the run (1-99)
-    #[arg(long, value_name = "N", value_parser = values::integer(1u8, 99, "--governor-thread-priority 50"))]
+    /// SCHED_FIFO priority of the governors' kernel threads for the run, 1 to 99
+    #[arg(long, value_name = "N", value_parser = values::integer(1u8, 99, "50"))]
     pub(crate) governor_thread_priority: Option<u8>,
     #[command(flatten)]
     pub(crate) thread: ThreadArgs,
@@ -90,14 +91,14 @@ pub(crate) struct RampArgs {
 /// Options of `switch`.
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
-    /// The two governors to switch between: powersave performance when none is named
+    /// Two governors to switch between [default: powersave performance]
     #[arg(value_name = "FROM TO", num_args = 2)]
     pub(crate) governors: Vec<String>,
-    /// Switches each way per round
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "--switches 10"))]
+    /// Switches in each direction per round, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "10"))]
     pub(crate) switches: u32,
-    /// Rounds
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = values::integer(1u32, 10_000, "--rounds 5"))]
+    /// Rounds, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = values::integer(1u32, 10_000, "5"))]
     pub(crate) rounds: u32,
     #[command(flatten)]
     pub(crate) thread: ThreadArgs,
@@ -108,25 +109,25 @@ pub(crate) struct SwitchArgs {
 /// Options of `boost`.
 #[derive(Debug, Args)]
 pub(crate) struct BoostArgs {
-    /// From one activation to the next
+    /// Period of the activations
     #[arg(long, value_name = "DUR", default_value = "10ms", value_parser = values::positive_duration)]
     pub(crate) period: Duration,
-    /// What is done in each, as it takes at full speed
+    /// Work per activation, as its duration at full speed
     #[arg(long, value_name = "DUR", default_value = "750us", value_parser = values::positive_duration)]
     pub(crate) work: Duration,
-    /// How long after its activation the work must be done; half as long again as --work when it is not given
+    /// Time from activation to deadline [default: 1.5 x work, at most the period]
     #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
     pub(crate) deadline: Option<Duration>,
-    /// Activations per round
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "--periods 100"))]
+    /// Activations per round, 1 to 1000000
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "100"))]
     pub(crate) periods: u32,
-    /// Rounds in which the three take turns
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "--rounds 3"))]
+    /// Interleaved rounds, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "3"))]
     pub(crate) rounds: u32,
-    /// How long the CPU rests before each round
+    /// Idle time before each round
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
     pub(crate) rest: Duration,
-    /// How the speed is raised; the first of these that works here when it is not given
+    /// How to raise the speed [default: the first of these that works here]
     #[arg(long, value_name = "LEVER")]
     pub(crate) by: Option<LeverArg>,
     #[command(flatten)]
@@ -135,12 +136,12 @@ pub(crate) struct BoostArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// The ways to raise the speed, from the cheapest.
+/// The ways to raise the speed, cheapest first.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum LeverArg {
-    /// Utilisation clamp of the thread (uclamp), under schedutil
+    /// Utilization clamp of the thread (uclamp), under schedutil
     Clamp,
-    /// Lower frequency limit, raised to the upper one
+    /// Lower frequency limit (scaling_min_freq), raised to the upper one
     MinFrequency,
     /// Energy-performance preference
     Epp,
@@ -163,13 +164,13 @@ impl From<LeverArg> for Lever {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Conditions")]
 pub(crate) struct ThreadArgs {
-    /// Scheduling policy of the looping thread: other, batch, idle, rr:PRIO, fifo:PRIO
+    /// Scheduling policy of the looping thread: other, batch, idle, rr:PRIO, fifo:PRIO (1-99)
     #[arg(long, value_name = "POLICY", default_value = "fifo:10")]
     pub(crate) policy: Policy,
-    /// CPU to loop on; the last one that this process may use when none is named
-    #[arg(long, value_name = "N", value_parser = values::integer(0usize, punctual_record::MAX_CPU as usize, "--cpu 1"))]
+    /// CPU to loop on [default: the last one that this process may use]
+    #[arg(long, value_name = "N", value_parser = values::integer(0usize, punctual_record::MAX_CPU as usize, "1"))]
     pub(crate) cpu: Option<usize>,
-    /// Fail when a condition is refused, instead of measuring without it
+    /// Fail if a condition is refused, instead of measuring without it
     #[arg(long)]
     pub(crate) require: bool,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use punctual::conditions::Policy;
+use punctual::Policy;
 use punctual_lab::ipc::mechanism::{Mechanism, Receive};
 use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::{Mode, mechanisms};
@@ -11,53 +11,53 @@ use punctual_lab::ipc::{Mode, mechanisms};
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
-/// How long a message takes between two processes.
+/// Measure how long a message takes between two processes.
 ///
-/// Two real processes pass messages through each mechanism; the mechanisms take turns in rounds. The tables have the quickest on top.
+/// Two processes pass messages through each mechanism; mechanisms are interleaved in rounds. The tables list the fastest first.
 #[derive(Debug, Args)]
 pub(crate) struct IpcArgs {
-    /// Mechanisms, by name or all of a kind (kind:socket); the usual ones when none is named, every one with --all (see --list)
+    /// Mechanisms, by name or kind (kind:socket), see --list [default: the usual ones]
     #[arg(value_name = "MECHANISM", value_parser = Names::<Mechanisms>::new(), hide_possible_values = true)]
     pub(crate) mechanisms: Vec<Chosen<Mechanism>>,
-    /// Every mechanism that there is
+    /// Measure every mechanism
     #[arg(long, conflicts_with = "mechanisms")]
     pub(crate) all: bool,
-    /// Sizes of the messages (8, 64k, 1M); 64 where none is given, and 8 for mechanisms that carry no more
+    /// Message sizes in bytes, 8 to 1G (8, 64k, 1M) [default: 64, or 8 if the mechanism carries no more]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size, allow_hyphen_values = true)]
     pub(crate) size: Vec<usize>,
-    /// How they are sent: ping-pong (there and back, one at a time), saturated (as fast as they are taken), sporadic (one every
-    /// --every), rate:N/s (by the clock, whether the last one was received or not)
+    /// Traffic: ping-pong (round trips), saturated (as fast as received), sporadic (one per --every), rate:N/s (open loop: by
+    /// the clock, received or not)
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "ping-pong,saturated", value_parser = mode)]
     pub(crate) mode: Vec<ModeArg>,
-    /// Time between sporadic messages
+    /// Interval of sporadic messages
     #[arg(long, value_name = "DUR", default_value = "1s", value_parser = values::positive_duration)]
     pub(crate) every: Duration,
-    /// Where the processes run: same (one CPU for both), different (one each), both of these side by side, or two CPUs as SENDER,RECEIVER
+    /// Placement: same (one CPU for both), different (one each), both (same and different), or two CPUs as SENDER,RECEIVER
     #[arg(long, value_name = "CPUS", default_value = "both", value_parser = places, conflicts_with = "matrix")]
     pub(crate) cpus: Places,
-    /// Every pair of CPUs, shown as a map
+    /// Measure every pair of CPUs, shown as a heat map
     #[arg(long)]
     pub(crate) matrix: bool,
-    /// How the receiver waits: block (in the kernel), poll (it asks again and again), backoff (polls, then yields, then blocks);
-    /// block where none is given, and poll where there is no other way
+    /// How the receiver waits: block (in the kernel), poll (busy-wait), backoff (poll, then yield, then block)
+    /// [default: block if supported, else poll]
     #[arg(long, value_name = "HOW", value_delimiter = ',')]
     pub(crate) receive: Vec<ReceiveArg>,
-    /// Messages that may be under way; the mechanism's own choice where not given
+    /// Most messages in flight, 1 to 1000000 [default: set by the mechanism]
     #[arg(long, value_name = "N", value_parser = depth)]
     pub(crate) depth: Option<usize>,
-    /// Check the whole contents of every message: always, never, or of messages up to 4 KiB
+    /// Verify the whole message: always, never, or short (up to 4 KiB)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "short", default_missing_value = "always")]
     pub(crate) verify: VerifyArg,
-    /// Print a line with smallest, largest and mean latency per so many messages while the run goes on (100k)
+    /// Print minimum, maximum and mean latency per N messages during the run (100k)
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub(crate) blocks: Option<u64>,
-    /// List the mechanisms, their limits and where these are set; measure nothing
+    /// List the mechanisms, their limits and where to set these; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
-    /// Scheduling policy of the sender alone; several are put side by side
+    /// Scheduling policy of the sender alone; several are compared
     #[arg(long, value_name = "POLICY", value_delimiter = ',', help_heading = "Conditions")]
     pub(crate) sender_policy: Vec<Policy>,
-    /// Scheduling policy of the receiver alone; several are put side by side
+    /// Scheduling policy of the receiver alone; several are compared
     #[arg(long, value_name = "POLICY", value_delimiter = ',', help_heading = "Conditions")]
     pub(crate) receiver_policy: Vec<Policy>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) struct IpcArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// A mode as typed; the interval of sporadic messages is another option.
+/// A mode as typed. The interval of sporadic messages is another option.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ModeArg {
     /// `sporadic`.
@@ -80,11 +80,11 @@ pub(crate) enum ModeArg {
 /// How the receiver waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReceiveArg {
-    /// In the kernel.
+    /// Block in the kernel
     Block,
-    /// Asks again and again.
+    /// Busy-wait
     Poll,
-    /// Asks, then yields, then blocks.
+    /// Poll, then yield, then block
     Backoff,
 }
 
@@ -98,19 +98,19 @@ impl From<ReceiveArg> for Receive {
     }
 }
 
-/// Which messages are checked as a whole.
+/// Which messages are verified as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VerifyArg {
-    /// Up to 4 KiB.
+    /// Messages up to 4 KiB
     Short,
-    /// All.
+    /// All messages
     Always,
-    /// None: number and time only.
+    /// None: only number and time
     Never,
 }
 
 impl VerifyArg {
-    /// As the plan has it.
+    /// The value for the plan; `None`: short messages only.
     pub(crate) fn wanted(self) -> Option<bool> {
         match self {
             Self::Short => None,
@@ -120,12 +120,11 @@ impl VerifyArg {
     }
 }
 
-/// Largest message that is accepted: a gigabyte, which takes half a second to copy.
+/// Largest message accepted: 1 GiB takes half a second to copy.
 const LARGEST: usize = 1 << 30;
 
 fn size(text: &str) -> Result<usize, String> {
-    let wanted =
-        || format!("'{text}' is no size; a number of bytes from 8 to 1G is, such as 64, 16k or 1M (k is 1024)");
+    let wanted = || "expected a number of bytes from 8 to 1G (example: 64, 16k or 1M; k is 1024)".to_owned();
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1 << 10),
         None => match text.strip_suffix('M') {
@@ -138,11 +137,11 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 fn depth(text: &str) -> Result<usize, String> {
-    values::integer(1, 1_000_000, "--depth 10")(text)
+    values::integer(1, 1_000_000, "10")(text)
 }
 
 fn mode(text: &str) -> Result<ModeArg, String> {
-    let wanted = || format!("'{text}' is no mode; ping-pong, saturated, sporadic and rate:N/s (rate:1000/s) are");
+    let wanted = || "expected ping-pong, saturated, sporadic or rate:N/s (example: rate:1000/s)".to_owned();
     match text {
         "sporadic" => Ok(ModeArg::Sporadic),
         "saturated" => Ok(ModeArg::Other(Mode::Saturated)),
@@ -157,14 +156,14 @@ fn mode(text: &str) -> Result<ModeArg, String> {
             if possible {
                 Ok(ModeArg::Other(Mode::Rate { per_second }))
             } else {
-                Err("from one an hour to a million a second".into())
+                Err("expected a rate from one per hour to 1M per second (example: rate:1000/s)".into())
             }
         }
     }
 }
 
 fn places(text: &str) -> Result<Places, String> {
-    let wanted = || format!("'{text}' is no place; same, different, both, or two CPUs as SENDER,RECEIVER (0,1) are");
+    let wanted = || "expected same, different, both, or two CPUs as SENDER,RECEIVER (example: 0,1)".to_owned();
     match text {
         "same" => Ok(Places::Same),
         "different" => Ok(Places::Different),

@@ -1,11 +1,13 @@
-//! The command line: what was typed, as one definition that parser, help, manual and completions share.
+//! The command line: one definition for parser, help, manual and completions.
 
 mod amount;
 mod calibrate;
 mod compare;
 mod conditions;
+mod flags;
 mod governor;
 mod ipc;
+mod limits;
 mod names;
 mod output;
 mod pace;
@@ -20,10 +22,11 @@ use clap::{Parser, Subcommand};
 pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
-pub(crate) use conditions::ConditionArgs;
+pub(crate) use conditions::{ConditionArgs, check};
+pub(crate) use flags::name_flags;
 pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs, ThreadArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
-pub(crate) use names::{chosen, meant};
+pub(crate) use names::chosen;
 pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
@@ -31,9 +34,9 @@ pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use yielding::YieldArgs;
 
-/// How late is this Linux machine, why, and what to use instead.
+/// Measure how late this Linux machine is, why, and what to use instead.
 ///
-/// Without a command, measures this machine for less than half a minute and says what to use.
+/// Without a command, measures for under 30 s and recommends what to use.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(crate) struct Args {
@@ -48,41 +51,41 @@ pub(crate) struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure this machine and say what to use (also without a command)
+    /// Measure this machine and recommend what to use (default)
     Checkup(CheckupArgs),
-    /// How late each way of waiting wakes up, and what CPU time it costs
+    /// Measure how late each way of waiting wakes up, and its CPU time
     Wait(Box<WaitArgs>),
-    /// How long a message takes between two processes
+    /// Measure how long a message takes between two processes
     Ipc(Box<IpcArgs>),
-    /// What each way of giving up the CPU costs, and who gains by it
+    /// Measure the cost of each way to yield the CPU, and who gets the CPU
     Yield(Box<YieldArgs>),
-    /// A saved run in another form: text, page, Markdown, CSV, metrics
+    /// Show or convert a saved run: text, HTML, Markdown, CSV, metrics
     Report(ReportArgs),
-    /// CPU frequency: show, set, restore, ramp, switch, boost
+    /// Show, set and measure CPU frequency governors
     Governor(Box<GovernorArgs>),
-    /// Run a program under chosen conditions, and put everything back afterwards
+    /// Run a program under chosen conditions; restore them afterwards
     Run(Box<RunArgs>),
-    /// What a sleep adds on this machine, and what reading the clock costs
+    /// Measure what a sleep adds on this machine, and the cost of a clock reading
     Calibrate(Box<CalibrateArgs>),
-    /// Send packets at a rate, and measure how evenly they leave and arrive
+    /// Measure how evenly packets sent at a rate leave and arrive
     Pace(Box<PaceArgs>),
-    /// What became later or sooner between saved runs, with statistics
+    /// Compare saved runs: what changed, with statistics
     Compare(Box<CompareArgs>),
-    /// Saved runs of one kind, added together into one
+    /// Merge saved runs of one kind into one
     Merge(MergeArgs),
 }
 
 /// The check-up's options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckupArgs {
-    /// Five seconds: the few methods that a verdict needs
+    /// Take 5 s: only the methods that the verdict needs
     #[arg(long, conflicts_with = "thorough")]
     pub(crate) quick: bool,
-    /// Some minutes: more methods, waits and sizes, and narrower intervals
+    /// Take some minutes: more methods, waits and sizes; narrower intervals
     #[arg(long)]
     pub(crate) thorough: bool,
-    /// Measure so many times, each run into a file of its own (with --json run.json: run-1.json, run-2.json, ...)
-    #[arg(long, value_name = "N", value_parser = values::integer(2u32, 1000, "--repeat 5"))]
+    /// Repeat N times, 2 to 1000, one file per run (--json run.json: run-1.json, run-2.json, ...)
+    #[arg(long, value_name = "N", value_parser = values::integer(2u32, 1000, "5"))]
     pub(crate) repeat: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

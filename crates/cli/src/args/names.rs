@@ -1,8 +1,11 @@
-//! Names of methods and mechanisms on the command line: what each stands for, and which are nearest to one that stands for nothing.
+//! Names of methods and mechanisms on the command line: what each stands for.
 
 use std::marker::PhantomData;
 
 use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::nearest::nearest;
 
 /// What comes before the name of a kind: some kinds are called like one of their methods.
 const KIND: &str = "kind:";
@@ -93,8 +96,10 @@ impl<S: Shelf> Names<S> {
         match S::all().find(|item| item.name() == name) {
             Some(item) => Ok(Chosen(vec![item])),
             None => {
-                let names = Self::offered().map(|item| item.name().to_owned()).chain(Self::kinds()).collect();
-                Err(format!("'{name}' is no {}; {}", S::WHAT, nearest(name, names, S::LIST)))
+                let names = Self::offered().map(|item| item.name().to_owned()).chain(Self::kinds());
+                let near = nearest(name, names);
+                let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
+                Err(format!("not a {}{near} (`{}` shows all)", S::WHAT, S::LIST))
             }
         }
     }
@@ -106,46 +111,23 @@ impl<S: Shelf> TypedValueParser for Names<S> {
     fn parse_ref(
         &self,
         command: &clap::Command,
-        _: Option<&clap::Arg>,
+        argument: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
     ) -> Result<Self::Value, clap::Error> {
-        Self::read(&value.to_string_lossy()).map_err(|text| {
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{text}\n")).with_cmd(command)
+        let name = value.to_string_lossy();
+        Self::read(&name).map_err(|constraint| {
+            let mut refused = clap::Error::new(ErrorKind::ValueValidation).with_cmd(command);
+            let argument = argument.map(ToString::to_string).unwrap_or_default();
+            refused.insert(ContextKind::InvalidArg, ContextValue::String(argument));
+            refused.insert(ContextKind::InvalidValue, ContextValue::String(name.into_owned()));
+            refused.insert(ContextKind::Custom, ContextValue::String(constraint));
+            refused
         })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         // For completion, which has no use for kinds: to a shell, a colon ends a word.
         Some(Box::new(Self::offered().map(|item| PossibleValue::new(item.name()).help(item.about()))))
-    }
-}
-
-/// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
-const SIMILAR: f64 = 0.75;
-/// Names offered at most.
-const MOST: usize = 3;
-
-/// Shortest part of a name that is taken for one.
-const LEAST_PART: usize = 2;
-
-/// The names that someone may have meant, the likeliest first: slips of the finger, and names of which this is a part (`futex` of `memfd-futex`, `socket` of
-/// `kind:socket`).
-pub(crate) fn meant(name: &str, names: Vec<String>) -> Vec<String> {
-    let is_part = |whole: &str| name.len() >= LEAST_PART && whole.to_lowercase().contains(&name.to_lowercase());
-    let scored = names.into_iter().map(|n| (strsim::jaro_winkler(name, &n), is_part(&n), n));
-    let mut near: Vec<_> = scored.filter(|(score, is_part, _)| *is_part || *score >= SIMILAR).collect();
-    // Parts keep the order of the list, which has the usual ones first.
-    near.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| if a.1 { std::cmp::Ordering::Equal } else { b.0.total_cmp(&a.0) }));
-    near.into_iter().take(MOST).map(|(_, _, name)| name).collect()
-}
-
-/// The names nearest to a mistyped one, and the command that lists them all.
-fn nearest(name: &str, names: Vec<String>, list: &str) -> String {
-    let near = meant(name, names);
-    if near.is_empty() {
-        format!("`{list}` shows them all")
-    } else {
-        format!("similar: {}; `{list}` shows them all", near.join(", "))
     }
 }
 
@@ -201,12 +183,12 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_is_answered_with_the_nearest() {
-        assert_eq!(read("aple"), Err("'aple' is no fruit; similar: apple; `basket --list` shows them all".into()));
-        assert_eq!(read("qqqq"), Err("'qqqq' is no fruit; `basket --list` shows them all".into()));
-        assert!(read("kind:pom").unwrap_err().contains("similar: kind:pome"));
-        assert!(read("ome").unwrap_err().contains("similar: kind:pome;"), "a part of a name");
-        assert!(read("EA").unwrap_err().contains("similar: pear;"), "whatever its case");
-        assert!(read("plu").unwrap_err().ends_with("no fruit; `basket --list` shows them all"));
+        assert_eq!(read("aple"), Err("not a fruit; nearest: apple (`basket --list` shows all)".into()));
+        assert_eq!(read("qqqq"), Err("not a fruit (`basket --list` shows all)".into()));
+        assert!(read("kind:pom").unwrap_err().contains("nearest: kind:pome"));
+        assert!(read("ome").unwrap_err().contains("nearest: kind:pome "), "a part of a name");
+        assert!(read("EA").unwrap_err().contains("nearest: pear "), "whatever its case");
+        assert!(read("plu").unwrap_err().ends_with("not a fruit (`basket --list` shows all)"));
     }
 
     #[test]

@@ -1,53 +1,54 @@
-//! What becomes of the results.
+//! Where the results go.
 
 use clap::Args;
 use punctual_report::threshold::Threshold;
 
+use super::limits;
 use crate::output::{Outputs, Target};
 use crate::terminal::Color;
 
-/// What becomes of the results.
+/// Where the results go.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Write the whole run as JSON (- for stdout, instead of the tables)
+    /// Write the whole run as JSON (-: to stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Target>,
-    /// Write a page with pictures for a browser (- for stdout, instead of the tables)
+    /// Write an HTML page with charts (-: to stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<Target>,
-    /// Write a line per series as CSV (- for stdout, instead of the tables)
+    /// Write CSV, a line per series (-: to stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<Target>,
-    /// No progress and no notices
+    /// Print no progress and no notices
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Colours in the tables
+    /// Colour the tables
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// Exit with status 3 when a series exceeds this (p99=200us; min, p50, p90, p99, p99.9, max, mean)
-    #[arg(long, value_name = "KEY=DUR", value_delimiter = ',')]
+    /// Exit with status 3 if a series exceeds this (p99=200us; keys: min, p50, p90, p99, p99.9, max, mean)
+    #[arg(long, value_name = "KEY=DUR", value_delimiter = ',', value_parser = limits::threshold)]
     pub(crate) fail_above: Vec<Threshold>,
-    /// Refuse where another measuring run uses the same CPUs, instead of waiting until it has ended
+    /// Fail if another run measures on the same CPUs, instead of waiting for it
     ///
-    /// Each run holds a lock on every CPU that it may measure on; the locks end with the process. Runs in containers with a network
-    /// namespace of their own are not seen. PUNCTUAL_LOCK_NAMESPACE=NAME in the environment names another set of locks, for programs that
-    /// start many short runs at once; with an empty name there are no locks.
+    /// Each run locks every CPU that it may measure on; the locks end with the process. Runs in containers with their own network
+    /// namespace are not seen. The environment variable PUNCTUAL_LOCK_NAMESPACE=NAME selects another set of locks, for programs that
+    /// start many short runs at once; an empty name disables locking.
     #[arg(long, help_heading = "Conditions")]
     pub(crate) no_wait: bool,
-    /// No tables on stdout: one of several runs, whose files are what was asked for.
+    /// Print no tables on stdout: this is one of several runs, and each writes files.
     #[arg(skip)]
     pub(crate) without_tables: bool,
 }
 
 impl OutputArgs {
-    /// The places that results go to besides the tables, each with its flag.
+    /// The outputs other than the tables, each with its flag.
     pub(crate) fn targets(&self) -> impl Iterator<Item = (&'static str, &Target)> {
         let all = [("--json", &self.json), ("--html", &self.html), ("--csv", &self.csv)];
         all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?)))
     }
 
-    /// Opens them all; refuses what cannot be written.
+    /// Opens all outputs. Refuses one that cannot be written.
     pub(crate) fn open(&self) -> anyhow::Result<Outputs> {
         Outputs::open(self.targets(), &[])
     }

@@ -5,51 +5,51 @@ use std::time::Duration;
 
 use clap::Args;
 use punctual::Rate;
-use punctual_lab::pace::way::Way;
-use punctual_lab::pace::{packet, ways};
+use punctual_lab::pace::method::PacingMethod;
+use punctual_lab::pace::{methods, packet};
 
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
-/// How evenly events leave and arrive when a program paces them.
+/// Measure how evenly packets sent at a rate leave and arrive.
 ///
-/// Sends UDP datagrams at a rate by each method, in turns, and compares every departure with its ideal time. To the
-/// loopback, starts its own receiver and measures arrivals too. Sends nowhere but to the address named.
+/// Sends UDP datagrams at a rate with each method, interleaved, and compares every departure with its ideal time. For a loopback
+/// address, starts its own receiver and measures arrivals too. Sends only to the address given.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("where").required(true).args(["to", "tick_only", "receive", "list"]))]
+#[command(group = clap::ArgGroup::new("where").required(true).args(["to", "tick_only", "receive", "list", "list-conditions"]))]
 pub(crate) struct PaceArgs {
-    /// Events a second (15k, 44100, 0.5, 1M)
+    /// Events per second (15k, 44100, 0.5, 1M)
     #[arg(long, value_name = "RATE", default_value = "1k", value_parser = rate, allow_hyphen_values = true, conflicts_with = "sweep")]
     pub(crate) rate: Rate,
-    /// Find the highest rate that each method holds within 1 %, from one rate to another (1k..1M)
+    /// Find the highest rate that each method holds within 1 %, between two rates (1k..1M)
     #[arg(long, value_name = "FROM..TO", value_parser = sweep, allow_hyphen_values = true)]
     pub(crate) sweep: Option<(Rate, Rate)>,
-    /// The 99th percentile of lateness that a rate must keep in a sweep to count as held
+    /// With --sweep: largest p99 lateness at which a rate counts as held
     #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]
     pub(crate) within: Duration,
-    /// Where to send: an address and a port ([::1]:9999, 127.0.0.1:9999)
+    /// Destination address and port ([::1]:9999, 127.0.0.1:9999)
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub(crate) to: Option<SocketAddr>,
-    /// Send nothing: only take the times at which the events would leave
+    /// Send nothing; only record when the events would leave
     #[arg(long, conflicts_with_all = ["to", "receive", "size", "yes"])]
     pub(crate) tick_only: bool,
-    /// Only receive, until Ctrl-C or as long as --duration or --samples say
+    /// Only receive, until Ctrl-C, --duration or --samples
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9999", value_parser = address,
           conflicts_with_all = ["to", "by", "rate", "sweep", "size"])]
     pub(crate) receive: Option<SocketAddr>,
-    /// Bytes of each datagram
+    /// Datagram size in bytes, 48 to 65527
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = size)]
     pub(crate) size: usize,
-    /// Methods of pacing; all of them when none is named (see --list)
+    /// Pacing methods, see --list [default: all]
     #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = Names::<WaysToPace>::new(), hide_possible_values = true)]
-    pub(crate) by: Vec<Chosen<Way>>,
-    /// The jitter that hybrid_batch may bring: decides how many datagrams go out together
+    pub(crate) by: Vec<Chosen<PacingMethod>>,
+    /// Jitter allowed to hybrid_batch: sets how many datagrams leave together
     #[arg(long, value_name = "DUR", default_value = "50us", value_parser = values::positive_duration)]
     pub(crate) jitter: Duration,
-    /// Send even more than 10 million datagrams or 4 GB
+    /// Allow more than 10 million datagrams or 4 GB
     #[arg(long)]
     pub(crate) yes: bool,
-    /// List the methods and what each needs; measure nothing
+    /// List the methods and their requirements; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]
@@ -60,13 +60,13 @@ pub(crate) struct PaceArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// A rate: a number, with decimals or without, that may end in k or M.
+/// Parses a rate: a decimal number with an optional suffix k or M.
 fn rate(text: &str) -> Result<Rate, String> {
     let (number, times) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
         None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
     };
-    let wrong = || format!("'{text}' is no rate; a number of events a second above 0 is, such as 0.5, 15k or 1M");
+    let wrong = || "expected a number of events per second above 0 (example: 0.5, 15k or 1M)".to_owned();
     if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') {
         return Err(wrong());
     }
@@ -74,30 +74,30 @@ fn rate(text: &str) -> Result<Rate, String> {
     Rate::hertz(number * times).map_err(|e| e.to_string())
 }
 
-/// Two rates with two dots between them.
+/// Parses two rates with two dots between them.
 fn sweep(text: &str) -> Result<(Rate, Rate), String> {
-    let (from, to) = text.split_once("..").ok_or("a sweep goes from a rate to a higher one, as in 1k..1M")?;
+    let (from, to) = text.split_once("..").ok_or("expected a rate and a higher one (example: 1k..1M)")?;
     Ok((rate(from)?, rate(to)?))
 }
 
-/// An address with a port; a name is looked up.
+/// Parses an address with a port; looks a name up.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let how = "an address and a port are needed, as in 127.0.0.1:9999 or [::1]:9999";
+    let how = "expected an address and a port (example: 127.0.0.1:9999 or [::1]:9999)";
     match text.to_socket_addrs() {
-        Ok(mut found) => found.next().ok_or_else(|| format!("'{text}' leads nowhere; {how}")),
+        Ok(mut found) => found.next().ok_or_else(|| format!("the name has no address; {how}")),
         Err(e) => Err(format!("{e}; {how}")),
     }
 }
 
-/// Largest payload of a UDP datagram: 65 535 bytes less its own header; IPv4 takes another 20, which the plan knows.
+/// Largest payload of a UDP datagram: 65 535 bytes less the UDP header. The plan subtracts another 20 for IPv4.
 const LARGEST: usize = 65_527;
 
-/// The size of a datagram, which carries its number and times.
+/// Parses a datagram size; at least the header with number and times must fit.
 fn size(text: &str) -> Result<usize, String> {
-    values::integer(packet::HEADER, LARGEST, "--size 64")(text)
+    values::integer(packet::HEADER, LARGEST, "64")(text)
 }
 
-impl Item for Way {
+impl Item for PacingMethod {
     fn name(&'static self) -> &'static str {
         self.name
     }
@@ -112,12 +112,12 @@ impl Item for Way {
 pub(super) struct WaysToPace;
 
 impl Shelf for WaysToPace {
-    type Item = Way;
+    type Item = PacingMethod;
     const WHAT: &'static str = "way to pace";
     const LIST: &'static str = "punctual pace --list";
 
-    fn all() -> impl Iterator<Item = &'static Way> {
-        ways::all()
+    fn all() -> impl Iterator<Item = &'static PacingMethod> {
+        methods::all()
     }
 }
 

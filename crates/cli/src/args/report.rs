@@ -7,26 +7,26 @@ use clap::Args;
 use crate::output::Target;
 use crate::terminal::Color;
 
-/// A saved run in another form.
+/// Show or convert a saved run.
 ///
-/// Reads what --json or --html wrote, on this machine or another. Without a form it is the text that the measuring command printed.
+/// Reads a file that --json or --html wrote, on any machine. Without a form, prints the text that the measuring command printed.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The run: a file written with --json or --html, or - for stdin
+    /// A file written with --json or --html (-: stdin)
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) form: FormArgs,
-    /// Where to write it (- for stdout); with --hgrm also a folder, for a file per series
+    /// Output file (-: stdout); with --hgrm also a folder, for a file per series
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub(crate) output: Target,
     /// Only these subjects (nanosleep,ppoll)
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// No notices
+    /// Print no notices
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Colours in the text
+    /// Colour the text
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -36,25 +36,40 @@ pub(crate) struct ReportArgs {
 #[command(next_help_heading = "Form")]
 #[group(multiple = false)]
 pub(crate) struct FormArgs {
-    /// Tables and words for a terminal (the default)
+    /// Tables and text for a terminal (default)
     #[arg(long)]
     pub(crate) text: bool,
-    /// A page for a browser, with pictures; it needs no network and holds the whole run
+    /// HTML page with charts; works offline and holds the whole run
     #[arg(long)]
     pub(crate) html: bool,
-    /// Tables and words as Markdown, for a ticket or a pull request
+    /// Markdown, for a ticket or a pull request
     #[arg(long)]
     pub(crate) markdown: bool,
-    /// A line per series, for a spreadsheet
+    /// CSV, a line per series
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Metrics for Prometheus and its kin
+    /// OpenMetrics text, for Prometheus
     #[arg(long)]
     pub(crate) openmetrics: bool,
-    /// A distribution as HdrHistogram's percentile text, for its plotters
+    /// HdrHistogram percentile distribution, for its plotters
     #[arg(long)]
     pub(crate) hgrm: bool,
-    /// The whole run as JSON
+    /// JSON, the whole run
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl FormArgs {
+    /// The name of the exporter; None of text.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        let all = [
+            (self.html, "html"),
+            (self.markdown, "markdown"),
+            (self.csv, "csv"),
+            (self.openmetrics, "openmetrics"),
+            (self.hgrm, "hgrm"),
+            (self.json, "json"),
+        ];
+        all.into_iter().find_map(|(wanted, name)| wanted.then_some(name))
+    }
 }

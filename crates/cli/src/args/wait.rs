@@ -3,27 +3,27 @@
 use std::time::Duration;
 
 use clap::Args;
-use punctual_lab::wait::method::Method;
 use punctual_lab::wait::methods;
+use punctual_lab::ways::wait::Method;
 
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
-/// How late each way of waiting wakes up, and what CPU time it costs.
+/// Measure how late each way of waiting wakes up, and its CPU time.
 ///
-/// Every method waits for every duration; they take turns in rounds. The tables have the least late on top.
+/// Every method waits for every duration; methods are interleaved in rounds. The tables list the least late first.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// Ways to wait, by name or all of a kind (kind:timer); every one when none is named (see --list)
+    /// Ways to wait, by name or kind (kind:timer), see --list [default: all]
     #[arg(value_name = "METHOD", value_parser = Names::<WaysToWait>::new(), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
-    /// Durations to wait for
+    /// Wait durations
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "10us,100us,1ms",
         allow_hyphen_values = true, value_parser = values::positive_duration
     )]
     pub(crate) durations: Vec<Duration>,
-    /// List the ways to wait, what each needs, and which system calls it is seen to make; measure nothing
+    /// List the ways to wait, their requirements and observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]

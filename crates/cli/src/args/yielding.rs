@@ -3,46 +3,46 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use punctual::conditions::{CpuSet, Policy};
-use punctual_lab::crowd::Kind;
-use punctual_lab::yielding::method::Method;
-use punctual_lab::yielding::{Against, methods};
+use punctual::CpuSet;
+use punctual::Policy;
+use punctual_lab::ways::yielding::Method;
+use punctual_lab::yielding::{CompetitorPolicy, methods};
+use punctual_record::experiment::yielding::CompetitorKind as Kind;
 
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
-/// What each way of giving up the CPU costs, and who gains by it.
+/// Measure the cost of each way to yield the CPU, and who gets the CPU.
 ///
-/// Every method is called alone on its CPU, with one competitor there, and with several; they take turns in rounds. With --polls,
-/// a receiver polls a mailbox so many times before each yield: the latency of a message, and the share of the CPU that another
-/// program gets meanwhile.
+/// Calls every method alone on its CPU, with one competitor and with several; methods are interleaved in rounds. With --polls,
+/// a receiver polls a mailbox N times before each yield; measures message latency and the CPU share left to another program.
 #[derive(Debug, Args)]
 pub(crate) struct YieldArgs {
-    /// Ways to yield; all of them when none is named (see --list)
+    /// Ways to yield, see --list [default: all]
     #[arg(value_name = "METHOD", value_parser = Names::<WaysToYield>::new(), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
-    /// Competitors on the caller's CPU in the third situation (0: the caller is only measured alone)
+    /// Competitors on the caller's CPU in the third situation, 0 to 64 (0: measure the caller alone)
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = values::competitors)]
     pub(crate) competitors: u32,
-    /// Policy of the competitors: as of --policy, or 'same' as the caller; several are put side by side
+    /// Scheduling policy of the competitors, as for --policy, or 'same' as the caller; several are compared
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
-    pub(crate) competitor_policy: Vec<CompetitorPolicy>,
-    /// Nice value of the competitors, -20 (favoured) to 19
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::integer(-20, 19, "--competitor-nice 5"))]
+    pub(crate) competitor_policy: Vec<CompetitorPolicyArg>,
+    /// Nice value of the competitors, -20 (highest priority) to 19
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::integer(-20, 19, "5"))]
     pub(crate) competitor_nice: Option<i32>,
-    /// What the competitors are
+    /// Kind of competitors
     #[arg(long, value_name = "KIND", default_value = "process")]
     pub(crate) competitor_kind: CompetitorKind,
-    /// Measure a receiver that polls so many times before each yield; 0: never yields
+    /// Measure a receiver that polls N times before each yield (0: never yields)
     #[arg(
         long, value_name = "N,N,..", value_delimiter = ',', allow_hyphen_values = true, value_parser = values::polls,
         conflicts_with_all = ["competitors", "competitor_policy", "competitor_nice", "competitor_kind", "list"]
     )]
     pub(crate) polls: Vec<u32>,
-    /// With --polls: CPU of the sender; without it another one than the receiver's, where there is one
+    /// With --polls: CPU of the sender [default: another than the receiver's, if there is one]
     #[arg(long, value_name = "CPU", requires = "polls")]
     pub(crate) sender_cpu: Option<CpuSet>,
-    /// List the ways to yield and which system calls each is seen to make; measure nothing
+    /// List the ways to yield and their observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]
@@ -53,19 +53,19 @@ pub(crate) struct YieldArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// What the competitors are.
+/// The kind of competitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CompetitorKind {
-    /// Processes of their own
+    /// Separate processes
     Process,
     /// Threads of the caller's process
     Thread,
-    /// One after the other
+    /// Processes, then threads
     Both,
 }
 
 impl CompetitorKind {
-    /// The kinds that are measured.
+    /// The kinds to measure.
     pub(crate) fn kinds(self) -> Vec<Kind> {
         match self {
             Self::Process => vec![Kind::Process],
@@ -75,17 +75,19 @@ impl CompetitorKind {
     }
 }
 
-/// A policy, or that of the caller.
+/// A policy, or the policy of the caller.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CompetitorPolicy(pub(crate) Against);
+pub(crate) struct CompetitorPolicyArg(pub(crate) CompetitorPolicy);
 
-impl FromStr for CompetitorPolicy {
+impl FromStr for CompetitorPolicyArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "same" => Ok(Self(Against::Same)),
-            text => text.parse::<Policy>().map(|p| Self(Against::Policy(p))).map_err(|e| format!("{e}; or 'same'")),
+            "same" => Ok(Self(CompetitorPolicy::Same)),
+            text => {
+                text.parse::<Policy>().map(|p| Self(CompetitorPolicy::Policy(p))).map_err(|e| format!("{e}; or 'same'"))
+            }
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use punctual_lab::checkup::{self, Depth};
 
+use super::measure::measure;
 use crate::args::{CheckupArgs, OutputArgs};
 use crate::cpu_lock;
-use crate::exit::{BadUsage, Exit};
+use crate::exit::Exit;
 use crate::output::{Outputs, Target};
+use crate::refusal::BadUsage;
 use crate::terminal;
 
-/// Measures this machine and says what to use; several times over where that was asked.
+/// Measures this machine and recommends what to use; with `--repeat`, several times.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
     let depth = match (args.quick, args.thorough) {
         (true, _) => Depth::Quick,
@@ -17,7 +19,7 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
     };
     let Some(times) = args.repeat else { return once(depth, &args.output) };
     if !matches!(args.output.json, Some(Target::File(_))) {
-        let why = "needs --json FILE: each run is written to a file of its own (FILE-1.json, FILE-2.json, ...)";
+        let why = "needs --json FILE, one file per run (example: --json run.json writes run-1.json, run-2.json, ...)";
         return Err(BadUsage(format!("--repeat {times} {why}")).into());
     }
     let all: Vec<OutputArgs> = (1..=times).map(|number| one_of(&args.output, number, times)).collect();
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
     }
     if let (false, Some(first), Some(last)) = (args.output.quiet, name(1), name(times)) {
         let text = format!(
-            "to see one: punctual report {first}; what differs: punctual compare {first} {last}; added up: punctual merge"
+            "show a run: punctual report {first}; compare: punctual compare {first} {last}; merge: punctual merge"
         );
         terminal::complain(&text);
     }
@@ -45,13 +47,13 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
 }
 
 fn once(depth: Depth, wanted: &OutputArgs) -> anyhow::Result<Exit> {
-    super::measure("checkup", wanted, &cpu_lock::cpus(None), |session| {
+    measure("checkup", wanted, &cpu_lock::cpus(None), |session| {
         checkup::run(depth, session);
         Ok(())
     })
 }
 
-/// What becomes of one of several runs.
+/// The outputs of one of several runs.
 fn one_of(output: &OutputArgs, number: u32, times: u32) -> OutputArgs {
     let numbered = |target: &Option<Target>| target.as_ref().map(|target| numbered(target, number, times));
     OutputArgs {
@@ -63,7 +65,7 @@ fn one_of(output: &OutputArgs, number: u32, times: u32) -> OutputArgs {
     }
 }
 
-/// `run.json` as `run-03.json`, with as many digits as the largest number needs, so that the files sort in the order of time.
+/// `run.json` as `run-03.json`: as many digits as the largest number needs, so that files sort by time.
 fn numbered(target: &Target, number: u32, times: u32) -> Target {
     let Target::File(path) = target else { return Target::Stdout };
     let digits = times.to_string().len();

@@ -1,13 +1,16 @@
-//! What becomes of a run: files, tables, notices; and where it is kept if it reached none of the files.
+//! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written.
 
+use anyhow::Context as _;
 use punctual_record::Run;
+use punctual_report::Document;
+use punctual_report::export::{self, text};
 
 use crate::args::OutputArgs;
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{state, stream, terminal};
 
-/// Writes everything that was asked for, each although another fails, and says what failed. Whether all was written.
+/// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
     stream::heed_signals();
     let tables = !outputs.takes_stdout() && !wanted.without_tables;
@@ -18,7 +21,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         let (flag, target, stays) = (output.flag, output.target.clone(), output.stays());
         match write(run, output) {
             Err(error) => failed.push(error),
-            // A page holds the run as well; a line per series does not.
+            // A page holds the whole run; CSV does not.
             Ok(()) if flag == "--csv" => {}
             Ok(()) => {
                 kept_by.get_or_insert_with(|| target.to_string());
@@ -26,35 +29,35 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
             }
         }
     }
-    if tables && let Err(error) = terminal::print(&punctual_report::text::render(run, &terminal::style(wanted.color))) {
+    let document = Document::of(run);
+    if tables && let Err(error) = terminal::print(&text::render(&document, &terminal::style(wanted.color))) {
         failed.push(error);
     }
     if !wanted.quiet {
-        terminal::say(&punctual_report::notices_text(run, &terminal::style_for_notices(wanted.color)));
+        terminal::say(&text::notices(&document, &terminal::style_for_notices(wanted.color)));
         if let Some(page) = page {
-            terminal::say(&format!("The page is {page}; any browser shows it, offline.\n"));
+            terminal::say(&format!("Page: {page} (opens in any browser, offline)\n"));
         }
     }
     failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
     match kept_by {
         _ if failed.is_empty() => {}
         Some(place) => {
-            terminal::complain(&format!("the run is in {place}; punctual report makes the other forms of it"))
+            terminal::complain(&format!("the run is in {place}; `punctual report` converts it to the other forms"))
         }
         None => keep(run),
     }
     failed.is_empty()
 }
 
+/// Writes the form that the output's flag names.
 fn write(run: &Run, output: Output) -> anyhow::Result<()> {
-    match output.flag {
-        "--html" => output.write(|out| Ok(punctual_report::html::write(run, out)?)),
-        "--csv" => output.write(|out| Ok(punctual_report::csv::write(run, out)?)),
-        _ => output.write(|out| Ok(run.to_json(out)?)),
-    }
+    let form = export::of_run(output.flag.trim_start_matches('-'));
+    let form = form.with_context(|| format!("{}: no form of a run has this name", output.flag))?;
+    output.write(|out| Ok(form.write(run, out)?))
 }
 
-/// Keeps a run that reached no file.
+/// Keeps a run that no file holds.
 fn keep(run: &Run) {
     let mut json = Vec::new();
     let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| state::keep_unwritten(&json));

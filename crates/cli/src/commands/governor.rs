@@ -1,20 +1,23 @@
-//! `punctual governor`: the actions that set, and those that measure.
+//! `punctual governor`: set, restore and measure.
 
 mod show;
 
 use anyhow::Context as _;
 use punctual::CpuSet;
-use punctual::cpufreq::{Cpufreq, Error, Wait};
-use punctual_lab::governor::{Thread, boost, ramp, switch};
+use punctual::cpufreq::{Cpufreq, Error};
+use punctual::restore::LockWait;
+use punctual_lab::{Thread, boost, ramp, switch};
 
+use super::measure::measure;
 use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs, ThreadArgs};
-use crate::exit::{BadUsage, Exit};
+use crate::exit::Exit;
+use crate::refusal::BadUsage;
 use crate::terminal;
 
-/// Longest wait for another program that holds the settings: it may be about to end.
+/// Longest wait for another program that holds the settings.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Does what was asked.
+/// Runs the action.
 pub(crate) fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
     match &args.action {
         None => show::run(&args.show),
@@ -27,7 +30,7 @@ pub(crate) fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// An error of the settings, with what would help.
+/// An error of the settings, with its remedy.
 fn told(error: &Error) -> anyhow::Error {
     anyhow::anyhow!("{error}; {}", error.remedy())
 }
@@ -35,10 +38,10 @@ fn told(error: &Error) -> anyhow::Error {
 fn set(args: &SetArgs) -> anyhow::Result<Exit> {
     let cpufreq = Cpufreq::system();
     let cpus = args.cpu.as_ref().map(|cpus| cpus.as_slice().to_vec()).unwrap_or_default();
-    let policies = cpufreq.set_governor(&cpus, &args.governor, Wait::AtMost(PATIENCE)).map_err(|e| told(&e))?;
+    let policies = cpufreq.set_governor(&cpus, &args.governor, LockWait::AtMost(PATIENCE)).map_err(|e| told(&e))?;
     let policies: Vec<String> = policies.iter().map(|number| format!("policy{number}")).collect();
     let text = format!(
-        "{}: governor {}, until the machine restarts or somebody sets another.\nBack to what was there before: sudo punctual governor restore\n",
+        "{}: governor {}, until a reboot or another change.\nRestore the previous one: sudo punctual governor restore\n",
         policies.join(", "),
         args.governor
     );
@@ -47,24 +50,29 @@ fn set(args: &SetArgs) -> anyhow::Result<Exit> {
 }
 
 fn restore() -> anyhow::Result<Exit> {
-    let restored = Cpufreq::system().restore(Wait::AtMost(PATIENCE)).map_err(|e| told(&e))?;
-    if restored.told.is_empty() && restored.left.is_empty() {
-        terminal::print("There is nothing to put back.\n")?;
+    let mut restored = Cpufreq::system().restore(LockWait::AtMost(PATIENCE)).map_err(|e| told(&e))?;
+    // Moved interrupts have a journal of their own.
+    let (recovered, refused) = punctual::conditions::recover();
+    restored.told.extend(recovered);
+    if restored.told.is_empty() && restored.left.is_empty() && refused.is_empty() {
+        terminal::print("Nothing to restore.\n")?;
     }
     for line in &restored.told {
         terminal::print(&format!("{line}\n"))?;
     }
     for left in &restored.left {
-        terminal::complain(&format!("{left}; {}", left.remedy()));
+        terminal::complain(&format!("{left}; {}", left.remedy));
     }
-    Ok(if restored.left.is_empty() { Exit::Done } else { Exit::Failed })
+    for no in &refused {
+        terminal::complain(&format!("{} cannot be put back: {}; {}", no.condition, no.why, no.remedy));
+    }
+    Ok(if restored.left.is_empty() && refused.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// Refuses a CPU that the machine does not have.
 fn check_cpu(cpu: Option<usize>) -> Result<(), BadUsage> {
-    let cpus = cpu.map(|cpu| CpuSet::of([cpu]));
-    match (punctual::Conditions { cpus, ..punctual::Conditions::default() }).impossible_here() {
-        Some(no) => Err(BadUsage(format!("--cpu {}: {}; {}", no.asked, no.why, no.remedy))),
+    match punctual::Conditions::new().maybe(cpu, punctual::Conditions::cpu).impossible_here() {
+        Some(no) => Err(BadUsage::invalid("--cpu", no.asked, format!("{}; {}", no.why, no.remedy))),
         None => Ok(()),
     }
 }
@@ -80,7 +88,7 @@ fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
         [] => ramp::Governors::All,
         named => ramp::Governors::Named(named.to_vec()),
     };
-    let wanted = ramp::Wanted {
+    let request = ramp::Request {
         governors,
         loops: args.loops,
         work: args.work,
@@ -89,8 +97,8 @@ fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
         thread: (&args.thread).into(),
         thread_priority: args.governor_thread_priority,
     };
-    let plan = ramp::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("governor", &args.output, &looping(&args.thread), |session| {
+    let plan = ramp::Plan::new(request).map_err(BadUsage::from)?;
+    measure("governor ramp", &args.output, &looping(&args.thread), |session| {
         ramp::run(plan, session).context("governor ramp")
     })
 }
@@ -101,17 +109,17 @@ fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
         [from, to] => Some([from.clone(), to.clone()]),
         _ => None,
     };
-    let wanted =
-        switch::Wanted { governors, switches: args.switches, rounds: args.rounds, thread: (&args.thread).into() };
-    let plan = switch::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("governor", &args.output, &looping(&args.thread), |session| {
+    let request =
+        switch::Request { governors, switches: args.switches, rounds: args.rounds, thread: (&args.thread).into() };
+    let plan = switch::Plan::new(request).map_err(BadUsage::from)?;
+    measure("governor switch", &args.output, &looping(&args.thread), |session| {
         switch::run(plan, session).context("governor switch")
     })
 }
 
 fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
     check_cpu(args.thread.cpu)?;
-    let wanted = boost::Wanted {
+    let request = boost::Request {
         period: args.period,
         work: args.work,
         deadline: args.deadline,
@@ -121,8 +129,8 @@ fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
         lever: args.by.map(Into::into),
         thread: (&args.thread).into(),
     };
-    let plan = boost::Plan::new(wanted).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure("governor", &args.output, &looping(&args.thread), |session| {
+    let plan = boost::Plan::new(request).map_err(BadUsage::from)?;
+    measure("governor boost", &args.output, &looping(&args.thread), |session| {
         boost::run(plan, session).context("governor boost")
     })
 }

@@ -8,31 +8,31 @@ use punctual::CpuSet;
 use punctual_lab::ipc::mechanism::Mechanism;
 use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::topology::Topology;
-use punctual_lab::ipc::{self, Mode, Plan, Wanted, mechanisms};
-use punctual_report::list::{self, ListRow};
+use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
+use punctual_report::export::text::list::{self, ListRow};
 
+use super::measure::measure;
 use crate::args::{IpcArgs, ModeArg, chosen};
-use crate::exit::{BadUsage, Exit};
+use crate::exit::Exit;
+use crate::refusal::BadUsage;
 use crate::terminal;
 
-/// How long `ipc` measures when nothing is asked: 20 mechanisms in two modes and two places get a quarter of a second each.
+/// Default measuring time of `ipc`: 250 ms for each of 20 mechanisms in two modes and two places.
 const USUAL: Duration = Duration::from_secs(20);
-/// The same for mechanisms that were named.
+/// The default for mechanisms given by name.
 const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 
-/// Measures, or lists.
+/// Measures or lists.
 pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
     if args.list {
         return list(args);
     }
-    let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
+    let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
     let cpus: CpuSet = plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
     let mut wrong = Vec::new();
-    let exit = super::measure("ipc", &args.output, &cpus, |session| {
-        super::under(&args.conditions, session, |session| {
-            wrong = ipc::run(plan, session).context("ipc")?;
-            Ok(())
-        })
+    let exit = measure("ipc", &args.output, &cpus, |session| {
+        wrong = ipc::run(plan, session).context("ipc")?;
+        Ok(())
     })?;
     for what in &wrong {
         terminal::complain(&format!("error: {what}"));
@@ -40,11 +40,10 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
     Ok(if exit == Exit::Done && !wrong.is_empty() { Exit::Failed } else { exit })
 }
 
-fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
+fn request(args: &IpcArgs) -> anyhow::Result<Request> {
     let conditions = &args.conditions;
-    let base = conditions.base();
     let allowed = punctual_linux::affinity::affinity(0)?;
-    let cpus: Vec<usize> = match &base.cpus {
+    let cpus: Vec<usize> = match conditions.cpus() {
         Some(asked) => allowed.iter().copied().filter(|cpu| asked.contains(*cpu)).collect(),
         None => allowed,
     };
@@ -56,7 +55,7 @@ fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
         ModeArg::Sporadic => Mode::Sporadic { every: args.every },
         ModeArg::Other(mode) => mode,
     });
-    Ok(Wanted {
+    Ok(Request {
         mechanisms: asked(args),
         sizes,
         modes: unique(modes),
@@ -64,21 +63,16 @@ fn wanted(args: &IpcArgs) -> anyhow::Result<Wanted> {
         cpus,
         topology,
         receive: unique(args.receive.iter().map(|how| (*how).into())),
-        variants: conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?,
         sender_policies: args.sender_policy.clone(),
         receiver_policies: args.receiver_policy.clone(),
-        base,
-        amount: args.amount.or(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }),
-        rounds: args.amount.rounds,
-        warmup: args.amount.warmup,
-        require: conditions.require,
+        frame: args.amount.request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }, conditions)?,
         depth: args.depth,
         verify: args.verify.wanted(),
         blocks: args.blocks,
     })
 }
 
-/// The mechanisms named, or the usual ones, or all.
+/// The mechanisms given by name; else the usual ones, or all.
 fn asked(args: &IpcArgs) -> Vec<&'static Mechanism> {
     chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().filter(|m| args.all || m.usual).collect())
 }
@@ -93,7 +87,7 @@ fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     kept
 }
 
-/// Shows the mechanisms: those named, or all.
+/// Lists the mechanisms given by name, or all.
 fn list(args: &IpcArgs) -> anyhow::Result<Exit> {
     let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().collect());
     let rows = mechanisms.into_iter().map(row).collect::<anyhow::Result<Vec<ListRow>>>()?;

@@ -4,12 +4,13 @@ use anyhow::Context as _;
 use punctual_record::Tool;
 use punctual_record::merge::Merger;
 
+use super::measure::command_line;
 use crate::args::MergeArgs;
 use crate::exit::Exit;
 use crate::input;
 use crate::output::Outputs;
 
-/// Adds the runs together and writes the result.
+/// Merges the runs and writes the result.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     input::check_distinct(&args.files)?;
     let output = Outputs::open([("--output", &args.output)], &args.files)?.into_only()?;
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     }
     let merger = merger.context("no runs to merge")?;
     let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
-    let run = merger.finish(tool, super::command_line("merge"))?;
+    let run = merger.finish(tool, command_line("merge"))?;
     output.write(|out| Ok(run.to_json(out)?))?;
     Ok(Exit::Done)
 }

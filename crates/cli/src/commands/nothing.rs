@@ -1,8 +1,8 @@
-//! A run without figures, as an error: why there are none, and what to do.
+//! The error for a run without results: the reason and the remedy.
 
 use punctual_record::{Notice, Run};
 
-/// Nothing was measured.
+/// The error for a run without series.
 pub(super) fn measured(run: &Run) -> anyhow::Error {
     let failed = |notice: &Notice| match notice {
         Notice::PartFailed { part, why, .. } => Some((format!("{part}: {why}"), None)),
@@ -11,7 +11,7 @@ pub(super) fn measured(run: &Run) -> anyhow::Error {
     let not_measured = run.not_measured.iter().map(|its| (format!("{}: {}", its.subject, its.why), its.remedy.clone()));
     let reasons: Vec<(String, Option<String>)> = not_measured.chain(run.notices.iter().filter_map(failed)).collect();
     let Some((why, remedy)) = reasons.first() else {
-        return anyhow::anyhow!("nothing was measured; give more time (--duration), or see the notices above");
+        return anyhow::anyhow!("nothing was measured; raise --duration, or see the notices above");
     };
     let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
     let more = match reasons.len() - 1 {

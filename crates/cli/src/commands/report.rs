@@ -1,19 +1,21 @@
 //! `punctual report`.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use punctual_record::plain::{self, NAME};
+use punctual_record::sanitize::{self, NAME};
 use punctual_record::{Distribution, Run};
-use punctual_report::{csv, hgrm, html, markdown, notices_text, openmetrics, text};
+use punctual_report::Document;
+use punctual_report::export::{self, Exporter, MOST_SERIES, hgrm, text};
 
-use crate::args::{ReportArgs, meant};
-use crate::exit::{BadUsage, Exit, with_causes};
+use crate::args::ReportArgs;
+use crate::exit::{Exit, with_causes};
 use crate::input;
+use crate::nearest::nearest;
 use crate::output::{Output, Outputs, Target};
+use crate::refusal::BadUsage;
 use crate::terminal;
 
-/// Writes the run in the form that was asked for.
+/// Writes the run in the requested form.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let read = || {
         let mut run = input::read_run(&args.run)?;
@@ -27,37 +29,39 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let takes_stdout = outputs.takes_stdout();
     let output = outputs.into_only()?;
     let run = read()?;
-    let form = &args.form;
-    if form.json {
-        output.write(|out| Ok(run.to_json(out)?))?;
-    } else if form.csv {
-        output.write(|out| Ok(csv::write(&run, out)?))?;
-    } else if form.openmetrics {
-        output.write(|out| Ok(openmetrics::write(&run, out)?))?;
-    } else if form.hgrm {
-        let distribution = only_distribution(&run)?;
-        output.write(|out| Ok(hgrm::write(&distribution, out)?))?;
-    } else if form.html {
-        readable(&run)?;
-        output.write(|out| Ok(html::write(&run, out)?))?;
-    } else if form.markdown {
-        readable(&run)?;
-        output.write(|out| Ok(markdown::write(&run, out)?))?;
-    } else {
-        readable(&run)?;
-        let style = if takes_stdout { terminal::style(args.color) } else { terminal::style_for_file(args.color) };
-        output.write(|out| {
-            out.extend(text::render(&run, &style).as_bytes());
-            Ok(())
-        })?;
-        if !args.quiet {
-            terminal::say(&notices_text(&run, &terminal::style_for_notices(args.color)));
+    match args.form.name().and_then(export::of_run) {
+        Some(form) => {
+            check(form, &run)?;
+            output.write(|out| Ok(form.write(&run, out)?))?;
+        }
+        None => {
+            readable(&run)?;
+            let document = Document::of(&run);
+            let style = if takes_stdout { terminal::style(args.color) } else { terminal::style_for_file(args.color) };
+            output.write(|out| {
+                out.extend(text::render(&document, &style).as_bytes());
+                Ok(())
+            })?;
+            if !args.quiet {
+                terminal::say(&text::notices(&document, &terminal::style_for_notices(args.color)));
+            }
         }
     }
     Ok(Exit::Done)
 }
 
-/// The folder that distributions go to.
+/// Refuses a run with more series than the form takes.
+fn check(form: &dyn Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
+    match run.series.len() {
+        _ if form.is_for_people() => readable(run),
+        n if form.name() == "hgrm" && n != 1 => Err(BadUsage(format!(
+            "--hgrm: the run has {n} series, one file holds one; name a folder (--output DIR) or a subject (--only)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The folder for distributions.
 fn folder(args: &ReportArgs) -> Option<&Path> {
     match &args.output {
         Target::File(path) if args.form.hgrm && path.is_dir() => Some(path),
@@ -65,20 +69,20 @@ fn folder(args: &ReportArgs) -> Option<&Path> {
     }
 }
 
-/// Keeps the series of these subjects; all where none is named.
+/// Keeps the series of these subjects; an empty list keeps all.
 fn only(run: &mut Run, subjects: &[String]) -> Result<(), BadUsage> {
     for subject in subjects {
         if !run.series.iter().any(|series| series.subject == *subject) {
             let mut there: Vec<&str> = run.series.iter().map(|series| series.subject.as_str()).collect();
             there.sort_unstable();
             there.dedup();
-            let near = meant(subject, there.iter().map(|name| plain::line(name, NAME)).collect());
+            let near = nearest(subject, there.iter().map(|name| sanitize::line(name, NAME)));
             let hint = match (there.as_slice(), near.as_slice()) {
-                ([], _) => "it has no series".to_owned(),
-                (_, []) => "see `punctual report RUN` for its names".to_owned(),
-                (_, near) => format!("similar: {}", near.join(", ")),
+                ([], _) => "; it has no series".to_owned(),
+                (_, []) => " (`punctual report RUN` shows all)".to_owned(),
+                (_, near) => format!("; nearest: {}", near.join(", ")),
             };
-            return Err(BadUsage(format!("--only {subject}: the run has no such subject; {hint}")));
+            return Err(BadUsage::invalid("--only", subject, format!("not a subject of the run{hint}")));
         }
     }
     if !subjects.is_empty() {
@@ -87,40 +91,23 @@ fn only(run: &mut Run, subjects: &[String]) -> Result<(), BadUsage> {
     Ok(())
 }
 
-/// Refuses what nobody could read.
+/// Refuses a run with too many series for a text or page.
 fn readable(run: &Run) -> Result<(), BadUsage> {
     let n = run.series.len();
-    if n <= html::MOST_SERIES {
+    if n <= MOST_SERIES {
         return Ok(());
     }
-    let most = html::MOST_SERIES;
+    let most = MOST_SERIES;
     Err(BadUsage(format!(
-        "the run has {n} series, and a report for people takes {most}; use --only SUBJECT, or --csv, --openmetrics or --json"
+        "the run has {n} series; text, HTML and Markdown take at most {most}; use --only SUBJECT, --csv, --openmetrics or --json"
     )))
 }
 
-/// The distribution of a run's only series.
-fn only_distribution(run: &Run) -> anyhow::Result<Distribution> {
-    match run.series.as_slice() {
-        [one] => Ok(Distribution::from_series(one)?),
-        series => {
-            let n = series.len();
-            let text = format!(
-                "--hgrm: the run has {n} series, and this form holds one; name a folder with --output, or a subject with --only"
-            );
-            Err(BadUsage(text).into())
-        }
-    }
-}
-
-/// Each distribution to a file of its own in a folder, although another cannot be written.
+/// Writes each distribution to its own file in the folder, even if another fails.
 fn distributions(run: &Run, folder: &Path) -> anyhow::Result<Exit> {
-    let mut names = BTreeSet::new();
     let mut exit = Exit::Done;
-    for (i, series) in run.series.iter().enumerate() {
-        let name = hgrm::file_name(series);
-        let name = if names.contains(&name) { format!("{i}-{name}") } else { name };
-        let target = Target::File(folder.join(&name));
+    for (series, name) in run.series.iter().zip(hgrm::file_names(run)) {
+        let target = Target::File(folder.join(name));
         let written = Distribution::from_series(series).map_err(anyhow::Error::from).and_then(|distribution| {
             Output::open("--output", &target)?.write(|out| Ok(hgrm::write(&distribution, out)?))
         });
@@ -128,7 +115,6 @@ fn distributions(run: &Run, folder: &Path) -> anyhow::Result<Exit> {
             terminal::complain(&format!("error: {}", with_causes(&error)));
             exit = Exit::Failed;
         }
-        names.insert(name);
     }
     Ok(exit)
 }

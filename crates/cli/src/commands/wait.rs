@@ -4,33 +4,35 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use punctual_lab::checkup;
-use punctual_lab::wait::method::Method;
-use punctual_lab::wait::{self, Plan, Wanted, methods, observed};
-use punctual_report::list::{self, ListRow};
+use punctual_lab::wait::{self, Plan, Request, methods, observed};
+use punctual_lab::ways::wait::Method;
+use punctual_report::export::text::list::{self, ListRow};
 
+use super::measure::measure;
 use crate::args::{WaitArgs, chosen};
 use crate::cpu_lock;
-use crate::exit::{BadUsage, Exit};
+use crate::exit::Exit;
+use crate::refusal::BadUsage;
 use crate::terminal;
 
-/// How long `wait` measures when nothing is asked: 40 methods and three durations get some hundred samples each.
+/// Default measuring time of `wait`: some hundred samples for each of 40 methods and three durations.
 const USUAL: Duration = Duration::from_secs(20);
-/// The same for methods that were named: each of them gets as much.
+/// The default for methods given by name.
 const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 
-/// Measures, or lists.
+/// Measures or lists.
 pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     if args.list {
         return list(args);
     }
     args.conditions.check()?;
-    let plan = Plan::new(wanted(args)?).map_err(|e| BadUsage(e.to_string()))?;
-    super::measure(wait::EXPERIMENT, &args.output, &cpu_lock::cpus(args.conditions.cpu.as_ref()), |session| {
-        super::under(&args.conditions, session, |session| wait::run(plan, session).context("wait"))
+    let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
+    measure(wait::EXPERIMENT, &args.output, &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {
+        wait::run(plan, session).context("wait")
     })
 }
 
-fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
+fn request(args: &WaitArgs) -> anyhow::Result<Request> {
     let named = !args.methods.is_empty();
     let mut durations = args.durations.clone();
     durations.sort_unstable();
@@ -41,20 +43,15 @@ fn wanted(args: &WaitArgs) -> anyhow::Result<Wanted> {
         Some(method) if compare => checkup::companions(method),
         _ => Vec::new(),
     };
-    Ok(Wanted {
+    Ok(Request {
         methods: chosen(&args.methods).unwrap_or_else(|| methods::all().collect()),
         durations,
-        variants: conditions.variants().map_err(|e| BadUsage(format!("--policy, --timer-slack: {e}")))?,
         companions,
-        base: conditions.base(),
-        amount: args.amount.or(if named { USUAL_FOR_NAMED } else { USUAL }),
-        rounds: args.amount.rounds,
-        warmup: args.amount.warmup,
-        require: conditions.require,
+        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?,
     })
 }
 
-/// Shows the methods: those named, or all.
+/// Lists the methods given by name, or all.
 fn list(args: &WaitArgs) -> anyhow::Result<Exit> {
     let methods = chosen(&args.methods).unwrap_or_else(|| methods::all().collect());
     let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
@@ -75,7 +72,7 @@ fn row(method: &Method) -> ListRow {
     }
 }
 
-/// The system calls of one wait of 1 ms, as seen; None: they could not be seen here.
+/// The observed system calls of one 1 ms wait. `None`: they cannot be observed here.
 fn observed(method: &Method) -> Option<Vec<String>> {
     let calls = observed::system_calls(method, 1_000_000).ok()?;
     Some(observed::names(&calls).into_iter().map(str::to_owned).collect())

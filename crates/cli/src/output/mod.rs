@@ -1,8 +1,8 @@
-//! The places that a command writes to: all are opened, compared with each other and with what is read, and tried before anything is measured;
-//! each is written whole, although another failed.
+//! The outputs of a command. All are opened, checked and compared with each other and with the inputs before anything is measured. Each is
+//! written even if another fails.
 //!
-//! In go flags and targets; out comes an [`Outputs`], or the reason why one cannot be written. What is to be written is complete in memory before
-//! the first byte is: a run that cannot be put into a form leaves the old file as it was.
+//! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written: if a run cannot be
+//! converted, the old file stays unchanged.
 
 mod place;
 mod refusal;
@@ -16,35 +16,35 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, statat};
 
-use crate::exit::BadUsage;
+use crate::refusal::BadUsage;
 use sink::{Identity, Sink};
 
 pub(crate) use target::Target;
 
-/// A place that is open for writing.
+/// An open output.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// The flag that named it.
+    /// The flag of the output.
     pub(crate) flag: &'static str,
-    /// As it was typed.
+    /// The target as typed.
     pub(crate) target: Target,
     sink: Sink,
     identity: Identity,
 }
 
 impl Output {
-    /// Opens one place by itself.
+    /// Opens a single output.
     pub(crate) fn open(flag: &'static str, target: &Target) -> anyhow::Result<Self> {
         let (sink, identity) = Sink::open(target).map_err(|refusal| refusal.of(flag, target))?;
         Ok(Self { flag, target: target.clone(), sink, identity })
     }
 
-    /// Whether what is written can be read again afterwards, by its name.
+    /// Whether the written data can be read again by its name.
     pub(crate) fn stays(&self) -> bool {
         matches!(self.sink, Sink::Regular(_))
     }
 
-    /// Writes all that `fill` makes, or nothing.
+    /// Writes everything that `fill` produces, or nothing.
     pub(crate) fn write(self, fill: impl FnOnce(&mut Vec<u8>) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut bytes = Vec::new();
         let name = format!("{} {}", self.flag, self.target);
@@ -53,7 +53,7 @@ impl Output {
     }
 }
 
-/// All the places that a command writes to.
+/// All outputs of a command.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     all: Vec<Output>,
@@ -61,7 +61,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Opens all, and refuses two that are one, and one that is also read. `inputs`: what the command reads, `-` for stdin.
+    /// Opens all outputs. Refuses two outputs to one file, and an output that is also an input. `inputs`: the files read, `-` for stdin.
     pub(crate) fn open<'a>(
         wanted: impl IntoIterator<Item = (&'static str, &'a Target)>,
         inputs: &[PathBuf],
@@ -80,7 +80,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Tries places one after the other, as [`Outputs::open`] would, for more of them than can be open at once.
+    /// Checks outputs one after the other, as [`Outputs::open`] does, for more than can be open at once.
     pub(crate) fn rehearse<'a>(wanted: impl IntoIterator<Item = (&'static str, &'a Target)>) -> anyhow::Result<()> {
         let mut seen: Vec<(&'static str, Target, Identity)> = Vec::new();
         for (flag, target) in wanted {
@@ -91,23 +91,23 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether one of them is where stdout goes, so that nothing else may.
+    /// Whether an output goes to stdout, so that nothing else may.
     pub(crate) fn takes_stdout(&self) -> bool {
         self.takes_stdout
     }
 
-    /// All of them: first those that never wait for a reader.
+    /// All outputs; first those that never wait for a reader.
     pub(crate) fn into_all(mut self) -> Vec<Output> {
         self.all.sort_by_key(|output| !output.stays());
         self.all
     }
 
-    /// The only one, for a command that writes one.
+    /// The output of a command with only one.
     pub(crate) fn into_only(self) -> anyhow::Result<Output> {
         self.all.into_iter().next().context("no output was opened")
     }
 
-    /// A file that is replaced must not be the one that tables or notices go to.
+    /// A replaced file must not be the target of tables or notices.
     fn refuse_a_file_of_its_own_words(&self, stdout: Option<&Identity>) -> Result<(), BadUsage> {
         let stderr = Identity::of_descriptor(2).ok();
         for (name, words) in [("stdout", stdout), ("stderr", stderr.as_ref())] {
@@ -140,7 +140,7 @@ fn refuse_input(output: &Output, inputs: &[PathBuf]) -> Result<(), BadUsage> {
         let facts = if input == Path::new("-") {
             rustix::fs::fstat(std::io::stdin())
         } else {
-            // What cannot be found says so when it is read.
+            // Reading reports a missing file.
             statat(CWD, input, AtFlags::empty())
         };
         if facts.is_ok_and(|facts| output.identity.is_file(&facts)) {

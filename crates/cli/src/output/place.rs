@@ -1,8 +1,8 @@
-//! What a name leads to: a file in a folder, or a descriptor that this process was started with.
+//! Resolves a name: to a file in a folder, or to an inherited descriptor.
 //!
-//! The way is walked component by component, and each link on it is looked at. Where others may write a folder, they may have put the link
-//! there: only one of this user, of the folder's owner or of root is followed, and then to regular files alone. Everything is held open, so that
-//! a folder exchanged meanwhile changes nothing.
+//! The path is walked component by component, and each link is checked. In a folder that others may write, only links of this user, of
+//! the folder's owner or of root are followed, and only to regular files. Every folder is held open, so that exchanging one has no
+//! effect.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,12 +16,12 @@ use rustix::process::{getegid, geteuid};
 
 use super::refusal::Refusal;
 
-/// Links followed at most, as the kernel does (path_resolution(7)).
+/// Most links followed, as in the kernel (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
-/// How a folder is held: a name to start from, and nothing else.
+/// Flags of a folder's descriptor: only a start for further names.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Debug)]
 pub(super) enum Place {
     /// A descriptor of this process: `/dev/stdout`, `/dev/fd/N`.
@@ -37,11 +37,11 @@ pub(super) struct Named {
     pub(super) folder: OwnedFd,
     /// The name in it; never a link's.
     pub(super) name: OsString,
-    /// What bears the name, if anything does.
+    /// The file with that name, if there is one.
     pub(super) there: Option<Stat>,
 }
 
-/// Finds what `path` leads to.
+/// Resolves `path`.
 pub(super) fn find(path: &Path) -> Result<Place, Refusal> {
     if path.as_os_str().is_empty() {
         return Err(Refusal::usage("the name is empty; give a file, or - for stdout"));
@@ -58,7 +58,7 @@ struct Walk {
     folder: OwnedFd,
     to_go: VecDeque<OsString>,
     links: u32,
-    /// A link was followed that others could have put there.
+    /// Whether a link was followed that others could have created.
     through_others: bool,
 }
 
@@ -71,21 +71,21 @@ impl Walk {
         Ok(walk)
     }
 
-    /// What is to be walked before the rest.
+    /// Components to walk before the rest.
     fn prepend(&mut self, path: &Path) {
         let mut parts: Vec<OsString> = path
             .components()
             .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir))
             .map(|part| part.as_os_str().to_owned())
             .collect();
-        // A name that ends in a slash is a folder's.
+        // A name with a trailing slash is a folder.
         if matches!(path.as_os_str().as_bytes(), [.., b'/'] | [.., b'/', b'.']) || parts.is_empty() {
             parts.push(".".into());
         }
         parts.into_iter().rev().for_each(|part| self.to_go.push_front(part));
     }
 
-    /// What is at the end of the way.
+    /// The end of the path.
     fn end(mut self) -> Result<Place, Refusal> {
         while let Some(name) = self.to_go.pop_front() {
             let last = self.to_go.is_empty();
@@ -164,7 +164,7 @@ impl Walk {
     }
 }
 
-/// The number of a descriptor of this process, if that is what `name` is in the folder: `/proc/self/fd` by any of its names.
+/// The number of a descriptor of this process, if `name` in the folder is one: `/proc/self/fd` by any of its names.
 fn own_descriptor(folder: impl AsFd, name: &OsStr) -> Option<RawFd> {
     let number: RawFd = name.to_str()?.parse().ok()?;
     let facts = rustix::fs::fstatfs(&folder).ok()?;

@@ -1,11 +1,12 @@
 //! A regular file: replaced whole, or written in place.
 //!
-//! What comes next is written to an unnamed file (O_TMPFILE, open(2)), which the kernel takes away whatever ends this process, and takes the name
-//! when it is complete. Mode, owner, access list and user attributes of a file that was there are kept. Such a file is written in place instead where a new one
-//! could not take its place: it has other hard links, another owner that this process cannot give away files to, a folder that cannot be written, or
-//! is a mount of its own. Room for all of it is then reserved first (fallocate(2)).
+//! New contents go to an unnamed file (O_TMPFILE, open(2)), which takes the name when complete. If this process ends before, the kernel
+//! removes it. Mode, owner, access list and user attributes of an old file are kept.
+//!
+//! An old file is written in place if a new one cannot replace it: it has other hard links or an owner that this process cannot
+//! set, its folder is not writable, or it is a mount point. Its room is then reserved first (fallocate(2)).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,22 +23,22 @@ use super::place::Named;
 use super::refusal::Refusal;
 use super::taking::{self, Fresh};
 
-/// Room that is reserved before anything is measured, so that a full disk is known at once: several runs of the usual size.
+/// Room reserved before the measurement, so that a full disk is reported at once: several runs of the usual size.
 const RESERVED: u64 = 64 << 10;
 
-/// A regular file that is to be written, or a name for one.
+/// A regular file to write, or a name for one.
 #[derive(Debug)]
 pub(super) struct Regular {
     folder: OwnedFd,
     name: OsString,
-    /// What bears the name, open for writing.
+    /// The old file of that name, open for writing.
     old: Option<(File, Stat)>,
-    /// What is to bear it; `None`: the old file is written in place.
+    /// The new file for the name; `None`: the old file is written in place.
     fresh: Option<Fresh>,
 }
 
 impl Regular {
-    /// Opens what is needed to write it. Nothing that anybody could see is changed.
+    /// Opens what is needed for writing. Changes nothing visible.
     pub(super) fn open(named: Named) -> Result<Self, Refusal> {
         let Named { folder, name, there } = named;
         taking::sweep(&folder, &name);
@@ -57,7 +58,7 @@ impl Regular {
         Ok(Self { folder, name, old: Some((old.into(), there)), fresh })
     }
 
-    /// Writes all of it. Where that fails, what was there is as it was.
+    /// Writes everything. On failure the old file is unchanged.
     pub(super) fn write(mut self, bytes: &[u8]) -> io::Result<()> {
         if size_limit() < bytes.len() as u64 {
             return Err(Errno::FBIG.into());
@@ -69,7 +70,7 @@ impl Regular {
         };
         match fresh.take_name(&self.folder, &self.name, self.old.is_some(), bytes, dress) {
             Ok(()) => Ok(()),
-            // No room is no better in place.
+            // Without room, writing in place fails too.
             Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::FBIG)) => Err(e.into()),
             Err(_) if self.old.is_some() => {
                 taking::sweep(&self.folder, &self.name);
@@ -83,7 +84,7 @@ impl Regular {
         let Some((old, _)) = &self.old else { return Err(Errno::NOENT.into()) };
         let len = bytes.len() as u64;
         match fallocate(old, FallocateFlags::KEEP_SIZE, 0, len.max(1)) {
-            // Not every file system can; such a one says so when it is written.
+            // Some file systems cannot reserve; the write then reports a full disk.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -100,12 +101,12 @@ impl Regular {
     }
 }
 
-/// Largest file that this process may write: beyond it comes a signal that kills (SIGXFSZ).
+/// Largest file that this process may write; beyond it SIGXFSZ ends the process.
 fn size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// What is to take the name: like `old`, if there is one.
+/// The new file for the name, with the properties of `old`, if there is one.
 fn fresh(folder: &OwnedFd, old: Option<(impl AsFd, &Stat)>) -> Result<Fresh, Errno> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
     match openat(folder, ".", flags, Mode::from_raw_mode(0o666)) {
@@ -117,11 +118,11 @@ fn fresh(folder: &OwnedFd, old: Option<(impl AsFd, &Stat)>) -> Result<Fresh, Err
             if let Err(errno @ (Errno::NOSPC | Errno::DQUOT)) = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, room) {
                 return Err(errno);
             }
-            // Held as long as this process lives: whoever finds the lock free has found a leftover.
+            // Held while this process lives: a file with a free lock is a leftover.
             let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
             Ok(Fresh::Unnamed(file))
         }
-        // The file system knows no unnamed files, or the kernel does not.
+        // The file system or the kernel lacks unnamed files.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
             accessat(folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
             Ok(Fresh::Named)
@@ -130,14 +131,14 @@ fn fresh(folder: &OwnedFd, old: Option<(impl AsFd, &Stat)>) -> Result<Fresh, Err
     }
 }
 
-/// Gives `file` the mode, owner, access list and user attributes of `old`.
+/// Copies mode, owner, access list and user attributes of `old` to `file`.
 fn dress(file: impl AsFd, old: impl AsFd, facts: &Stat) -> Result<(), Errno> {
     let own = fstat(&file)?;
     if (own.st_uid, own.st_gid) != (facts.st_uid, facts.st_gid) {
         fchown(&file, Some(Uid::from_raw(facts.st_uid)), Some(Gid::from_raw(facts.st_gid)))?;
     }
     fchmod(&file, Mode::from_raw_mode(facts.st_mode & 0o7777))?;
-    // No attributes here, or too many for anybody: none are kept.
+    // No attributes, or too many: keep none.
     let mut names = vec![0; 1 << 16];
     let Ok(length) = rustix::fs::flistxattr(&old, names.as_mut_slice()) else { return Ok(()) };
     for name in names[..length].split(|byte| *byte == 0) {
@@ -151,20 +152,9 @@ fn dress(file: impl AsFd, old: impl AsFd, facts: &Stat) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether two files are one, where that matters: what goes to a device twice is not written over.
+/// Whether two regular files are the same: writes to one device do not overwrite each other.
 pub(super) fn is_one(a: &Stat, b: &Stat) -> bool {
     let kind = FileType::from_raw_mode(a.st_mode);
     matches!(kind, FileType::RegularFile | FileType::Fifo | FileType::Socket)
         && (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
-}
-
-/// A name for a short while, next to `name`: the same for every run that writes `name`, so that the next one finds what was left.
-pub(super) fn beside(name: &OsStr, number: u32) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
-    // FNV-1a (64 bits): names differ, and nobody has a reason to make them meet.
-    let hash = name
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    format!(".punctual-{hash:016x}-{number}")
 }

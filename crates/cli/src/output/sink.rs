@@ -1,4 +1,4 @@
-//! A place opened: a regular file, or something that is written as it is (a device, a pipe, a descriptor that was inherited).
+//! An open target: a regular file, or a stream (a device, a pipe, an inherited descriptor).
 
 use std::ffi::OsString;
 use std::io;
@@ -15,26 +15,26 @@ use super::refusal::Refusal;
 use super::regular::{Regular, is_one};
 use crate::stream;
 
-/// A place opened.
+/// An open target.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// Replaced whole, or written in place from its beginning.
+    /// A regular file: replaced, or written in place from its start.
     Regular(Regular),
-    /// Written as it is, from where it stands.
+    /// A stream: written from its present position.
     Stream(OwnedFd),
 }
 
-/// By what two places are known to be one.
+/// The identity of a target.
 #[derive(Debug)]
 pub(super) enum Identity {
-    /// Something that is there; with its number, where it is a descriptor of this process.
+    /// An existing file; with the number of an inherited descriptor.
     There(Box<Stat>, Option<RawFd>),
     /// A name in a folder (device, inode).
     New(u64, u64, OsString),
 }
 
 impl Sink {
-    /// Opens it. Nothing is written, and no reader is waited for.
+    /// Opens the target. Writes nothing and waits for no reader.
     pub(super) fn open(target: &Target) -> Result<(Self, Identity), Refusal> {
         let path = match target {
             Target::Stdout => return descriptor(1),
@@ -96,7 +96,7 @@ fn descriptor(number: RawFd) -> Result<(Sink, Identity), Refusal> {
     Ok((Sink::Stream(copy), Identity::There(Box::new(facts), Some(number))))
 }
 
-/// Opens a device or a pipe, without waiting for whoever is at its other end.
+/// Opens a device or a pipe without waiting for its other end.
 fn stream(named: &Named, there: &Stat) -> Result<OwnedFd, Refusal> {
     match FileType::from_raw_mode(there.st_mode) {
         FileType::BlockDevice => {
@@ -118,12 +118,12 @@ fn stream(named: &Named, there: &Stat) -> Result<OwnedFd, Refusal> {
 }
 
 impl Identity {
-    /// What a descriptor of this process refers to.
+    /// The file of an inherited descriptor.
     pub(super) fn of_descriptor(number: RawFd) -> Result<Self, Refusal> {
         descriptor(number).map(|(_, identity)| identity)
     }
 
-    /// Whether two places are one.
+    /// Whether two targets are the same.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::There(_, Some(a)), Self::There(_, Some(b))) if a == b => true,

@@ -1,8 +1,8 @@
-//! How a complete file takes a name that another bears: a name beside it first, then the other's (rename(2)), since no system call gives an unnamed
-//! file a name that is taken.
+//! Replaces a named file by a complete one: links the new file to a temporary name, then renames it (rename(2)), since no system call
+//! gives an unnamed file a name in use.
 //!
-//! Between the two calls there is a temporary name. A process of its own makes both, out of reach of the signals that end this one. What is left even so,
-//! when that process is killed or the machine stops, is found by its name and its free lock, and removed by the next run that writes the file.
+//! A separate process makes both calls, out of reach of the signals that end this one. If it is killed or the machine stops, the temporary
+//! name remains. The next run that writes the file recognises the leftover by its name and its free lock, and removes it.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
@@ -13,22 +13,21 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::regular::beside;
-
-/// Names that are tried: as many processes may write one file at once.
+/// Temporary names tried: as many processes may write a file at once.
 const NAMES: u32 = 16;
 
-/// A file that is to take a name.
+/// A new file without its final name.
 #[derive(Debug)]
 pub(super) enum Fresh {
     /// A file without a name.
     Unnamed(OwnedFd),
-    /// None yet: the file system knows no files without names.
+    /// Not created yet: the file system lacks unnamed files.
     Named,
 }
 
 impl Fresh {
-    /// Fills it and gives it `name`, which another file bears if `taken`. `dress` makes a file that has to be created here like that other.
+    /// Writes the contents and gives the file `name`; `taken`: a file has that name. `dress` copies the old file's properties to a file
+    /// created here.
     pub(super) fn take_name(
         self,
         folder: &OwnedFd,
@@ -71,7 +70,7 @@ impl Fresh {
     }
 }
 
-/// Writes everything and has it kept.
+/// Writes everything and syncs it.
 fn fill(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -86,10 +85,10 @@ fn fill(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     rustix::fs::fsync(file)
 }
 
-/// Gives an unnamed file a name.
+/// Links an unnamed file to a name.
 fn link(file: &OwnedFd, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     match linkat(file, c"", folder, name, AtFlags::EMPTY_PATH) {
-        // Without privilege before Linux 6.10; the other way needs /proc.
+        // Refused without privilege before Linux 6.10; the alternative needs /proc.
         Err(Errno::NOENT | Errno::PERM | Errno::INVAL) => {
             linkat(CWD, format!("/proc/self/fd/{}", file.as_raw_fd()), folder, name, AtFlags::SYMLINK_FOLLOW)
         }
@@ -97,7 +96,7 @@ fn link(file: &OwnedFd, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     }
 }
 
-/// Makes a file of a name next to `name` that is free.
+/// Creates a file with a free temporary name next to `name`.
 fn free_name(folder: &OwnedFd, name: &OsStr, mut make: impl FnMut(&str) -> Result<(), Errno>) -> Result<String, Errno> {
     for number in 0..NAMES {
         let beside = beside(name, number);
@@ -121,7 +120,7 @@ fn take_over(folder: &OwnedFd, beside: &str, name: &OsStr) -> Result<(), Errno> 
     })
 }
 
-/// Performs `work` where no signal to this process ends it; here, where no process can be had.
+/// Runs `work` in a process that signals to this one do not end; in this process if none can be started.
 fn out_of_reach(mut work: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     let status = |outcome: Result<(), Errno>| outcome.map_or_else(|errno| errno.raw_os_error() as u8, |()| 0);
     match uninterrupted(|| status(work())) {
@@ -132,7 +131,7 @@ fn out_of_reach(mut work: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno
     }
 }
 
-/// Removes what a run that was killed left beside `name`.
+/// Removes leftovers of killed runs beside `name`.
 pub(super) fn sweep(folder: &OwnedFd, name: &OsStr) {
     for number in 0..NAMES {
         if !remove_leftover(folder, &beside(name, number)) {
@@ -141,7 +140,7 @@ pub(super) fn sweep(folder: &OwnedFd, name: &OsStr) {
     }
 }
 
-/// Removes a file of this user that nobody holds the lock of. Says whether there was one.
+/// Removes a file of this user whose lock is free. Returns whether there was one.
 fn remove_leftover(folder: &OwnedFd, beside: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(folder, beside, flags, Mode::empty()) else { return false };
@@ -155,6 +154,17 @@ fn remove_leftover(folder: &OwnedFd, beside: &str) -> bool {
     flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
         && ours(&file).unwrap_or(false)
         && unlinkat(folder, beside, AtFlags::empty()).is_ok()
+}
+
+/// The temporary name number `number` next to `name`: the same for every run that writes `name`, so that the next one finds leftovers.
+fn beside(name: &OsStr, number: u32) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    // FNV-1a (64 bits) suffices: collisions are unlikely, and nobody gains by one.
+    let hash = name
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    format!(".punctual-{hash:016x}-{number}")
 }
 
 #[cfg(test)]
@@ -201,7 +211,7 @@ mod tests {
         Fresh::Named.take_name(&held, OsStr::new(NAME), false, b"new", |_| Ok(())).unwrap();
         assert!(leftover(0).exists() && !leftover(1).exists());
         drop(in_use);
-        // A child that another test forked may hold the lock a little longer.
+        // A child forked by another test may hold the lock a little longer.
         punctual_testing::until("the leftover is removed", || {
             sweep(&held, OsStr::new(NAME));
             names(folder.path()) == [NAME]

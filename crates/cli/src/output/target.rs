@@ -1,16 +1,16 @@
-//! A place to write to, as it was typed.
+//! The target of an output, as typed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::terminal::shown;
 
-/// A place to write a result to.
+/// The target of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// `-`.
+    /// `-`: stdout.
     Stdout,
-    /// A name: of a file, a device, a pipe.
+    /// The name of a file, a device or a pipe.
     File(PathBuf),
 }
 

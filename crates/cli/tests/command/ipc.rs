@@ -1,4 +1,4 @@
-//! `punctual ipc`: what it refuses, what it tells, and that nothing stays behind, however it ends.
+//! `punctual ipc`: refusals, results, and no leftovers, however it ends.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use punctual_record::{Notice, Param, Quantity, Run};
 use punctual_testing::{skip, until};
 
-use crate::support::{measured, punctual, run};
+use crate::support::{measured, punctual, refusals, run};
 
 const QUICK: [&str; 6] = ["--samples", "200", "--rounds", "2", "--cpus", "same"];
 
@@ -43,14 +43,7 @@ fn refusals_say_what_would_be_accepted() {
         &["ipc", "--verify=perhaps"],
         &["ipc", "pipe", "--all"],
     ];
-    let mut said = String::new();
-    for case in cases {
-        let left = run(case);
-        assert_eq!(left.code, Some(2), "{case:?}: {}", left.stderr);
-        assert_eq!(left.stdout, "", "{case:?}");
-        said.push_str(&format!("$ punctual {}\n{}\n", case.join(" "), left.stderr.trim_end()));
-    }
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(refusals(cases));
 }
 
 #[test]
@@ -69,17 +62,21 @@ fn figures_add_up() {
     for series in &run.series {
         assert_eq!(series.summary.count, 200, "{series:?}");
         assert_eq!(series.rounds.iter().map(|r| r.summary.count).sum::<u64>(), 200);
-        let faults = ["lost", "doubled", "torn", "reordered"].map(|name| series.outcome[name].clone());
+        let faults = ["lost", "duplicates", "torn", "reordered"].map(|name| series.experiment.metrics()[name].clone());
         assert_eq!(faults, [const { Param::Int(0) }; 4], "{}", series.subject);
-        let ping = series.parameters["mode"] == Param::Text("ping-pong".into());
+        let ping = series.experiment.parameters()["mode"] == Param::Text("ping-pong".into());
         assert_eq!(series.quantity == Quantity::RoundTrip, ping);
-        let Param::Real(per_second) = series.outcome["per_second"] else { panic!("{:?}", series.outcome) };
+        let Param::Real(per_second) = series.experiment.metrics()["per_second"] else {
+            panic!("{:?}", series.experiment.metrics())
+        };
         assert!(per_second > 0.0);
         if ping {
             // One at a time: they cannot be quicker than the quickest.
             assert!(per_second <= 1e9 / series.summary.min.expect("a minimum") as f64, "{series:?}");
         }
-        assert!(series.cpu_ns_per_op.is_some_and(|ns| ns > 0.0) && series.outcome.contains_key("peer_cpu_ns"));
+        assert!(
+            series.cpu_ns_per_op.is_some_and(|ns| ns > 0.0) && series.experiment.metrics().contains_key("peer_cpu_ns")
+        );
     }
 }
 
@@ -107,7 +104,7 @@ fn a_line_per_block_while_it_goes_on() {
 
 #[test]
 fn what_cannot_be_measured_is_said_with_the_remedy() {
-    // Polling would keep the sender from its CPU for ever; some machines refuse the policy first.
+    // Polling would keep the sender from its CPU indefinitely; some machines refuse the policy first.
     let (run, left) = measured(&[&["ipc", "memfd-spin", "pipe", "--policy", "fifo:10"], &QUICK[..]].concat());
     assert!(left.code == Some(0), "{}", left.stderr);
     let why = run.not_measured.iter().find(|n| n.subject == "memfd-spin").map(|n| n.why.as_str());
@@ -200,7 +197,7 @@ fn kill(pid: i32) {
 fn start(mechanism: &str, mode: &str, record: File) -> Child {
     let args = ["ipc", mechanism, "--mode", mode, "--size", "8", "--duration", "60s", "--rounds", "1"];
     let mut command = punctual(&[&args[..], &["--cpus", "different", "--json", "-"]].concat());
-    // Orphans must be somebody's whom this test can see: nobody else's kill may hit them.
+    // A separate process group: orphans stay visible to this test, and no other kill hits them.
     command.process_group(0);
     command.stdout(record).stderr(Stdio::piped()).spawn().expect("the command starts")
 }
@@ -225,7 +222,7 @@ fn kill_other(parent: &mut Child, wait: Duration) -> i32 {
     last
 }
 
-/// Mechanisms of every kind that could leave something behind, or a process waiting for ever.
+/// Mechanisms of every kind that could leave an object behind, or a process that waits indefinitely.
 const KILLED: [&str; 14] = [
     "posix-mq",
     "sysv-mq",

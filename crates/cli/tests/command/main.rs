@@ -1,16 +1,17 @@
-//! The command as a user meets it: what it refuses, what it writes, how it ends.
+//! The command from a user's view: refusals, output, exit.
 
-mod ending;
-mod guide;
+mod calibrate;
+mod cpu_locks;
+mod documentation;
+mod interference;
+mod interruption;
 mod ipc;
-mod locks;
-mod losses;
-mod on_time;
-mod outputs;
-mod places;
-mod poor;
+mod output_formats;
+mod output_targets;
+mod pace;
 mod refusals;
 mod report;
+mod restricted_environment;
 mod support;
-mod truth;
+mod write_failures;
 mod yielding;

@@ -1,6 +1,6 @@
-//! What makes no sense is refused before anything is touched, with what would.
+//! Invalid requests are refused before any change, with a valid alternative.
 
-use crate::support::{SHORT, run};
+use crate::support::{SHORT, refusals, run};
 
 /// Every refusal: status 2, nothing on stdout, and this on stderr.
 #[test]
@@ -55,14 +55,7 @@ fn refusals_say_what_would_be_accepted() {
         &["weit"],
         &["--no-such-flag"],
     ];
-    let mut said = String::new();
-    for case in cases {
-        let left = run(case);
-        assert_eq!(left.code, Some(2), "{case:?}: {}", left.stderr);
-        assert_eq!(left.stdout, "", "{case:?}");
-        said.push_str(&format!("$ punctual {}\n{}\n", case.join(" "), left.stderr.trim_end()));
-    }
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(refusals(cases));
 }
 
 /// Arguments, file names, programs and files may hold anything; no message hands on what a terminal would obey, or fills the screen.
@@ -80,9 +73,9 @@ fn messages_are_harmless_whatever_they_repeat() {
     let files = [
         file("schema", &format!("{{\"schema\":\"{escaped}\"}}")),
         file("version", &format!("{{\"schema\":\"punctual.run/{escaped}\"}}")),
-        file("field", &format!("{{\"schema\":\"punctual.run/1\",\"tool\":\"{escaped}\"}}")),
+        file("field", &format!("{{\"schema\":\"punctual.run/2\",\"tool\":\"{escaped}\"}}")),
         file(hostile, "{}"),
-        file("long", &format!("{{\"schema\":\"punctual.run/1\",\"tool\":\"{}\"}}", "x".repeat(3_000_000))),
+        file("long", &format!("{{\"schema\":\"punctual.run/2\",\"tool\":\"{}\"}}", "x".repeat(3_000_000))),
     ];
     let mut cases: Vec<Vec<&str>> = files.iter().map(|file| vec!["report", file.as_str()]).collect();
     for bad in [hostile, &long] {
@@ -96,7 +89,7 @@ fn messages_are_harmless_whatever_they_repeat() {
     }
     for case in cases {
         let left = run(&case);
-        let harmless = left.stderr.chars().all(|c| c == '\n' || punctual_record::plain::is_harmless(c));
+        let harmless = left.stderr.chars().all(|c| c == '\n' || punctual_record::sanitize::is_harmless(c));
         assert!(harmless && !left.stderr.is_empty() && left.code != Some(0), "{:?}", left.stderr);
         assert!(left.stderr.chars().count() < 4_200, "{} bytes", left.stderr.len());
         assert_eq!(left.stdout, "");
@@ -108,7 +101,7 @@ fn messages_are_harmless_whatever_they_repeat() {
 fn a_cpu_that_is_not_there_is_refused() {
     let left = run(&["wait", "nanosleep", "--cpu", "4999"]);
     assert_eq!(left.code, Some(2), "{}", left.stderr);
-    assert!(left.stderr.contains("--cpu 4999") && left.stderr.contains("no CPU 4999"), "{}", left.stderr);
+    assert!(left.stderr.contains("invalid --cpu '4999'") && left.stderr.contains("no CPU 4999"), "{}", left.stderr);
     assert_eq!(left.stdout, "");
 }
 

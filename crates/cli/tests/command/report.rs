@@ -1,8 +1,9 @@
-//! `punctual report`: every form of a saved run, and what is refused of files.
+//! `punctual report`: every form of a saved run, and refused files.
 
 use std::path::{Path, PathBuf};
 
 use punctual_record::Run;
+use punctual_record::experiment::{Experiment, Other};
 
 use crate::support::{Left, SHORT, measured, run};
 
@@ -94,8 +95,8 @@ fn files_that_are_no_runs_are_refused_with_words() {
         (b"{}", "not a run of punctual"),
         (b"<html><p>hello</p></html>", "holds no run"),
         (&json.as_bytes()[..json.len() / 2], "cut short"),
-        (&json.replace("punctual.run/1", "punctual.run/9").into_bytes(), "punctual.run/9"),
-        (&json.replacen("\"count\": ", "\"count\": -", 1).into_bytes(), "does not keep to it"),
+        (&json.replace("punctual.run/2", "punctual.run/9").into_bytes(), "punctual.run/9"),
+        (&json.replacen("\"count\": ", "\"count\": -", 1).into_bytes(), "does not keep to the format"),
         (&json.replacen("\"mean\": ", "\"mean\": 1e999, \"x\": ", 1).into_bytes(), "number out of range"),
     ];
     for (text, words) in cases {
@@ -116,7 +117,7 @@ fn names_that_lead_nowhere_are_bad_usage() {
     let (_folder, path, _) = saved();
     let left = report(&path, &["--only", "nanoslep"]);
     assert_eq!(left.code, Some(2));
-    assert!(left.stderr.contains("similar: nanosleep"), "{}", left.stderr);
+    assert!(left.stderr.contains("nearest: nanosleep"), "{}", left.stderr);
     assert_eq!(report(&path, &["--html", "--csv"]).code, Some(2), "one form at a time");
 }
 
@@ -128,7 +129,7 @@ fn very_many_series_are_for_machines_only() {
     series.histogram = None;
     run.series = vec![series; 20_000];
     for (i, series) in run.series.iter_mut().enumerate() {
-        series.experiment = format!("e{i}");
+        series.experiment = Experiment::Other(Other { name: format!("e{i}"), ..Other::default() });
     }
     let path = folder.path().join("many.json");
     run.to_json(std::fs::File::create(&path).unwrap()).unwrap();

@@ -47,3 +47,15 @@ pub(crate) fn measured(args: &[&str]) -> (Run, Left) {
         Run::from_json(left.stdout.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{}\n{}", left.stdout, left.stderr));
     (run, left)
 }
+
+/// What each of these is refused with: status 2, nothing on stdout, and the words on stderr, one command after the other.
+pub(crate) fn refusals(cases: &[&[&str]]) -> String {
+    let mut said = String::new();
+    for case in cases {
+        let left = run(case);
+        assert_eq!(left.code, Some(2), "{case:?}: {}", left.stderr);
+        assert_eq!(left.stdout, "", "{case:?}");
+        said.push_str(&format!("$ punctual {}\n{}\n", case.join(" "), left.stderr.trim_end()));
+    }
+    said
+}

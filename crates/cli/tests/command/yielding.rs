@@ -8,10 +8,10 @@ use punctual_record::{NotMeasured, Notice, Param, Quantity, Run, Series};
 use punctual_testing::{Disturbed, eventually, undisturbed, until};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{measured, punctual, run};
+use crate::support::{measured, punctual, refusals, run};
 
 fn share(series: &Series, name: &str) -> Option<f64> {
-    match series.outcome.get(name)? {
+    match series.experiment.metrics().get(name)? {
         Param::Real(share) => Some(*share),
         other => panic!("{name} is {other:?}"),
     }
@@ -21,11 +21,11 @@ fn check_shares(run: &Run) {
     for series in &run.series {
         let of = |name: &str| share(series, name);
         for share in ["yielded_share", "competitor_cpu_share", "own_cpu_share"].into_iter().filter_map(of) {
-            assert!((0.0..=1.001).contains(&share), "{}: {:?}", series.subject, series.outcome);
+            assert!((0.0..=1.001).contains(&share), "{}: {:?}", series.subject, series.experiment.metrics());
         }
         if let (Some(theirs), Some(own)) = (of("competitor_cpu_share"), of("own_cpu_share")) {
             // One CPU: both together had no more than it. The clocks that measure it are adjusted apart by 0.05 % at most.
-            assert!(theirs + own <= 1.001, "{}: {:?}", series.subject, series.outcome);
+            assert!(theirs + own <= 1.001, "{}: {:?}", series.subject, series.experiment.metrics());
         }
     }
 }
@@ -56,10 +56,10 @@ fn costs_and_shares_add_up() {
     let calls = run.series.iter().filter(|s| s.quantity == Quantity::CallCost);
     assert_eq!(calls.clone().count(), 4 * 3);
     for series in calls {
-        let alone = series.parameters["competitors"] == Param::Int(0);
+        let alone = series.experiment.parameters()["competitors"] == Param::Int(0);
         assert_eq!(share(series, "bare_ns").is_some(), alone);
         assert_eq!(share(series, "yielded_share").is_some(), !alone);
-        let asked = &series.outcome["observed"];
+        let asked = &series.experiment.metrics()["observed"];
         let expected: &[&str] = match series.subject.as_str() {
             "nothing" => &["none"],
             "sched_yield" => &["sched_yield"],
@@ -80,7 +80,7 @@ fn polls_give_latency_and_shares() {
     assert_eq!(one_way.len(), 2 * (1 + 2 * 2 + 2));
     for series in one_way {
         assert_eq!(series.summary.negative, 0, "{}: no message arrives before it is sent", series.subject);
-        let busy = series.parameters["load"] == Param::Text("busy".into());
+        let busy = series.experiment.parameters()["load"] == Param::Text("busy".into());
         assert_eq!(share(series, "competitor_cpu_share").is_some(), busy);
     }
     let text = run_text(&["yield", "usleep0", "--polls", "1,100", "--duration", "2s", "--rounds", "2"]);
@@ -124,14 +124,7 @@ fn yield_refusals_say_what_would_be_accepted() {
         &["yield", "--samples", "100M"],
         &["yield", "--timer-slack", "50us,50us"],
     ];
-    let mut said = String::new();
-    for case in cases {
-        let left = run(case);
-        assert_eq!(left.code, Some(2), "{case:?}: {}", left.stderr);
-        assert_eq!(left.stdout, "", "{case:?}");
-        said.push_str(&format!("$ punctual {}\n{}\n", case.join(" "), left.stderr.trim_end()));
-    }
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(refusals(cases));
 }
 
 /// The texts depend on the machine, so only parts are checked.
@@ -139,10 +132,13 @@ fn yield_refusals_say_what_would_be_accepted() {
 fn cpus_that_cannot_be_shared_are_refused() {
     for (args, part) in [
         (&["yield", "--cpu", "4999"][..], "4999"),
-        (&["yield", "--cpu", "0-4999"], "name one"),
+        (&["yield", "--cpu", "0-4999"], "must be one CPU, not 0-4999"),
         (&["yield", "--polls", "1", "--cpu", "4999"], "4999"),
-        (&["yield", "--polls", "1", "--sender-cpu", "4999"], "--sender-cpu 4999"),
-        (&["yield", "--polls", "1", "--sender-cpu", "0,1"], "--sender-cpu 0-1"),
+        (
+            &["yield", "--polls", "1", "--sender-cpu", "4999"],
+            "invalid --sender-cpu: this process may not run on CPU 4999",
+        ),
+        (&["yield", "--polls", "1", "--sender-cpu", "0,1"], "invalid --sender-cpu: must be one CPU, not 0-1"),
     ] {
         let left = run(args);
         assert_eq!((left.code, left.stdout.as_str()), (Some(2), ""), "{args:?}: {}", left.stderr);

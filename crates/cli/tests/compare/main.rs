@@ -1,10 +1,10 @@
 //! `punctual compare` and `punctual merge` as a user meets them.
 
-mod hostile;
-mod made;
-mod merging;
-mod page;
-mod results;
+mod comparison;
+mod fixtures;
+mod html;
+mod malformed_files;
+mod merge;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

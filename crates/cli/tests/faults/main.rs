@@ -1,23 +1,23 @@
-//! What goes wrong around the command, times what it was doing: a table of faults and commands.
+//! Faults around the command at each stage of its work: a table of faults and commands.
 //!
-//! After each fault: no process, file, IPC object, lock or changed setting is left; the status and the message are those promised; what was
-//! measured is not lost. `cargo test` looks at a cut of the table; `cargo test -p punctual-cli --test faults -- --ignored` at all of it, and
-//! with `PUNCTUAL_FAULTS_ONLY=PART` at the faults in whose name PART is.
+//! After each fault: no process, file, IPC object, lock or changed setting is left; status and message are as
+//! documented; no results are lost. `cargo test` runs a part of the table; `cargo test -p punctual-cli --test faults --
+//! --ignored` runs all of it, and `PUNCTUAL_FAULTS_ONLY=PART` selects the faults with PART in their name.
 
-mod apart;
-mod ending;
-mod limits;
-mod machine;
-mod outputs;
-mod scene;
-mod subjects;
+mod commands;
+mod ipc_namespace;
+mod machine_changes;
+mod output_failures;
+mod resource_limits;
+mod sandbox;
+mod signals;
 mod table;
 
 use table::Depth;
 
 #[test]
 fn a_cut_of_the_table_holds() {
-    if apart::as_in_ipc_namespace("a_cut_of_the_table_holds") {
+    if ipc_namespace::as_in_ipc_namespace("a_cut_of_the_table_holds") {
         table::look(Depth::Quick);
     }
 }
@@ -25,7 +25,7 @@ fn a_cut_of_the_table_holds() {
 #[test]
 #[ignore = "takes some twenty minutes"]
 fn the_whole_table_holds() {
-    if apart::as_in_ipc_namespace("the_whole_table_holds") {
+    if ipc_namespace::as_in_ipc_namespace("the_whole_table_holds") {
         table::look(Depth::Whole);
     }
 }

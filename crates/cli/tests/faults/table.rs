@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use crate::subjects::{SUBJECTS, Subject};
-use crate::{ending, limits, machine, outputs};
+use crate::commands::{SUBJECTS, Subject};
+use crate::{machine_changes, output_failures, resource_limits, signals};
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ const ATTEMPTS: u32 = 3;
 pub(crate) fn look(depth: Depth) {
     punctual_linux::signal::heed_what_ends_a_program().unwrap();
     let _alone = punctual_testing::alone_on_this_machine();
-    let faults = [ending::FAULTS, limits::FAULTS, outputs::FAULTS, machine::FAULTS].concat();
+    let faults = [signals::FAULTS, resource_limits::FAULTS, output_failures::FAULTS, machine_changes::FAULTS].concat();
     let only = std::env::var("PUNCTUAL_FAULTS_ONLY").unwrap_or_default();
     let (mut rows, mut skipped, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for fault in faults.iter().filter(|fault| fault.name.contains(&only)) {

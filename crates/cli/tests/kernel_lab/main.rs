@@ -2,9 +2,9 @@
 //!
 //! Each test boots a machine and runs a script in it that prints `ok NAME` or `FAILED NAME: ...` for each thing it looks at.
 
-mod campaign;
-mod clock;
-mod frequency;
-mod pacing;
-mod program;
+mod governor;
+mod pace_clock_set;
+mod pace_fq;
+mod random_kills;
+mod run;
 mod support;

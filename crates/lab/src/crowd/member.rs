@@ -1,4 +1,4 @@
-//! One member of a crowd: a loop that counts, as a process or as a thread.
+//! One member of a crowd: a counting loop, as a process or as a thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,20 +12,20 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::shared::Shared;
 
-use super::{BURST, Complaint, Gate, Line, Restraint};
-use crate::rounds::Failure;
+use super::terms::{BURST, Complaint, Control, Line, Restraint};
+use crate::frame::{Failure, Unavailable};
 
-/// States of a member; 0: has not begun yet.
+/// States of a member; 0: not started yet.
 pub(super) const RESTING: u32 = 1;
 pub(super) const WORKING: u32 = 2;
 
 /// Its name in `ps` and `top`.
 const NAME: &str = "punctual-busy";
-/// How long a member rests before it looks whether it is still wanted at all.
+/// How long a member rests before it checks that its parent still lives.
 const LOOK_NS: i64 = 1_000_000_000;
-/// Steps between two looks at the gate: about a microsecond.
+/// Steps between two checks of the control word: about a microsecond.
 const STEPS: u32 = 1000;
-/// Looks at the gate between two looks whether the parent lives: some milliseconds of work.
+/// Checks of the control word per check that the parent lives: some milliseconds of work.
 const LOOKS: u32 = 4096;
 
 /// A member.
@@ -43,7 +43,7 @@ impl Member {
         }
     }
 
-    /// An error with how it ended.
+    /// An error that says how it ended.
     pub(super) fn alive(&mut self) -> Result<(), String> {
         match self {
             Self::Process(child) => match child.ended() {
@@ -69,24 +69,41 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         if let Self::Thread { handle, .. } = self {
-            // A thread sees the gate's end within microseconds of its CPU time; its panic, if any, was printed.
+            // A thread sees the end in the control word within microseconds of its CPU time. A panic was printed
+            // already.
             drop(handle.take().map(JoinHandle::join));
         }
     }
+}
+
+/// Runs `work` in a child process under these conditions. A refusal by the kernel is a failure.
+pub(crate) fn child_under(
+    name: &str,
+    conditions: &Conditions,
+    work: impl FnOnce() + 'static,
+) -> linux::Result<Result<Child, Failure>> {
+    let complaint = Shared::<Complaint>::new()?;
+    let (theirs, conditions) = (complaint.clone(), conditions.clone());
+    let child = Child::spawn(name, move || {
+        if settle(&conditions, &theirs) {
+            work();
+        }
+    })?;
+    Ok(await_settled(child, &complaint))
 }
 
 /// A member that is a process.
 pub(super) fn process(
     index: u32,
     lines: &Shared<[Line]>,
-    gate: &Shared<Gate>,
+    control: &Shared<Control>,
     (conditions, restraint): (&Conditions, Restraint),
 ) -> linux::Result<Result<Member, Failure>> {
-    let (lines, gate) = (lines.clone(), gate.clone());
+    let (lines, control) = (lines.clone(), control.clone());
     let work = Work { restraint };
     let parent = std::process::id();
-    let child = super::child_under(NAME, conditions, move || {
-        work.perform(index, &lines[index as usize], &gate, || {
+    let child = child_under(NAME, conditions, move || {
+        work.perform(index, &lines[index as usize], &control, || {
             std::os::unix::process::parent_id() == parent && !linux::deadline::passed()
         });
     })?;
@@ -97,11 +114,11 @@ pub(super) fn process(
 pub(super) fn thread(
     index: u32,
     lines: &Shared<[Line]>,
-    gate: &Shared<Gate>,
+    control: &Shared<Control>,
     (conditions, restraint): (&Conditions, Restraint),
 ) -> linux::Result<Result<Member, Failure>> {
-    let (lines, gate, work) = (lines.clone(), gate.clone(), Work { restraint });
-    let conditions = Conditions { one_way: true, ..conditions.clone() };
+    let (lines, control, work) = (lines.clone(), control.clone(), Work { restraint });
+    let conditions = conditions.clone().allow_irreversible();
     let ended = Arc::new(AtomicBool::new(false));
     let its_end = Arc::clone(&ended);
     let (tell, told) = channel();
@@ -111,7 +128,7 @@ pub(super) fn thread(
         let go_on = refused.is_none();
         drop(tell.send((linux::sched::current_thread_id(), refused)));
         if go_on {
-            work.perform(index, &lines[index as usize], &gate, || !linux::deadline::passed());
+            work.perform(index, &lines[index as usize], &control, || !linux::deadline::passed());
         }
         its_end.store(true, Ordering::Release);
     });
@@ -119,24 +136,24 @@ pub(super) fn thread(
     Ok(match told.recv() {
         Ok((id, None)) => Ok(Member::Thread { id, ended, handle: Some(handle) }),
         Ok((_, Some(refused))) => Err(refusal(&refused)),
-        Err(_) => Err(Failure::Impossible { why: "the competitor thread ended before it began".into(), remedy: None }),
+        Err(_) => Err(Unavailable::because("the competitor thread ended before it began").into()),
     })
 }
 
 fn refusal(refused: &Refused) -> Failure {
-    Failure::Impossible { why: format!("a competitor was refused: {refused}"), remedy: Some(refused.remedy.clone()) }
+    Unavailable::but(format!("a competitor was refused: {refused}"), refused.remedy.clone()).into()
 }
 
-/// Applies the conditions in a child, for good, and says how it went. False: refused.
+/// Applies the conditions in a child until it ends, and reports the result. False: refused.
 pub(super) fn settle(conditions: &Conditions, complaint: &Complaint) -> bool {
-    let guard = Conditions { one_way: true, ..conditions.clone() }.apply();
+    let guard = conditions.clone().allow_irreversible().apply();
     let refused = guard.refused().first().map(|r| format!("{r}\n{}", r.remedy));
     let text = refused.clone().unwrap_or_default();
     let length = text.len().min(complaint.1.len());
     for (place, byte) in complaint.1.iter().zip(text.bytes()) {
         place.store(byte, Ordering::Relaxed);
     }
-    // Length + 1: 0 means that nothing was said yet.
+    // Length + 1: 0 means no report yet.
     complaint.0.store(length as u32 + 1, Ordering::Release);
     drop(futex::wake(&complaint.0, 1, Scope::Shared));
     // The conditions hold until the process ends.
@@ -144,9 +161,9 @@ pub(super) fn settle(conditions: &Conditions, complaint: &Complaint) -> bool {
     refused.is_none()
 }
 
-/// Waits until the child has settled.
+/// Waits until the child has applied its conditions.
 pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<Child, Failure> {
-    let impossible = |why: String, remedy: Option<String>| Failure::Impossible { why, remedy };
+    let impossible = |why: String, remedy: Option<String>| Failure::from(Unavailable { why, remedy });
     loop {
         let said = complaint.0.load(Ordering::Acquire);
         if said == 1 {
@@ -171,17 +188,17 @@ pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<C
     }
 }
 
-/// What a member does while it works.
+/// The work of a member.
 #[derive(Debug, Clone, Copy)]
 struct Work {
     restraint: Restraint,
 }
 
 impl Work {
-    /// A member's life.
-    fn perform(self, index: u32, line: &Line, gate: &Gate, parent_lives: impl Fn() -> bool) {
+    /// The main loop of a member.
+    fn perform(self, index: u32, line: &Line, control: &Control, parent_lives: impl Fn() -> bool) {
         let (progress, state) = &line.0;
-        let (wanted, end) = &gate.0;
+        let (wanted, end) = &control.0;
         while end.load(Ordering::Acquire) == 0 && parent_lives() {
             let seen = wanted.load(Ordering::Acquire);
             if index < seen {
@@ -194,7 +211,7 @@ impl Work {
         }
     }
 
-    /// Counts until told to rest, or until the parent is gone.
+    /// Counts until asked to rest, or until the parent is gone.
     fn work(self, index: u32, progress: &AtomicU64, wanted: &AtomicU32, parent_lives: &impl Fn() -> bool) {
         let mut count = progress.load(Ordering::Relaxed);
         let mut looks = 0;

@@ -1,8 +1,8 @@
 //! All ways to wait, on the real kernel.
 #![forbid(unsafe_code)]
 
-mod calls;
-mod common;
 mod never_early;
-mod reexec;
+mod own_process;
 mod resources;
+mod support;
+mod system_calls;

@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use punctual_lab::wait::method::{Kind, Method, Unit};
 use punctual_lab::wait::methods;
+use punctual_lab::ways::wait::{Kind, Method, Unit};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::Interruptible;
 use punctual_linux::stop;
 use punctual_testing::alone;
 
-use crate::common::{check_wait, fine, open};
+use crate::support::{check_wait, fine, open};
 
-/// How often which wait: fewer where the unit makes each one last a millisecond or more.
+/// Number and length of the waits: fewer if the unit makes each one last a millisecond or more.
 fn amounts(method: &Method) -> &'static [(u32, i64)] {
     match method.unit {
         Unit::Nanosecond | Unit::Microsecond => &[(150, 1_000), (60, 73_501), (20, 400_000), (5, 2_000_000)],
@@ -74,7 +74,7 @@ fn peppered(f: impl FnOnce()) -> u64 {
             }
             sent
         });
-        // Also when `f` panics, or the scope would wait for ever.
+        // Also if `f` panics, or the scope would never end.
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
         done.store(true, Ordering::Relaxed);
         let sent = sender.join().unwrap();
@@ -104,7 +104,7 @@ fn a_stop_request_cuts_every_long_wait() {
             // It waits as before.
             check_wait(method, &mut *waiter, 50_000);
         };
-        // Busy waits look at the request by themselves.
+        // Busy waits check the request themselves.
         if matches!(method.kind, Kind::Spin | Kind::UserWait) {
             cut();
         } else {

@@ -1,12 +1,12 @@
-//! What is opened is given back, and two of a kind do not disturb each other.
+//! Every opened resource is released, and two methods of a kind do not disturb each other.
 
 use std::sync::Barrier;
 
-use punctual_lab::wait::method::Method;
+use punctual_lab::ways::wait::Method;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_testing::alone;
 
-use crate::common::{check_wait, fine, open};
+use crate::support::{check_wait, fine, open};
 
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()

@@ -15,20 +15,20 @@ const VALUE: usize = 512;
 const HALT: usize = 516;
 const BYTES: usize = 1024;
 
-/// Where in a condition variable the numbers of signals lie, or begin to: `__g_signals` is at 40 up to glibc 2.40 and at 32 from 2.41 on
-/// (sysdeps/nptl/bits/thread-shared-types.h). Elsewhere (musl) a waiter returns when any word changed.
+/// Offset of the signal counters in a condition variable: `__g_signals` is at 40 up to glibc 2.40 and at 32 from 2.41 on
+/// (sysdeps/nptl/bits/thread-shared-types.h). In musl, a waiter returns when any word changed.
 const SIGNALS: usize = 32;
-/// Many signals, whichever unit they are counted in, with the low bits, which are flags and a lock, clear.
+/// A large count of signals in any unit; the low bits, flags and a lock, are clear.
 const SIGNALLED: u32 = 0x7fff_fff0;
 
-/// A count that processes add to and wait for. Clones are the same count.
+/// A counter that processes add to and wait for. Clones share the counter.
 #[derive(Debug, Clone)]
 pub struct Monitor {
     memory: Arc<Region>,
 }
 
 impl Monitor {
-    /// `pthread_mutex_init(3)` and `pthread_cond_init(3)`, shared between processes, the mutex robust; the count starts at `value`.
+    /// `pthread_mutex_init(3)` and `pthread_cond_init(3)`, process-shared, with a robust mutex; the counter starts at `value`.
     pub fn new(value: u32) -> Result<Self> {
         let monitor = Self { memory: Arc::new(Region::anonymous(BYTES)?) };
         let mut mutex_attributes = std::mem::MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
@@ -62,7 +62,7 @@ impl Monitor {
         self.memory.at(CONDITION, size_of::<libc::pthread_cond_t>(), align_of::<libc::pthread_cond_t>()).cast()
     }
 
-    /// Locks. EOWNERDEAD: who held it died; it is made consistent and given back, and the call fails.
+    /// Locks the mutex. EOWNERDEAD: its holder died; the mutex is made consistent and unlocked, and the call fails.
     #[inline]
     fn lock(&self) -> Result<Locked<'_>> {
         // SAFETY: initialised, and mapped as long as `self`.
@@ -80,7 +80,7 @@ impl Monitor {
         }
     }
 
-    /// Adds one, and wakes one who waits (`pthread_cond_signal(3)` with the mutex held).
+    /// Adds one and wakes one waiter (`pthread_cond_signal(3)` with the mutex held).
     #[inline]
     pub fn add(&self) -> Result<()> {
         let locked = self.lock()?;
@@ -91,7 +91,7 @@ impl Monitor {
         check_errno_return("pthread_cond_signal", returned)
     }
 
-    /// Takes one, waiting for it (`pthread_cond_wait(3)`). EINTR after [`Monitor::halt`].
+    /// Waits for one and takes it (`pthread_cond_wait(3)`). EINTR after [`Monitor::halt`].
     #[inline]
     pub fn take(&self) -> Result<()> {
         let locked = self.lock()?;
@@ -103,7 +103,7 @@ impl Monitor {
             // SAFETY: initialised and mapped as long as `self`; the mutex is held by this thread.
             match unsafe { libc::pthread_cond_wait(self.condition(), self.mutex()) } {
                 0 => {}
-                // The mutex is held again all the same, and `locked` gives it back.
+                // The mutex is held again even so, and `locked` unlocks it.
                 libc::EOWNERDEAD => {
                     // SAFETY: held by this thread, in the state that this call is for.
                     unsafe { libc::pthread_mutex_consistent(self.mutex()) };
@@ -130,12 +130,11 @@ impl Monitor {
         Ok(taken)
     }
 
-    /// Ends every wait of this process, once no other process uses the monitor any more.
+    /// Ends every wait of this process with EINTR. Call it when no other process uses the monitor any longer; it is unusable afterwards.
     ///
-    /// A process that was killed inside `pthread_cond_signal(3)` may have left the condition's inner lock taken, and glibc's condition
-    /// is not robust: whoever comes next would wait for ever. So all its words are set, those that matter to a signal that has come, and
-    /// whoever sleeps on one is woken. A mere wake-up would not do: glibc's waiter goes back to sleep without a signal. Waits end with EINTR,
-    /// and the monitor is of no further use.
+    /// A process killed inside `pthread_cond_signal(3)` may leave the condition's inner lock taken, and glibc's condition is not robust: the
+    /// next user would block. So this sets all its words, the signal counters to a large count, and wakes every sleeper. A wake-up alone does
+    /// not suffice: glibc's waiter sleeps again without a signal.
     pub fn halt(&self) {
         self.memory.u32(HALT).store(1, Ordering::SeqCst);
         let words = || (CONDITION..CONDITION + size_of::<libc::pthread_cond_t>()).step_by(4);
@@ -143,13 +142,13 @@ impl Monitor {
             self.memory.u32(at).store(if at < CONDITION + SIGNALS { 0 } else { SIGNALLED }, Ordering::SeqCst);
         }
         for at in words() {
-            // Nobody sleeping there is as good.
+            // No sleeper is no error.
             let _ = futex::wake(self.memory.u32(at), u32::MAX, Scope::Shared);
         }
     }
 }
 
-/// The mutex, held; given back on drop.
+/// The locked mutex; unlocked on drop.
 struct Locked<'a>(&'a Monitor);
 
 impl Drop for Locked<'_> {

@@ -1,7 +1,7 @@
-//! Copies between ordinary memory and memory that another process may write at any moment.
+//! Copies between private memory and memory that another process may write at any time.
 //!
-//! The compiler must not assume that shared memory holds still, so no copy here is one that it could see through: what is shorter
-//! than a cache line goes word by word through relaxed atomics, the rest (on x86-64) through a loop of assembly.
+//! The compiler must not assume that shared memory is stable, so no copy is transparent to it. Relaxed atomics copy less than a cache
+//! line, word by word. On x86-64, an assembly loop copies the rest.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -11,11 +11,11 @@ pub(super) const WORD: usize = size_of::<u64>();
 /// Copies `from` to `to`.
 ///
 /// # Safety
-/// `to` must be valid for reads and writes of `from.len()` bytes for the duration of the call and must not overlap `from`. It may be
-/// written by others meanwhile.
+/// `to` must be valid for reads and writes of `from.len()` bytes during the call and must not overlap `from`. Others may write to it
+/// meanwhile.
 #[inline]
 pub(super) unsafe fn into_shared(to: *mut u8, from: &[u8]) {
-    // SAFETY: both ranges are valid for so many bytes by this function's contract.
+    // SAFETY: both ranges are valid for the given number of bytes by this function's contract.
     let done = unsafe { long_part(to, from.as_ptr(), from.len()) };
     // SAFETY: at most one past the range.
     let mut to = unsafe { to.add(done) };
@@ -43,11 +43,11 @@ pub(super) unsafe fn into_shared(to: *mut u8, from: &[u8]) {
 /// Copies `into.len()` bytes from `from`.
 ///
 /// # Safety
-/// `from` must be valid for reads and writes of `into.len()` bytes for the duration of the call and must not overlap `into`. It may be
-/// written by others meanwhile.
+/// `from` must be valid for reads and writes of `into.len()` bytes during the call and must not overlap `into`. Others may write to it
+/// meanwhile.
 #[inline]
 pub(super) unsafe fn from_shared(into: &mut [u8], from: *mut u8) {
-    // SAFETY: both ranges are valid for so many bytes by this function's contract.
+    // SAFETY: both ranges are valid for the given number of bytes by this function's contract.
     let done = unsafe { long_part(into.as_mut_ptr(), from, into.len()) };
     // SAFETY: at most one past the range.
     let mut from = unsafe { from.add(done) };
@@ -72,7 +72,7 @@ pub(super) unsafe fn from_shared(into: &mut [u8], from: *mut u8) {
     }
 }
 
-/// Copies as much of `bytes` bytes as goes quicker in blocks, and tells how much.
+/// Copies the part of `bytes` bytes that is faster in blocks. Returns its length.
 ///
 /// # Safety
 /// Both ranges must be valid for `bytes` bytes and must not overlap.
@@ -87,7 +87,7 @@ unsafe fn long_part(to: *mut u8, from: *const u8, bytes: usize) -> usize {
     done
 }
 
-/// As above, where there is no loop of assembly: nothing.
+/// Without an assembly loop: copies nothing.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline]
 unsafe fn long_part(_: *mut u8, _: *const u8, _: usize) -> usize {

@@ -22,7 +22,7 @@ pub fn write(fd: BorrowedFd<'_>, from: &[u8]) -> Result<usize> {
     counted("write", unsafe { libc::write(fd.as_raw_fd(), from.as_ptr().cast(), from.len()) })
 }
 
-/// `recv(2)`; with `wait` false MSG_DONTWAIT, which makes an empty socket EAGAIN.
+/// `recv(2)`; without `wait` with MSG_DONTWAIT: an empty socket is EAGAIN.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> Result<usize> {
     let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
@@ -30,7 +30,7 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: bool) -> Result<us
     counted("recv", unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) })
 }
 
-/// `send(2)` with MSG_NOSIGNAL: a closed peer is EPIPE and no SIGPIPE.
+/// `send(2)` with MSG_NOSIGNAL: a closed peer is EPIPE, without SIGPIPE.
 #[inline]
 pub fn send(socket: BorrowedFd<'_>, from: &[u8]) -> Result<usize> {
     let flags = libc::MSG_NOSIGNAL;
@@ -38,7 +38,7 @@ pub fn send(socket: BorrowedFd<'_>, from: &[u8]) -> Result<usize> {
     counted("send", unsafe { libc::send(socket.as_raw_fd(), from.as_ptr().cast(), from.len(), flags) })
 }
 
-/// `poll(2)`: waits until the descriptor can be read, or its peer is gone.
+/// `poll(2)`: waits until the descriptor is readable or its peer has closed.
 pub fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> Result<bool> {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd.

@@ -1,11 +1,11 @@
-//! A byte of a file that this process has locked, and no process that it forks: [`Hold`].
+//! A lock on a byte of a file that forked children do not inherit: [`Hold`].
 //!
-//! A lock of an open file (`fcntl(2)`, F_OFD_SETLK) lasts until the last reference to that open file is gone. A descriptor is such a reference,
-//! and fork copies it: a child would keep the lock of a parent that died. A mapping is a reference too, and fork leaves it out where
-//! madvise(2) says MADV_DONTFORK. So the file is opened anew, mapped, locked, and its descriptor is closed. The kernel
-//! gives the lock back when the mapping goes: on drop, when the process ends, and when it executes another program.
+//! An open file description lock (`fcntl(2)`, F_OFD_SETLK) lasts until the last reference to the open file is gone. Fork copies
+//! descriptors, which are references: a child would keep the lock of a dead parent. A mapping is a reference too, but fork skips it
+//! with MADV_DONTFORK (madvise(2)). So the file is opened again, mapped and locked, and its descriptor is closed. The kernel releases
+//! the lock with the mapping: on drop, when the process ends, and on exec.
 //!
-//! Process numbers are not used: they differ between PID namespaces and are given again.
+//! Process IDs are not used: they differ between PID namespaces and are reused.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::ptr::NonNull;
@@ -15,17 +15,17 @@ use super::lock;
 use crate::forks::no_fork_meanwhile;
 use crate::{Error, Result, check};
 
-/// A locked byte. A copy in a forked child holds nothing and gives nothing back.
+/// A locked byte. A copy in a forked child holds nothing and releases nothing.
 #[derive(Debug)]
 pub struct Hold {
     /// Keeps the open file; not copied by fork.
     keeps: Page,
-    /// Holds 1 where the byte was locked; the kernel fills it with zeros in a forked child.
+    /// 1 in the process that locked the byte; the kernel zeroes it in a forked child.
     is_here: Page,
 }
 
 impl Hold {
-    /// Locks a byte of the file. `None`: it is locked by another, in this process or elsewhere.
+    /// Locks a byte of the file. `None`: another open file holds it, in this process or elsewhere.
     ///
     /// # Errors
     /// Those of `open(2)` of /proc/self/fd/N, `mmap(2)`, `madvise(2)` and `fcntl(2)`; EINVAL before Linux 4.14.
@@ -35,7 +35,7 @@ impl Hold {
         is_here.word().store(1, Ordering::Relaxed);
         let keeps = no_fork_meanwhile(|| {
             let file = lock::reopen(file)?;
-            // Neither read nor written: the mapping is there for its reference to the open file.
+            // Neither read nor written: the mapping only refers to the open file.
             let keeps = Page::map(libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd())?;
             keeps.advise(libc::MADV_DONTFORK)?;
             Ok(lock::try_lock(file.as_fd(), byte)?.then_some(keeps))
@@ -43,7 +43,7 @@ impl Hold {
         Ok(keeps.map(|keeps| Self { keeps, is_here }))
     }
 
-    /// Whether this process took the lock; false in a process that it forked.
+    /// Whether this process took the lock; false in a forked child.
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.is_here.word().load(Ordering::Relaxed) != 0
@@ -53,7 +53,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if !self.is_here() {
-            // Nothing of ours is mapped there in a forked child.
+            // In a forked child nothing is mapped there.
             self.keeps.forget();
         }
     }

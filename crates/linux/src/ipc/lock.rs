@@ -1,13 +1,13 @@
-//! Locks on single bytes of a file that belong to the open file (`fcntl(2)`, F_OFD_SETLK).
+//! Open file description locks on single bytes of a file (`fcntl(2)`, F_OFD_SETLK).
 //!
-//! The kernel gives them back when the last descriptor of that open file is closed, however the process ended. So such a lock says
-//! who is there now, which a process number in shared memory cannot.
+//! The kernel releases such a lock when the last descriptor of the open file is closed, even after SIGKILL. So it shows who is alive,
+//! which a process ID in shared memory cannot.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 use crate::{Error, Result, check};
 
-/// `open(2)` of `/proc/self/fd/N`: the same file, opened anew, so that its locks are its own.
+/// `open(2)` of `/proc/self/fd/N`: opens the same file again, for independent locks.
 pub fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
     // SAFETY: the path ends in a zero byte.
@@ -17,7 +17,7 @@ pub fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `fcntl(F_OFD_SETLK)`: locks the byte for this open file. `false`: another open file has it.
+/// `fcntl(F_OFD_SETLK)`: locks the byte for this open file. `false`: another open file holds it.
 pub fn try_lock(file: BorrowedFd<'_>, byte: u64) -> Result<bool> {
     let mut lock = exclusive(byte)?;
     // SAFETY: a valid lock description; the kernel reads it.
@@ -31,7 +31,7 @@ pub fn try_lock(file: BorrowedFd<'_>, byte: u64) -> Result<bool> {
     }
 }
 
-/// `fcntl(F_OFD_GETLK)`: whether another open file has the byte locked.
+/// `fcntl(F_OFD_GETLK)`: whether another open file holds the byte.
 pub fn is_locked_elsewhere(file: BorrowedFd<'_>, byte: u64) -> Result<bool> {
     let mut lock = exclusive(byte)?;
     // SAFETY: a valid lock description; the kernel overwrites it.

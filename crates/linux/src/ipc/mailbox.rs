@@ -1,30 +1,31 @@
-//! Memory of one process that another one writes into: `process_vm_writev(2)`.
+//! Private memory that another process writes to: `process_vm_writev(2)`.
 
 use std::sync::Arc;
 
 use super::Region;
 use crate::{Error, Result, check};
 
-/// Memory that is not shared. Made before a fork, it is at the same address in both processes, each with its own contents; either
-/// writes into the other's. Clones are the same memory.
+/// Private memory, created before a fork: it has the same address in both processes, each with its own contents, and each process writes
+/// into the other's. Clones share the memory.
 #[derive(Debug, Clone)]
 pub struct Mailbox {
     memory: Arc<Region>,
 }
 
 impl Mailbox {
-    /// So many bytes.
+    /// A mailbox of `len` bytes.
     pub fn new(bytes: usize) -> Result<Self> {
         Ok(Self { memory: Arc::new(Region::private(bytes)?) })
     }
 
-    /// `process_vm_writev(2)`: writes into the same mailbox of process `pid`, which this process was forked from or has forked.
+    /// `process_vm_writev(2)`: writes into the same mailbox of process `pid`, the parent or a child of this process.
     ///
-    /// Errors: EPERM (the peer has not allowed it and CAP_SYS_PTRACE is missing: Yama, see [`let_others_write`]), ESRCH (it is
-    /// gone), EFAULT (it has no such mailbox).
+    /// # Errors
+    /// EPERM (not allowed by the peer, and without CAP_SYS_PTRACE: Yama, see [`let_others_write`]), ESRCH (the peer ended), EFAULT
+    /// (the peer has no such mailbox).
     ///
     /// # Panics
-    /// When the bytes are not within the mailbox.
+    /// If the bytes are not within the mailbox.
     #[inline]
     pub fn write_to(&self, pid: i32, offset: usize, from: &[u8]) -> Result<()> {
         let to = self.memory.at(offset, from.len(), 1);
@@ -43,15 +44,15 @@ impl Mailbox {
     /// Copies out of this process's own mailbox.
     ///
     /// # Panics
-    /// When the bytes are not within the mailbox.
+    /// If the bytes are not within the mailbox.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         self.memory.copy_out(offset, into);
     }
 }
 
-/// `prctl(PR_SET_PTRACER)`: lets any process of this user write into this one where Yama would not (`ptrace_scope` 1), or, with `false`,
-/// takes that back. Without Yama nothing has to be allowed, and nothing is done.
+/// `prctl(PR_SET_PTRACER)`: allows any process of this user to write into this one despite Yama (`ptrace_scope` 1), or revokes that
+/// with `false`. Does nothing without Yama.
 pub fn let_others_write(allowed: bool) -> Result<()> {
     let who = if allowed { libc::PR_SET_PTRACER_ANY } else { 0 };
     // SAFETY: the command takes a number.

@@ -1,4 +1,4 @@
-//! Files without a disk, to be mapped by several processes: memfd, POSIX shared memory, System V segments.
+//! Memory files that several processes map: memfd, POSIX shared memory, System V segments.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use super::Region;
 use crate::{Error, Result, check};
 
-/// `memfd_create(2)`: an unnamed file of `len` zero bytes whose length is sealed, so that mapping it can never raise SIGBUS.
-/// `label` is what `/proc` shows; closed on exec.
+/// `memfd_create(2)`: an unnamed file of `len` zero bytes with a sealed length, so that its mapping never raises SIGBUS. `/proc` shows
+/// `label`. Closed on exec.
 pub fn sealed_memfd(label: &CStr, len: u64) -> Result<OwnedFd> {
     // SAFETY: `label` is a C string that outlives the call.
     let fd = unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
@@ -22,7 +22,7 @@ pub fn sealed_memfd(label: &CStr, len: u64) -> Result<OwnedFd> {
     Ok(file)
 }
 
-/// Whether the file cannot be made shorter by anybody (`fcntl(F_GET_SEALS)`). False also for files that cannot be sealed.
+/// Whether the file is sealed against shrinking (`fcntl(F_GET_SEALS)`). False for files that cannot be sealed.
 #[must_use]
 pub fn cannot_shrink(file: BorrowedFd<'_>) -> bool {
     // SAFETY: this command takes no argument.
@@ -30,19 +30,19 @@ pub fn cannot_shrink(file: BorrowedFd<'_>) -> bool {
     seals != -1 && seals & libc::F_SEAL_SHRINK != 0
 }
 
-/// `shm_open(3)` with O_CREAT and O_EXCL, mode 0600: a new file of `len` zero bytes under a name, which begins with `/` and has no
-/// other. EEXIST where the name is taken.
+/// `shm_open(3)` with O_CREAT and O_EXCL, mode 0600: a new file of `len` zero bytes. `name` begins with `/` and has no other. EEXIST if
+/// the name is in use.
 pub fn create_shm(name: &str, len: u64) -> Result<OwnedFd> {
     let file = shm_open(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
     if let Err(error) = set_len(&file, len) {
-        // The name must not outlive the failure; that it cannot be taken back either would say nothing new.
+        // Remove the name after a failure; a second error says nothing new.
         let _ = unlink_shm(name);
         return Err(error);
     }
     Ok(file)
 }
 
-/// `shm_open(3)` of a file that is there.
+/// `shm_open(3)` of an existing file.
 pub fn open_shm(name: &str) -> Result<OwnedFd> {
     shm_open(name, libc::O_RDWR)
 }
@@ -56,7 +56,7 @@ fn shm_open(name: &str, flags: i32) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `shm_unlink(3)`: takes the name away; who has the file open keeps it.
+/// `shm_unlink(3)`: removes the name; processes that have the file open keep it.
 pub fn unlink_shm(name: &str) -> Result<()> {
     let c_name = c_string("shm_unlink", name)?;
     // SAFETY: a C string that outlives the call.
@@ -69,15 +69,15 @@ pub(super) fn c_string(call: &'static str, name: &str) -> Result<CString> {
 }
 
 fn set_len(file: &OwnedFd, len: u64) -> Result<()> {
-    // posix_fallocate rather than ftruncate: a full /dev/shm is an error here, and no SIGBUS later.
+    // posix_fallocate instead of ftruncate: a full /dev/shm is an error here, not SIGBUS later.
     let bytes = libc::off_t::try_from(len).map_err(|_| Error::from_errno("posix_fallocate", libc::EFBIG))?;
     // SAFETY: a descriptor of ours and two integers.
     let returned = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) };
     crate::check_errno_return("posix_fallocate", returned).map_err(|e| e.on(format!("{len} bytes")))
 }
 
-/// `shmget(2)`, `shmat(2)`, `shmctl(IPC_RMID)`: System V shared memory of `len` bytes, already marked for removal: the kernel takes it
-/// back when the last process that has it attached (this one, or one it forks) is gone.
+/// `shmget(2)`, `shmat(2)`, `shmctl(IPC_RMID)`: System V shared memory of `len` bytes, already marked for removal. The kernel frees it
+/// when the last attached process ends, this one or a forked child.
 pub fn sysv_segment(len: usize) -> Result<Region> {
     // SAFETY: integers only.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, len, libc::IPC_CREAT | 0o600) };

@@ -1,4 +1,4 @@
-//! Messages of eight bytes between two io_urings: IORING_OP_MSG_RING (Linux 5.18).
+//! Eight-byte messages between two io_urings: IORING_OP_MSG_RING (Linux 5.18).
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Entries of the queues.
 const ENTRIES: u32 = 256;
 
-/// An io_uring. Made before a fork, both processes have it: the one sends from its own to the other's. Clones are the same ring.
+/// An io_uring, created before a fork, so that both processes have it. Each sends from its own ring to the other's. Clones share the ring.
 #[derive(Clone)]
 pub struct MessageRing {
     inner: Arc<Mutex<Inner>>,
@@ -20,11 +20,11 @@ pub struct MessageRing {
 
 struct Inner {
     ring: IoUring,
-    /// Messages seen while looking for a failure.
+    /// Messages received while checking for a failure.
     early: VecDeque<u64>,
 }
 
-/// Result of a completion that is a message; a failure has a negative one.
+/// Result of a completion with a message; a failure has a negative one.
 const MESSAGE: i32 = 1;
 
 impl std::fmt::Debug for MessageRing {
@@ -38,9 +38,10 @@ fn failed(call: &'static str) -> impl Fn(std::io::Error) -> Error {
 }
 
 impl MessageRing {
-    /// `io_uring_setup(2)`, and a look whether it knows the operation.
+    /// `io_uring_setup(2)`, and a probe for the operation.
     ///
-    /// Errors: ENOSYS (no io_uring), EPERM (`/proc/sys/kernel/io_uring_disabled`), ENOMEM; EOPNOTSUPP: Linux before 5.18.
+    /// # Errors
+    /// ENOSYS (no io_uring), EPERM (`/proc/sys/kernel/io_uring_disabled`), ENOMEM, EOPNOTSUPP (before Linux 5.18).
     pub fn new() -> Result<Self> {
         let ring = IoUring::new(ENTRIES).map_err(failed("io_uring_setup"))?;
         let mut probe = io_uring::Probe::new();
@@ -55,7 +56,7 @@ impl MessageRing {
         })
     }
 
-    /// `io_uring_enter(2)`: sends from this ring to the other one. Success is not confirmed (IOSQE_CQE_SKIP_SUCCESS); a failure is.
+    /// `io_uring_enter(2)`: sends from this ring to the other one. Only a failure creates a completion (IOSQE_CQE_SKIP_SUCCESS).
     #[inline]
     pub fn send(&self, to: &Self, value: u64) -> Result<()> {
         let entry = opcode::MsgRingData::new(types::Fd(to.descriptor), MESSAGE, value, None).build();
@@ -66,7 +67,7 @@ impl MessageRing {
         pushed.map_err(|_| Error::from_errno("io_uring_enter", libc::EBUSY).on("submission queue"))?;
         inner.ring.submit().map_err(failed("io_uring_enter"))?;
         while let Some(message) = inner.next()? {
-            // The peer's messages come to the same queue.
+            // The peer's messages arrive in the same queue.
             inner.early.push_back(message);
         }
         Ok(())
@@ -84,7 +85,7 @@ impl MessageRing {
         }
     }
 
-    /// Looks into the completion queue, without a system call.
+    /// Polls the completion queue, without a system call.
     #[inline]
     pub fn try_receive(&self) -> Result<Option<u64>> {
         self.lock().take()
@@ -103,7 +104,7 @@ impl Inner {
         }
     }
 
-    /// The next completion: a message, or the failure of one that was sent.
+    /// The next completion: a message, or the failure of a sent one.
     fn next(&mut self) -> Result<Option<u64>> {
         match self.ring.completion().next() {
             None => Ok(None),

@@ -1,30 +1,32 @@
-//! Messages between two io_urings, on the architectures whose layout of it is not known here: refused.
+//! Messages between two io_urings on unsupported architectures: refused.
+
+use std::convert::Infallible;
 
 use crate::{Error, Result};
 
-/// A ring, of which there is none on this architecture.
+/// A ring; none can exist on this architecture. The field is private, so callers get no warnings of unreachable code.
 #[derive(Debug, Clone)]
-pub enum MessageRing {}
+pub struct MessageRing(Infallible);
 
 impl MessageRing {
     /// Always fails, with EOPNOTSUPP.
     pub fn new() -> Result<Self> {
-        let object = format!("this program knows no io_uring on {}", std::env::consts::ARCH);
+        let object = format!("io_uring is not supported on {}", std::env::consts::ARCH);
         Err(Error::from_errno("io_uring_setup", libc::EOPNOTSUPP).on(object))
     }
 
-    /// There is no ring to send from.
+    /// Unreachable: no ring exists.
     pub fn send(&self, _: &Self, _: u64) -> Result<()> {
-        match *self {}
+        match self.0 {}
     }
 
-    /// There is no ring to receive from.
+    /// Unreachable: no ring exists.
     pub fn receive(&self) -> Result<u64> {
-        match *self {}
+        match self.0 {}
     }
 
-    /// There is no ring to look into.
+    /// Unreachable: no ring exists.
     pub fn try_receive(&self) -> Result<Option<u64>> {
-        match *self {}
+        match self.0 {}
     }
 }

@@ -1,7 +1,7 @@
-//! Communication between processes: shared memory and the kernel's queues, semaphores and signals, made safe.
+//! Interprocess communication: safe wrappers of shared memory and of the kernel's queues, semaphores and signals.
 //!
-//! Where two ways exist the measured calls go through the C library. Every call that can wait ends with EINTR when a signal handler ran;
-//! the caller decides whether to go on.
+//! Measured calls go through the C library where possible. Every call that can wait ends with EINTR after a signal handler; the
+//! caller decides whether to continue.
 
 pub mod condition;
 mod copy;

@@ -1,4 +1,4 @@
-//! POSIX message queues that carry messages: `mq_overview(7)`.
+//! POSIX message queues: `mq_overview(7)`.
 
 use std::ffi::CString;
 
@@ -9,14 +9,14 @@ use crate::{Error, Result, check};
 #[derive(Debug)]
 pub struct Queue(libc::mqd_t);
 
-/// What a queue of this name is opened for.
+/// The purpose of an open queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// `mq_send(3)`.
     Sending,
     /// `mq_receive(3)`.
     Receiving,
-    /// `mq_receive(3)` that says EAGAIN instead of waiting (O_NONBLOCK).
+    /// `mq_receive(3)` with EAGAIN instead of a wait (O_NONBLOCK).
     Polling,
 }
 
@@ -31,10 +31,14 @@ impl Use {
     }
 }
 
-/// `mq_open(3)` with O_CREAT and O_EXCL: a new queue of so many messages of so many bytes, to send into.
+/// `mq_open(3)` with O_CREAT and O_EXCL: a new queue for sending, with a capacity in messages and a message size in bytes.
 ///
-/// Errors: EEXIST; EINVAL beyond `msg_max` or `msgsize_max` of `/proc/sys/fs/mqueue` (for the privileged 65 536 messages of 16 MiB); EMFILE
-/// beyond RLIMIT_MSGQUEUE, which holds for the privileged too; ENOSPC beyond `queues_max`; ENOSYS without CONFIG_POSIX_MQUEUE.
+/// # Errors
+/// - EEXIST
+/// - EINVAL above `msg_max` or `msgsize_max` of `/proc/sys/fs/mqueue` (with privilege, 65 536 messages of 16 MiB)
+/// - EMFILE above RLIMIT_MSGQUEUE, even with privilege
+/// - ENOSPC above `queues_max`
+/// - ENOSYS without CONFIG_POSIX_MQUEUE
 pub fn create(name: &str, messages: usize, bytes: usize) -> Result<Queue> {
     let c_name = c_string("mq_open", name)?;
     // SAFETY: all-zero bytes are a valid mq_attr.
@@ -47,7 +51,7 @@ pub fn create(name: &str, messages: usize, bytes: usize) -> Result<Queue> {
     opened(queue, &c_name)
 }
 
-/// `mq_open(3)` of a queue that is there.
+/// `mq_open(3)` of an existing queue.
 pub fn open(name: &str, for_what: Use) -> Result<Queue> {
     let c_name = c_string("mq_open", name)?;
     // SAFETY: the name is valid for the call.
@@ -62,7 +66,7 @@ fn opened(queue: libc::mqd_t, name: &CString) -> Result<Queue> {
     Ok(Queue(queue))
 }
 
-/// `mq_open(3)`, `fstat(2)`: the user ID of the owner of a queue that is there.
+/// `mq_open(3)`, `fstat(2)`: the user ID of the owner of an existing queue.
 pub fn owner(name: &str) -> Result<u32> {
     let queue = open(name, Use::Polling)?;
     // SAFETY: all-zero bytes are a valid stat; on Linux a queue's descriptor is a file descriptor.
@@ -72,7 +76,7 @@ pub fn owner(name: &str) -> Result<u32> {
     Ok(facts.st_uid)
 }
 
-/// `mq_unlink(3)`: takes the name away; who has the queue open keeps it.
+/// `mq_unlink(3)`: removes the name; processes that have the queue open keep it.
 pub fn unlink(name: &str) -> Result<()> {
     let c_name = c_string("mq_unlink", name)?;
     // SAFETY: the name is valid for the call.
@@ -87,7 +91,7 @@ impl Queue {
         check("mq_send", unsafe { libc::mq_send(self.0, message.as_ptr().cast(), message.len(), 0) }).map(drop)
     }
 
-    /// `mq_receive(3)`: the message's length. The buffer must hold the queue's largest message (EMSGSIZE).
+    /// `mq_receive(3)`: returns the message's length. The buffer must hold the queue's largest message (EMSGSIZE).
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable for its length; the priority is not asked for.
@@ -104,7 +108,7 @@ impl Drop for Queue {
 }
 
 impl Queue {
-    /// `poll(2)`: waits until there is a message. On Linux a queue's descriptor is a file descriptor.
+    /// `poll(2)`: waits for a message. On Linux a queue's descriptor is a file descriptor.
     pub fn wait(&self) -> Result<()> {
         let mut poll = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid pollfd.

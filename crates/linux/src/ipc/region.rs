@@ -1,7 +1,7 @@
-//! A region of memory that several processes (or threads) see: [`Region`].
+//! Memory shared between processes or threads: [`Region`].
 //!
-//! In goes a file, or a length; out come atomics at fixed offsets and copies at checked offsets. It refuses, by panicking, an
-//! offset outside the region or out of line: offsets are the program's, never the peer's.
+//! A region maps a file or anonymous memory. It offers atomics and copies at checked offsets. An offset outside the region or misaligned
+//! panics: offsets come from the program, never from the peer.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use super::copy;
 use crate::{Error, Result};
 
-/// Alignment of a region that is not mapped: a page.
+/// Alignment of an allocated region: a page.
 const PAGE: usize = 4096;
 
 /// Shared memory. Unmapped when dropped.
@@ -22,7 +22,7 @@ pub struct Region {
     origin: Origin,
 }
 
-/// Where the memory comes from, and so how it is given back.
+/// The source of the memory, which determines how it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// `mmap(2)`.
@@ -39,24 +39,24 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// `mmap(2)`: the first `len` bytes of a file, shared, readable and writable, its pages present.
+    /// `mmap(2)`: the first `len` bytes of a file, shared, readable, writable and populated.
     ///
-    /// If somebody truncates the file afterwards, touching the lost pages raises SIGBUS; seal a memfd against that.
+    /// If the file is truncated afterwards, touching the lost pages raises SIGBUS; seal a memfd against that.
     pub fn map(file: BorrowedFd<'_>, len: usize) -> Result<Self> {
         Self::mmap(len, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd())
     }
 
-    /// `mmap(2)`: fresh shared memory without a file, for this process and those it forks.
+    /// `mmap(2)`: shared anonymous memory, for this process and its forked children.
     pub fn anonymous(len: usize) -> Result<Self> {
         Self::mmap(len, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1)
     }
 
-    /// `mmap(2)`: fresh memory that is *not* shared: after a fork each process has its own, at the same address.
+    /// `mmap(2)`: *private* anonymous memory: after a fork each process has its own, at the same address.
     pub fn private(len: usize) -> Result<Self> {
         Self::mmap(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1)
     }
 
-    /// Zeroed memory of this process alone, from the allocator: shared among threads.
+    /// Zeroed memory from the allocator, shared among threads of this process.
     ///
     /// # Panics
     /// When `len` is zero.
@@ -72,7 +72,7 @@ impl Region {
     /// Takes over what `shmat(2)` returned.
     ///
     /// # Safety
-    /// `base` must be a segment of at least `len` bytes, attached for reading and writing, that nobody else detaches.
+    /// `base` must be a segment of at least `len` bytes, attached for reading and writing, that no other code detaches.
     pub(super) unsafe fn attached(base: NonNull<u8>, len: usize) -> Self {
         Self { base, len, origin: Origin::Attached }
     }
@@ -88,13 +88,13 @@ impl Region {
         Ok(Self { base, len, origin: Origin::Mapped })
     }
 
-    /// Bytes.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no bytes; `mmap(2)` makes no such region.
+    /// Always false: `mmap(2)` creates no empty region.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -103,7 +103,7 @@ impl Region {
     /// The address of `len` bytes at `offset`, a multiple of `align`.
     ///
     /// # Panics
-    /// When they are not within the region.
+    /// If they are not within the region.
     #[inline]
     pub(super) fn at(&self, offset: usize, len: usize, align: usize) -> *mut u8 {
         let within = offset.checked_add(len).is_some_and(|end| end <= self.len);
@@ -115,7 +115,7 @@ impl Region {
     /// The 32-bit word at `offset`, a multiple of 4.
     ///
     /// # Panics
-    /// When it is not within the region.
+    /// If it is not within the region.
     #[inline]
     #[must_use]
     pub fn u32(&self, offset: usize) -> &AtomicU32 {
@@ -126,7 +126,7 @@ impl Region {
     /// The 64-bit word at `offset`, a multiple of 8.
     ///
     /// # Panics
-    /// When it is not within the region.
+    /// If it is not within the region.
     #[inline]
     #[must_use]
     pub fn u64(&self, offset: usize) -> &AtomicU64 {
@@ -134,10 +134,10 @@ impl Region {
         unsafe { AtomicU64::from_ptr(self.at(offset, 8, 8).cast()) }
     }
 
-    /// Copies `from` to `offset`. Not atomic as a whole: who reads meanwhile sees some of each.
+    /// Copies `from` to `offset`. Not atomic as a whole: a concurrent reader may see a mix.
     ///
     /// # Panics
-    /// When the bytes are not within the region.
+    /// If the bytes are not within the region.
     #[inline]
     pub fn copy_in(&self, offset: usize, from: &[u8]) {
         let to = self.at(offset, from.len(), 1);
@@ -145,10 +145,10 @@ impl Region {
         unsafe { copy::into_shared(to, from) };
     }
 
-    /// Copies from `offset` to `into`. Not atomic as a whole: what is written meanwhile is seen in part.
+    /// Copies from `offset` to `into`. Not atomic as a whole: it may copy part of a concurrent write.
     ///
     /// # Panics
-    /// When the bytes are not within the region.
+    /// If the bytes are not within the region.
     #[inline]
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len(), 1);

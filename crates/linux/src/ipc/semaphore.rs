@@ -1,11 +1,11 @@
-//! POSIX semaphores between processes: `sem_overview(7)`, unnamed, in shared memory of their own.
+//! Unnamed POSIX semaphores between processes, each in its own shared memory: `sem_overview(7)`.
 
 use std::sync::Arc;
 
 use super::Region;
 use crate::{Error, Result, check};
 
-/// A semaphore that this process and those it forks see. Clones are the same semaphore.
+/// A semaphore for this process and its forked children. Clones share the semaphore.
 #[derive(Debug, Clone)]
 pub struct Semaphore {
     memory: Arc<Region>,

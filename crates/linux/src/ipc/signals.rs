@@ -1,14 +1,14 @@
-//! Signals that carry eight bytes: `sigqueue(3)`, `sigwaitinfo(2)`, `signalfd(2)`.
+//! Signals with a value of eight bytes: `sigqueue(3)`, `sigwaitinfo(2)`, `signalfd(2)`.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 use crate::{Error, Result, check, check_errno_return};
 
-/// Bytes that a signal carries here: a pointer's.
+/// Bytes of a signal's value: the size of a pointer.
 pub const BYTES: usize = size_of::<usize>();
 
-/// The signal that is used: a real-time one, which queues. Three below the last, clear of what runtimes use.
+/// A real-time signal, which queues: three below the last, away from those that runtimes use.
 #[must_use]
 pub fn signal() -> i32 {
     libc::SIGRTMAX() - 3
@@ -24,14 +24,14 @@ fn set() -> libc::sigset_t {
     }
 }
 
-/// `pthread_sigmask(3)`: blocks the signal on this thread, so that it waits to be taken; what was blocked before is put back on drop.
+/// `pthread_sigmask(3)`: blocks the signal on this thread, so that it stays pending. Restores the mask on drop.
 #[derive(Debug)]
 pub struct Blocked {
     before: libc::sigset_t,
 }
 
 impl Blocked {
-    /// Blocks.
+    /// Blocks the signal.
     pub fn new() -> Result<Self> {
         let set = set();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -45,20 +45,20 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // What is still pending would end the process once it is open: take it first.
+        // A pending signal would end the process when unblocked: take it first.
         while matches!(try_receive(), Ok(Some(_))) {}
         // SAFETY: the mask was this thread's before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
-/// What `rt_tgsigqueueinfo(2)` takes: the part of `siginfo_t` that it reads, as `sigaction(2)` has it on all architectures but MIPS.
+/// The part of `siginfo_t` that `rt_tgsigqueueinfo(2)` reads, in the layout of all architectures but MIPS (`sigaction(2)`).
 #[repr(C)]
 struct QueuedInfo {
     signal: i32,
     error: i32,
     code: i32,
-    /// The union is aligned to a pointer.
+    /// The union has the alignment of a pointer.
     fields: QueuedFields,
     rest: [u64; 12],
 }
@@ -71,10 +71,10 @@ struct QueuedFields {
     value: usize,
 }
 
-/// `rt_tgsigqueueinfo(2)`, what `pthread_sigqueue(3)` makes: queues the signal with a value to one thread of one process.
+/// `rt_tgsigqueueinfo(2)`, the call of `pthread_sigqueue(3)`: queues the signal with a value for one thread of a process.
 ///
-/// A thread rather than a process, since a process of several threads would have it delivered to any that does not block it.
-/// EAGAIN: RLIMIT_SIGPENDING of the receiver is reached. ESRCH: it is gone.
+/// A signal to the process would go to any thread that does not block it. EAGAIN: RLIMIT_SIGPENDING of the receiver is reached. ESRCH:
+/// the receiver ended.
 #[inline]
 pub fn send(process: i32, thread: i32, value: usize) -> Result<()> {
     // SAFETY: takes no arguments.
@@ -88,7 +88,7 @@ pub fn send(process: i32, thread: i32, value: usize) -> Result<()> {
 
 const _: () = assert!(size_of::<QueuedInfo>() >= 128 && std::mem::offset_of!(QueuedInfo, fields) >= 12);
 
-/// `sigwaitinfo(2)`: waits for the signal and tells its value. The signal must be blocked.
+/// `sigwaitinfo(2)`: waits for the signal and returns its value. The signal must be blocked.
 #[inline]
 pub fn receive() -> Result<usize> {
     let set = set();
@@ -99,7 +99,7 @@ pub fn receive() -> Result<usize> {
     Ok(unsafe { info.assume_init().si_value().sival_ptr } as usize)
 }
 
-/// `sigtimedwait(2)` with no time to wait.
+/// `sigtimedwait(2)` with a timeout of zero.
 #[inline]
 pub fn try_receive() -> Result<Option<usize>> {
     let set = set();
@@ -114,7 +114,7 @@ pub fn try_receive() -> Result<Option<usize>> {
     }
 }
 
-/// `signalfd(2)`: a descriptor to read the signal from. The signal must be blocked.
+/// `signalfd(2)`: a descriptor for the signal, which must be blocked.
 pub fn descriptor(polling: bool) -> Result<OwnedFd> {
     let set = set();
     let flags = libc::SFD_CLOEXEC | if polling { libc::SFD_NONBLOCK } else { 0 };
@@ -124,7 +124,7 @@ pub fn descriptor(polling: bool) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `read(2)` of a signalfd: the value. EAGAIN when it polls and there is none.
+/// `read(2)` of a signalfd: the value. EAGAIN if non-blocking and no signal is pending.
 #[inline]
 pub fn read(descriptor: BorrowedFd<'_>) -> Result<usize> {
     let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();

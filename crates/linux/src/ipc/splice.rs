@@ -1,4 +1,4 @@
-//! Pages given to a pipe without copying: `vmsplice(2)`.
+//! Passes pages to a pipe without copying: `vmsplice(2)`.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::Region;
 use crate::{Error, Result, check};
 
-/// Buffers whose pages a pipe may refer to, used in turn. A buffer must not be written again before the reader has read it: with
-/// at least as many buffers as the pipe has slots, and one more, that is so.
+/// Buffers whose pages a pipe may refer to, used round-robin. A buffer must not be written again before the reader has read it: one more
+/// buffer than the pipe's slots ensures that.
 #[derive(Debug)]
 pub struct Buffers {
     memory: Arc<Region>,
@@ -17,7 +17,7 @@ pub struct Buffers {
     filled: usize,
 }
 
-/// Bytes of a page of the pipe: the least that a message occupies.
+/// Bytes of a page of the pipe: a message occupies at least one.
 #[must_use]
 pub fn page() -> usize {
     // SAFETY: takes a number.
@@ -25,7 +25,7 @@ pub fn page() -> usize {
     usize::try_from(size).unwrap_or(4096)
 }
 
-/// `fcntl(F_GETPIPE_SZ)`: bytes of a pipe, a page per slot.
+/// `fcntl(F_GETPIPE_SZ)`: bytes of a pipe, one page per slot.
 pub fn pipe_bytes(pipe: BorrowedFd<'_>) -> Result<usize> {
     // SAFETY: the command takes no argument.
     let bytes = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
@@ -42,10 +42,10 @@ impl Buffers {
         Ok(Self { memory, stride, count, next: 0, filled: 0 })
     }
 
-    /// Copies the message into the next buffer and begins to give it to the pipe.
+    /// Copies the message into the next buffer and begins to pass it to the pipe.
     ///
     /// # Panics
-    /// When the message is longer than a buffer.
+    /// If the message is longer than a buffer.
     #[inline]
     pub fn fill(&mut self, message: &[u8]) {
         assert!(message.len() <= self.stride, "{} bytes into a buffer of {}", message.len(), self.stride);
@@ -54,13 +54,13 @@ impl Buffers {
         self.filled = 0;
     }
 
-    /// `vmsplice(2)`: gives what is left of a message of `len` bytes to the pipe, waiting for room. True once all of it is given.
+    /// `vmsplice(2)`: passes the rest of a message of `len` bytes to the pipe; waits for room. True once all is passed.
     #[inline]
     pub fn splice(&mut self, pipe: BorrowedFd<'_>, len: usize) -> Result<bool> {
         let base = self.memory.at(self.next * self.stride + self.filled, len - self.filled, 1);
         let part = libc::iovec { iov_base: base.cast(), iov_len: len - self.filled };
         // SAFETY: the kernel keeps references to the pages, not to the mapping; what the reader sees of a buffer written too early
-        // would be mixed data, never memory of somebody else's.
+        // would be mixed data, never another owner's memory.
         let n = unsafe { libc::vmsplice(pipe.as_raw_fd(), &raw const part, 1, 0) };
         self.filled += usize::try_from(n).map_err(|_| Error::last("vmsplice"))?;
         Ok(self.filled == len)

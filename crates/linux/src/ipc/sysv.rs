@@ -1,12 +1,12 @@
-//! System V message queues and semaphores: `sysvipc(7)`. They outlive the process unless they are removed.
+//! System V message queues and semaphores: `sysvipc(7)`. They outlive the process until removed.
 
 use crate::{Error, Result, check};
 
-/// A message queue, by its number. Not removed on drop: see [`remove_queue`].
+/// The ID of a message queue. Not removed on drop: see [`remove_queue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue(i32);
 
-/// A set of semaphores, by its number. Not removed on drop: see [`remove_semaphores`].
+/// The ID of a set of semaphores. Not removed on drop: see [`remove_semaphores`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Semaphores(i32);
 
@@ -28,10 +28,10 @@ pub fn remove_queue(key: i32) -> Result<bool> {
     check("msgctl(IPC_RMID)", unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(|_| true)
 }
 
-/// Room for what IPC_STAT tells of any object: more than the kernel or a C library has.
+/// Room for the result of IPC_STAT, larger than any structure of the kernel or a C library.
 type Facts = [u64; 64];
 
-/// `msgctl(IPC_STAT)`: the user ID of the process that made the queue with this key; `None`: there is none, or it may not be looked at.
+/// `msgctl(IPC_STAT)`: the user ID of the queue's creator. `None`: no queue has this key, or it may not be read.
 #[must_use]
 pub fn creator_of_queue(key: i32) -> Option<u32> {
     let mut facts: Facts = [0; 64];
@@ -40,7 +40,7 @@ pub fn creator_of_queue(key: i32) -> Option<u32> {
     (told == 0).then(|| creator(&facts))
 }
 
-/// `semctl(IPC_STAT)`: the same of a set of semaphores.
+/// `semctl(IPC_STAT)`: the same for a set of semaphores.
 #[must_use]
 pub fn creator_of_semaphores(key: i32) -> Option<u32> {
     let mut facts: Facts = [0; 64];
@@ -59,7 +59,7 @@ fn absent(error: Error) -> Result<bool> {
     if matches!(error.errno(), libc::ENOENT | libc::ENOSYS) { Ok(false) } else { Err(error) }
 }
 
-/// A message as `msgsnd(2)` takes it: the type, then the text.
+/// A message for `msgsnd(2)`: type, then text.
 #[derive(Debug, Clone)]
 pub struct Envelope {
     words: Vec<libc::c_long>,
@@ -67,7 +67,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// One with room for `len` bytes.
+    /// An envelope with room for `len` bytes.
     #[must_use]
     pub fn new(len: usize) -> Self {
         let mut words = vec![0; 1 + len.div_ceil(size_of::<libc::c_long>())];
@@ -77,7 +77,7 @@ impl Envelope {
 }
 
 impl Queue {
-    /// `msgsnd(2)`, copying the message into the envelope first: waits while the queue is full. EIDRM once it was removed.
+    /// Copies the message into the envelope, then `msgsnd(2)`: waits while the queue is full. EIDRM: the queue was removed.
     #[inline]
     pub fn send(self, message: &[u8], envelope: &mut Envelope) -> Result<()> {
         let Envelope { words, len } = envelope;
@@ -93,7 +93,7 @@ impl Queue {
         check("msgsnd", sent).map(drop)
     }
 
-    /// `msgrcv(2)`: the message's length; with `wait` false ENOMSG when there is none.
+    /// `msgrcv(2)`: returns the message's length; without `wait`, ENOMSG if there is none.
     #[inline]
     pub fn receive(self, into: &mut [u8], envelope: &mut Envelope, wait: bool) -> Result<usize> {
         let flags = if wait { 0 } else { libc::IPC_NOWAIT };
@@ -130,8 +130,7 @@ pub fn remove_semaphores(key: i32) -> Result<bool> {
 }
 
 impl Semaphores {
-    /// `semop(2)`: adds `by` to semaphore `which`; a negative number waits until that much can be taken, or, with `wait` false,
-    /// says EAGAIN.
+    /// `semop(2)`: adds `by` to semaphore `which`. A negative number waits until that much can be taken; without `wait`, EAGAIN.
     #[inline]
     pub fn add(self, which: u16, by: i16, wait: bool) -> Result<()> {
         let flags = if wait { 0 } else { libc::IPC_NOWAIT as i16 };

@@ -1,7 +1,7 @@
-//! UDP as measurements need it: sending many datagrams per call, at given times, with the kernel's own time stamps.
+//! UDP for measurements: many datagrams per call, transmit times, and kernel time stamps.
 //!
-//! Sockets are std's [`UdpSocket`]; this adds what std lacks: `SO_TIMESTAMPING` and the error queue that stamps come back on ([`stamp`]),
-//! `sendmmsg(2)` ([`send`]), `SO_TXTIME` and `SO_MAX_PACING_RATE` ([`pacing`]), and which queueing discipline an interface has ([`qdisc`]).
+//! Sockets are std's [`UdpSocket`]. This adds `SO_TIMESTAMPING` with the error queue that returns the stamps ([`stamp`]),
+//! `sendmmsg(2)` ([`send`]), `SO_TXTIME` and `SO_MAX_PACING_RATE` ([`pacing`]), and the queueing discipline of an interface ([`qdisc`]).
 
 pub mod pacing;
 pub mod qdisc;
@@ -21,18 +21,18 @@ pub(crate) fn set_option<T: Copy>(socket: &UdpSocket, level: i32, name: i32, val
     check("setsockopt", returned).map(drop).map_err(|e| e.on(what))
 }
 
-/// `setsockopt(2)` with `SO_RCVBUFFORCE`, or `SO_RCVBUF` without the privilege, which the kernel cuts down to `net.core.rmem_max`.
+/// `setsockopt(2)` with `SO_RCVBUFFORCE`; without the privilege `SO_RCVBUF`, which the kernel limits to `net.core.rmem_max`.
 pub fn set_receive_buffer(socket: &UdpSocket, bytes: i32) -> Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes, "SO_RCVBUFFORCE")
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes, "SO_RCVBUF"))
 }
 
-/// `setsockopt(2)` with `SO_SNDBUF`: how much may be on its way; the kernel doubles it for its own book-keeping.
+/// `setsockopt(2)` with `SO_SNDBUF`: most bytes in flight; the kernel doubles it for its bookkeeping.
 pub fn set_send_buffer(socket: &UdpSocket, bytes: i32) -> Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes, "SO_SNDBUF")
 }
 
-/// `poll(2)` for room to send; false: none within `timeout_ms`, or a signal came first.
+/// `poll(2)` for room to send. False: none within `timeout_ms`, or a signal came first.
 pub fn wait_for_room(socket: &UdpSocket, timeout_ms: i32) -> Result<bool> {
     let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one pollfd, valid for the call.

@@ -8,7 +8,7 @@ use super::stamp::STAMP;
 use crate::Result;
 use crate::clock::Clock;
 
-/// `setsockopt(2)` with `SO_MAX_PACING_RATE`: bytes a second, headers included, that fq lets leave.
+/// `setsockopt(2)` with `SO_MAX_PACING_RATE`: the rate that fq keeps, in bytes per second, headers included.
 pub fn set_max_pacing_rate(socket: &UdpSocket, bytes_per_second: u64) -> Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second, "SO_MAX_PACING_RATE")
 }
@@ -21,12 +21,12 @@ struct SockTxtime {
     flags: u32,
 }
 
-/// `setsockopt(2)` with `SO_TXTIME`: datagrams may say when to leave, on `clock` (fq: monotonic; etf: as configured, usually TAI).
+/// `setsockopt(2)` with `SO_TXTIME`: datagrams can have a transmit time on `clock` (fq: monotonic; etf: as configured, usually TAI).
 pub fn enable_txtime(socket: &UdpSocket, clock: Clock) -> Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TXTIME, SockTxtime { clock: clock.id(), flags: 0 }, "SO_TXTIME")
 }
 
-/// `sendmsg(2)` with `SCM_TXTIME`: to leave at `time_ns` of the socket's clock; `stamped`: and asks for a stamp when it does.
+/// `sendmsg(2)` with `SCM_TXTIME`: transmits at `time_ns` of the socket's clock. `stamped`: requests a transmit time stamp.
 #[inline]
 pub fn send_at(socket: &UdpSocket, datagram: &[u8], time_ns: u64, stamped: bool) -> Result<Sent> {
     let time = Wish { kind: libc::SCM_TXTIME, value: Value::Long(time_ns) };
@@ -37,7 +37,7 @@ pub fn send_at(socket: &UdpSocket, datagram: &[u8], time_ns: u64, stamped: bool)
 mod tests {
     use super::*;
 
-    /// Without a discipline that heeds it, the time is ignored and the datagram leaves at once.
+    /// Without a discipline that supports it, the datagram leaves at once.
     #[test]
     fn the_kernel_knows_the_options() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The queueing discipline of a network interface, asked of the kernel through rtnetlink (`rtnetlink(7)`, `RTM_GETQDISC`).
+//! The queueing discipline of a network interface, through rtnetlink (`rtnetlink(7)`, `RTM_GETQDISC`).
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -23,7 +23,7 @@ struct TcMessage {
     info: u32,
 }
 
-/// Attribute that names the kind (`TCA_KIND`).
+/// The attribute with the kind (`TCA_KIND`).
 const TCA_KIND: u16 = 1;
 /// Parent of the root discipline (`TC_H_ROOT`).
 const ROOT: u32 = u32::MAX;
@@ -38,7 +38,7 @@ pub fn interface_index(name: &str) -> Result<i32> {
     }
 }
 
-/// `getifaddrs(3)`: the name of the interface that has this address.
+/// `getifaddrs(3)`: the name of the interface with this address.
 pub fn interface_of(address: IpAddr) -> Result<Option<String>> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the list is written by the call and freed below.
@@ -57,11 +57,11 @@ pub fn interface_of(address: IpAddr) -> Result<Option<String>> {
         }
         libc::freeifaddrs(list);
     }
-    // All of 127.0.0.0/8 belongs to the loopback, though it has one address only.
+    // All of 127.0.0.0/8 belongs to the loopback, although it has only one address.
     Ok(found.or_else(|| address.is_loopback().then(|| "lo".to_owned())))
 }
 
-/// The IP address behind a socket address.
+/// The IP address of a socket address.
 ///
 /// # Safety
 /// `at` is null or points to a socket address as long as its family says.
@@ -79,7 +79,7 @@ unsafe fn address_at(at: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// The kinds of the disciplines of an interface, the root's first: `noqueue`, `fq`, `mq` with `fq_codel` below, ...
+/// The kinds of an interface's disciplines, root first: `noqueue`, `fq`, `mq` with `fq_codel` below, ...
 pub fn kinds(interface: &str) -> Result<Vec<String>> {
     let index = interface_index(interface)?;
     // SAFETY: takes numbers.
@@ -118,7 +118,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
 
-/// Reads the messages of one answer; false: that was the last.
+/// Reads the messages of one reply. False: that was the last.
 fn read_answers(mut bytes: &[u8], index: i32, found: &mut Vec<(bool, String)>) -> Result<bool> {
     const HEADER: usize = size_of::<libc::nlmsghdr>();
     while let (Some(length), Some(kind)) = (number::<4>(bytes, 0), number::<2>(bytes, 4)) {
@@ -139,7 +139,7 @@ fn read_answers(mut bytes: &[u8], index: i32, found: &mut Vec<(bool, String)>) -
     Ok(true)
 }
 
-/// Whether it is the root, and its kind; none if it belongs to another interface.
+/// Whether it is the root, and its kind; `None` if it belongs to another interface.
 fn read_discipline(message: &[u8], index: i32) -> Option<(bool, String)> {
     let interface = i32::from_ne_bytes(number(message, 4)?);
     let parent = u32::from_ne_bytes(number(message, 12)?);

@@ -1,18 +1,18 @@
-//! Sending: one datagram, one that is stamped or has a time to leave at, or many in one call.
+//! Sends datagrams: one, one with a time stamp or a transmit time, or many per call.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
 
 use crate::{Error, Result};
 
-/// What became of a datagram.
+/// The result of sending a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// The kernel has it.
+    /// The kernel accepted it.
     Yes,
-    /// There is no room (`EAGAIN`, `ENOBUFS`): it was not sent.
+    /// No room (`EAGAIN`, `ENOBUFS`): it was not sent.
     NoRoom,
-    /// An earlier datagram reached nobody (`ECONNREFUSED`); this one was not sent.
+    /// An earlier datagram found no receiver (`ECONNREFUSED`); this one was not sent.
     Refused,
 }
 
@@ -45,20 +45,20 @@ pub fn send(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
     Sent::of("send", returned)
 }
 
-/// Control messages of up to eight bytes each, aligned as the kernel wants them.
+/// Control messages of up to eight bytes each, aligned for the kernel.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// What a datagram asks of the kernel, as control messages of level `SOL_SOCKET`.
+/// A request of a datagram to the kernel: a control message of level `SOL_SOCKET`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// The message's type.
+    /// The type.
     pub(super) kind: i32,
-    /// Its value.
+    /// The value.
     pub(super) value: Value,
 }
 
-/// A value of a control message.
+/// The value of a control message.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value {
     /// A `__u32`.
@@ -102,7 +102,7 @@ pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) ->
     Sent::of("sendmsg", returned)
 }
 
-/// Datagrams of one size, laid out once and sent many at a time with `sendmmsg(2)`.
+/// Datagrams of one size, laid out once and sent in batches with `sendmmsg(2)`.
 pub struct Batch {
     bytes: Vec<u8>,
     size: usize,
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Batch {
 }
 
 impl Batch {
-    /// Room for so many datagrams of `size` bytes, all zero. 1 to 1024 datagrams (UIO_MAXIOV).
+    /// Room for 1 to 1024 (UIO_MAXIOV) datagrams of `size` bytes, all zero.
     #[must_use]
     pub fn new(datagrams: usize, size: usize) -> Self {
         let datagrams = datagrams.clamp(1, 1024);
@@ -140,7 +140,7 @@ impl Batch {
         Self { bytes, size, pieces, messages }
     }
 
-    /// How many fit.
+    /// The number of datagrams.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.pieces.len()
@@ -151,7 +151,7 @@ impl Batch {
         &mut self.bytes[n * self.size..(n + 1) * self.size]
     }
 
-    /// `sendmmsg(2)` with `MSG_DONTWAIT`: sends the first `count`; tells how many the kernel took. None: why.
+    /// `sendmmsg(2)` with `MSG_DONTWAIT`: sends the first `count`. Returns how many the kernel accepted; if none, the reason.
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> Result<(usize, Sent)> {
         let count = count.min(self.messages.len());

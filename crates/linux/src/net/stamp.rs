@@ -1,7 +1,7 @@
-//! The kernel's own time stamps of datagrams (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
+//! Kernel time stamps of datagrams (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
 //!
-//! *Sent*: a datagram asks for a stamp, taken when it is handed to the network device; the stamp comes back on the socket's error queue with the
-//! datagram's number. *Received*: every datagram comes with the time at which it entered the socket. Both are on `CLOCK_REALTIME`.
+//! A *sent* datagram requests a stamp, taken when it is passed to the network device. The stamp returns on the socket's error queue with the
+//! datagram's number. A *received* datagram comes with the time at which it entered the socket. Both are on `CLOCK_REALTIME`.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
@@ -11,33 +11,33 @@ use super::send::{Sent, Value, Wish, send_with};
 use super::set_option;
 use crate::{Error, Result};
 
-/// A stamp of a datagram that was sent.
+/// The stamp of a sent datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendStamp {
-    /// How many datagrams asked for a stamp before it on the socket, modulo 2³².
+    /// The number of earlier stamp requests on the socket, modulo 2³².
     pub number: u32,
-    /// `CLOCK_REALTIME` when it was handed to the device, in ns.
+    /// When it was passed to the device: `CLOCK_REALTIME` in ns.
     pub realtime_ns: i64,
 }
 
-/// `SO_TIMESTAMPING`: lets datagrams ask for a stamp, which comes without the datagram itself.
+/// `SO_TIMESTAMPING`: lets datagrams request a stamp, returned without the datagram itself.
 pub fn enable_send_stamps(socket: &UdpSocket) -> Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags, "SO_TIMESTAMPING")
 }
 
-/// `SO_TIMESTAMPNS`: every datagram received tells when it entered the socket.
+/// `SO_TIMESTAMPNS`: stamps every received datagram when it enters the socket.
 pub fn enable_receive_stamps(socket: &UdpSocket) -> Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1_i32, "SO_TIMESTAMPNS")
 }
 
-/// `sendmsg(2)` that asks for a stamp.
+/// `sendmsg(2)` with a stamp request.
 #[inline]
 pub fn send_stamped(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
     send_with(socket, datagram, &[STAMP])
 }
 
-/// Asks for a stamp when the datagram is handed to the device.
+/// Requests a stamp when the datagram is passed to the device.
 pub(super) const STAMP: Wish =
     Wish { kind: libc::SO_TIMESTAMPING, value: Value::Word(libc::SOF_TIMESTAMPING_TX_SOFTWARE) };
 
@@ -45,7 +45,7 @@ pub(super) const STAMP: Wish =
 #[repr(C, align(8))]
 struct Control([u8; 256]);
 
-/// `recvmsg(2)`: the datagram's length (0 on the error queue) and its control messages, given one by one to `see`; none: nothing there.
+/// `recvmsg(2)`: returns the datagram's length (0 on the error queue) and passes each control message to `see`. `None`: nothing there.
 fn receive_with(
     socket: &UdpSocket,
     buffer: &mut [u8],
@@ -108,16 +108,16 @@ pub fn next_send_stamp(socket: &UdpSocket) -> Result<Option<SendStamp>> {
     Ok(seen.and(time.zip(number)).map(|(realtime_ns, number)| SendStamp { number, realtime_ns }))
 }
 
-/// A datagram that was received.
+/// A received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its length.
+    /// The length in bytes.
     pub length: usize,
-    /// `CLOCK_REALTIME` when it entered the socket, in ns, where the kernel tells.
+    /// When it entered the socket: `CLOCK_REALTIME` in ns, if known.
     pub realtime_ns: Option<i64>,
 }
 
-/// `recvmsg(2)`: waits for a datagram as long as the socket's read timeout lets it; none: nothing came, or a signal.
+/// `recvmsg(2)`: waits for a datagram within the socket's read timeout. `None`: none came, or a signal.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<Received>> {
     let mut time = None;
     let length = receive_with(socket, buffer, 0, |level, kind, data| {
@@ -128,7 +128,7 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<Received>
     Ok(length.map(|length| Received { length, realtime_ns: time }))
 }
 
-/// How long stamps may keep us waiting after the last datagram: software stamps are there when it has left.
+/// Longest wait for stamps after the last datagram: software stamps exist once it has left.
 pub const STAMP_PATIENCE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! SIGALRM, which goes to any thread of the process, brought to the one that waits for it.
+//! Passes SIGALRM, which any thread of the process may take, to the thread that waits for it.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// The thread that waits for SIGALRM, by its kernel number (0: none) and by its pthread, which is known without a system call.
+/// The thread that waits for SIGALRM: its kernel ID (0: none), and its pthread, which is known without a system call.
 static ALARM_TARGET: AtomicI32 = AtomicI32::new(0);
 static ALARM_THREAD: AtomicUsize = AtomicUsize::new(0);
-/// Threads that are just now passing a SIGALRM on.
+/// Threads that are passing a SIGALRM on.
 static FORWARDING: AtomicU32 = AtomicU32::new(0);
 
-/// While it exists, SIGALRM that another thread takes is passed on to the thread that made this.
+/// While this exists, other threads pass SIGALRM on to the thread that created it.
 #[derive(Debug)]
 pub(crate) struct AlarmTarget(());
 
 impl AlarmTarget {
-    /// For the calling thread. The caller sees to it that there is only one.
+    /// For the calling thread. The caller ensures that only one exists.
     pub(crate) fn this_thread() -> Self {
         // SAFETY: no arguments.
         let (thread, number) = unsafe { (libc::pthread_self(), libc::gettid()) };
@@ -26,14 +26,14 @@ impl AlarmTarget {
 impl Drop for AlarmTarget {
     fn drop(&mut self) {
         ALARM_TARGET.store(0, Ordering::SeqCst);
-        // Whoever still passes one on must be done before the old handler, which may end the process, is back.
+        // Wait for threads that still pass one on before the old handler, which may end the process, is restored.
         while FORWARDING.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
     }
 }
 
-/// Passes SIGALRM on to the thread that waits for it, if another one got it.
+/// Passes SIGALRM on to the waiting thread, if another one got it.
 pub(super) extern "C" fn forward(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     FORWARDING.fetch_add(1, Ordering::SeqCst);
     let target = ALARM_TARGET.load(Ordering::SeqCst);

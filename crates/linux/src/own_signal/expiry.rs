@@ -1,8 +1,8 @@
-//! Expiries of timers, as their signals tell them.
+//! Timer expiries, counted by their signals.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What a signal of a timer carries (`siginfo_t` in the layout of the kernel, `asm-generic/siginfo.h`).
+/// The `siginfo_t` of a timer's signal in the kernel's layout (`asm-generic/siginfo.h`).
 #[repr(C)]
 struct TimerInfo {
     signo: i32,
@@ -18,7 +18,7 @@ struct TimerFields {
     value: libc::sigval,
 }
 
-/// The value a timer was created with, if `info` came from a timer.
+/// The value of the timer, if `info` came from a timer.
 ///
 /// # Safety
 /// `info` must be a `siginfo_t` filled by the kernel.
@@ -33,17 +33,17 @@ pub(crate) unsafe fn timer_value(info: *const libc::siginfo_t) -> Option<usize> 
     }
 }
 
-/// How often each timer with a handler has expired. A handler may touch nothing but atomics, and a timer that is gone must do no harm:
-/// hence a static table rather than a pointer.
+/// Expiries of each timer with a handler. A static table instead of a pointer: a handler may only touch atomics, and the signal of a
+/// deleted timer must be harmless.
 static FIRED: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
 static SLOTS: AtomicU64 = AtomicU64::new(0);
 
-/// A place in the table of expiries.
+/// A slot of the table.
 #[derive(Debug)]
 pub(crate) struct Slot(usize);
 
 impl Slot {
-    /// A free place; `None` when 64 timers with a handler exist.
+    /// A free slot; `None` if 64 timers with a handler exist.
     pub(crate) fn claim() -> Option<Self> {
         let mut used = SLOTS.load(Ordering::Relaxed);
         loop {
@@ -74,7 +74,7 @@ impl Drop for Slot {
     }
 }
 
-/// Counts a timer's expiry; anything else is ignored.
+/// Counts a timer's expiry; ignores other signals.
 pub(super) extern "C" fn count(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel calls this with a filled siginfo_t (SA_SIGINFO).
     if let Some(slot) = unsafe { timer_value(info) }

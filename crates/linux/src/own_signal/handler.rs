@@ -1,4 +1,4 @@
-//! Signal handlers, installed as long as somebody uses them.
+//! Signal handlers, installed while in use.
 
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -7,17 +7,17 @@ use std::sync::Mutex;
 use super::{alarm::forward, expiry::count};
 use crate::{Result, check};
 
-/// Does nothing: the signal has done its work by interrupting a call.
+/// Does nothing: the signal's purpose is to interrupt a call.
 extern "C" fn ignore(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
-/// What is done with a signal.
+/// The action of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Counts a timer's expiry in its [`Slot`].
+    /// Count a timer's expiry in its [`Slot`].
     Count,
-    /// Passes it on to the [`AlarmTarget`].
+    /// Pass it on to the [`AlarmTarget`].
     Forward,
-    /// Nothing, but calls are interrupted (no `SA_RESTART`).
+    /// Only interrupt calls (no `SA_RESTART`).
     Interrupt,
 }
 
@@ -45,7 +45,7 @@ struct Installed {
 
 static INSTALLED: Mutex<Vec<Installed>> = Mutex::new(Vec::new());
 
-/// A handler, installed for a signal as long as somebody uses it; then what was there before is put back.
+/// A handler, installed for a signal while in use; the last user restores the previous action.
 #[derive(Debug)]
 pub(crate) struct Handler(i32);
 
@@ -79,7 +79,7 @@ impl Drop for Handler {
         }
         let entry = installed.swap_remove(place);
         let mut now = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: asks for the action in force; then puts back what the kernel itself gave us. A handler that somebody else
+        // SAFETY: reads the action in force; then restores the action that the kernel returned. A handler that other code
         // installed in the meantime is left alone.
         unsafe {
             if libc::sigaction(self.0, std::ptr::null(), now.as_mut_ptr()) == 0

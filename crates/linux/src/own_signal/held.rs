@@ -1,4 +1,4 @@
-//! A signal held back in one thread.
+//! Blocks a signal in one thread.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -12,11 +12,11 @@ use crate::{Result, check_errno_return};
 const SIGNALS: usize = 65;
 
 thread_local! {
-    /// Per signal: how often this thread holds it, and whether it was blocked before the first time.
+    /// Per signal: the number of holds on this thread, and whether it was blocked before the first.
     static HELD: Cell<[(u16, bool); SIGNALS]> = const { Cell::new([(0, false); SIGNALS]) };
 }
 
-/// A signal blocked in the calling thread, as often as it is held; on the last drop pending ones are discarded and the mask is as before.
+/// Blocks a signal in the calling thread; holds nest. The last drop discards pending signals and restores the mask.
 #[derive(Debug)]
 pub(crate) struct Held {
     signal: i32,
@@ -41,7 +41,7 @@ impl Held {
         Ok(Self { signal, bound_to_thread: PhantomData })
     }
 
-    /// The calling thread's signal mask as it is now, without this signal: for `sigsuspend`.
+    /// The calling thread's signal mask without this signal, for `sigsuspend`.
     pub(crate) fn mask_without(&self) -> Result<libc::sigset_t> {
         let mut mask = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: asks for the mask only, which is filled when the call succeeds.
@@ -54,7 +54,7 @@ impl Held {
         }
     }
 
-    /// Throws away pending signals of this number.
+    /// Discards pending signals of this number.
     pub(crate) fn discard_pending(&self) {
         let set = set_of(self.signal);
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -99,7 +99,7 @@ mod tests {
         let second = Held::new(signal).unwrap();
         drop(first);
         assert!(blocked(signal));
-        // A pending signal whose default action would end the process must be gone before it is unblocked.
+        // A pending signal whose default action would end the process must be discarded before it is unblocked.
         // SAFETY: sends a signal to this thread, which holds it.
         unsafe { libc::pthread_kill(libc::pthread_self(), signal) };
         drop(second);

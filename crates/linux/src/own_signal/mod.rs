@@ -1,7 +1,6 @@
-//! Signals that this process sends to itself with timers: held back in the thread that waits for them, and handled harmlessly
-//! wherever else they may arrive.
+//! Timer signals of this process: blocked in the thread that waits for them, and handled harmlessly in all others.
 //!
-//! The real-time signals used here lie above those that the C library keeps for itself (`SIGRTMIN` accounts for these).
+//! The real-time signals used here lie above those that the C library reserves (`SIGRTMIN` excludes these).
 
 use std::mem::MaybeUninit;
 
@@ -15,7 +14,7 @@ pub(crate) use expiry::{Slot, timer_value};
 pub(crate) use handler::{Action, Handler};
 pub(crate) use held::Held;
 
-/// The signal of timers that are waited for with `sigwaitinfo`.
+/// The signal of timers that `sigwaitinfo` waits for.
 pub(crate) fn for_waiting() -> i32 {
     libc::SIGRTMIN() + 2
 }
@@ -25,7 +24,7 @@ pub(crate) fn for_handling() -> i32 {
     libc::SIGRTMIN() + 3
 }
 
-/// The signal that `sigtimedwait` waits for in vain.
+/// The signal that `sigtimedwait` waits for; it is never sent.
 pub(crate) fn for_nothing() -> i32 {
     libc::SIGRTMIN() + 4
 }

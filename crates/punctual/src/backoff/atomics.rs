@@ -1,4 +1,4 @@
-//! The word, the fence and the sleep that [`super::Bell`] is made of: the real ones, or, for the model checker, loom's.
+//! The atomic word, fence and sleep of [`super::EventCount`]: the real ones, or loom's for the model checker.
 
 #[cfg(not(all(test, loom)))]
 pub(super) use real::{AtomicU32, Ordering, Scope, fence, sleep_on, wake_all};
@@ -15,16 +15,15 @@ mod real {
 
     /// Sleeps while the word holds `expected`.
     pub(in super::super) fn sleep_on(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) {
-        // However it ends, the caller polls again. A kernel that refuses (a seccomp filter without futex lets no program of today
-        // run at all) makes this a yield rather than a spin.
+        // The caller polls again in any case. If the kernel refuses (a seccomp filter without futex), yield instead of spinning.
         if futex::wait(word, expected, scope, deadline_ns).is_err() {
             std::thread::yield_now();
         }
     }
 
-    /// Wakes all who sleep on the word.
+    /// Wakes all sleepers on the word.
     pub(in super::super) fn wake_all(word: &AtomicU32, scope: Scope) {
-        // It fails only for an address that is not mapped (EFAULT), and `word` is.
+        // Fails only for an unmapped address (EFAULT); `word` is mapped.
         drop(futex::wake(word, u32::MAX, scope));
     }
 }
@@ -37,7 +36,7 @@ mod modelled {
     pub(in super::super) use punctual_linux::futex::Scope;
 
     loom::lazy_static! {
-        // The kernel's hash bucket: comparing the word and going to sleep are one step under its lock, and so is waking.
+        // The kernel's hash bucket: under its lock, comparing the word and sleeping are one step, and so is waking.
         static ref BUCKET: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
     }
 

@@ -1,15 +1,15 @@
-//! Backing off in a polling loop: spin with a hint, then yield, then park until woken.
+//! Backoff in a polling loop: spin with a hint, then yield, then park until woken.
 //!
-//! In goes a condition to poll and a [`Bell`] that whoever makes the condition true rings; out comes what the condition gave. A message that
-//! comes soon is found by spinning, within nanoseconds; one that comes late is waited for asleep, so that the CPU is left to
-//! others. How long is "soon" is a matter of the machine: [`Backoff::tuned`] measures it once, in a few milliseconds.
+//! A [`Backoff`] polls a condition and returns its value. The thread that makes the condition true notifies an [`EventCount`].
+//! Spinning finds an early message within nanoseconds; after that the thread sleeps and leaves the CPU to others. How long to spin
+//! depends on the machine: [`Backoff::tuned`] measures it once, in a few milliseconds.
 //!
-//! Nothing is allocated, nothing is locked, and no wake-up is lost. The bell is one 32-bit word; put it into shared memory and
-//! the same loop works between processes.
+//! It allocates nothing, takes no lock and loses no wake-up. The event count is one 32-bit word; in shared memory, the same loop works
+//! between processes.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-//! use punctual::backoff::{Backoff, Bell};
+//! use punctual::backoff::{Backoff, EventCount};
 //!
 //! static MAILBOX: AtomicU64 = AtomicU64::new(0); // 0: empty
 //! static WORD: AtomicU32 = AtomicU32::new(0);
@@ -18,7 +18,7 @@
 //!     let mut backoff = Backoff::tuned();
 //!     let mut sum = 0;
 //!     for _ in 0..3 {
-//!         sum += backoff.wait_for(Bell::private(&WORD), || match MAILBOX.swap(0, Ordering::Acquire) {
+//!         sum += backoff.wait_for(EventCount::private(&WORD), || match MAILBOX.swap(0, Ordering::Acquire) {
 //!             0 => None,
 //!             message => Some(message),
 //!         });
@@ -30,16 +30,15 @@
 //!         std::thread::yield_now();
 //!     }
 //!     MAILBOX.store(message, Ordering::Release); // first the message,
-//!     Bell::private(&WORD).ring(); // then the bell
+//!     EventCount::private(&WORD).notify(); // then the notification
 //! }
 //! assert_eq!(receiver.join().unwrap(), 6);
 //! ```
 //!
-//! A loop of one's own, over things that cannot ring a bell, uses [`Backoff::step`] and does something else once that says
-//! [`Step::Park`].
+//! If the condition cannot notify an event count, use [`Backoff::step`] and sleep by other means after [`Step::Park`].
 
 mod atomics;
-mod bell;
+mod event_count;
 mod limits;
 #[cfg(all(test, loom))]
 mod model;
@@ -50,33 +49,33 @@ use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
 
-pub use bell::{Bell, Ticket};
+pub use event_count::{EventCount, Key};
 pub use limits::Limits;
 pub use profile::{Profile, ProfileError};
 
-/// What a polling loop does between two polls.
+/// The step between two polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It gave the CPU's spin hint.
+    /// Gave the CPU's spin hint.
     Spin,
-    /// It let others run (`sched_yield(2)`).
+    /// Called `sched_yield(2)`.
     Yield,
-    /// Nothing: it has polled long enough and should sleep until woken.
+    /// Nothing: the loop has polled long enough and should sleep until woken.
     Park,
 }
 
-/// Waits without yielding after a yield that took too long: at first, and at most, doubling in between.
+/// Waits without yielding after a yield that took too long: first and largest number; it doubles in between.
 const SHUN: (u16, u16) = (8, 512);
 
-/// The state of one polling loop. A few words; make one per loop, and keep it: it remembers whether yielding paid.
+/// The state of one polling loop, a few words. Keep one per loop: it remembers whether yielding paid off.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     limits: Limits,
     spins: u32,
     yields: u32,
-    /// Waits still to come that do not yield.
+    /// Remaining waits without yielding.
     shunned: u16,
-    /// How many there were the last time.
+    /// The last number of such waits.
     shun: u16,
 }
 
@@ -87,16 +86,16 @@ impl Backoff {
         Self { limits, spins: 0, yields: 0, shunned: 0, shun: 0 }
     }
 
-    /// A backoff with the limits that suit this machine.
+    /// A backoff with limits measured on this machine.
     ///
-    /// The first call of a process measures for a few milliseconds, with a second thread; later calls cost nothing. To spare a
-    /// program even those milliseconds, save a [`Profile`] and use [`Backoff::with_profile`].
+    /// The first call in a process measures for a few milliseconds, with a second thread; later calls cost nothing. To avoid the
+    /// measurement, save a [`Profile`] and use [`Backoff::with_profile`].
     #[must_use]
     pub fn tuned() -> Self {
         Self::with_profile(Profile::of_this_machine())
     }
 
-    /// A backoff with the limits that follow from what was measured before.
+    /// A backoff with the limits of a saved profile.
     #[must_use]
     pub fn with_profile(profile: &Profile) -> Self {
         Self::new(profile.limits())
@@ -108,7 +107,7 @@ impl Backoff {
         self.limits
     }
 
-    /// Back to spinning: something was found.
+    /// Restarts with spinning, after a poll found something.
     #[inline]
     pub const fn reset(&mut self) {
         self.spins = 0;
@@ -116,7 +115,7 @@ impl Backoff {
         self.shunned = self.shunned.saturating_sub(1);
     }
 
-    /// One step between two polls: spins or yields once, or, past the limits, does nothing and says [`Step::Park`].
+    /// One step between two polls: spins or yields once; beyond the limits does nothing and returns [`Step::Park`].
     #[inline]
     pub fn step(&mut self) -> Step {
         if self.spins < self.limits.spins {
@@ -136,8 +135,8 @@ impl Backoff {
         let before = now_ns(Clock::Monotonic);
         std::thread::yield_now();
         if now_ns(Clock::Monotonic) - before > longest_ns {
-            // Somebody needed the CPU and kept it for longer than a wake-up takes: sleeping is now better for both, and will be for a while.
-            // On a CPU that others want, a yield is away for a tick; who sleeps is woken with a claim to the CPU.
+            // Another thread kept the CPU for longer than a wake-up takes, so sleeping is better for a while. On a busy CPU a yield loses
+            // the CPU for a tick; the scheduler favours a thread that wakes up.
             self.yields = self.limits.yields;
             self.shun = self.shun.saturating_mul(2).clamp(SHUN.0, SHUN.1);
             self.shunned = self.shun;
@@ -145,32 +144,32 @@ impl Backoff {
         Step::Yield
     }
 
-    /// Polls until `poll` gives something: spinning first, then yielding, then asleep until the bell rings.
+    /// Polls until `poll` returns a value: first spins, then yields, then sleeps until notified. Starts with spinning each time.
     ///
-    /// Never misses a ring that came after the condition became true. Starts from spinning each time.
-    pub fn wait_for<T>(&mut self, bell: Bell<'_>, mut poll: impl FnMut() -> Option<T>) -> T {
+    /// Never misses a notification that follows the change of the condition.
+    pub fn wait_for<T>(&mut self, event: EventCount<'_>, mut poll: impl FnMut() -> Option<T>) -> T {
         loop {
-            if let Some(found) = self.wait_until_ns(bell, None, &mut poll) {
+            if let Some(found) = self.wait_until_ns(event, None, &mut poll) {
                 return found;
             }
         }
     }
 
-    /// Like [`Backoff::wait_for`], for `timeout` at most. `None`: the time is up, and a last poll found nothing.
+    /// Like [`Backoff::wait_for`], for at most `timeout`. `None`: the time is up and a last poll found nothing.
     pub fn wait_for_at_most<T>(
         &mut self,
-        bell: Bell<'_>,
+        event: EventCount<'_>,
         timeout: Duration,
         mut poll: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let timeout_ns = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
         let deadline_ns = now_ns(Clock::Monotonic).saturating_add(timeout_ns);
-        self.wait_until_ns(bell, Some(deadline_ns), &mut poll)
+        self.wait_until_ns(event, Some(deadline_ns), &mut poll)
     }
 
     fn wait_until_ns<T>(
         &mut self,
-        bell: Bell<'_>,
+        event: EventCount<'_>,
         deadline_ns: Option<i64>,
         poll: &mut impl FnMut() -> Option<T>,
     ) -> Option<T> {
@@ -179,18 +178,18 @@ impl Backoff {
             if let Some(found) = poll() {
                 return Some(found);
             }
-            // A clock reading costs as much as a dozen polls: while spinning, one look at it in 64 will do.
+            // A clock reading costs as much as a dozen polls: while spinning, one in 64 polls reads the clock.
             let look = self.spins >= self.limits.spins || self.spins.is_multiple_of(64);
             if look && deadline_ns.is_some_and(|deadline| now_ns(Clock::Monotonic) >= deadline) {
                 return poll();
             }
             if self.step() == Step::Park {
-                let ticket = bell.listen();
-                // From here on a ring is not missed; before, it was.
+                let key = event.prepare_wait();
+                // A notification from here on is not missed, so poll once more.
                 if let Some(found) = poll() {
                     return Some(found);
                 }
-                bell.park(ticket, deadline_ns);
+                event.wait(key, deadline_ns);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Every interleaving of a bell's users, and every weak memory order that C11 allows, by the model checker loom:
+//! The event count under the model checker loom: every interleaving, and every weak memory order that C11 allows:
 //! `RUSTFLAGS="--cfg loom" cargo test -p punctual --lib --release backoff::model`.
 //!
 //! A lost wake-up shows as a deadlock, which loom reports.
@@ -7,32 +7,32 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-use super::Bell;
+use super::EventCount;
 
 #[derive(Default)]
 struct Shared {
     message: AtomicU32,
-    bell: AtomicU32,
+    event: AtomicU32,
 }
 
 /// Waits as `Backoff::wait_for` does with limits of zero.
 fn wait_for(shared: &Shared, at_least: u32) {
-    let bell = Bell::private(&shared.bell);
+    let event = EventCount::private(&shared.event);
     loop {
         if shared.message.load(Ordering::Acquire) >= at_least {
             return;
         }
-        let ticket = bell.listen();
+        let key = event.prepare_wait();
         if shared.message.load(Ordering::Acquire) >= at_least {
             return;
         }
-        bell.park(ticket, None);
+        event.wait(key, None);
     }
 }
 
 fn send(shared: &Shared) {
     shared.message.fetch_add(1, Ordering::Release);
-    Bell::private(&shared.bell).ring();
+    EventCount::private(&shared.event).notify();
 }
 
 #[test]

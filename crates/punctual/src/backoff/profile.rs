@@ -1,57 +1,42 @@
-//! What the limits of a polling loop follow from: the cost of a poll, of a yield and of a wake-up on one machine.
+//! The costs of a poll, a yield and a wake-up on one machine, from which the limits of a polling loop follow.
 //!
-//! A profile is one line of text, to be kept in a file between runs:
+//! A profile is one line of text, for a file between runs:
 //! `punctual.backoff/1 cpus=2 poll_ns=12 yield_ns=380 wake_ns=27100`.
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::Limits;
-use super::tune;
 
 /// Name and version of the text form.
 const FORM: &str = "punctual.backoff/1";
 
-/// Costs that were measured; all in ns.
+/// Measured costs in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// CPUs that the process could use, at least 1: online and in its cpuset, whether or not its threads are bound to some of them.
-    /// Whoever knows that all who talk to each other share one CPU says 1.
+    /// CPUs that the process could use, at least 1: online and in its cpuset, whatever the affinity of its threads. Set 1 if all threads
+    /// that wait for each other share a CPU.
     pub cpus: u32,
     /// One poll of a word in cache with a spin hint.
     pub poll_ns: u32,
-    /// One yield when nobody else wants the CPU.
+    /// One yield without another runnable thread.
     pub yield_ns: u32,
-    /// From the ring of a bell to a parked thread's return: median.
+    /// From the notification to the return of a parked thread, median.
     pub wake_ns: u32,
 }
 
-/// Shortest and longest polling before parking, in ns. A wake-up within 1 µs would be faster than two switches; one of more than
-/// 200 µs is that of a machine disturbed or deep asleep, and polling for so long helps nobody.
+/// Shortest and longest polling before parking, in ns. A wake-up below 1 µs would be faster than two context switches. One above
+/// 200 µs comes from a disturbance or a deep idle state, and polling for so long does not pay off.
 const POLLING_NS: (u32, u32) = (1_000, 200_000);
 
 impl Profile {
-    /// Measures now, for a few milliseconds. A thread that is bound to one CPU measures how it wakes one on the others.
-    #[must_use]
-    pub fn measure() -> Self {
-        tune::measure()
-    }
-
-    /// Measured once per process, on the first call.
-    #[must_use]
-    pub fn of_this_machine() -> &'static Self {
-        static MEASURED: OnceLock<Profile> = OnceLock::new();
-        MEASURED.get_or_init(Self::measure)
-    }
-
-    /// The limits that follow.
+    /// The limits that follow from these costs.
     ///
-    /// Polling lasts as long as a wake-up costs. So whatever the moment of the message, the loop loses at most twice what it would have lost
-    /// had it known that moment (the ski rental argument; Karlin et al., "Empirical studies of competitive spinning", SOSP
-    /// 1991). Half of that time is spent spinning, where a message is found soonest, half yielding, where others can run. On a single
-    /// CPU the message cannot come while this thread spins: it yields once, then parks.
+    /// Polling lasts as long as a wake-up costs. The loop then loses at most twice what it would lose with foreknowledge of the message.
+    /// (This is the ski rental argument: Karlin et al., "Empirical studies of competitive spinning", SOSP 1991.) Half of that time it spins,
+    /// which finds a message soonest; half it yields, which lets other threads run. On a single CPU no message can come while this thread
+    /// spins: it yields once, then parks.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let wake_ns = self.wake_ns.clamp(POLLING_NS.0, POLLING_NS.1);
@@ -71,17 +56,17 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A saved profile that cannot be used.
+/// An invalid saved profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// Not a profile, or one of another version.
-    #[error("'{0}' does not begin with {FORM}: measure anew and save that")]
+    #[error("invalid profile '{0}': it must begin with {FORM}; measure again and save that")]
     Form(String),
-    /// A part that is no `name=number` of a profile.
-    #[error("'{0}' is no part of a profile; cpus, poll_ns, yield_ns and wake_ns are, each with a whole number above 0")]
+    /// A part that is not a `name=number` of a profile.
+    #[error("invalid part '{0}': cpus, poll_ns, yield_ns or wake_ns, with a whole number above 0 (example: cpus=2)")]
     Part(String),
-    /// A part that is not there.
-    #[error("{0} is missing: measure anew and save that")]
+    /// A missing part.
+    #[error("invalid profile: {0} is missing; measure again and save that")]
     Missing(&'static str),
 }
 
@@ -144,9 +129,9 @@ mod tests {
         .iter()
         .map(|text| text.parse::<Profile>().unwrap_err().to_string())
         .collect();
-        assert_eq!(said[0], "'' does not begin with punctual.backoff/1: measure anew and save that");
-        assert_eq!(said[2], "wake_ns is missing: measure anew and save that");
-        assert!(said[3].starts_with("'cpus=0' is no part") && said[4].starts_with("'cpus=-1'"), "{said:?}");
+        assert_eq!(said[0], "invalid profile '': it must begin with punctual.backoff/1; measure again and save that");
+        assert_eq!(said[2], "invalid profile: wake_ns is missing; measure again and save that");
+        assert!(said[3].starts_with("invalid part 'cpus=0'") && said[4].contains("'cpus=-1'"), "{said:?}");
         assert!(said[1].contains("/2") && said[5].contains("speed") && said[6].contains("'cpus'"), "{said:?}");
     }
 

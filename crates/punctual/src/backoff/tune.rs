@@ -1,33 +1,48 @@
-//! Measuring what polling, yielding and waking cost here, in a few milliseconds.
+//! Measures the costs of polling, yielding and waking on this machine, in a few milliseconds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::clock::{Clock, now_ns};
 
 use super::atomics;
-use super::{Bell, Profile};
+use super::{EventCount, Profile};
 
-/// Polls timed together, so that the two clock readings around them weigh little.
+/// Polls per batch, so that the two clock readings around it weigh little.
 const POLLS: u32 = 200;
-/// Batches of polls, and yields, of which the quickest counts: whatever else happens only makes them slower.
+/// Batches of polls, and yields; the fastest counts, since any disturbance only slows one down.
 const TRIES: u32 = 20;
-/// No measurement goes on for longer: a yield that lets somebody else run may take milliseconds.
+/// Longest measurement: a yield to another thread may take milliseconds.
 const LONGEST_NS: i64 = 2_000_000;
-/// Wake-ups, of which the median counts.
+/// Wake-ups; the median counts.
 const WAKES: usize = 25;
-/// How long the sleeper is left asleep before it is woken: long enough to leave the CPU, too short for deep idle states.
+/// How long the sleeper sleeps before it is woken: long enough to leave the CPU, too short for deep idle states.
 const ASLEEP_NS: i64 = 30_000;
-/// CPUs asked for, to learn which there are: the largest `CONFIG_NR_CPUS` of the kernel (arch/x86/Kconfig).
+/// CPUs requested to learn which exist: the largest `CONFIG_NR_CPUS` of the kernel (arch/x86/Kconfig).
 const MOST_TRIED: usize = 8192;
-/// What a wake-up is taken to cost where it cannot be measured: between one on the same CPU (4 µs) and one from a deep idle state.
+/// The assumed cost of a wake-up if it cannot be measured: between one on the same CPU (4 µs) and one from a deep idle state.
 const USUAL_WAKE_NS: u32 = 30_000;
 
-pub(super) fn measure() -> Profile {
+impl Profile {
+    /// Measures now, for a few milliseconds. A thread bound to one CPU measures wake-ups of a thread on the other CPUs.
+    #[must_use]
+    pub fn measure() -> Self {
+        measure()
+    }
+
+    /// The profile of this machine, measured on the first call in a process.
+    #[must_use]
+    pub fn of_this_machine() -> &'static Self {
+        static MEASURED: OnceLock<Profile> = OnceLock::new();
+        MEASURED.get_or_init(Self::measure)
+    }
+}
+
+fn measure() -> Profile {
     let (own, all) = cpus();
     let cpus = u32::try_from(all.len().max(1)).unwrap_or(u32::MAX);
-    // A thread on a CPU of its own waits for others, which run elsewhere.
+    // A thread bound to one CPU waits for threads on other CPUs.
     let elsewhere: Vec<usize> = match own.as_slice() {
         [only] => all.into_iter().filter(|cpu| cpu != only).collect(),
         _ => Vec::new(),
@@ -36,16 +51,16 @@ pub(super) fn measure() -> Profile {
     Profile { cpus, poll_ns: poll_ns(), yield_ns: yield_ns(), wake_ns }
 }
 
-/// The CPUs of the calling thread, and all that the process could use, the calling thread's among them.
+/// The CPUs of the calling thread, and all that the process could use, including the calling thread's.
 ///
-/// What a thread waits for may run on any CPU that the kernel lets the process have, also where this thread, or the whole program, has bound
-/// itself to one. That cannot be read without /sys or a cpuset's files, but it can be tried: the kernel reduces the mask of a thread that asks
-/// for every CPU to those that are online and in its cpuset (sched_setaffinity(2)). A thread of its own asks, so that nobody is moved.
+/// The awaited thread may run on any CPU that the kernel allows the process, even if this thread is bound to one. Reading these CPUs takes
+/// /sys or a cpuset's files. Requesting all CPUs does not: the kernel reduces the mask to CPUs online and in the cpuset
+/// (sched_setaffinity(2)). A separate thread requests them, so that no thread moves.
 fn cpus() -> (Vec<usize>, Vec<usize>) {
     let own = affinity(0).unwrap_or_default();
     let asking = std::thread::Builder::new().name("backoff-cpus".into()).spawn(|| {
         let every: Vec<usize> = (0..MOST_TRIED).collect();
-        // Where it is refused (seccomp), the thread's own CPUs remain.
+        // If refused (seccomp), the thread's own CPUs remain.
         drop(set_affinity(0, &every));
         affinity(0).unwrap_or_default()
     });
@@ -60,7 +75,7 @@ fn now() -> i64 {
     now_ns(Clock::Monotonic)
 }
 
-/// At least 1, at most what the profile holds.
+/// At least 1, at most `u32::MAX`.
 fn in_ns(ns: i64) -> u32 {
     u32::try_from(ns.max(1)).unwrap_or(u32::MAX)
 }
@@ -100,25 +115,25 @@ fn yield_ns() -> u32 {
 
 #[derive(Default)]
 struct Stage {
-    bell: atomics::AtomicU32,
-    /// Set by the waker just before it rings; 0: not yet.
-    rang_at: AtomicI64,
-    /// Answer of the sleeper, 0: not yet; then when it was awake; -1 to end.
+    event: atomics::AtomicU32,
+    /// When the waker notified; 0: not yet.
+    notified_at: AtomicI64,
+    /// When the sleeper woke; 0: not yet.
     woke_at: AtomicI64,
 }
 
-/// The median of some wake-ups. None where no second thread can be had.
+/// The median wake-up. `None` if no second thread can be started.
 fn wake_ns(cpus: u32, elsewhere: Vec<usize>) -> Option<u32> {
     let stage = Arc::new(Stage::default());
     let sleeper = std::thread::Builder::new().name("backoff-tune".into()).spawn({
         let stage = Arc::clone(&stage);
         move || {
             if !elsewhere.is_empty() {
-                // Where it is refused, the wake-ups are those of the same CPU.
+                // If refused, the wake-ups are those of the same CPU.
                 drop(set_affinity(0, &elsewhere));
             }
             for _ in 0..WAKES {
-                sleep_until_rung(&stage);
+                sleep_until_notified(&stage);
             }
         }
     });
@@ -129,40 +144,40 @@ fn wake_ns(cpus: u32, elsewhere: Vec<usize>) -> Option<u32> {
     Some(in_ns(wakes[WAKES / 2]))
 }
 
-fn sleep_until_rung(stage: &Stage) {
-    let bell = Bell::private(&stage.bell);
-    while stage.rang_at.load(Ordering::Acquire) == 0 {
-        let ticket = bell.listen();
-        if stage.rang_at.load(Ordering::Acquire) == 0 {
-            bell.park(ticket, None);
+fn sleep_until_notified(stage: &Stage) {
+    let event = EventCount::private(&stage.event);
+    while stage.notified_at.load(Ordering::Acquire) == 0 {
+        let key = event.prepare_wait();
+        if stage.notified_at.load(Ordering::Acquire) == 0 {
+            event.wait(key, None);
         }
     }
     stage.woke_at.store(now(), Ordering::Release);
-    while stage.rang_at.load(Ordering::Acquire) != 0 {
+    while stage.notified_at.load(Ordering::Acquire) != 0 {
         std::thread::yield_now();
     }
 }
 
-/// Wakes the sleeper once: from just before the ring until it runs.
+/// Wakes the sleeper once. Returns the time from just before the notification until it runs.
 fn wake(stage: &Stage, cpus: u32) -> i64 {
-    let bell = Bell::private(&stage.bell);
-    while !bell.is_listened_to() {
+    let event = EventCount::private(&stage.event);
+    while !event.has_waiters() {
         std::thread::yield_now();
     }
-    // The listener is about to fall asleep. On a single CPU it has to be let run for that.
+    // The waiter is about to sleep. On a single CPU it must run first.
     let begin = now();
     while now() - begin < ASLEEP_NS {
         if cpus == 1 { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
-    let rang = now();
-    stage.rang_at.store(rang, Ordering::Release);
-    bell.ring();
+    let notified = now();
+    stage.notified_at.store(notified, Ordering::Release);
+    event.notify();
     let woke = loop {
         match stage.woke_at.swap(0, Ordering::AcqRel) {
             0 => std::thread::yield_now(),
             woke => break woke,
         }
     };
-    stage.rang_at.store(0, Ordering::Release);
-    woke - rang
+    stage.notified_at.store(0, Ordering::Release);
+    woke - notified
 }

@@ -1,51 +1,155 @@
-//! Holding `/dev/cpu_dma_latency` open: the longest C-state exit latency that the machine may take
-//! (Documentation/power/pm_qos_interface.rst). The request ends when the file is closed, also when the process is killed.
+//! `--dma-latency`: the longest C-state exit latency that the machine may use
+//! (Documentation/power/pm_qos_interface.rst).
+//!
+//! `/dev/cpu_dma_latency` is held open. The request ends when the file is closed, even if the process is killed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use super::guard::{Steps, Undo};
-use super::remedy;
+use rustix::io::Errno;
+
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes, Value, spaced};
+use super::privilege::UNKNOWN;
+use super::reason::Reason;
+use super::set::Conditions;
 use super::surroundings::Surroundings;
-use super::{Condition, NotRestored, Refused};
-use crate::duration::format_duration;
+use crate::duration::{format_duration, parse_duration};
+use crate::restore::NotRestored;
 
-pub(super) const PATH: &str = "/dev/cpu_dma_latency";
+const PATH: &str = "/dev/cpu_dma_latency";
+/// The kernel's value for no limit (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
+const NO_LIMIT: Duration = Duration::from_secs(2000);
 
-/// The least latency that anybody on the machine asked for. `None` when the file cannot be read.
-pub(super) fn effective() -> Option<Duration> {
-    // Opening adds a request without a bound, which changes nothing.
+#[derive(Debug)]
+struct DmaLatency;
+
+impl Condition {
+    /// `--dma-latency`.
+    pub const DMA_LATENCY: Self = Self::of(&DmaLatency);
+}
+
+impl Conditions {
+    /// Requests the longest tolerated C-state exit latency of the whole *machine*. It is rounded down to whole µs, so
+    /// the kernel's limit never exceeds the request.
+    #[must_use]
+    pub fn dma_latency(self, latency: Duration) -> Self {
+        self.with(Condition::DMA_LATENCY, format_duration(latency))
+    }
+
+    /// The lowest C-state exit latency requested by any process of the machine; 2000 s without requests.
+    #[must_use]
+    pub fn get_dma_latency(&self) -> Option<Duration> {
+        parse_duration(self.value(Condition::DMA_LATENCY)?).ok()
+    }
+}
+
+impl Definition for DmaLatency {
+    fn name(&self) -> &'static str {
+        "dma-latency"
+    }
+
+    fn help(&self) -> &'static str {
+        "Longest exit latency of idle states, in whole us; 0us allows polling only"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Value("DUR")
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Machine
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        let asked = parse_duration(typed).map_err(|error| error.to_string())?;
+        if asked.subsec_nanos() % 1000 != 0 {
+            return Err("expected whole microseconds, the unit of the kernel (example: 20us)".into());
+        }
+        if asked >= NO_LIMIT {
+            let range = "from 0us to below 2000s, which is no limit to the kernel (example: 20us)";
+            return Err(format!("expected a duration {range}"));
+        }
+        Ok(microseconds(asked))
+    }
+
+    fn read(&self, _: &Machine) -> Option<String> {
+        effective().map(microseconds)
+    }
+
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let asked = parse_duration(value).map_err(|error| Reason::new(error, "ask for 0us to 2000s"))?;
+        let file = hold(asked, applying.here)?;
+        applying.hold(value, Request { asked, file });
+        Ok(())
+    }
+
+    fn probe(&self, _: &Machine) -> Probe {
+        // Opening the file adds an unlimited request, which changes nothing.
+        let opened = OpenOptions::new().read(true).write(true).open(PATH);
+        Probe::Found(opened.map(drop).map_err(|error| explain(&error, &Surroundings::read())))
+    }
+
+    fn exact(&self, value: &str) -> Value {
+        Value::ns(value)
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        match parse_duration(value) {
+            Ok(Duration::ZERO) => "C-states off".into(),
+            Ok(latency) if latency >= NO_LIMIT => "C-states as found".into(),
+            _ => format!("C-states within {}", spaced(value)),
+        }
+    }
+
+    fn code(&self, value: &str) -> Option<String> {
+        let us = parse_duration(value).ok().filter(|latency| *latency < NO_LIMIT)?.as_micros();
+        // Documentation/power/pm_qos_interface.rst: four bytes; the request stands while the file is open.
+        let bytes: String = i32::try_from(us).ok()?.to_ne_bytes().iter().map(|byte| format!("\\{byte:03o}")).collect();
+        Some(format!(
+            "int fd = open(\"{PATH}\", O_WRONLY);\nint32_t us = {us}; write(fd, &us, sizeof us); /* keep fd open */\n\
+             (exec 3<> {PATH}; printf '{bytes}' >&3; PROGRAM)"
+        ))
+    }
+
+    fn price(&self, value: &str) -> Option<String> {
+        parse_duration(value).ok().filter(|latency| *latency < NO_LIMIT)?;
+        Some(format!(
+            "No CPU of the machine sleeps deeply while the file is open, which costs energy. It needs write access to {PATH} (root)."
+        ))
+    }
+
+    fn if_lost(&self) -> &'static str {
+        "let nothing in this process close the file of /dev/cpu_dma_latency"
+    }
+}
+
+/// In the kernel's unit: `0us`.
+fn microseconds(latency: Duration) -> String {
+    if latency.is_zero() { "0us".into() } else { format_duration(latency) }
+}
+
+/// The lowest latency requested on the machine. `None` if the file cannot be read.
+fn effective() -> Option<Duration> {
     read_back(&File::open(PATH).ok()?).ok()
 }
 
-/// Asks for `asked`, rounded down to whole µs, and keeps the file open.
-pub(super) fn hold(asked: Duration, here: &Surroundings, steps: &mut Steps) -> Result<(), Refused> {
-    let refuse = |why: String, remedy: String, errno| Refused {
-        condition: Condition::DmaLatency,
-        asked: format_duration(asked),
-        why,
-        remedy,
-        errno,
-    };
+/// Requests `asked`, rounded down to whole µs. The caller keeps the file open.
+fn hold(asked: Duration, here: &Surroundings) -> Result<File, Reason> {
     let Ok(us) = i32::try_from(asked.as_micros()) else {
         let why = format!("the kernel counts it in a signed 32-bit number of microseconds, at most {}us", i32::MAX);
-        return Err(refuse(why, "choose less; the longest C-state of any CPU leaves within milliseconds".into(), None));
+        return Err(Reason::new(why, "choose less; the longest C-state of any CPU leaves within milliseconds"));
     };
-    let failed = |error: io::Error| {
-        let (why, remedy) = remedy::dma_latency(&error, here);
-        refuse(why, remedy, error.raw_os_error())
-    };
+    let failed = |error: io::Error| explain(&error, here);
     let mut file = OpenOptions::new().read(true).write(true).open(PATH).map_err(failed)?;
     file.write_all(&us.to_ne_bytes()).map_err(failed)?;
     let now = read_back(&file).map_err(failed)?;
     if now > Duration::from_micros(us as u64) {
         let why = format!("the kernel accepted it, but tolerates {} now", format_duration(now));
-        return Err(refuse(why, "none known: the kernel takes the least of all requests".into(), None));
+        return Err(Reason::new(why, "none known: the kernel takes the least of all requests"));
     }
-    steps.push(Box::new(Held { file }));
-    Ok(())
+    Ok(file)
 }
 
 fn read_back(file: &File) -> io::Result<Duration> {
@@ -54,15 +158,49 @@ fn read_back(file: &File) -> io::Result<Duration> {
     Ok(Duration::from_micros(u64::try_from(i32::from_ne_bytes(us)).unwrap_or(0)))
 }
 
+/// The open file that holds the request.
 #[derive(Debug)]
-struct Held {
+struct Request {
+    asked: Duration,
     file: File,
 }
 
-impl Undo for Held {
-    fn undo(self: Box<Self>) -> Result<(), NotRestored> {
-        // Closing ends the request; the kernel goes back to the least of the others'.
-        drop(self.file);
+impl Held for Request {
+    fn lost(&self) -> Option<String> {
+        effective().filter(|now| *now > self.asked).map(microseconds)
+    }
+
+    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
+        self.file = hold(self.asked, here)?;
         Ok(())
     }
+
+    fn undo(self: Box<Self>) -> Vec<NotRestored> {
+        // Closing ends the request; the kernel returns to the lowest of the others.
+        drop(self.file);
+        Vec::new()
+    }
+}
+
+/// Why the file could not be opened or written.
+pub(super) fn explain(error: &io::Error, here: &Surroundings) -> Reason {
+    let (path, why) = (PATH, format!("{PATH}: {error}"));
+    let errno = error.raw_os_error();
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    let remedy = match &here.container {
+        // EPERM rather than EACCES: the container withholds the device from every user (devices cgroup).
+        Some(container) if missing || errno == Some(Errno::PERM.raw_os_error()) => {
+            format!("start the container ({container}) with --device {path}, as a user who may write to it")
+        }
+        _ if missing => "use a kernel with CONFIG_CPU_IDLE and PM QoS; where CPUs have no C-states (many virtual machines), there is \
+                         nothing to bound"
+            .into(),
+        _ if error.kind() == io::ErrorKind::PermissionDenied => {
+            "let a group write to it: a udev rule KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\", MODE=\"0660\" in \
+             /etc/udev/rules.d/99-cpu-dma-latency.rules and the user in that group; or run it as root"
+                .into()
+        }
+        _ => UNKNOWN.into(),
+    };
+    Reason::new(why, remedy).errno(errno)
 }

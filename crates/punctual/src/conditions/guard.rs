@@ -1,143 +1,234 @@
-//! The guard of applied conditions: what holds, what was refused, and the way back.
+//! The guard of applied conditions: granted and refused ones, and how to undo them.
 
-use std::fmt;
 use std::marker::PhantomData;
+use std::path::PathBuf;
 
-use super::scheduling::{set_nice, set_policy};
+use super::condition::{Applying, Condition, Kept, Machine, Probe, Scope};
+use super::report::{Lost, Refused};
+use super::set::Conditions;
 use super::surroundings::Surroundings;
-use super::{Applied, Condition, Conditions, Lost, NotRestored, Refused, affinity, dma_latency, kept, memory, slack};
+use super::table::CONDITIONS;
+use crate::restore::{NotRestored, StateDir};
 
-/// One step back.
-pub(super) trait Undo: fmt::Debug {
-    /// Puts one condition back as it was found. Must not panic: it also runs while a panic unwinds.
-    fn undo(self: Box<Self>) -> Result<(), NotRestored>;
-}
-
-/// The steps back, in the order in which the changes were made.
-pub(super) type Steps = Vec<Box<dyn Undo>>;
-
-/// Conditions in force. Dropping it puts back what was there before; [`Guard::restore`] does the same and says what failed.
+/// Conditions in force. Dropping the guard restores the previous state. [`Guard::restore`] does the same and reports
+/// failures.
 ///
-/// Bound to the thread that applied them (it cannot be sent to another). Guards may be nested; the inner one must go first.
+/// A guard is bound to the thread that applied it (it is not `Send`). Guards may be nested; drop the inner one first.
 #[derive(Debug)]
 #[must_use = "the conditions end when the guard is dropped"]
 pub struct Guard {
-    steps: Steps,
-    applied: Applied,
+    machine: Machine,
+    /// In the order in which the changes were made.
+    kept: Vec<Kept>,
     refused: Vec<Refused>,
-    /// What was asked and not refused.
-    granted: Conditions,
+    notes: Vec<String>,
     bound_to_thread: PhantomData<*const ()>,
 }
 
-impl Guard {
-    pub(super) fn apply(asked: &Conditions) -> Self {
-        // The guard exists before the first change, so that a panic on the way undoes what was done so far.
-        let mut guard = Self {
-            steps: Steps::new(),
-            applied: Applied::default(),
-            refused: Vec::new(),
-            granted: Conditions::default(),
-            bound_to_thread: PhantomData,
+impl Conditions {
+    /// Applies the conditions to the calling thread, from the last of the table to the first. They are undone in
+    /// reverse order.
+    ///
+    /// Never fails as a whole: see [`Guard::refused`].
+    #[must_use = "the conditions end when the guard is dropped"]
+    pub fn apply(&self) -> Guard {
+        Guard::apply(self, Machine::system())
+    }
+
+    /// Like [`Conditions::apply`], with /sys and /proc below `root`, to test the conditions of the machine.
+    #[must_use = "the conditions end when the guard is dropped"]
+    pub fn apply_below(&self, root: impl Into<PathBuf>, state: StateDir) -> Guard {
+        Guard::apply(self, Machine { root: root.into(), state })
+    }
+
+    /// Requests that no kernel setting and no privilege could fulfil here, such as CPUs that the machine does not have.
+    /// Changes nothing, so a command line can be refused before any change.
+    #[must_use]
+    pub fn impossible_here(&self) -> Option<Refused> {
+        if self.is_empty() {
+            return None;
+        }
+        let here = Surroundings::read();
+        self.iter().find_map(|(condition, value)| {
+            let reason = condition.definition().impossible(value, &here)?;
+            Some(Refused::new(condition, value, reason))
+        })
+    }
+
+    /// The current conditions of the calling thread, whoever set them.
+    #[must_use]
+    pub fn inspect() -> Self {
+        read(&Machine::system())
+    }
+}
+
+impl Condition {
+    /// Whether the condition is available here. A condition of the thread is tried on a separate thread; for the others
+    /// nothing is changed.
+    ///
+    /// # Errors
+    /// Names the reason and the remedy.
+    pub fn available(self) -> Result<(), Refused> {
+        let value = match self.definition().probe(&Machine::system()) {
+            Probe::Try(value) => value,
+            Probe::Found(found) => return found.map_err(|reason| Refused::new(self, "", reason)),
         };
+        let conditions = Conditions::new().with(self, value).allow_irreversible();
+        let tried = std::thread::spawn(move || conditions.apply().refused().first().cloned()).join();
+        tried.unwrap_or_default().map_or(Ok(()), Err)
+    }
+}
+
+fn read(machine: &Machine) -> Conditions {
+    let read = |conditions: Conditions, condition: &Condition| match condition.definition().read(machine) {
+        Some(value) => conditions.with(*condition, value),
+        None => conditions,
+    };
+    CONDITIONS.iter().fold(Conditions::new(), read)
+}
+
+/// Restores changes that dead programs left behind. Returns a sentence for each restored one, and the failures.
+pub fn recover() -> (Vec<String>, Vec<Refused>) {
+    let (mut told, mut refused) = (Vec::new(), Vec::new());
+    for condition in CONDITIONS {
+        match condition.definition().recover(&Machine::system()) {
+            Ok(more) => told.extend(more),
+            Err(reason) => refused.push(Refused::new(*condition, "", reason)),
+        }
+    }
+    (told, refused)
+}
+
+impl Guard {
+    fn apply(asked: &Conditions, machine: Machine) -> Self {
+        // The guard exists before the first change, so a panic on the way undoes the changes made so far.
+        let mut guard =
+            Self { machine, kept: Vec::new(), refused: Vec::new(), notes: Vec::new(), bound_to_thread: PhantomData };
         if !asked.is_empty() {
             guard.make(asked, &Surroundings::read());
         }
-        guard.applied = Applied::read();
-        guard.granted = asked.without(&guard.refused);
         guard
     }
 
     fn make(&mut self, asked: &Conditions, here: &Surroundings) {
-        let Self { steps, refused, .. } = self;
-        let mut keep = |outcome: Result<(), Refused>| refused.extend(outcome.err());
-        if asked.lock_memory {
-            keep(memory::lock(here, steps));
+        for (condition, value) in asked.iter().rev() {
+            let mut applying = Applying {
+                condition,
+                here,
+                machine: &self.machine,
+                asked: asked.values(),
+                allow_irreversible: asked.allows_irreversible(),
+                kept: &mut self.kept,
+                notes: &mut self.notes,
+            };
+            match condition.definition().apply(value, &mut applying) {
+                Ok(()) => {
+                    self.kept.iter_mut().filter(|kept| kept.condition == condition).for_each(|kept| kept.granted = true)
+                }
+                Err(reason) => self.refused.push(Refused::new(condition, value, reason)),
+            }
         }
-        if let Some(latency) = asked.dma_latency {
-            keep(dma_latency::hold(latency, here, steps));
-        }
-        if let Some(cpus) = &asked.cpus {
-            keep(affinity::set(cpus, here, steps));
-        }
-        if let Some(nice) = asked.nice {
-            keep(set_nice(nice, asked.one_way, here, steps));
-        }
-        // Going under a real-time policy and back also resets the slack, so it is kept for the policy's sake too.
-        if asked.timer_slack.is_some() || asked.policy.is_some() {
-            slack::keep(steps);
-        }
-        let before_policy = asked.timer_slack.map(slack::set);
-        let policy = asked.policy.map(|policy| set_policy(policy, asked.one_way, here, steps));
-        policy.map(&mut keep);
-        // Where the thread was under a real-time policy until now, the kernel has not taken the slack yet.
-        let slack = match (asked.timer_slack, before_policy) {
-            (Some(asked), Some(Ok(()))) => slack::settle(asked),
-            (_, outcome) => outcome.unwrap_or(Ok(())),
-        };
-        keep(slack);
+        let refused = self.settle();
+        self.refused.extend(refused);
     }
 
-    /// What held when the conditions had been applied, read back from the kernel: also what was not asked.
+    /// Marks conditions as refused if they do not hold once all are applied.
+    fn settle(&mut self) -> Vec<Refused> {
+        let mut refused = Vec::new();
+        for kept in self.kept.iter_mut().filter(|kept| kept.granted) {
+            if let Err(reason) = kept.held.settle() {
+                kept.granted = false;
+                refused.push(Refused::new(kept.condition, &kept.value, reason));
+            }
+        }
+        refused
+    }
+
+    /// The current conditions, read back from the kernel, including those not requested.
     #[must_use]
-    pub const fn applied(&self) -> &Applied {
-        &self.applied
+    pub fn applied(&self) -> Conditions {
+        let granted = self.kept.iter().filter(|kept| kept.granted);
+        granted.fold(read(&self.machine), |all, kept| match kept.held.holds() {
+            Some(value) => all.with(kept.condition, value),
+            None => all,
+        })
     }
 
-    /// What was asked and does not hold.
+    /// Requested conditions that do not hold.
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused
     }
 
-    /// Which of the granted conditions do not hold any more, for the calling thread, now. Asks the kernel; allocates only for what it
-    /// tells of. A guard within this one may have set some of them to something else.
+    /// Remarks on the applied conditions, one sentence each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The granted conditions that the calling thread has lost by now. Asks the kernel. A nested guard may have set
+    /// some of them to another value.
     #[must_use]
     pub fn lost(&self) -> Vec<Lost> {
-        kept::lost(&self.granted)
+        let lost = |kept: &Kept| {
+            let found = kept.held.lost()?;
+            Some(Lost { condition: kept.condition, set: kept.value.clone(), found })
+        };
+        let mut all: Vec<Lost> = self.kept.iter().rev().filter(|kept| kept.granted).filter_map(lost).collect();
+        all.dedup();
+        all
     }
 
-    /// Grants once more what [`Guard::lost`] told of; tells what is refused now. What was there before the first time is still what
-    /// will be put back.
+    /// Grants the conditions of [`Guard::lost`] again; returns those refused now. Undo still restores the original
+    /// state.
     pub fn renew(&mut self, lost: &[Lost]) -> Vec<Refused> {
-        kept::renew(&self.granted, lost, &mut self.steps)
+        let here = Surroundings::read();
+        let mut refused = Vec::new();
+        let is_lost = |kept: &&mut Kept| kept.granted && lost.iter().any(|its| its.condition == kept.condition);
+        for kept in self.kept.iter_mut().filter(is_lost) {
+            let renewed = kept.held.renew(&here);
+            refused.extend(renewed.err().map(|reason| Refused::new(kept.condition, &kept.value, reason)));
+        }
+        for kept in self.kept.iter_mut().filter(|kept| kept.granted) {
+            let settled = kept.held.settle();
+            refused.extend(settled.err().map(|reason| Refused::new(kept.condition, &kept.value, reason)));
+        }
+        refused
     }
 
-    /// Whether this condition was asked and granted.
+    /// Whether this condition was requested and granted.
     #[must_use]
     pub fn grants(&self, condition: Condition) -> bool {
-        let Conditions { policy, nice, cpus, lock_memory, timer_slack, dma_latency, one_way: _ } = &self.granted;
-        match condition {
-            Condition::Policy => policy.is_some(),
-            Condition::Nice => nice.is_some(),
-            Condition::Cpus => cpus.is_some(),
-            Condition::LockMemory => *lock_memory,
-            Condition::TimerSlack => timer_slack.is_some(),
-            Condition::DmaLatency => dma_latency.is_some(),
-        }
+        self.kept.iter().any(|kept| kept.granted && kept.condition == condition)
     }
 
-    /// Puts back what was there before, and says what could not be put back. Nothing in the list: all is as it was.
+    /// Restores the previous state and returns the failures. An empty list means that everything is restored.
     pub fn restore(mut self) -> Vec<NotRestored> {
         self.undo()
     }
 
-    /// Leaves the conditions in force after all, for as long as the thread (memory and C-states: the process) lives; for a
-    /// program that goes on to `exec` another, or a thread that does nothing else.
+    /// Ends the conditions of this scope and returns the failures; the others stay. For a thread whose started program
+    /// inherits its conditions.
+    pub fn end(&mut self, scope: Scope) -> Vec<NotRestored> {
+        let ending = |kept: &mut Kept| kept.condition.scope() == scope;
+        let ended: Vec<Kept> = self.kept.extract_if(.., ending).collect();
+        ended.into_iter().rev().flat_map(|kept| kept.held.undo()).collect()
+    }
+
+    /// Leaves the conditions in force for the life of the thread (memory and C-states: of the process). For a program
+    /// that goes on to `exec` another, or a thread that does nothing else.
     pub fn leave_in_force(mut self) {
-        for step in self.steps.drain(..) {
-            std::mem::forget(step);
-        }
+        self.kept.drain(..).for_each(std::mem::forget);
     }
 
     fn undo(&mut self) -> Vec<NotRestored> {
-        std::iter::from_fn(|| self.steps.pop()).filter_map(|step| step.undo().err()).collect()
+        std::iter::from_fn(|| self.kept.pop()).flat_map(|kept| kept.held.undo()).collect()
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Nobody is there to hear what failed: who wants to know calls `restore`.
+        // Drop cannot report failures; `restore` does.
         drop(self.undo());
     }
 }

@@ -1,371 +1,398 @@
-//! Scheduling policies, as typed on the command line: `other`, `batch`, `idle`, `rr:40`, `fifo:40`, `deadline:1ms/10ms/10ms`.
+//! `--policy`: the scheduling policy of the calling thread.
 //!
-//! In goes text or the kernel's attributes, out comes a [`Policy`] that the kernel accepts in principle. Refused: unknown names
-//! (with the nearest one), a missing or impossible priority, and deadline parameters that the kernel rejects.
+//! Real-time policies are set with SCHED_FLAG_RESET_ON_FORK: new threads and child processes run under SCHED_OTHER.
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
-
+use punctual_linux::Error;
+use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use punctual_linux::sched::{self, Attributes};
+use rustix::io::Errno;
 
-use crate::duration::{DurationError, ShortDuration, parse_duration};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored, spaced};
+use super::privilege::{UNKNOWN, irreversible, is, root_with, sys_nice_remedy};
+use super::reason::Reason;
+use super::set::Conditions;
+use super::surroundings::Surroundings;
+use crate::policy::Policy;
+use crate::restore::NotRestored;
 
-/// The least runtime of SCHED_DEADLINE: 1024 ns (kernel/sched/deadline.c, `__checkparam_dl`: `1 << DL_SCALE`).
-pub const LEAST_DEADLINE_RUNTIME: Duration = Duration::from_nanos(1024);
+/// Flags that describe state and are restored; the other flags are instructions to the call.
+const KEPT_FLAGS: u64 = sched::RESET_ON_FORK | sched::RECLAIM | sched::DL_OVERRUN;
 
-/// Names as typed, for the nearest one.
-const NAMES: [&str; 6] = ["other", "batch", "idle", "rr", "fifo", "deadline"];
+#[derive(Debug)]
+struct PolicyCondition;
 
-/// How the kernel schedules a thread (sched(7)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// SCHED_OTHER: the default; a fair share, weighted by the nice value.
-    Other,
-    /// SCHED_BATCH: as SCHED_OTHER, but taken for CPU-bound: wakes up less eagerly.
-    Batch,
-    /// SCHED_IDLE: runs when hardly anybody else wants to.
-    Idle,
-    /// SCHED_RR with a priority from 1 to 99: runs before everything below; equals take turns.
-    RoundRobin(u8),
-    /// SCHED_FIFO with a priority from 1 to 99: runs before everything below, until it waits.
-    Fifo(u8),
-    /// SCHED_DEADLINE: `runtime` of CPU time within `deadline`, once every `period`; before everything else.
-    Deadline {
-        /// CPU time per period, at least 1024 ns.
-        runtime: Duration,
-        /// Time from the start of a period within which the runtime is given; not below the runtime.
-        deadline: Duration,
-        /// Period; not below the deadline.
-        period: Duration,
-    },
+impl Condition {
+    /// `--policy`.
+    pub const POLICY: Self = Self::of(&PolicyCondition);
 }
 
-/// Why a policy was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// Not a policy.
-    #[error("{} is not a scheduling policy: other, batch, idle, rr:1 to rr:99, fifo:1 to fifo:99, deadline:RUNTIME/DEADLINE/PERIOD{}",
-        if typed.is_empty() { "nothing" } else { typed }, nearest.map(|name| format!("; nearest is {name}")).unwrap_or_default())]
-    UnknownName {
-        /// What was typed.
-        typed: String,
-        /// The nearest name, if one is near.
-        nearest: Option<&'static str>,
-    },
-    /// `fifo` or `rr` alone.
-    #[error("{name} needs a priority: {name}:1 to {name}:99 (99 is the most urgent)")]
-    NoPriority {
-        /// `fifo` or `rr`.
-        name: &'static str,
-    },
-    /// A priority that is none.
-    #[error(
-        "{name}:{typed} is refused: the priority is a whole number, {name}:1 to {name}:99 (99 is the most urgent; sched(7))"
-    )]
-    BadPriority {
-        /// `fifo` or `rr`.
-        name: &'static str,
-        /// What stood in the priority's place.
-        typed: String,
-    },
-    /// `other:5` and the like.
-    #[error(
-        "{name} takes no priority, so {name}:{typed} is refused: {name} alone, or rr:1 to rr:99, or fifo:1 to fifo:99; a weight is given by the nice value"
-    )]
-    NeedlessPriority {
-        /// The policy.
-        name: &'static str,
-        /// What followed the colon.
-        typed: String,
-    },
-    /// `deadline` without its three durations.
-    #[error("deadline needs three durations, deadline:RUNTIME/DEADLINE/PERIOD, as in deadline:1ms/10ms/10ms{}", if typed.is_empty() { String::new() } else { format!("; got {typed}") })]
-    DeadlineShape {
-        /// What followed the colon.
-        typed: String,
-    },
-    /// One of the three durations is none.
-    #[error("the {part} of the deadline policy: {source}")]
-    DeadlineDuration {
-        /// `runtime`, `deadline` or `period`.
-        part: &'static str,
-        /// Why.
-        source: DurationError,
-    },
-    /// The three durations do not go together.
-    #[error("{typed} is refused: {why} (sched(7), SCHED_DEADLINE)")]
-    DeadlineValues {
-        /// The policy as typed.
-        typed: String,
-        /// Which rule is broken.
-        why: String,
-    },
-}
-
-impl Policy {
-    /// Its name on the command line, without parameters.
+impl Conditions {
+    /// Requests a scheduling policy of the calling thread.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Other => "other",
-            Self::Batch => "batch",
-            Self::Idle => "idle",
-            Self::RoundRobin(_) => "rr",
-            Self::Fifo(_) => "fifo",
-            Self::Deadline { .. } => "deadline",
+    pub fn policy(self, policy: Policy) -> Self {
+        self.with(Condition::POLICY, policy.to_string())
+    }
+
+    /// The scheduling policy. Also absent under an unsupported policy (SCHED_EXT).
+    #[must_use]
+    pub fn get_policy(&self) -> Option<Policy> {
+        self.typed(Condition::POLICY)
+    }
+}
+
+impl Definition for PolicyCondition {
+    fn name(&self) -> &'static str {
+        "policy"
+    }
+
+    fn help(&self) -> &'static str {
+        "Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Value("POLICY")
+    }
+
+    fn compares(&self) -> bool {
+        true
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        typed.parse::<Policy>().map(|policy| policy.to_string()).map_err(|error| error.to_string())
+    }
+
+    fn read(&self, _: &Machine) -> Option<String> {
+        sched::attributes(0).ok().as_ref().and_then(Policy::of).map(|policy| policy.to_string())
+    }
+
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let policy: Policy = value.parse().map_err(|error| Reason::new(error, "choose values within these bounds"))?;
+        let here = applying.here;
+        let failed = |error: Error| explain(policy, &error, here).errno(error.errno());
+        let before = read().map_err(failed)?;
+        if !applying.allow_irreversible && !may_return(&before, policy, here) {
+            let was = describe(&before);
+            return Err(irreversible(&format!("{policy} could be set, but {was} not put back"), here));
+        }
+        // A change to a real-time policy and back also resets the slack.
+        let slack_ns = timer_slack_ns().ok();
+        set(policy, &before).map_err(failed)?;
+        applying.hold(value, UnderPolicy { policy, before, slack_ns });
+        verify(policy, &read().map_err(failed)?)
+    }
+
+    fn probe(&self, _: &Machine) -> Probe {
+        Probe::Try("fifo:1".into())
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        let Ok(policy) = value.parse::<Policy>() else { return value.to_owned() };
+        match policy {
+            Policy::RoundRobin(priority) | Policy::Fifo(priority) => format!("{} {priority}", policy.kernel_name()),
+            Policy::Deadline { .. } => {
+                let times = value.rsplit(':').next().unwrap_or_default().split('/').map(spaced);
+                format!("{} {}", policy.kernel_name(), times.collect::<Vec<_>>().join(" / "))
+            }
+            _ => policy.kernel_name().to_owned(),
         }
     }
 
-    /// Whether threads under it run before all threads of the fair class: SCHED_RR, SCHED_FIFO, SCHED_DEADLINE.
-    #[must_use]
-    pub const fn is_real_time(&self) -> bool {
-        matches!(self, Self::RoundRobin(_) | Self::Fifo(_) | Self::Deadline { .. })
+    fn code(&self, value: &str) -> Option<String> {
+        let policy: Policy = value.parse().ok()?;
+        let (name, priority) = (policy.kernel_name(), policy.priority().unwrap_or(0));
+        let (call, options) = match policy {
+            Policy::Deadline { runtime, deadline, period } => {
+                let [runtime, deadline, period] = [runtime, deadline, period].map(|its| its.as_nanos());
+                let call = format!(
+                    "struct sched_attr a = {{ .size = sizeof a, .sched_policy = {name}, .sched_runtime = {runtime}, .sched_deadline = \
+                     {deadline}, .sched_period = {period} }};\nsyscall(SYS_sched_setattr, 0, &a, 0);"
+                );
+                (call, format!(" --sched-runtime {runtime} --sched-deadline {deadline} --sched-period {period}"))
+            }
+            _ => {
+                let param = format!("&(struct sched_param){{ .sched_priority = {priority} }}");
+                (format!("sched_setscheduler(0, {name}, {param});"), String::new())
+            }
+        };
+        Some(format!("{call}\nchrt --{}{options} {priority} PROGRAM", policy.name()))
     }
 
-    /// Its priority, 1 to 99, for SCHED_RR and SCHED_FIFO.
-    #[must_use]
-    pub const fn priority(&self) -> Option<u8> {
-        match self {
-            Self::RoundRobin(priority) | Self::Fifo(priority) => Some(*priority),
+    fn price(&self, value: &str) -> Option<String> {
+        match value.parse::<Policy>().ok()? {
+            Policy::RoundRobin(priority) | Policy::Fifo(priority) => Some(format!(
+                "A thread that never sleeps starves the others on its CPU: let it sleep in every loop. The policy needs CAP_SYS_NICE, \
+                 or RLIMIT_RTPRIO of {priority} or more."
+            )),
+            Policy::Deadline { .. } => Some(
+                "A thread that uses up its runtime waits for its next period. The policy needs CAP_SYS_NICE.".into(),
+            ),
             _ => None,
         }
     }
 
-    /// Checks what the types alone do not: priorities, and the deadline parameters.
-    pub fn validate(&self) -> Result<(), PolicyError> {
-        match *self {
-            Self::RoundRobin(priority) | Self::Fifo(priority) if !(1..=99).contains(&priority) => {
-                Err(PolicyError::BadPriority { name: self.name(), typed: priority.to_string() })
-            }
-            Self::Deadline { runtime, deadline, period } => check_deadline(self, runtime, deadline, period),
-            _ => Ok(()),
-        }
-    }
-
-    /// What to hand to the kernel. `nice` is what SCHED_OTHER and SCHED_BATCH threads keep.
-    pub(crate) fn attributes(&self, nice: i32) -> Attributes {
-        let mut attributes = Attributes { nice, ..Attributes::default() };
-        match *self {
-            Self::Other => attributes.policy = sched::OTHER,
-            Self::Batch => attributes.policy = sched::BATCH,
-            Self::Idle => attributes.policy = sched::IDLE,
-            Self::RoundRobin(priority) => {
-                (attributes.policy, attributes.priority) = (sched::RR, u32::from(priority));
-            }
-            Self::Fifo(priority) => (attributes.policy, attributes.priority) = (sched::FIFO, u32::from(priority)),
-            Self::Deadline { runtime, deadline, period } => {
-                attributes.policy = sched::DEADLINE;
-                attributes.runtime_ns = nanoseconds(runtime);
-                attributes.deadline_ns = nanoseconds(deadline);
-                attributes.period_ns = nanoseconds(period);
-            }
-        }
-        // A real-time thread that starts a helper, a pool or a child must not make those real-time by accident; and the
-        // kernel refuses to let a SCHED_DEADLINE thread start any otherwise (EAGAIN).
-        if self.is_real_time() {
-            attributes.flags = sched::RESET_ON_FORK;
-        }
-        attributes
-    }
-
-    /// The policy of the kernel's attributes; `None` for policies that are not described here (SCHED_EXT).
-    pub(crate) fn of(attributes: &Attributes) -> Option<Self> {
-        Some(match attributes.policy {
-            sched::OTHER => Self::Other,
-            sched::BATCH => Self::Batch,
-            sched::IDLE => Self::Idle,
-            sched::RR => Self::RoundRobin(attributes.priority as u8),
-            sched::FIFO => Self::Fifo(attributes.priority as u8),
-            sched::DEADLINE => Self::Deadline {
-                runtime: Duration::from_nanos(attributes.runtime_ns),
-                deadline: Duration::from_nanos(attributes.deadline_ns),
-                period: Duration::from_nanos(attributes.period_ns),
-            },
-            _ => return None,
-        })
+    fn if_lost(&self) -> &'static str {
+        "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread"
     }
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// The policy that was set, and the previous state.
+#[derive(Debug)]
+struct UnderPolicy {
+    policy: Policy,
+    before: Attributes,
+    slack_ns: Option<u64>,
 }
 
-fn check_deadline(policy: &Policy, runtime: Duration, deadline: Duration, period: Duration) -> Result<(), PolicyError> {
-    let short = ShortDuration;
-    let why = if runtime < LEAST_DEADLINE_RUNTIME {
-        format!("the runtime is {}, and the kernel takes 1024ns at least", short(runtime))
-    } else if runtime > deadline {
-        format!("the runtime, {}, is longer than the deadline, {}", short(runtime), short(deadline))
-    } else if deadline > period {
-        format!("the deadline, {}, is later than the period, {}", short(deadline), short(period))
-    } else if period.as_nanos() >= 1 << 63 {
-        // __checkparam_dl: the top bit must be free, since times are compared by subtraction.
-        format!("the period, {}, is longer than the kernel counts (2^63 ns)", short(period))
-    } else {
+impl Held for UnderPolicy {
+    fn lost(&self) -> Option<String> {
+        let now = read().ok()?;
+        (Policy::of(&now) != Some(self.policy)).then(|| describe(&now))
+    }
+
+    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
+        let failed = |error: Error| explain(self.policy, &error, here).errno(error.errno());
+        set(self.policy, &read().map_err(failed)?).map_err(failed)?;
+        verify(self.policy, &read().map_err(failed)?)
+    }
+
+    fn undo(self: Box<Self>) -> Vec<NotRestored> {
+        let mut left: Vec<NotRestored> = restore(&self.before).err().into_iter().collect();
+        // The slack reads as 0 under a real-time policy only.
+        if let Some(slack_ns) = self.slack_ns.filter(|was| *was != 0 && timer_slack_ns().ok() != Some(*was))
+            && let Err(error) = set_timer_slack_ns(slack_ns)
+        {
+            left.push(not_restored("timer-slack", format!("{slack_ns}ns"), error));
+        }
+        left
+    }
+}
+
+/// Sets the policy of the calling thread. Keeps its time slice (`--slice`).
+fn set(policy: Policy, before: &Attributes) -> punctual_linux::Result<()> {
+    let mut wanted = policy.attributes(before.nice);
+    // Clearing the flag needs privilege; requesting that without privilege would make the whole call fail.
+    wanted.flags |= before.flags & sched::RESET_ON_FORK;
+    sched::set_attributes(0, &wanted)?;
+    let fair = |policy| matches!(policy, sched::OTHER | sched::BATCH);
+    if fair(wanted.policy) && fair(before.policy) && sched::attributes(0)?.runtime_ns != before.runtime_ns {
+        sched::set_attributes(0, &Attributes { runtime_ns: before.runtime_ns, ..wanted })?;
+    }
+    Ok(())
+}
+
+fn verify(policy: Policy, now: &Attributes) -> Result<(), Reason> {
+    if Policy::of(now) == Some(policy) {
         return Ok(());
-    };
-    Err(PolicyError::DeadlineValues { typed: policy.to_string(), why })
+    }
+    let why = format!("the kernel accepted it, but the thread is under {} now", describe(now));
+    Err(Reason::new(why, "see whether another program (a real-time daemon, a watchdog) changes policies here"))
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Self::Other | Self::Batch | Self::Idle => self.name().to_owned(),
-            Self::RoundRobin(priority) | Self::Fifo(priority) => format!("{}:{priority}", self.name()),
-            Self::Deadline { runtime, deadline, period } => {
-                let (runtime, deadline) = (ShortDuration(*runtime), ShortDuration(*deadline));
-                format!("deadline:{runtime}/{deadline}/{}", ShortDuration(*period))
+fn restore(before: &Attributes) -> Result<(), NotRestored> {
+    let left = |why: String| not_restored("policy", describe(before), why);
+    put_back(before).map_err(|why| left(why.to_string()))?;
+    let now = read().map_err(|error| left(error.to_string()))?;
+    if now == *before {
+        return Ok(());
+    }
+    if (Attributes { flags: before.flags, ..now }) == *before {
+        return Err(left(
+            "it is again, but without CAP_SYS_NICE the kernel keeps the flag reset-on-fork: children of this thread start \
+             under SCHED_OTHER and with a nice value of 0 or more"
+                .into(),
+        ));
+    }
+    Err(left(format!("it is {} now", describe(&now))))
+}
+
+/// The thread's attributes. Adds the nice value under policies for which the kernel omits it.
+fn read() -> punctual_linux::Result<Attributes> {
+    let attributes = sched::attributes(0)?;
+    Ok(Attributes { nice: sched::nice(0)?, flags: attributes.flags & KEPT_FLAGS, ..attributes })
+}
+
+/// Whether the kernel permits this thread the change from `policy` back to `before` (kernel/sched/syscalls.c,
+/// `user_check_sched_setscheduler`).
+fn may_return(before: &Attributes, policy: Policy, here: &Surroundings) -> bool {
+    here.may_set_any_priority()
+        || match before.policy {
+            sched::FIFO | sched::RR => {
+                Policy::of(before) == Some(policy)
+                    || here.rtprio_limit.is_none_or(|limit| limit >= before.priority.into())
             }
-        };
-        f.pad(&text)
-    }
-}
-
-impl FromStr for Policy {
-    type Err = PolicyError;
-
-    fn from_str(typed: &str) -> Result<Self, PolicyError> {
-        let typed = typed.trim();
-        let (name, parameters) = match typed.split_once(':') {
-            Some((name, parameters)) => (name.trim(), Some(parameters.trim())),
-            None => (typed, None),
-        };
-        let name = name.to_ascii_lowercase();
-        let name = name.strip_prefix("sched_").unwrap_or(&name);
-        let Some(&name) = NAMES.iter().find(|known| **known == name) else {
-            let nearest = nearest(name);
-            return Err(PolicyError::UnknownName { typed: typed.to_owned(), nearest });
-        };
-        let plain = match name {
-            "rr" => return Ok(Self::RoundRobin(priority(name, parameters)?)),
-            "fifo" => return Ok(Self::Fifo(priority(name, parameters)?)),
-            "deadline" => return deadline(parameters.unwrap_or_default()),
-            "batch" => Self::Batch,
-            "idle" => Self::Idle,
-            _ => Self::Other,
-        };
-        match parameters {
-            None => Ok(plain),
-            Some(typed) => Err(PolicyError::NeedlessPriority { name, typed: typed.to_owned() }),
+            sched::DEADLINE => Policy::of(before) == Some(policy),
+            // Leaving SCHED_IDLE counts as a gain in priority.
+            _ => policy != Policy::Idle || before.policy == sched::IDLE || here.may_have_nice(before.nice),
         }
+}
+
+fn describe(attributes: &Attributes) -> String {
+    Policy::of(attributes).map_or_else(|| format!("policy {}", attributes.policy), |policy| policy.to_string())
+}
+
+/// Restores `before`.
+fn put_back(before: &Attributes) -> punctual_linux::Result<()> {
+    let fair = matches!(before.policy, sched::OTHER | sched::BATCH | sched::IDLE);
+    // Since Linux 6.12 the runtime of a fair policy is its time slice, and writing back the default would pin it.
+    // Request the default first, and the former value only if it differs.
+    let first = Attributes { runtime_ns: if fair { 0 } else { before.runtime_ns }, ..*before };
+    set_or_keep_reset_flag(&first)?;
+    if fair && sched::attributes(0)?.runtime_ns != before.runtime_ns {
+        set_or_keep_reset_flag(before)?;
+    }
+    Ok(())
+}
+
+/// Clearing reset-on-fork needs privilege; leaving the real-time policy matters more than the flag.
+fn set_or_keep_reset_flag(wanted: &Attributes) -> punctual_linux::Result<()> {
+    match sched::set_attributes(0, wanted) {
+        Err(error) if error.errno() == Errno::PERM.raw_os_error() && wanted.flags & sched::RESET_ON_FORK == 0 => {
+            sched::set_attributes(0, &Attributes { flags: wanted.flags | sched::RESET_ON_FORK, ..*wanted })
+        }
+        outcome => outcome,
     }
 }
 
-fn priority(name: &'static str, typed: Option<&str>) -> Result<u8, PolicyError> {
-    let typed = typed.filter(|typed| !typed.is_empty()).ok_or(PolicyError::NoPriority { name })?;
-    match typed.parse() {
-        Ok(priority @ 1..=99) if !typed.starts_with('+') => Ok(priority),
-        _ => Err(PolicyError::BadPriority { name, typed: typed.to_owned() }),
+/// Why a policy was refused.
+pub(super) fn explain(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
+    match policy {
+        _ if is(error, Errno::NOSYS) => Reason::new(
+            format!("{error}: this kernel, or a seccomp filter, lacks the call"),
+            "use Linux 3.14 or later, and allow sched_setattr in the seccomp filter of the container or service",
+        ),
+        Policy::Deadline { .. } => deadline(error, here),
+        Policy::RoundRobin(_) | Policy::Fifo(_) if is(error, Errno::PERM) => real_time(policy, error, here),
+        _ if is(error, Errno::PERM) => fair(error, here),
+        _ => Reason::new(error, UNKNOWN),
     }
 }
 
-fn deadline(typed: &str) -> Result<Policy, PolicyError> {
-    let parts: Vec<&str> = typed.split('/').map(str::trim).collect();
-    let [runtime, deadline, period] = parts[..] else {
-        return Err(PolicyError::DeadlineShape { typed: typed.to_owned() });
+/// EPERM for SCHED_FIFO or SCHED_RR.
+fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
+    let priority = u64::from(policy.priority().unwrap_or(1));
+    let allowed = here.may_set_any_priority() || here.rtprio_limit.is_none_or(|limit| limit >= priority);
+    if !allowed {
+        let limit = here.rtprio_limit.unwrap_or(0);
+        return Reason::new(
+            format!(
+                "{error}: the real-time priority limit (RLIMIT_RTPRIO) is {limit}, and the thread has no CAP_SYS_NICE{}",
+                if here.user_namespace { " that counts outside its user namespace" } else { "" }
+            ),
+            rtprio_remedy(priority, here),
+        );
+    }
+    // The privilege is there; the remaining cause is real-time bandwidth.
+    if let Some((file, 0)) = &here.rt_group {
+        let group = file.trim_end_matches("/cpu.rt_runtime_us");
+        return Reason::new(
+            format!(
+                "{error}: the cpu cgroup of this process has no real-time bandwidth ({file} is 0, RT group scheduling)"
+            ),
+            format!(
+                "give it some as root: echo 950000 > {file} (or less: each group above must have as much as those in it together); or move this shell to the root \
+                 group: echo $$ > {}/cgroup.procs",
+                root_of(group)
+            ),
+        );
+    }
+    if here.rt_runtime_us == Some(0) {
+        return Reason::new(
+            format!(
+                "{error}: real-time threads get no CPU time on this machine (/proc/sys/kernel/sched_rt_runtime_us is 0)"
+            ),
+            "as root: echo 950000 > /proc/sys/kernel/sched_rt_runtime_us",
+        );
+    }
+    if let Some(group) = &here.unified_group {
+        return Reason::new(
+            format!(
+                "{error}, although the thread may set this priority: probably RT group scheduling, under which only the root \
+                     cgroup has real-time bandwidth (this process is in {group})"
+            ),
+            "move this shell to the root cgroup as root: echo $$ > /sys/fs/cgroup/cgroup.procs; or boot with \
+             rt_group_sched=0, or a kernel without CONFIG_RT_GROUP_SCHED",
+        );
+    }
+    Reason::new(
+        format!("{error}, although the thread may set this priority: a security module or seccomp filter forbids it"),
+        match &here.container {
+            Some(container) => format!(
+                "start the container ({container}) with --cap-add SYS_NICE and a seccomp profile that allows it"
+            ),
+            None => "see the journal for messages of SELinux, AppArmor or seccomp about sched_setattr".into(),
+        },
+    )
+}
+
+/// The mount point of a group's cgroup v1 controller.
+fn root_of(group: &str) -> String {
+    group.split('/').take(5).collect::<Vec<_>>().join("/")
+}
+
+/// How to get a real-time priority.
+fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
+    if here.user_namespace {
+        // The scheduler ignores capabilities of a user namespace; limits are inherited from outside.
+        return "give the user the limit outside the user namespace, with a line '@realtime - rtprio 99' in \
+                /etc/security/limits.d/99-realtime.conf, and start a container with --ulimit rtprio=99; or run it as root outside"
+            .into();
+    }
+    if let Some(container) = here.container_without_sys_nice() {
+        return format!("start the container ({container}) with --cap-add SYS_NICE --ulimit rtprio=99");
+    }
+    let shell = if here.rtprio_hard_limit.is_none_or(|limit| limit >= priority) {
+        format!("in this shell: ulimit -r {priority}; ")
+    } else {
+        String::new()
     };
-    let read = |part, text| parse_duration(text).map_err(|source| PolicyError::DeadlineDuration { part, source });
-    let policy = Policy::Deadline {
-        runtime: read("runtime", runtime)?,
-        deadline: read("deadline", deadline)?,
-        period: read("period", period)?,
-    };
-    policy.validate()?;
-    Ok(policy)
+    format!(
+        "{shell}for logins: a line '@realtime - rtprio 99' in /etc/security/limits.d/99-realtime.conf and the user in the group \
+         realtime; for a systemd service: LimitRTPRIO=99; for one program: setcap cap_sys_nice+ep PROGRAM; or {}",
+        root_with("CAP_SYS_NICE", here)
+    )
 }
 
-/// The nearest policy name: by what people call the policies, then by spelling.
-fn nearest(typed: &str) -> Option<&'static str> {
-    match typed {
-        "normal" | "default" | "cfs" | "eevdf" | "ts" => return Some("other"),
-        "realtime" | "real-time" | "rt" => return Some("fifo:1 to fifo:99"),
-        "round-robin" | "roundrobin" => return Some("rr:1 to rr:99"),
-        "edf" | "dl" => return Some("deadline"),
-        _ => {}
+fn deadline(error: &Error, here: &Surroundings) -> Reason {
+    if is(error, Errno::BUSY) {
+        let share = match (here.rt_runtime_us, here.rt_period_us) {
+            (Some(runtime), Some(period)) if runtime >= 0 && period > 0 => format!(
+                " (at most {} % of each CPU: /proc/sys/kernel/sched_rt_runtime_us over sched_rt_period_us)",
+                runtime * 100 / period
+            ),
+            _ => String::new(),
+        };
+        return Reason::new(
+            format!("{error}: the kernel cannot guarantee the runtime beside the other SCHED_DEADLINE threads{share}"),
+            "ask for less runtime per period, or end other SCHED_DEADLINE threads",
+        );
     }
-    let (distance, name) = NAMES.iter().map(|&name| (strsim::damerau_levenshtein(typed, name), name)).min()?;
-    (distance <= name.len() / 2 && distance <= 3).then_some(name)
+    if is(error, Errno::PERM) && !here.may_set_any_priority() {
+        let why = format!("{error}: SCHED_DEADLINE needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO allows");
+        return Reason::new(why, sys_nice_remedy(here));
+    }
+    if is(error, Errno::PERM) {
+        return Reason::new(
+            format!(
+                "{error}: the thread must be free to run on all CPUs of its scheduling domain, and real-time bandwidth must be there"
+            ),
+            "ask for no CPUs together with deadline, or confine the thread with an exclusive cpuset (sched(7), \
+             Documentation/scheduler/sched-deadline.rst, section 5)",
+        );
+    }
+    if is(error, Errno::INVAL) {
+        return Reason::new(
+            format!("{error}: the kernel takes no such runtime, deadline and period"),
+            "the period must lie between /proc/sys/kernel/sched_deadline_period_min_us and sched_deadline_period_max_us (100us and \
+             about 4s)",
+        );
+    }
+    Reason::new(error, UNKNOWN)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn refuses() {
-        let said: Vec<String> = [
-            "",
-            "fifo",
-            "fifo:",
-            "rr",
-            "fifo:0",
-            "fifo:100",
-            "rr:-1",
-            "fifo:forty",
-            "fifo:+4",
-            "fifi:4",
-            "ohter",
-            "normal",
-            "realtime",
-            "zebra",
-            "other:4",
-            "idle:",
-            "deadline",
-            "deadline:1ms",
-            "deadline:1/10ms/10ms",
-            "deadline:1ms/x/10ms",
-            "deadline:11ms/10ms/10ms",
-            "deadline:1ms/20ms/10ms",
-            "deadline:1us/10ms/10ms",
-            "deadline:1ms/10ms/3000000h",
-        ]
-        .iter()
-        .map(|typed| format!("{typed:?}: {}", typed.parse::<Policy>().unwrap_err()))
-        .collect();
-        insta::assert_snapshot!(said.join("\n"));
-    }
-
-    #[test]
-    fn reads_what_people_type() {
-        for (typed, printed) in [
-            ("other", "other"),
-            ("FIFO:40", "fifo:40"),
-            ("SCHED_RR:1", "rr:1"),
-            (" deadline: 1000us / 10ms/0.01s", "deadline:1ms/10ms/10ms"),
-        ] {
-            assert_eq!(typed.parse::<Policy>().unwrap().to_string(), printed);
-        }
-    }
-
-    fn any_policy() -> impl Strategy<Value = Policy> {
-        prop_oneof![
-            Just(Policy::Other),
-            Just(Policy::Batch),
-            Just(Policy::Idle),
-            (1_u8..=99).prop_map(Policy::RoundRobin),
-            (1_u8..=99).prop_map(Policy::Fifo),
-            (1024_u64..1 << 60, 0_u64..1 << 60, 0_u64..1 << 60).prop_map(|(runtime, more, yet_more)| {
-                Policy::Deadline {
-                    runtime: Duration::from_nanos(runtime),
-                    deadline: Duration::from_nanos(runtime + more),
-                    period: Duration::from_nanos(runtime + more + yet_more),
-                }
-            }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn round_trip(policy in any_policy()) {
-            prop_assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
-            prop_assert_eq!(Policy::of(&policy.attributes(3)), Some(policy));
-        }
-
-        #[test]
-        fn anything_typed_is_answered(typed in ".{0,30}") {
-            let _ = typed.parse::<Policy>();
-        }
-    }
+/// EPERM for SCHED_OTHER, SCHED_BATCH or SCHED_IDLE: leaving SCHED_IDLE, or a thread of another user.
+fn fair(error: &Error, here: &Surroundings) -> Reason {
+    Reason::new(
+        format!("{error}: leaving SCHED_IDLE counts as gaining priority, which needs CAP_SYS_NICE or RLIMIT_NICE"),
+        format!("raise the limit (ulimit -e 20, LimitNICE=0 of a systemd service), or {}", sys_nice_remedy(here)),
+    )
 }

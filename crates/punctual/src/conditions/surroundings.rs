@@ -1,13 +1,13 @@
-//! What a refusal depends on: limits, capabilities, cgroups, container, CPUs.
+//! Facts that explain a refusal: limits, capabilities, cgroups, container, CPUs.
 //!
-//! Read once per application of conditions, from /proc and /sys below a root (so that tests can give their own). What cannot be read
-//! is absent, and then it is not used as a reason.
+//! Read once per application of conditions, from /proc and /sys below a root (a fixture in tests). Unreadable facts are
+//! absent and never serve as a reason.
 
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::CpuSet;
+use crate::cpu_set::CpuSet;
 
 /// Bit of CAP_IPC_LOCK (include/uapi/linux/capability.h).
 const CAP_IPC_LOCK: u32 = 14;
@@ -19,18 +19,18 @@ const CAP_SYS_RESOURCE: u32 = 24;
 /// The facts. Limits are `None` when unlimited.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Surroundings {
-    /// Effective capabilities of the calling thread, as far as they count on the whole machine: none in a user namespace.
+    /// Effective capabilities of the calling thread on the whole machine: none in a user namespace.
     pub(crate) capabilities: u64,
-    /// Capabilities that root could have here; a container lacks some.
+    /// Capabilities available to root here; a container lacks some.
     pub(crate) bounding: u64,
-    /// The effective user is root.
+    /// Whether the effective user is root.
     pub(crate) root: bool,
-    /// In a user namespace, whose capabilities do not reach the scheduler.
+    /// Whether the process is in a user namespace, whose capabilities the scheduler ignores.
     pub(crate) user_namespace: bool,
     /// RLIMIT_RTPRIO, soft and hard.
     pub(crate) rtprio_limit: Option<u64>,
     pub(crate) rtprio_hard_limit: Option<u64>,
-    /// RLIMIT_NICE: 20 − the least nice value allowed.
+    /// RLIMIT_NICE: 20 − the lowest nice value allowed.
     pub(crate) nice_limit: Option<u64>,
     /// RLIMIT_MEMLOCK in bytes, soft and hard.
     pub(crate) memlock_limit: Option<u64>,
@@ -54,7 +54,7 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of the calling thread.
+    /// The facts of the calling thread.
     pub(crate) fn read() -> Self {
         let mut here = Self::below(Path::new("/"));
         let (rtprio, memlock) = (getrlimit(Resource::Rtprio), getrlimit(Resource::Memlock));
@@ -65,14 +65,14 @@ impl Surroundings {
         here
     }
 
-    /// What the files below `root` tell.
+    /// The facts in the files below `root`.
     pub(super) fn below(root: &Path) -> Self {
         let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
         let number = |path: &str| read(path)?.trim().parse::<i64>().ok();
         let cpus = |path: &str| read(path)?.parse::<CpuSet>().ok();
         let status = read("proc/thread-self/status").or_else(|| read("proc/self/status")).unwrap_or_default();
-        // In the first user namespace all ids map to themselves (user_namespaces(7)). Where the file is missing there are no
-        // such namespaces.
+        // In the initial user namespace all ids map to themselves (user_namespaces(7)). Without the file, the kernel
+        // has no such namespaces.
         let user_namespace = read("proc/self/uid_map")
             .is_some_and(|map| map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]);
         let mask =
@@ -123,7 +123,7 @@ impl Surroundings {
     }
 }
 
-/// Whether the calling thread has CAP_SYS_RESOURCE, and so may raise a hard limit again that it lowers.
+/// Whether the calling thread has CAP_SYS_RESOURCE, so that it may raise a hard limit again.
 pub(crate) fn may_raise_limits() -> bool {
     Surroundings::below(Path::new("/")).capabilities >> CAP_SYS_RESOURCE & 1 == 1
 }
@@ -146,7 +146,8 @@ fn group_path<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// The first file that exists, and can be read as `T`, from the group up to the root: a container may see its group as the root.
+/// The first file that exists and parses as `T`, from the group up to the root: a container may see its group as the
+/// root.
 fn first_readable<T: std::str::FromStr>(root: &Path, mounts: &[&str], group: &str, file: &str) -> Option<(String, T)> {
     mounts
         .iter()
@@ -171,7 +172,7 @@ fn cpuset(root: &Path, groups: &str) -> Option<(String, CpuSet)> {
 
 fn container(root: &Path) -> Option<String> {
     let has = |path: &str| root.join(path).exists();
-    // systemd and podman write the kind of container down; docker leaves an empty file.
+    // systemd and podman write the kind of container into the file; docker leaves it empty.
     let written = std::fs::read_to_string(root.join("run/systemd/container")).ok();
     match written.as_deref().map(str::trim) {
         Some(kind) if !kind.is_empty() => Some(kind.to_owned()),

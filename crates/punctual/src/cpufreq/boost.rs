@@ -1,23 +1,25 @@
-//! A boost: speed around each activation of a periodic task, and not between them.
+//! A boost: full speed around each activation of a periodic task, and not between them.
 //!
-//! In goes a CPU and what a periodic task knows of itself: when it is activated next, and when it was done. The boost raises the
-//! speed a learned lead time before each activation, by the cheapest [`Lever`] that this machine has, and lets go after it. Out comes
-//! what that cost ([`Cost`]).
+//! The task reports its next activation and the end of its work. The boost raises the speed of the CPU a learned lead
+//! time before each activation, by the cheapest available [`Lever`], and lowers it afterwards. [`Cost`] reports the
+//! price.
 //!
-//! The lead is learned from the task's own thread: when the boost is made, and before every eighth activation from then on, the thread runs
-//! loops of fixed work from the moment of raising, and the first that takes no longer than at full speed tells when the speed was there. The
-//! lead is what all but one in twenty of those times stayed below. Where the speed was not there in time, the next lead is longer. Before the other
-//! activations the thread sleeps (under [`Lever::Clamp`] it runs, because a sleeping thread asks for nothing).
+//! The boost learns the lead from the task's own thread: at construction, and before every eighth activation. The
+//! thread runs loops of fixed work from the moment of raising. The first loop that runs at full speed shows when the
+//! speed was reached. 95 % of those times stay below the lead. If full speed comes later, the next lead is longer.
+//! Before the other activations the thread sleeps. (Under [`Lever::Clamp`] it runs, because a sleeping thread requests
+//! nothing.)
 //!
-//! The thread has to be bound to the CPU ([`Conditions::cpus`](crate::Conditions::cpus)): loops on another tell nothing, and are not counted. The lead is
-//! then what the write took and what the driver says a change takes.
+//! The thread has to be bound to the CPU ([`Conditions::cpus`](crate::Conditions::cpus)): loops on another CPU show
+//! nothing and are not counted. The lead is then the duration of the write plus the driver's transition latency.
 //!
 //! ```no_run
 //! use std::time::{Duration, Instant};
-//! use punctual::cpufreq::{Boost, Cpufreq, Wait};
+//! use punctual::cpufreq::{Boost, Cpufreq};
+//! use punctual::restore::LockWait;
 //!
 //! # fn main() -> Result<(), punctual::cpufreq::Error> {
-//! let mut boost = Boost::new(&Cpufreq::system(), 1, None, Wait::No)?;
+//! let mut boost = Boost::new(&Cpufreq::system(), 1, None, LockWait::No)?;
 //! let period = Duration::from_millis(50);
 //! let mut at = Instant::now() + period;
 //! for _ in 0..100 {
@@ -44,27 +46,26 @@ use super::full_speed::FullSpeed;
 use super::guard::GovernorGuard;
 use super::lead::{LONGEST, Lead};
 use super::lever::{Lever, clamp};
-use super::policy::Policy;
-use super::put_back::NotRestored;
-use super::state::Wait;
+use super::policy::CpufreqPolicy;
 use super::system::Cpufreq;
+use crate::restore::{LockWait, NotRestored};
 
-/// Times that the speed is raised and let go when a boost is made, so that the first activation has a lead already.
+/// Trials at construction, so that the first activation already has a lead.
 const TRIALS: u32 = 8;
-/// How long the CPU rests before each of them: long enough for it to slow down, short enough for a start.
+/// Rest of the CPU before each trial: long enough for it to slow down, short enough for a start.
 const REST: Duration = Duration::from_millis(5);
-/// How often it is looked whether the kernel has taken up what was written.
+/// Polling interval until the kernel shows the written value.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
-/// Of so many activations one is preceded by loops.
+/// One activation in this many is preceded by loops.
 const LEARN_EVERY: u64 = 8;
 
-/// Speed around activations. Bound to the thread that made it, whose task it is. What was found comes back when it is dropped.
+/// Full speed around activations. Bound to the thread that created it. Dropping it restores the settings.
 #[derive(Debug)]
 pub struct Boost {
     cpufreq: Cpufreq,
     cpu: usize,
     lever: Lever,
-    /// For all levers that are files, with what is written to raise.
+    /// For all levers that are files, with the value that raises the speed.
     file: Option<(GovernorGuard, Attribute, String)>,
     clamp_before: u32,
     lead: Lead,
@@ -72,63 +73,63 @@ pub struct Boost {
     activations: u64,
     raised: Option<Instant>,
     began: Instant,
-    before: Policy,
+    before: CpufreqPolicy,
     energy: Option<Energy>,
     cost: Cost,
     bound_to_thread: PhantomData<*const ()>,
 }
 
-/// An activation under way.
+/// An activation in progress.
 #[derive(Debug)]
 #[must_use = "hand it back to `Boost::done` when the work is done"]
 pub struct Activation {
-    /// How late the thread woke.
+    /// Wake-up lateness of the thread.
     pub lateness: Duration,
-    /// Whether loops were at full speed within the lead; absent where none were run.
+    /// Whether loops reached full speed within the lead; absent without loops.
     pub at_full_speed: Option<bool>,
 }
 
-/// What a boost cost, and what it was good for.
+/// Cost and benefit of a boost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The lever.
     pub lever: Lever,
-    /// Times that the speed was raised and let go again.
+    /// Number of times that the speed was raised and lowered again.
     pub switches: u64,
-    /// Time spent in raising and letting go.
+    /// Time spent on raising and lowering.
     pub switching: Duration,
-    /// Time for which the speed was asked for.
+    /// Time during which full speed was requested.
     pub raised: Duration,
-    /// Since the boost was made.
+    /// Time since construction.
     pub elapsed: Duration,
-    /// Activations whose work was done in time.
+    /// Activations that met their deadline.
     pub met: u64,
-    /// Activations whose work was not.
+    /// Activations that missed their deadline.
     pub missed: u64,
-    /// Activations that were preceded by loops, to learn the lead.
+    /// Activations preceded by loops, to learn the lead.
     pub learned: u64,
-    /// How many of them showed that full speed comes later than the lead before.
+    /// Those of them in which full speed came later than the lead.
     pub not_at_full_speed: u64,
-    /// CPU time spent in those loops, the trials before the first activation not counted.
+    /// CPU time of those loops, without the trials before the first activation.
     pub learning: Duration,
-    /// The lead time as it was at last.
+    /// The last lead time.
     pub lead: Duration,
-    /// The frequency that the kernel showed while the speed was raised for the first time, in kHz: what counts as full speed here. Where it is
-    /// below the upper limit, the lever does not do what it should. Absent where the kernel does not tell.
+    /// The frequency shown by the kernel while the speed was first raised, in kHz: full speed in this context. If it is
+    /// below the upper limit, the lever does not work as it should. Absent if the kernel does not show it.
     pub full_khz: Option<u64>,
-    /// Time at each frequency (kHz) since the boost was made, to 10 ms; empty where the kernel does not count.
+    /// Time at each frequency (kHz) since construction, to 10 ms; empty if the kernel does not count it.
     pub time_in_state: Vec<(u64, Duration)>,
-    /// Energy of all packages since the boost was made, in µJ; absent where it is not counted or not readable.
+    /// Energy of all packages since construction, in µJ; absent if it is not counted or not readable.
     pub energy_uj: Option<u64>,
 }
 
 impl Boost {
-    /// A boost for the calling thread on `cpu`, by this lever, or by the cheapest that the machine has. Takes some 100 ms, in which the speed is
-    /// raised and let go a few times to learn the lead.
+    /// A boost for the calling thread on `cpu`, by this lever, or by the cheapest available one. Takes some 100 ms, in
+    /// which the speed is raised and lowered a few times to learn the lead.
     ///
     /// # Errors
-    /// [`Error::NoLever`] names what was looked for; [`Error::NotExposed`] where the machine has no cpufreq.
-    pub fn new(cpufreq: &Cpufreq, cpu: usize, lever: Option<Lever>, wait: Wait) -> Result<Self, Error> {
+    /// [`Error::NoLever`] names the levers tried; [`Error::NotExposed`] if the machine has no cpufreq.
+    pub fn new(cpufreq: &Cpufreq, cpu: usize, lever: Option<Lever>, wait: LockWait) -> Result<Self, Error> {
         let policy = cpufreq.policies_of(&[cpu])?.into_iter().next().ok_or(Error::NoSuchCpu { cpu })?;
         let wanted = lever.map_or_else(|| Lever::ALL.to_vec(), |lever| vec![lever]);
         let mut why = Vec::new();
@@ -166,7 +167,7 @@ impl Boost {
         Ok(boost)
     }
 
-    /// Raises and lets go a few times: what is not allowed is found out now, and the lead has a first value.
+    /// Raises and lowers the speed a few times: missing permissions show now, and the lead gets its first value.
     fn begin(&mut self) -> Result<(), Error> {
         // The first time with all checks.
         if let Some((guard, attribute, value)) = &mut self.file {
@@ -189,7 +190,7 @@ impl Boost {
                 let begin = self.raise()?;
                 let raising = begin.elapsed();
                 self.sleep_until_taken_up(begin + LONGEST);
-                // What does not come at all cannot be waited for: only the raising counts then.
+                // Full speed that never comes cannot be waited for: only the raising counts then.
                 self.lead.observe(full_speed.reached(begin, begin + LONGEST).unwrap_or(raising));
                 self.let_go()?;
             }
@@ -206,19 +207,19 @@ impl Boost {
         self.lever
     }
 
-    /// How long before an activation the speed is raised at present.
+    /// The current lead time before an activation.
     #[must_use]
     pub const fn lead(&self) -> Duration {
         self.lead.time()
     }
 
-    /// Sleeps until the lead time before `at`, raises the speed, and sleeps until `at`. Never returns early. Before one activation of eight it
-    /// raises twice as early and loops, to learn.
+    /// Sleeps until the lead time before `at`, raises the speed, and sleeps until `at`. Never returns early. Before one
+    /// activation in eight it raises the speed twice as early and loops, to learn the lead.
     pub fn wait_until(&mut self, at: Instant) -> Result<Activation, Error> {
         let lead = self.lead.time();
         let learns = self.full_speed.filter(|_| self.activations.is_multiple_of(LEARN_EVERY));
         self.activations += 1;
-        // Twice as early, so that times are seen that are longer than the lead.
+        // Twice as early, to see times that exceed the lead.
         let early = learns.map_or(lead, |full_speed| lead * 2 + full_speed.shortest_look());
         sleep_until(at.checked_sub(early).unwrap_or(at));
         let raised = self.raise()?;
@@ -230,7 +231,7 @@ impl Boost {
         Ok(Activation { lateness: at.elapsed(), at_full_speed })
     }
 
-    /// Loops until full speed is there or the time is over, and takes in when that was: whether within the lead.
+    /// Loops until full speed or the end of the time, and records the result: whether full speed came within the lead.
     fn learn(&mut self, full_speed: &FullSpeed, raised: Instant, at: Instant, lead: Duration) -> Option<bool> {
         let time = at.saturating_duration_since(raised);
         if time.is_zero() || !self.is_on_its_cpu() {
@@ -240,7 +241,7 @@ impl Boost {
         let begin = Instant::now();
         let reached = full_speed.reached(raised, at);
         self.cost.learning += begin.elapsed();
-        // A thread that woke too late to see the lead through has learned nothing if it saw no full speed.
+        // A thread that woke too late for the whole lead has learned nothing if it saw no full speed.
         if !self.is_on_its_cpu() || (reached.is_none() && time < lead) {
             return None;
         }
@@ -254,10 +255,11 @@ impl Boost {
         Some(in_time)
     }
 
-    /// Sleeps until the kernel shows what was written, or `until`: where a worker has to take it up, a thread that loops instead would keep it waiting.
+    /// Sleeps until the kernel shows the written value, or until `until`. If a kernel worker applies the value, a
+    /// looping thread would delay it.
     fn sleep_until_taken_up(&self, until: Instant) {
         let Some((guard, attribute, value)) = &self.file else { return };
-        while attribute.is_taken_up_later() && Instant::now() < until && !guard.shows(*attribute, value) {
+        while attribute.form().is_taken_up_later && Instant::now() < until && !guard.shows(*attribute, value) {
             std::thread::sleep(BETWEEN_LOOKS);
         }
     }
@@ -266,7 +268,7 @@ impl Boost {
         self.before.cpus.contains(&rustix::thread::sched_getcpu())
     }
 
-    /// Lets go, and counts whether the work was done by `deadline`.
+    /// Lowers the speed, and counts whether the work met `deadline`.
     pub fn done(&mut self, activation: Activation, deadline: Instant) -> Result<(), Error> {
         let Activation { .. } = activation;
         match Instant::now() <= deadline {
@@ -276,7 +278,7 @@ impl Boost {
         self.let_go()
     }
 
-    /// What it has cost so far.
+    /// The cost so far.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let mut cost = self.cost.clone();
@@ -288,20 +290,20 @@ impl Boost {
         cost
     }
 
-    /// Ends it, and tells what it cost.
+    /// Ends the boost and returns its cost.
     #[must_use]
     pub fn finish(self) -> Cost {
         self.cost()
     }
 
-    /// Ends it, and tells what could not be put back.
+    /// Ends the boost and returns the settings that could not be restored.
     pub fn restore(mut self) -> Vec<NotRestored> {
-        // A lever that cannot be let go is among what the guard puts back, or tells that it could not.
+        // The guard restores a lever that cannot be lowered, or reports its failure.
         let _ = self.let_go();
         self.file.take().map(|(guard, ..)| guard.restore()).unwrap_or_default()
     }
 
-    /// When raising began.
+    /// The time when raising began.
     fn raise(&mut self) -> Result<Instant, Error> {
         if let Some(since) = self.raised {
             return Ok(since);
@@ -329,11 +331,11 @@ impl Boost {
         outcome
     }
 
-    fn policy(&self) -> Option<Policy> {
+    fn policy(&self) -> Option<CpufreqPolicy> {
         self.cpufreq.policies_of(&[self.cpu]).ok()?.into_iter().next()
     }
 
-    /// What the driver says a change of frequency takes.
+    /// The driver's transition latency.
     fn transition(&self) -> Duration {
         Duration::from_nanos(self.before.transition_latency_ns.unwrap_or(0))
     }
@@ -341,7 +343,7 @@ impl Boost {
 
 impl Drop for Boost {
     fn drop(&mut self) {
-        // The guard puts back what this cannot.
+        // The guard restores the rest.
         let _ = self.let_go();
     }
 }

@@ -1,22 +1,23 @@
-//! Energy, where the CPU counts it (RAPL, by way of powercap).
+//! Energy counters of the CPU (RAPL, through powercap).
 
 use std::path::PathBuf;
 
-use super::files::{number, read};
 use super::system::Cpufreq;
+use crate::restore::files::{number, read};
 
-/// A zone whose energy is counted: a package, its cores, its memory.
+/// A zone with an energy counter: a package, its cores, its memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnergyZone {
     /// Its name: `package-0`, `core`, `dram`, ...
     pub name: String,
-    /// The counter starts again from 0 beyond this, in µJ.
+    /// The counter wraps to 0 beyond this, in µJ.
     pub range_uj: Option<u64>,
     path: PathBuf,
 }
 
 impl EnergyZone {
-    /// The counter, in µJ. `None`: it cannot be read; since Linux 5.10 only root can, because it tells too much.
+    /// The counter, in µJ; `None` if it cannot be read. Since Linux 5.10 only root can read it, because it leaks
+    /// secrets.
     #[must_use]
     pub fn read_uj(&self) -> Option<u64> {
         number(&self.path.join("energy_uj"))
@@ -30,12 +31,12 @@ pub struct Energy {
 }
 
 impl Cpufreq {
-    /// The zones whose energy is counted (Documentation/power/powercap/powercap.rst). Empty: there is no RAPL, or it is hidden.
+    /// The zones with an energy counter (Documentation/power/powercap/powercap.rst). Empty if RAPL is absent or hidden.
     #[must_use]
     pub fn energy_zones(&self) -> Vec<EnergyZone> {
         let folder = self.root().join("sys/class/powercap");
         let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-        // Zones are called intel-rapl:0 and intel-rapl:0:1, with AMD's CPUs too; intel-rapl alone is the driver.
+        // Zones are named intel-rapl:0 and intel-rapl:0:1, even on AMD CPUs; intel-rapl alone is the driver.
         let mut paths: Vec<PathBuf> = entries
             .filter(|e| e.file_name().to_string_lossy().strip_prefix("intel-rapl:").is_some())
             .map(|e| e.path())
@@ -48,7 +49,7 @@ impl Cpufreq {
         paths.into_iter().filter_map(zone).collect()
     }
 
-    /// The counters of the packages now. Their parts are left out, since a package's energy contains theirs.
+    /// The current counters of the packages. A package's energy contains that of its parts, so they are omitted.
     #[must_use]
     pub fn energy(&self) -> Option<Energy> {
         let packages = self.energy_zones().into_iter().filter(|zone| zone.name.starts_with("package"));
@@ -58,7 +59,7 @@ impl Cpufreq {
 }
 
 impl Energy {
-    /// What has been used since, in µJ. Correct as long as no counter has gone round twice, which takes minutes at full load.
+    /// Energy used since, in µJ. Correct unless a counter wrapped twice, which takes minutes at full load.
     #[must_use]
     pub fn since_uj(&self) -> Option<u64> {
         let used = |(zone, before): &(EnergyZone, u64)| {

@@ -1,58 +1,54 @@
-//! What went wrong with a frequency setting, and what to do about it.
+//! Errors of frequency settings, and their remedies.
 
-use std::io;
 use std::path::PathBuf;
 
-use rustix::io::Errno;
+use crate::restore;
 
-/// Why a frequency setting could not be read or changed. [`Error::remedy`] says what would help.
+/// Why a virtual machine has no policy.
+pub(super) const IN_A_VIRTUAL_MACHINE: &str =
+    "in this virtual machine the hypervisor decides; nothing here can be changed";
+
+/// Why a frequency setting could not be read or changed. [`Error::remedy`] names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel shows no cpufreq policy.
     #[error("{} holds no frequency policy: {why}", at.display())]
     NotExposed {
-        /// Where policies would be.
+        /// The folder of the policies.
         at: PathBuf,
-        /// Why there are none, as far as the machine tells.
+        /// The cause, if the machine shows it.
         why: String,
     },
     /// No policy has this CPU.
     #[error("no frequency policy has CPU {cpu}")]
     NoSuchCpu {
-        /// The CPU asked for.
+        /// The requested CPU.
         cpu: usize,
     },
-    /// A file could not be read, written or made.
-    #[error("{doing} {}: {source}", path.display())]
-    Io {
-        /// `reading`, `writing performance to`, ...
-        doing: String,
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The policy offers no such governor.
+    /// A file, the journal or the lock.
+    #[error(transparent)]
+    Setting(#[from] restore::Error),
+    /// The policy does not offer the governor.
     #[error("policy{policy} offers no governor {asked:?}, only {}", offered.join(", "))]
     UnknownGovernor {
         /// The policy.
         policy: usize,
-        /// What was asked.
+        /// The requested governor.
         asked: String,
-        /// What it offers.
+        /// The offered governors.
         offered: Vec<String>,
     },
-    /// The policy has no such attribute.
+    /// The policy does not have the attribute.
     #[error("policy{policy} ({driver}) has no {file}")]
     NoAttribute {
         /// The policy.
         policy: usize,
         /// Its driver.
         driver: String,
-        /// The file that is missing.
+        /// The missing file.
         file: &'static str,
     },
-    /// A speed can be set only under the governor `userspace`.
+    /// The governor is not `userspace`, so the speed cannot be set.
     #[error("policy{policy} is under the governor {governor}: a speed can be set under userspace only")]
     NotUserspace {
         /// The policy.
@@ -60,81 +56,55 @@ pub enum Error {
         /// Its governor.
         governor: String,
     },
-    /// A frequency outside what the hardware does.
+    /// The frequency is outside the hardware's range.
     #[error("{asked_khz} kHz is outside policy{policy}'s {min_khz} to {max_khz} kHz")]
     OutOfRange {
         /// The policy.
         policy: usize,
-        /// What was asked.
+        /// The requested frequency.
         asked_khz: u64,
-        /// The hardware's lowest.
+        /// The hardware's lowest frequency.
         min_khz: u64,
-        /// The hardware's highest.
+        /// The hardware's highest frequency.
         max_khz: u64,
     },
-    /// A value that has not the form of one.
-    #[error("{value:?} is no value for {file}")]
-    BadValue {
-        /// The file.
-        file: &'static str,
-        /// The value.
-        value: String,
-    },
-    /// The kernel took a value and shows another.
+    /// The kernel accepted a value and shows another.
     #[error("policy{policy}: {file} was set to {set} and reads {found}")]
     NotKept {
         /// The policy.
         policy: usize,
         /// The file.
         file: &'static str,
-        /// What was written.
+        /// The value written.
         set: String,
-        /// What is there.
+        /// The value shown.
         found: String,
     },
-    /// Another program holds the frequency settings.
-    #[error("{holder} is changing frequency settings now")]
-    Busy {
-        /// Who, as far as it is known.
-        holder: String,
-    },
-    /// The place for the journal cannot be trusted.
-    #[error("{} cannot hold the journal: {why}", path.display())]
-    UnsafePlace {
-        /// The folder or file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Nothing this machine has can raise its speed.
+    /// The machine has no lever that raises its speed.
     #[error("nothing here can raise the speed of CPU {cpu}: {why}")]
     NoLever {
         /// The CPU.
         cpu: usize,
-        /// What was looked for.
+        /// The levers tried.
         why: String,
     },
 }
 
 impl Error {
-    pub(super) fn io(doing: impl Into<String>, path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Io { doing: doing.into(), path: path.into(), source }
-    }
-
-    /// The kernel's error number, where there is one.
+    /// The kernel's error number, if there is one.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
-            Self::Io { source, .. } => source.raw_os_error(),
+            Self::Setting(error) => error.errno(),
             _ => None,
         }
     }
 
-    /// What would make it work.
+    /// The remedy.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            Self::NotExposed { why, .. } if why == super::system::IN_A_VIRTUAL_MACHINE => "set it on the host".into(),
+            Self::NotExposed { why, .. } if why == IN_A_VIRTUAL_MACHINE => "set it on the host".into(),
             Self::NotExposed { .. } => {
                 "enable the CPU's performance states in the firmware and load its cpufreq driver".into()
             }
@@ -150,31 +120,11 @@ impl Error {
             Self::NoAttribute { .. } => "use what this driver has: `punctual governor` shows it".into(),
             Self::NotUserspace { .. } => "set the governor userspace first".into(),
             Self::OutOfRange { .. } => "ask for a frequency in that range".into(),
-            Self::BadValue { .. } => {
-                "a name has lower-case letters, digits, - and _; a frequency is a number in kHz".into()
-            }
             Self::NotKept { .. } => {
                 "see what else sets it: thermald, power-profiles-daemon, tuned, a limit of the firmware".into()
             }
-            Self::Busy { .. } => "wait until it has finished, or end it: it puts back what it changed".into(),
-            Self::UnsafePlace { path, .. } => format!("remove {} and try again", path.display()),
             Self::NoLever { .. } => "see `punctual governor` for what this machine has".into(),
-            Self::Io { source, .. } => remedy_of(source),
+            Self::Setting(error) => error.remedy(),
         }
-    }
-}
-
-fn remedy_of(source: &io::Error) -> String {
-    match Errno::from_io_error(source) {
-        Some(Errno::ACCESS | Errno::PERM) => "run it as root (sudo), or give this user write access to the file".into(),
-        Some(Errno::ROFS) => {
-            "/sys is mounted read-only, as in a container: run it on the host, or with /sys writable".into()
-        }
-        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
-            "the CPU may have gone offline: see /sys/devices/system/cpu/online".into()
-        }
-        Some(Errno::BUSY) => "the driver refuses this under the present governor: choose another governor first".into(),
-        Some(Errno::INVAL) => "the driver does not take this value: `punctual governor` shows what it offers".into(),
-        _ => "see what the kernel says in dmesg".into(),
     }
 }

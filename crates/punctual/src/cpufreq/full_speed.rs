@@ -1,23 +1,26 @@
-//! When full speed is there, as loops of fixed work tell: no kernel's word is needed, so this works with every driver.
+//! Detects full speed by loops of fixed work. It does not depend on the kernel's reports, so it works with every
+//! driver.
 //!
-//! In goes a thread on the CPU that was just raised; out comes the time from raising it to the first loop at full speed. The thread runs meanwhile.
+//! Runs on a thread of the CPU that was just raised, and measures the time from raising to the first loop at full
+//! speed.
 
 use std::time::{Duration, Instant};
 
 use super::work::Work;
 
-/// One loop: short beside any change of frequency, long beside reading the clock twice.
+/// Duration of one loop: short compared with a frequency change, long compared with two clock readings.
 const LOOP: Duration = Duration::from_micros(20);
-/// How long the CPU is kept busy before its speed counts as full: several times what processors take by themselves.
+/// Busy time before the CPU's speed counts as full: several times the ramp of a processor.
 const WARM_UP: Duration = Duration::from_millis(30);
-/// Loops whose middle one is what a loop takes at full speed: the shortest may have been a moment of a turbo that does not last.
+/// Number of loops whose median is the duration at full speed. The minimum could be a short turbo.
 const REFERENCE: usize = 51;
-/// So much longer (in per cent) a loop at full speed may take: well above the work's own variation and below the step between two P-states.
+/// Tolerance (in per cent) of a loop at full speed: well above the work's own variation and below the step between two
+/// P-states.
 const CLOSE_PER_CENT: u32 = 5;
-/// So many loops in a row must be at full speed: one lucky loop is no arrival.
+/// Number of consecutive loops at full speed: a single one could be luck.
 const IN_A_ROW: u32 = 3;
 
-/// What a loop takes at full speed.
+/// Duration of a loop at full speed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FullSpeed {
     work: Work,
@@ -25,7 +28,7 @@ pub(super) struct FullSpeed {
 }
 
 impl FullSpeed {
-    /// Finds out, on the calling thread's CPU, which must have been raised. Takes some 40 ms of CPU time.
+    /// Measures it on the calling thread's CPU, whose speed must be raised already. Takes some 40 ms of CPU time.
     pub(super) fn measure() -> Self {
         Work::warm_up(WARM_UP);
         let work = Work::calibrate(LOOP);
@@ -35,13 +38,13 @@ impl FullSpeed {
         Self { work, at_most: typical + typical * CLOSE_PER_CENT / 100 }
     }
 
-    /// The shortest time in which full speed can be seen: the loops in a row, and one for the way there.
+    /// The shortest time in which full speed can be detected: the consecutive loops, and one before them.
     pub(super) fn shortest_look(&self) -> Duration {
         self.at_most * (IN_A_ROW + 2)
     }
 
-    /// Loops until full speed is there, or so close to `until` that no loop fits any more. The time from `raised` to the first of the loops that
-    /// were at full speed; `None`: it was not there.
+    /// Loops until full speed, or until no further loop fits before `until`. Returns the time from `raised` to the
+    /// first loop at full speed; `None` if it was not reached.
     pub(super) fn reached(&self, raised: Instant, until: Instant) -> Option<Duration> {
         let mut row = 0;
         let mut first = raised;

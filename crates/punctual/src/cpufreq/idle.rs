@@ -1,7 +1,7 @@
-//! Idle states: how deep a CPU sleeps, and how long it takes to come back.
+//! Idle states: their depth and exit latency.
 
-use super::files::{number, read};
 use super::system::Cpufreq;
+use crate::restore::files::{number, read};
 
 /// One idle state of a CPU (Documentation/admin-guide/pm/cpuidle.rst).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,16 +10,16 @@ pub struct IdleState {
     pub number: usize,
     /// Its name: `POLL`, `C1`, `C6`, ...
     pub name: String,
-    /// How long it takes to come back, in µs.
+    /// Exit latency, in µs.
     pub exit_latency_us: Option<u64>,
-    /// How long a stay must last to be worth it, in µs.
+    /// Target residency, in µs: the shortest stay that saves energy.
     pub residency_us: Option<u64>,
-    /// Switched off by the user or the driver.
+    /// Disabled by the user or the driver.
     pub disabled: Option<bool>,
 }
 
 impl Cpufreq {
-    /// The idle states of a CPU, from the shallowest. Empty: the kernel shows none.
+    /// The idle states of a CPU, from the shallowest. Empty if the kernel shows none.
     #[must_use]
     pub fn idle_states(&self, cpu: usize) -> Vec<IdleState> {
         let folder = self.cpu_folder().join(format!("cpu{cpu}/cpuidle"));

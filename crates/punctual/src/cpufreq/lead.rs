@@ -1,21 +1,21 @@
-//! How long before an activation the speed has to be raised, learned from what raising it took.
+//! The lead time of a boost, learned from the time that the speed took to rise.
 //!
-//! In goes, now and then, the time from raising the speed until a fixed piece of work ran at full speed; out comes the time that
-//! all but one in twenty of the recent ones stayed below, and an eighth to spare. Being early costs a little energy, being late a deadline.
+//! Takes, now and then, the time from raising the speed to full speed. Returns the 95th percentile of the recent times,
+//! plus an eighth. Too early costs a little energy; too late costs a deadline.
 
 use std::time::Duration;
 
 use crate::margin::{HIGHEST_NS, Histogram};
 
-/// The histogram counts in units of so many ns: its bins then go from 65 µs to 67 ms, and times below the first are told apart by interpolation.
+/// Unit of the histogram, in ns: its bins range from 65 µs to 67 ms. Times below the first bin are interpolated.
 const UNIT_NS: u128 = 128;
-/// Longest lead that is believed, 67 ms: what takes longer does not follow.
+/// Longest credible lead, 67 ms: a longer rise has another cause.
 pub(super) const LONGEST: Duration = Duration::from_nanos(HIGHEST_NS as u64 * UNIT_NS as u64);
-/// How many times are remembered, about: from the older ones half is forgotten again and again.
+/// Approximate number of remembered times: the counts are halved again and again.
 const MEMORY: u16 = 64;
 /// The share of times that may exceed the lead: 5 %.
 const ABOVE: f32 = 0.05;
-/// With fewer times than this no such share can be told: the longest counts.
+/// Below this number of times the percentile is unknown: the longest counts.
 const FEW: u32 = 20;
 
 /// The lead time.
@@ -32,12 +32,12 @@ impl Lead {
         Self { times: Histogram::new(), longest: Duration::ZERO, time: Duration::ZERO }
     }
 
-    /// The time to raise the speed before an activation.
+    /// The lead time before an activation.
     pub(super) const fn time(&self) -> Duration {
         self.time
     }
 
-    /// Takes in how long it took until the speed was there.
+    /// Records the time until the speed was reached.
     pub(super) fn observe(&mut self, took: Duration) {
         let units = u32::try_from(took.as_nanos() / UNIT_NS).unwrap_or(u32::MAX).min(HIGHEST_NS - 1);
         self.times.add(units, MEMORY);
@@ -50,7 +50,7 @@ impl Lead {
         self.time = needed.saturating_add(needed / 8).min(LONGEST);
     }
 
-    /// Takes in that it took longer than twice the lead: how much longer is not known, so three times is assumed.
+    /// Records a time of more than twice the lead. Its length is unknown; three times the lead is assumed.
     pub(super) fn was_too_short(&mut self) {
         self.observe(self.time.saturating_mul(3).min(LONGEST));
     }

@@ -6,30 +6,31 @@ use punctual_linux::uclamp;
 
 use super::attribute::Attribute;
 use super::error::Error;
-use super::policy::Policy;
+use super::policy::CpufreqPolicy;
+use crate::restore;
 
 /// A way to raise the speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lever {
-    /// A utilisation clamp of the calling thread: one system call, no privilege, and it ends with the thread. Needs
+    /// A utilisation clamp of the calling thread: one system call, without privilege, which ends with the thread. Needs
     /// CONFIG_UCLAMP_TASK and the governor schedutil.
     Clamp,
-    /// The lower frequency limit, raised to the upper one: one write per policy, which the kernel takes up in a worker thread; a real-time thread that
-    /// keeps that CPU busy at this moment keeps the worker waiting. Works under every governor but `userspace`, and
-    /// under `performance` there is nothing to raise.
+    /// The lower frequency limit, raised to the upper one: one write per policy, which the kernel applies in a worker
+    /// thread. A real-time thread that keeps this CPU busy delays the worker. Works under every governor except
+    /// `userspace`; under `performance` there is nothing to raise.
     MinFrequency,
-    /// The energy-performance preference: one write per policy, and the hardware takes it up at its leisure.
+    /// The energy-performance preference: one write per policy. The hardware follows it with unspecified delay.
     Preference,
-    /// The governor `performance`: stops one governor and starts another, the dearest.
+    /// The governor `performance`: stops one governor and starts another; the most expensive lever.
     Governor,
 }
 
 impl Lever {
-    /// All, from the cheapest.
+    /// All levers, from the cheapest.
     pub const ALL: [Self; 4] = [Self::Clamp, Self::MinFrequency, Self::Preference, Self::Governor];
 
-    /// Whether it can work on this policy, for the calling thread; otherwise why not.
-    pub(super) fn suits(self, policy: &Policy) -> Result<(), String> {
+    /// Whether the lever can work on this policy, for the calling thread; otherwise the reason.
+    pub(super) fn suits(self, policy: &CpufreqPolicy) -> Result<(), String> {
         let governor = policy.governor.as_deref().unwrap_or("unknown");
         match self {
             Self::Clamp if governor != "schedutil" => Err(format!("{governor} takes no notice of utilisation clamps")),
@@ -53,8 +54,8 @@ impl Lever {
         }
     }
 
-    /// What is written to raise the speed of this policy; nothing where it is a call.
-    pub(super) fn request(self, policy: &Policy) -> Option<(Attribute, String)> {
+    /// The setting that raises the speed of this policy; `None` for a system call.
+    pub(super) fn request(self, policy: &CpufreqPolicy) -> Option<(Attribute, String)> {
         match self {
             Self::Clamp => None,
             Self::MinFrequency => Some((Attribute::MinFrequency, policy.max_khz?.to_string())),
@@ -67,7 +68,7 @@ impl Lever {
 /// Clamps the calling thread.
 pub(super) fn clamp(minimum: u32) -> Result<(), Error> {
     uclamp::set_minimum(0, minimum)
-        .map_err(|error| Error::io("clamping the utilisation of", "this thread", error.source))
+        .map_err(|error| restore::Error::io("clamping the utilisation of", "this thread", error.source).into())
 }
 
 impl fmt::Display for Lever {

@@ -1,18 +1,23 @@
-//! CPU frequency: what governs it, changing that for a while, and giving it back exactly as it was found.
+//! CPU frequency: reads its settings, changes them temporarily, and restores them exactly.
 //!
-//! In goes a [`Cpufreq`], which is a root of the file system (`/`, or a fixture tree) and a place for the journal; out come
-//! [`Policy`]s to look at, a [`GovernorGuard`] that may change them, or a [`Boost`] that raises the speed around each activation of a periodic task. Nothing stays changed: the guard puts back what it
-//! found when it is dropped, also while a panic unwinds; when the process dies without unwinding, SIGKILL included, a keeper process
-//! notices and does the same; and should both be gone, the next guard (or `punctual governor restore`) follows the journal.
+//! A [`Cpufreq`] is a root of the file system (`/`, or a fixture tree) with a folder for the journal. It gives
+//! [`CpufreqPolicy`]s to read, a [`GovernorGuard`] that may change them, or a [`Boost`] that raises the speed around
+//! each activation of a periodic task. Dropping the guard restores the settings, even during unwinding. If the process
+//! dies without unwinding, even by SIGKILL, a keeper process restores them. If both die, the next guard (or `punctual
+//! governor restore`) follows the journal.
 //!
-//! It refuses governors that a policy does not offer, frequencies outside the hardware's range, and to work beside another
-//! program that holds a guard. Errors tell what would help ([`Error::remedy`]).
+//! Refused: governors that a policy does not offer, frequencies outside the hardware's range, and a second program with
+//! a guard. Errors name the remedy ([`Error::remedy`]).
+//!
+//! Layers: attribute, error < policy < system < energy, idle, threads < raise < guard < permanent; work < full_speed;
+//! lead, lever, full_speed, guard < boost. Journal, keeper and lock are [`crate::restore`]'s.
 //!
 //! ```no_run
-//! use punctual::cpufreq::{Cpufreq, Wait};
+//! use punctual::cpufreq::Cpufreq;
+//! use punctual::restore::LockWait;
 //!
 //! # fn main() -> Result<(), punctual::cpufreq::Error> {
-//! let mut guard = Cpufreq::system().guard(&[0, 1], Wait::No)?;
+//! let mut guard = Cpufreq::system().guard(&[0, 1], LockWait::No)?;
 //! guard.set_governor("performance")?;
 //! // ... what has to be fast ...
 //! for left in guard.restore() {
@@ -26,24 +31,19 @@ mod attribute;
 mod boost;
 mod energy;
 mod error;
-mod files;
 mod full_speed;
 mod guard;
 mod idle;
-mod journal;
-mod keeper;
 mod lead;
 mod lever;
 mod permanent;
 mod policy;
-mod put_back;
 mod raise;
-mod state;
 mod system;
 mod threads;
 mod work;
 
-pub use attribute::{Attribute, Setting};
+pub use attribute::Attribute;
 pub use boost::{Activation, Boost, Cost};
 pub use energy::{Energy, EnergyZone};
 pub use error::Error;
@@ -51,9 +51,7 @@ pub use guard::GovernorGuard;
 pub use idle::IdleState;
 pub use lever::Lever;
 pub use permanent::Restored;
-pub use policy::Policy;
-pub use put_back::NotRestored;
-pub use state::{StateDir, Wait};
+pub use policy::CpufreqPolicy;
 pub use system::Cpufreq;
 pub use threads::{GovernorThread, Serves};
 pub use work::Work;

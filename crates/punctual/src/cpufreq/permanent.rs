@@ -1,76 +1,70 @@
-//! Settings that are meant to stay after the program has ended, and the way back from them.
+//! Settings that persist after the program has ended, and how to undo them.
 
-use super::attribute::Setting;
+use super::attribute::FORM;
 use super::error::Error;
-use super::files;
-use super::guard::{JOURNAL, check_governor, replay};
-use super::journal::{Contents, Journal};
-use super::put_back::NotRestored;
+use super::guard::check_governor;
 use super::raise::{Raised, THREADS};
-use super::state::Wait;
 use super::system::Cpufreq;
+use crate::restore::journal::{Contents, Journal};
+use crate::restore::{LockWait, NotRestored, Setting, files, put_back, replay};
 
-/// Name of the file that keeps what was found before the first setting that stays.
+/// Name of the file with the values before the first persistent setting.
 const BEFORE: &str = "before-set";
 
-/// What [`Cpufreq::restore`] did.
+/// Result of [`Cpufreq::restore`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// What was done or not followed, one sentence each; empty: there was nothing to put back.
+    /// Restored or refused settings, one sentence each; empty if there was nothing to restore.
     pub told: Vec<String>,
-    /// What could not be put back.
+    /// Settings that could not be restored.
     pub left: Vec<NotRestored>,
 }
 
 impl Cpufreq {
-    /// Sets the governor of the policies of these CPUs (all when none is named) for good. What was there before the first such
-    /// setting is kept, and [`Cpufreq::restore`] puts it back. When one policy refuses, those set before it are put back at once.
+    /// Sets the governor of the policies of these CPUs (all if none is named) permanently. The value before the first
+    /// such call is kept for [`Cpufreq::restore`]. If one policy refuses, those set before it are restored at once.
     ///
-    /// Gives the numbers of the policies that were set.
-    pub fn set_governor(&self, cpus: &[usize], name: &str, wait: Wait) -> Result<Vec<usize>, Error> {
+    /// Returns the numbers of the changed policies.
+    pub fn set_governor(&self, cpus: &[usize], name: &str, wait: LockWait) -> Result<Vec<usize>, Error> {
         let policies = self.policies_of(cpus)?;
         policies.iter().try_for_each(|policy| check_governor(policy, name))?;
-        // The guard does the changing, so that a failure or a death halfway leaves nothing behind.
+        // The guard makes the changes, so a failure or a death halfway leaves nothing behind.
         let mut guard = self.guard(cpus, wait)?;
         guard.set_governor(name)?;
-        let mut before = Journal::open(self.state(), BEFORE)?;
+        let mut before = Journal::open(self.state(), BEFORE, &FORM)?;
         let mut kept = match before.read()? {
             Contents::Settings(settings) => settings,
             Contents::Empty | Contents::Stale => Vec::new(),
             Contents::Refused(_) => {
-                before.put_aside(self.state(), BEFORE)?;
+                before.put_aside()?;
                 Vec::new()
             }
         };
-        // What is known of a policy is from before the first setting; what came with a later one was not found.
-        let known: Vec<usize> = kept.iter().map(|setting| setting.policy).collect();
-        kept.extend(guard.found().iter().filter(|setting| !known.contains(&setting.policy)).cloned());
+        // The stored values of a policy are those before the first setting; a later one is not an original value.
+        let known: Vec<usize> = kept.iter().map(Setting::number).collect();
+        kept.extend(guard.found().iter().filter(|setting| !known.contains(&setting.number())).cloned());
         before.begin(&kept)?;
         guard.keep();
         Ok(policies.into_iter().map(|policy| policy.number).collect())
     }
 
-    /// Puts back what a program left changed that could not do so itself, and what was there before [`Cpufreq::set_governor`].
-    pub fn restore(&self, wait: Wait) -> Result<Restored, Error> {
-        let _lock = self.state().lock(wait)?;
+    /// Restores the leftovers of a dead program, and the values before [`Cpufreq::set_governor`].
+    pub fn restore(&self, wait: LockWait) -> Result<Restored, Error> {
+        let _lock = self.state().lock(&FORM, wait)?;
         let (_, told) = Raised::open(self, self.state())?;
         let mut restored = Restored { told, left: Vec::new() };
-        for name in [JOURNAL, BEFORE] {
-            let mut journal = Journal::open(self.state(), name)?;
+        for name in [FORM.journal, BEFORE] {
+            let mut journal = Journal::open(self.state(), name, &FORM)?;
             let (left, mut told) = match journal.read()? {
                 Contents::Settings(settings) if name == BEFORE => {
-                    let left = super::put_back::put_back(self, &settings);
+                    let left = put_back(self.root(), &settings);
                     let done = settings.iter().filter(|s| !left.iter().any(|not| not.setting == **s));
                     (left.clone(), done.map(|s| format!("{s}: put back")).collect())
                 }
-                _ => replay(self, &mut journal, name)?,
+                _ => replay(self.root(), &mut journal)?,
             };
-            let still: Vec<Setting> = left.iter().map(|not| not.setting.clone()).collect();
-            if still.is_empty() {
-                journal.clear()?
-            } else {
-                journal.begin(&still)?
-            }
+            journal.settle(&left)?;
+            let left: Vec<NotRestored> = left.into_iter().map(NotRestored::from).collect();
             told.retain(|line| !left.iter().any(|not| not.to_string() == *line));
             restored.told.extend(told);
             restored.left.extend(left);
@@ -78,9 +72,9 @@ impl Cpufreq {
         Ok(restored)
     }
 
-    /// Whether something set for good could be put back.
+    /// Whether a permanent setting could be restored.
     #[must_use]
     pub fn has_something_to_restore(&self) -> bool {
-        [JOURNAL, BEFORE, THREADS].iter().any(|name| files::read(&self.state().path().join(name)).is_some())
+        [FORM.journal, BEFORE, THREADS].iter().any(|name| files::read(&self.state().path().join(name)).is_some())
     }
 }

@@ -1,54 +1,54 @@
-//! One frequency policy: the CPUs that share a frequency, and how it is chosen.
+//! A frequency policy: the CPUs that share a frequency, and their settings.
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::attribute::Attribute;
-use super::files::{cpus, number, read, words};
+use crate::restore::files::{number, read, words};
 
 /// A transition latency that means "unknown" (`CPUFREQ_ETERNAL`).
 const ETERNAL_NS: u64 = u32::MAX as u64;
 /// The unit of `time_in_state` (Documentation/cpu-freq/cpufreq-stats.rst).
 const TEN_MILLISECONDS: Duration = Duration::from_millis(10);
 
-/// What the kernel tells of a policy. A fact that it does not tell is absent.
+/// The kernel's facts about a policy. Unknown facts are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct CpufreqPolicy {
     /// Number of its folder `policyN`.
     pub number: usize,
-    /// CPUs online that it governs.
+    /// Its online CPUs.
     pub cpus: Vec<usize>,
-    /// The same with those that are offline.
+    /// Its online and offline CPUs.
     pub related_cpus: Vec<usize>,
     /// `scaling_driver`.
     pub driver: Option<String>,
     /// The governor in force.
     pub governor: Option<String>,
-    /// The governors that can be set now; more may be in modules that are not loaded.
+    /// The governors available now; modules that are not loaded may provide more.
     pub governors: Vec<String>,
-    /// The frequency that `userspace` keeps, in kHz; under that governor only.
+    /// The frequency under `userspace`, in kHz; under that governor only.
     pub set_speed_khz: Option<u64>,
-    /// The frequencies there are, in kHz, where the driver knows steps.
+    /// The available frequencies, in kHz, if the driver has steps.
     pub frequencies_khz: Vec<u64>,
     /// Lower limit in force, in kHz.
     pub min_khz: Option<u64>,
     /// Upper limit in force, in kHz.
     pub max_khz: Option<u64>,
-    /// The hardware's lowest, in kHz.
+    /// The hardware's lowest frequency, in kHz.
     pub hardware_min_khz: Option<u64>,
-    /// The hardware's highest, in kHz.
+    /// The hardware's highest frequency, in kHz.
     pub hardware_max_khz: Option<u64>,
-    /// What the kernel last asked for or measured (`scaling_cur_freq`), in kHz.
+    /// The frequency last requested or measured by the kernel (`scaling_cur_freq`), in kHz.
     pub current_khz: Option<u64>,
-    /// What the hardware says it runs at (`cpuinfo_cur_freq`), in kHz; root only, and not with every driver.
+    /// The frequency reported by the hardware (`cpuinfo_cur_freq`), in kHz; root only, and not with every driver.
     pub hardware_khz: Option<u64>,
-    /// How long a change of frequency takes, as the driver says, in ns.
+    /// The driver's transition latency, in ns.
     pub transition_latency_ns: Option<u64>,
     /// Whether frequencies above the nominal one are allowed.
     pub boost: Option<bool>,
     /// Energy-performance preference.
     pub preference: Option<String>,
-    /// The preferences that can be set by name.
+    /// The preferences available by name.
     pub preferences: Vec<String>,
     /// Time spent at each frequency (kHz) since boot or the last reset, to 10 ms.
     pub time_in_state: Vec<(u64, Duration)>,
@@ -56,10 +56,11 @@ pub struct Policy {
     pub transitions: Option<u64>,
 }
 
-impl Policy {
-    /// Reads the policy in this folder. `cpu` is /sys/devices/system/cpu, where some drivers keep one switch for all.
+impl CpufreqPolicy {
+    /// Reads the policy in this folder. `cpu` is /sys/devices/system/cpu, where some drivers have one switch for all
+    /// policies.
     pub(super) fn read(number_of: usize, folder: &Path, cpu: &Path) -> Self {
-        let list = |name: &str| read(&folder.join(name)).map(|text| cpus(&text)).unwrap_or_default();
+        let list = |name: &str| words(&folder.join(name)).iter().filter_map(|cpu| cpu.parse().ok()).collect();
         let khz = |name: &str| number(&folder.join(name)).filter(|khz| *khz > 0);
         let text = |name: &str| read(&folder.join(name));
         Self {
@@ -86,7 +87,7 @@ impl Policy {
         }
     }
 
-    /// Time at each frequency (kHz) since an earlier look, to 10 ms; what was not visited is left out.
+    /// Time at each frequency (kHz) since an earlier reading, to 10 ms; unused frequencies are omitted.
     #[must_use]
     pub fn time_in_state_since(&self, earlier: &Self) -> Vec<(u64, Duration)> {
         let before = |khz: u64| {
@@ -97,7 +98,7 @@ impl Policy {
         since.filter(|(_, time)| !time.is_zero()).collect()
     }
 
-    /// Whether the hardware chooses the frequency within limits by itself, so that `powersave` does not mean the lowest.
+    /// Whether the hardware itself chooses the frequency within limits, so that `powersave` does not mean the lowest.
     #[must_use]
     pub fn is_autonomous(&self) -> bool {
         self.preference.is_some() || self.driver.as_deref() == Some("intel_pstate")
@@ -111,7 +112,7 @@ fn frequencies(folder: &Path) -> Vec<u64> {
     all
 }
 
-/// The policy's own switch, the one of all policies, or intel_pstate's, which says the opposite.
+/// The policy's own switch, the common one, or intel_pstate's, which is inverted.
 fn boost(folder: &Path, cpu: &Path) -> Option<bool> {
     let on = number(&folder.join("boost")).or_else(|| number(&cpu.join("cpufreq/boost")));
     let off = || number(&cpu.join("intel_pstate/no_turbo"));

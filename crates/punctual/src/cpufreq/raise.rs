@@ -1,18 +1,17 @@
-//! Raising the kernel's threads that a governor works in, for a while.
+//! Raises the kernel threads that do a governor's work, temporarily.
 //!
-//! Only threads under SCHED_OTHER are raised, so that the way back is always the same; their nice value stays theirs. They are
-//! noted in a file of their own before they are raised, by number and name, and whoever puts them back checks both.
+//! Only threads under SCHED_OTHER are raised, so the way back is always the same; their nice value does not change.
+//! They are recorded in a separate file before they are raised, by number and name. Restoring checks both.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 
 use punctual_linux::sched::{self, Attributes};
 
-use super::error::Error;
-use super::journal::boot;
-use super::state::StateDir;
 use super::system::Cpufreq;
 use super::threads::{GovernorThread, Serves};
+use crate::restore::journal::boot;
+use crate::restore::{Error, StateDir};
 
 /// Name of the file in the state folder.
 pub(super) const THREADS: &str = "threads";
@@ -29,7 +28,7 @@ pub(super) struct Raised {
 }
 
 impl Raised {
-    /// Opens the file and puts back what an earlier program left raised; says so.
+    /// Opens the file, restores the threads that an earlier program left raised, and reports it.
     pub(super) fn open(cpufreq: &Cpufreq, state: &StateDir) -> Result<(Self, Vec<String>), Error> {
         let mut raised = Self { file: state.open(THREADS)?, state: state.clone(), threads: Vec::new() };
         raised.threads = raised.left_behind()?;
@@ -43,7 +42,7 @@ impl Raised {
     fn left_behind(&mut self) -> Result<Vec<(i32, String)>, Error> {
         let mut text = String::new();
         let read = self.file.rewind().and_then(|()| (&self.file).take(LONGEST).read_to_string(&mut text));
-        // What is no text is nothing that this program wrote.
+        // This program writes text only; a file that is not text is foreign.
         if read.is_err() {
             return Ok(Vec::new());
         }
@@ -58,7 +57,7 @@ impl Raised {
         Ok(lines.filter_map(parse).collect())
     }
 
-    /// Raises the governor threads that serve these CPUs and policies to SCHED_FIFO, and tells which.
+    /// Raises the governor threads of these CPUs and policies to SCHED_FIFO, and returns them.
     pub(super) fn raise(
         &mut self,
         cpufreq: &Cpufreq,
@@ -80,7 +79,7 @@ impl Raised {
             let wanted = Attributes { policy: sched::FIFO, priority: u32::from(priority), ..Attributes::default() };
             match sched::set_attributes(thread.tid, &wanted) {
                 Ok(()) => raised.push(thread),
-                // A worker comes and goes as it is needed.
+                // Workers start and end on demand.
                 Err(error) if error.errno() == rustix::io::Errno::SRCH.raw_os_error() => {}
                 Err(error) => {
                     let object = format!("/proc/{}", thread.tid);
@@ -102,7 +101,7 @@ impl Raised {
         Ok(())
     }
 
-    /// Puts them back under SCHED_OTHER. One that has ended, or that is another by now, is left alone.
+    /// Restores SCHED_OTHER. A thread that has ended, or whose number belongs to another now, is left alone.
     pub(super) fn put_back(&mut self, cpufreq: &Cpufreq) {
         if self.threads.is_empty() {
             return;
@@ -117,15 +116,15 @@ impl Raised {
             let wanted = Attributes { policy: sched::OTHER, nice: thread.nice, ..Attributes::default() };
             all &= sched::set_attributes(tid, &wanted).is_ok();
         }
-        // A thread that could not be put back stays named for the next program. A file that could not be emptied names threads
-        // that are under SCHED_OTHER already: they are left alone then.
+        // A thread that could not be restored stays listed for the next program. A file that could not be emptied lists
+        // threads that are under SCHED_OTHER already; they are left alone then.
         if all {
             drop(self.file.set_len(0).and_then(|()| self.file.rewind()));
         }
     }
 }
 
-/// A worker's name without what it does at the moment: `kworker/1:0` of `kworker/1:0-events`.
+/// A worker's name without its current task: `kworker/1:0` of `kworker/1:0-events`.
 fn base(name: &str) -> &str {
     name.split(['-', '+']).next().unwrap_or(name)
 }

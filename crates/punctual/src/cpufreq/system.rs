@@ -1,19 +1,16 @@
-//! The frequency settings of a machine, or of a fixture tree that looks like one.
+//! The frequency settings of a machine, or of a fixture tree.
 
 use std::path::{Path, PathBuf};
 
-use super::attribute::{Attribute, HIGHEST_POLICY};
-use super::error::Error;
-use super::files;
-use super::guard::GovernorGuard;
-use super::policy::Policy;
-use super::state::{StateDir, Wait};
+use super::attribute::{Attribute, FORM};
+use super::error::{Error, IN_A_VIRTUAL_MACHINE};
+use super::policy::CpufreqPolicy;
+use crate::cpu_set::CpuSet;
+use crate::restore::StateDir;
+use crate::restore::files;
+use crate::restore::form::HIGHEST_ITEM;
 
-/// Why a virtual machine has no policy.
-pub(super) const IN_A_VIRTUAL_MACHINE: &str =
-    "in this virtual machine the hypervisor decides; nothing here can be changed";
-
-/// A root of the file system with `sys` and `proc` in it, and the place where changes are journalled.
+/// A root of the file system with `sys` and `proc` in it, and the folder of the journal.
 #[derive(Debug, Clone)]
 pub struct Cpufreq {
     root: PathBuf,
@@ -32,7 +29,7 @@ impl Cpufreq {
         Self { root: root.into(), state }
     }
 
-    /// Where it keeps its journal.
+    /// The folder of its journal.
     #[must_use]
     pub const fn state(&self) -> &StateDir {
         &self.state
@@ -46,34 +43,50 @@ impl Cpufreq {
         self.root.join("sys/devices/system/cpu")
     }
 
-    /// The folder that holds the policies.
+    /// The folder of the policies.
     pub(super) fn policies_folder(&self) -> PathBuf {
-        self.cpu_folder().join("cpufreq")
+        self.root.join(FORM.folder)
     }
 
-    pub(super) fn file(&self, policy: usize, attribute: Attribute) -> PathBuf {
+    /// The values of an attribute in the policies of these CPUs. Reads two files of each.
+    pub(crate) fn shown(&self, attribute: Attribute, cpus: &CpuSet) -> Vec<String> {
+        let value = |number: usize| {
+            let affected = files::words(&self.policies_folder().join(format!("policy{number}/affected_cpus")));
+            let concerned = affected.iter().filter_map(|cpu| cpu.parse().ok()).any(|cpu| cpus.contains(cpu));
+            files::read(&self.file(number, attribute)).filter(|_| concerned)
+        };
+        self.numbers().into_iter().filter_map(value).collect()
+    }
+
+    /// The numbers of all policies.
+    fn numbers(&self) -> Vec<usize> {
+        let entries = std::fs::read_dir(self.policies_folder()).into_iter().flatten().filter_map(Result::ok);
+        let number = |name: &str| name.strip_prefix("policy")?.parse::<usize>().ok().filter(|n| *n <= HIGHEST_ITEM);
+        let mut numbers: Vec<usize> = entries.filter_map(|e| number(&e.file_name().to_string_lossy())).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    pub(crate) fn file(&self, policy: usize, attribute: Attribute) -> PathBuf {
         self.policies_folder().join(format!("policy{policy}")).join(attribute.file())
     }
 
     /// All policies, by number.
     ///
     /// # Errors
-    /// [`Error::NotExposed`] where there is none: a virtual machine, or no driver.
-    pub fn policies(&self) -> Result<Vec<Policy>, Error> {
+    /// [`Error::NotExposed`] if there is none: a virtual machine, or no driver.
+    pub fn policies(&self) -> Result<Vec<CpufreqPolicy>, Error> {
         let at = self.policies_folder();
-        let entries = std::fs::read_dir(&at).into_iter().flatten().filter_map(Result::ok);
-        let number = |name: &str| name.strip_prefix("policy")?.parse::<usize>().ok().filter(|n| *n <= HIGHEST_POLICY);
-        let mut numbers: Vec<usize> = entries.filter_map(|e| number(&e.file_name().to_string_lossy())).collect();
-        numbers.sort_unstable();
+        let numbers = self.numbers();
         if numbers.is_empty() {
             return Err(Error::NotExposed { at, why: self.why_not_exposed() });
         }
         let cpu = self.cpu_folder();
-        Ok(numbers.into_iter().map(|n| Policy::read(n, &at.join(format!("policy{n}")), &cpu)).collect())
+        Ok(numbers.into_iter().map(|n| CpufreqPolicy::read(n, &at.join(format!("policy{n}")), &cpu)).collect())
     }
 
-    /// The policies of these CPUs, each once; all when none is named.
-    pub fn policies_of(&self, cpus: &[usize]) -> Result<Vec<Policy>, Error> {
+    /// The policies of these CPUs, each once; all if none is named.
+    pub fn policies_of(&self, cpus: &[usize]) -> Result<Vec<CpufreqPolicy>, Error> {
         let mut policies = self.policies()?;
         for &cpu in cpus {
             if !policies.iter().any(|policy| policy.cpus.contains(&cpu)) {
@@ -87,14 +100,7 @@ impl Cpufreq {
         Ok(policies)
     }
 
-    /// A guard over the policies of these CPUs (all when none is named). Nothing is changed yet.
-    ///
-    /// What an earlier program left behind is put back first.
-    pub fn guard(&self, cpus: &[usize], wait: Wait) -> Result<GovernorGuard, Error> {
-        GovernorGuard::new(self.clone(), cpus, wait)
-    }
-
-    /// Whether this is a virtual machine: the CPU says so (`hypervisor` among its flags), or the firmware.
+    /// Whether this is a virtual machine, according to the CPU (its flag `hypervisor`) or the firmware.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         let flags = std::fs::read_to_string(self.root.join("proc/cpuinfo")).unwrap_or_default();

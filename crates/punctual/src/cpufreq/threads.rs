@@ -1,14 +1,14 @@
-//! The kernel's threads in which governors do their work: what a real-time thread can starve.
+//! The kernel threads that do the governors' work; a real-time thread can starve them.
 
 use std::fmt;
 use std::path::Path;
 
 use super::system::Cpufreq;
 
-/// What a thread does for a governor.
+/// The role of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Serves {
-    /// `sugov:N`: changes the frequency of policy N for `schedutil`, where the driver cannot do so from the scheduler itself.
+    /// `sugov:N`: changes the frequency of policy N for `schedutil`, if the driver cannot do so from the scheduler.
     Schedutil {
         /// The policy.
         policy: usize,
@@ -23,11 +23,11 @@ pub enum Serves {
 /// A kernel thread that a governor depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GovernorThread {
-    /// Thread number.
+    /// Thread ID.
     pub tid: i32,
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its role.
     pub serves: Serves,
     /// Scheduling policy as the kernel numbers it: 0 SCHED_OTHER, 1 SCHED_FIFO, 2 SCHED_RR, 6 SCHED_DEADLINE.
     pub policy: u32,
@@ -51,7 +51,7 @@ impl fmt::Display for GovernorThread {
 }
 
 impl GovernorThread {
-    /// Whether a thread under SCHED_FIFO or SCHED_RR with this priority keeps it from running on the same CPU.
+    /// Whether a thread under SCHED_FIFO or SCHED_RR with this priority can starve it on the same CPU.
     #[must_use]
     pub fn starves_below(&self, priority: u32) -> bool {
         match self.policy {
@@ -77,13 +77,15 @@ impl Cpufreq {
     }
 }
 
-/// From /proc/PID/stat (proc_pid_stat(5)): the name is in brackets and may contain anything, so fields are counted behind the last one.
+/// Parses /proc/PID/stat (proc_pid_stat(5)). The name is in brackets and may contain anything, so fields are counted
+/// from the last bracket.
 fn thread(proc: &Path, tid: i32) -> Option<GovernorThread> {
     let stat = std::fs::read_to_string(proc.join(tid.to_string()).join("stat")).ok()?;
     let (before, after) = stat.rsplit_once(')')?;
     let name = before.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = after.split_whitespace().collect();
-    // The parent (field 4) of every kernel thread is kthreadd, 2: a program can call itself kworker, but has another parent.
+    // The parent (field 4) of every kernel thread is kthreadd, 2. A program can call itself kworker, but it has another
+    // parent.
     if fields.get(1) != Some(&"2") {
         return None;
     }
@@ -103,7 +105,7 @@ fn serves(name: &str) -> Option<Serves> {
     if let Some(policy) = name.strip_prefix("sugov:") {
         return Some(Serves::Schedutil { policy: policy.parse().ok()? });
     }
-    // kworker/1:0 is bound to CPU 1; kworker/1:0H serves another queue, kworker/u4:0 no CPU in particular.
+    // kworker/1:0 is bound to CPU 1; kworker/1:0H serves another queue; kworker/u4:0 is not bound.
     let (cpu, rest) = name.strip_prefix("kworker/")?.split_once(':')?;
     let worker = rest.split(['-', '+']).next()?;
     let plain = !worker.is_empty() && worker.bytes().all(|b| b.is_ascii_digit());

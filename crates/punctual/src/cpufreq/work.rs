@@ -1,8 +1,8 @@
-//! A fixed piece of work whose duration depends on nothing but the CPU's speed.
+//! A fixed piece of work whose duration depends on the CPU's speed only.
 //!
-//! A chain of multiplications and shifts in which each step needs the one before: it touches no memory, so caches do
-//! not matter; it takes no branch but the loop's own, so prediction does not matter; and its result is used, so nothing of it can
-//! be left out. In goes a number, out comes another that only all steps together can give.
+//! It is a chain of multiplications and shifts in which each step needs the previous one. It touches no memory, so
+//! caches do not matter. Its only branch is the loop's, so branch prediction does not matter. Its result is used, so
+//! the compiler cannot remove it.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,20 +11,21 @@ use punctual_linux::clock::{Clock, now_ns};
 
 /// An odd constant with well-spread bits (the golden ratio's, as in Fibonacci hashing).
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Steps of the first try of a calibration: some microseconds on any machine.
+/// Steps of the first trial of a calibration: some microseconds on any machine.
 const FIRST_TRY: u64 = 10_000;
-/// Tries of which the shortest counts: whatever disturbs a try makes it longer.
+/// Trials, of which the shortest counts: disturbances only lengthen a trial.
 const TRIES: u32 = 15;
 
-/// So many steps of work.
+/// A number of steps of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
 }
 
 impl Work {
-    /// As many steps as take about `target` on the calling thread now, at whatever speed its CPU has. Warm it up before.
+    /// The number of steps that take about `target` on the calling thread, at the current speed of its CPU. Warm up the
+    /// CPU first.
     #[must_use]
     pub fn calibrate(target: Duration) -> Self {
         let target_ns = target.as_nanos().max(1) as u64;
@@ -32,16 +33,16 @@ impl Work {
         loop {
             let best = (0..TRIES).map(|_| Self { steps }.timed().1).min().unwrap_or(1).max(1) as u64;
             let scaled = (u128::from(steps) * u128::from(target_ns) / u128::from(best)).max(1) as u64;
-            // Once the try was within a factor of two of the target, the scale is as exact as it gets.
+            // A trial within a factor of two of the target gives the final scale.
             if best >= target_ns / 2 && best <= target_ns * 2 {
                 return Self { steps: scaled };
             }
-            // A disturbed try says little: the next is at most a hundred times larger.
+            // A disturbed trial says little: the next one is at most a hundred times larger.
             steps = scaled.clamp(1, steps * 100);
         }
     }
 
-    /// Keeps the calling thread's CPU busy with such work for so long.
+    /// Keeps the calling thread's CPU busy with such work for this duration.
     pub fn warm_up(time: Duration) {
         let until = now_ns(Clock::Monotonic) + time.as_nanos() as i64;
         while now_ns(Clock::Monotonic) < until {
@@ -60,7 +61,7 @@ impl Work {
         value
     }
 
-    /// Does the work and tells when it ended and how long it took, in ns.
+    /// Does the work and returns its end and its duration in ns.
     #[inline]
     #[must_use]
     pub fn timed(self) -> (i64, i64) {
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_step_counts() {
-        // The same chain, each step by a formula that shares nothing with the loop but the constant.
+        // The same chain, by an independent formula that shares only the constant.
         let reference = |seed: u64, steps: u64| {
             (0..steps)
                 .fold(u128::from(seed | 1), |value, _| ((value ^ (value / (1 << 29))) * u128::from(FACTOR)) % (1 << 64))
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn four_times_the_steps_take_more_than_twice_as_long() {
-        // Nothing is left out and nothing is done ahead. The shortest of many is what the work itself takes.
+        // No step is skipped or precomputed. The minimum of many trials is the duration of the work itself.
         let shortest = |steps| (0..50).map(|_| Work { steps }.timed().1).min().unwrap();
         let (one, four) = (shortest(20_000), shortest(80_000));
         assert!(four > 2 * one, "{one} ns, {four} ns");

@@ -1,50 +1,49 @@
-//! What a margin is to achieve.
+//! The aim of a margin: [`Aim`].
 
 use std::time::Duration;
 
 use super::SPIN_ENTRY_NS;
 use super::histogram::LONGEST_MEMORY;
 
-/// What avoiding a late wait is worth unless said: 2 ms of CPU time. A machine whose wake-ups have a short tail then keeps 99.8 %, one
-/// with spikes in every hundredth wake-up does not spin 100 µs in the other ninety-nine.
+/// The default worth of avoiding a late wait: 2 ms of CPU time. If every hundredth wake-up is long, the other ninety-nine waits do not
+/// spin 100 µs. docs/results/sleep.md has the shares of late waits.
 const WORTH: Duration = Duration::from_millis(2);
-/// From here on a wait is late, for a balanced aim: 1 µs.
+/// The lateness from which a wait counts as late for a balanced aim.
 const TOLERANCE_NS: u32 = 1_000;
 
-/// What matters to the caller.
+/// What a sleeper optimises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aim {
-    /// No late wait that can be avoided at a reasonable price: up to so much CPU time is spent to avoid one wait that is late by more than
-    /// 1 µs. On a quiet machine that makes nearly every wait punctual; on a restless one it does not spin long for the few
-    /// wake-ups that are very late.
+    /// Spends up to `worth` of CPU time to avoid one wait that is late by more than 1 µs. It promises no share of punctual waits: rare
+    /// long wake-ups stay late, since avoiding them would spin in every wait.
     Balanced {
-        /// CPU time that avoiding one late wait is worth.
+        /// CPU time spent to avoid one late wait.
         worth: Duration,
     },
-    /// At most so late in so large a share of the waits, at the least CPU time.
+    /// At most `within` late in a `share` of the waits, at the least CPU time.
     Lateness {
         /// The lateness tolerated.
         within: Duration,
         /// The share of waits that must keep it, 0.5 to 0.9999.
         share: f32,
     },
-    /// As punctual as a share of CPU time allows.
+    /// The least lateness within a budget of CPU time.
     CpuBudget {
         /// CPU time as a share of the time waited, above 0, at most 1.
         share: f32,
     },
-    /// Only what is typical (a little above the middle, outliers left out) is made up for: the compensated sleep.
+    /// Compensates the typical latency only, a little above the median, without outliers: the compensated sleep.
     Typical,
 }
 
-/// An aim that cannot be.
+/// An invalid aim.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BadAim {
     /// A share of waits out of range.
-    #[error("a share of {0} of the waits cannot be aimed at; 0.5 to 0.9999 can (0.99: 99 %)")]
+    #[error("invalid share of waits {0}: 0.5 to 0.9999 (example: 0.99 for 99 %)")]
     Share(f32),
     /// A budget out of range.
-    #[error("a CPU budget of {0} makes no sense; above 0 and up to 1 does (0.05: 5 %)")]
+    #[error("invalid CPU budget {0}: above 0, at most 1 (example: 0.05 for 5 %)")]
     Budget(f32),
 }
 
@@ -54,12 +53,12 @@ impl Aim {
         if (0.5..=0.9999).contains(&share) { Ok(Self::Lateness { within, share }) } else { Err(BadAim::Share(share)) }
     }
 
-    /// At most a `share` (above 0, up to 1) of the time waited as CPU time.
+    /// At most a `share` (above 0, at most 1) of the time waited as CPU time.
     pub fn cpu_budget(share: f32) -> Result<Self, BadAim> {
         if share > 0.0 && share <= 1.0 { Ok(Self::CpuBudget { share }) } else { Err(BadAim::Budget(share)) }
     }
 
-    /// How many latencies back the memory reaches: three in the tail that matters, within reason.
+    /// The number of latencies remembered: enough for three in the tail that matters, within limits.
     pub(super) fn memory(self) -> u16 {
         match self {
             Self::Lateness { .. } => ((3.0 / self.above()) as u16).clamp(64, LONGEST_MEMORY),
@@ -69,7 +68,7 @@ impl Aim {
         }
     }
 
-    /// The share of waits that may be later.
+    /// The share of waits that may be later than the aim.
     pub(super) fn above(self) -> f32 {
         match self {
             Self::Lateness { share, .. } => (1.0 - share).clamp(0.0001, 0.5),
@@ -77,19 +76,19 @@ impl Aim {
         }
     }
 
-    /// The lateness that need not be made up for.
+    /// The lateness that needs no compensation.
     pub(super) fn tolerance_ns(self) -> u32 {
         match self {
             Self::Balanced { .. } => TOLERANCE_NS - SPIN_ENTRY_NS,
             Self::Lateness { within, .. } => {
                 u32::try_from(within.as_nanos()).unwrap_or(u32::MAX).saturating_sub(SPIN_ENTRY_NS)
             }
-            // Budgets and compensation are not surprised by anything.
+            // For budgets and compensation, no latency is a surprise.
             Self::CpuBudget { .. } | Self::Typical => u32::MAX,
         }
     }
 
-    /// How much shorter the margin may be for that.
+    /// How much shorter the tolerance makes the margin.
     pub(super) fn slip_ns(self) -> u32 {
         match self {
             Self::Balanced { .. } | Self::Lateness { .. } => self.tolerance_ns(),
@@ -97,7 +96,7 @@ impl Aim {
         }
     }
 
-    /// Whether a wait that is too short to sleep is spun from end to end.
+    /// Whether a wait too short to sleep is spun from end to end.
     pub(super) fn may_spin_all(self) -> bool {
         match self {
             Self::Balanced { .. } | Self::Lateness { .. } => true,
@@ -108,7 +107,7 @@ impl Aim {
 }
 
 impl Default for Aim {
-    /// Balanced; 2 ms of CPU time to avoid a late wait.
+    /// Balanced, with 2 ms of CPU time to avoid a late wait.
     fn default() -> Self {
         Self::Balanced { worth: WORTH }
     }

@@ -1,19 +1,19 @@
-//! How often which wake-up latency was seen: forty bins in 84 bytes, forgetting as it goes.
+//! A histogram of wake-up latencies with exponential forgetting: forty bins in 84 bytes.
 
-/// Bins: ten octaves of four.
+/// Bins: ten octaves of four bins.
 const BINS: usize = 40;
-/// Upper end of the first bin, as a power of two: 512 ns. No kernel wakes a thread from a timer faster than that.
+/// Upper edge of the first bin as a power of two: 512 ns. No kernel wakes a thread from a timer faster.
 const LOWEST_BITS: u32 = 9;
-/// What a latency weighs when it comes in. Halving keeps one of eight for three half-lives.
+/// The weight of a new latency. A weight of eight lasts for three halvings.
 const WEIGHT: u16 = 8;
 
-/// The most latencies that can be remembered: what keeps every count below 65536.
+/// Most latencies remembered: keeps every count below 65536.
 pub(super) const LONGEST_MEMORY: u16 = 4_000;
 
-/// The largest latency that has a bin, 512 µs: the upper end of the last one.
+/// The upper edge of the last bin: 512 µs.
 pub(crate) const HIGHEST_NS: u32 = lower_edge(BINS);
 
-/// The ends of all bins.
+/// The edges of all bins.
 const EDGES: [u32; BINS + 1] = {
     let mut edges = [0; BINS + 1];
     let mut bin = 0;
@@ -24,17 +24,17 @@ const EDGES: [u32; BINS + 1] = {
     edges
 };
 
-/// Latencies by size. A bin is a quarter of an octave wide, so its ends differ by 14 to 25 %.
+/// Latencies by size. A bin is a quarter of an octave wide: its edges differ by 14 to 25 %.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
     bins: [u16; BINS],
-    /// Sum of the bins: at most 2 × 4000 latencies' weight, and one.
+    /// Sum of the bins: at most the weight of 2 × 4000 latencies, plus one.
     total: u16,
-    /// What the latencies beyond the last bin, or beyond the cap, weigh; not in `total`.
+    /// Weight of the latencies above the last bin or the cap; not part of `total`.
     beyond: u16,
 }
 
-/// Lower end of a bin; the first one begins at zero.
+/// Lower edge of a bin; the first bin starts at zero.
 const fn lower_edge(bin: usize) -> u32 {
     if bin == 0 { 0 } else { (4 + bin as u32 % 4) << (bin as u32 / 4 + LOWEST_BITS - 2) }
 }
@@ -57,12 +57,12 @@ impl Histogram {
         self.total == 0
     }
 
-    /// How many latencies are remembered, as far as they are not forgotten.
+    /// The number of latencies remembered.
     pub(crate) const fn samples(&self) -> u32 {
         (self.total / WEIGHT) as u32
     }
 
-    /// Takes in a latency below [`HIGHEST_NS`]; forgets half of what it knew whenever that is worth `2 × memory` latencies.
+    /// Adds a latency below [`HIGHEST_NS`]. Halves all counts whenever they reach `2 × memory` latencies.
     pub(crate) fn add(&mut self, ns: u32, memory: u16) {
         self.bins[bin_of(ns)] += WEIGHT;
         self.total += WEIGHT;
@@ -72,7 +72,7 @@ impl Histogram {
         }
     }
 
-    /// Takes in a latency that no margin can make up for.
+    /// Adds a latency that no margin can make up for.
     pub(super) fn add_beyond(&mut self) {
         self.beyond = (self.beyond + WEIGHT).min(self.total);
     }
@@ -91,7 +91,7 @@ impl Histogram {
         }
     }
 
-    /// The latency that a share of `above` (0 to 1) exceeds, interpolated within its bin. Zero when empty.
+    /// The latency in ns exceeded by a share `above` (0 to 1) of the latencies, interpolated within its bin. Zero if empty.
     pub(crate) fn exceeded_by(&self, above: f32) -> u32 {
         let tail = f32::from(self.total) * above;
         let most = tail as u32;
@@ -106,14 +106,14 @@ impl Histogram {
         0
     }
 
-    /// The margin that spins for `mean_ns` on average: the m for which E[(m − latency)⁺] is that. At most the largest latency known,
-    /// since a longer margin only wastes.
+    /// The margin m that spins for `mean_ns` on average: E[(m − latency)⁺] = `mean_ns`. At most the largest latency, since a longer margin
+    /// gains nothing.
     pub(super) fn margin_spinning(&self, mean_ns: f32) -> u32 {
         let (mut below, mut spun, mut margin) = (0.0_f32, 0.0_f32, 0);
         let mut left = self.total;
         for (bin, &count) in self.bins.iter().enumerate() {
             let (low, high) = (EDGES[bin], EDGES[bin + 1]);
-            // Within the bin, what is in it counts half: it lies evenly.
+            // Latencies lie evenly within a bin, so its own count half.
             let rate = (below + f32::from(count) / 2.0) / f32::from(self.total);
             let width = (high - low) as f32;
             if rate > 0.0 && spun + rate * width >= mean_ns {
@@ -132,21 +132,21 @@ impl Histogram {
 }
 
 impl Histogram {
-    /// The margin at which spinning, plus `price_ns` for each late wait, costs the least on average; and that cost, in ns.
+    /// The margin with the least mean cost of spinning plus `price_ns` per late wait; and that cost in ns.
     pub(super) fn cheapest_margin(&self, price_ns: u32) -> (u32, u32) {
-        // All costs are twice those of all latencies together, until the end: whole numbers below 2^52.
+        // All costs are twice the sums over all latencies, until the end: integers below 2^52.
         let price = 2 * u64::from(price_ns);
         let mut left = u64::from(self.total);
         let (mut best, mut best_cost) = (0, price * left);
         let (mut below, mut spun) = (0_u64, 0_u64);
-        // Below the smallest latency nothing is spun and every wait is late: those bins cost the price, as no margin does.
+        // A margin below the smallest latency avoids nothing: it costs the same as no margin.
         let first = self.bins.iter().position(|&count| count > 0).unwrap_or(BINS);
         for bin in first..BINS {
             if left == 0 {
                 break;
             }
             let (count, high) = (u64::from(self.bins[bin]), EDGES[bin + 1]);
-            // Within the bin, what is in it counts half: it lies evenly.
+            // Latencies lie evenly within a bin, so its own count half.
             spun += (2 * below + count) * u64::from(high - EDGES[bin]);
             below += count;
             left -= count;

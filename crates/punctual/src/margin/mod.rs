@@ -1,21 +1,24 @@
-//! The margin: how much of a wait to leave to spinning, learned from the wake-up latencies actually seen.
+//! The margin: how long before the deadline a sleep should end, learned from the wake-up latencies.
 //!
-//! In go, after each sleep, the length of the wait and how late the sleep ended; out comes, before the next wait of that
-//! length, how long before the deadline to ask the kernel to wake the thread ([`Decision`]). Waits are told apart by
-//! length, in classes, because the CPU wakes more slowly from the deeper idle states of longer waits.
+//! After each sleep, [`MarginLearner::saw`] takes the length of the wait and the latency of the wake-up. Before each wait,
+//! [`MarginLearner::decide`] returns a [`Decision`]: spin, or sleep with a margin. Waits are grouped into classes by length, because a
+//! CPU wakes more slowly from the deeper idle states of longer waits.
 //!
-//! Per class, the latencies are counted in a small histogram that forgets. The margin is where spinning longer costs more than the late
-//! waits it avoids are worth ([`Aim::Balanced`]), or a quantile ([`Aim::Lateness`]), or what a budget of CPU time pays for
-//! ([`Aim::CpuBudget`]), or a little more than the middle ([`Aim::Typical`]). Three rules keep it sane:
-//! - A latency beyond the *cap* cannot be bought off by spinning and is left out; one bad sample, or a hundred, never makes the
-//!   thread spin longer than the cap. Where more wake-ups are beyond it than a lateness to keep allows, that lateness cannot be kept, and as
-//!   many again are let go rather than paid for.
-//! - The margin is at most one and a half times the largest latency of the last 32 to 64 sleeps, so that it comes down
-//!   within tens of waits after the machine became faster; rises are followed at once.
-//! - A class whose waits are too short to sleep at all tries a sleep now and then, so that it finds out when the machine wakes
-//!   faster than it used to.
+//! Each class counts its latencies in a small histogram with exponential forgetting. The aim sets the margin:
+//! - [`Aim::Balanced`]: where spinning longer costs more than it avoids
+//! - [`Aim::Lateness`]: a quantile of the latencies
+//! - [`Aim::CpuBudget`]: what the budget pays for
+//! - [`Aim::Typical`]: a little above the median
 //!
-//! Memory and time are constant: 112 bytes a class, 10 to 25 ns a wait (`cargo bench -p punctual --bench bookkeeping`), nothing allocated.
+//! Three rules bound it:
+//! - A latency above the *cap* is left out, since spinning cannot make up for it: no sample makes the thread spin longer than the cap.
+//!   If more wake-ups exceed the cap than the aim allows, the aim cannot be met; the margin then gives up as many again.
+//! - The margin is at most 1.5 times the largest latency of the last 32 to 64 sleeps. So it falls within tens of waits after the machine
+//!   becomes faster; it rises at once.
+//! - A class whose waits are too short to sleep tries a sleep now and then, to notice when the machine wakes faster.
+//!
+//! Memory and time are constant: 112 bytes per class, 10 to 25 ns per wait (`cargo bench -p punctual --bench bookkeeping`), no
+//! allocation.
 
 mod aim;
 mod histogram;
@@ -23,53 +26,53 @@ mod histogram;
 pub use aim::{Aim, BadAim};
 pub(crate) use histogram::{HIGHEST_NS, Histogram};
 
-/// Classes of wait length: below 32 µs, then by factors of four, then 33 ms and more.
+/// Classes of wait length: below 32 µs, then in factors of four, up to 33 ms and more.
 const CLASSES: usize = 7;
-/// Sleeps per block, of which the largest latency is remembered.
+/// Sleeps per block; the largest latency of a block is remembered.
 const BLOCK: u8 = 32;
-/// In what the largest latencies are kept: 512 µs of it fit into 16 bits.
+/// The unit of the largest latencies: 512 µs fit into 16 bits.
 const LARGEST_UNIT_NS: u32 = 16;
-/// How much larger than the largest recent latency the margin may be.
+/// The largest margin, as a multiple of the largest recent latency.
 const HEADROOM: f32 = 1.5;
-/// With fewer latencies than this no quantile is taken: the largest counts.
+/// Below this number of latencies, the largest one counts instead of a quantile.
 const FEW: u8 = 32;
-/// So many latencies of one block not covered by the margin: the machine has changed.
+/// Latencies of one block above the margin from which the machine counts as changed.
 const CHANGED: u8 = 10;
-/// How often the margin is computed anew while nothing unexpected happens.
+/// Latencies between two computations of the margin, without surprises.
 const EVERY: u8 = 8;
-/// The margin before anything is known, unless the cap is lower: 50 µs of default timer slack and a slow wake-up.
+/// The initial margin, unless the cap is lower: the default timer slack of 50 µs plus a slow wake-up.
 const AT_FIRST_NS: u32 = 100_000;
-/// A sleep shorter than this is not asked of the kernel: the timer would expire before the thread is off the CPU.
+/// The shortest sleep: a shorter timer would expire before the thread is off the CPU.
 const SHORTEST_SLEEP_NS: u32 = 1_000;
-/// What the spin itself adds to the lateness at most, usually: two readings of the clock.
+/// The usual upper bound of the lateness of a spin: two clock readings.
 const SPIN_ENTRY_NS: u32 = 100;
-/// A class that only spins tries a sleep after so many waits, then after twice as many, up to [`RAREST_TRY`].
+/// Waits before a class that only spins tries a sleep; doubles up to [`RAREST_TRY`].
 const FIRST_TRY: u16 = 64;
-/// The same while little is known of the class.
+/// The same while the class has few latencies.
 const TRY_WHILE_WEAK: u16 = 4;
-/// The most waits between two tries: one in a thousand costs no promise of 99.9 %.
+/// Most waits between two tries: one late wait in a thousand keeps a share of 99.9 %.
 const RAREST_TRY: u16 = 1024;
-/// For a balanced aim tries are so rare that, each being a late wait, they cost at most a tenth of the spinning that they might save: with
-/// 2 ms for a late wait, one wait in a thousand is tried at 20 µs, and one in two hundred at 100 µs.
+/// For a balanced aim, tries cost at most a tenth of the spinning that they might save, since each is a late wait. At 2 ms per late wait,
+/// one wait in a thousand is a try at 20 µs, one in two hundred at 100 µs.
 const TRIES_COST_A: u128 = 10;
-/// But this often at least.
+/// Fewest waits between two tries of a balanced aim.
 const OFTENEST_BALANCED_TRY: u16 = 128;
 
-/// What to do with a wait.
+/// How to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Spin all of it.
+    /// Spin the whole wait.
     Spin,
-    /// Sleep until so many nanoseconds before the deadline, and spin the rest.
+    /// Sleep until the margin before the deadline, then spin.
     Sleep {
-        /// The margin, in ns; less than the wait.
+        /// The margin in ns, shorter than the wait.
         margin_ns: u32,
-        /// The aim cannot be met, because the wait is shorter than what the kernel takes to wake the thread.
+        /// The wait is shorter than a wake-up takes, so the aim cannot be met.
         too_short: bool,
     },
 }
 
-/// Learns the margin.
+/// Learns the margin. Constant memory; never allocates.
 #[derive(Debug, Clone)]
 pub struct MarginLearner {
     aim: Aim,
@@ -79,7 +82,7 @@ pub struct MarginLearner {
     classes: [Class; CLASSES],
 }
 
-/// What follows from aim and cap for every wait, worked out once.
+/// Constants that follow from aim and cap.
 #[derive(Debug, Clone, Copy)]
 struct Terms {
     cap_ns: u32,
@@ -88,25 +91,25 @@ struct Terms {
     follows: bool,
 }
 
-/// Waits of about one length.
+/// Waits of one class of length.
 #[derive(Debug, Clone)]
 struct Class {
     latencies: Histogram,
-    /// Largest latency of the block before, and of the one under way, in units of [`LARGEST_UNIT_NS`].
+    /// Largest latency of the previous and the current block, in units of [`LARGEST_UNIT_NS`].
     largest: [u16; 2],
     in_block: u8,
-    /// Latencies of this block that the margin did not cover.
+    /// Latencies of this block above the margin.
     surprises: u8,
-    /// The margin is held down by the largest recent latency.
+    /// The largest recent latency limits the margin.
     held_down: bool,
-    /// Latencies seen, up to [`FEW`].
+    /// Latencies counted, up to [`FEW`].
     seen: u8,
-    /// Latencies beyond the cap since one below it was seen.
+    /// Latencies above the cap since the last one below it.
     beyond: u8,
-    /// Latencies until the margin is computed anew.
+    /// Latencies until the next computation of the margin.
     until_update: u8,
     margin_ns: u32,
-    /// Only waits longer than this are slept: those below are shorter than the margin, or cheaper spun.
+    /// Only longer waits sleep: shorter ones are below the margin, or cheaper to spin.
     sleep_above_ns: u32,
     /// Mean length of the waits.
     wait_ns: u32,
@@ -121,10 +124,10 @@ fn class_of(wait_ns: i64) -> usize {
 }
 
 impl MarginLearner {
-    /// The largest cap: 512 µs.
+    /// The largest cap in ns: 512 µs.
     pub const LARGEST_CAP_NS: u32 = HIGHEST_NS;
 
-    /// A learner that knows nothing yet. `cap_ns` is the longest margin, at most [`Self::LARGEST_CAP_NS`].
+    /// A learner without latencies. `cap_ns` is the longest margin, 1 µs to [`Self::LARGEST_CAP_NS`], clamped.
     #[must_use]
     pub fn new(aim: Aim, cap_ns: u32) -> Self {
         let terms = Terms {
@@ -136,13 +139,13 @@ impl MarginLearner {
         Self { aim, terms, call_ns: 2_000.0, classes: [const { Class::new() }; CLASSES] }
     }
 
-    /// What it aims at.
+    /// The aim.
     #[must_use]
     pub const fn aim(&self) -> Aim {
         self.aim
     }
 
-    /// What to do with a wait of `wait_ns`.
+    /// Decides how to wait for `wait_ns` nanoseconds.
     #[inline]
     pub fn decide(&mut self, wait_ns: i64) -> Decision {
         let wait = u32::try_from(wait_ns).unwrap_or(u32::MAX);
@@ -153,7 +156,7 @@ impl MarginLearner {
         self.decide_otherwise(wait_ns, wait)
     }
 
-    /// The same for a class that has seen nothing, and for a wait too short to sleep.
+    /// Decides for a class without latencies, and for a wait too short to sleep.
     #[inline(never)]
     fn decide_otherwise(&mut self, wait_ns: i64, wait: u32) -> Decision {
         let margin_ns = self.margin_ns(wait_ns);
@@ -162,7 +165,7 @@ impl MarginLearner {
             return Decision::Sleep { margin_ns, too_short: false };
         }
         if self.aim.may_spin_all() {
-            // Once in a while the sleep is tried all the same, to learn.
+            // Tries a sleep now and then, to learn.
             class.until_try = class.until_try.saturating_sub(1);
             if class.until_try > 0 || wait <= 2 * SHORTEST_SLEEP_NS {
                 return Decision::Spin;
@@ -184,7 +187,7 @@ impl MarginLearner {
         Decision::Sleep { margin_ns, too_short: true }
     }
 
-    /// The margin for a wait of `wait_ns`, as it is known now.
+    /// The present margin in ns for a wait of `wait_ns`.
     #[inline]
     #[must_use]
     pub fn margin_ns(&self, wait_ns: i64) -> u32 {
@@ -192,12 +195,12 @@ impl MarginLearner {
         if self.classes[class].seen > 0 {
             return self.classes[class].margin_ns;
         }
-        self.margin_of_a_stranger(class, wait_ns)
+        self.initial_margin(class, wait_ns)
     }
 
-    /// For a class that has seen nothing: the margin of the nearest one that has, else a guess.
+    /// The margin of a class without latencies: that of the nearest class with some, else a guess.
     #[cold]
-    fn margin_of_a_stranger(&self, class: usize, wait_ns: i64) -> u32 {
+    fn initial_margin(&self, class: usize, wait_ns: i64) -> u32 {
         if self.classes[class].beyond >= 4 {
             return 0;
         }
@@ -207,12 +210,12 @@ impl MarginLearner {
             .filter_map(|near| self.classes.get(near).filter(|c| c.seen > 0))
             .map(|near| near.margin_ns)
             .next()
-            // Half of the wait at most, so that there is a sleep to learn from.
+            // At most half of the wait, so that a sleep remains to learn from.
             .unwrap_or(AT_FIRST_NS.min(u32::try_from(wait_ns / 2).unwrap_or(AT_FIRST_NS)))
             .min(self.terms.cap_ns)
     }
 
-    /// Takes in that a sleep within a wait of `wait_ns` ended `latency_ns` after the time it was to end.
+    /// Records a sleep: it was part of a wait of `wait_ns` and ended `latency_ns` after its target.
     #[inline]
     pub fn saw(&mut self, wait_ns: i64, latency_ns: i64) {
         let terms = &self.terms;
@@ -241,19 +244,19 @@ impl MarginLearner {
         if class.sleep_above_ns < wait {
             (class.until_try, class.try_every) = (FIRST_TRY, FIRST_TRY);
         } else if latency < wait / 2 {
-            // A try that went so well invites the next.
+            // After such a good try, try again soon.
             (class.until_try, class.try_every) = (2, FIRST_TRY);
         }
     }
 
-    /// Takes in what the sleeping call itself costs in CPU time, in ns.
+    /// Records the CPU time of the sleeping call itself, in ns.
     pub fn call_costs(&mut self, cpu_ns: i64) {
-        // Beyond a millisecond it was not the call.
+        // More than a millisecond was not the call.
         let cost = cpu_ns.clamp(0, 1_000_000) as f32;
         self.call_ns += (cost - self.call_ns) / 8.0;
     }
 
-    /// The typical wake-up latency of waits of `wait_ns` (median), in ns; none before the first.
+    /// The median wake-up latency in ns of waits of `wait_ns`; `None` before the first.
     #[must_use]
     pub fn typical_latency_ns(&self, wait_ns: i64) -> Option<u32> {
         let class = &self.classes[class_of(wait_ns)];
@@ -280,9 +283,9 @@ impl Class {
         }
     }
 
-    /// Moves the margin towards a latency: a fourth of the way up or an eighth of the way down, as if it were no farther than a quarter of
-    /// the margin away, so that an outlier cannot pull far. Up faster, since what the margin covers too much is spun off and what it covers
-    /// too little is late: that settles above the middle, where what is beyond weighs half of what is below (an expectile of two thirds).
+    /// Moves the margin towards a latency: a quarter of the distance up, or an eighth down. The distance is limited to a quarter of the
+    /// margin, against outliers. Upwards is faster, since too long a margin is spun off but too short a one is late. The margin settles
+    /// at the expectile of two thirds.
     fn follow(&mut self, latency: u32) {
         let margin = if self.seen <= 1 {
             latency
@@ -300,7 +303,7 @@ impl Class {
         self.sleep_above_ns = margin_ns.saturating_add(SHORTEST_SLEEP_NS).max(spin_below_ns);
     }
 
-    /// Computes the margin anew; `surprise` is a latency that it did not cover.
+    /// Computes the margin again; `surprise` is a latency above it.
     #[inline(never)]
     fn update(&mut self, surprise: Option<u32>, aim: Aim, terms: &Terms, call_ns: f32) {
         if let Some(latency) = surprise.filter(|_| self.seen == FEW) {
@@ -325,13 +328,13 @@ impl Class {
         self.in_block = 0;
         self.surprises = 0;
         self.largest = [self.largest[1], 0];
-        // What is remembered is far above anything recent: it was another machine.
+        // The remembered latencies are far above the recent ones: the machine has changed.
         if self.held_down {
             self.latencies.forget_half();
         }
     }
 
-    /// Forgets all but the newest latency.
+    /// Forgets all latencies but the newest.
     #[cold]
     fn start_anew(&mut self, latency: u32, memory: u16) {
         self.latencies = Histogram::new();
@@ -348,7 +351,7 @@ impl Class {
         (self.largest_ns() as f32 * HEADROOM) as u32
     }
 
-    /// The margin by itself, and the length below which waits are spun from end to end.
+    /// The margin, before its limits, and the length below which waits are spun from end to end.
     fn margin(&self, aim: Aim, call_ns: f32) -> (u32, u32) {
         match aim {
             Aim::Balanced { .. } | Aim::Lateness { .. } if self.seen < FEW => {
@@ -356,10 +359,10 @@ impl Class {
                 (largest + largest / 4, 0)
             }
             Aim::Balanced { worth } => {
-                // Four seconds are as good as any price.
+                // Above four seconds the price makes no difference.
                 let (margin, cost) =
                     self.latencies.cheapest_margin(u32::try_from(worth.as_nanos()).unwrap_or(u32::MAX));
-                // Spun only where sleeping costs twice as much: a sleeping thread leaves the CPU to others.
+                // Spins only if sleeping costs twice as much: a sleeping thread leaves the CPU to others.
                 (margin, (cost.saturating_add(call_ns as u32)) / 2)
             }
             Aim::Lateness { .. } => (self.latencies.exceeded_by(aim.above().max(self.latencies.beyond())), 0),

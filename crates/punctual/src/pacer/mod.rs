@@ -1,28 +1,27 @@
 //! Events at a rate: packets, requests, samples.
 //!
-//! A [`Pacer`] lets its caller go on when the next event is due. Every event has an ideal time on an exact grid, from 0.01 to 10⁹ a second,
-//! so the long-run rate is exact: being late now and then does not slow it down, because lateness is measured against the grid
-//! and does not move it. What happens after a stall is chosen by [`CatchUp`]:
+//! A [`Pacer`] returns when the next event is due. Every event has an ideal time on an exact grid, at 0.01 to 10⁹ events per second.
+//! Lateness does not move the grid, so the long-run rate is exact. [`CatchUp`] decides what happens after a stall:
 //!
-//! - [`CatchUp::AtOnce`]: all that is due goes out at once; the long-run rate is exact.
-//! - [`CatchUp::Gradually`]: the arrears are worked off at a rate that is some per cent higher; the long-run rate is exact, and no two
-//!   events are closer than half a period. (libmy's `my_rate` corrects its period slowly in this way; here ordinary wake-up latencies are no
-//!   reason to correct anything, only stalls are.)
-//! - [`CatchUp::Bucket`]: a token bucket: at most so many events at once, what does not fit is forfeited, and in any window of time *t* there are
-//!   at most rate × *t* + depth events.
+//! - [`CatchUp::AtOnce`]: overdue events leave at once; the long-run rate is exact.
+//! - [`CatchUp::Gradually`]: overdue events leave at a rate some per cent higher. The long-run rate is exact, and two events are at least
+//!   half a period apart. Only stalls are corrected, not ordinary wake-up latencies (unlike in libmy's `my_rate`, which always corrects
+//!   its period).
+//! - [`CatchUp::Bucket`]: a token bucket. At most `depth` events leave at once and the rest is forfeited: any window of time *t* has at
+//!   most rate × *t* + depth events.
 //!
-//! At high rates a wait per event costs too much. With a jitter to keep, events go out in batches, as large as that jitter allows:
-//! each batch leaves when its last event is due, so that none is early and the first is late by the jitter at most.
+//! At high rates a wait per event costs too much. With [`PacerOptions::jitter`], events leave in batches as large as that jitter allows.
+//! A batch leaves when its last event is due: no event is early, and the first is late by the jitter plus the wake-up's lateness.
 //!
 //! ```
 //! use std::time::Duration;
 //! use punctual::{Pacer, Rate};
 //!
-//! let mut pacer = Pacer::options(Rate::per_second(200_000)?).jitter(Duration::from_micros(50)).open();
+//! let mut pacer = Pacer::options(Rate::per_second(200_000)?).jitter(Duration::from_micros(50)).build();
 //! let mut sent = 0;
 //! while sent < 1_000 {
-//!     let turn = pacer.next();
-//!     sent += turn.count; // send turn.count packets
+//!     let batch = pacer.next();
+//!     sent += batch.count; // send that many packets
 //! }
 //! # Ok::<(), punctual::BadRate>(())
 //! ```
@@ -37,26 +36,26 @@ use crate::rate::{Grid, Rate};
 use crate::sleeper::Sleeper;
 use crate::time::{Clock, Moment, SystemClock};
 
-/// What happens to events that are overdue. See the [module](self).
+/// What happens to overdue events. See the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CatchUp {
-    /// They go out at once.
+    /// They leave at once.
     #[default]
     AtOnce,
-    /// They go out at a rate that is so many per cent higher (at least 1).
+    /// They leave at a rate that is `percent` higher.
     Gradually {
-        /// How much higher, in per cent of the rate.
+        /// The increase in per cent of the rate, at least 1.
         percent: u32,
     },
-    /// At most so many go out at once (at least 1); the rest is forfeited.
+    /// At most `depth` leave at once; the rest is forfeited.
     Bucket {
-        /// Events that an idle pacer saves up; also the burst at the start.
+        /// Events that an idle pacer saves up, at least 1; also the burst at the start.
         depth: u64,
     },
 }
 
 impl CatchUp {
-    /// How fast arrears are worked off: nothing is held back yet.
+    /// The grid of the catch-up rate; it holds nothing back yet.
     fn hurry(self, rate: Rate) -> Grid {
         let rate = match self {
             Self::Gradually { percent } => rate.faster_by(percent.max(1)),
@@ -66,58 +65,58 @@ impl CatchUp {
     }
 }
 
-/// Permission for the events that are due.
+/// The events due now, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
-    /// Number of the first of them, from 0; forfeited events have no numbers.
+pub struct Batch {
+    /// The index of the first event, from 0; forfeited events do not count.
     pub index: u64,
-    /// How many.
+    /// The number of events.
     pub count: u64,
-    /// When the last of them was due; when the batch was to leave.
+    /// When the last event was due, which is when the batch should leave.
     pub deadline: Moment,
-    /// When [`Pacer::next`] returned.
+    /// When [`Pacer::next`] returned, on the pacer's clock.
     pub woke_at: Moment,
-    /// Events that a token bucket forfeited just before.
+    /// Events that the token bucket forfeited just before this batch.
     pub forfeited: u64,
-    /// How long was slept, the wake-up latency included.
+    /// Time slept, wake-up latency included.
     pub slept: Duration,
-    /// How long was spun.
+    /// Time spun.
     pub spun: Duration,
 }
 
-impl Turn {
-    /// How late the batch is against the grid.
+impl Batch {
+    /// How late the batch left against the grid; zero at the earliest.
     #[must_use]
     pub fn lateness(&self) -> Duration {
         self.woke_at.since(self.deadline)
     }
 }
 
-/// Lets events happen at a rate. See the [module](self).
+/// Paces events at a rate. See the [module](self).
 #[derive(Debug)]
 pub struct Pacer<C: Clock = SystemClock> {
     sleeper: Sleeper<C>,
     grid: Grid,
     index: u64,
-    batch: Batch,
+    batch: BatchSize,
     catch_up: CatchUp,
-    /// Not before its next moment, while arrears are worked off gradually: a grid at the higher rate, so that not even fractions of a
-    /// nanosecond are lost by which an event gains.
+    /// The grid of the higher rate while catching up gradually: no event leaves before its next moment. A grid, so that no fraction of a
+    /// nanosecond is lost.
     hurry: Grid,
     forfeited: u64,
 }
 
-/// How many events go out together.
+/// The number of events per batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Batch {
+enum BatchSize {
     Fixed(u64),
     Jitter(Duration),
 }
 
-/// Largest batch: what `sendmmsg(2)` takes in one call (UIO_MAXIOV).
+/// The largest batch: `sendmmsg(2)` takes this many messages per call (UIO_MAXIOV).
 pub const LARGEST_BATCH: u64 = 1024;
 
-impl Batch {
+impl BatchSize {
     fn size(self, rate: Rate) -> u64 {
         match self {
             Self::Fixed(size) => size.clamp(1, LARGEST_BATCH),
@@ -127,13 +126,13 @@ impl Batch {
 }
 
 impl Pacer {
-    /// An evenly spaced pacer on `CLOCK_MONOTONIC` that catches up at once; the first event is due now.
+    /// A pacer of single events on `CLOCK_MONOTONIC` that catches up at once. The first event is due now.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
-        PacerOptions::new(rate).open()
+        PacerOptions::new(rate).build()
     }
 
-    /// Choices: batches, catching up, clock, strategy.
+    /// The builder: batches, catching up, clock, strategy.
     #[must_use]
     pub fn options(rate: Rate) -> PacerOptions {
         PacerOptions::new(rate)
@@ -141,7 +140,7 @@ impl Pacer {
 }
 
 impl<C: Clock> Pacer<C> {
-    fn start(sleeper: Sleeper<C>, rate: Rate, batch: Batch, catch_up: CatchUp) -> Self {
+    fn start(sleeper: Sleeper<C>, rate: Rate, batch: BatchSize, catch_up: CatchUp) -> Self {
         let now = sleeper.now();
         let saved = match catch_up {
             CatchUp::Bucket { depth } => rate.time_of(depth.max(1) - 1),
@@ -151,41 +150,41 @@ impl<C: Clock> Pacer<C> {
         Self { sleeper, grid, index: 0, batch, catch_up, hurry: catch_up.hurry(rate), forfeited: 0 }
     }
 
-    /// Starts over: the first event is due at `start`, at `rate`. What was learned of the machine stays.
-    pub fn restart(&mut self, start: Moment, rate: Rate) {
-        self.grid = Grid::new(rate, start);
+    /// Restarts at `rate`, with the first event due at `start`. Keeps the learned margins.
+    pub fn restart(&mut self, start: impl Into<Moment>, rate: Rate) {
+        self.grid = Grid::new(rate, start.into());
         self.hurry = self.catch_up.hurry(rate);
         (self.index, self.forfeited) = (0, 0);
     }
 
-    /// Puts the thread's timer slack back until the next wait.
-    pub fn rest(&mut self) {
-        self.sleeper.rest();
+    /// Restores the thread's timer slack until the next wait.
+    pub fn restore_timer_slack(&mut self) {
+        self.sleeper.restore_timer_slack();
     }
 
-    /// The same as [`next`](Self::next), unless `give_up` says so after a signal interrupted the sleep: then `None`, and nothing has happened.
-    pub fn next_unless(&mut self, give_up: impl Fn() -> bool) -> Option<Turn> {
-        self.turn(give_up)
+    /// Like [`next`](Self::next), but returns `None`, without any effect, if a signal interrupts the sleep and `give_up` then returns true.
+    pub fn next_unless(&mut self, give_up: impl Fn() -> bool) -> Option<Batch> {
+        self.wait_for_batch(give_up)
     }
 
-    /// Waits until the next event, or batch of events, is due.
-    // Not an iterator: it never ends, and a `for` loop would hide the rate's change.
+    /// Waits until the next batch is due. Without [batching](PacerOptions::batch), a batch is one event.
+    // Not an iterator: it never ends, and a `for` loop would rule out a change of rate.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Turn {
+    pub fn next(&mut self) -> Batch {
         loop {
-            if let Some(turn) = self.turn(|| false) {
-                return turn;
+            if let Some(batch) = self.wait_for_batch(|| false) {
+                return batch;
             }
         }
     }
 
-    fn turn(&mut self, give_up: impl Fn() -> bool) -> Option<Turn> {
+    fn wait_for_batch(&mut self, give_up: impl Fn() -> bool) -> Option<Batch> {
         let rate = self.grid.rate();
         let count = self.batch_size();
         let mut deadline = self.last_of(count);
         let planned = deadline.max(self.hurry.next());
         let wake = self.sleeper.sleep_until_unless(planned, give_up)?;
-        // A bucket overflows until the moment its tokens are taken, the wake-up latency included.
+        // A bucket overflows until its tokens are taken, the wake-up latency included.
         let before = self.grid.next();
         let forfeited = self.forfeit(rate, wake.woke_at);
         if self.grid.next() > before {
@@ -194,8 +193,8 @@ impl<C: Clock> Pacer<C> {
         self.grid.advance_by(count);
         if let CatchUp::Gradually { .. } = self.catch_up {
             let period = rate.time_of(count);
-            // The next gap is measured from the plan, as long as the batch left within half a period of it: that is a wake-up
-            // latency, and measuring from there would slow every event down, for ever. What is later is a stall.
+            // If the batch left within half a period of the plan, the next gap is measured from the plan. Measured from the wake-up,
+            // its latency would slow down every event. A later batch is a stall.
             let from = planned.max(wake.woke_at.plus_nanos(-(period / 2)));
             if from != self.hurry.next() {
                 self.hurry.restart_at(from);
@@ -205,10 +204,10 @@ impl<C: Clock> Pacer<C> {
         let index = self.index;
         self.index += count;
         self.forfeited += forfeited;
-        Some(Turn { index, count, deadline, woke_at: wake.woke_at, forfeited, slept: wake.slept, spun: wake.spun })
+        Some(Batch { index, count, deadline, woke_at: wake.woke_at, forfeited, slept: wake.slept, spun: wake.spun })
     }
 
-    /// When the last of the next `count` events is due.
+    /// The due time of the last of the next `count` events.
     fn last_of(&self, count: u64) -> Moment {
         let mut grid = self.grid;
         if count > 1 {
@@ -217,7 +216,7 @@ impl<C: Clock> Pacer<C> {
         grid.next()
     }
 
-    /// Leaves out what the bucket does not hold at `now`.
+    /// Forfeits the events that the bucket does not hold at `now`. Returns how many.
     fn forfeit(&mut self, rate: Rate, now: Moment) -> u64 {
         let CatchUp::Bucket { depth } = self.catch_up else { return 0 };
         let full = now.plus_nanos(-rate.time_of(depth.max(1) - 1));
@@ -226,7 +225,7 @@ impl<C: Clock> Pacer<C> {
             return 0;
         }
         self.grid.restart_at(full);
-        // Time lost that is less than a period costs no whole event, but the grid moves all the same.
+        // Less than a period costs no whole event, but the grid still moves.
         rate.periods_in(behind)
     }
 
@@ -237,7 +236,7 @@ impl<C: Clock> Pacer<C> {
         }
     }
 
-    /// Changes the rate. The event that is next stays due when it was, but no later than one new period from now; from there on the new rate holds.
+    /// Changes the rate. The next event keeps its due time, or is due one new period from now if that is earlier. Then the new rate holds.
     pub fn set_rate(&mut self, rate: Rate) {
         self.grid.set_rate(rate);
         let latest = self.sleeper.now().plus_nanos(rate.time_of(1));
@@ -256,13 +255,13 @@ impl<C: Clock> Pacer<C> {
         self.grid.rate()
     }
 
-    /// How many events go out together at the present rate.
+    /// The number of events per batch at the present rate.
     #[must_use]
     pub fn batch_size(&self) -> u64 {
         self.batch.size(self.grid.rate()).min(self.depth())
     }
 
-    /// Events let go so far.
+    /// Events released so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.index
@@ -274,7 +273,7 @@ impl<C: Clock> Pacer<C> {
         self.forfeited
     }
 
-    /// The sleeper that waits.
+    /// The sleeper.
     #[must_use]
     pub fn sleeper(&self) -> &Sleeper<C> {
         &self.sleeper

@@ -1,69 +1,69 @@
-//! The choices that open a [`Pacer`].
+//! The builder of a [`Pacer`].
 
 use std::time::Duration;
 
-use super::{Batch, CatchUp, Pacer};
+use super::{BatchSize, CatchUp, Pacer};
 use crate::rate::Rate;
 use crate::sleeper::SleeperOptions;
 use crate::time::{Clock, SystemClock};
 
-/// What a hybrid sleeper itself adds to the jitter in nearly all waits: 1 µs.
+/// The part of the jitter reserved for the sleeper's lateness. A wake-up later than this exceeds the jitter by the difference.
 const SLEEPER_JITTER: Duration = Duration::from_micros(1);
 
-/// The choices that open a [`Pacer`]; may be sent to the thread that will pace.
+/// The builder of a [`Pacer`]; it can be sent to the thread that paces.
 #[derive(Debug, Clone)]
 pub struct PacerOptions<C: Clock = SystemClock> {
     sleeper: SleeperOptions<C>,
     rate: Rate,
-    batch: Batch,
+    batch: BatchSize,
     catch_up: CatchUp,
 }
 
 impl PacerOptions {
-    /// Single events, evenly spaced, catching up at once, by a hybrid sleeper on `CLOCK_MONOTONIC`.
+    /// Single events, catching up at once, with a hybrid sleeper on `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
-        Self { sleeper: SleeperOptions::new(), rate, batch: Batch::Fixed(1), catch_up: CatchUp::default() }
+        Self { sleeper: SleeperOptions::new(), rate, batch: BatchSize::Fixed(1), catch_up: CatchUp::default() }
     }
 }
 
 impl<C: Clock> PacerOptions<C> {
-    /// Batches of so many events, 1 to [`LARGEST_BATCH`](super::LARGEST_BATCH).
+    /// Sets the events per batch, 1 to [`LARGEST_BATCH`](super::LARGEST_BATCH), clamped.
     #[must_use]
     pub fn batch(mut self, events: u64) -> Self {
-        self.batch = Batch::Fixed(events);
+        self.batch = BatchSize::Fixed(events);
         self
     }
 
-    /// Batches as large as this jitter allows: no event leaves later than so long after its time, as far as the machine lets it.
+    /// Makes batches as large as this jitter allows. An event leaves at most `jitter` after its time, plus any wake-up lateness above 1 µs.
     #[must_use]
     pub fn jitter(mut self, jitter: Duration) -> Self {
-        self.batch = Batch::Jitter(jitter.saturating_sub(SLEEPER_JITTER));
+        self.batch = BatchSize::Jitter(jitter.saturating_sub(SLEEPER_JITTER));
         self
     }
 
-    /// What happens to events that are overdue.
+    /// Sets what happens to overdue events (default: `AtOnce`).
     #[must_use]
     pub fn catch_up(mut self, catch_up: CatchUp) -> Self {
         self.catch_up = catch_up;
         self
     }
 
-    /// How it sleeps, its clock included.
+    /// Sets the sleeper, its clock included.
     #[must_use]
     pub fn sleeper<D: Clock>(self, sleeper: SleeperOptions<D>) -> PacerOptions<D> {
         PacerOptions { sleeper, rate: self.rate, batch: self.batch, catch_up: self.catch_up }
     }
 
-    /// Chooses the clock: another of the kernel's, or a [`ManualClock`](crate::ManualClock) for tests.
+    /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
     #[must_use]
-    pub fn on<D: Clock>(self, clock: D) -> PacerOptions<D> {
-        PacerOptions { sleeper: self.sleeper.on(clock), rate: self.rate, batch: self.batch, catch_up: self.catch_up }
+    pub fn clock<D: Clock>(self, clock: D) -> PacerOptions<D> {
+        PacerOptions { sleeper: self.sleeper.clock(clock), rate: self.rate, batch: self.batch, catch_up: self.catch_up }
     }
 
-    /// Opens a pacer for the calling thread.
+    /// Builds a pacer for the calling thread.
     #[must_use]
-    pub fn open(self) -> Pacer<C> {
-        Pacer::start(self.sleeper.open(), self.rate, self.batch, self.catch_up)
+    pub fn build(self) -> Pacer<C> {
+        Pacer::start(self.sleeper.build(), self.rate, self.batch, self.catch_up)
     }
 }

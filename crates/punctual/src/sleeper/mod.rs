@@ -1,24 +1,28 @@
-//! Sleeping until a deadline, as punctually as is asked and no more expensively.
+//! Sleeps until a deadline, with a chosen balance of lateness and CPU time.
 //!
-//! A [`Sleeper`] belongs to the thread that opened it. In goes a deadline or a duration, out comes a [`Wake`]: when it woke, how
-//! late that was, how long it slept and spun. It is never early, on any clock, whatever signals arrive. Three strategies:
+//! A [`Sleeper`] belongs to the thread that built it. It waits until a deadline and returns a [`Wake`]: the wake-up time, the
+//! lateness, the time slept and the time spun. A wait never ends early, on any clock, whatever signals arrive. Three strategies:
 //!
 //! | strategy | lateness | CPU time |
 //! |---|---|---|
-//! | [`Strategy::Native`] | the kernel's wake-up latency, tens of µs | a system call per wait |
-//! | [`Strategy::Compensated`] | the *variation* of that latency, some µs | hardly more |
-//! | [`Strategy::Hybrid`] | below 0.1 µs nearly always | the upper tail of that latency, per wait |
+//! | [`Strategy::Native`] | the kernel's wake-up latency: a median of 40 to 110 µs | a system call per wait |
+//! | [`Strategy::Compensated`] | the *variation* of that latency: a median of 0.2 to 6 µs | little more |
+//! | [`Strategy::Hybrid`] | a median of 0.1 to 1 µs; 2 to 43 % of the waits are later than 1 µs | a margin to spin, per wait |
 //!
-//! *Hybrid* asks the kernel to wake the thread a *margin* before the deadline and spins the rest; the margin is learned as it runs
-//! ([`crate::margin`]). Say what matters: a lateness to keep in a share of the waits, at the least CPU time, or a
-//! budget of CPU time, at the least lateness.
+//! The figures are from one busy virtual machine, for waits of 20 µs to 10 ms; longer waits were later (docs/results/sleep.md).
+//! `punctual wait` measures yours.
 //!
-//! Where an idle CPU takes long to wake up (deep C-states; a guest whose hypervisor has to schedule it again), the latencies scatter and the
-//! margin is long. `Conditions { dma_latency: Some(Duration::ZERO), .. }` ([`crate::conditions`]) keeps the CPUs awake meanwhile; the figures of one machine
-//! with and without it are in docs/results/sleep.md.
+//! *Hybrid* asks the kernel to wake the thread a *margin* before the deadline and spins the rest. It learns the margin as it runs
+//! ([`crate::margin`]). By default it balances CPU time against lateness: a rare long wake-up stays late
+//! ([`Aim::Balanced`]). The alternatives are a lateness to keep in a share of the waits
+//! ([`SleeperOptions::lateness`]) and a budget of CPU time ([`SleeperOptions::cpu_budget`]).
 //!
-//! From its first wait on, the timer slack of its thread is 1 ns instead of the usual 50 µs; the last sleeper of the thread to be dropped (or to
-//! [`rest`](Sleeper::rest)) puts it back.
+//! An idle CPU may wake slowly and unevenly: from deep C-states, or as a guest that its hypervisor must schedule. The margin is then
+//! long. `Conditions::new().dma_latency(Duration::ZERO)` ([`crate::conditions`]) keeps the CPUs out of deep C-states;
+//! docs/results/sleep.md compares one machine with and without it.
+//!
+//! The first wait sets the timer slack of the thread to 1 ns (default 50 µs; `prctl(2)`). The thread's last sleeper
+//! restores it on drop, or on [`restore_timer_slack`](Sleeper::restore_timer_slack).
 //!
 //! ```
 //! use std::time::Duration;
@@ -43,29 +47,51 @@ pub use wake::Wake;
 use crate::margin::{Aim, Decision, MarginLearner};
 use crate::time::{Clock, Moment, SystemClock};
 
-/// Sleeps between two measurements of what the sleeping call costs, and two settings of the timer slack.
+/// Sleeps between two measurements of the sleeping call's cost, and between two settings of the timer slack.
 const HOUSEKEEPING: u8 = 64;
 
 /// Waits until deadlines. See the [module](self).
+///
+/// A sleeper holds the timer slack of its thread, so it is not `Send`. If you move it to another thread, rustc reports
+/// "`*const ()` cannot be sent between threads safely":
+///
+/// ```compile_fail,E0277
+/// use std::time::Duration;
+///
+/// let mut sleeper = punctual::Sleeper::new();
+/// std::thread::spawn(move || sleeper.sleep(Duration::from_millis(1)));
+/// ```
+///
+/// Send the builder instead, and build on the thread that waits. The same holds for [`Ticker`](crate::Ticker) and
+/// [`Pacer`](crate::Pacer).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let options = punctual::Sleeper::options();
+/// let waiting = std::thread::spawn(move || options.build().sleep(Duration::from_millis(1)));
+/// let wake = waiting.join().unwrap();
+/// assert!(wake.woke_at >= wake.deadline);
+/// ```
 #[derive(Debug)]
 pub struct Sleeper<C: Clock = SystemClock> {
     clock: C,
     strategy: Strategy,
     learner: MarginLearner,
     until_housekeeping: u8,
-    /// Keeps the thread's slack fine, and the sleeper on its thread.
+    /// Holds the thread's slack at 1 ns, and makes the sleeper `!Send`.
     slack: FineSlack,
 }
 
 impl Sleeper {
-    /// A hybrid sleeper on `CLOCK_MONOTONIC` that spends up to 2 ms of CPU time to avoid a wait that is late by more than 1 µs
-    /// ([`Aim::Balanced`]).
+    /// A hybrid sleeper on `CLOCK_MONOTONIC`. It promises no lateness: it spends up to 2 ms of CPU time to avoid one wait that is late
+    /// by more than 1 µs ([`Aim::Balanced`]).
     #[must_use]
     pub fn new() -> Self {
-        SleeperOptions::new().open()
+        SleeperOptions::new().build()
     }
 
-    /// Choices: strategy, aim, clock, longest margin.
+    /// The builder: strategy, aim, clock, longest margin.
     #[must_use]
     pub fn options() -> SleeperOptions {
         SleeperOptions::new()
@@ -85,44 +111,44 @@ impl<C: Clock> Sleeper<C> {
         Self { clock, strategy, learner: MarginLearner::new(aim, cap_ns), until_housekeeping: 1, slack }
     }
 
-    /// The time now on the sleeper's clock.
+    /// The current time of the sleeper's clock.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Moment {
         self.clock.now()
     }
 
-    /// Its clock.
+    /// The clock.
     #[must_use]
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Its strategy.
+    /// The strategy.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// What it has learned.
+    /// The learned margins.
     #[must_use]
     pub fn learner(&self) -> &MarginLearner {
         &self.learner
     }
 
-    /// Why the timer slack could not be made fine, if a wait tried that in vain: sleeps then end up to 50 µs later (which is learned).
+    /// The error if the kernel refused a timer slack of 1 ns. Sleeps then end up to 50 µs later; the margin learns this.
     #[must_use]
     pub fn slack_problem(&self) -> Option<&punctual_linux::Error> {
         self.slack.problem()
     }
 
-    /// Puts the thread's timer slack back until the next wait, for a thread that does other things in between.
-    pub fn rest(&mut self) {
+    /// Restores the thread's timer slack until the next wait, for a thread with other work in between.
+    pub fn restore_timer_slack(&mut self) {
         self.slack.release();
     }
 
-    /// The shortest wait that the strategy can keep, from what was learned: below it, a compensated sleep is late by the difference
-    /// ([`Wake::too_short`]), and only [`Strategy::Hybrid`] (which then spins) is on time. Zero for the other strategies.
+    /// The shortest wait that the strategy can keep, from the learned latencies. A shorter compensated sleep is late by the difference
+    /// ([`Wake::too_short`]). Zero for the other strategies; [`Strategy::Hybrid`] spins instead.
     #[must_use]
     pub fn shortest_wait(&self) -> Duration {
         match self.strategy {
@@ -131,30 +157,39 @@ impl<C: Clock> Sleeper<C> {
         }
     }
 
-    /// Waits for `duration` from now. One that is too long for the clock (292 years) waits for ever, as far as anybody can tell.
+    /// Waits for `duration` from now. A duration beyond the clock's range (292 years) waits indefinitely.
     pub fn sleep(&mut self, duration: Duration) -> Wake {
         let now = self.now();
         self.wait(now, now + duration, || false).0
     }
 
-    /// Waits until `deadline`. One in the past returns at once, and the wake's lateness says how late that was.
-    pub fn sleep_until(&mut self, deadline: Moment) -> Wake {
-        self.wait(self.now(), deadline, || false).0
+    /// Waits until `deadline`, a [`Moment`] of the sleeper's clock or, on `CLOCK_MONOTONIC`, an [`Instant`](std::time::Instant). A
+    /// deadline in the past returns at once, with its lateness.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let deadline = Instant::now() + Duration::from_millis(2);
+    /// punctual::Sleeper::new().sleep_until(deadline);
+    /// assert!(Instant::now() >= deadline);
+    /// ```
+    pub fn sleep_until(&mut self, deadline: impl Into<Moment>) -> Wake {
+        self.wait(self.now(), deadline.into(), || false).0
     }
 
-    /// Waits until `deadline`, unless `give_up` says so after a signal interrupted the sleep: then `None`. For programs that
-    /// end on a signal: its handler sets a flag, `give_up` looks at it. (Spins are not interrupted; they are short.)
-    pub fn sleep_until_unless(&mut self, deadline: Moment, give_up: impl Fn() -> bool) -> Option<Wake> {
-        let (wake, complete) = self.wait(self.now(), deadline, give_up);
+    /// Waits until `deadline`. Returns `None` if a signal interrupts the sleep and `give_up` then returns true. For programs that end on a
+    /// signal: the handler sets a flag, `give_up` reads it. Spins are short and not interrupted.
+    pub fn sleep_until_unless(&mut self, deadline: impl Into<Moment>, give_up: impl Fn() -> bool) -> Option<Wake> {
+        let (wake, complete) = self.wait(self.now(), deadline.into(), give_up);
         complete.then_some(wake)
     }
 
-    /// How the wait ended, and whether it did.
+    /// Waits. Returns how the wait ended, and whether it reached its deadline.
     #[inline]
     fn wait(&mut self, from: Moment, deadline: Moment, give_up: impl Fn() -> bool) -> (Wake, bool) {
         let (mut woke_at, mut slept_ns, mut spun_ns) = (from, 0_i64, 0_i64);
         let (mut too_short, mut complete) = (false, true);
-        // A round is a sleep and a spin; more than one only after signals, and when the clock was set back.
+        // One round is a sleep and a spin. More follow only after a signal, or if the clock was set back.
         while woke_at < deadline {
             let now = woke_at;
             let wait_ns = deadline.nanos_after(now);
@@ -186,12 +221,12 @@ impl<C: Clock> Sleeper<C> {
         (wake, complete)
     }
 
-    /// Sleeps until `target` and learns from how late that ended, unless something ended it sooner. Returns the time after.
+    /// Sleeps until `target`, learns the latency unless a signal ended the sleep, and returns the time afterwards.
     fn sleep_once(&mut self, wait_ns: i64, target: Moment) -> Moment {
         self.slack.hold();
         self.until_housekeeping -= 1;
         let examined = self.until_housekeeping == 0;
-        let cpu_before = if examined { self.keep_house() } else { None };
+        let cpu_before = if examined { self.refresh_costs() } else { None };
         self.clock.sleep_until(target);
         let woke = self.clock.now();
         if let (Some(before), Some(after)) = (cpu_before, cpu_before.and_then(|_| self.clock.cpu_time_ns())) {
@@ -203,10 +238,10 @@ impl<C: Clock> Sleeper<C> {
         woke
     }
 
-    /// Once in [`HOUSEKEEPING`] sleeps: the slack is set again, since a change of policy resets it; and what the call costs is measured, while
-    /// there is a margin to do it in.
+    /// Once in [`HOUSEKEEPING`] sleeps: sets the slack again, since a change of policy resets it. Also starts to measure the cost of the
+    /// call, for which a hybrid sleep has time in its margin.
     #[cold]
-    fn keep_house(&mut self) -> Option<i64> {
+    fn refresh_costs(&mut self) -> Option<i64> {
         self.until_housekeeping = HOUSEKEEPING;
         self.slack.renew();
         (self.strategy == Strategy::Hybrid).then(|| self.clock.cpu_time_ns()).flatten()

@@ -1,4 +1,4 @@
-//! The choices that open a [`Sleeper`].
+//! The builder of a [`Sleeper`].
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use super::Sleeper;
 use crate::margin::{Aim, BadAim, MarginLearner};
 use crate::time::{Clock, SystemClock};
 
-/// How to wait.
+/// How a sleeper waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// One absolute `clock_nanosleep`: late by the kernel's wake-up latency, cheapest.
+    /// One absolute `clock_nanosleep(2)`: late by the kernel's wake-up latency, least CPU time.
     Native,
-    /// The same, asked to end sooner by the typical wake-up latency, which is followed as it drifts. Where it wakes too soon, the
-    /// rest (a few µs at most) is spun, so that it is not early.
+    /// The same, asked to end earlier by the typical wake-up latency, which it tracks. If it wakes too soon, it spins the rest, a few µs
+    /// at most, so that it is never early.
     Compensated,
     /// Sleeps until a learned margin before the deadline, then spins on the CPU's counter.
     #[default]
     Hybrid,
 }
 
-/// The choices that open a [`Sleeper`]; may be sent to the thread that will wait.
+/// The builder of a [`Sleeper`]; it can be sent to the thread that waits.
 #[derive(Debug, Clone)]
 pub struct SleeperOptions<C: Clock = SystemClock> {
     clock: C,
@@ -28,12 +28,13 @@ pub struct SleeperOptions<C: Clock = SystemClock> {
     longest_margin: Duration,
 }
 
-/// The longest margin unless another is asked: an ordinary machine wakes within it under load; a thread whose CPU is taken by
-/// another (milliseconds) cannot buy that off by spinning.
+/// The default longest margin. An ordinary machine wakes within it under load. A thread that lost its CPU to another for milliseconds
+/// cannot make up for that by spinning.
 const LONGEST_MARGIN: Duration = Duration::from_micros(250);
 
 impl SleeperOptions {
-    /// Hybrid, up to 2 ms of CPU time to avoid a wait that is late by more than 1 µs ([`Aim::Balanced`]), on `CLOCK_MONOTONIC`.
+    /// Hybrid on `CLOCK_MONOTONIC`, which spends up to 2 ms of CPU time to avoid one wait that is late by more than 1 µs
+    /// ([`Aim::Balanced`]).
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -52,43 +53,43 @@ impl Default for SleeperOptions {
 }
 
 impl<C: Clock> SleeperOptions<C> {
-    /// Chooses the strategy.
+    /// Sets the strategy (default: hybrid).
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Chooses the clock: another of the kernel's, or a [`ManualClock`](crate::ManualClock) for tests.
+    /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
     #[must_use]
-    pub fn on<D: Clock>(self, clock: D) -> SleeperOptions<D> {
+    pub fn clock<D: Clock>(self, clock: D) -> SleeperOptions<D> {
         SleeperOptions { clock, strategy: self.strategy, aim: self.aim, longest_margin: self.longest_margin }
     }
 
-    /// Hybrid: at most `within` late in a `share` of the waits (0.5 to 0.9999), at the least CPU time.
+    /// Hybrid only: at most `within` late in a `share` of the waits (0.5 to 0.9999), at the least CPU time.
     pub fn lateness(mut self, within: Duration, share: f32) -> Result<Self, BadAim> {
         self.aim = Aim::lateness(within, share)?;
         Ok(self)
     }
 
-    /// Hybrid: at most a `share` (above 0, up to 1) of the time waited as CPU time, at the least lateness.
+    /// Hybrid only: spends at most a `share` (above 0, at most 1) of the time waited as CPU time, at the least lateness.
     ///
-    /// The sleeping call itself costs some µs: where the budget does not pay for more, this is a native sleep.
+    /// The sleeping call itself costs some µs. A budget that pays for no more gives a native sleep.
     pub fn cpu_budget(mut self, share: f32) -> Result<Self, BadAim> {
         self.aim = Aim::cpu_budget(share)?;
         Ok(self)
     }
 
-    /// The longest margin, so the longest spin after a sleep: 250 µs unless chosen, 1 µs to 512 µs.
+    /// Sets the longest margin, which is the longest spin after a sleep: 1 µs to 512 µs, clamped (default: 250 µs).
     #[must_use]
     pub fn longest_margin(mut self, longest: Duration) -> Self {
         self.longest_margin = longest;
         self
     }
 
-    /// Opens a sleeper for the calling thread.
+    /// Builds a sleeper for the calling thread.
     #[must_use]
-    pub fn open(self) -> Sleeper<C> {
+    pub fn build(self) -> Sleeper<C> {
         let cap = u32::try_from(self.longest_margin.as_nanos()).unwrap_or(MarginLearner::LARGEST_CAP_NS);
         Sleeper::from_options(self.clock, self.strategy, self.aim, cap)
     }

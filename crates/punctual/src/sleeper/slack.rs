@@ -1,4 +1,4 @@
-//! Fine timer slack for a thread, as long as somebody on it wants it.
+//! A timer slack of 1 ns for a thread, as long as one of its sleepers holds it.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -6,15 +6,15 @@ use std::marker::PhantomData;
 use punctual_linux::Error;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 
-/// The least there is.
+/// The smallest slack: 0 selects the default (prctl(2)).
 const FINE_NS: u64 = 1;
 
 thread_local! {
-    /// How many guards this thread has, and the slack it had before the first.
+    /// The number of guards on this thread, and the slack before the first.
     static HELD: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Holds the slack of the calling thread at 1 ns. The last one of a thread to let go puts back what the first one found.
+/// Holds the slack of the calling thread at 1 ns. The last guard of a thread restores the slack that the first one found.
 #[derive(Debug)]
 pub(super) struct FineSlack {
     state: State,
@@ -25,22 +25,22 @@ pub(super) struct FineSlack {
 /// Whether the slack is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It does not matter, or the kernel refused.
+    /// Slack has no effect on this clock, or the kernel refused.
     Never,
-    /// Not now.
+    /// Not held now.
     Released,
-    /// Now.
+    /// Held now.
     Held,
 }
 
 impl FineSlack {
-    /// Nothing is held yet; `matters`: waits end by timers of the kernel.
+    /// A guard that holds nothing yet. `matters`: waits use kernel timers.
     pub(super) const fn new(matters: bool) -> Self {
         let state = if matters { State::Released } else { State::Never };
         Self { state, problem: None, bound_to_thread: PhantomData }
     }
 
-    /// Takes hold, unless it has. A kernel that refuses is remembered as a problem, not an error: waits work all the same.
+    /// Sets the slack, unless held already. A refusal is kept as a problem, not an error: waits still work.
     #[inline]
     pub(super) fn hold(&mut self) {
         if self.state == State::Released {
@@ -64,15 +64,15 @@ impl FineSlack {
         }
     }
 
-    /// Sets it again: the kernel resets it when the thread leaves a real-time policy.
+    /// Sets the slack again: the kernel resets it when the thread leaves a real-time policy.
     pub(super) fn renew(&self) {
         if self.state == State::Held {
-            // It was possible before; if it no longer is, sleeps are later, and that is learned.
+            // Worked before. If refused now, sleeps end later, and the margin learns that.
             let _ = set_timer_slack_ns(FINE_NS);
         }
     }
 
-    /// Lets go.
+    /// Releases the slack.
     pub(super) fn release(&mut self) {
         if self.state != State::Held {
             return;
@@ -80,7 +80,7 @@ impl FineSlack {
         self.state = State::Released;
         let (guards, before) = HELD.get();
         HELD.set((guards - 1, before));
-        // 0 is the slack under a real-time policy, and comes and goes with it.
+        // 0 is the slack under a real-time policy; the kernel sets and resets it with the policy.
         if guards == 1 && before != 0 {
             let _ = set_timer_slack_ns(before);
         }

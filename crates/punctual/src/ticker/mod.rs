@@ -1,33 +1,33 @@
 //! Periodic deadlines without drift.
 //!
-//! A [`Ticker`] waits for the deadlines of an exact grid: after 10⁹ ticks of 1/44100 s the deadline is still right to the
-//! nanosecond, because it is counted, not added up. [`Ticker::tick`] waits for the next one and returns a [`Tick`]: its index, its
-//! deadline, how late it was served, and how many were missed before it. Nothing is missed silently.
+//! A [`Ticker`] waits for the deadlines of an exact grid. The grid carries fractions of a nanosecond: after 10⁹ ticks of 1/44100 s its
+//! deadlines are still exact to the nanosecond. [`Ticker::tick`] returns a [`Tick`]: index, deadline, lateness, and the number of
+//! ticks missed before it. No tick is missed silently.
 //!
-//! What happens when the loop's body takes too long is chosen by [`Missed`]. In the timelines `|` are the deadlines, `*` is where `tick()`
-//! returns, `====` the body. The body of tick 1 takes two and a half periods.
+//! [`MissedTickBehavior`] decides what happens if the loop's body takes too long; the names are those of tokio. In the timelines, `|`
+//! is a deadline, `*` the return of `tick()`, `====` the body. The body of tick 1 takes two and a half periods.
 //!
-//! [`Missed::Burst`]: all ticks are served, the late ones at once, one after the other. For counting and for simulation.
+//! [`MissedTickBehavior::Burst`]: serves every tick, the late ones at once, one after the other. For counting and simulation.
 //! ```text
 //! deadline  |0     |1     |2     |3     |4     |5
 //! served    *==    *================*==*==*==  *==
 //! index     0      1                2  3  4    5          missed 0 0 0 0 0 0
 //! ```
-//! [`Missed::Skip`] (default): the newest passed deadline is served at once, older ones are missed; then back on the grid.
-//! For control loops, where an old tick is worth nothing.
+//! [`MissedTickBehavior::Skip`] (default): serves the newest passed deadline at once and misses the older ones, then stays on the grid.
+//! For control loops, where an old tick is useless.
 //! ```text
 //! deadline  |0     |1     |2     |3     |4     |5
 //! served    *==    *================*== *==    *==
 //! index     0      1                3   4      5          missed 0 0 1 0 0
 //! ```
-//! [`Missed::Delay`]: the tick is served at once and the grid restarts there, so that there is always a whole period between two ticks. For
-//! polling something that must not be asked too often.
+//! [`MissedTickBehavior::Delay`]: serves the tick at once and restarts the grid there: two ticks are at least a period apart. For
+//! polling a resource at a limited rate.
 //! ```text
 //! deadline  |0     |1     |2     |3         |4     |5
 //! served    *==    *================*==     *==    *==
 //! index     0      1                3       4      5      missed 0 0 1 0 0
 //! ```
-//! Whatever is chosen, ticks served plus ticks missed is the last index plus one.
+//! In all three, ticks served plus ticks missed is the last index plus one.
 
 mod options;
 
@@ -35,41 +35,41 @@ use std::time::Duration;
 
 pub use options::TickerOptions;
 
-use crate::rate::{Grid, Rate};
+use crate::rate::{BadRate, Grid, Rate};
 use crate::sleeper::Sleeper;
 use crate::time::{Clock, Moment, SystemClock};
 
-/// What becomes of deadlines that passed unserved; timelines in the [module](self).
+/// What happens to deadlines that passed unserved. The [module](self) has timelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Missed {
-    /// They are served at once, one after the other, until the grid is caught up with.
+pub enum MissedTickBehavior {
+    /// Serves them at once, one after the other, until it has caught up.
     Burst,
-    /// The tick is served at once and the grid restarts from then.
+    /// Serves the tick at once and restarts the grid there.
     Delay,
-    /// The newest is served at once, older ones are left out; the grid stays.
+    /// Serves the newest at once and skips the older ones; the grid stays.
     #[default]
     Skip,
 }
 
-/// A tick that was served.
+/// A served tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
-    /// Its number, from 0; missed ticks have numbers too.
+    /// The index, from 0; missed ticks count.
     pub index: u64,
-    /// When it was due.
+    /// The deadline.
     pub deadline: Moment,
-    /// When [`Ticker::tick`] returned.
+    /// When [`Ticker::tick`] returned, on the ticker's clock.
     pub woke_at: Moment,
-    /// How many ticks passed unserved between the tick served before and this one.
+    /// Ticks missed between the previous served tick and this one.
     pub missed: u64,
-    /// How long was slept for it, the wake-up latency included.
+    /// Time slept, wake-up latency included.
     pub slept: Duration,
-    /// How long was spun for it.
+    /// Time spun.
     pub spun: Duration,
 }
 
 impl Tick {
-    /// How late it was served.
+    /// How late it was served; zero at the earliest.
     #[must_use]
     pub fn lateness(&self) -> Duration {
         self.woke_at.since(self.deadline)
@@ -82,12 +82,12 @@ pub struct Ticker<C: Clock = SystemClock> {
     sleeper: Sleeper<C>,
     grid: Grid,
     next_index: u64,
-    behaviour: Missed,
+    behavior: MissedTickBehavior,
     missed: u64,
 }
 
 impl Ticker {
-    /// A ticker at a rate, on `CLOCK_MONOTONIC`; the first tick is one period from now.
+    /// A ticker with this rate on `CLOCK_MONOTONIC`. The first tick is one period from now.
     ///
     /// ```
     /// use punctual::{Rate, Ticker};
@@ -99,10 +99,24 @@ impl Ticker {
     /// ```
     #[must_use]
     pub fn new(rate: Rate) -> Self {
-        Ticker::start(Sleeper::new(), rate, None, Missed::default())
+        Ticker::start(Sleeper::new(), rate, None, MissedTickBehavior::default())
     }
 
-    /// Choices: period, start, missed ticks, clock, strategy.
+    /// A ticker with this period on `CLOCK_MONOTONIC`. The first tick is one period from now. Refuses a period of zero or above 292
+    /// years.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut ticker = punctual::Ticker::every(Duration::from_millis(1))?;
+    /// assert_eq!(ticker.tick().index, 0);
+    /// # Ok::<(), punctual::BadRate>(())
+    /// ```
+    pub fn every(period: Duration) -> Result<Self, BadRate> {
+        Rate::every(period).map(Self::new)
+    }
+
+    /// The builder: period, start, missed ticks, clock, strategy.
     #[must_use]
     pub fn options() -> TickerOptions {
         TickerOptions::new()
@@ -110,25 +124,25 @@ impl Ticker {
 }
 
 impl<C: Clock> Ticker<C> {
-    /// A ticker by a sleeper of one's own; the first tick is at `start`, or one period from now.
+    /// A ticker with a given sleeper. The first tick is at `start`, or one period from now.
     #[must_use]
-    pub fn start(sleeper: Sleeper<C>, rate: Rate, start: Option<Moment>, behaviour: Missed) -> Self {
+    pub fn start(sleeper: Sleeper<C>, rate: Rate, start: Option<Moment>, behavior: MissedTickBehavior) -> Self {
         let start = start.unwrap_or_else(|| sleeper.now().plus_nanos(rate.time_of(1)));
-        Self { sleeper, grid: Grid::new(rate, start), next_index: 0, behaviour, missed: 0 }
+        Self { sleeper, grid: Grid::new(rate, start), next_index: 0, behavior, missed: 0 }
     }
 
-    /// Waits for the next tick, or returns at once when its deadline has passed.
+    /// Waits for the next tick; returns at once if its deadline has passed.
     pub fn tick(&mut self) -> Tick {
         let mut deadline = self.grid.next();
         let now = self.sleeper.now();
         let mut missed = 0;
-        if now > deadline && self.behaviour != Missed::Burst {
+        if now > deadline && self.behavior != MissedTickBehavior::Burst {
             missed = self.leave_out(now, &mut deadline);
         }
         let wake = self.sleeper.sleep_until(deadline);
-        match self.behaviour {
-            // The grid restarts where a tick was late by more than a wait is: the loop's body took too long.
-            Missed::Delay if now > deadline => {
+        match self.behavior {
+            // Late before the wait began: the loop's body took too long, so the grid restarts.
+            MissedTickBehavior::Delay if now > deadline => {
                 self.grid.restart_at(wake.woke_at);
                 self.grid.advance();
             }
@@ -140,13 +154,13 @@ impl<C: Clock> Ticker<C> {
         Tick { index, deadline, woke_at: wake.woke_at, missed, slept: wake.slept, spun: wake.spun }
     }
 
-    /// Goes over the deadlines before the newest that has passed.
+    /// Skips all passed deadlines but the newest. Returns how many.
     #[cold]
     fn leave_out(&mut self, now: Moment, deadline: &mut Moment) -> u64 {
         let mut missed = self.grid.rate().periods_in(now.nanos_since(*deadline));
         let mut reached = self.grid;
         reached.advance_by(missed);
-        // Counted from a deadline that was rounded up to a nanosecond, one period may be wanting; never two.
+        // Counted from a deadline rounded up to a nanosecond, so the count may be short by one, never by two.
         let mut further = reached;
         further.advance();
         if further.next() <= now {
@@ -163,7 +177,7 @@ impl<C: Clock> Ticker<C> {
         self.grid.next()
     }
 
-    /// How many ticks were missed so far.
+    /// Ticks missed so far.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
@@ -175,7 +189,7 @@ impl<C: Clock> Ticker<C> {
         self.grid.rate()
     }
 
-    /// The sleeper that waits.
+    /// The sleeper.
     #[must_use]
     pub fn sleeper(&self) -> &Sleeper<C> {
         &self.sleeper

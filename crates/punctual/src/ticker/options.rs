@@ -1,41 +1,42 @@
-//! The choices that open a [`Ticker`].
+//! The builder of a [`Ticker`].
 
 use std::time::Duration;
 
-use super::{Missed, Ticker};
+use super::{MissedTickBehavior, Ticker};
 use crate::rate::{BadRate, Rate};
 use crate::sleeper::SleeperOptions;
 use crate::time::{Clock, Moment, SystemClock};
 
-/// When the first tick is.
+/// The time of the first tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// One period after opening.
+    /// One period after [`TickerOptions::build`].
     Soon,
-    /// At a moment of the clock.
+    /// At this moment of the clock.
     At(Moment),
-    /// At the next whole multiple of a duration on the clock.
+    /// At the next multiple of this duration on the clock.
     Whole(Duration),
 }
 
-/// The choices that open a [`Ticker`]; may be sent to the thread that will tick.
+/// The builder of a [`Ticker`]; it can be sent to the thread that ticks.
 #[derive(Debug, Clone)]
 pub struct TickerOptions<C: Clock = SystemClock> {
     sleeper: SleeperOptions<C>,
     rate: Result<Rate, BadRate>,
     start: Start,
-    behaviour: Missed,
+    behavior: MissedTickBehavior,
 }
 
 impl TickerOptions {
-    /// A second's period, first tick in one period, missed ticks skipped, a hybrid sleeper on `CLOCK_MONOTONIC`.
+    /// A period of 1 s, the first tick one period after [`build`](Self::build), missed ticks skipped, a hybrid sleeper on
+    /// `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn new() -> Self {
         Self {
             sleeper: SleeperOptions::new(),
             rate: Rate::per_second(1),
             start: Start::Soon,
-            behaviour: Missed::default(),
+            behavior: MissedTickBehavior::default(),
         }
     }
 }
@@ -47,65 +48,71 @@ impl Default for TickerOptions {
 }
 
 impl<C: Clock> TickerOptions<C> {
-    /// A period.
+    /// Sets the period, 1 ns to 292 years; [`build`](Self::build) refuses others.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.rate = Rate::every(period);
         self
     }
 
-    /// A frequency in ticks a second.
+    /// Sets the frequency in ticks per second, 10⁻⁹ to 10⁹; [`build`](Self::build) refuses others.
     #[must_use]
     pub fn hertz(mut self, frequency: f64) -> Self {
         self.rate = Rate::hertz(frequency);
         self
     }
 
-    /// An exact rate.
+    /// Sets an exact rate.
     #[must_use]
     pub fn rate(mut self, rate: Rate) -> Self {
         self.rate = Ok(rate);
         self
     }
 
-    /// The first tick at `start` of the ticker's clock. One in the past: the ticks since then are missed, or burst.
+    /// Puts the first tick at `start`: a [`Moment`] of the ticker's clock or, on `CLOCK_MONOTONIC`, an [`Instant`](std::time::Instant).
+    /// After a start in the past, the ticks since then are late: the [`MissedTickBehavior`] decides.
     #[must_use]
-    pub fn starting_at(mut self, start: Moment) -> Self {
-        self.start = Start::At(start);
+    pub fn starting_at(mut self, start: impl Into<Moment>) -> Self {
+        self.start = Start::At(start.into());
         self
     }
 
-    /// The first tick at the next whole multiple of `unit` on the ticker's clock: on [`SystemClock::wall`], with a unit of one second, ticks
-    /// fall on whole seconds of the wall clock.
+    /// Puts the first tick at the next multiple of `unit` on the ticker's clock. On [`SystemClock::wall`] with a unit of 1 s, that is a
+    /// whole second of the wall clock.
     #[must_use]
     pub fn starting_at_whole(mut self, unit: Duration) -> Self {
         self.start = Start::Whole(unit);
         self
     }
 
-    /// What becomes of missed ticks.
+    /// Sets what happens to missed ticks (default: `Skip`).
     #[must_use]
-    pub fn missed(mut self, behaviour: Missed) -> Self {
-        self.behaviour = behaviour;
+    pub fn missed_tick_behavior(mut self, behavior: MissedTickBehavior) -> Self {
+        self.behavior = behavior;
         self
     }
 
-    /// How it sleeps, its clock included.
+    /// Sets the sleeper, its clock included.
     #[must_use]
     pub fn sleeper<D: Clock>(self, sleeper: SleeperOptions<D>) -> TickerOptions<D> {
-        TickerOptions { sleeper, rate: self.rate, start: self.start, behaviour: self.behaviour }
+        TickerOptions { sleeper, rate: self.rate, start: self.start, behavior: self.behavior }
     }
 
-    /// Chooses the clock: another of the kernel's, or a [`ManualClock`](crate::ManualClock) for tests.
+    /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
     #[must_use]
-    pub fn on<D: Clock>(self, clock: D) -> TickerOptions<D> {
-        TickerOptions { sleeper: self.sleeper.on(clock), rate: self.rate, start: self.start, behaviour: self.behaviour }
+    pub fn clock<D: Clock>(self, clock: D) -> TickerOptions<D> {
+        TickerOptions {
+            sleeper: self.sleeper.clock(clock),
+            rate: self.rate,
+            start: self.start,
+            behavior: self.behavior,
+        }
     }
 
-    /// Opens a ticker for the calling thread. Refuses a rate that is none.
-    pub fn open(self) -> Result<Ticker<C>, BadRate> {
+    /// Builds a ticker for the calling thread. Refuses an invalid rate.
+    pub fn build(self) -> Result<Ticker<C>, BadRate> {
         let rate = self.rate?;
-        let sleeper = self.sleeper.open();
+        let sleeper = self.sleeper.build();
         let start = match self.start {
             Start::Soon => None,
             Start::At(start) => Some(start),
@@ -114,6 +121,6 @@ impl<C: Clock> TickerOptions<C> {
                 Some(sleeper.now().plus_nanos(unit - now.rem_euclid(unit)))
             }
         };
-        Ok(Ticker::start(sleeper, rate, start, self.behaviour))
+        Ok(Ticker::start(sleeper, rate, start, self.behavior))
     }
 }

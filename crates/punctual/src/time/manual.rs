@@ -1,4 +1,4 @@
-//! A clock for tests: it stands still unless somebody waits on it or moves it.
+//! A clock for tests: it moves only if code waits on it or a test moves it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -8,20 +8,20 @@ use std::time::Duration;
 use super::{Clock, Moment};
 use crate::time::moment::nanos;
 
-/// How late each sleep ends; given the length of the sleep.
+/// Returns how late a sleep ends, given its length.
 type Latency = Box<dyn FnMut(Duration) -> Duration + Send>;
 
-/// A clock that tests move by hand. Clones show the same time.
+/// A clock that tests move by hand. Clones share the time.
 ///
-/// Sleeping moves it to the target, plus a wake-up latency if one was set with [`ManualClock::late_by`]; spinning moves it to
-/// the deadline exactly. So code that waits runs at once, and always in the same way:
+/// A sleep moves it to the target, plus the wake-up latency of [`ManualClock::late_by`], if set. A spin moves it exactly to the
+/// deadline. Code that waits thus runs at once and deterministically:
 ///
 /// ```
 /// use std::time::Duration;
 /// use punctual::{ManualClock, Ticker};
 ///
 /// let clock = ManualClock::new();
-/// let mut ticker = Ticker::options().every(Duration::from_millis(10)).on(clock.clone()).open().unwrap();
+/// let mut ticker = Ticker::options().every(Duration::from_millis(10)).clock(clock.clone()).build().unwrap();
 /// assert_eq!(ticker.tick().missed, 0);
 /// clock.advance(Duration::from_millis(35)); // a loop body that took too long
 /// assert_eq!(ticker.tick().missed, 2);
@@ -39,18 +39,18 @@ struct Shared {
 }
 
 impl ManualClock {
-    /// A clock at zero on which every sleep ends on time.
+    /// A clock at zero. Every sleep ends on time.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how late sleeps end from now on, given the length of each. Closures may count, look up a trace, or draw at random.
+    /// Sets how late sleeps end from now on. The closure gets the length of each sleep.
     pub fn late_by(&self, latency: impl FnMut(Duration) -> Duration + Send + 'static) {
         *self.shared.latency.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(latency));
     }
 
-    /// Moves it forward.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         let _ = self
             .shared
@@ -58,12 +58,12 @@ impl ManualClock {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_add(nanos(by))));
     }
 
-    /// Sets it, forward or back, as an administrator may set the wall clock.
+    /// Sets the clock, forward or back, as an administrator sets the wall clock.
     pub fn set(&self, now: Moment) {
         self.shared.now.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// How often it was slept on.
+    /// The number of sleeps so far.
     #[must_use]
     pub fn sleeps(&self) -> u64 {
         self.shared.slept.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
-//! Clocks to be on time by: the kernel's ([`SystemClock`]) and one that tests move by hand ([`ManualClock`]).
+//! Clocks: the kernel's ([`SystemClock`]) and one that tests move by hand ([`ManualClock`]).
 //!
-//! A [`Clock`] says what time it is, sleeps and spins; what to make of that (margins, learning, schedules) is the business of
-//! [`Sleeper`](crate::Sleeper), [`Ticker`](crate::Ticker) and [`Pacer`](crate::Pacer), which therefore behave on a manual clock as they
-//! do on a real one. Points in time are [`Moment`]s: nanoseconds on one clock.
+//! A [`Clock`] tells the time, sleeps and spins. [`Sleeper`](crate::Sleeper), [`Ticker`](crate::Ticker) and
+//! [`Pacer`](crate::Pacer) do the rest (margins, learning, schedules), so they behave the same on a manual clock and a real one. A
+//! [`Moment`] is a point in time in nanoseconds of one clock.
 
 mod manual;
 mod moment;
@@ -13,16 +13,16 @@ pub use moment::Moment;
 pub(crate) use moment::nanos;
 pub use system::SystemClock;
 
-/// A clock that can be waited on.
+/// A clock to wait on.
 pub trait Clock {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Moment;
 
-    /// Gives up the CPU until `target`, or until something (a signal) ends the sleep sooner. May return late, never knows how late.
+    /// Sleeps until `target`, or until a signal ends the sleep. May return late; does not report how late.
     fn sleep_until(&self, target: Moment);
 
-    /// Keeps the CPU until `deadline` and returns the reading that ended it. A reading before `deadline` means that the clock
-    /// was set back meanwhile: the caller decides again.
+    /// Spins until `deadline` and returns the reading that ended the spin. A reading before `deadline` means that the clock was set
+    /// back; the caller then decides again.
     fn spin_until(&self, deadline: Moment) -> Moment {
         loop {
             let now = self.now();
@@ -33,12 +33,12 @@ pub trait Clock {
         }
     }
 
-    /// CPU time that the calling thread has used, in ns, where the clock can tell. Needed by CPU budgets only.
+    /// CPU time of the calling thread in ns; `None` if unknown. Only CPU budgets use it.
     fn cpu_time_ns(&self) -> Option<i64> {
         None
     }
 
-    /// Whether waits on this clock end by timers of the kernel, so that the thread's timer slack matters.
+    /// Whether waits on this clock use kernel timers, so that the thread's timer slack matters.
     fn uses_kernel_timers(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The kernel's clocks, waited on with `clock_nanosleep(2)` and spun on with the CPU's counter.
+//! The kernel's clocks: sleeps with `clock_nanosleep(2)`, spins on the CPU's counter.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::counter::Counter;
 
 /// A clock of the kernel.
 ///
-/// Sleeping is `clock_nanosleep` to an absolute time, so that neither preemption before the call nor signals accumulate. Spinning
-/// is on the CPU's counter where it can be trusted (calibrated once per process, in 4 ms), with a timed user wait (TPAUSE, MWAITX, WFET) where the CPU
-/// has one; the clock itself has the last word, so that a wait never ends early.
+/// It sleeps with `clock_nanosleep(2)` until an absolute time: delays by preemption and signals do not accumulate. It spins on the CPU's
+/// counter if that is reliable (calibrated once per process, in 4 ms). If the CPU has a timed user wait (TPAUSE, MWAITX, WFET), it uses
+/// that. A last reading of the clock itself ensures that a wait never ends early.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     kernel: Kernel,
@@ -29,17 +29,17 @@ struct Spin {
     watched: Watched,
 }
 
-/// Longest sleep per call: an hour. `time_t` has 32 bits on some machines, and a sleep in slices costs nothing.
+/// Longest sleep per call: one hour, since `time_t` has 32 bits on some machines.
 const LONGEST_SLEEP_NS: i64 = 3_600_000_000_000;
 
-/// From so far before the deadline on, the clock itself is read: the counter's calibration (some ppm of the spin) and the
-/// time between its reading and the clock's are well below it.
+/// The last part of a spin reads the clock itself. The errors of the counter (some ppm of the spin, and the time between two readings)
+/// are well below it.
 const LAST_STRETCH_NS: i64 = 150;
 
-/// A user wait ends up to so long after its time: Intel gives TPAUSE's deeper state C0.2 about half a microsecond to exit.
+/// Largest lateness of a user wait: the deeper state of TPAUSE, C0.2, takes about half a microsecond to exit (Intel).
 const USER_WAIT_EXIT_NS: i64 = 1_000;
 
-/// Turns of the counter loop between two looks at the clock: some 10 µs. A wall clock that is set forward ends the spin then.
+/// Turns of the counter loop between two clock readings, some 10 µs: a wall clock set forward ends the spin within that.
 const TURNS: u32 = 1024;
 
 fn spin() -> &'static Spin {
@@ -57,19 +57,19 @@ impl SystemClock {
         Self { kernel, spin: spin() }
     }
 
-    /// `CLOCK_MONOTONIC`: never steps, stands still in suspend. The one to use unless there is a reason not to.
+    /// `CLOCK_MONOTONIC`: never steps, stops in suspend. The default.
     #[must_use]
     pub fn monotonic() -> Self {
         Self::new(Kernel::Monotonic)
     }
 
-    /// `CLOCK_REALTIME`: the wall clock, nanoseconds since 1970. A wait on it follows the clock when it is set.
+    /// `CLOCK_REALTIME`: the wall clock, nanoseconds since 1970. A wait follows the clock if it is set.
     #[must_use]
     pub fn wall() -> Self {
         Self::new(Kernel::Realtime)
     }
 
-    /// `CLOCK_BOOTTIME`: like the monotonic clock, and goes on in suspend.
+    /// `CLOCK_BOOTTIME`: like the monotonic clock, but continues in suspend.
     #[must_use]
     pub fn boottime() -> Self {
         Self::new(Kernel::Boottime)
@@ -87,7 +87,7 @@ impl SystemClock {
         self.kernel.name()
     }
 
-    /// What spinning reads: the counter's name with the user wait in use, or the clock's name where there is no counter to trust.
+    /// What a spin reads: the counter, with timed user waits if used, or the clock if no counter is reliable.
     #[must_use]
     pub fn spins_on(&self) -> String {
         match (self.spin.counter, self.spin.user_wait) {
@@ -114,7 +114,7 @@ impl Clock for SystemClock {
         let now = self.now();
         let reach = target.min(now.plus_nanos(LONGEST_SLEEP_NS));
         if clock_nanosleep_until(self.kernel, reach.as_nanos()).is_err() {
-            // The call is forbidden (seccomp) or missing; std knows another.
+            // The call is forbidden (seccomp) or missing; std has a fallback.
             std::thread::sleep(reach.since(now).min(Duration::from_secs(3600)));
         }
     }
@@ -146,7 +146,7 @@ impl Clock for SystemClock {
 }
 
 impl SystemClock {
-    /// Lets the counter run for `ns` from the reading `from`, or for [`TURNS`].
+    /// Spins for `ns` from the counter reading `from`, at most [`TURNS`] turns.
     #[inline]
     fn spin_on(&self, counter: &Counter, from: u64, ns: i64) {
         let span = counter.ticks_of(ns);
@@ -162,7 +162,7 @@ impl SystemClock {
         }
     }
 
-    /// Reads the clock until it is time. Bounded in turns, so that a wall clock set back is noticed by the caller.
+    /// Reads the clock until the deadline. The number of turns is limited, so that the caller notices a wall clock set back.
     #[inline]
     fn last_stretch(&self, deadline: Moment) -> Moment {
         let mut now = self.now();

@@ -4,44 +4,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use punctual::backoff::{Backoff, Bell, Limits, Profile, Step};
+use punctual::backoff::{Backoff, EventCount, Limits, Profile, Step};
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::shared::{CacheLine, Shared};
 
-/// Two counters that follow each other, each with its bell: a game of ping-pong.
+/// Two counters that follow each other, each with its event count: a game of ping-pong.
 type Table = (CacheLine<(AtomicU64, AtomicU32)>, CacheLine<(AtomicU64, AtomicU32)>);
 
 const fn limits(spins: u32, yields: u32) -> Limits {
     Limits { spins, yields, longest_yield: Duration::from_millis(1) }
 }
 
-fn private(word: &AtomicU32) -> Bell<'_> {
-    Bell::private(word)
+fn private(word: &AtomicU32) -> EventCount<'_> {
+    EventCount::private(word)
 }
 
-fn shared(word: &AtomicU32) -> Bell<'_> {
-    Bell::shared(word)
+fn shared(word: &AtomicU32) -> EventCount<'_> {
+    EventCount::shared(word)
 }
 
 /// Waits for each count of `theirs` and answers with the same count of `mine`.
-fn answer(table: &Table, rounds: u64, limits: Limits, bell: fn(&AtomicU32) -> Bell<'_>) {
+fn answer(table: &Table, rounds: u64, limits: Limits, event: fn(&AtomicU32) -> EventCount<'_>) {
     let (theirs, mine) = (&*table.0, &*table.1);
     let mut backoff = Backoff::new(limits);
     for round in 1..=rounds {
-        backoff.wait_for(bell(&theirs.1), || (theirs.0.load(Ordering::Acquire) >= round).then_some(()));
+        backoff.wait_for(event(&theirs.1), || (theirs.0.load(Ordering::Acquire) >= round).then_some(()));
         mine.0.store(round, Ordering::Release);
-        bell(&mine.1).ring();
+        event(&mine.1).notify();
     }
 }
 
 /// Serves, and waits for each answer. A lost wake-up ends in a panic rather than a hang.
-fn serve(table: &Table, rounds: u64, limits: Limits, bell: fn(&AtomicU32) -> Bell<'_>) {
+fn serve(table: &Table, rounds: u64, limits: Limits, event: fn(&AtomicU32) -> EventCount<'_>) {
     let (mine, theirs) = (&*table.0, &*table.1);
     let mut backoff = Backoff::new(limits);
     for round in 1..=rounds {
         mine.0.store(round, Ordering::Release);
-        bell(&mine.1).ring();
-        let came = backoff.wait_for_at_most(bell(&theirs.1), Duration::from_secs(60), || {
+        event(&mine.1).notify();
+        let came = backoff.wait_for_at_most(event(&theirs.1), Duration::from_secs(60), || {
             (theirs.0.load(Ordering::Acquire) >= round).then_some(())
         });
         assert!(came.is_some(), "round {round} of {rounds} was never answered");
@@ -106,10 +106,10 @@ fn many_listeners_are_all_woken() {
             std::thread::spawn(move || {
                 let mut backoff = Backoff::new(Limits::PARK);
                 for round in 1..=ROUNDS {
-                    let bell = Bell::private(&table.0.0.1);
-                    backoff.wait_for(bell, || (table.0.0.0.load(Ordering::Acquire) >= round).then_some(()));
+                    let event = EventCount::private(&table.0.0.1);
+                    backoff.wait_for(event, || (table.0.0.0.load(Ordering::Acquire) >= round).then_some(()));
                     table.1.0.0.fetch_add(1, Ordering::AcqRel);
-                    Bell::private(&table.1.0.1).ring();
+                    EventCount::private(&table.1.0.1).notify();
                 }
             })
         })
@@ -117,9 +117,9 @@ fn many_listeners_are_all_woken() {
     let mut backoff = Backoff::new(Limits::PARK);
     for round in 1..=ROUNDS {
         table.0.0.0.store(round, Ordering::Release);
-        Bell::private(&table.0.0.1).ring();
-        let bell = Bell::private(&table.1.0.1);
-        let all = backoff.wait_for_at_most(bell, Duration::from_secs(60), || {
+        EventCount::private(&table.0.0.1).notify();
+        let event = EventCount::private(&table.1.0.1);
+        let all = backoff.wait_for_at_most(event, Duration::from_secs(60), || {
             (table.1.0.0.load(Ordering::Acquire) >= round * LISTENERS).then_some(())
         });
         assert!(all.is_some(), "round {round}: a listener sleeps on");
@@ -161,10 +161,10 @@ fn a_timeout_is_never_early_and_polls_a_last_time() {
     for limits in [Limits::PARK, Limits::SPIN, limits(10, 10)] {
         let timeout = Duration::from_millis(3);
         let begin = Instant::now();
-        assert_eq!(Backoff::new(limits).wait_for_at_most(Bell::private(&word), timeout, || None::<()>), None);
+        assert_eq!(Backoff::new(limits).wait_for_at_most(EventCount::private(&word), timeout, || None::<()>), None);
         assert!(begin.elapsed() >= timeout);
         let mut polls = 0;
-        let at_once = Backoff::new(limits).wait_for_at_most(Bell::private(&word), Duration::ZERO, || {
+        let at_once = Backoff::new(limits).wait_for_at_most(EventCount::private(&word), Duration::ZERO, || {
             polls += 1;
             (polls == 2).then_some("late")
         });
@@ -173,16 +173,16 @@ fn a_timeout_is_never_early_and_polls_a_last_time() {
 }
 
 #[test]
-fn nobody_listening_means_nothing_is_written() {
+fn without_waiters_nothing_is_written() {
     let word = AtomicU32::new(0);
-    Bell::private(&word).ring();
+    EventCount::private(&word).notify();
     assert_eq!(word.load(Ordering::Relaxed), 0);
-    let ticket = Bell::private(&word).listen();
-    assert!(Bell::private(&word).is_listened_to());
-    Bell::private(&word).ring();
-    assert!(!Bell::private(&word).is_listened_to());
-    // It has rung: this returns although nobody will ever ring again.
-    Bell::private(&word).park(ticket, None);
+    let key = EventCount::private(&word).prepare_wait();
+    assert!(EventCount::private(&word).has_waiters());
+    EventCount::private(&word).notify();
+    assert!(!EventCount::private(&word).has_waiters());
+    // Notified already: this returns although no notification follows.
+    EventCount::private(&word).wait(key, None);
 }
 
 #[test]

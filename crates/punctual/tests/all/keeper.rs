@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::cpufreq::PATIENT;
 use crate::fixture::Machine;
-use punctual::cpufreq::{Cpufreq, StateDir, Wait};
+use punctual::cpufreq::Cpufreq;
+use punctual::restore::{LockWait, StateDir};
 use punctual_testing::{eventually, until};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -89,7 +90,7 @@ fn a_killed_program_leaves_nothing_changed() {
         until("everything put back", || machine.everything() == before);
         until("the journal's end", || !machine.cpufreq().has_something_to_restore());
         // The keeper lets go of the lock when it has finished.
-        machine.cpufreq().guard(&[], Wait::AtMost(Duration::from_secs(60))).map(drop).unwrap();
+        machine.cpufreq().guard(&[], LockWait::AtMost(Duration::from_secs(60))).map(drop).unwrap();
     }
 }
 
@@ -104,7 +105,7 @@ fn with_the_keeper_killed_too_the_next_start_restores() {
     kill_process(pid(keeper), Signal::KILL).unwrap();
     program.signal(Signal::KILL);
     assert_ne!(machine.everything(), before);
-    let guard = machine.cpufreq().guard(&[], Wait::AtMost(Duration::from_secs(60))).unwrap();
+    let guard = machine.cpufreq().guard(&[], LockWait::AtMost(Duration::from_secs(60))).unwrap();
     assert_eq!(machine.everything(), before);
     assert!(!guard.replayed().is_empty());
 }
@@ -134,7 +135,7 @@ fn a_forked_child_that_lives_on_delays_nothing() {
     program.signal(Signal::KILL);
     until("everything put back", || machine.everything() == before);
     // Nor does it hold the lock.
-    machine.cpufreq().guard(&[], Wait::AtMost(Duration::from_secs(60))).map(drop).unwrap();
+    machine.cpufreq().guard(&[], LockWait::AtMost(Duration::from_secs(60))).map(drop).unwrap();
     let lives = rustix::process::test_kill_process(forked).is_ok();
     // It is nobody's child here: only its name tells that the number is still its.
     let name = std::fs::read_to_string(format!("/proc/{}/comm", forked.as_raw_nonzero())).unwrap_or_default();

@@ -7,7 +7,6 @@ mod conditions;
 mod cpufreq;
 mod fixture;
 mod keeper;
-mod lost_conditions;
 mod manual_clock;
 mod margin;
 mod never_early;

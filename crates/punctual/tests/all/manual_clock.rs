@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use punctual::{
-    CatchUp, Clock, ManualClock, Missed, Moment, Pacer, Rate, Sleeper, SleeperOptions, Strategy as Way, Ticker, Turn,
+    Batch, CatchUp, Clock, ManualClock, MissedTickBehavior, Moment, Pacer, Rate, Sleeper, SleeperOptions,
+    Strategy as SleepStrategy, Ticker,
 };
 
 /// Any rate between one in 20 minutes and one in 5 ns.
@@ -40,7 +41,7 @@ proptest! {
     fn skip_keeps_the_grid(rate in rates(), bodies in bodies()) {
         let clock = sluggish();
         let start = Moment::from_nanos(1_000_000);
-        let mut ticker = Ticker::options().rate(rate).starting_at(start).on(clock.clone()).open().unwrap();
+        let mut ticker = Ticker::options().rate(rate).starting_at(start).clock(clock.clone()).build().unwrap();
         let (mut served, mut missed) = (0, 0);
         for thousandths in bodies {
             let tick = ticker.tick();
@@ -60,8 +61,8 @@ proptest! {
     fn burst_serves_every_tick_in_order(rate in rates(), bodies in bodies()) {
         let clock = sluggish();
         let start = Moment::from_nanos(1_000_000);
-        let options = Ticker::options().rate(rate).starting_at(start).missed(Missed::Burst).on(clock.clone());
-        let mut ticker = options.open().unwrap();
+        let options = Ticker::options().rate(rate).starting_at(start).missed_tick_behavior(MissedTickBehavior::Burst).clock(clock.clone());
+        let mut ticker = options.build().unwrap();
         for (n, thousandths) in bodies.into_iter().enumerate() {
             let tick = ticker.tick();
             prop_assert_eq!((tick.index, tick.missed), (n as u64, 0));
@@ -74,7 +75,7 @@ proptest! {
     #[test]
     fn delay_always_leaves_a_period(rate in rates(), bodies in bodies()) {
         let clock = sluggish();
-        let mut ticker = Ticker::options().rate(rate).missed(Missed::Delay).on(clock.clone()).open().unwrap();
+        let mut ticker = Ticker::options().rate(rate).missed_tick_behavior(MissedTickBehavior::Delay).clock(clock.clone()).build().unwrap();
         let (mut served, mut missed) = (0, 0);
         let mut before: Option<(Moment, Moment)> = None;
         for thousandths in bodies {
@@ -102,8 +103,8 @@ proptest! {
     #[test]
     fn a_bucket_is_never_exceeded(rate in rates(), depth in 1_u64..20, bodies in bodies(), batch in 1_u64..5) {
         let clock = sluggish();
-        let mut pacer = Pacer::options(rate).batch(batch).catch_up(CatchUp::Bucket { depth }).on(clock.clone()).open();
-        let mut turns: Vec<Turn> = Vec::new();
+        let mut pacer = Pacer::options(rate).batch(batch).catch_up(CatchUp::Bucket { depth }).clock(clock.clone()).build();
+        let mut turns: Vec<Batch> = Vec::new();
         for thousandths in bodies {
             turns.push(pacer.next());
             body(&clock, rate, thousandths);
@@ -123,7 +124,7 @@ proptest! {
     fn even_spacing_keeps_the_rate(rate in rates(), bodies in bodies(), batch in 1_u64..50) {
         let clock = sluggish();
         let start = clock.now();
-        let mut pacer = Pacer::options(rate).batch(batch).on(clock.clone()).open();
+        let mut pacer = Pacer::options(rate).batch(batch).clock(clock.clone()).build();
         let mut events = 0;
         for thousandths in bodies {
             let turn = pacer.next();
@@ -140,7 +141,7 @@ proptest! {
     #[test]
     fn gradual_catching_up_has_no_bursts_and_arrives(rate in rates(), percent in 1_u32..50, stall in 2_u64..20) {
         let clock = ManualClock::new();
-        let mut pacer = Pacer::options(rate).catch_up(CatchUp::Gradually { percent }).on(clock.clone()).open();
+        let mut pacer = Pacer::options(rate).catch_up(CatchUp::Gradually { percent }).clock(clock.clone()).build();
         for _ in 0..5 {
             pacer.next();
         }
@@ -160,13 +161,13 @@ proptest! {
     #[test]
     fn sleepers_are_never_early(
         waits in prop::collection::vec(0_i64..5_000_000, 1..100), latencies in prop::collection::vec(0_u64..400_000, 1..20),
-        way in prop::sample::select(vec![Way::Native, Way::Compensated, Way::Hybrid]),
+        strategy in prop::sample::select(vec![SleepStrategy::Native, SleepStrategy::Compensated, SleepStrategy::Hybrid]),
     ) {
         let clock = ManualClock::new();
         let most = latencies.iter().copied().max().unwrap_or(0);
         let mut turn = latencies.into_iter().cycle();
         clock.late_by(move |_| Duration::from_nanos(turn.next().unwrap_or(0)));
-        let mut sleeper = SleeperOptions::new().strategy(way).on(clock.clone()).open();
+        let mut sleeper = SleeperOptions::new().strategy(strategy).clock(clock.clone()).build();
         for wait in waits {
             let deadline = clock.now().plus_nanos(wait);
             let wake = sleeper.sleep_until(deadline);
@@ -182,8 +183,9 @@ proptest! {
 fn missed_ticks_are_as_documented() {
     let timeline = |missed| {
         let clock = ManualClock::new();
-        let options = Ticker::options().every(Duration::from_secs(1)).starting_at(Moment::default()).missed(missed);
-        let mut ticker = options.on(clock.clone()).open().unwrap();
+        let options =
+            Ticker::options().every(Duration::from_secs(1)).starting_at(Moment::default()).missed_tick_behavior(missed);
+        let mut ticker = options.clock(clock.clone()).build().unwrap();
         let mut seen = Vec::new();
         while clock.now() < Moment::from_nanos(5_100_000_000) {
             let tick = ticker.tick();
@@ -196,9 +198,9 @@ fn missed_ticks_are_as_documented() {
     let burst = [(0, 0, 0), (1, 1_000, 0), (2, 3_500, 0), (3, 3_600, 0), (4, 4_000, 0), (5, 5_000, 0)];
     let skip = [(0, 0, 0), (1, 1_000, 0), (3, 3_500, 1), (4, 4_000, 0), (5, 5_000, 0)];
     let delay = [(0, 0, 0), (1, 1_000, 0), (3, 3_500, 1), (4, 4_500, 0), (5, 5_500, 0)];
-    assert_eq!(timeline(Missed::Burst), burst);
-    assert_eq!(timeline(Missed::Skip), skip);
-    assert_eq!(timeline(Missed::Delay), delay);
+    assert_eq!(timeline(MissedTickBehavior::Burst), burst);
+    assert_eq!(timeline(MissedTickBehavior::Skip), skip);
+    assert_eq!(timeline(MissedTickBehavior::Delay), delay);
 }
 
 #[test]
@@ -206,7 +208,7 @@ fn a_ticker_can_start_on_whole_seconds() {
     let clock = ManualClock::new();
     clock.set(Moment::from_nanos(1_234_567_890));
     let options = Ticker::options().every(Duration::from_millis(10)).starting_at_whole(Duration::from_secs(1));
-    let first = options.on(clock).open().unwrap().tick();
+    let first = options.clock(clock).build().unwrap().tick();
     assert_eq!(first.deadline, Moment::from_nanos(2_000_000_000));
 }
 
@@ -215,14 +217,14 @@ fn a_start_in_the_past_is_missed_ticks() {
     let clock = ManualClock::new();
     clock.set(Moment::from_nanos(10_500_000_000));
     let options = Ticker::options().every(Duration::from_secs(1)).starting_at(Moment::default());
-    let tick = options.on(clock).open().unwrap().tick();
+    let tick = options.clock(clock).build().unwrap().tick();
     assert_eq!((tick.index, tick.missed, tick.lateness()), (10, 10, Duration::from_millis(500)));
 }
 
 #[test]
 fn the_rate_changes_on_the_fly() {
     let clock = ManualClock::new();
-    let mut pacer = Pacer::options(Rate::per_second(10).unwrap()).on(clock.clone()).open();
+    let mut pacer = Pacer::options(Rate::per_second(10).unwrap()).clock(clock.clone()).build();
     let mut at = || pacer.next().woke_at.as_nanos() / 1_000_000;
     assert_eq!([at(), at(), at()], [0, 100, 200]);
     pacer.set_rate(Rate::per_second(100).unwrap());
@@ -237,7 +239,7 @@ fn the_rate_changes_on_the_fly() {
 fn batches_are_as_large_as_the_jitter_allows() {
     let size = |rate, us| {
         let rate = Rate::per_second(rate).unwrap();
-        Pacer::options(rate).jitter(Duration::from_micros(us)).on(ManualClock::new()).open().batch_size()
+        Pacer::options(rate).jitter(Duration::from_micros(us)).clock(ManualClock::new()).build().batch_size()
     };
     assert_eq!(size(1_000, 50), 1);
     assert_eq!(size(1_000_000, 0), 1);
@@ -251,7 +253,7 @@ fn batches_are_as_large_as_the_jitter_allows() {
 fn a_clock_that_steps_never_makes_a_wait_early() {
     let clock = ManualClock::new();
     clock.set(Moment::from_nanos(1_000_000_000_000));
-    let mut sleeper = Sleeper::options().on(clock.clone()).open();
+    let mut sleeper = Sleeper::options().clock(clock.clone()).build();
     let set = clock.clone();
     let mut steps = vec![-3_600, 3_600, -5, 10].into_iter();
     clock.late_by(move |_| {
@@ -270,7 +272,7 @@ fn a_clock_that_steps_never_makes_a_wait_early() {
 fn what_lies_in_the_past_returns_at_once_and_says_how_late_it_is() {
     let clock = ManualClock::new();
     clock.set(Moment::from_nanos(5_000));
-    let mut sleeper = Sleeper::options().on(clock.clone()).open();
+    let mut sleeper = Sleeper::options().clock(clock.clone()).build();
     let wake = sleeper.sleep_until(Moment::from_nanos(2_000));
     assert_eq!((wake.lateness(), wake.slept, wake.spun), (Duration::from_nanos(3_000), Duration::ZERO, Duration::ZERO));
     assert_eq!(sleeper.sleep(Duration::ZERO).lateness(), Duration::ZERO);
@@ -281,7 +283,7 @@ fn what_lies_in_the_past_returns_at_once_and_says_how_late_it_is() {
 #[test]
 fn for_ever_is_a_moment_too() {
     let clock = ManualClock::new();
-    let mut sleeper = Sleeper::options().on(clock.clone()).open();
+    let mut sleeper = Sleeper::options().clock(clock.clone()).build();
     assert_eq!(sleeper.sleep(Duration::MAX).woke_at, Moment::NEVER);
 }
 
@@ -290,7 +292,7 @@ fn for_ever_is_a_moment_too() {
 fn compensation_knows_its_limit() {
     let clock = ManualClock::new();
     clock.late_by(|_| Duration::from_micros(40));
-    let mut sleeper = Sleeper::options().strategy(Way::Compensated).on(clock).open();
+    let mut sleeper = Sleeper::options().strategy(SleepStrategy::Compensated).clock(clock).build();
     for _ in 0..100 {
         sleeper.sleep(Duration::from_micros(100));
     }

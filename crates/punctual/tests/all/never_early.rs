@@ -51,7 +51,7 @@ fn a_million_waits_with_signals() {
         'enough: loop {
             for clock in clocks() {
                 for strategy in STRATEGIES {
-                    let mut sleeper = SleeperOptions::new().strategy(strategy).on(clock).open();
+                    let mut sleeper = SleeperOptions::new().strategy(strategy).clock(clock).build();
                     // Native and compensated sleeps of any length cost a system call and a wake-up: fewer of them.
                     let rounds = if strategy == Strategy::Hybrid { 2_000 } else { 2 };
                     for n in 0..rounds {
@@ -78,7 +78,7 @@ fn a_million_waits_with_signals() {
 fn giving_up_after_a_signal() {
     peppered(|| {
         for strategy in STRATEGIES {
-            let mut sleeper = SleeperOptions::new().strategy(strategy).open();
+            let mut sleeper = SleeperOptions::new().strategy(strategy).build();
             let hour = sleeper.now() + Duration::from_secs(3_600);
             assert!(sleeper.sleep_until_unless(hour, || true).is_none());
             let soon = sleeper.now() + Duration::from_micros(500);
@@ -95,7 +95,7 @@ fn the_slack_is_put_back() {
         assert_eq!(timer_slack_ns().unwrap(), 60_000, "nothing is changed before the first wait");
         sleeper.sleep(Duration::from_micros(300));
         assert_eq!(timer_slack_ns().unwrap(), 1);
-        sleeper.rest();
+        sleeper.restore_timer_slack();
         assert_eq!(timer_slack_ns().unwrap(), 60_000);
         let mut ticker = Ticker::new(Rate::per_second(1_000).unwrap());
         ticker.tick();
@@ -116,7 +116,7 @@ fn a_change_of_policy_is_survived() {
     on_thread(|| {
         let mut sleeper = Sleeper::new();
         sleeper.sleep(Duration::from_micros(200));
-        let fifo = punctual::Conditions { policy: Some(Policy::Fifo(10)), ..Default::default() };
+        let fifo = punctual::Conditions::new().policy(Policy::Fifo(10));
         let guard = fifo.apply();
         assert!(guard.refused().is_empty(), "{:?}", guard.refused());
         (0..50).for_each(|_| check(&mut sleeper, 150_000));
@@ -156,7 +156,7 @@ fn waiting_allocates_nothing() {
     let counted = allocation_counter::measure(|| drop(std::hint::black_box(Box::new(1))));
     assert_eq!(counted.count_total, 1, "the counter counts");
     for strategy in STRATEGIES {
-        let mut sleeper = SleeperOptions::new().strategy(strategy).open();
+        let mut sleeper = SleeperOptions::new().strategy(strategy).build();
         let mut wait = || (0..200).for_each(|n| check(&mut sleeper, n * 500));
         assert_eq!(allocation_counter::measure(&mut wait).count_total, 0, "{strategy:?}");
     }
@@ -167,7 +167,7 @@ fn waiting_allocates_nothing() {
 fn a_ticker_does_not_drift() {
     let rate = Rate::per_second(10_000).unwrap();
     let start = SystemClock::monotonic().now() + Duration::from_millis(1);
-    let mut ticker = Ticker::options().rate(rate).starting_at(start).open().unwrap();
+    let mut ticker = Ticker::options().rate(rate).starting_at(start).build().unwrap();
     let (mut served, mut missed) = (0_u64, 0);
     let last = loop {
         let tick = ticker.tick();

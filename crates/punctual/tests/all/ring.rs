@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use punctual::backoff::Limits;
-use punctual::ipc::{ReceiveError, Ring, RingError, SendError, Waiting};
+use punctual::ipc::{ReceiveError, Ring, RingError, SendError, WaitStrategy};
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::ipc::memory;
 use rustix::process::{Pid, Signal};
 
 /// A little of everything.
-const BACKOFF: Waiting = Waiting::Backoff(Limits { spins: 50, yields: 2, longest_yield: Duration::from_micros(50) });
-const WAYS: [Waiting; 3] = [Waiting::Sleep, Waiting::Spin, BACKOFF];
+const BACKOFF: WaitStrategy =
+    WaitStrategy::Backoff(Limits { spins: 50, yields: 2, longest_yield: Duration::from_micros(50) });
+const WAYS: [WaitStrategy; 3] = [WaitStrategy::Sleep, WaitStrategy::Spin, BACKOFF];
 
 fn name(what: &str) -> String {
     format!("/punctual-test-{what}-{}", std::process::id())
@@ -75,7 +76,7 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
             std::io::Write::write_all(&mut tell_taken, &[1]).unwrap();
             // What it takes must come out of a full ring.
             std::io::Read::read_exact(&mut filled, &mut [0]).unwrap();
-            receiver.receive(&mut [0; 1000], Waiting::Sleep).unwrap();
+            receiver.receive(&mut [0; 1000], WaitStrategy::Sleep).unwrap();
             std::thread::sleep(Duration::from_secs(60));
         })
         .unwrap();
@@ -86,7 +87,7 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
         std::io::Read::read_exact(&mut taken, &mut [0]).unwrap();
         std::io::Write::write_all(&mut tell_filled, &[1]).unwrap();
         // There is room again: the child has received.
-        sender.send_for(&[0; 64], how, Duration::from_secs(30)).unwrap();
+        sender.send_timeout(&[0; 64], how, Duration::from_secs(30)).unwrap();
         child.kill().unwrap();
         while sender.try_send(&[0; 64]).is_ok() {}
         assert_eq!(sender.send(&[0; 64], how), Err(SendError::PeerDied));
@@ -144,13 +145,13 @@ fn a_killed_owner_is_dead_although_a_process_that_it_forked_lives_on() {
         let patience = Duration::from_secs(30);
         if sends {
             let mut receiver = ring.receiver().unwrap();
-            let received = receiver.receive_for(&mut [0; 8], Waiting::Sleep, patience);
+            let received = receiver.recv_timeout(&mut [0; 8], WaitStrategy::Sleep, patience);
             assert_eq!(received, Err(ReceiveError::PeerDied));
             ring.sender().unwrap();
         } else {
             let mut sender = ring.sender().unwrap();
             while sender.try_send(&[0; 64]).is_ok() {}
-            assert_eq!(sender.send_for(&[0; 64], Waiting::Sleep, patience), Err(SendError::PeerDied));
+            assert_eq!(sender.send_timeout(&[0; 64], WaitStrategy::Sleep, patience), Err(SendError::PeerDied));
             ring.receiver().unwrap();
         }
         assert!(survivor.lives());
@@ -173,7 +174,7 @@ fn an_end_is_dropped_by_its_owner_alone_and_at_once() {
     std::io::Read::read_exact(&mut dropped, &mut [0]).unwrap();
     assert!(matches!(ring.sender(), Err(RingError::Taken("sender"))), "the copy gave nothing back");
     // Long enough for a look after the peer.
-    let nothing = receiver.receive_for(&mut [0; 8], Waiting::Sleep, Duration::from_millis(600));
+    let nothing = receiver.recv_timeout(&mut [0; 8], WaitStrategy::Sleep, Duration::from_millis(600));
     assert_eq!(nothing, Ok(None), "and said nothing");
     drop(sender.lock().unwrap().take());
     ring.sender().expect("free at once, although the child lives");
@@ -216,7 +217,7 @@ fn one_sender_and_one_receiver_and_successors() {
     ring.sender().unwrap().try_send(b"by the successor").unwrap();
     drop(receiver);
     let mut buffer = [0; 64];
-    assert_eq!(ring.receiver().unwrap().receive(&mut buffer, Waiting::Spin), Ok(16));
+    assert_eq!(ring.receiver().unwrap().receive(&mut buffer, WaitStrategy::Spin), Ok(16));
 }
 
 #[test]
@@ -226,11 +227,11 @@ fn waiting_for_so_long_never_ends_early() {
     let so_long = Duration::from_millis(20);
     for how in WAYS {
         let begin = Instant::now();
-        assert_eq!(receiver.receive_for(&mut [0; 8], how, so_long), Ok(None));
+        assert_eq!(receiver.recv_timeout(&mut [0; 8], how, so_long), Ok(None));
         assert!(begin.elapsed() >= so_long);
         while sender.try_send(&[0; 1000]).is_ok() {}
         let begin = Instant::now();
-        assert_eq!(sender.send_for(&[0; 1000], how, so_long), Err(SendError::Full));
+        assert_eq!(sender.send_timeout(&[0; 1000], how, so_long), Err(SendError::Full));
         assert!(begin.elapsed() >= so_long);
         while receiver.try_receive(&mut [0; 1000]).unwrap().is_some() {}
     }
@@ -333,12 +334,12 @@ proptest! {
             prop_assert!(matches!(refused, RingError::Damaged(_)), "{refused}");
         }
         let (Ok(mut sender), Ok(mut receiver)) = (sender, receiver) else { return Ok(()) };
-        let sent = sender.send_for(b"hello", Waiting::Sleep, Duration::from_millis(1));
+        let sent = sender.send_timeout(b"hello", WaitStrategy::Sleep, Duration::from_millis(1));
         prop_assert!(matches!(sent, Ok(()) | Err(SendError::Full | SendError::Corrupt { .. } | SendError::Closed)), "{sent:?}");
         let mut buffer = vec![0; 8192];
         // What the file held may come out before it, message by message.
         for _ in 0..2_000 {
-            match receiver.receive_for(&mut buffer, Waiting::Sleep, Duration::ZERO) {
+            match receiver.recv_timeout(&mut buffer, WaitStrategy::Sleep, Duration::ZERO) {
                 Ok(Some(5)) if &buffer[..5] == b"hello" => return Ok(()),
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => break,
@@ -369,14 +370,14 @@ fn stress() {
             for (chunk, word) in buffer.chunks_exact_mut(8).zip(message(i)) {
                 chunk.copy_from_slice(&word.to_ne_bytes());
             }
-            sender.send(&buffer[..8 + (i % 17) as usize], Waiting::Sleep).unwrap();
+            sender.send(&buffer[..8 + (i % 17) as usize], WaitStrategy::Sleep).unwrap();
         }
     })
     .unwrap();
     let mut receiver = ring.receiver().unwrap();
     let mut buffer = [0; 24];
     for i in 0..count {
-        let len = receiver.receive(&mut buffer, Waiting::Sleep).unwrap();
+        let len = receiver.receive(&mut buffer, WaitStrategy::Sleep).unwrap();
         let mut expected = [0; 24];
         for (chunk, word) in expected.chunks_exact_mut(8).zip(message(i)) {
             chunk.copy_from_slice(&word.to_ne_bytes());

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::common::{on_thread, privileged, state};
-use punctual::watchdog::Limits;
-use punctual::{Condition, Conditions, CpuSet, Policy, Refused, Watchdog};
+use punctual::watchdog::WatchdogConfig;
+use punctual::{Condition, Conditions, Policy, Refused, Watchdog};
 use punctual_testing::{alone, as_plain_user, lacks};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::set_thread_res_uid;
 
 fn policy(typed: &str) -> Conditions {
-    Conditions { policy: Some(typed.parse().unwrap()), ..Conditions::default() }
+    Conditions::new().policy(typed.parse().unwrap())
 }
 
 /// The one refusal of these conditions, which change nothing.
@@ -38,7 +38,7 @@ fn each_refusal_has_a_reason_and_a_remedy() {
         return;
     }
     without_limits();
-    let none = Conditions::default();
+    let none = Conditions::new();
     let said = |conditions: Conditions, errno: Option<i32>, why: &str, remedy: &str| {
         let refused = refusal(&conditions);
         assert_eq!(refused.errno, errno, "{refused}");
@@ -56,13 +56,13 @@ fn each_refusal_has_a_reason_and_a_remedy() {
     let own = punctual_linux::sched::nice(0).unwrap();
     let higher = (own - 5).max(-20);
     let (limit, unit) = (format!("nice limit (RLIMIT_NICE) of {}", 20 - higher), format!("LimitNICE={higher}"));
-    said(Conditions { nice: Some(higher), ..none.clone() }, Some(13), &limit, &unit);
-    said(Conditions { lock_memory: true, ..none.clone() }, None, "64 KiB may be locked", "LimitMEMLOCK=infinity");
+    said(none.clone().nice(higher), Some(13), &limit, &unit);
+    said(none.clone().lock_memory(), None, "64 KiB may be locked", "LimitMEMLOCK=infinity");
     said(policy("idle"), None, "other not put back", "cap_sys_nice+ep");
-    let lower = Conditions { nice: Some((own + 5).min(19)), ..none.clone() };
+    let lower = none.clone().nice((own + 5).min(19));
     said(lower, None, &format!("{own} not put back"), "cap_sys_nice+ep");
     if std::path::Path::new("/dev/cpu_dma_latency").exists() {
-        let latency = Conditions { dma_latency: Some(Duration::ZERO), ..none };
+        let latency = none.dma_latency(Duration::ZERO);
         said(latency, Some(13), "/dev/cpu_dma_latency: Permission denied", "udev rule");
     }
 }
@@ -75,12 +75,7 @@ fn what_needs_no_privilege_is_granted_and_put_back() {
     without_limits();
     on_thread(|| {
         let before = state();
-        let asked = Conditions {
-            policy: Some(Policy::Batch),
-            cpus: Some(CpuSet::of([before.2[0]])),
-            timer_slack: Some(Duration::from_nanos(1)),
-            ..Conditions::default()
-        };
+        let asked = Conditions::new().policy(Policy::Batch).cpu(before.2[0]).timer_slack(Duration::from_nanos(1));
         let guard = asked.apply();
         assert_eq!(guard.refused(), []);
         assert_ne!(state(), before);
@@ -95,15 +90,13 @@ fn one_way_conditions_are_granted_when_asked_so_and_then_reported() {
         return;
     }
     without_limits();
-    for (conditions, condition) in
-        [(Conditions { nice: Some(5), ..Conditions::default() }, Condition::Nice), (policy("idle"), Condition::Policy)]
-    {
+    for (conditions, condition) in [(Conditions::new().nice(5), Condition::NICE), (policy("idle"), Condition::POLICY)] {
         on_thread(move || {
-            let guard = Conditions { one_way: true, ..conditions }.apply();
+            let guard = conditions.allow_irreversible().apply();
             assert_eq!(guard.refused(), []);
             let left = guard.restore();
             let [left] = &left[..] else { panic!("{left:?}") };
-            assert_eq!(left.condition, condition);
+            assert_eq!(left.what, condition.name());
             println!("{left}");
         });
     }
@@ -133,17 +126,17 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
         assert!(refused.why.contains("RLIMIT_RTPRIO) is 50"), "{refused}");
 
         // One above is not allowed, as high is.
-        let watchdog = Watchdog::over_this_thread(Policy::Fifo(50), Limits::default()).unwrap();
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(50), WatchdogConfig::default()).unwrap();
         assert_eq!(watchdog.runs_under(), Some(Policy::Fifo(50)));
-        assert!(watchdog.caveats()[0].contains("cannot interrupt it on the same CPU"), "{:?}", watchdog.caveats());
+        assert!(watchdog.caveats()[0].contains("cannot preempt it on the same CPU"), "{:?}", watchdog.caveats());
         drop(watchdog);
-        let watchdog = Watchdog::over_this_thread(Policy::Fifo(49), Limits::default()).unwrap();
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(49), WatchdogConfig::default()).unwrap();
         assert_eq!((watchdog.runs_under(), watchdog.caveats()), (Some(Policy::Fifo(50)), &[] as &[String]));
         drop(watchdog);
 
         let guard = policy("fifo:50").apply();
         assert_eq!(guard.refused(), []);
-        assert_eq!(guard.applied().policy, Some(Policy::Fifo(50)));
+        assert_eq!(guard.applied().get_policy(), Some(Policy::Fifo(50)));
         // The flag that protects its children stays, which only the privileged may clear, and that is said.
         let left = guard.restore();
         let [left] = &left[..] else { panic!("{left:?}") };
@@ -166,9 +159,9 @@ fn a_watchdog_without_privilege_says_what_it_lacks() {
     }
     without_limits();
     let before = getrlimit(Resource::Rttime);
-    let watchdog = Watchdog::over_this_thread(Policy::Fifo(40), Limits::default()).unwrap();
+    let watchdog = Watchdog::over_this_thread(Policy::Fifo(40), WatchdogConfig::default()).unwrap();
     let [caveat] = watchdog.caveats() else { panic!("{:?}", watchdog.caveats()) };
-    assert!(caveat.contains("may come too late") && caveat.contains("RLIMIT_RTPRIO"), "{caveat}");
+    assert!(caveat.contains("may be too late") && caveat.contains("RLIMIT_RTPRIO"), "{caveat}");
     assert_eq!(watchdog.runs_under(), Some(Policy::Other));
     // The soft limit needs no privilege, neither down nor up again.
     assert!(watchdog.backstop().unwrap() <= Duration::from_secs(4));

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{on_thread, privileged, state};
-use punctual::watchdog::Limits;
-use punctual::{Breather, Conditions, CpuSet, Policy, Watchdog};
+use punctual::watchdog::WatchdogConfig;
+use punctual::{Conditions, Policy, RtThrottle, Watchdog};
 use punctual_testing::{alone_on_this_machine, in_a_process_of_its_own};
 use rustix::process::{Resource, getrlimit};
 
 fn under(policy: Policy) -> Conditions {
-    Conditions { policy: Some(policy), ..Conditions::default() }
+    Conditions::new().policy(policy)
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_spinning_real_time_thread_is_demoted_and_then_put_back() {
     for policy in [Policy::Fifo(40), Policy::RoundRobin(98)] {
         on_thread(move || {
             let before = state();
-            let watchdog = Watchdog::over_this_thread(policy, Limits::default()).unwrap();
+            let watchdog = Watchdog::over_this_thread(policy, WatchdogConfig::default()).unwrap();
             assert_eq!(watchdog.caveats(), [] as [String; 0]);
             assert_eq!(watchdog.runs_under(), Some(Policy::Fifo(policy.priority().unwrap() + 1)));
             assert_eq!(watchdog.backstop(), Some(Duration::from_secs(4)));
@@ -31,11 +31,11 @@ fn a_spinning_real_time_thread_is_demoted_and_then_put_back() {
             while watchdog.tripped().is_none() {
                 std::hint::spin_loop();
             }
-            assert_eq!(Conditions::inspect().policy, Some(Policy::Other));
+            assert_eq!(Conditions::inspect().get_policy(), Some(Policy::Other));
             assert!(!watchdog.demotion_failed());
             let tripped = watchdog.tripped().unwrap();
             assert!(
-                tripped.busy >= Limits::default().busy_without_break && tripped.busy <= tripped.within,
+                tripped.busy >= WatchdogConfig::default().busy_without_break && tripped.busy <= tripped.within,
                 "{tripped:?}"
             );
             assert_eq!(guard.restore(), []);
@@ -57,11 +57,11 @@ fn threads_that_spin_on_every_cpu_are_demoted() {
         .into_iter()
         .map(|cpu| {
             std::thread::spawn(move || {
-                let watchdog = Watchdog::over_this_thread(Policy::Fifo(60), Limits::default()).unwrap();
-                let guard = Conditions { cpus: Some(CpuSet::of([cpu])), ..under(Policy::Fifo(60)) }.apply();
+                let watchdog = Watchdog::over_this_thread(Policy::Fifo(60), WatchdogConfig::default()).unwrap();
+                let guard = under(Policy::Fifo(60)).cpu(cpu).apply();
                 assert_eq!(guard.refused(), []);
                 while watchdog.tripped().is_none() {}
-                Conditions::inspect().policy
+                Conditions::inspect().get_policy()
             })
         })
         .collect();
@@ -77,17 +77,17 @@ fn a_thread_that_breathes_is_left_alone() {
     }
     let _alone = alone_on_this_machine();
     on_thread(|| {
-        let watchdog = Watchdog::over_this_thread(Policy::Fifo(40), Limits::default()).unwrap();
+        let watchdog = Watchdog::over_this_thread(Policy::Fifo(40), WatchdogConfig::default()).unwrap();
         let guard = under(Policy::Fifo(40)).apply();
-        let mut breather = Breather::new();
+        let mut throttle = RtThrottle::new();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(4) {
             let piece = Instant::now();
             while piece.elapsed() < Duration::from_millis(5) {}
-            breather.after(piece.elapsed());
+            throttle.after(piece.elapsed());
         }
         assert_eq!(watchdog.tripped(), None);
-        assert_eq!(Conditions::inspect().policy, Some(Policy::Fifo(40)));
+        assert_eq!(Conditions::inspect().get_policy(), Some(Policy::Fifo(40)));
         drop(guard);
     });
 }
@@ -98,17 +98,17 @@ fn it_says_what_it_cannot_guard() {
         return;
     }
     let _alone = alone_on_this_machine();
-    let watchdog = Watchdog::over_this_thread(Policy::Fifo(99), Limits::default()).unwrap();
-    assert!(watchdog.caveats()[0].contains("priority 99, the highest"), "{:?}", watchdog.caveats());
-    assert!(Watchdog::over(i32::MAX >> 4, Policy::Fifo(1), Limits::default()).is_err());
+    let watchdog = Watchdog::over_this_thread(Policy::Fifo(99), WatchdogConfig::default()).unwrap();
+    assert!(watchdog.caveats()[0].contains("the highest priority, 99"), "{:?}", watchdog.caveats());
+    assert!(Watchdog::over(i32::MAX >> 4, Policy::Fifo(1), WatchdogConfig::default()).is_err());
 }
 
 #[test]
 fn the_backstop_goes_with_the_last_watchdog() {
     let _alone = alone_on_this_machine();
     let before = getrlimit(Resource::Rttime);
-    let first = Watchdog::over_this_thread(Policy::Other, Limits::default()).unwrap();
-    let long = Limits { window: Duration::from_secs(4), ..Limits::default() };
+    let first = Watchdog::over_this_thread(Policy::Other, WatchdogConfig::default()).unwrap();
+    let long = WatchdogConfig { window: Duration::from_secs(4), ..WatchdogConfig::default() };
     let second = Watchdog::over_this_thread(Policy::Other, long).unwrap();
     assert_eq!(
         second.backstop(),
@@ -128,7 +128,7 @@ fn it_outlives_the_thread_it_guards_without_harm() {
         tell.send(punctual_linux::sched::current_thread_id()).unwrap();
         std::thread::sleep(Duration::from_millis(150));
     });
-    let watchdog = Watchdog::over(told.recv().unwrap(), Policy::Other, Limits::default()).unwrap();
+    let watchdog = Watchdog::over(told.recv().unwrap(), Policy::Other, WatchdogConfig::default()).unwrap();
     thread.join().unwrap();
     std::thread::sleep(Duration::from_millis(250));
     assert_eq!(watchdog.tripped(), None);

@@ -1,10 +1,10 @@
-//! The container this process runs in, and the CPU time that its control groups allow.
+//! The container of this process, and the CPU time that its control groups allow.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::tree::Tree;
 
-/// Words in the control groups of process 1 that tell the runtime.
+/// Words in the control groups of process 1 that identify the runtime.
 const CGROUP_SIGNS: [(&str, &str); 7] = [
     ("kubepods", "kubernetes"),
     ("libpod", "podman"),
@@ -15,7 +15,7 @@ const CGROUP_SIGNS: [(&str, &str); 7] = [
     ("garden", "garden"),
 ];
 
-/// The runtime, where there is a sign of one.
+/// The runtime, if there is a sign of one.
 pub(crate) fn runtime(tree: &Tree) -> Option<String> {
     let own_variable = || tree.is_machine().then(|| std::env::var("container").ok()).flatten();
     let first_process = || tree.bytes("proc/1/environ").and_then(|bytes| variable(&bytes));
@@ -29,7 +29,7 @@ pub(crate) fn runtime(tree: &Tree) -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-/// `container=` of a process' environment (systemd's container interface; lxc, podman and nspawn set it).
+/// `container=` in a process' environment (systemd's container interface; lxc, podman and nspawn set it).
 fn variable(environ: &[u8]) -> Option<String> {
     let found = environ.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"container="))?;
     Some(String::from_utf8_lossy(found).into_owned()).filter(|name| !name.is_empty())
@@ -41,8 +41,8 @@ fn sign(cgroup: &str) -> Option<&'static str> {
     found.map(|(_, name)| *name)
 }
 
-/// The smallest limit of CPU time among this process' control groups and those above them, in CPUs; none if there is no limit, or none can be
-/// read.
+/// The smallest CPU limit among this process' control groups and their parents, in CPUs; `None` without a readable
+/// limit.
 pub(crate) fn cpu_quota(tree: &Tree) -> Option<f64> {
     let groups = tree.text("proc/self/cgroup")?;
     let mut smallest: Option<f64> = None;
@@ -70,8 +70,8 @@ pub(crate) fn cpu_quota(tree: &Tree) -> Option<f64> {
     smallest
 }
 
-/// The smallest limit from a group up to the mount. Where the path is seen from outside of the container, groups on it do not exist
-/// here, and only the mount itself has a limit to show.
+/// The smallest limit from a group up to the mount. If the path is relative to another namespace, its groups do not
+/// exist here, and only the mount itself shows a limit.
 fn limit_along(path: &str, mount: &str, limit: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
     let mut group = PathBuf::from(mount);
     let mut groups = vec![group.clone()];

@@ -1,4 +1,4 @@
-//! The CPUs: their model, how many there are, and which are set apart.
+//! The CPUs: model, number, and isolated ones.
 
 use crate::list::CpuList;
 use crate::tree::Tree;
@@ -33,7 +33,7 @@ const ARM_PARTS: [(u32, &str); 26] = [
     (0xd80, "Cortex-A520"),
 ];
 
-/// The CPU's model; on Arm the core's, with the board's in parentheses.
+/// The CPU model; on Arm the core, with the board in parentheses.
 pub(crate) fn model(tree: &Tree) -> Option<String> {
     let cpuinfo = tree.text("proc/cpuinfo");
     let core = cpuinfo.as_deref().and_then(core_model);
@@ -46,7 +46,7 @@ pub(crate) fn model(tree: &Tree) -> Option<String> {
     }
 }
 
-/// The core's model in the spellings of x86, Arm and RISC-V.
+/// The core's model, in the fields of x86, Arm and RISC-V.
 fn core_model(cpuinfo: &str) -> Option<String> {
     if let Some(part) = value(cpuinfo, "CPU part") {
         let implementer = value(cpuinfo, "CPU implementer").unwrap_or("unknown");
@@ -65,13 +65,13 @@ pub(crate) fn value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     lines.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).find(|value| !value.is_empty())
 }
 
-/// How many CPUs a list of sysfs has.
+/// Number of CPUs in a sysfs list.
 pub(crate) fn count(tree: &Tree, path: &str) -> Option<u32> {
     let cpus = CpuList::from_kernel(&tree.word(path)?).ok()?;
     u32::try_from(cpus.len()).ok()
 }
 
-/// CPUs online: sysfs, else as many as `/proc/stat` has lines for.
+/// Number of CPUs online: from sysfs, else from the lines of `/proc/stat`.
 pub(crate) fn online(tree: &Tree) -> Option<u32> {
     count(tree, "sys/devices/system/cpu/online").or_else(|| {
         let stat = tree.text("proc/stat")?;
@@ -91,7 +91,7 @@ pub(crate) fn smt(tree: &Tree) -> Option<bool> {
     }
 }
 
-/// A list of CPUs in its shortest form; empty if the kernel says that there are none.
+/// A CPU list in its shortest form; empty if the kernel reports no CPU.
 pub(crate) fn list(tree: &Tree, path: &str) -> Option<String> {
     CpuList::from_kernel(&tree.text(path)?).ok().map(|cpus| cpus.to_string())
 }

@@ -1,6 +1,6 @@
 //! The kernel: its preemption model, tick rate and machine name.
 //!
-//! In go its version string, its configuration where it can be read, and debugfs where that is allowed.
+//! Takes the kernel's version string, its configuration if it is readable, and debugfs if access is allowed.
 
 use std::io::Read;
 
@@ -8,10 +8,10 @@ use flate2::read::GzDecoder;
 
 use crate::tree::Tree;
 
-/// The most that a configuration may unpack to; real ones have some 300 kB.
+/// Largest unpacked configuration; real ones have some 300 kB.
 const MOST_CONFIG_BYTES: u64 = 8 << 20;
 
-/// The kernel's build configuration; empty where it cannot be read.
+/// The kernel's build configuration; empty if it cannot be read.
 #[derive(Debug, Default)]
 pub(crate) struct Config(Option<String>);
 
@@ -28,7 +28,7 @@ impl Config {
         Self(packed.or_else(installed))
     }
 
-    /// The value of an option, `y` or a number; none if it is not set, or nothing is known.
+    /// The value of an option, `y` or a number; `None` if it is unset or unknown.
     fn get(&self, option: &str) -> Option<&str> {
         let lines = self.0.as_deref()?.lines();
         lines.filter_map(|line| line.trim().split_once('=')).find(|(name, _)| *name == option).map(|(_, value)| value)
@@ -43,7 +43,7 @@ impl Config {
         self.get("CONFIG_HZ")?.parse().ok().filter(|hz| (1..=100_000).contains(hz))
     }
 
-    /// The model that was built in, as far as the configuration alone says.
+    /// The built-in model, as far as the configuration alone determines it.
     fn preemption(&self) -> Option<&'static str> {
         let built = [
             ("CONFIG_PREEMPT_RT", "rt"),
@@ -63,7 +63,7 @@ fn unpack(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The preemption model in force: what the scheduler says (debugfs), else what the version string and the configuration say.
+/// The preemption model in force: from the scheduler (debugfs), else from the version string and the configuration.
 pub(crate) fn preemption(tree: &Tree, release: Option<&str>, version: Option<&str>, config: &Config) -> Option<String> {
     if is_preempt_rt(tree.number("sys/kernel/realtime"), version) == Some(true) {
         return Some("rt".into());
@@ -83,8 +83,9 @@ fn chosen(text: &str) -> Option<&str> {
     ["none", "voluntary", "full", "lazy"].contains(&word).then_some(word)
 }
 
-/// The model that a version string states (init/Makefile: PREEMPT, PREEMPT_DYNAMIC, PREEMPT_RT). No such word stands for `none`
-/// or `voluntary`, and since Linux 6.13 PREEMPT stands for `full` or `lazy`: then only the configuration knows.
+/// The model in a version string (init/Makefile: PREEMPT, PREEMPT_DYNAMIC, PREEMPT_RT). The absence of such a word
+/// means `none` or `voluntary`. Since Linux 6.13 PREEMPT means `full` or `lazy`. In these cases only the configuration
+/// decides.
 fn stated(version: &str, release: Option<&str>) -> Option<&'static str> {
     let mut words = version.split_ascii_whitespace();
     match words.find(|word| word.starts_with("PREEMPT"))? {
@@ -100,7 +101,8 @@ fn numbers(release: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// PREEMPT_RT is built in: `/sys/kernel/realtime`, or the version string (`PREEMPT_RT`; `PREEMPT RT` before Linux 5.4).
+/// Whether PREEMPT_RT is built in: `/sys/kernel/realtime`, or the version string (`PREEMPT_RT`; `PREEMPT RT` before
+/// Linux 5.4).
 pub(crate) fn is_preempt_rt(realtime: Option<u8>, version: Option<&str>) -> Option<bool> {
     if realtime == Some(1) {
         return Some(true);
@@ -109,7 +111,7 @@ pub(crate) fn is_preempt_rt(realtime: Option<u8>, version: Option<&str>) -> Opti
     Some(words.contains(&"PREEMPT_RT") || words.windows(2).any(|pair| pair == ["PREEMPT", "RT"]))
 }
 
-/// `uname -m`: `/proc/sys/kernel/arch` since Linux 6.1; before that, on the machine itself, what this program was built for.
+/// `uname -m`: `/proc/sys/kernel/arch` since Linux 6.1; before that, on the machine itself, the target of this program.
 pub(crate) fn architecture(tree: &Tree) -> Option<String> {
     tree.word("proc/sys/kernel/arch").or_else(|| tree.is_machine().then(|| std::env::consts::ARCH.to_string()))
 }

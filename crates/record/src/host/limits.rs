@@ -1,4 +1,4 @@
-//! What this process may do and have: real-time scheduling, CPUs, memory.
+//! Limits of this process: real-time scheduling, CPUs, memory.
 
 use crate::list::CpuList;
 use crate::model::RtLimits;
@@ -40,7 +40,7 @@ enum Limit {
     Unlimited,
 }
 
-/// The soft limit, which is the one that counts, of a line of `/proc/<pid>/limits`.
+/// The soft limit, which is the effective one, from a line of `/proc/<pid>/limits`.
 fn soft_limit(limits: &str, name: &str) -> Option<Limit> {
     let rest = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match rest.split_ascii_whitespace().next()? {
@@ -60,7 +60,7 @@ fn capability(status: &str, number: u32) -> Option<bool> {
     Some(effective >> number & 1 == 1)
 }
 
-/// The CPUs online that this process may use. Its mask alone may hold CPUs that do not exist.
+/// The online CPUs that this process may use. The mask alone may contain CPUs that do not exist.
 pub(crate) fn cpus_allowed(tree: &Tree) -> Option<String> {
     let status = tree.text("proc/self/status")?;
     let mask: CpuList = field(&status, "Cpus_allowed_list")?.parse().ok()?;

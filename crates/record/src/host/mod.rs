@@ -1,7 +1,7 @@
 //! Facts about the machine, read from `/proc` and `/sys`.
 //!
-//! In goes a root directory (`/`, or a fixture), out comes a [`Host`]. Facts that the machine does not tell are absent; nothing is guessed,
-//! nothing fails, and nothing is changed.
+//! Takes a root directory (`/`, or a fixture) and returns a [`Host`]. Facts that the machine does not report are
+//! absent. Nothing is guessed or changed, and nothing fails.
 
 mod container;
 mod cpu;

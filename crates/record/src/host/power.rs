@@ -3,7 +3,7 @@
 use crate::model::{Cpufreq, Cpuidle};
 use crate::tree::Tree;
 
-/// Idle states; none where the kernel has no cpuidle.
+/// Idle states; `None` if the kernel has no cpuidle.
 pub(crate) fn cpuidle(tree: &Tree) -> Option<Cpuidle> {
     let base = "sys/devices/system/cpu/cpuidle";
     let driver = tree.word(format!("{base}/current_driver"));
@@ -22,7 +22,7 @@ pub(crate) fn cpuidle(tree: &Tree) -> Option<Cpuidle> {
     (found != Cpuidle::default()).then_some(found)
 }
 
-/// Frequency scaling; none where the kernel scales no frequencies.
+/// Frequency scaling; `None` if the kernel does not scale frequencies.
 pub(crate) fn cpufreq(tree: &Tree) -> Option<Cpufreq> {
     let policies = tree.numbered("sys/devices/system/cpu/cpufreq", "policy");
     let (_, first) = policies.first()?;

@@ -1,13 +1,13 @@
-//! The hypervisor, where there is one.
+//! The hypervisor, if there is one.
 //!
-//! It is named by the first of: `/sys/hypervisor/type`, the device tree, the clock sources that only it offers, the
-//! firmware's names (DMI). If only the CPU says that there is one, it is `unidentified`.
+//! Its name comes from the first of: `/sys/hypervisor/type`, the device tree, the hypervisor's own clock sources, the
+//! firmware's names (DMI). If only the CPU reports a hypervisor, the name is `unidentified`.
 
 use crate::tree::Tree;
 
 use super::cpu::value;
 
-/// Firmware names that only virtual machines have, and whose they are (systemd's src/basic/virt.c has the same).
+/// Firmware names of virtual machines, with their hypervisors (systemd's src/basic/virt.c has the same).
 const FIRMWARE: [(&str, &str); 12] = [
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),
@@ -38,7 +38,7 @@ pub(crate) fn hypervisor(tree: &Tree) -> Option<String> {
     named.or_else(|| flagged.then(|| "unidentified".into()))
 }
 
-/// The CPU says that it is not alone (CPUID leaf 1, ECX bit 31).
+/// The CPU reports a hypervisor (CPUID leaf 1, ECX bit 31).
 fn has_flag(cpuinfo: &str) -> bool {
     value(cpuinfo, "flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
 }
@@ -56,7 +56,7 @@ fn firmware(tree: &Tree) -> Option<String> {
     let names: Vec<String> = fields.iter().filter_map(|field| tree.word(format!("sys/class/dmi/id/{field}"))).collect();
     let starts = |start: &str| names.iter().any(|name| name.starts_with(start));
     let known = FIRMWARE.iter().find(|(start, _)| starts(start)).map(|(_, name)| (*name).to_string());
-    // These two also stand on real machines: Amazon's are called `m5.metal` and the like, Microsoft's `Surface ...`.
+    // Real machines have these two as well: Amazon's are called `m5.metal` and the like, Microsoft's `Surface ...`.
     let on_both = || match () {
         () if starts("Amazon EC2") && !names.iter().any(|name| name.contains("metal")) => Some("kvm".to_string()),
         () if starts("Microsoft Corporation") && starts("Virtual Machine") => Some("hyper-v".to_string()),

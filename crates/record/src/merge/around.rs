@@ -1,4 +1,4 @@
-//! What surrounds the figures of merged runs: the machine, the conditions, the clock, the disturbance, the notices.
+//! Merges the context of the figures: machine, conditions, clock, disturbance and notices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 use crate::identity::keys_by_label;
 use crate::model::{ConditionSet, Disturbance, Host, Notice, Run};
 
-/// Merges all but series, conditions and what could not be measured.
+/// Merges everything but series, conditions and missing subjects.
 pub(super) fn merge(run: &mut Run, next: &Run) {
     run.disturbance = disturbance(run, next);
     run.started = run.started.min(next.started);
     run.elapsed_ns = run.elapsed_ns.saturating_add(next.elapsed_ns);
     run.complete &= next.complete;
     run.host = common(&run.host, &next.host);
-    // A figure contains its clock's cost: the largest is what a reader has to reckon with.
+    // Every figure contains the cost of its clock: the largest cost is the safe one to report.
     run.clock.read_ns = run.clock.read_ns.max(next.clock.read_ns);
     run.clock.resolution_ns = run.clock.resolution_ns.max(next.clock.resolution_ns);
     run.clock.granularity_ns = run.clock.granularity_ns.max(next.clock.granularity_ns);
     notices(&mut run.notices, &next.notices);
 }
 
-/// The facts that both machines share; the others are absent.
+/// Facts that both machines share; others are absent.
 fn common(one: &Host, other: &Host) -> Host {
     let (Ok(one_json), Ok(other_json)) = (serde_json::to_value(one), serde_json::to_value(other)) else {
         return Host::default();
@@ -44,7 +44,7 @@ fn shared(one: Value, other: Value) -> Value {
     }
 }
 
-/// Adds the condition sets of another run; what is returned are the new names of labels that meant something else here.
+/// Adds the condition sets of another run. Returns the new names of labels that have another meaning here.
 pub(super) fn conditions(sets: &mut Vec<ConditionSet>, next: &[ConditionSet]) -> BTreeMap<String, String> {
     let labels: Vec<String> = sets.iter().map(|set| set.label.clone()).collect();
     let places: BTreeMap<&str, usize> =
@@ -83,7 +83,7 @@ fn refusals(known: &mut ConditionSet, set: &ConditionSet) {
     }
 }
 
-/// The label, or the label with a number where it is taken.
+/// The label, with a number if it is taken.
 fn free_label(taken: &BTreeSet<String>, label: &str) -> String {
     let mut free = label.to_owned();
     let mut number = 2;
@@ -100,7 +100,7 @@ fn disturbance(run: &Run, next: &Run) -> Disturbance {
     let (t, u) = (run.elapsed_ns as f64, next.elapsed_ns as f64);
     let mean = |a: Option<f64>, b: Option<f64>| {
         let (a, b) = a.zip(b)?;
-        // Weighted first: however large the shares that a file claims, their mean lies between them.
+        // Weighted first: the mean lies between the shares, however large those that a file claims.
         (t + u > 0.0).then(|| a * (t / (t + u)) + b * (u / (t + u)))
     };
     Disturbance {

@@ -1,11 +1,9 @@
-//! The figures of one series, added up run by run.
-
-use std::collections::BTreeMap;
+//! Sums of the figures of one series, run by run.
 
 use super::Error;
 use crate::distribution::Distribution;
-use crate::model::{Param, Part, RoundFigures, Series};
-use crate::plain::{self, NAME};
+use crate::model::{Part, RoundFigures, Series};
+use crate::sanitize::{self, NAME};
 
 /// A series so far.
 #[derive(Debug, Clone)]
@@ -18,7 +16,7 @@ pub(super) struct Added {
     counted: u64,
 }
 
-/// What is known of all samples together only if every run knows it.
+/// A total is known only if every run knows its part.
 #[derive(Debug, Clone, Copy)]
 struct Sums {
     cpu_ns: Option<f64>,
@@ -31,7 +29,7 @@ impl Sums {
     fn of(series: &Series) -> Self {
         let times = |figure: Option<f64>| Some(figure? * series.summary.count as f64);
         let cpu_ns = times(series.cpu_ns_per_op);
-        // The record has the share of CPU time, not the elapsed time that it is a share of.
+        // The record contains the share of CPU time, not the elapsed time behind it.
         let elapsed_ns = cpu_ns.zip(series.cpu_share).and_then(|(ns, share)| (share > 0.0).then_some(ns / share));
         Self {
             cpu_ns,
@@ -67,7 +65,7 @@ impl Added {
     pub(super) fn add(&mut self, next: Series, offset: u32, before: u64) -> Result<(), Error> {
         let distribution = Distribution::from_series(&next)?;
         if self.total.count().checked_add(distribution.count()).is_none() {
-            return Err(Error::TooMany { series: plain::line(&next.subject, NAME) });
+            return Err(Error::TooMany { series: sanitize::line(&next.subject, NAME) });
         }
         self.total.merge(&distribution);
         self.sums = self.sums.plus(Sums::of(&next));
@@ -80,13 +78,13 @@ impl Added {
             }
             _ => None,
         };
-        outcome(&mut self.series.outcome, &next.outcome, (self.counted, next.summary.count));
+        self.series.experiment.merge(&next.experiment, (self.counted, next.summary.count));
         self.counted = self.counted.saturating_add(next.summary.count);
         self.append(next.rounds, before);
         Ok(())
     }
 
-    /// Rounds go on where the last one ended.
+    /// Rounds continue where the previous run ended.
     fn append(&mut self, rounds: Vec<RoundFigures>, before: u64) {
         for mut round in rounds {
             round.round = self.series.rounds.len() as u32;
@@ -112,20 +110,7 @@ impl Added {
     }
 }
 
-/// Numbers become their mean, weighted by samples; words and flags stay where all runs agree. What one run lacks is not known of all.
-fn outcome(mine: &mut BTreeMap<String, Param>, other: &BTreeMap<String, Param>, (n, m): (u64, u64)) {
-    mine.retain(|name, value| match (&*value, other.get(name)) {
-        (Param::Real(a), Some(Param::Real(b))) if n > 0 || m > 0 => {
-            let (n, m) = (n as f64, m as f64);
-            *value = Param::Real((a * n + b * m) / (n + m));
-            true
-        }
-        (value, Some(other)) => value == other,
-        (_, None) => false,
-    });
-}
-
-/// What the runs behind a series contribute: itself, or the parts that it has.
+/// The contributions of the runs behind a series: the series itself, or its parts.
 fn parts(series: &Series, offset: u32) -> Vec<Part> {
     if !series.parts.is_empty() {
         let moved = |part: &Part| Part { source: part.source.saturating_add(offset), ..part.clone() };

@@ -1,11 +1,11 @@
-//! Runs of one kind added together: repeated runs of one machine, or the same run on many.
+//! Merges runs of one kind: repeated runs of one machine, or the same run on several machines.
 //!
-//! In go runs, one after the other, through a [`Merger`]; out comes a [`Run`] whose histograms hold the samples of all of them, whose
-//! rounds follow each other, and which still tells what each run contributed ([`Series::parts`](crate::Series::parts),
-//! [`Run::merged_from`]). Merging what is merged already gives what merging all at once would have given.
+//! Takes runs one by one through a [`Merger`] and returns a [`Run`]. Its histograms hold the samples of all runs and
+//! its rounds follow each other. It still lists the contribution of each run ([`Series::parts`](crate::Series::parts),
+//! [`Run::merged_from`]). Merging is associative: merging merged runs gives the same result as merging all at once.
 //!
-//! Refused are the same run given twice, runs that took the time by different clocks, runs that share no series, and series whose
-//! figures contradict their histograms: adding those up would invent samples.
+//! Refused: the same run given twice, runs timed by different clocks, runs without a common series, and series whose
+//! figures contradict their histograms, because adding those would invent samples.
 
 mod around;
 mod figures;
@@ -16,33 +16,33 @@ use crate::contradiction;
 use crate::distribution;
 use crate::identity::{Identity, identities};
 use crate::model::{NotMeasured, Run, SCHEMA, Series, Source, Tool};
-use crate::plain::{self, NAME};
+use crate::sanitize::{self, NAME};
 use figures::Added;
 
 /// Why a run cannot be merged with those before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is among them already.
+    /// The run is merged already.
     #[error("the run that began at {started} is there already: its samples would count twice; name each run once")]
     Twice {
         /// When it began.
         started: String,
     },
-    /// Another clock.
+    /// The runs have different clocks.
     #[error("its times were taken by {found}, those before it by {expected}; merge runs of one clock")]
     OtherClock {
         /// Its clock.
         found: String,
-        /// That of the others.
+        /// The clock of the other runs.
         expected: String,
     },
-    /// Nothing in common.
+    /// The runs share no series.
     #[error(
         "it shares no series with the runs before it (same experiment, subject, parameters and conditions as granted); \
          merge runs of the same command"
     )]
     NothingInCommon,
-    /// Another unit than nanoseconds.
+    /// The unit is not nanoseconds.
     #[error("the figures of series {series} are in {unit}, not in ns")]
     Unit {
         /// Subject of the series.
@@ -50,22 +50,22 @@ pub enum Error {
         /// Its unit.
         unit: String,
     },
-    /// The same series twice in one run.
+    /// One run has the same series twice.
     #[error("it has two series of {series} that differ in nothing but their figures; the file was altered")]
     Ambiguous {
         /// Subject of the series.
         series: String,
     },
-    /// Damaged figures.
+    /// The figures are damaged.
     #[error(transparent)]
     Figures(#[from] distribution::Error),
-    /// More samples than can be counted.
+    /// The samples are too many to count.
     #[error("the samples of series {series} are more than can be counted; the file was altered")]
     TooMany {
         /// Subject of the series.
         series: String,
     },
-    /// Figures of altered runs that contradict each other once they are added.
+    /// The merged figures of altered runs contradict each other.
     #[error(
         "the figures of these runs, added together, contradict each other: {why}; a file was altered or is damaged"
     )]
@@ -95,7 +95,7 @@ impl Merger {
         Ok(merger)
     }
 
-    /// Adds another run. After an error the merger is not to be used any more.
+    /// Adds another run. Do not use the merger after an error.
     ///
     /// # Errors
     /// See [`Error`].
@@ -103,8 +103,8 @@ impl Merger {
         let clock = &self.run.clock.source;
         if next.clock.source != *clock {
             return Err(Error::OtherClock {
-                found: plain::line(&next.clock.source, NAME),
-                expected: plain::line(clock, NAME),
+                found: sanitize::line(&next.clock.source, NAME),
+                expected: sanitize::line(clock, NAME),
             });
         }
         if !identities(&next).iter().any(|identity| self.places.contains_key(identity)) {
@@ -115,20 +115,20 @@ impl Merger {
         self.take(next, before)
     }
 
-    /// All runs together, as a run made by this program and this command line.
+    /// The merged run, as a run of this program and this command line.
     ///
     /// # Errors
-    /// When the figures of altered runs contradict each other once they are added.
+    /// If the merged figures of altered runs contradict each other.
     pub fn finish(self, tool: Tool, command: Vec<String>) -> Result<Run, Error> {
         let Self { mut run, added, .. } = self;
         let mut series = Vec::with_capacity(added.len());
         let mut measured = BTreeSet::new();
         for one in added {
             let finished = one.finish();
-            measured.insert((finished.experiment.clone(), finished.subject.clone()));
+            measured.insert((finished.experiment.name().to_owned(), finished.subject.clone()));
             series.push(finished);
         }
-        // What one run could not measure and another could has figures: it is not missing.
+        // A subject that only one run could not measure has figures, so it is not missing.
         run.not_measured.retain(|missing| {
             !measured.contains(&(missing.experiment.clone(), missing.subject.clone()))
                 || missing.conditions.is_some()
@@ -144,7 +144,8 @@ impl Merger {
         }
     }
 
-    /// Takes in the series of a run whose surroundings are merged already; its rounds begin `before` ns after those of the first.
+    /// Adds the series of a run whose context is merged already. Its rounds begin `before` ns after those of the first
+    /// run.
     fn take(&mut self, next: Run, before: u64) -> Result<(), Error> {
         let offset = self.run.merged_from.len() as u32;
         for source in sources(&next) {
@@ -159,7 +160,7 @@ impl Merger {
         for (mut series, identity) in next.series.into_iter().zip(identities) {
             check(&series)?;
             if !seen.insert(identity.clone()) {
-                return Err(Error::Ambiguous { series: plain::line(&series.subject, NAME) });
+                return Err(Error::Ambiguous { series: sanitize::line(&series.subject, NAME) });
             }
             if let Some(label) = labels.get(&series.conditions) {
                 series.conditions.clone_from(label);
@@ -179,7 +180,7 @@ impl Merger {
     }
 }
 
-/// The runs that a run consists of: itself, or what was merged into it.
+/// The runs inside a run: itself, or the runs merged into it.
 fn sources(run: &Run) -> Vec<Source> {
     if !run.merged_from.is_empty() {
         return run.merged_from.clone();
@@ -199,7 +200,7 @@ fn sources(run: &Run) -> Vec<Source> {
 fn check(series: &Series) -> Result<(), Error> {
     match series.unit.as_str() {
         "ns" => Ok(()),
-        unit => Err(Error::Unit { series: plain::line(&series.subject, NAME), unit: plain::line(unit, NAME) }),
+        unit => Err(Error::Unit { series: sanitize::line(&series.subject, NAME), unit: sanitize::line(unit, NAME) }),
     }
 }
 

@@ -1,76 +1,100 @@
-//! The conditions of a measurement: what was asked, what the kernel granted, what it refused.
+//! The conditions of a measurement: requested, granted and refused.
+//!
+//! A set lists its settings by the names of the table of conditions (`punctual run --list-conditions`), so a new
+//! condition needs no new field. Each setting contains the phrase and the lines of code that reports show.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One set of conditions. Where several are put side by side, a run has several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+use crate::param::Param;
+
+/// Name of the condition whose value is a scheduling policy, as typed (`fifo:40`, `other`).
+pub const POLICY: &str = "policy";
+/// Name of the condition whose value is a timer slack, in ns.
+pub const TIMER_SLACK: &str = "timer-slack";
+/// Name of the condition whose value is a list of CPUs (`0-3,8`).
+pub const CPU: &str = "cpu";
+
+/// One set of conditions. Where several are compared, a run has several.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConditionSet {
-    /// Short name within the run, for instance `fifo:40, slack 1ns`; series refer to it.
+    /// Short name within the run, for instance `SCHED_FIFO 40, slack 1 ns`; series refer to it.
     pub label: String,
-    /// What was asked. Absent: left as it was found.
-    pub asked: Asked,
-    /// What held while it was measured, read back from the kernel.
-    pub applied: Applied,
+    /// What was asked and what held, a setting for each condition that could be read or was asked, in the table's order.
+    pub settings: Vec<Setting>,
     /// What the kernel refused.
     pub refused: Vec<Refusal>,
 }
 
-/// What was asked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Asked {
-    /// Scheduling policy as typed, for instance `fifo:40`.
+/// One condition of a set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Setting {
+    /// Its name in the table: `policy`, `nice`, `cpu`, `lock-memory`, `timer-slack`, `dma-latency`, `governor`, ...
+    pub condition: String,
+    /// What was asked. Absent: left as it was found. Durations are in ns, frequencies in kHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<String>,
-    /// Nice value.
+    pub asked: Option<Param>,
+    /// What held while it was measured, read back from the kernel. Absent: it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nice: Option<i32>,
-    /// CPUs, as a list (`0-3,8`).
+    pub applied: Option<Param>,
+    /// What held, or what was asked where that could not be read, for people: `SCHED_FIFO 40`, `slack 1 ns`, `C-states off`.
+    pub phrase: String,
+    /// Lines that set it, each complete: in a program (C), then from the shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<String>,
-    /// Memory locked and stack pre-faulted.
+    pub code: Option<String>,
+    /// What it costs, in sentences: energy, other threads' time, a privilege.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lock_memory: Option<bool>,
-    /// Timer slack.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timer_slack_ns: Option<u64>,
-    /// Largest C-state exit latency tolerated (`/dev/cpu_dma_latency`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dma_latency_us: Option<u32>,
-    /// CPU frequency governor set for the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub governor: Option<String>,
-}
-
-/// What held, as the kernel told it. Absent: it could not be read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Applied {
-    /// Scheduling policy, for instance `fifo:40` or `other`.
-    pub policy: Option<String>,
-    /// Nice value.
-    pub nice: Option<i32>,
-    /// CPUs that the thread may run on.
-    pub cpus: Option<String>,
-    /// Memory locked.
-    pub lock_memory: Option<bool>,
-    /// Timer slack of the measured thread. The kernel ignores it under real-time policies.
-    pub timer_slack_ns: Option<u64>,
-    /// `/dev/cpu_dma_latency` as held by this run.
-    pub dma_latency_us: Option<u32>,
-    /// CPU frequency governor of the measured CPUs, where this run set it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub governor: Option<String>,
+    pub price: Option<String>,
 }
 
 /// A condition that the kernel refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
-    /// Which: `policy`, `nice`, `cpu`, `lock-memory`, `timer-slack`, `dma-latency`, `governor`.
+    /// Its name in the table.
     pub condition: String,
-    /// What was asked.
+    /// What was asked, as typed.
     pub asked: String,
     /// What the kernel said, and why.
     pub why: String,
     /// What would make it work.
     pub remedy: String,
+}
+
+impl ConditionSet {
+    /// The setting of a condition.
+    #[must_use]
+    pub fn setting(&self, condition: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.condition == condition)
+    }
+
+    /// The scheduling policy that held, or that was asked where it could not be read: `fifo:40`, `other`.
+    #[must_use]
+    pub fn policy(&self) -> Option<&str> {
+        let setting = self.setting(POLICY)?;
+        match setting.asked.as_ref().filter(|_| !self.refuses(POLICY)).or(setting.applied.as_ref()) {
+            Some(Param::Text(policy)) => Some(policy),
+            _ => None,
+        }
+    }
+
+    /// Whether a thread under it can keep a CPU from all ordinary threads: SCHED_FIFO, SCHED_RR, SCHED_DEADLINE.
+    #[must_use]
+    pub fn is_real_time(&self) -> bool {
+        self.policy().is_some_and(|policy| ["fifo", "rr", "deadline"].iter().any(|name| policy.starts_with(name)))
+    }
+
+    /// The timer slack that held, in ns.
+    #[must_use]
+    pub fn timer_slack_ns(&self) -> Option<i64> {
+        match self.setting(TIMER_SLACK)?.applied {
+            Some(Param::Int(ns)) => Some(ns),
+            _ => None,
+        }
+    }
+
+    /// Whether this condition was refused.
+    #[must_use]
+    pub fn refuses(&self, condition: &str) -> bool {
+        self.refused.iter().any(|refusal| refusal.condition == condition)
+    }
 }

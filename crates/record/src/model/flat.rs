@@ -1,11 +1,12 @@
-//! Reading what has a [`Summary`] among its own fields.
+//! Fast reading of structs that contain a flattened [`Summary`].
 //!
-//! serde reads a flattened struct by keeping all fields as values of unknown kind first; a run has such a struct in every round, and the time
-//! of reading a large run went there. Here the fields are listed in one struct that is read at once. Writing is left to serde.
+//! To read a flattened struct, serde keeps all fields as untyped values first. A run has such a struct in every round,
+//! and this dominated the time to read a large run. Here one struct lists all the fields and is read at once. serde
+//! still does the writing.
 
 use serde::{Deserialize, Deserializer};
 
-/// Most series of one run. The largest that is measured has some thousands; a file with a million was made to fill a memory.
+/// Most series of one run. Real runs have up to some thousands; a million would exhaust memory.
 pub const MOST_SERIES: usize = 100_000;
 
 /// Implements `Deserialize` for a struct with these fields and a `summary`.
@@ -51,18 +52,18 @@ macro_rules! flat {
 }
 pub(super) use flat;
 
-/// A list that takes no more room than it needs: while it is read, its length is not known.
+/// A list without spare capacity: its length is unknown while it is read.
 pub(super) fn tight<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let mut items = Vec::deserialize(deserializer)?;
     items.shrink_to_fit();
     Ok(items)
 }
 
-/// At most [`MOST_SERIES`] of them: what is beyond is refused before it takes memory.
-pub(super) fn series<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<super::Series>, D::Error> {
-    struct Bounded;
-    impl<'de> serde::de::Visitor<'de> for Bounded {
-        type Value = Vec<super::Series>;
+/// At most [`MOST_SERIES`] items. More are refused before they take memory.
+pub(crate) fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct Bounded<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Bounded<T> {
+        type Value = Vec<T>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             write!(f, "a list of at most {MOST_SERIES} series")
@@ -80,5 +81,5 @@ pub(super) fn series<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<s
             Ok(all)
         }
     }
-    deserializer.deserialize_seq(Bounded)
+    deserializer.deserialize_seq(Bounded(std::marker::PhantomData))
 }

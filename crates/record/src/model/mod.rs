@@ -1,7 +1,7 @@
-//! The record: one [`Run`] and everything in it, as it stands in the JSON file.
+//! The record: a [`Run`] and its parts, as stored in the JSON file.
 //!
 //! Integers are nanoseconds unless their name says otherwise. A figure that the samples do not support is absent, never
-//! zero; a fact that the machine does not tell is absent, never "fine".
+//! zero. A fact that the machine does not report is absent, never "fine".
 
 mod conditions;
 mod flat;
@@ -10,9 +10,11 @@ mod notice;
 mod run;
 mod series;
 
-pub use conditions::{Applied, Asked, ConditionSet, Refusal};
+pub use conditions::{CPU, ConditionSet, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
+pub(crate) use flat::bounded;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use notice::{Notice, PauseCause};
 pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
-pub use series::{Ci95, Interval, Param, Part, Quantity, RoundFigures, Series, Summary};
+pub(crate) use series::Written;
+pub use series::{About, Ci95, Interval, Part, Quantity, RoundFigures, Series, Summary};

@@ -1,4 +1,4 @@
-//! What a reader of the figures ought to know. Notices are data; the report phrases them.
+//! Notices: what a reader of the figures should know. They are data; the report phrases them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

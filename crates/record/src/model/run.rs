@@ -1,19 +1,20 @@
-//! A whole run: what was asked, on which machine, what came out.
+//! A whole run: the request, the machine and the results.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConditionSet, Host, Notice, Param, Series};
+use super::{ConditionSet, Host, Notice, Series};
+use crate::param::Param;
 
 /// The name and version of this format, as it stands in every file.
-pub const SCHEMA: &str = "punctual.run/1";
+pub const SCHEMA: &str = "punctual.run/2";
 
 /// Everything one invocation of `punctual` measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Always `punctual.run/1`; a reader refuses any other.
+    /// `punctual.run/2`. Files of version 1 are read too, and become version 2 in memory.
     pub schema: String,
     /// The program that measured.
     pub tool: Tool,
@@ -25,6 +26,8 @@ pub struct Run {
     pub complete: bool,
     /// The command line, word by word.
     pub command: Vec<String>,
+    /// The subcommand that measured: `checkup`, `wait`, `governor ramp`, ...; in a merged run that of the runs.
+    pub subcommand: String,
     /// The machine.
     pub host: Host,
     /// The conditions under which series were measured; a series names one by its label.
@@ -32,7 +35,7 @@ pub struct Run {
     /// The clock that took the time.
     pub clock: Clock,
     /// The figures of at most 100 000 series.
-    #[serde(deserialize_with = "super::flat::series")]
+    #[serde(deserialize_with = "super::flat::bounded")]
     pub series: Vec<Series>,
     /// What was asked for and could not be measured, and why.
     pub not_measured: Vec<NotMeasured>,
@@ -67,6 +70,14 @@ pub struct Source {
     pub disturbance: Disturbance,
 }
 
+impl Run {
+    /// Whether it is a check-up.
+    #[must_use]
+    pub fn is_checkup(&self) -> bool {
+        self.subcommand == "checkup"
+    }
+}
+
 /// The program that made a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
@@ -99,7 +110,7 @@ pub struct NotMeasured {
     /// The conditions' label, where the reason is peculiar to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<String>,
-    /// The parameters, where the reason is peculiar to them.
+    /// The parameters ([`Experiment::parameters`](crate::Experiment::parameters)), where the reason is peculiar to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Param>,
     /// Why not.

@@ -1,23 +1,26 @@
 //! A series: one subject under one set of parameters and conditions, and its figures.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::flat::{flat, tight};
+use crate::experiment::Experiment;
 
 /// One subject, one set of parameters, one set of conditions: all its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
-    /// The experiment, for instance `wait`.
-    pub experiment: String,
+    /// The experiment, what it was asked and what came out beside the samples.
+    #[serde(flatten)]
+    pub experiment: Experiment,
     /// The subject, for instance `nanosleep`.
     pub subject: String,
+    /// What the subject is.
+    #[serde(flatten)]
+    pub about: About,
     /// Label of the conditions it was measured under (`Run::conditions`).
     pub conditions: String,
-    /// What else was fixed, for instance `asked_ns`.
-    pub parameters: BTreeMap<String, Param>,
     /// What the figures are.
     pub quantity: Quantity,
     /// Always `ns`.
@@ -37,9 +40,6 @@ pub struct Series {
     /// Times per operation that the thread was preempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches_per_op: Option<f64>,
-    /// What else came out that is no distribution: shares from 0 to 1, costs per operation (`_ns` in the name), words.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub outcome: BTreeMap<String, Param>,
     /// The samples that are zero or more: HdrHistogram V2, base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
@@ -54,6 +54,20 @@ pub struct Series {
     /// In a merged run: the figures of each run that has this series, in the order of [`Run::merged_from`](super::Run::merged_from).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+}
+
+/// What a subject is, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct About {
+    /// Its kind, for instance `sleep`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The call that is measured, for instance `nanosleep(&duration, &remaining)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The line that a program writes to use it: C, or Rust where it is Rust's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// What one run contributed to a series of a merged run.
@@ -71,19 +85,79 @@ pub struct Part {
     pub cpu_ns_per_op: Option<f64>,
 }
 
-flat! { Series {
-    experiment: String,
+/// A series as it stands in the file, its parameters and metrics not yet typed.
+pub(crate) struct Written {
+    pub(crate) experiment: String,
+    pub(crate) parameters: Value,
+    pub(crate) metrics: Option<Value>,
+    /// Version 1's name for the metrics.
+    pub(crate) outcome: Option<Value>,
     subject: String,
+    pub(crate) kind: Option<String>,
+    pub(crate) call: Option<String>,
+    code: Option<String>,
     conditions: String,
-    parameters: BTreeMap<String, Param>,
     quantity: Quantity,
     unit: String,
     cpu_ns_per_op: Option<f64>,
     cpu_share: Option<f64>,
     voluntary_switches_per_op: Option<f64>,
     involuntary_switches_per_op: Option<f64>,
-    #[serde(default)]
-    outcome: BTreeMap<String, Param>,
+    histogram: Option<String>,
+    negative_histogram: Option<String>,
+    samples: Option<Vec<i64>>,
+    rounds: Vec<RoundFigures>,
+    parts: Vec<Part>,
+    summary: Summary,
+}
+
+impl<'de> Deserialize<'de> for Series {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Written::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
+    }
+}
+
+impl TryFrom<Written> for Series {
+    type Error = String;
+
+    fn try_from(its: Written) -> Result<Self, String> {
+        Ok(Self {
+            experiment: Experiment::from_parts(its.experiment, its.parameters, its.metrics)?,
+            subject: its.subject,
+            about: About { kind: its.kind, call: its.call, code: its.code },
+            conditions: its.conditions,
+            quantity: its.quantity,
+            unit: its.unit,
+            summary: its.summary,
+            cpu_ns_per_op: its.cpu_ns_per_op,
+            cpu_share: its.cpu_share,
+            voluntary_switches_per_op: its.voluntary_switches_per_op,
+            involuntary_switches_per_op: its.involuntary_switches_per_op,
+            histogram: its.histogram,
+            negative_histogram: its.negative_histogram,
+            samples: its.samples,
+            rounds: its.rounds,
+            parts: its.parts,
+        })
+    }
+}
+
+flat! { Written {
+    experiment: String,
+    parameters: Value,
+    metrics: Option<Value>,
+    outcome: Option<Value>,
+    subject: String,
+    kind: Option<String>,
+    call: Option<String>,
+    code: Option<String>,
+    conditions: String,
+    quantity: Quantity,
+    unit: String,
+    cpu_ns_per_op: Option<f64>,
+    cpu_share: Option<f64>,
+    voluntary_switches_per_op: Option<f64>,
+    involuntary_switches_per_op: Option<f64>,
     histogram: Option<String>,
     negative_histogram: Option<String>,
     samples: Option<Vec<i64>>,
@@ -132,18 +206,23 @@ pub enum Quantity {
     Response,
 }
 
-/// The value of a parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Param {
-    /// Yes or no.
-    Flag(bool),
-    /// A count, or nanoseconds where the name ends in `_ns`.
-    Int(i64),
-    /// A ratio.
-    Real(f64),
-    /// A word.
-    Text(String),
+impl Quantity {
+    /// Its name in the record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overshoot => "overshoot",
+            Self::Lateness => "lateness",
+            Self::PeriodJitter => "period_jitter",
+            Self::OneWay => "one_way",
+            Self::RoundTrip => "round_trip",
+            Self::CallCost => "call_cost",
+            Self::Away => "away",
+            Self::Loop => "loop",
+            Self::Settling => "settling",
+            Self::Response => "response",
+        }
+    }
 }
 
 /// The figures of many samples. An absent percentile is one that too few samples support.

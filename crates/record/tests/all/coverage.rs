@@ -1,7 +1,9 @@
 //! Confidence intervals cover what they claim to, and steady series are not called unsteady: by simulation with known truth.
 
 use punctual_record::statistics::confidence_ranks;
-use punctual_record::{Quantile, Quantity, Recorder, SeriesId, SeriesTally, Steadiness, Usage};
+use punctual_record::{
+    About, Experiment, Quantile, Quantity, Recorder, SeriesId, SeriesTally, Steadiness, Typed, Usage,
+};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
 struct Random(u64);
@@ -132,10 +134,10 @@ fn judged(
         tally.add_round(round, 0, &recorder, Usage::default());
     }
     Steadiness::of(&tally.to_series(SeriesId {
-        experiment: "wait".into(),
+        experiment: Experiment::Wait(Typed::default()),
         subject: "simulated".into(),
+        about: About::default(),
         conditions: "other".into(),
-        parameters: Default::default(),
         quantity: Quantity::Lateness,
     }))
 }

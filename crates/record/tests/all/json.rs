@@ -1,6 +1,7 @@
 //! A run as JSON and back.
 
 use proptest::prelude::*;
+use punctual_record::experiment::{Other, wait};
 use punctual_record::*;
 use serde_json::Value;
 
@@ -48,15 +49,15 @@ fn every_cut_is_called_a_cut() {
 #[test]
 fn others_are_refused_by_name() {
     let mut value: Value = serde_json::from_str(&written(&sample())).unwrap();
-    value["schema"] = "punctual.run/2".into();
+    value["schema"] = "punctual.run/3".into();
     let error = read(&value.to_string()).unwrap_err();
-    assert!(matches!(&error, ReadError::OtherVersion { found } if found == "punctual.run/2"), "{error}");
-    assert!(error.to_string().contains("punctual.run/1"));
+    assert!(matches!(&error, ReadError::OtherVersion { found } if found == "punctual.run/3"), "{error}");
+    assert!(error.to_string().contains("reads punctual.run/2 and punctual.run/1"));
 
     value["schema"] = "something/else".into();
     assert!(matches!(read(&value.to_string()), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("{}"), Err(ReadError::NotARun { .. })));
-    assert!(matches!(read("[\"punctual.run/1\"]"), Err(ReadError::NotARun { .. })));
+    assert!(matches!(read("[\"punctual.run/2\"]"), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("42"), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("<html>"), Err(ReadError::NotJson { .. })));
     assert!(matches!(Run::from_json(&b"\xff\xfe\x00"[..]), Err(ReadError::NotJson { .. })));
@@ -70,6 +71,7 @@ fn others_are_refused_by_name() {
 fn more_series_than_a_run_can_have_are_refused() {
     let mut run = sample();
     let mut series = run.series.swap_remove(0);
+    run.series.clear();
     (series.rounds, series.histogram, series.negative_histogram) = (Vec::new(), None, None);
     let one = serde_json::to_string(&series).unwrap();
     let text =
@@ -92,10 +94,11 @@ fn numbers_that_are_not_finite_are_never_written() {
     let mut run = sample();
     run.host.load1 = Some(f64::NAN);
     run.series[0].cpu_share = Some(f64::INFINITY);
-    run.series[0].parameters.insert("ratio".into(), Param::Real(f64::NAN));
+    let Experiment::Ipc(messages) = &mut run.series[1].experiment else { panic!("the second series is of messages") };
+    messages.metrics.per_second = Some(f64::NAN);
     let back = read(&written(&run)).unwrap();
     assert_eq!((back.host.load1, back.series[0].cpu_share), (None, None));
-    assert!(!back.series[0].parameters.contains_key("ratio"));
+    assert_eq!(back.series[1].experiment.ipc().unwrap().metrics.per_second, None);
 
     run.clock.read_ns = f64::NAN;
     let error = run.to_json(Vec::new()).unwrap_err();
@@ -217,7 +220,8 @@ proptest! {
     #[test]
     fn round_trip(
         values in prop::collection::vec(any::<i64>(), 0..40),
-        parameters in prop::collection::btree_map(".*", any_param(), 0..4),
+        asked_ns in any::<i64>(),
+        unknown in prop::option::of(("[a-z]{8,12}", prop::collection::btree_map(".*", any_param(), 0..4))),
         words in prop::collection::vec(".*", 0..4),
         load in prop::option::of(0.0f64..1e6),
         elapsed in any::<u64>(),
@@ -233,8 +237,12 @@ proptest! {
         run.elapsed_ns = elapsed;
         run.command = words;
         run.host.load1 = load;
+        let experiment = match unknown {
+            Some((name, parameters)) => Experiment::Other(Other { name, metrics: parameters.clone(), parameters }),
+            None => Experiment::Wait(Typed::asked(wait::Parameters { asked_ns })),
+        };
         run.series.push(tally.to_series(SeriesId {
-            experiment: "wait".into(), subject, conditions: "other".into(), parameters, quantity: Quantity::Lateness,
+            experiment, subject, about: About::default(), conditions: "other".into(), quantity: Quantity::Lateness,
         }));
         prop_assert_eq!(read(&written(&run)).unwrap(), run);
     }
@@ -318,7 +326,7 @@ fn hostile_strings_are_cut_and_cleaned_in_errors() {
         cases[4]["series"][0]["count"] = 1.into();
         for case in cases {
             let said = read(&case.to_string()).unwrap_err().to_string();
-            assert!(said.chars().all(plain::is_harmless), "{said:?}");
+            assert!(said.chars().all(sanitize::is_harmless), "{said:?}");
             assert!(said.len() < 1000, "{} bytes", said.len());
         }
     }

@@ -6,3 +6,4 @@ mod footprint;
 mod host;
 mod json;
 mod sample;
+mod version_1;

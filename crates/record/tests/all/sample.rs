@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use punctual_record::experiment::{Experiment, Typed, ipc, wait};
 use punctual_record::*;
 
 /// A run in which every optional part is there.
@@ -16,22 +17,25 @@ pub(crate) fn sample() -> Run {
             Usage { elapsed_ns: 9_000_000, cpu_ns: Some(1_234_567), voluntary: Some(1000), involuntary: Some(3) };
         tally.add_round(round, 1000, &recorder, usage);
     }
-    let parameters = BTreeMap::from([
-        ("asked_ns".to_string(), Param::Int(100_000)),
-        ("load".to_string(), Param::Real(0.5)),
-        ("pinned".to_string(), Param::Flag(true)),
-        ("peer".to_string(), Param::Text("same core".into())),
-    ]);
+    let parameters = wait::Parameters { asked_ns: 100_000 };
+    let metrics = wait::Metrics { effective_ns: Some(100_000) };
     let series = Series {
         samples: Some(vec![-5, 0, i64::MAX]),
         ..tally.to_series(SeriesId {
-            experiment: "wait".into(),
+            experiment: Experiment::Wait(Typed { parameters, metrics }),
             subject: "nanosleep".into(),
-            conditions: "fifo:40".into(),
-            parameters: parameters.clone(),
+            about: About { kind: Some("sleep".into()), call: Some("nanosleep()".into()), code: None },
+            conditions: "SCHED_FIFO 40".into(),
             quantity: Quantity::Overshoot,
         })
     };
+    let there_and_back = tally.to_series(SeriesId {
+        experiment: messages(),
+        subject: "pipe".into(),
+        about: About::default(),
+        conditions: "SCHED_FIFO 40".into(),
+        quantity: Quantity::RoundTrip,
+    });
     let refusal = Refusal {
         condition: "policy".into(),
         asked: "fifo:40".into(),
@@ -45,6 +49,7 @@ pub(crate) fn sample() -> Run {
         elapsed_ns: 12_000_000_000,
         complete: true,
         command: vec!["punctual".into(), "wait".into()],
+        subcommand: "wait".into(),
         host: Host {
             kernel: Some("6.18.44".into()),
             cpu_quota: Some(1.5),
@@ -53,23 +58,29 @@ pub(crate) fn sample() -> Run {
             ..Host::default()
         },
         conditions: vec![ConditionSet {
-            label: "fifo:40".into(),
-            asked: Asked { policy: Some("fifo:40".into()), ..Asked::default() },
-            applied: Applied { policy: Some("other".into()), ..Applied::default() },
+            label: "SCHED_FIFO 40".into(),
+            settings: vec![Setting {
+                condition: POLICY.into(),
+                asked: Some(Param::Text("fifo:40".into())),
+                applied: Some(Param::Text("other".into())),
+                phrase: "SCHED_OTHER".into(),
+                code: Some("sched_setscheduler(0, SCHED_FIFO, &parameters);".into()),
+                price: Some("It needs CAP_SYS_NICE.".into()),
+            }],
             refused: vec![refusal.clone()],
         }],
         clock: Clock { source: "CLOCK_MONOTONIC".into(), read_ns: 23.4, resolution_ns: 1, granularity_ns: 20 },
-        series: vec![series],
+        series: vec![series, there_and_back],
         not_measured: vec![NotMeasured {
             experiment: "wait".into(),
             subject: "umwait".into(),
             conditions: None,
-            parameters,
+            parameters: BTreeMap::from([("asked_ns".to_owned(), Param::Int(100_000))]),
             why: "the CPU has no WAITPKG".into(),
             remedy: None,
         }],
         notices: vec![
-            Notice::ConditionRefused { conditions: "fifo:40".into(), refusal },
+            Notice::ConditionRefused { conditions: "SCHED_FIFO 40".into(), refusal },
             Notice::Steal { share: 0.02 },
             Notice::Unsteady { series: 1, judged: 4 },
             Notice::Early { subject: "x".into(), count: 1, min_ns: -7 },
@@ -78,4 +89,20 @@ pub(crate) fn sample() -> Run {
         disturbance: Disturbance { steal_ns: Some(10_000_000), steal_share: Some(0.001), ..Disturbance::default() },
         merged_from: Vec::new(),
     }
+}
+
+fn messages() -> Experiment {
+    let parameters = ipc::Parameters {
+        size: 64,
+        mode: ipc::Mode::PingPong,
+        place: ipc::Placement::SameCpu,
+        receive: ipc::Receive::Block,
+        sender_cpu: Some(0),
+        receiver_cpu: Some(0),
+        interval_ns: None,
+        depth: None,
+    };
+    let metrics =
+        ipc::Metrics { per_second: Some(1e5), verified: Some(true), lost: Some(0), ..ipc::Metrics::default() };
+    Experiment::Ipc(Typed { parameters, metrics })
 }

@@ -1,4 +1,4 @@
-//! What is different about the machines, programs and clocks of two sides.
+//! Differences between the machines, programs and clocks of two sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::side::Side;
 
-/// Something that is not the same on both sides.
+/// A fact that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What, for instance `kernel` or `cpufreq governors`.
+    /// Its name, for instance `kernel` or `cpufreq governors`.
     pub what: String,
     /// On the old side; several values where its runs differ.
     pub old: String,
@@ -18,14 +18,14 @@ pub struct Change {
     pub new: String,
 }
 
-/// Facts that differ between any two runs and say nothing.
+/// Facts that differ between any two runs and mean nothing.
 const PASSING: [&str; 2] = ["load1", "name"];
 
-/// Shares of CPU time from which a disturbance is worth a line.
+/// Shares of CPU time above which a disturbance is reported.
 const STEAL: f64 = 0.01;
 const BUSY: f64 = 0.05;
 
-/// What differs, most of it read by name from the record, so that a fact added there is compared too.
+/// The differing facts. Most are read by name from the record, so a new fact is compared automatically.
 pub(super) fn between(old: &Side, new: &Side) -> Vec<Change> {
     let (old_facts, new_facts) = (facts(old), facts(new));
     let names: BTreeSet<&String> = old_facts.keys().chain(new_facts.keys()).collect();
@@ -43,7 +43,7 @@ pub(super) fn between(old: &Side, new: &Side) -> Vec<Change> {
     changes
 }
 
-/// Every fact of a side's runs, by its name.
+/// All facts of a side's runs, by name.
 fn facts(side: &Side) -> BTreeMap<String, BTreeSet<String>> {
     let mut facts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for host in side.hosts() {
@@ -80,7 +80,7 @@ fn collect(name: &str, value: Value, facts: &mut BTreeMap<String, BTreeSet<Strin
     facts.entry(name.to_owned()).or_default().insert(text);
 }
 
-/// The most that was stolen, and the most that the CPUs were busy, on either side.
+/// The largest steal and the largest CPU load on either side.
 fn disturbance(old: &Side, new: &Side) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut tell = |what: &str, least: f64, share: &dyn Fn(&punctual_record::Disturbance) -> Option<f64>| {
@@ -90,7 +90,11 @@ fn disturbance(old: &Side, new: &Side) -> Vec<Change> {
         };
         let (Some(a), Some(b)) = (worst(old), worst(new)) else { return };
         if a.max(b) >= least && a.max(b) > 2.0 * a.min(b) {
-            changes.push(Change { what: what.into(), old: crate::units::share(a), new: crate::units::share(b) });
+            changes.push(Change {
+                what: what.into(),
+                old: crate::format::units::share(a),
+                new: crate::format::units::share(b),
+            });
         }
     };
     tell("CPU time stolen by the hypervisor", STEAL, &|d| d.steal_share);
@@ -98,7 +102,7 @@ fn disturbance(old: &Side, new: &Side) -> Vec<Change> {
     changes
 }
 
-/// Why nothing can be compared: times by different clocks.
+/// Why nothing can be compared: different clocks.
 pub(super) fn other_clock(old: &Side, new: &Side) -> Option<String> {
     let clocks = |side: &Side| side.runs.iter().map(|run| run.source.clock.source.clone()).collect::<BTreeSet<_>>();
     let (old, new) = (clocks(old), clocks(new));

@@ -1,9 +1,9 @@
-//! Many comparisons at once: which of many small probabilities are small enough.
+//! Correction for multiple comparisons.
 //!
-//! Y. Benjamini and Y. Hochberg (1995): of the differences that are reported, at most the share `level` is expected to be none. Where nothing
-//! differs at all, that is also the probability of reporting anything.
+//! Y. Benjamini and Y. Hochberg (1995): at most the share `level` of the reported differences is expected to be false.
+//! If nothing differs at all, `level` is also the probability of any report.
 
-/// Which of the probabilities count, at this level.
+/// The probabilities that are significant at this level.
 #[must_use]
 pub(super) fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
     let count = probabilities.len() as f64;

@@ -1,53 +1,54 @@
-//! The difference of one figure between two sides, with how far it can be trusted.
+//! The difference of one figure between two sides, and its uncertainty.
 //!
-//! In go the figure in each run of either side; out come the difference on the comparison's scale and how the runs scatter around it. The
-//! variance is always that *between runs*. With one run a side it is what the runs' own wandering says ([`super::noise`]); with several,
-//! what the runs differ by has its say too ([`super::share`]).
+//! Takes the figure in each run of both sides. Returns the difference on the comparison's scale and its variance, which
+//! is always that *between runs*. With one run a side it comes from the noise within the runs ([`super::noise`]). With
+//! several runs, their scatter counts too ([`super::share`]).
 
 use super::noise::FREEDOM;
 use super::share::{Estimate, Scatter};
 use super::side::Reading;
 use super::student;
 
-/// Of a side's variance, this part does not become smaller with more runs when the sides did not take turns: the machine wanders between
-/// the two times at which they were measured.
+/// The part of a side's variance that more runs do not reduce if the sides did not alternate: the machine drifts
+/// between the two measurements.
 const SHARED: f64 = 0.5;
 
 /// A difference on the comparison's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shift {
-    /// Mean place of the old figures.
+    /// Mean of the old figures on the scale.
     pub(super) from: f64,
     /// New minus old.
     pub(super) by: f64,
     /// Its standard error.
     pub(super) error: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the standard error.
     pub(super) freedom: f64,
 }
 
 impl Shift {
-    /// The probability of a difference at least as large where there is none.
+    /// The p-value: the probability of a difference at least as large if there is none.
     pub(super) fn probability(&self) -> f64 {
         if self.error > 0.0 { student::two_sided(self.by / self.error, self.freedom) } else { 1.0 }
     }
 
-    /// The difference that is told from nothing, at this probability of telling it wrongly, in nine of ten comparisons of this freedom: a quantile
-    /// of the noncentral t distribution (N. L. Johnson and B. L. Welch, 1940, their first approximation).
+    /// The smallest detectable difference: at this significance level, nine of ten comparisons with these degrees of
+    /// freedom detect it. A quantile of the noncentral t distribution (N. L. Johnson and B. L. Welch, 1940, their first
+    /// approximation).
     pub(super) fn shows(&self, miss: f64) -> f64 {
-        /// What a normal variable exceeds one time of ten.
+        /// The 90 % quantile of a normal variable.
         const ONE_OF_TEN: f64 = 1.281_552;
         let needed = student::quantile(miss, self.freedom);
         (needed + ONE_OF_TEN * (1.0 + needed * needed / (2.0 * self.freedom)).sqrt()) * self.error
     }
 
-    /// Half the width of the interval that misses the true difference with this probability.
+    /// Half the width of the confidence interval with this error probability.
     pub(super) fn reach(&self, miss: f64) -> f64 {
         student::quantile(miss, self.freedom) * self.error
     }
 }
 
-/// A difference before it is known how far runs scatter.
+/// A difference with an unknown variance between runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Draft {
     from: f64,
@@ -55,17 +56,17 @@ pub(super) struct Draft {
     scatter: Known,
 }
 
-/// What is known of how far runs scatter.
+/// Knowledge of the variance between runs.
 #[derive(Debug, Clone, PartialEq)]
 enum Known {
-    /// All there is to know.
+    /// The variance itself.
     All(Estimate),
-    /// What several runs show, and by what their variance is to be multiplied for that of the difference.
+    /// The scatter of several runs, and the factor from its variance to that of the difference.
     Seen(Scatter, f64),
 }
 
 impl Draft {
-    /// What several runs show of how far they scatter; none with one run a side.
+    /// The scatter of several runs; `None` with one run a side.
     pub(super) fn scatter(&self) -> Option<&Scatter> {
         match &self.scatter {
             Known::Seen(scatter, _) => Some(scatter),
@@ -73,7 +74,7 @@ impl Draft {
         }
     }
 
-    /// The difference, with the variance of one run or pair where several were seen.
+    /// The difference, given the variance of one run or pair if several were seen.
     pub(super) fn settled(&self, estimate: Option<Estimate>) -> Shift {
         let (variance, freedom) = match (&self.scatter, estimate) {
             (Known::All(its), _) => (its.variance, its.freedom),
@@ -131,14 +132,14 @@ fn several(old: &[Figure], new: &[Figure], from: f64, to: f64) -> Known {
     Known::Seen(Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) }, of_mean(old) + of_mean(new))
 }
 
-/// What one run's figure scatters by, as the runs themselves say.
+/// Variance of one run's figure, estimated from the run itself.
 fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
     let (sum, count) = runs.fold((0.0, 0.0), |(sum, count), run| (sum + run.noise + run.floor, count + 1.0));
     sum / count
 }
 
-/// The difference between two sides that took turns: each pair of neighbours saw the same times, good or bad, so that their differences
-/// are independent of each other and do become smaller with more turns.
+/// The difference between two sides that alternated. The two runs of a pair saw the same drift, so the pairs'
+/// differences are independent and average out with more pairs.
 pub(super) fn in_turns(pairs: &[(Reading, Reading)]) -> Option<Draft> {
     let pairs: Vec<(Figure, Figure)> = pairs.iter().filter_map(|(old, new)| Some((known(old)?, known(new)?))).collect();
     if pairs.len() < 2 {

@@ -1,9 +1,9 @@
-//! The first two derivatives of the logarithm of the gamma function, which say what the logarithm of an estimated variance is expected to be
-//! and how far it scatters.
+//! The first two derivatives of the logarithm of the gamma function. They give the mean and the variance of the
+//! logarithm of an estimated variance.
 //!
 //! Both by recurrence to arguments of 10 or more and the asymptotic series there (Abramowitz and Stegun 6.3.5, 6.3.18, 6.4.6, 6.4.12).
 
-/// Where the series is good to 12 digits.
+/// Above this, the series is good to 12 digits.
 const FAR: f64 = 10.0;
 
 /// The first derivative, for arguments above zero.
@@ -30,10 +30,10 @@ pub(super) fn trigamma(x: f64) -> f64 {
         + i / x * (1.0 / 6.0 - i * (1.0 / 30.0 - i * (1.0 / 42.0 - i * (1.0 / 30.0 - i * 5.0 / 66.0))))
 }
 
-/// The argument whose second derivative this is; it falls from infinity at zero to zero at infinity.
+/// The argument with this second derivative, which falls from infinity at zero to zero at infinity.
 pub(super) fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (1e-8_f64, 1e8_f64);
-    // Halving on a logarithmic scale: 36 powers of e, 60 times halved, is below 1e-16.
+    // Bisection on a logarithmic scale: 36 powers of e, halved 60 times, is below 1e-16.
     for _ in 0..60 {
         let middle = (low * high).sqrt();
         if trigamma(middle) > value { low = middle } else { high = middle }

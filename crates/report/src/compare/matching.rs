@@ -1,14 +1,16 @@
-//! Which series of two sides belong together, and which runs took turns.
+//! Matches the series of two sides, and finds runs that alternated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_record::Identity;
+use punctual_record::{Identity, Setting};
 use serde::Serialize;
+
+use crate::naming::AS_FOUND;
 
 use super::side::{Measured, Side};
 use super::{Options, RunName};
 
-/// A series that cannot be compared, since the other side does not have it as it is.
+/// A series that cannot be compared, because the other side does not have the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmatched {
     /// The experiment.
@@ -21,7 +23,7 @@ pub struct Unmatched {
     pub why: String,
 }
 
-/// Series that belong together, and the others.
+/// Matched series, and the others.
 pub(super) struct Matched<'a> {
     pub(super) pairs: Vec<(&'a Identity, &'a Measured, &'a Measured)>,
     pub(super) unmatched: Vec<Unmatched>,
@@ -33,7 +35,7 @@ pub(super) const ONLY_NEW: &str = "only in the new runs";
 
 type Left<'a> = (&'a Identity, &'a Measured);
 
-/// Puts together what was measured on both sides.
+/// Matches the series of both sides.
 pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, options: Options) -> Matched<'a> {
     let mut pairs: Vec<_> = old
         .series
@@ -51,13 +53,13 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, options: Options) -> Mat
             unmatched.push(only(identity, measured, ONLY_OLD));
             continue;
         };
-        // Of several, the one with the same label; otherwise the first.
+        // Of several candidates, the one with the same label; otherwise the first.
         let place = others.iter().position(|(_, other)| other.label == measured.label).unwrap_or(0);
-        let (other, its) = others.remove(place);
+        let (_, its) = others.remove(place);
         if options.across_conditions {
             pairs.push((identity, measured, its));
         } else {
-            let what = differences(&identity.conditions, &other.conditions);
+            let what = differences(measured, its);
             unmatched.push(only(identity, measured, &format!("other conditions: {what}")));
         }
     }
@@ -66,7 +68,7 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, options: Options) -> Mat
     Matched { pairs, unmatched }
 }
 
-/// All but the conditions.
+/// The identity without conditions.
 fn thing(identity: &Identity) -> (&str, &str, &str, punctual_record::Quantity) {
     (&identity.experiment, &identity.subject, &identity.parameters, identity.quantity)
 }
@@ -80,23 +82,20 @@ fn only(identity: &Identity, measured: &Measured, why: &str) -> Unmatched {
     }
 }
 
-/// What is different between two sets of conditions as they held: `timer slack 50000 ns -> 1 ns`.
-fn differences(old: &str, new: &str) -> String {
-    fn facts(key: &str) -> BTreeMap<&str, &str> {
-        key.split(';').filter_map(|fact| fact.split_once('=')).collect()
-    }
-    let (old, new) = (facts(old), facts(new));
-    let names: std::collections::BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-    let shown = |value: Option<&&str>| value.map_or("as it was found", |value| value.trim_matches('"')).to_owned();
-    let changed = names.into_iter().filter(|name| old.get(name) != new.get(name)).map(|name| {
-        let words = name.replace('_', " ");
-        format!("{words} {} -> {}", shown(old.get(name)), shown(new.get(name)))
+/// The difference between two sets of conditions as they held: `slack 50 us -> slack 1 ns`.
+fn differences(old: &Measured, new: &Measured) -> String {
+    let names: BTreeSet<&String> = old.settings.keys().chain(new.settings.keys()).collect();
+    let changed = names.into_iter().filter_map(|name| {
+        let (was, is) = (old.settings.get(name), new.settings.get(name));
+        let phrase = |its: Option<&Setting>| its.map_or(AS_FOUND, |its| its.phrase.as_str()).to_owned();
+        let same = was.map(|its| &its.applied) == is.map(|its| &its.applied);
+        (!same).then(|| format!("{} -> {}", phrase(was), phrase(is)))
     });
     changed.collect::<Vec<_>>().join(", ")
 }
 
-/// The pairs of neighbours (place of the old run, place of the new one) if old and new runs took turns: as many of either, at least two,
-/// and, in the order of time, each two that follow each other are one of either.
+/// The pairs of neighbours (index of the old run, index of the new one) if old and new runs alternated. This requires
+/// equal numbers of at least two, and one of either in each consecutive pair by time.
 pub(super) fn turns(old: &Side, new: &Side) -> Option<Vec<(usize, usize)>> {
     if old.len() != new.len() || old.len() < 2 {
         return None;

@@ -1,26 +1,27 @@
-//! Two sides compared: what became later or sooner, what did not, and what cannot be told.
+//! Compares two sides: figures that are later, sooner, unchanged or undecided.
 //!
-//! In go two [`Side`]s of one or several runs each; out comes a [`Comparison`]: for each thing that was measured on both, the difference
-//! at p50, at p99 and in CPU time per operation with a 95 % interval and a verdict that is corrected for the number of comparisons;
-//! what could not be compared and why; and what is different about machines and settings. It is plain data, which
-//! [`text`], [`markdown`] and JSON show and on which a [`limit`] is judged.
+//! Takes two [`Side`]s of one or several runs each and returns a [`Comparison`]. For each common series, it holds the
+//! difference at p50, at p99 and in CPU time per operation, with a 95 % interval and a verdict corrected for the number
+//! of comparisons. It also lists series that could not be compared, and differences between machines and settings. It
+//! is plain data for the exporters ([`crate::export`]) and for a [`limit`].
 //!
-//! Refused is nothing here: what cannot be compared has a verdict of its own, which is never counted as agreement. No random numbers are
-//! drawn: the same files give the same answer.
+//! Nothing is refused: an incomparable figure has its own verdict, which never counts as agreement. No random numbers
+//! are used: the same files give the same result.
 
 mod changes;
 mod correction;
 mod difference;
+mod document;
+mod forest;
 mod gamma;
 pub mod limit;
-pub mod markdown;
 mod matching;
 mod noise;
 mod share;
 mod side;
 mod student;
-pub mod text;
-pub(crate) mod words;
+mod table;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ use serde::Serialize;
 
 pub use changes::Change;
 use difference::{Draft, Shift};
+pub use document::Compared;
 pub use matching::Unmatched;
 use side::{Entry, Measured, Reading, scale};
 pub use side::{Side, SideError};
@@ -36,7 +38,7 @@ pub use side::{Side, SideError};
 /// The name and version of a comparison's JSON.
 pub const SCHEMA: &str = "punctual.comparison/1";
 
-/// Share of false alarms that is accepted among all that is called different, and the chance of any where nothing is.
+/// The false discovery rate, and the probability of any false alarm if nothing differs.
 pub const LEVEL: f64 = 0.05;
 
 /// What is compared of a series.
@@ -207,10 +209,10 @@ pub struct Range {
     pub high: f64,
 }
 
-/// What may differ between two series that are compared nonetheless.
+/// Permitted differences between compared series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Compare series although the conditions that held differ: what the change of conditions did is the question.
+    /// Compares series with different conditions in force: the effect of the conditions is the question.
     pub across_conditions: bool,
 }
 
@@ -282,7 +284,7 @@ fn names(side: &Side) -> Vec<RunName> {
     side.runs.iter().map(name).collect()
 }
 
-/// Every figure with how far it can be trusted, which the series tell each other, figure by figure.
+/// Every figure with its uncertainty, which all series estimate together, figure by figure.
 fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String>; 3]> {
     let mut estimates = Figure::ALL.map(|figure| {
         let of_figure = drafts.iter().filter_map(|series| series[figure as usize].as_ref().ok()?.scatter().cloned());
@@ -342,8 +344,8 @@ fn told(shift: &Shift, compared: usize) -> Difference {
     let by = |by: f64| scale.figure(shift.from + by) - old_ns;
     let reach = shift.reach(LEVEL);
     let by_ns = Range { value: by(shift.by), low: by(shift.by - reach), high: by(shift.by + reach) };
-    // Alone among so many, a difference must pass the strictest step of the correction; and what passes it on average does so every other
-    // time only.
+    // Alone among all compared figures, a difference must pass the strictest step of the correction. A difference that
+    // passes on average does so only every other time.
     let shows_ns = by(shift.shows(LEVEL / compared.max(1) as f64));
     let share = |ns: f64| ns / old_ns;
     let positive = old_ns > 0.0;

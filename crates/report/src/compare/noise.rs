@@ -1,59 +1,60 @@
-//! How much a figure of one run scatters, learned from the run itself.
+//! The noise of a figure, estimated from one run.
 //!
 //! Figures are compared on a scale on which equal steps are equal ratios ([`Scale`]); variances are on that scale.
 //!
-//! **Why not the rounds' standard error.** The lateness of a machine wanders: neighbours come and go, a host moves its guests. Such noise has as
-//! much power at ten times the duration (flicker noise), so that averaging over a longer time does not make it smaller, and the standard
-//! error of the rounds, or a bootstrap of them in blocks, promises too much: on the development machine it is short by a factor
-//! of 1.4 to 1.8. What a time average of such noise scatters by is its **Allan variance** (D. W. Allan, *Statistics of Atomic Frequency
-//! Standards*, 1966): half the mean square of the difference between averages of adjacent stretches. It levels off where flicker begins;
-//! so that of a fifth of a run says how far two runs lie apart that follow each other.
+//! **Why not the rounds' standard error.** The lateness of a machine drifts: neighbours come and go, a host moves its
+//! guests. Such flicker noise has the same power at ten times the duration, so averaging over a longer time does not
+//! reduce it. The standard error of the rounds, or a block bootstrap, is too optimistic: by a factor of 1.4 to 1.8 on
+//! the development machine. The **Allan variance** measures the scatter of time averages of such noise (D. W. Allan,
+//! *Statistics of Atomic Frequency Standards*, 1966). It is half the mean square of the difference between averages of
+//! adjacent stretches. It levels off where flicker begins, so the value at a fifth of a run estimates the distance
+//! between two consecutive runs.
 
 use punctual_record::{Distribution, Quantile, RoundFigures};
 
 use super::student::Beta;
 
-/// Fewest rounds from which scatter is judged.
+/// Fewest rounds for an estimate.
 pub(super) const MIN_ROUNDS: usize = 5;
 
-/// A run is looked at in so many stretches.
+/// Number of stretches of a run.
 const STRETCHES: usize = 5;
 
-/// Degrees of freedom of the Allan variance of one run: four differences between neighbours among five stretches. Those that overlap
-/// add a little, that neighbouring differences share a stretch takes it away.
+/// Degrees of freedom of the Allan variance of one run: four differences between neighbours among five stretches.
+/// Overlapping stretches add a little; neighbouring differences share a stretch, which takes it away.
 pub(super) const FREEDOM: f64 = 4.0;
 
-/// A scale on which figures are compared: the inverse hyperbolic sine, which is a logarithm for what is much larger than a reading of
-/// the clock, and a straight line below. So ratios count for large figures, differences for tiny, zero and negative ones.
+/// The scale of comparisons: the inverse hyperbolic sine. It is logarithmic far above the cost of a clock reading and
+/// linear below. So large figures compare by ratio; tiny, zero and negative ones by difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     unit: f64,
 }
 
 impl Scale {
-    /// With one reading of the clock, in ns, as the size below which ratios mean nothing.
+    /// With the cost of a clock reading, in ns, as the size below which ratios mean nothing.
     pub(super) fn new(reading_ns: f64) -> Self {
         let reading = if reading_ns.is_finite() { reading_ns.clamp(1.0, 1e9) } else { 1.0 };
         Self { unit: 2.0 * reading }
     }
 
-    /// Where a figure stands.
+    /// From a figure to the scale.
     pub(super) fn place(self, ns: f64) -> f64 {
         (ns / self.unit).asinh()
     }
 
-    /// The figure that stands there.
+    /// From the scale to a figure.
     pub(super) fn figure(self, place: f64) -> f64 {
         place.sinh() * self.unit
     }
 
-    /// How far a nanosecond is at a figure.
+    /// The slope of the scale at a figure, per ns.
     pub(super) fn step(self, ns: f64) -> f64 {
         1.0 / ns.hypot(self.unit)
     }
 }
 
-/// The Allan variance of a figure's rounds at a fifth of their duration; none of fewer than [`MIN_ROUNDS`].
+/// The Allan variance of a figure's rounds at a fifth of their duration; `None` with fewer than [`MIN_ROUNDS`].
 pub(super) fn wandering(places: &[f64]) -> Option<f64> {
     if places.len() < MIN_ROUNDS {
         return None;
@@ -67,11 +68,12 @@ pub(super) fn wandering(places: &[f64]) -> Option<f64> {
     variance.is_finite().then_some(variance)
 }
 
-/// Up to so many samples, every rank around a percentile is weighed; beyond, samples lie so close that two of them tell.
+/// Up to this many samples, every rank around a percentile is weighted. Beyond, samples are so dense that two of them
+/// suffice.
 const WEIGHED: u64 = 50_000;
 
-/// The variance of a percentile that comes from having so few samples beyond it: each sample near it is weighed by the chance that the true
-/// percentile is there (J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978).
+/// The sampling variance of a percentile. Each nearby sample is weighted by the probability that the true percentile is
+/// there (J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978).
 pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Scale) -> Option<f64> {
     let count = distribution.count();
     let rank = quantile.rank(count)?;
@@ -83,7 +85,7 @@ pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Sc
         let half = (at(rank.saturating_add(away))? - at(rank.saturating_sub(away))?) / 2.0;
         return Some(half * half);
     }
-    // The chance of what lies further away is below 1e-9.
+    // The probability of ranks further away is below 1e-9.
     let reach = (8.0 * deviation).ceil() as u64;
     let (first, last) = (rank.saturating_sub(reach), rank.saturating_add(reach));
     let chances = Beta::new(rank as f64, (count - rank + 1) as f64);

@@ -1,37 +1,38 @@
-//! What the series of one comparison tell each other about how much runs differ.
+//! Variance between runs, estimated from all series of a comparison together.
 //!
-//! A few runs a side say little about their own variance: with four pairs, three degrees of freedom. But each run also says how much its
-//! rounds wander ([`super::noise`]), and all series were measured by the same runs on the same machine: if runs of the others lie twice as far
-//! apart as their rounds foretold, this one's true variance is likely to be twice what its rounds foretell. That is an empirical Bayes estimate
-//! (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004; the moderated t of limma, with the rounds' forecast as its trend).
+//! A few runs a side say little about their own variance: four pairs have three degrees of freedom. But each run also
+//! has a forecast from the noise of its rounds ([`super::noise`]), and all series come from the same runs on the same
+//! machine. If the runs of the other series lie twice as far apart as forecast, the same is likely for this one. This
+//! is an empirical Bayes estimate (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004; the moderated t of
+//! limma, with the rounds' forecast as its trend).
 //!
-//! In go, for one figure, what was seen and what was foretold in each series; out comes the variance of each with its degrees of
-//! freedom. A series' own runs never enter what the others say of it, and series that move together count as fewer than they are.
+//! Takes, for one figure, the observed and the forecast variance of each series. Returns the variance of each with its
+//! degrees of freedom. A series never influences its own prior, and correlated series count as fewer.
 
 use super::gamma::{digamma, inverse_trigamma, trigamma};
 
-/// Degrees of freedom of the forecast, were the machine's ratio of variance between runs to that within known: series of one
-/// machine scatter around it by a factor of about 1.6 to either side.
+/// Degrees of freedom of the forecast if the machine's ratio of the variances between and within runs were known.
+/// Series of one machine scatter around it by a factor of about 1.6 to either side.
 const FREEDOM_OF_FORECAST: f64 = 8.0;
 
-/// How far that ratio itself is from 1 on a machine of which nothing is known yet: standard deviation of its logarithm. It is wide: a run
-/// can lie off as a whole, which none of its rounds foretells, and short rounds foretell more than their run has.
+/// Prior standard deviation of the logarithm of that ratio, on an unknown machine. It is wide: a whole run can be off,
+/// which its rounds do not show, and short rounds can exceed the noise of their run.
 const UNKNOWN_MACHINE: f64 = 2.0;
 
-/// From so many degrees of freedom on, what was seen needs no forecast.
+/// From this many degrees of freedom on, the observed variance needs no forecast.
 const ENOUGH: f64 = 60.0;
 
-/// A variance beyond this many times the forecast, or below its inverse, counts as that: a series that never moved says no more.
+/// Bounds of a variance, as a multiple of the forecast and its inverse: a series that never moved says no more.
 const FURTHEST: f64 = 1e4;
 
-/// What is known of one figure of one series.
+/// Data on one figure of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scatter {
-    /// What was seen: the deviations of the runs, or of the pairs, from their mean, in the order of time.
+    /// Observations: the deviations of the runs, or of the pairs, from their mean, in order of time.
     pub(super) deviations: Vec<f64>,
-    /// Degrees of freedom of what was seen, 1 or more.
+    /// Degrees of freedom of the observations, 1 or more.
     pub(super) freedom: f64,
-    /// The variance of one such deviation that the rounds foretell.
+    /// The variance of one such deviation, forecast from the rounds.
     pub(super) forecast: f64,
 }
 
@@ -47,13 +48,13 @@ impl Scatter {
         self.deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / self.freedom
     }
 
-    /// The logarithm of seen over foretold, less what so few degrees of freedom make it fall short on average.
+    /// The logarithm of observed over forecast, corrected for its bias with few degrees of freedom.
     fn surprise(&self) -> f64 {
         let half = self.freedom / 2.0;
         (self.seen() / self.forecast).clamp(1.0 / FURTHEST, FURTHEST).ln() - (digamma(half) - half.ln())
     }
 
-    /// The deviations as a vector of length 1; none where they all are zero.
+    /// The deviations as a unit vector; `None` if they all are zero.
     fn direction(&self) -> Option<Vec<f64>> {
         let length = self.deviations.iter().map(|deviation| deviation * deviation).sum::<f64>().sqrt();
         (length > 0.0).then(|| self.deviations.iter().map(|deviation| deviation / length).collect())
@@ -70,7 +71,7 @@ pub(super) fn estimates(series: &[Scatter]) -> Vec<Estimate> {
         if its.freedom >= ENOUGH {
             return seen;
         }
-        // What nothing is known of: a ratio of 1, give or take.
+        // Prior of an unknown machine: a ratio of 1, with its uncertainty.
         let (mut weight, mut ratio) = (UNKNOWN_MACHINE.powi(-2), 0.0);
         let others = surprises.len() - 1;
         if others > 0 {
@@ -87,29 +88,29 @@ pub(super) fn estimates(series: &[Scatter]) -> Vec<Estimate> {
 }
 
 impl Estimate {
-    /// Both, each weighted by its degrees of freedom.
+    /// The combination of both, each weighted by its degrees of freedom.
     fn and(self, other: Self) -> Self {
         let freedom = self.freedom + other.freedom;
         Self { variance: (self.freedom * self.variance + other.freedom * other.variance) / freedom, freedom }
     }
 }
 
-/// How far the series move together.
+/// Correlation of the series.
 struct Together {
     count: f64,
-    /// Of each series: the sum, over all series, of the squared correlation with it, itself included.
+    /// For each series, the sum over all series of the squared correlation with it, including itself.
     of_each: Vec<f64>,
 }
 
 impl Together {
-    /// The sum of squared correlations of all pairs is the sum of squares of the directions' second moments, which takes time in proportion to
-    /// the number of series rather than to its square.
+    /// The sum of squared correlations of all pairs equals the sum of squares of the directions' second moments. This
+    /// takes linear time in the number of series instead of quadratic.
     fn of(series: &[Scatter]) -> Self {
         let length = series.first().map_or(0, |first| first.deviations.len());
         let alike = series.iter().all(|its| its.deviations.len() == length && its.freedom < ENOUGH);
         let count = series.len() as f64;
         if !alike {
-            // Measured by different runs: nothing is known of how they move, so the worst is assumed.
+            // Different runs measured them: their correlation is unknown, so the worst is assumed.
             return Self { count, of_each: vec![count; series.len()] };
         }
         let directions: Vec<Option<Vec<f64>>> = series.iter().map(Scatter::direction).collect();
@@ -129,14 +130,14 @@ impl Together {
         Self { count, of_each: directions.iter().map(with_all).collect() }
     }
 
-    /// How many independent series all but this one are worth.
+    /// The effective number of independent series without this one.
     fn worth(&self, place: usize) -> f64 {
         let others = self.count - 1.0;
         if others < 2.0 {
             return others;
         }
         let all: f64 = self.of_each.iter().sum();
-        // Without the correlations of each with itself, and without this one's.
+        // Excludes the correlations of each with itself, and those of this series.
         let pairs = all - self.count - 2.0 * (self.of_each[place] - 1.0);
         let squared = (pairs / (others * (others - 1.0))).clamp(0.0, 1.0);
         others / (1.0 + (others - 1.0) * squared)
@@ -154,7 +155,7 @@ mod tests {
 
     const SMALL: [f64; 4] = [0.01, -0.01, 0.01, -0.01];
 
-    /// Four runs that happen to agree are not believed where the others lie far apart.
+    /// Four runs that happen to agree are not believed if the other series scatter widely.
     #[test]
     fn others_have_a_say() {
         let calm = [
@@ -169,7 +170,7 @@ mod tests {
         assert!(calm.freedom > 4.0);
     }
 
-    /// A series that says the same as another says nothing new.
+    /// A duplicate of another series adds no information.
     #[test]
     fn those_that_move_together_count_once() {
         let others =

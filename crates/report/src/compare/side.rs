@@ -1,24 +1,27 @@
-//! One side of a comparison: the runs on it, digested as they come, so that large files need not be held.
+//! One side of a comparison. Its runs are digested one by one, so large files need not stay in memory.
 //!
-//! In go runs (a merged one counts as those it was merged from); out come, for each thing that was measured, its figures in each run with how
-//! much each scatters. Refused are a run given twice and a run with two series of the same thing.
+//! Takes runs (a merged run counts as its parts). Returns, for each series, its figures in each run with their noise. A
+//! run given twice and a run with two identical series are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_record::plain::{self, NAME};
+use punctual_record::sanitize::{self, NAME};
 use punctual_record::{
-    Distribution, Host, Identity, Param, Quantile, RoundFigures, Run, Series, Source, Summary, identities,
+    ConditionSet, Distribution, Host, Identity, Param, Quantile, RoundFigures, Run, Series, Setting, Source, Summary,
+    identities, telling,
 };
+
+use crate::naming;
 
 use super::Figure;
 use super::noise::{self, Scale};
 
-/// One reading of the clock on machines of today; see [`Scale`]. The same for every comparison, so that its figures do not depend on the
-/// order of the sides.
+/// Cost of a clock reading on current machines; see [`Scale`]. It is the same for every comparison, so that the figures
+/// do not depend on the order of the sides.
 pub(super) const SCALE_READING_NS: f64 = 25.0;
 
-/// What no run can show to be different: memory lies elsewhere in each process, a link order changes, an interrupt moves to another CPU.
-/// Standard deviation on the comparison's scale, about the share of the figure.
+/// Differences between runs that no run shows by itself: another memory layout, another link order, an interrupt moved
+/// to another CPU. Standard deviation on the comparison's scale, roughly a share of the figure.
 const fn floor(figure: Figure) -> f64 {
     match figure {
         Figure::P50 | Figure::Cpu => 0.01,
@@ -28,25 +31,25 @@ const fn floor(figure: Figure) -> f64 {
 
 /// A series' subject for an error: the file may call it anything.
 fn subject_of(series: &Series) -> String {
-    plain::line(&series.subject, NAME)
+    sanitize::line(&series.subject, NAME)
 }
 
-/// Why a run cannot be on this side.
+/// Why a run cannot be added to this side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideError {
-    /// It is there already.
+    /// The run is there already.
     #[error("the run that began at {started} was given twice; it would seem to agree with itself; name each run once")]
     Twice {
         /// When it began.
         started: String,
     },
-    /// Two series of the same thing.
+    /// The run has two identical series.
     #[error("it has two series of {subject} that differ in nothing but their figures; the file was altered")]
     Ambiguous {
         /// The subject.
         subject: String,
     },
-    /// Not in nanoseconds.
+    /// The unit is not nanoseconds.
     #[error("the figures of {subject} are in {unit}, not in ns; it was written by another program")]
     Unit {
         /// The subject.
@@ -54,7 +57,7 @@ pub enum SideError {
         /// Its unit.
         unit: String,
     },
-    /// Parts that contradict the rounds.
+    /// The parts contradict the rounds.
     #[error("the parts of {subject} do not fit its rounds; the file was altered")]
     Parts {
         /// The subject.
@@ -70,12 +73,12 @@ pub struct Side {
     pub(super) series: BTreeMap<Identity, Measured>,
 }
 
-/// What is kept of a run.
+/// The stored part of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunFacts {
     /// Name of its file.
     pub(super) name: String,
-    /// All but its figures.
+    /// Everything but its figures.
     pub(super) source: Source,
 }
 
@@ -86,6 +89,8 @@ pub(super) struct Measured {
     pub(super) label: String,
     /// Its parameters.
     pub(super) parameters: BTreeMap<String, Param>,
+    /// Its conditions, in that run.
+    pub(super) settings: BTreeMap<String, Setting>,
     /// One entry per run.
     pub(super) entries: Vec<Entry>,
 }
@@ -93,9 +98,9 @@ pub(super) struct Measured {
 /// A series in one run.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// Which run of the side.
+    /// Index of the run in the side.
     pub(super) run: usize,
-    /// How many samples.
+    /// Number of samples.
     pub(super) count: u64,
     /// In the order of [`Figure::ALL`].
     pub(super) readings: [Reading; 3],
@@ -104,16 +109,16 @@ pub(super) struct Entry {
 /// A figure of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Reading {
-    /// It is there.
+    /// The figure is known.
     Known {
-        /// Where it is on the scale.
+        /// Its position on the scale.
         place: f64,
-        /// What it scatters by between runs, as far as the run itself tells.
+        /// Its variance between runs, estimated from the run itself.
         noise: f64,
-        /// What it scatters by for reasons that no run tells.
+        /// Its additional variance, which no run shows.
         floor: f64,
     },
-    /// The run does not have it.
+    /// The run does not have the figure.
     Absent,
     /// Too few samples.
     FewSamples,
@@ -122,25 +127,25 @@ pub(super) enum Reading {
 }
 
 impl Side {
-    /// No runs yet.
+    /// A side without runs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many runs.
+    /// Number of runs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// No runs.
+    /// Whether there are no runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Adds a run that was read from the file `name`.
+    /// Adds a run from the file `name`.
     ///
     /// # Errors
     /// See [`SideError`].
@@ -155,15 +160,17 @@ impl Side {
         let mut seen = BTreeSet::new();
         for (series, identity) in run.series.iter().zip(identities(run)) {
             if series.unit != "ns" {
-                return Err(SideError::Unit { subject: subject_of(series), unit: plain::line(&series.unit, NAME) });
+                return Err(SideError::Unit { subject: subject_of(series), unit: sanitize::line(&series.unit, NAME) });
             }
             let entries = entries(run, series, first)?;
             if !seen.insert(identity.clone()) {
                 return Err(SideError::Ambiguous { subject: subject_of(series) });
             }
+            let set = run.conditions.iter().find(|set| set.label == series.conditions);
             let measured = self.series.entry(identity).or_insert_with(|| Measured {
-                label: series.conditions.clone(),
-                parameters: series.parameters.clone(),
+                label: naming::label_of(run, &series.conditions),
+                parameters: series.experiment.parameters(),
+                settings: set.map_or_else(BTreeMap::new, settings),
                 entries: Vec::new(),
             });
             measured.entries.extend(entries);
@@ -171,7 +178,7 @@ impl Side {
         Ok(())
     }
 
-    /// A run that is on both sides, by when it began.
+    /// The start time of a run that is on both sides.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> Option<String> {
         let both = self.runs.iter().find(|mine| other.runs.iter().any(|its| its.source == mine.source));
@@ -181,6 +188,11 @@ impl Side {
     pub(super) fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.runs.iter().map(|run| &run.source.host)
     }
+}
+
+/// The settings in which a set differs from others.
+fn settings(set: &ConditionSet) -> BTreeMap<String, Setting> {
+    telling(set).into_iter().map(|(name, setting)| (name.to_owned(), setting.clone())).collect()
 }
 
 fn sources(run: &Run) -> Vec<Source> {
@@ -199,7 +211,7 @@ fn sources(run: &Run) -> Vec<Source> {
     }]
 }
 
-/// The series in each of the runs that the file consists of.
+/// The series of each run in the file.
 fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideError> {
     if series.parts.is_empty() {
         let distribution = Distribution::from_series(series).ok();
@@ -221,7 +233,7 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
     Ok(entries)
 }
 
-/// What one run says of a series.
+/// The figures of a series in one run.
 struct Look<'a> {
     summary: &'a Summary,
     cpu: Option<f64>,
@@ -247,8 +259,9 @@ impl Look<'_> {
         self.known(Figure::P50, ns as f64, wandering)
     }
 
-    /// Rounds seldom have the 200 samples that their own 99th percentile needs; then what is told is how far the samples around it lie
-    /// apart, or how the rounds' 90th percentile wanders, whichever is more: the former contains some of the latter.
+    /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of two:
+    /// the sampling noise around the percentile, or the drift of the rounds' 90th percentile. The former contains part
+    /// of the latter.
     fn tail(&self, distribution: Option<&Distribution>) -> Reading {
         let Some(ns) = self.summary.p99 else { return self.missing(200) };
         let scale = scale();
@@ -285,13 +298,13 @@ impl Look<'_> {
     }
 
     fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
-        // A clock that counts in steps rounds each figure: a uniform error of one step has the variance step^2 / 12.
+        // A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
         let step = scale().step(ns) * self.granularity as f64;
         let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
         Reading::Known { place: scale().place(ns), noise, floor: floor(figure).powi(2) + rounding }
     }
 
-    /// Why a percentile is not there that needs so many samples.
+    /// Why a percentile that needs this many samples is absent.
     fn missing(&self, needs: u64) -> Reading {
         if self.summary.count < needs { Reading::FewSamples } else { Reading::Absent }
     }

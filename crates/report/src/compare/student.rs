@@ -1,10 +1,10 @@
-//! Student's t distribution: how rare a difference is when its scatter is itself an estimate.
+//! Student's t distribution: the significance of a difference whose variance is an estimate.
 //!
-//! In go a quotient t and degrees of freedom (1 or more, not necessarily whole); out comes a probability, or the t that belongs to one. The
-//! incomplete beta function is evaluated by its continued fraction (W. H. Press et al., *Numerical Recipes*, 6.4; Abramowitz and
-//! Stegun 26.5.8), good to some 12 digits.
+//! Takes t and degrees of freedom (1 or more, not necessarily whole) and returns a probability, or the inverse. The
+//! incomplete beta function is evaluated by its continued fraction (W. H. Press et al., *Numerical Recipes*, 6.4;
+//! Abramowitz and Stegun 26.5.8), good to some 12 digits.
 
-/// The probability of a t at least this far from zero, on either side.
+/// The two-sided probability of a t at least this far from zero.
 pub(super) fn two_sided(t: f64, freedom: f64) -> f64 {
     if !t.is_finite() {
         return if t.is_nan() { 1.0 } else { 0.0 };
@@ -12,9 +12,9 @@ pub(super) fn two_sided(t: f64, freedom: f64) -> f64 {
     Beta::new(freedom / 2.0, 0.5).below(freedom / (freedom + t * t)).clamp(0.0, 1.0)
 }
 
-/// The t that is exceeded, on either side, with probability `tail` (above 0, below 1).
+/// The t with the two-sided probability `tail` (above 0, below 1).
 ///
-/// Newton's method on the logarithm of the probability, which is nearly straight in the tail, between bounds that halving keeps safe.
+/// Newton's method on the logarithm of the probability, which is nearly linear in the tail, safeguarded by bisection.
 pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
     let mut high = 1.0;
     while two_sided(high, freedom) > tail && high < 1e300 {
@@ -25,7 +25,7 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
         log_gamma(f64::midpoint(freedom, 1.0)) - log_gamma(freedom / 2.0) - 0.5 * (freedom * std::f64::consts::PI).ln();
     let density = |t: f64| (log_density - f64::midpoint(freedom, 1.0) * (t * t / freedom).ln_1p()).exp();
     let mut t = f64::midpoint(low, high);
-    // Some five steps do; halving alone would need 60.
+    // Some five steps suffice; bisection alone would need 60.
     for _ in 0..60 {
         let found = two_sided(t, freedom);
         if found > tail {
@@ -35,7 +35,7 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
         }
         let step = (found / tail).ln() * found / (2.0 * density(t));
         let next = t + step;
-        // Bounds meet, or the probability underflows: halve.
+        // The bounds meet, or the probability underflows: bisect.
         let next = if next >= low && next <= high { next } else { f64::midpoint(low, high) };
         if (next - t).abs() <= 1e-13 * t.abs() {
             return next;
@@ -45,7 +45,7 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
     t
 }
 
-/// The regularised incomplete beta function of two shapes: the chance that a beta variable of these shapes is at most `x`.
+/// The regularised incomplete beta function of two shapes: the probability that a beta variable is at most `x`.
 pub(super) struct Beta {
     a: f64,
     b: f64,

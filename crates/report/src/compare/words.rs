@@ -1,47 +1,52 @@
-//! What text and Markdown have in common: names of series, changes in numbers, the summary in sentences.
+//! Text shared by all forms of a comparison: names of series, changes in numbers, the summary in sentences.
 
 use std::collections::BTreeMap;
 
-use crate::background::telling;
-use crate::plain::plain;
-use crate::story::unbroken;
-use crate::style::Style;
-use crate::units;
-use crate::words::listed;
+use crate::document::{Level, Phrase};
+use crate::format::prose::{listed, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming;
 
 use super::limit::{Finding, Judgement, What};
 use super::{Comparison, Difference, Figure, FigureComparison, Range, SeriesComparison, Verdict};
 
-/// Most rows of one table, most items of one list: beyond it, nobody reads.
+/// Most rows of a table and most items of a list.
 pub(crate) const MOST: usize = 300;
 
 /// A figure with its series.
 pub(crate) type Row<'a> = (&'a SeriesComparison, &'a FigureComparison);
 
-/// The rows with such a verdict, in the order of the series.
+/// The rows with this verdict, in the order of the series.
 pub(crate) fn rows(comparison: &Comparison, wanted: impl Fn(Verdict) -> bool) -> Vec<Row<'_>> {
     let all = comparison.series.iter().flat_map(|series| series.figures.iter().map(move |figure| (series, figure)));
     all.filter(|(_, figure)| wanted(figure.verdict)).collect()
 }
 
-/// Whether it is one of both.
+/// Whether it is one of the two.
 pub(crate) fn differs(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Worse | Verdict::Better)
 }
 
-/// Which series: `nanosleep, asked 100 µs`, with its conditions where the comparison has several.
-pub(crate) fn name(comparison: &Comparison, series: &SeriesComparison, style: &Style) -> String {
-    let mut text = plain(&series.subject, style) + &telling(&series.parameters, style);
+/// A subject, after its experiment if the experiment measures governors and settings: `ramp as found`.
+fn measured(experiment: &str, subject: &str) -> String {
+    const ON_SETTINGS: [&str; 3] = ["ramp", "switch", "boost"];
+    if ON_SETTINGS.contains(&experiment) { format!("{experiment} {subject}") } else { subject.to_owned() }
+}
+
+/// The name of a series: `nanosleep, asked 100 µs`, with its conditions if the comparison has several.
+pub(crate) fn name(comparison: &Comparison, series: &SeriesComparison) -> String {
+    let mut text = naming::subject(&measured(&series.experiment, &series.subject), &series.parameters);
     if comparison.many_conditions {
-        text.push_str(&format!(", {}", plain(&series.conditions, style)));
+        text.push_str(&format!(", {}", naming::phrase(&series.conditions)));
     }
     text
 }
 
 /// A share with its sign: `+20.1 %`.
-pub(super) fn signed(share: f64, style: &Style) -> String {
+pub(super) fn signed(share: f64) -> String {
     let percent = share * 100.0;
-    let minus = if style.unicode { '−' } else { '-' };
+    let minus = '−';
     let sign = if percent < 0.0 { minus } else { '+' };
     let percent = percent.abs();
     match percent {
@@ -51,45 +56,46 @@ pub(super) fn signed(share: f64, style: &Style) -> String {
     }
 }
 
-fn signed_ns(ns: f64, style: &Style) -> String {
-    let text = units::duration_fine(ns.abs(), style);
-    let minus = if style.unicode { '−' } else { '-' };
+fn signed_ns(ns: f64) -> String {
+    let text = units::duration_fine(ns.abs());
+    let minus = '−';
     format!("{}{text}", if ns < 0.0 { minus } else { '+' })
 }
 
-/// By how much: as a share, or in ns where there is none.
-pub(crate) fn change(difference: &Difference, style: &Style) -> String {
+/// The change: as a share, or in ns if there is none.
+pub(crate) fn change(difference: &Difference) -> String {
     match difference.by_share {
-        Some(share) => signed(share.value, style),
-        None => signed_ns(difference.by_ns.value, style),
+        Some(share) => signed(share.value),
+        None => signed_ns(difference.by_ns.value),
     }
 }
 
-/// The interval of that.
-pub(crate) fn interval(difference: &Difference, style: &Style) -> String {
+/// The interval of the change.
+pub(crate) fn interval(difference: &Difference) -> String {
     let show = |range: Range, show: &dyn Fn(f64) -> String| format!("[{} {}]", show(range.low), show(range.high));
     match difference.by_share {
-        Some(share) => show(share, &|share| signed(share, style).trim_end_matches(" %").to_owned()),
-        None => show(difference.by_ns, &|ns| signed_ns(ns, style)),
+        Some(share) => show(share, &|share| signed(share).trim_end_matches(" %").to_owned()),
+        None => show(difference.by_ns, &|ns| signed_ns(ns)),
     }
 }
 
-/// What the column of that name says.
-pub(crate) const FINDS: &str = "Finds: the increase from which on nine of ten comparisons like this one would show it, were it the only difference.";
+/// The cell of the column of that name.
+pub(super) const DETECTABLE: &str =
+    "detectable: the smallest increase that such a comparison shows with 90 % power, were it the only difference.";
 
-/// From what increase on this would have been shown.
-pub(crate) fn finds(difference: &Difference, style: &Style) -> String {
+/// The smallest detectable increase.
+pub(super) fn detectable(difference: &Difference) -> String {
     match difference.shows_share {
-        Some(share) if share > 99.0 => format!("{}-fold", if style.unicode { "≥100" } else { ">=100" }),
-        Some(share) => signed(share, style),
-        None => signed_ns(difference.shows_ns, style),
+        Some(share) if share > 99.0 => format!("{}-fold", "≥100"),
+        Some(share) => signed(share),
+        None => signed_ns(difference.shows_ns),
     }
 }
 
-/// What was compared, and the result, in sentences.
-pub(crate) fn summary(comparison: &Comparison, style: &Style) -> Vec<String> {
+/// The extent and the result of the comparison, in sentences.
+pub(crate) fn summary(comparison: &Comparison) -> Vec<String> {
     let side = |runs: &[super::RunName]| {
-        let files: Vec<String> = runs.iter().map(|run| plain(&run.shown(), style)).collect();
+        let files: Vec<String> = runs.iter().map(|run| sanitize(&run.shown())).collect();
         match runs {
             [one] => format!("{} of {}", files[0], &one.started.get(..10).unwrap_or(&one.started)),
             _ => format!("{} runs ({})", runs.len(), listed(&files, 4)),
@@ -97,7 +103,7 @@ pub(crate) fn summary(comparison: &Comparison, style: &Style) -> Vec<String> {
     };
     let mut first = format!("Old: {}. New: {}.", side(&comparison.old), side(&comparison.new));
     if comparison.in_turns {
-        first.push_str(" Old and new runs took turns: each is compared with its neighbour.");
+        first.push_str(" Old and new runs are interleaved: each is compared with its neighbour.");
     }
     let mut sentences = vec![first];
     sentences.push(outcome(comparison));
@@ -122,7 +128,7 @@ fn outcome(comparison: &Comparison) -> String {
     format!("Of {compared} figures that could be compared: {}{rest}.", listed(&parts, usize::MAX))
 }
 
-/// From what change on a difference would have been shown, by figure.
+/// The smallest detectable increase of each figure.
 pub(super) fn sight(comparison: &Comparison) -> Option<String> {
     let mut parts = Vec::new();
     for figure in Figure::ALL {
@@ -144,24 +150,21 @@ pub(super) fn sight(comparison: &Comparison) -> Option<String> {
     }
     (!parts.is_empty()).then(|| {
         let told = parts.join("; ");
-        format!("The increase that nine of ten such comparisons find, for the middle one of the series (the best to the worst): {told}.")
+        format!("Smallest detectable increase with 90 % power, median of the series (range): {told}.")
     })
 }
 
-/// What could not be compared, by reason: the reason, and the series it holds for.
-pub(super) fn missing(comparison: &Comparison, style: &Style) -> Vec<String> {
+/// Series that could not be compared, by reason.
+pub(super) fn missing(comparison: &Comparison) -> Vec<String> {
     let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (series, figure) in rows(comparison, |verdict| verdict == Verdict::NotComparable) {
-        let why = plain(figure.why.as_deref().unwrap_or("unknown"), style);
-        by_reason.entry(why).or_default().push(name(comparison, series, style));
+        let why = sanitize(figure.why.as_deref().unwrap_or("unknown"));
+        by_reason.entry(why).or_default().push(name(comparison, series));
     }
     for one in &comparison.unmatched {
-        let why = plain(&one.why, style);
-        by_reason.entry(why).or_default().push(format!(
-            "{} ({})",
-            plain(&one.subject, style),
-            plain(&one.conditions, style)
-        ));
+        let why = naming::phrase(&one.why);
+        let subject = sanitize(&measured(&one.experiment, &one.subject));
+        by_reason.entry(why).or_default().push(format!("{subject} ({})", naming::phrase(&one.conditions)));
     }
     let tell = |(why, mut names): (String, Vec<String>)| {
         names.dedup();
@@ -170,40 +173,50 @@ pub(super) fn missing(comparison: &Comparison, style: &Style) -> Vec<String> {
     by_reason.into_iter().map(tell).take(MOST).collect()
 }
 
-/// What differs between machines and settings.
-pub(crate) fn changes(comparison: &Comparison, style: &Style) -> Vec<String> {
-    let arrow = if style.unicode { "→" } else { "->" };
+/// Differences between machines and settings.
+pub(crate) fn changes(comparison: &Comparison) -> Vec<String> {
+    let arrow = "→";
     let tell = |change: &super::Change| {
-        format!("{}: {} {arrow} {}", plain(&change.what, style), plain(&change.old, style), plain(&change.new, style))
+        format!("{}: {} {arrow} {}", sanitize(&change.what), sanitize(&change.old), sanitize(&change.new))
     };
     comparison.changes.iter().map(tell).collect()
 }
 
-/// What became of the limits: failures first, then what cannot be judged. Each with whether it is a failure.
-pub(crate) fn judged(judgement: &Judgement, comparison: &Comparison, style: &Style) -> Vec<(bool, String)> {
-    let failed = judgement.failed.iter().map(|finding| (true, finding));
-    let unjudged = judgement.unjudged.iter().map(|finding| (false, finding));
-    let tell = |(is_failure, finding): (bool, &Finding)| (is_failure, sentence(finding, comparison, style));
-    failed.chain(unjudged).map(tell).collect()
+/// The verdict on the limits: failures first, then unjudged figures.
+pub(super) fn judged(judgement: &Judgement, comparison: &Comparison) -> Vec<Phrase> {
+    let failed = judgement.failed.iter().map(|finding| (Level::Exceeded, finding));
+    let unjudged = judgement.unjudged.iter().map(|finding| (Level::Unjudged, finding));
+    failed.chain(unjudged).map(|(level, finding)| phrase(level, finding, comparison)).collect()
 }
 
-fn sentence(finding: &Finding, comparison: &Comparison, style: &Style) -> String {
-    let limit = plain(&finding.limit.to_string(), style);
+fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
+    let limit = sanitize(&finding.limit.to_string());
     let series = finding.series.and_then(|place| comparison.series.get(place));
     let subject = match (series, finding.figure) {
-        (Some(series), Some(figure)) => format!("{} of {}", figure.name(), name(comparison, series, style)),
+        (Some(series), Some(figure)) => format!("{} of {}", figure.name(), name(comparison, series)),
         _ => String::new(),
     };
-    let of =
-        |difference: &Difference| unbroken(&format!("{} {}", change(difference, style), interval(difference, style)));
-    match &finding.what {
-        What::Worse(difference) => format!("failed: {subject} is worse by {}; limit: {limit}.", of(difference)),
-        What::Blind(difference) => format!(
-            "unjudged: {subject}: a change by the limit could hide in {}; limit: {limit}. \
-             Remedy: more runs of either side, in turns, or a wider limit.",
-            of(difference)
-        ),
-        What::Unknown(why) if subject.is_empty() => format!("unjudged: {}; limit: {limit}.", plain(why, style)),
-        What::Unknown(why) => format!("unjudged: {subject}: {}; limit: {limit}.", plain(why, style)),
+    let of = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
+    let text = match &finding.what {
+        What::Worse(difference) => format!("{subject} is worse by {}; limit: {limit}.", of(difference)),
+        What::Blind(difference) => {
+            format!("{subject}: a change by the limit could hide in {}; limit: {limit}.", of(difference))
+        }
+        What::Unknown(why) if subject.is_empty() => format!("{}; limit: {limit}.", sanitize(why)),
+        What::Unknown(why) => format!("{subject}: {}; limit: {limit}.", sanitize(why)),
+    };
+    let is_blind = matches!(finding.what, What::Blind(_));
+    let remedy = is_blind.then(|| "add interleaved runs on both sides, or widen the limit.".to_owned());
+    Phrase { level, text, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measured;
+
+    #[test]
+    fn governors_and_settings_are_named_after_their_experiment() {
+        assert_eq!(measured("ramp", "as found"), "ramp as found");
+        assert_eq!(measured("wait", "nanosleep"), "nanosleep");
     }
 }

@@ -1,50 +1,31 @@
-//! An experiment without words of its own: its figures in a plain table, nothing left out and nothing concluded.
+//! Fallback for experiments without their own text: all figures in a plain table, without conclusions.
 
 use punctual_record::{Run, Series};
 
-use crate::background::{conditions, parameter};
-use crate::plain::plain;
-use crate::story::{Block, Section};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
+use crate::document::{Block, Columns, Section};
+use crate::format::sanitize::sanitize;
+use crate::naming::{conditions, parameter};
 
-use super::{Advice, Family};
+use super::shared::{ALWAYS, Advice, Family};
 
-pub(super) const FAMILY: Family = Family { experiment: "", sections, advice: |_, _, _| Advice::default() };
+pub(super) const FAMILY: Family = Family { experiment: "", sections, advice: |_, _| Advice::default() };
 
-const COLUMNS: [Column; 9] = [
-    Column::left("subject", Column::ALWAYS),
-    Column::left("parameters", 90),
-    Column::left("conditions", 80),
-    Column::left("quantity", 70),
-    Column::right("n", 10),
-    Column::right("min", 20),
-    Column::right("p50", Column::ALWAYS),
-    Column::right("p99", Column::ALWAYS),
-    Column::right("max", 60),
-];
-
-fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };
-    let rows = series.iter().map(|series| Row::Cells(cells(run, series, style), Paint::Plain)).collect();
-    let table = Table { columns: COLUMNS.to_vec(), rows };
-    vec![Section::new(plain(&first.experiment, style)).with(Block::Table(table))]
-}
-
-fn cells(run: &Run, series: &Series, style: &Style) -> Vec<String> {
-    let figure = |ns: Option<i64>| ns.map_or(style.absent().to_owned(), |ns| units::duration(ns, style));
-    let parameters: Vec<String> = series.parameters.iter().map(|(name, value)| parameter(name, value, style)).collect();
-    let summary = &series.summary;
-    vec![
-        plain(&series.subject, style),
-        parameters.join(", "),
-        conditions(run, &series.conditions, style),
-        crate::csv::quantity(series.quantity).replace('_', " "),
-        units::count(summary.count),
-        figure(summary.min),
-        figure(summary.p50),
-        figure(summary.p99),
-        figure(summary.max),
-    ]
+    let parameters = |series: &&Series| {
+        let parameters = series.experiment.parameters();
+        parameters.iter().map(|(name, value)| parameter(name, value)).collect::<Vec<_>>().join(", ")
+    };
+    let table = Columns::new()
+        .left("subject", ALWAYS, |series: &&Series| sanitize(&series.subject))
+        .left("parameters", 90, parameters)
+        .left("conditions", 80, |series| conditions(run, &series.conditions))
+        .left("quantity", 70, |series| series.quantity.name().replace('_', " "))
+        .count("n", 10, |series| Some(series.summary.count))
+        .ns("min", 20, |series| series.summary.min)
+        .ns("p50", ALWAYS, |series| series.summary.p50)
+        .ns("p99", ALWAYS, |series| series.summary.p99)
+        .ns("max", 60, |series| series.summary.max)
+        .of(series);
+    vec![Section::new(sanitize(first.experiment.name())).with(Block::Table(table))]
 }

@@ -1,51 +1,49 @@
-//! The boost: deadlines met as the machine is, with the speed raised around each activation, and at full speed all the time, and at what cost.
+//! The boost: deadlines met and the cost, with the machine as found, with boosted activations, and at permanent full
+//! speed.
 
-use punctual_record::{Param, Run, Series};
+use punctual_record::experiment::boost::{Metrics, Parameters};
+use punctual_record::{Experiment, Run, Series};
 
-use crate::background::conditions;
-use crate::plain::plain;
-use crate::story::{Block, Item, Note, Section, unbroken};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
-use crate::words::int;
+use crate::document::{Block, Columns, Note, Section};
+use crate::format::prose::unbroken;
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{conditions, under};
 
-use super::{Advice, Family};
+use super::shared::{ALWAYS, Advice, Family, Measured, measured};
 
-pub(super) const FAMILY: Family = Family { experiment: "boost", sections, advice: |_, _, _| Advice::default() };
+type Boost<'a> = Measured<'a, Parameters, Metrics>;
+
+pub(super) const FAMILY: Family = Family { experiment: "boost", sections, advice: |_, _| Advice::default() };
 
 /// The subjects, by their names in the record.
 const AS_FOUND: &str = "as found";
 const BOOST: &str = "boost";
 const PERFORMANCE: &str = "performance";
-/// Full speed as the kernel showed it that is so much below the upper limit is worth a word: 5 %.
+/// A reported full speed this much below the upper limit is worth a remark: 5 %.
 const SHORT_OF_LIMIT: f64 = 0.95;
 
-const COLUMNS: [Column; 9] = [
-    Column::left("speed", Column::ALWAYS),
-    Column::right("met", Column::ALWAYS),
-    Column::right("p50", Column::ALWAYS),
-    Column::joined("[95 %]", 40),
-    Column::right("p99", 60),
-    Column::right("max", Column::ALWAYS),
-    Column::right("clock", 75),
-    Column::right("power", 70),
-    Column::right("CPU time", 50),
-];
-
-fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::boost);
     let Some(first) = series.first() else { return Vec::new() };
-    let figure = |name| int(first, name).map_or_else(|| style.absent().to_owned(), |ns| units::exact(ns, style));
-    let on = int(first, "cpu").map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+    let on = first.metrics.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
     let heading = format!(
-        "boost: {} of fixed work every {}{on}, due after {}, under {}",
-        figure("work_ns"),
-        figure("period_ns"),
-        figure("deadline_ns"),
-        conditions(run, &first.conditions, style)
+        "boost: {} of fixed work every {}{on}, due after {}, {}",
+        units::exact(first.parameters.work_ns),
+        units::exact(first.parameters.period_ns),
+        units::exact(first.parameters.deadline_ns),
+        under(&conditions(run, &first.conditions))
     );
-    let rows = series.iter().map(|series| Row::Cells(cells(series, style), Paint::Plain)).collect();
-    let table = Block::Table(Table { columns: COLUMNS.to_vec(), rows });
+    let table = Columns::new()
+        .left("speed", ALWAYS, name)
+        .right("met", ALWAYS, met)
+        .estimate("p50", (ALWAYS, 40), |series: &Boost<'_>| (series.summary.p50, series.summary.ci95.p50))
+        .ns("p99", 60, |series| series.summary.p99)
+        .ns("max", ALWAYS, |series| series.summary.max)
+        .known("clock", 75, |series| series.metrics.mean_khz, ghz)
+        .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
+        .known("CPU time", 50, |series| series.cpu_ns_per_op, |ns| units::duration(ns.round() as i64))
+        .of(&series);
     let legend = Block::Legend(vec![
         Note::always("p50, p99, max: response time, from the activation to the end of its work. met: deadlines."),
         Note::on("clock", "clock: mean frequency, from the time that the kernel counted at each, idle time included."),
@@ -55,51 +53,24 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
             "CPU time: of the thread per activation; a boost's loops before activations, by which it learns, are in it.",
         ),
     ]);
-    let mut sections = vec![Section::new(heading).with(table).with(legend)];
-    let items: Vec<Item> = words(series, style).into_iter().map(|text| Item { text, code: None }).collect();
-    if !items.is_empty() {
-        sections.push(Section::default().with(Block::Items(items)));
+    let mut sections = vec![Section::new(heading).with(Block::Table(table)).with(legend)];
+    let said = words(&series);
+    if !said.is_empty() {
+        sections.push(Section::default().with(Block::said(said)));
     }
     sections
 }
 
-fn cells(series: &Series, style: &Style) -> Vec<String> {
-    let summary = &series.summary;
-    let absent = || style.absent().to_owned();
-    let figure = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
-    let interval = match (summary.p50, summary.ci95.p50) {
-        (Some(p50), Some(interval)) => units::interval_like(interval, p50),
-        _ => String::new(),
-    };
-    let name = match (series.subject.as_str(), series.parameters.get("governor")) {
-        (AS_FOUND, Some(Param::Text(governor))) => format!("{AS_FOUND} ({})", plain(governor, style)),
-        (subject, _) => plain(subject, style),
-    };
-    vec![
-        name,
-        met(series),
-        figure(summary.p50),
-        interval,
-        figure(summary.p99),
-        figure(summary.max),
-        outcome(series, "mean_khz").map_or_else(absent, |khz| ghz(khz as i64)),
-        outcome(series, "power_mw").map_or_else(absent, |mw| format!("{:.2} W", mw / 1e3)),
-        series.cpu_ns_per_op.map_or_else(absent, |ns| units::duration(ns.round() as i64, style)),
-    ]
-}
-
-fn outcome(series: &Series, name: &str) -> Option<f64> {
-    match series.outcome.get(name)? {
-        Param::Int(n) => Some(*n as f64),
-        Param::Real(n) => Some(*n),
-        _ => None,
+fn name(series: &Boost<'_>) -> String {
+    match (series.subject.as_str(), &series.metrics.governor) {
+        (AS_FOUND, Some(governor)) => format!("{AS_FOUND} ({})", sanitize(governor)),
+        (subject, _) => sanitize(subject),
     }
 }
 
 /// `99 of 100`.
-fn met(series: &Series) -> String {
-    let met = outcome(series, "met").unwrap_or(0.0) as u64;
-    format!("{} of {}", units::count(met), units::count(series.summary.count))
+fn met(series: &Boost<'_>) -> String {
+    format!("{} of {}", units::count(series.metrics.met.unwrap_or(0)), units::count(series.summary.count))
 }
 
 fn ghz(khz: i64) -> String {
@@ -107,16 +78,16 @@ fn ghz(khz: i64) -> String {
 }
 
 /// What is to be said: what the boost was, what it was good for, and where each was in time.
-fn words(series: &[&Series], style: &Style) -> Vec<String> {
-    let of = |name: &str| series.iter().copied().find(|series| series.subject == name);
+fn words(series: &[Boost<'_>]) -> Vec<String> {
+    let of = |name: &str| series.iter().find(|series| series.subject == name);
     let mut said = Vec::new();
     if let Some(boost) = of(BOOST) {
-        said.push(how(boost, style));
-        said.extend(full_speed(boost));
+        said.push(how(boost.metrics));
+        said.extend(full_speed(boost.metrics));
         said.extend(worth(boost, of(AS_FOUND), of(PERFORMANCE)));
     }
     let states =
-        series.iter().filter_map(|series| Some(format!("{}: {}", plain(&series.subject, style), states(series)?)));
+        series.iter().filter_map(|series| Some(format!("{}: {}", sanitize(&series.subject), states(series.metrics)?)));
     let states: Vec<String> = states.collect();
     if !states.is_empty() {
         said.push(format!("Time at each frequency, idle time included. {}.", states.join("; ")));
@@ -125,47 +96,40 @@ fn words(series: &[&Series], style: &Style) -> Vec<String> {
 }
 
 /// By what, how early, and what that took.
-fn how(boost: &Series, style: &Style) -> String {
-    let lever = match boost.outcome.get("lever") {
-        Some(Param::Text(lever)) => plain(lever, style),
-        _ => "an unknown lever".to_owned(),
-    };
-    let time = |name: &str| {
-        outcome(boost, name)
-            .map_or_else(|| style.absent().to_owned(), |ns| unbroken(&units::duration(ns.round() as i64, style)))
-    };
-    let share = |name: &str| outcome(boost, name).map_or_else(|| style.absent().to_owned(), units::share);
+fn how(boost: &Metrics) -> String {
+    let absent = || units::ABSENT.to_owned();
+    let lever = boost.lever.as_deref().map_or_else(|| "an unknown lever".to_owned(), sanitize);
+    let time = |ns: Option<i64>| ns.map_or_else(absent, |ns| unbroken(&units::duration(ns)));
+    let share = |share: Option<f64>| share.map_or_else(absent, units::share);
     format!(
         "The boost used the {lever}, raised {} before each activation, as it learned; each raising and letting go took {}, and the speed \
          was raised for {} of the time. Learning took {} of the time.",
-        time("lead_ns"),
-        time("switching_ns"),
-        share("raised_share"),
-        share("learning_share")
+        time(boost.lead_ns),
+        time(boost.switching_ns),
+        share(boost.raised_share),
+        share(boost.learning_share)
     )
 }
 
 /// Where full speed was not what it should be, or not there in time.
-fn full_speed(boost: &Series) -> Vec<String> {
+fn full_speed(boost: &Metrics) -> Vec<String> {
     let mut said = Vec::new();
-    let (learned, short) = (outcome(boost, "learned"), outcome(boost, "not_at_full_speed"));
-    if let (Some(learned), Some(short)) = (learned, short.filter(|n| *n > 0.0)) {
+    if let (Some(learned), Some(short)) = (boost.learned, boost.not_at_full_speed.filter(|n| *n > 0)) {
         said.push(format!(
             "Before {short} of {learned} activations that were looked at, full speed was not there in time."
         ));
     }
-    let limits = outcome(boost, "full_khz").zip(int(boost, "max_khz"));
-    if let Some((full, max)) = limits.filter(|(full, max)| *full < *max as f64 * SHORT_OF_LIMIT) {
-        let (full, max) = (ghz(full as i64), ghz(max));
+    let limits = boost.full_khz.zip(boost.max_khz);
+    if let Some((full, max)) = limits.filter(|(full, max)| (*full as f64) < *max as f64 * SHORT_OF_LIMIT) {
+        let (full, max) = (ghz(full), ghz(max));
         said.push(format!("While raised, the kernel showed {full} of {max}: another lever may do more (--by)."));
     }
     said
 }
 
 /// Deadlines beside the others'.
-fn worth(boost: &Series, found: Option<&Series>, performance: Option<&Series>) -> Vec<String> {
-    let share =
-        |series: &Series| outcome(series, "met").map(|met| met / (series.summary.count.max(1) as f64)).unwrap_or(0.0);
+fn worth(boost: &Boost<'_>, found: Option<&Boost<'_>>, performance: Option<&Boost<'_>>) -> Vec<String> {
+    let share = |series: &Boost<'_>| series.metrics.met.unwrap_or(0) as f64 / series.summary.count.max(1) as f64;
     let Some(found) = found else { return Vec::new() };
     let beside = performance.map_or(String::new(), |series| format!("; performance all the time {}", met(series)));
     if share(found) >= share(boost) {
@@ -179,17 +143,7 @@ fn worth(boost: &Series, found: Option<&Series>, performance: Option<&Series>) -
 }
 
 /// `1.00 GHz 93 %, 3.00 GHz 7 %`, the lowest first.
-fn states(series: &Series) -> Option<String> {
-    let state = |(name, share): (&String, &Param)| {
-        let khz: i64 = name.strip_prefix("khz_")?.strip_suffix("_share")?.parse().ok()?;
-        match share {
-            Param::Real(share) => Some((khz, *share)),
-            _ => None,
-        }
-    };
-    let mut states: Vec<(i64, f64)> = series.outcome.iter().filter_map(state).collect();
-    states.sort_by_key(|(khz, _)| *khz);
-    let text: Vec<String> =
-        states.iter().map(|(khz, share)| unbroken(&format!("{} {}", ghz(*khz), units::share(*share)))).collect();
-    (!text.is_empty()).then(|| text.join(", "))
+fn states(metrics: &Metrics) -> Option<String> {
+    let state = |(khz, share): (&u64, &f64)| unbroken(&format!("{} {}", ghz(*khz as i64), units::share(*share)));
+    Some(metrics.residency.as_ref()?.iter().map(state).collect::<Vec<_>>().join(", "))
 }

@@ -1,233 +1,160 @@
-//! Passing messages: a table for each kind of traffic and each place, the quickest mechanism on top, a map where every pair of CPUs was
-//! measured, and what the figures say.
+//! Message passing: a table for each kind of traffic and each place with the fastest mechanism on top, a map if every
+//! pair of CPUs was measured, and conclusions.
 
-use punctual_record::{Param, Quantity, Run, Series};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::background::conditions;
-use crate::plain::plain;
-use crate::story::{Block, Note, Section};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
-use crate::words;
+use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement, Receive};
+use punctual_record::{Experiment, Quantity, Run, Series};
 
-use super::Family;
+use crate::document::{Block, Columns, Note, Paint, Row, Section};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{conditions, under};
+
+use super::shared::{ALWAYS, Family, Measured, absent_note, grouped, interval_note, measured};
 
 mod map;
-mod words_on;
+mod summary;
 
-pub(super) const FAMILY: Family = Family { experiment: "ipc", sections, advice: words_on::advice };
+type Message<'a> = Measured<'a, Parameters, Metrics>;
 
-const COLUMNS: [Column; 19] = [
-    Column::left("mechanism", Column::ALWAYS),
-    Column::left("receive", 75),
-    Column::left("conditions", Column::ALWAYS),
-    Column::right("n", 40),
-    Column::right("min", 45),
-    Column::right("p50", Column::ALWAYS),
-    Column::joined("[95 %]", 60),
-    Column::right("p90", 20),
-    Column::right("p99", Column::ALWAYS),
-    Column::joined("[95 %]", 30),
-    Column::right("p99.9", 50),
-    Column::right("max", 90),
-    Column::right("messages/s", 100),
-    Column::right("MB/s", 95),
-    Column::right("CPU sender", 70),
-    Column::right("CPU receiver", 71),
-    Column::right("sw. sender", 25),
-    Column::right("sw. receiver", 26),
-    Column::right("faults", 110),
-];
+pub(super) const FAMILY: Family = Family { experiment: "ipc", sections, advice: summary::advice };
 
-/// Kinds of traffic in the order in which they are told; others follow.
-const MODES: [&str; 4] = ["ping-pong", "sporadic", "rate", "saturated"];
-/// From so many pairs of CPUs on they make a map rather than a table each.
+/// From this number of pairs of CPUs on, they make a map rather than a table each.
 const PAIRS_OF_A_MAP: usize = 3;
 
 /// What a table is of.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Traffic {
-    order: usize,
-    mode: String,
+    mode: Mode,
     interval_ns: Option<i64>,
-    pair: Option<(i64, i64)>,
-    place: String,
+    pair: Option<(u32, u32)>,
+    place: Placement,
 }
 
 impl Traffic {
-    fn of(series: &Series) -> Self {
-        let mode = text(series, "mode").to_owned();
-        let order = MODES.iter().position(|known| *known == mode).unwrap_or(MODES.len());
-        let pair = words::int(series, "sender_cpu").zip(words::int(series, "receiver_cpu"));
-        Self {
-            order,
-            mode,
-            interval_ns: words::int(series, "interval_ns"),
-            pair,
-            place: text(series, "place").to_owned(),
-        }
+    fn of(parameters: &Parameters) -> Self {
+        let Parameters { mode, interval_ns, place, .. } = *parameters;
+        Self { mode, interval_ns, pair: pair(parameters), place }
     }
 
     /// The traffic in words, without the place.
-    fn mode_in_words(&self, style: &Style) -> String {
-        let every = || self.interval_ns.map_or(String::new(), |ns| units::exact(ns, style));
-        match self.mode.as_str() {
-            "ping-pong" => "ping-pong: there and back".to_owned(),
-            "saturated" => "saturated: one way, as fast as they are taken".to_owned(),
-            "sporadic" => format!("sporadic: one way, one every {}", every()),
-            "rate" => format!("at a rate: one way, one due every {}", every()),
-            other => plain(other, style),
+    fn mode_in_words(&self) -> String {
+        let every = || self.interval_ns.map_or(String::new(), units::exact);
+        match self.mode {
+            Mode::PingPong => "ping-pong: there and back".to_owned(),
+            Mode::Saturated => "saturated: one way, as fast as they are taken".to_owned(),
+            Mode::Sporadic => format!("sporadic: one way, one every {}", every()),
+            Mode::Rate => format!("at a rate: one way, one due every {}", every()),
         }
     }
 
-    fn place_in_words(&self, style: &Style) -> String {
-        match self.pair {
-            Some((a, b)) if a == b => format!("both on CPU {a}"),
-            Some((a, b)) => format!("from CPU {a} to CPU {b}"),
-            None => plain(&self.place, style),
+    fn place_in_words(&self) -> String {
+        match (self.pair, self.place) {
+            (Some((a, b)), _) if a == b => format!("both on CPU {a}"),
+            (Some((a, b)), _) => format!("from CPU {a} to CPU {b}"),
+            (None, Placement::SameCpu) => "same CPU".to_owned(),
+            (None, Placement::TwoCpus) => "two CPUs".to_owned(),
+            (None, Placement::AnyCpu) => "any CPU".to_owned(),
         }
     }
 }
 
-/// A parameter that is a word; empty where there is none.
-fn text<'a>(series: &'a Series, name: &str) -> &'a str {
-    match series.parameters.get(name) {
-        Some(Param::Text(text)) => text,
-        _ => "",
-    }
+/// The CPUs of sender and receiver, where both are pinned.
+fn pair(parameters: &Parameters) -> Option<(u32, u32)> {
+    parameters.sender_cpu.zip(parameters.receiver_cpu)
 }
 
-/// A figure among the outcomes.
-fn outcome(series: &Series, name: &str) -> Option<f64> {
-    match series.outcome.get(name) {
-        Some(Param::Real(x)) => Some(*x),
-        Some(Param::Int(n)) => Some(*n as f64),
-        _ => None,
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::ipc);
+    let pairs: BTreeSet<_> = series.iter().filter_map(|series| pair(series.parameters)).collect();
+    let on_a_map = |series: &Message<'_>| pairs.len() >= PAIRS_OF_A_MAP && pair(series.parameters).is_some();
+    let (mapped, listed): (Vec<_>, Vec<_>) = series.iter().copied().partition(on_a_map);
+    let mut groups: BTreeMap<Traffic, Vec<Message<'_>>> = BTreeMap::new();
+    for series in &listed {
+        groups.entry(Traffic::of(series.parameters)).or_default().push(*series);
     }
-}
-
-fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
-    let mut groups: Vec<(Traffic, Vec<&Series>)> = Vec::new();
-    for &series in series {
-        let traffic = Traffic::of(series);
-        match groups.iter_mut().find(|(its, _)| *its == traffic) {
-            Some((_, rows)) => rows.push(series),
-            None => groups.push((traffic, vec![series])),
-        }
+    let mut sections: Vec<Section> = groups.iter().map(|(traffic, rows)| table_section(run, traffic, rows)).collect();
+    if let Some(last) = sections.last_mut() {
+        last.blocks.push(Block::Legend(legend(&listed)));
     }
-    groups.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut pairs: Vec<_> = groups.iter().filter_map(|(traffic, _)| traffic.pair).collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    let mut sections: Vec<Section> = if pairs.len() >= PAIRS_OF_A_MAP {
-        map::sections(run, series, style)
-    } else {
-        groups.iter().map(|(traffic, rows)| table_section(run, traffic, rows, style)).collect()
-    };
-    if let Some(last) = sections.last_mut().filter(|_| pairs.len() < PAIRS_OF_A_MAP) {
-        last.blocks.push(Block::Legend(legend(series, style)));
-    }
-    sections.extend(words_on::sections(run, series, style));
+    sections.extend(map::sections(run, &mapped));
+    sections.extend(summary::sections(run, &series));
     sections
 }
 
-fn table_section(run: &Run, traffic: &Traffic, series: &[&Series], style: &Style) -> Section {
+fn table_section(run: &Run, traffic: &Traffic, series: &[Message<'_>]) -> Section {
     let one_set = series.iter().all(|its| its.conditions == series[0].conditions);
-    let mut heading = format!("ipc {}; {}", traffic.mode_in_words(style), traffic.place_in_words(style));
+    let mut heading = format!("ipc {}; {}", traffic.mode_in_words(), traffic.place_in_words());
     if one_set && !series[0].conditions.is_empty() {
-        heading.push_str(&format!("; under {}", conditions(run, &series[0].conditions, style)));
+        heading.push_str(&format!("; {}", under(&conditions(run, &series[0].conditions))));
     }
-    let mut table = Table { columns: COLUMNS.to_vec(), rows: rows(run, traffic, series, style) };
-    drop_column(&mut table, "conditions", one_set);
-    drop_column(&mut table, "receive", series.iter().all(|s| text(s, "receive") == "block"));
-    drop_column(&mut table, "faults", series.iter().all(|s| faults(s) == 0.0));
-    Section::new(heading).with(Block::Table(table))
-}
-
-fn drop_column(table: &mut Table, heading: &str, needless: bool) {
-    let at = table.columns.iter().position(|column| column.heading == heading);
-    let Some(at) = at.filter(|_| needless) else { return };
-    table.columns.remove(at);
-    for row in &mut table.rows {
-        if let Row::Cells(cells, _) = row {
-            cells.remove(at);
-        }
-    }
+    let columns = columns(run, series, one_set);
+    Section::new(heading).with(Block::Table(columns.table(rows(traffic, series, &columns))))
 }
 
 /// By size; in each the quickest first, or with saturated traffic the one that passes most.
-fn rows(run: &Run, traffic: &Traffic, series: &[&Series], style: &Style) -> Vec<Row> {
+fn rows<'a>(traffic: &Traffic, series: &[Message<'a>], columns: &Columns<'_, Message<'a>>) -> Vec<Row> {
     let mut sorted = series.to_vec();
-    let size = |series: &Series| words::int(series, "size").unwrap_or(0);
     sorted.sort_by(|a, b| {
-        let by_size = size(a).cmp(&size(b));
-        let late = |series: &Series| series.summary.p50.unwrap_or(i64::MAX);
-        let rate = |series: &Series| outcome(series, "per_second").unwrap_or(0.0);
-        by_size.then_with(|| match traffic.mode.as_str() {
-            "saturated" => rate(b).total_cmp(&rate(a)),
+        let by_size = a.parameters.size.cmp(&b.parameters.size);
+        let late = |series: &Message<'_>| series.summary.p50.unwrap_or(i64::MAX);
+        let rate = |series: &Message<'_>| series.metrics.per_second.unwrap_or(0.0);
+        by_size.then_with(|| match traffic.mode {
+            Mode::Saturated => rate(b).total_cmp(&rate(a)),
             _ => late(a).cmp(&late(b)),
         })
     });
     let mut rows = Vec::new();
-    let mut group = None;
-    for series in sorted {
-        let its = size(series);
-        if group != Some(its) {
-            rows.push(Row::Label(format!("{}:", bytes(its))));
-        }
-        group = Some(its);
-        rows.push(Row::Cells(cells(run, series, style), Paint::Plain));
+    for (size, group) in grouped(&sorted, |series| series.parameters.size) {
+        rows.push(Row::Label(format!("{}:", bytes(size))));
+        rows.extend(group.iter().map(|series| columns.row(series, Paint::Plain)));
     }
     rows
 }
 
 /// Messages that did not arrive once, whole and in order.
-fn faults(series: &Series) -> f64 {
-    ["lost", "doubled", "torn", "reordered"].iter().filter_map(|name| outcome(series, name)).sum()
+fn faults(metrics: &Metrics) -> u64 {
+    let all = [metrics.lost, metrics.duplicates, metrics.torn, metrics.reordered];
+    all.into_iter().flatten().fold(0, u64::saturating_add)
 }
 
-fn cells(run: &Run, series: &Series, style: &Style) -> Vec<String> {
-    let summary = &series.summary;
-    let absent = || style.absent().to_owned();
-    let figure = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
-    let interval = |figure: Option<i64>, interval| match (figure, interval) {
-        (Some(figure), Some(interval)) => units::interval_like(interval, figure),
-        _ => String::new(),
-    };
-    let per_second = outcome(series, "per_second");
-    let size = words::int(series, "size");
-    // The process that measures receives; in ping-pong it begins.
+/// What one of the two processes used per message: CPU time, switches of its own, forced ones.
+type Used = (Option<f64>, Option<f64>, Option<f64>);
+
+/// Of the sender and of the receiver. The process that measures receives; in ping-pong it begins.
+fn used(series: &Message<'_>) -> (Used, Used) {
     let mine = (series.cpu_ns_per_op, series.voluntary_switches_per_op, series.involuntary_switches_per_op);
-    let its = |name| outcome(series, name);
-    let theirs = (its("peer_cpu_ns"), its("peer_voluntary_switches"), its("peer_involuntary_switches"));
-    let (sender, receiver) = if series.quantity == Quantity::RoundTrip { (mine, theirs) } else { (theirs, mine) };
-    let cpu = |ns: Option<f64>| ns.map_or_else(absent, |ns| units::duration_fine(ns, style));
-    let switches = |own: Option<f64>, forced: Option<f64>| match (own, forced) {
-        (Some(own), Some(forced)) => format!("{}+{}", units::per_op(own), units::per_op(forced)),
-        _ => absent(),
-    };
-    vec![
-        plain(&series.subject, style),
-        plain(text(series, "receive"), style),
-        conditions(run, &series.conditions, style),
-        units::count(summary.count),
-        figure(summary.min),
-        figure(summary.p50),
-        interval(summary.p50, summary.ci95.p50),
-        figure(summary.p90),
-        figure(summary.p99),
-        interval(summary.p99, summary.ci95.p99),
-        figure(summary.p999),
-        figure(summary.max),
-        per_second.map_or_else(absent, |n| units::count(n.round() as u64)),
-        per_second.zip(size).map_or_else(absent, |(n, size)| megabytes(n * size as f64)),
-        cpu(sender.0),
-        cpu(receiver.0),
-        switches(sender.1, sender.2),
-        switches(receiver.1, receiver.2),
-        units::count(faults(series) as u64),
-    ]
+    let its = series.metrics;
+    let theirs = (its.peer_cpu_ns, its.peer_voluntary_switches, its.peer_involuntary_switches);
+    if series.quantity == Quantity::RoundTrip { (mine, theirs) } else { (theirs, mine) }
+}
+
+/// The columns of a table of these series, without those that say nothing of them.
+fn columns<'a>(run: &'a Run, series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>> {
+    let blocks = series.iter().all(|s| s.parameters.receive == Receive::Block);
+    let switches = |(_, own, forced): Used| (own, forced);
+    Columns::new()
+        .left("mechanism", ALWAYS, |s: &Message<'_>| sanitize(&s.subject))
+        .left("receive", 75, |s| s.parameters.receive.name().to_owned())
+        .only_if(!blocks)
+        .left("conditions", ALWAYS, |s| conditions(run, &s.conditions))
+        .only_if(!one_set)
+        .count("n", 40, |s| Some(s.summary.count))
+        .ns("min", 45, |s| s.summary.min)
+        .estimate("p50", (ALWAYS, 60), |s| (s.summary.p50, s.summary.ci95.p50))
+        .ns("p90", 20, |s| s.summary.p90)
+        .estimate("p99", (ALWAYS, 30), |s| (s.summary.p99, s.summary.ci95.p99))
+        .ns("p99.9", 50, |s| s.summary.p999)
+        .ns("max", 90, |s| s.summary.max)
+        .count("messages/s", 100, |s| s.metrics.per_second.map(|n| n.round() as u64))
+        .known("MB/s", 95, |s| Some(s.metrics.per_second? * s.parameters.size as f64), megabytes)
+        .fine("CPU sender", 70, |s| used(s).0.0)
+        .fine("CPU receiver", 71, |s| used(s).1.0)
+        .switches("sw. sender", 25, move |s| switches(used(s).0))
+        .switches("sw. receiver", 26, move |s| switches(used(s).1))
+        .count("faults", 110, |s| Some(faults(s.metrics)))
+        .only_if(series.iter().any(|s| faults(s.metrics) > 0))
 }
 
 /// Bytes a second in MB/s (10^6) with three digits.
@@ -243,34 +170,27 @@ fn megabytes(bytes_per_second: f64) -> String {
 }
 
 /// A size: `64 B`, `16 KiB`, `1 MiB`.
-fn bytes(size: i64) -> String {
-    const UNITS: [(i64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = UNITS.iter().find(|(unit, _)| size >= *unit && size % unit == 0);
+fn bytes(size: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = UNITS.iter().find(|(unit, _)| size >= *unit && size.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{size} B"), |(unit, name)| format!("{} {name}", size / unit))
 }
 
 /// What the columns mean, each note only where its column is shown.
-fn legend(series: &[&Series], style: &Style) -> Vec<Note> {
-    let interval = "[ ]: the true percentile lies there with 95 % confidence, in the unit of the figure before it.";
+fn legend(series: &[Message<'_>]) -> Vec<Note> {
     let mut notes = vec![Note::always(
         "One way: from the beginning of the call that sends (at a rate: from when the message was due) to the return of the call \
          that receives, in the other process. Ping-pong: there and back, not halved.",
     )];
-    notes.push(Note::on("p50 [95 %]", interval.replace("[ ]", "[\u{a0}]").replace("95 %", "95\u{a0}%")));
+    notes.push(interval_note());
     notes.push(Note::on("messages/s", "messages/s: in ping-pong, round trips."));
     notes.push(Note::on("CPU sender", "CPU: time per message, what the measurement itself takes included."));
     let switches = "sw.: times per message that the process gave up the CPU + was preempted.";
     notes.push(Note::on("sw. sender", switches));
-    if series.iter().any(|s| faults(s) > 0.0) {
-        notes.push(Note::on("faults", "faults: messages lost, doubled, torn or out of order."));
+    if series.iter().any(|s| faults(s.metrics) > 0) {
+        notes.push(Note::on("faults", "faults: messages lost, duplicated, torn or out of order."));
     }
-    let lacks = |series: &&Series| {
-        let summary = &series.summary;
-        [summary.p50, summary.p90, summary.p99, summary.p999].contains(&None)
-    };
-    if series.iter().any(lacks) {
-        notes.push(Note::always(format!("{}: too few samples, or not known.", style.absent())));
-    }
+    notes.extend(absent_note(series.iter().map(|s| s.series)));
     notes
 }
 

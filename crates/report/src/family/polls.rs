@@ -1,43 +1,19 @@
 //! Polls before yielding: a table of latencies, a table of shares, and the settings worth choosing.
 
-use punctual_record::{Param, Quantity, Run, Series, Summary};
+use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace};
+use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::background::conditions;
-use crate::plain::plain;
-use crate::story::{Block, Note, Section};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
+use crate::document::{Block, Columns, Note, Section};
+use crate::format::sanitize::sanitize;
+use crate::naming::{conditions, under};
 
-use super::yielding::{real, text};
-use super::{Advice, Family};
+use super::shared::{ALWAYS, Advice, Family, Measured, grouped, measured};
 
 mod front;
 
-pub(super) const FAMILY: Family = Family { experiment: "polls", sections, advice: |_, _, _| Advice::default() };
+type Polled<'a> = Measured<'a, Parameters, Metrics>;
 
-const LATENCY: [Column; 12] = [
-    Column::left("method", Column::ALWAYS),
-    Column::right("polls", Column::ALWAYS),
-    Column::right("idle p50", Column::ALWAYS),
-    Column::joined("[95 %]", 30),
-    Column::right("p99", 90),
-    Column::right("there and back p50", 70),
-    Column::right("p99", 40),
-    Column::right("busy p50", Column::ALWAYS),
-    Column::joined("[95 %]", 20),
-    Column::right("p99", 80),
-    Column::right("there and back p50", 60),
-    Column::right("p99", 35),
-];
-
-const SHARES: [Column; 5] = [
-    Column::left("method", Column::ALWAYS),
-    Column::right("polls", Column::ALWAYS),
-    Column::right("busy program", Column::ALWAYS),
-    Column::right("receiver", Column::ALWAYS),
-    Column::right("neither", 10),
-];
+pub(super) const FAMILY: Family = Family { experiment: "polls", sections, advice: |_, _| Advice::default() };
 
 /// One way of waiting for a message, under one set of conditions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,15 +21,15 @@ struct Setting<'a> {
     subject: &'a str,
     conditions: &'a str,
     /// None: it does not poll a fixed number of times.
-    polls: Option<i64>,
-    idle: Option<&'a Series>,
-    idle_back: Option<&'a Series>,
-    busy: Option<&'a Series>,
-    busy_back: Option<&'a Series>,
+    polls: Option<u32>,
+    idle: Option<Polled<'a>>,
+    idle_back: Option<Polled<'a>>,
+    busy: Option<Polled<'a>>,
+    busy_back: Option<Polled<'a>>,
 }
 
 impl Setting<'_> {
-    /// One-way latency at p50 with nobody else on the CPU, ns.
+    /// One-way latency at p50 on an idle CPU, ns.
     fn idle_ns(&self) -> Option<i64> {
         self.idle?.summary.p50
     }
@@ -65,118 +41,83 @@ impl Setting<'_> {
 
     /// Share of the CPU that the busy program had while no message came.
     fn share(&self) -> Option<f64> {
-        real(self.busy?, "competitor_cpu_share")
+        self.busy?.metrics.competitor_cpu_share
     }
 
     fn receiver_share(&self) -> Option<f64> {
-        real(self.busy?, "own_cpu_share")
+        self.busy?.metrics.own_cpu_share
     }
 }
 
-fn settings<'a>(series: &[&'a Series]) -> Vec<Setting<'a>> {
-    let mut settings: Vec<Setting<'a>> = Vec::new();
-    for &series in series {
-        let polls = match series.parameters.get("polls") {
-            Some(Param::Int(polls)) => Some(*polls),
-            _ => None,
-        };
-        let (subject, conditions) = (series.subject.as_str(), series.conditions.as_str());
-        let place = settings.iter().position(|s| (s.subject, s.conditions, s.polls) == (subject, conditions, polls));
-        let place = place.unwrap_or_else(|| {
-            settings.push(Setting { subject, conditions, polls, ..Setting::default() });
-            settings.len() - 1
-        });
-        let setting = &mut settings[place];
-        match (text(&series.parameters, "load"), series.quantity) {
-            (Some("idle"), Quantity::OneWay) => setting.idle = Some(series),
-            (Some("idle"), Quantity::RoundTrip) => setting.idle_back = Some(series),
-            (Some("busy"), Quantity::OneWay) => setting.busy = Some(series),
-            (Some("busy"), Quantity::RoundTrip) => setting.busy_back = Some(series),
-            _ => {}
+fn settings<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
+    let key = |s: &Polled<'a>| (s.series.subject.as_str(), s.series.conditions.as_str(), s.parameters.polls);
+    let setting = |((subject, conditions, polls), all): ((&'a str, &'a str, Option<u32>), Vec<Polled<'a>>)| {
+        let of = |load, quantity| all.iter().copied().find(|s| (s.parameters.load, s.quantity) == (load, quantity));
+        Setting {
+            subject,
+            conditions,
+            polls,
+            idle: of(Load::Idle, Quantity::OneWay),
+            idle_back: of(Load::Idle, Quantity::RoundTrip),
+            busy: of(Load::Busy, Quantity::OneWay),
+            busy_back: of(Load::Busy, Quantity::RoundTrip),
         }
-    }
-    settings
+    };
+    grouped(series, key).into_iter().map(setting).collect()
 }
 
-fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
-    let settings = settings(series);
-    let mut labels: Vec<&str> = settings.iter().map(|s| s.conditions).collect();
-    labels.dedup();
-    let place = series.first().and_then(|s| text(&s.parameters, "sender")).unwrap_or("other CPU");
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::polls);
+    let settings = settings(&series);
+    let place = match series.first().map(|s| s.parameters.sender) {
+        Some(SenderPlace::SameCpu) => "same CPU",
+        _ => "other CPU",
+    };
     let mut sections = Vec::new();
-    for label in labels {
-        let own: Vec<Setting<'_>> = settings.iter().copied().filter(|s| s.conditions == label).collect();
-        let under = conditions(run, label, style);
-        sections.push(latency(
-            &own,
-            &format!(
-                "Latency of a message, receiver under {under}, sender on the {place}",
-                place = if place == "same CPU" { "same CPU" } else { "other CPU" }
-            ),
-            style,
-        ));
-        sections.push(shares(
-            &own,
-            &format!("Shares of the CPU while no message comes, receiver under {under}"),
-            style,
-        ));
-        sections.extend(front::section(&own, style));
+    for (label, own) in grouped(&settings, |s| s.conditions) {
+        let under = under(&conditions(run, label));
+        let heading = format!("Latency of a message, receiver {under}, sender on the {place}");
+        sections.push(latency(&own, &heading));
+        let heading = format!("Shares of the CPU while no message comes, receiver {under}");
+        sections.push(shares(&own, &heading));
+        sections.extend(front::section(&own));
     }
     sections
 }
 
-fn polls(setting: &Setting<'_>, style: &Style) -> String {
-    setting.polls.map_or_else(|| style.absent().to_owned(), |n| units::count(n.unsigned_abs()))
+/// The columns that tell the settings.
+fn named<'a>() -> Columns<'a, Setting<'a>> {
+    Columns::new().left("method", ALWAYS, |setting: &Setting<'_>| sanitize(setting.subject)).count(
+        "polls",
+        ALWAYS,
+        |setting| setting.polls.map(u64::from),
+    )
 }
 
-fn latency(settings: &[Setting<'_>], heading: &str, style: &Style) -> Section {
-    let row = |setting: &Setting<'_>| {
-        let mut cells = vec![plain(setting.subject, style), polls(setting, style)];
-        for (there, back) in [(setting.idle, setting.idle_back), (setting.busy, setting.busy_back)] {
-            cells.extend(of_one_way(there.map(|s| &s.summary), style));
-            cells.extend(of_round_trip(back.map(|s| &s.summary), style));
-        }
-        Row::Cells(cells, Paint::Plain)
-    };
-    let table = Table { columns: LATENCY.to_vec(), rows: settings.iter().map(row).collect() };
+fn latency(settings: &[Setting<'_>], heading: &str) -> Section {
+    let table = named()
+        .estimate("idle p50", (ALWAYS, 30), |s| (s.idle_ns(), s.idle.and_then(|s| s.summary.ci95.p50)))
+        .ns("p99", 90, |s| s.idle?.summary.p99)
+        .ns("there and back p50", 70, |s| s.idle_back?.summary.p50)
+        .ns("p99", 40, |s| s.idle_back?.summary.p99)
+        .estimate("busy p50", (ALWAYS, 20), |s| (s.busy_ns(), s.busy.and_then(|s| s.summary.ci95.p50)))
+        .ns("p99", 80, |s| s.busy?.summary.p99)
+        .ns("there and back p50", 60, |s| s.busy_back?.summary.p50)
+        .ns("p99", 35, |s| s.busy_back?.summary.p99)
+        .of(settings);
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![
-        Note::always("idle: nobody else on the receiver's CPU; busy: a program that never waits is there too."),
+        Note::always("idle: nothing else runs on the receiver's CPU; busy: a program that never waits runs there too."),
         Note::always("One way, from just before the message is written until the receiver has seen it; there and back is measured, not doubled."),
-        Note::always("polls: so many before each yield; never_yields does nothing else; futex_wait sleeps until woken; backoff is punctual::Backoff, tuned."),
+        Note::always("polls: number of polls before each yield; never_yields only polls; futex_wait sleeps until woken; backoff is punctual::Backoff, tuned."),
     ]))
 }
 
-fn figure(ns: Option<i64>, style: &Style) -> String {
-    ns.map_or_else(|| style.absent().to_owned(), |ns| units::duration(ns, style))
-}
-
-fn of_one_way(summary: Option<&Summary>, style: &Style) -> [String; 3] {
-    let p50 = summary.and_then(|s| s.p50);
-    let interval = match (p50, summary.and_then(|s| s.ci95.p50)) {
-        (Some(figure), Some(interval)) => units::interval_like(interval, figure),
-        _ => String::new(),
-    };
-    [figure(p50, style), interval, figure(summary.and_then(|s| s.p99), style)]
-}
-
-fn of_round_trip(summary: Option<&Summary>, style: &Style) -> [String; 2] {
-    [figure(summary.and_then(|s| s.p50), style), figure(summary.and_then(|s| s.p99), style)]
-}
-
-fn shares(settings: &[Setting<'_>], heading: &str, style: &Style) -> Section {
-    let share = |share: Option<f64>| share.map_or_else(|| style.absent().to_owned(), units::share);
-    let row = |setting: &Setting<'_>| {
-        let neither = setting.share().zip(setting.receiver_share()).map(|(a, b)| (1.0 - a - b).max(0.0));
-        let cells = vec![
-            plain(setting.subject, style),
-            polls(setting, style),
-            share(setting.share()),
-            share(setting.receiver_share()),
-            share(neither),
-        ];
-        Row::Cells(cells, Paint::Plain)
-    };
-    let table = Table { columns: SHARES.to_vec(), rows: settings.iter().map(row).collect() };
+fn shares(settings: &[Setting<'_>], heading: &str) -> Section {
+    let table = named()
+        .share("busy program", ALWAYS, Setting::share)
+        .share("receiver", ALWAYS, Setting::receiver_share)
+        .share("neither", 10, |s| Some((1.0 - s.share()? - s.receiver_share()?).max(0.0)))
+        .of(settings);
     let ideal = "busy program: what is left to others, ideally 100 %; receiver: what the waiting costs; neither: idle, the kernel, others.";
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![Note::always(ideal)]))
 }

@@ -2,54 +2,53 @@
 
 use std::io::Write;
 
+use punctual_record::experiment::ramp::{Metrics, Parameters};
 use punctual_record::statistics::confidence_ranks;
-use punctual_record::{Interval, Param, Quantile, Run, Series};
+use punctual_record::{Experiment, Interval, Quantile, Run, Series};
 
-use crate::background::conditions;
-use crate::chart::{self, Line};
-use crate::plain::plain;
-use crate::story::{Block, Item, Note, Section, unbroken};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
-use crate::words::int;
+use crate::document::{Block, Columns, Item, Note, Section};
+use crate::format::prose::unbroken;
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{conditions, under};
+use crate::pictures::{self, ramp::Loops};
 
-use super::{Advice, Family};
+use super::shared::{ALWAYS, Advice, Family, Measured, measured};
 
-pub(super) const FAMILY: Family = Family { experiment: EXPERIMENT, sections, advice };
-const EXPERIMENT: &str = "ramp";
+type Ramp<'a> = Measured<'a, Parameters, Metrics>;
+
+pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, advice };
 /// The subject where no governor was set.
 const AS_FOUND: &str = "as found";
 /// The one that the check-up tries.
 const PERFORMANCE: &str = "performance";
-/// A loop so much longer than the best one was stretched by somebody, as no change of frequency does in the middle of a run.
+/// From this ratio of a loop to the best one on, something stretched it: no change of frequency does that in the middle of a run.
 const STRETCHED: f64 = 1.5;
 /// From this ratio of the first loop to the best one on, a rest costs speed that is worth a word.
 const SLOW_START: f64 = 1.2;
 
-const COLUMNS: [Column; 10] = [
-    Column::left("governor", Column::ALWAYS),
-    Column::right("first", Column::ALWAYS),
-    Column::right("final", Column::ALWAYS),
-    Column::right("p50", Column::ALWAYS),
-    Column::joined("[95 %]", 40),
-    Column::right("max", 50),
-    Column::right("spread", 60),
-    Column::right("to full speed", Column::ALWAYS),
-    Column::right("changes", 70),
-    Column::right("ended at", 75),
-];
-
-fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::ramp);
     let Some(first) = series.first() else { return Vec::new() };
-    let work = int(first, "work_ns").map_or("fixed".to_owned(), |ns| units::exact(ns, style));
-    let on = int(first, "cpu").map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
-    let rest =
-        int(first, "rested_ns").map_or(String::new(), |ns| format!(", after a rest of {}", units::exact(ns, style)));
-    let heading =
-        format!("ramp: loops of {work} of fixed work{on}, under {}{rest}", conditions(run, &first.conditions, style));
-    let rows = series.iter().map(|series| Row::Cells(cells(series, style), Paint::Plain)).collect();
-    let mut section = Section::new(heading).with(Block::Table(Table { columns: COLUMNS.to_vec(), rows }));
+    let on = first.metrics.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+    let heading = format!(
+        "ramp: loops of {} of fixed work{on}, {}, after a rest of {}",
+        units::exact(first.parameters.work_ns),
+        under(&conditions(run, &first.conditions)),
+        units::exact(first.parameters.rest_ns)
+    );
+    let table = Columns::new()
+        .left("governor", ALWAYS, |series: &Ramp<'_>| sanitize(&series.subject))
+        .ns("first", ALWAYS, |series| series.metrics.first_ns)
+        .ns("final", ALWAYS, |series| series.metrics.final_ns)
+        .estimate("p50", (ALWAYS, 40), |series| (series.summary.p50, series.summary.ci95.p50))
+        .ns("max", 50, |series| series.summary.max)
+        .share("spread", 60, spread)
+        .right("to full speed", ALWAYS, to_full_speed)
+        .count("changes", 70, |series| series.metrics.transitions)
+        .known("ended at", 75, |series| series.metrics.ended_khz, |khz| format!("{:.2} GHz", khz as f64 / 1e6))
+        .of(&series);
+    let mut section = Section::new(heading).with(Block::Table(table));
     section.blocks.push(Block::Legend(vec![
         Note::always("first, final: median over the rounds of the first and the last loop."),
         Note::on("spread", "spread: (p90 - p10) / p50 of the later half of the loops, with what interrupted them."),
@@ -57,58 +56,40 @@ fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
         Note::on("changes", "changes: frequency transitions that the kernel counted during the loops, all rounds together."),
         Note::on("ended at", "ended at: what the kernel last asked for, after the last loop."),
     ]));
-    let lines: Vec<Line> =
-        series.iter().map(|series| Line { name: plain(&series.subject, style), values: typical(series) }).collect();
-    if lines.iter().any(|line| line.values.len() > 1) {
-        section.blocks.push(Block::Drawing(chart::draw(&lines, "loop number", style)));
-    }
+    let loops = |series: &Ramp<'_>| Loops {
+        name: sanitize(&series.subject),
+        typical: typical(series),
+        to_full_speed_ns: series.metrics.to_full_speed_ns,
+        p50: series.summary.p50,
+    };
+    section.blocks.extend(pictures::ramp::album(series.iter().map(loops).collect()).map(Block::Album));
     let mut sections = vec![section];
-    let said = series.iter().flat_map(|series| words(series, style)).chain(variation(series, style));
-    let items: Vec<Item> = said.map(|text| Item { text, code: None }).collect();
-    if !items.is_empty() {
-        sections.push(Section::default().with(Block::Items(items)));
+    let said: Vec<String> = series.iter().flat_map(words).chain(variation(&series)).collect();
+    if !said.is_empty() {
+        sections.push(Section::default().with(Block::said(said)));
     }
     sections
 }
 
-fn cells(series: &Series, style: &Style) -> Vec<String> {
-    let summary = &series.summary;
-    let figure = |ns: Option<i64>| ns.map_or_else(|| style.absent().to_owned(), |ns| units::duration(ns, style));
-    let interval = match (summary.p50, summary.ci95.p50) {
-        (Some(p50), Some(interval)) => units::interval_like(interval, p50),
-        _ => String::new(),
-    };
-    let full = match (int(series, "to_full_speed_ns"), int(series, "rounds_at_full_speed")) {
+fn to_full_speed(series: &Ramp<'_>) -> String {
+    match (series.metrics.to_full_speed_ns, series.metrics.rounds_at_full_speed) {
         (Some(0), _) => "at once".to_owned(),
-        (Some(ns), _) => units::duration(ns, style),
+        (Some(ns), _) => units::duration(ns),
         (None, Some(0)) => "never".to_owned(),
         (None, Some(n)) => format!("{n} of {} rounds", series.rounds.len()),
-        (None, None) => style.absent().to_owned(),
-    };
-    vec![
-        plain(&series.subject, style),
-        figure(int(series, "first_ns")),
-        figure(int(series, "final_ns")),
-        figure(summary.p50),
-        interval,
-        figure(summary.max),
-        spread(series).map_or_else(|| style.absent().to_owned(), units::share),
-        full,
-        int(series, "transitions").map_or_else(|| style.absent().to_owned(), |n| units::count(n.unsigned_abs())),
-        int(series, "ended_khz")
-            .map_or_else(|| style.absent().to_owned(), |khz| format!("{:.2} GHz", khz as f64 / 1e6)),
-    ]
+        (None, None) => units::ABSENT.to_owned(),
+    }
 }
 
 /// The rounds' loops, each round in order.
-fn rounds(series: &Series) -> Vec<&[i64]> {
-    let samples = series.samples.as_deref().unwrap_or_default();
-    let loops = int(series, "loops").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+fn rounds<'a>(series: &Ramp<'a>) -> Vec<&'a [i64]> {
+    let samples = series.series.samples.as_deref().unwrap_or_default();
+    let loops = usize::try_from(series.parameters.loops).ok().filter(|n| *n > 0);
     samples.chunks(loops.unwrap_or(samples.len().max(1))).collect()
 }
 
 /// Loop by loop the middle one of all rounds.
-fn typical(series: &Series) -> Vec<i64> {
+fn typical(series: &Ramp<'_>) -> Vec<i64> {
     let rounds = rounds(series);
     let loops = rounds.iter().map(|round| round.len()).max().unwrap_or(0);
     let middle = |index: usize| {
@@ -120,7 +101,7 @@ fn typical(series: &Series) -> Vec<i64> {
 }
 
 /// How much the settled loops vary.
-fn spread(series: &Series) -> Option<f64> {
+fn spread(series: &Ramp<'_>) -> Option<f64> {
     let mut settled: Vec<i64> =
         rounds(series).into_iter().flat_map(|round| round[round.len() / 2..].iter().copied()).collect();
     settled.sort_unstable();
@@ -131,14 +112,11 @@ fn spread(series: &Series) -> Option<f64> {
 }
 
 /// What is to be said of a series.
-fn words(series: &Series, style: &Style) -> Vec<String> {
-    let name = plain(&series.subject, style);
+fn words(series: &Ramp<'_>) -> Vec<String> {
+    let name = sanitize(&series.subject);
     let mut said = Vec::new();
-    let text = |key: &str| match series.parameters.get(key) {
-        Some(Param::Text(text)) => Some(plain(text, style)),
-        _ => None,
-    };
-    match (int(series, "to_full_speed_ns"), text("why")) {
+    let text = |text: &Option<String>| text.as_deref().map(sanitize);
+    match (series.metrics.to_full_speed_ns, text(&series.metrics.why)) {
         (None, Some(why)) => said.push(format!("{name} did not reach full speed: {why}.")),
         (None, None) if is_at_the_highest(series) => said.push(format!(
             "{name} did not reach full speed within these loops although the kernel had the CPU at its highest frequency: what slowed \
@@ -149,16 +127,16 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
         }
         (Some(_), Some(why)) => said.push(format!("{name} ended below the highest frequency: {why}.")),
         (Some(ns), _) if ns > 0 => {
-            said.push(format!("{name} needed {} of work to reach full speed.", unbroken(&units::duration(ns, style))));
+            said.push(format!("{name} needed {} of work to reach full speed.", unbroken(&units::duration(ns))));
         }
         _ => {}
     }
-    if let Some(raised) =
-        text("raised").filter(|_| ["ondemand", "conservative", "schedutil"].contains(&series.subject.as_str()))
+    if let Some(raised) = text(&series.metrics.raised)
+        .filter(|_| ["ondemand", "conservative", "schedutil"].contains(&series.subject.as_str()))
     {
         said.push(format!("For the run of {name} these kernel threads were raised, and put back: {raised}."));
     }
-    let best = int(series, "best_ns").unwrap_or(i64::MAX) as f64;
+    let best = series.metrics.best_ns.unwrap_or(i64::MAX) as f64;
     let samples = series.samples.as_deref().unwrap_or_default();
     let stretched = samples.iter().filter(|ns| **ns as f64 > best * STRETCHED).count();
     if series.subject == AS_FOUND && stretched > 0 {
@@ -173,63 +151,54 @@ fn words(series: &Series, style: &Style) -> Vec<String> {
 }
 
 /// Whether the kernel asked for the highest frequency allowed after the last loop.
-fn is_at_the_highest(series: &Series) -> bool {
-    int(series, "ended_khz").zip(int(series, "max_khz")).is_some_and(|(ended, max)| ended >= max)
+fn is_at_the_highest(series: &Ramp<'_>) -> bool {
+    series.metrics.ended_khz.zip(series.metrics.max_khz).is_some_and(|(ended, max)| ended >= max)
 }
 
 /// What of the spread is the work's own, and what interrupted it: one sentence for all governors.
-fn variation(all: &[&Series], style: &Style) -> Option<String> {
-    let real = |series: &Series, name: &str| match series.outcome.get(name) {
-        Some(Param::Real(n)) => Some(*n),
-        _ => None,
-    };
-    let told: Vec<&Series> = all.iter().copied().filter(|series| real(series, "own_spread").is_some()).collect();
+fn variation(all: &[Ramp<'_>]) -> Option<String> {
+    let told: Vec<&Ramp<'_>> = all.iter().filter(|series| series.metrics.own_spread.is_some()).collect();
     // The figure, under its governor where there are several.
-    let each = |figure: &dyn Fn(&Series) -> Option<String>| {
-        let one = |series: &&Series| {
-            let figure = unbroken(&figure(series)?);
-            Some(if told.len() > 1 { format!("{figure} ({})", plain(&series.subject, style)) } else { figure })
+    let each = |figure: &dyn Fn(&Metrics) -> Option<String>| {
+        let one = |series: &&Ramp<'_>| {
+            let figure = unbroken(&figure(series.metrics)?);
+            Some(if told.len() > 1 { format!("{figure} ({})", sanitize(&series.subject)) } else { figure })
         };
         told.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     };
-    let share = |name: &'static str| move |series: &Series| real(series, name).map(units::share);
-    let own = each(&share("own_spread"));
+    let own = each(&|metrics| metrics.own_spread.map(units::share));
     if own.is_empty() {
         return None;
     }
-    let interruption = |series: &Series| match series.outcome.get("interruption_ns") {
-        Some(Param::Int(ns)) => Some(units::duration(*ns, style)),
-        _ => None,
-    };
-    let name =
-        if let [one] = told[..] { format!("{}: without", plain(&one.subject, style)) } else { "Without".to_owned() };
+    let name = if let [one] = told[..] { format!("{}: without", sanitize(&one.subject)) } else { "Without".to_owned() };
     let own = format!("{name} interruptions the loops vary by {own}");
-    let took = each(&interruption);
+    let took = each(&|metrics| metrics.interruption_ns.map(units::duration));
     if took.is_empty() {
         return Some(format!("{own}; none was interrupted."));
     }
     Some(format!(
         "{own}; {} were interrupted, for {took} at the median: the timer's tick, other interrupts, or the hypervisor. What slows all of \
          a loop alike, a lower clock or a busy sibling of the core, is not taken out.",
-        each(&share("interrupted_share"))
+        each(&|metrics| metrics.interrupted_share.map(units::share))
     ))
 }
 
-/// The check-up's part: what a rest costs, and what would keep the speed. Where `performance` was tried in turns, what that brought; otherwise
+/// The check-up's part: what a rest costs, and what would keep the speed. Where `performance` was interleaved, what that brought; otherwise
 /// what the first loops suggest.
-fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
+fn advice(run: &Run, series: &[&Series]) -> Advice {
     let mut advice = Advice::default();
-    let of = |subject: &str| series.iter().copied().find(|series| series.subject == subject);
+    let series = measured(series, Experiment::ramp);
+    let of = |subject: &str| series.iter().find(|series| series.subject == subject);
     let Some(found) = of(AS_FOUND) else { return advice };
-    let governors = run.host.cpufreq.as_ref().map(|cpufreq| plain(&cpufreq.governors.join(", "), style));
-    let (Some(first), Some(best), Some(governors)) = (int(found, "first_ns"), int(found, "best_ns"), governors) else {
+    let governors = run.host.cpufreq.as_ref().map(|cpufreq| sanitize(&cpufreq.governors.join(", ")));
+    let (Some(first), Some(best), Some(governors)) = (found.metrics.first_ns, found.metrics.best_ns, governors) else {
         return advice;
     };
     let code = || Some("sudo punctual run --governor performance -- PROGRAM".to_owned());
-    let work = unbroken(&units::duration(best, style));
+    let work = unbroken(&units::duration(best));
     if let Some(difference) = of(PERFORMANCE).and_then(|tried| sooner(found, tried)) {
         let name = format!("governor performance instead of {governors}");
-        let each = unbroken(&units::duration(difference.middle.abs(), style));
+        let each = unbroken(&units::duration(difference.middle.abs()));
         let interval = units::interval_like(Interval { low: difference.low, high: difference.high }, difference.middle);
         // Less than a hundredth of the work is not worth a changed governor.
         if difference.low > best / 100 {
@@ -250,7 +219,7 @@ fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     }
     let text = format!(
         "After a rest, the first {work} of work took {} under the governor {governors}. Keep the speed up around what matters:",
-        unbroken(&units::duration(first, style)),
+        unbroken(&units::duration(first)),
     );
     advice.helps.push((first - best, Item { text, code: code() }));
     advice
@@ -263,8 +232,8 @@ struct Sooner {
     high: i64,
 }
 
-/// From the rounds that both have, which follow each other. `None`: too few to tell anything from chance.
-fn sooner(found: &Series, tried: &Series) -> Option<Sooner> {
+/// From the rounds that both have, which follow each other. `None` with too few rounds for significance.
+fn sooner(found: &Ramp<'_>, tried: &Ramp<'_>) -> Option<Sooner> {
     let first = |series| rounds(series).into_iter().filter_map(|round| round.first().copied());
     let mut differences: Vec<i64> = first(found).zip(first(tried)).map(|(found, tried)| found - tried).collect();
     differences.sort_unstable();
@@ -275,13 +244,15 @@ fn sooner(found: &Series, tried: &Series) -> Option<Sooner> {
 
 /// Whether a run is one of ramps alone.
 pub(crate) fn is_all(run: &Run) -> bool {
-    !run.series.is_empty() && run.series.iter().all(|s| s.experiment == EXPERIMENT && s.samples.is_some())
+    !run.series.is_empty()
+        && run.series.iter().all(|series| series.experiment.ramp().is_some() && series.samples.is_some())
 }
 
 /// The loops as columns for gnuplot: `loop`, and per governor the duration of that loop in ns, the middle one of all rounds.
 pub(crate) fn columns(run: &Run, writer: impl Write) -> Result<(), csv::Error> {
-    let lines: Vec<(String, Vec<i64>)> =
-        run.series.iter().map(|series| (series.subject.clone(), typical(series))).collect();
+    let series: Vec<&Series> = run.series.iter().collect();
+    let ramps = measured(&series, Experiment::ramp);
+    let lines: Vec<(String, Vec<i64>)> = ramps.iter().map(|ramp| (ramp.subject.clone(), typical(ramp))).collect();
     let loops = lines.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
     let mut csv = csv::WriterBuilder::new().from_writer(writer);
     csv.write_record(std::iter::once("loop").chain(lines.iter().map(|(name, _)| name.as_str())))?;

@@ -1,71 +1,55 @@
-//! The switch: what writing a governor takes, and when the new speed is there.
+//! The switch: duration of writing a governor, and delay until the new speed is reached.
 
-use punctual_record::{Quantity, Run, Series};
+use punctual_record::experiment::switch::{Metrics, Parameters};
+use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::plain::plain;
-use crate::story::{Block, Note, Section};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
-use crate::words::int;
+use crate::document::{Block, Columns, Note, Section};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{conditions, under};
 
-use super::{Advice, Family};
+use super::shared::{ALWAYS, Advice, Family, Measured, measured};
 
-pub(super) const FAMILY: Family = Family { experiment: "switch", sections, advice: |_, _, _| Advice::default() };
+type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
-const COLUMNS: [Column; 9] = [
-    Column::left("switch", Column::ALWAYS),
-    Column::left("figure", Column::ALWAYS),
-    Column::right("n", 40),
-    Column::right("min", 30),
-    Column::right("p50", Column::ALWAYS),
-    Column::joined("[95 %]", 50),
-    Column::right("p90", 60),
-    Column::right("max", Column::ALWAYS),
-    Column::right("loop before, after", 70),
-];
+pub(super) const FAMILY: Family = Family { experiment: "switch", sections, advice: |_, _| Advice::default() };
 
-fn sections(_run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::switch);
     let Some(first) = series.first() else { return Vec::new() };
-    let on = |name| int(first, name).map_or(String::new(), |cpu| cpu.to_string());
+    let on = |cpu: Option<u32>| cpu.map_or_else(|| units::ABSENT.to_owned(), |cpu| cpu.to_string());
     let heading = format!(
-        "switch: governor of CPU {} written from CPU {}, under {}",
-        on("cpu"),
-        on("switched_from_cpu"),
-        plain(&first.conditions, style)
+        "switch: governor of CPU {} written from CPU {}, {}",
+        on(first.metrics.cpu),
+        on(first.metrics.switched_from_cpu),
+        under(&conditions(run, &first.conditions))
     );
-    let rows = series.iter().map(|series| Row::Cells(cells(series, style), Paint::Plain)).collect();
-    let table = Block::Table(Table { columns: COLUMNS.to_vec(), rows });
+    let table = Columns::new()
+        .left("switch", ALWAYS, |series: &Switch<'_>| sanitize(&series.subject))
+        .left("figure", ALWAYS, |series| what(series.quantity).to_owned())
+        .count("n", 40, |series| Some(series.summary.count))
+        .ns("min", 30, |series| series.summary.min)
+        .estimate("p50", (ALWAYS, 50), |series| (series.summary.p50, series.summary.ci95.p50))
+        .ns("p90", 60, |series| series.summary.p90)
+        .ns("max", ALWAYS, |series| series.summary.max)
+        .right("loop before, after", 70, |Measured { metrics, .. }| {
+            format!("{}, {}", units::known(metrics.before_ns), units::known(metrics.after_ns))
+        })
+        .of(&series);
     let legend = Block::Legend(vec![
         Note::always("write: the write to scaling_governor."),
         Note::always(
             "new speed: from the beginning of the write to the first loop that takes as long as loops do afterwards, to 5 %.",
         ),
     ]);
-    vec![Section::new(heading).with(table).with(legend)]
+    vec![Section::new(heading).with(Block::Table(table)).with(legend)]
 }
 
-fn cells(series: &Series, style: &Style) -> Vec<String> {
-    let summary = &series.summary;
-    let figure = |ns: Option<i64>| ns.map_or_else(|| style.absent().to_owned(), |ns| units::duration(ns, style));
-    let what = match series.quantity {
+/// What a series is of.
+fn what(quantity: Quantity) -> &'static str {
+    match quantity {
         Quantity::CallCost => "write",
         Quantity::Settling => "new speed",
         _ => "",
-    };
-    let interval = match (summary.p50, summary.ci95.p50) {
-        (Some(p50), Some(interval)) => units::interval_like(interval, p50),
-        _ => String::new(),
-    };
-    vec![
-        plain(&series.subject, style),
-        what.to_owned(),
-        units::count(summary.count),
-        figure(summary.min),
-        figure(summary.p50),
-        interval,
-        figure(summary.p90),
-        figure(summary.max),
-        format!("{}, {}", figure(int(series, "before_ns")), figure(int(series, "after_ns"))),
-    ]
+    }
 }

@@ -1,87 +1,59 @@
-//! Yielding: a table for each situation, the methods that let others run on top, and what the figures say.
+//! Yielding: a table for each situation, with the methods that let others run on top, and conclusions.
 
-use punctual_record::{Param, Quantity, Run, Series};
+use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
+use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::background::conditions;
-use crate::plain::plain;
-use crate::story::{Block, Note, Section};
-use crate::style::{Paint, Style};
-use crate::table::{Column, Row, Table};
-use crate::units;
-use crate::words;
+use crate::document::{Block, Columns, Note, Paint, Section};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{AS_FOUND, conditions, under};
 
-use super::Family;
+use super::shared::{ALWAYS, Family, Measured, grouped, measured};
 
-mod words_on;
+mod summary;
 
-pub(super) const FAMILY: Family = Family { experiment: "yield", sections, advice: words_on::advice };
+type Yield<'a> = Measured<'a, Parameters, Metrics>;
+
+pub(super) const FAMILY: Family = Family { experiment: "yield", sections, advice: summary::advice };
 
 /// A call lets others run when it did so in at least this share of calls. Calls that never enter the scheduler are preempted during one call in
 /// ten thousand at most, since a slice lasts milliseconds.
 const YIELDS: f64 = 0.01;
 
-const COLUMNS: [Column; 17] = [
-    Column::left("method", Column::ALWAYS),
-    Column::left("conditions", Column::ALWAYS),
-    Column::right("n", 30),
-    Column::right("lets others run", Column::ALWAYS),
-    Column::right("others' CPU", 120),
-    Column::right("own CPU", 40),
-    Column::right("away p50", 110),
-    Column::right("away p99", 60),
-    Column::right("away max", 20),
-    Column::right("call (loop)", 130),
-    Column::right("p50", 100),
-    Column::right("p99", 90),
-    Column::right("max", 50),
-    Column::right("user", 70),
-    Column::right("system", 71),
-    Column::right("switches", 65),
-    Column::left("system calls", 80),
-];
-
-const CONDITIONS: &str = "conditions";
-/// Columns that only make sense with competitors.
-const AGAINST: [&str; 6] = ["lets others run", "others' CPU", "own CPU", "away p50", "away p99", "away max"];
-/// The column that only makes sense alone.
-const ALONE: &str = "call (loop)";
-
 /// Against whom a series was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Situation {
-    competitors: i64,
-    policy: String,
-    kind: String,
-    /// How they stand to the caller; empty: not known.
-    rank: String,
+    competitors: u32,
+    /// Absent: as found.
+    policy: Option<String>,
+    kind: Option<CompetitorKind>,
+    rank: Option<Rank>,
 }
 
 impl Situation {
-    fn of(series: &Series) -> Self {
-        let text = |name: &str| text(&series.parameters, name).unwrap_or_default().to_owned();
-        let competitors = words::int(series, "competitors").unwrap_or(0);
+    fn of(parameters: &Parameters) -> Self {
         Self {
-            competitors,
-            policy: text("competitor_policy"),
-            kind: text("competitor_kind"),
-            rank: text("competitor_rank"),
+            competitors: parameters.competitors,
+            policy: parameters.competitor_policy.clone().filter(|policy| policy != AS_FOUND),
+            kind: parameters.competitor_kind,
+            rank: parameters.competitor_rank,
         }
     }
 
     /// In words, for a heading or a sentence.
-    fn in_words(&self, style: &Style) -> String {
+    fn in_words(&self) -> String {
         if self.competitors == 0 {
             return "alone on its CPU".to_owned();
         }
         let plural = if self.competitors == 1 { "" } else { "s" };
-        let number = units::count(self.competitors.unsigned_abs());
-        let what = match self.kind.as_str() {
-            "thread" => format!("competitor thread{plural}"),
+        let number = units::count(self.competitors.into());
+        let what = match self.kind {
+            Some(CompetitorKind::Thread) => format!("competitor thread{plural}"),
             _ => format!("competitor{plural}"),
         };
-        match self.policy.as_str() {
-            "as found" | "" => format!("with {number} {what} on its CPU"),
-            policy => format!("with {number} {what} under {} on its CPU", plain(policy, style)),
+        match self.policy.as_deref() {
+            None => format!("with {number} {what} on its CPU"),
+            Some(policy) => format!("with {number} {what} under {} on its CPU", sanitize(policy)),
         }
     }
 }
@@ -89,19 +61,19 @@ impl Situation {
 /// A method in a situation: its calls, and those of them during which a competitor ran.
 #[derive(Debug, Clone, Copy)]
 struct Figure<'a> {
-    calls: &'a Series,
-    away: Option<&'a Series>,
+    calls: Yield<'a>,
+    away: Option<Yield<'a>>,
 }
 
 impl Figure<'_> {
-    /// A result that is no distribution.
-    fn outcome(&self, name: &str) -> Option<f64> {
-        real(self.calls, name)
+    /// Share of the CPU that all competitors together had.
+    fn others_share(&self) -> Option<f64> {
+        self.calls.metrics.competitor_cpu_share
     }
 
     /// Share of the calls that let a competitor run; none when there was no competitor.
     fn yielded(&self) -> Option<f64> {
-        self.outcome("yielded_share")
+        self.calls.metrics.yielded_share
     }
 
     fn lets_others_run(&self) -> bool {
@@ -110,126 +82,98 @@ impl Figure<'_> {
 
     /// What a call costs, ns: in the bare loop, or, where there was none, at the median.
     fn cost_ns(&self) -> Option<f64> {
-        self.outcome("bare_ns").or_else(|| self.calls.summary.p50.map(|ns| ns as f64))
-    }
-}
-
-pub(super) fn real(series: &Series, name: &str) -> Option<f64> {
-    match series.outcome.get(name)? {
-        Param::Real(value) => Some(*value).filter(|v| v.is_finite()),
-        Param::Int(value) => Some(*value as f64),
-        _ => None,
-    }
-}
-
-pub(super) fn text<'a>(map: &'a std::collections::BTreeMap<String, Param>, name: &str) -> Option<&'a str> {
-    match map.get(name)? {
-        Param::Text(text) => Some(text),
-        _ => None,
+        self.calls.metrics.bare_ns.or_else(|| self.calls.summary.p50.map(|ns| ns as f64))
     }
 }
 
 /// The situations, each with its figures, in the order alone, fewest competitors first.
-fn situations<'a>(series: &[&'a Series]) -> Vec<(Situation, Vec<Figure<'a>>)> {
-    let mut situations: Vec<(Situation, Vec<Figure<'a>>)> = Vec::new();
-    for &calls in series.iter().filter(|s| s.quantity == Quantity::CallCost) {
-        let same = |other: &&&Series| {
+fn situations<'a>(series: &[Yield<'a>]) -> Vec<(Situation, Vec<Figure<'a>>)> {
+    let figure = |calls: Yield<'a>| {
+        let same = |other: &&Yield<'_>| {
             other.quantity == Quantity::Away
                 && other.subject == calls.subject
                 && other.conditions == calls.conditions
                 && other.parameters == calls.parameters
         };
-        let figure = Figure { calls, away: series.iter().find(same).copied() };
-        let situation = Situation::of(calls);
-        match situations.iter_mut().find(|(its, _)| *its == situation) {
-            Some((_, figures)) => figures.push(figure),
-            None => situations.push((situation, vec![figure])),
-        }
-    }
+        Figure { calls, away: series.iter().find(same).copied() }
+    };
+    let calls = series.iter().filter(|s| s.quantity == Quantity::CallCost);
+    let figures: Vec<Figure<'a>> = calls.map(|calls| figure(*calls)).collect();
+    let mut situations = grouped(&figures, |figure| Situation::of(figure.calls.parameters));
     situations.sort_by(|a, b| a.0.cmp(&b.0));
     situations
 }
 
-fn sections(run: &Run, series: &[&Series], style: &Style) -> Vec<Section> {
-    let situations = situations(series);
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let situations = situations(&measured(series, Experiment::yields));
     let mut sections: Vec<Section> =
-        situations.iter().map(|(situation, figures)| table_section(run, situation, figures, style)).collect();
+        situations.iter().map(|(situation, figures)| table_section(run, situation, figures)).collect();
     if let Some(last) = sections.last_mut() {
-        last.blocks.push(Block::Legend(legend(run, &situations, style)));
+        last.blocks.push(Block::Legend(legend(run, &situations)));
     }
-    sections.extend(words_on::sections(run, &situations, style));
+    sections.extend(summary::sections(run, &situations));
     sections
 }
 
-fn table_section(run: &Run, situation: &Situation, figures: &[Figure<'_>], style: &Style) -> Section {
+fn table_section<'a>(run: &'a Run, situation: &Situation, figures: &[Figure<'a>]) -> Section {
     let first = &figures[0].calls.conditions;
     let one_set = figures.iter().all(|figure| figure.calls.conditions == *first);
-    let mut heading = format!("yield {}", situation.in_words(style));
+    let mut heading = format!("yield {}", situation.in_words());
     if one_set && !first.is_empty() {
-        heading.push_str(&format!(", caller under {}", conditions(run, first, style)));
+        heading.push_str(&format!(", caller {}", under(&conditions(run, first))));
     }
     let mut sorted = figures.to_vec();
     sorted.sort_by(|a, b| {
         let rank = |figure: &Figure<'_>| {
-            let share = figure.outcome("competitor_cpu_share").unwrap_or(0.0);
+            let share = figure.others_share().unwrap_or(0.0);
             (!figure.lets_others_run(), if figure.lets_others_run() { -share } else { 0.0 })
         };
         let (ra, rb) = (rank(a), rank(b));
         let cost = |figure: &Figure<'_>| figure.cost_ns().unwrap_or(f64::MAX);
         ra.0.cmp(&rb.0).then(ra.1.total_cmp(&rb.1)).then(cost(a).total_cmp(&cost(b)))
     });
-    let hidden = |column: &Column| {
-        (one_set && column.heading == CONDITIONS)
-            || (situation.competitors == 0 && AGAINST.contains(&column.heading.as_ref()))
-            || (situation.competitors > 0 && column.heading == ALONE)
-    };
-    let keep: Vec<bool> = COLUMNS.iter().map(|column| !hidden(column)).collect();
-    let row = |figure: &Figure<'_>| {
-        let cells = cells(run, figure, style).into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(cell, _)| cell);
+    let columns = columns(run, one_set, situation.competitors > 0);
+    let row = |figure: &Figure<'a>| {
         let paint = if situation.competitors > 0 && !figure.lets_others_run() { Paint::Faint } else { Paint::Plain };
-        Row::Cells(cells.collect(), paint)
+        columns.row(figure, paint)
     };
     let rows = sorted.iter().map(row).collect();
-    let columns = COLUMNS.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(column, _)| column.clone()).collect();
-    Section::new(heading).with(Block::Table(Table { columns, rows }))
+    Section::new(heading).with(Block::Table(columns.table(rows)))
 }
 
-fn cells(run: &Run, figure: &Figure<'_>, style: &Style) -> Vec<String> {
-    let calls = figure.calls;
-    let absent = || style.absent().to_owned();
-    let duration = |ns: Option<i64>| ns.map_or_else(absent, |ns| units::duration(ns, style));
-    let fine = |name: &str| figure.outcome(name).map_or_else(absent, |ns| units::duration_fine(ns, style));
-    let share = |name: &str| figure.outcome(name).map_or_else(absent, units::share);
-    let away =
-        |pick: fn(&punctual_record::Summary) -> Option<i64>| duration(figure.away.and_then(|s| pick(&s.summary)));
-    let switches = match (calls.voluntary_switches_per_op, calls.involuntary_switches_per_op) {
-        (Some(own), Some(forced)) => format!("{}+{}", units::per_op(own), units::per_op(forced)),
-        _ => absent(),
-    };
-    vec![
-        plain(&calls.subject, style),
-        conditions(run, &calls.conditions, style),
-        units::count(calls.summary.count),
-        share("yielded_share"),
-        share("competitor_cpu_share"),
-        share("own_cpu_share"),
-        away(|s| s.p50),
-        away(|s| s.p99),
-        away(|s| s.max),
-        fine("bare_ns"),
-        duration(calls.summary.p50),
-        duration(calls.summary.p99),
-        duration(calls.summary.max),
-        fine("user_ns_per_op"),
-        fine("system_ns_per_op"),
-        switches,
-        text(&calls.outcome, "observed").map_or_else(absent, |observed| plain(observed, style)),
-    ]
+/// The columns, with those that have something to say where there are competitors or where there are none.
+fn columns<'a>(run: &'a Run, one_set: bool, against: bool) -> Columns<'a, Figure<'a>> {
+    Columns::new()
+        .left("method", ALWAYS, |s: &Figure<'_>| sanitize(&s.calls.subject))
+        .left("conditions", ALWAYS, |s| conditions(run, &s.calls.conditions))
+        .only_if(!one_set)
+        .count("n", 30, |s| Some(s.calls.summary.count))
+        .share("lets others run", ALWAYS, |s| s.calls.metrics.yielded_share)
+        .only_if(against)
+        .share("others' CPU", 120, Figure::others_share)
+        .only_if(against)
+        .share("own CPU", 40, |s| s.calls.metrics.own_cpu_share)
+        .only_if(against)
+        .ns("away p50", 110, |s| s.away?.summary.p50)
+        .only_if(against)
+        .ns("away p99", 60, |s| s.away?.summary.p99)
+        .only_if(against)
+        .ns("away max", 20, |s| s.away?.summary.max)
+        .only_if(against)
+        .fine("call (loop)", 130, |s| s.calls.metrics.bare_ns)
+        .only_if(!against)
+        .ns("p50", 100, |s| s.calls.summary.p50)
+        .ns("p99", 90, |s| s.calls.summary.p99)
+        .ns("max", 50, |s| s.calls.summary.max)
+        .fine("user", 70, |s| s.calls.metrics.user_ns_per_op)
+        .fine("system", 71, |s| s.calls.metrics.system_ns_per_op)
+        .switches("switches", 65, |s| (s.calls.voluntary_switches_per_op, s.calls.involuntary_switches_per_op))
+        .left("system calls", 80, |s| s.calls.metrics.observed.as_deref().map_or(units::ABSENT.to_owned(), sanitize))
 }
 
 /// What the columns mean, each note only where its column is shown.
-fn legend(run: &Run, situations: &[(Situation, Vec<Figure<'_>>)], style: &Style) -> Vec<Note> {
-    let read = units::duration_fine(run.clock.read_ns, style);
+fn legend(run: &Run, situations: &[(Situation, Vec<Figure<'_>>)]) -> Vec<Note> {
+    let read = units::duration_fine(run.clock.read_ns);
     let mut notes = vec![Note::always(format!(
         "p50, p99, max: of single calls, one clock reading ({read}) contained; user, system: as the kernel divides CPU time among them."
     ))];

@@ -1,22 +1,21 @@
-//! One method under one set of conditions: nothing to rank, so it is said what it does, and what to compare it with.
+//! One method under one set of conditions: nothing to rank, so the text describes the method and suggests a comparison.
 
 use punctual_record::Run;
 
-use crate::style::Style;
-use crate::units;
+use crate::format::units;
 
 use super::figures::{Figure, Figures};
 use super::finding::{Code, Finding, Place, Sentence};
 
 /// What the method does; nothing where there are several methods or sets of conditions.
 #[must_use]
-pub fn alone(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+pub fn alone(figures: &Figures<'_>) -> Option<Finding> {
     let [row] = figures.rows.as_slice() else { return None };
-    let late = |ns: i64| units::duration(ns, style);
+    let late = |ns: i64| units::duration(ns);
     let mut head = Sentence::new(format!("{} ", row.subject));
     head = match (row.effective_ns.filter(|&ns| ns > figures.asked_ns), row.p50) {
         (Some(ns), Some(p50)) => {
-            let head = head.words("counts in coarser units: it waits ").figure(units::exact(ns, style));
+            let head = head.words("counts in coarser units: it waits ").figure(units::exact(ns));
             head.words(", and ends ").figure(late(p50.value)).words(" later than asked at p50")
         }
         (_, Some(p50)) => head.words("ends ").figure(late(p50.value)).words(" late at p50"),
@@ -26,14 +25,14 @@ pub fn alone(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
         head = head.words(", ").figure(late(p99.value)).words(" at p99");
     }
     let mut finding = Finding::new(Place::Answer, head.words("."));
-    finding.tails.extend(cost(row, style));
-    finding.code = Some(Code::Method(row.subject.clone()));
+    finding.tails.extend(cost(row));
+    finding.code = row.code.clone().map(Code::Call);
     Some(finding)
 }
 
-fn cost(row: &Figure<'_>, style: &Style) -> Option<Sentence> {
+fn cost(row: &Figure<'_>) -> Option<Sentence> {
     let (ns, share) = (row.cpu_ns?, row.cpu_share?);
-    let cost = Sentence::new("It takes ").figure(units::duration_fine(ns, style));
+    let cost = Sentence::new("It takes ").figure(units::duration_fine(ns));
     let cost = cost.words(" of CPU time per wait, ").figure(units::share(share)).words(" of a CPU while waiting");
     Some(match row.sleeps() {
         Some(false) => cost.words(": it does not sleep."),
@@ -54,9 +53,9 @@ pub fn comparison(run: &Run) -> Option<String> {
         return None;
     }
     let other = if subject == "clock_nanosleep_abs" { "timerfd" } else { "clock_nanosleep_abs" };
-    let ascii = Style { unicode: false, ..Style::default() };
-    let typed = |ns: i64| units::exact(ns, &ascii).replace(' ', "");
-    let mut durations: Vec<i64> = run.series.iter().filter_map(|its| super::int(its, "asked_ns")).collect();
+    let typed = |ns: i64| units::exact(ns).replace(' ', "").replace('µ', "u");
+    let mut durations: Vec<i64> =
+        run.series.iter().filter_map(|its| Some(its.experiment.any_wait()?.parameters.asked_ns)).collect();
     durations.sort_unstable();
     durations.dedup();
     let durations: Vec<String> = durations.into_iter().map(typed).collect();

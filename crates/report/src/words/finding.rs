@@ -1,11 +1,9 @@
-//! What is said of one duration, and how the same finding on several durations becomes one.
+//! A finding on one duration, and merging of equal findings on several.
 //!
-//! A [`Sentence`] keeps its figures apart from its words. Findings of two durations are the same when their words are: then they are
-//! said once, with the figures of both.
+//! A [`Sentence`] keeps its figures apart from its words. Findings of two durations are equal if their words are; they
+//! become one sentence with the figures of both.
 
-use crate::story::unbroken;
-
-use super::listed;
+use crate::format::prose::{listed, unbroken};
 
 /// Words with figures between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,19 +96,19 @@ pub enum Place {
     TradeOff,
     /// CPU time.
     Cpu,
-    /// Timer slack.
+    /// Timers without slack.
     Slack,
-    /// Real-time policies.
-    Policy,
+    /// What a change of conditions brings.
+    Conditions,
 }
 
 /// The code that belongs to a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// The call of this method.
-    Method(String),
-    /// This line.
-    Line(String),
+    /// What a method is called by.
+    Call(String),
+    /// What sets a condition.
+    Setting(String),
 }
 
 /// One finding: what it says, further sentences, the code.

@@ -1,48 +1,30 @@
-//! Findings on what a change of conditions brings: timer slack, a real-time policy, a CPU of its own, locked memory, no deep
-//! C-states. Sets are paired where they differ in that condition and in nothing else.
+//! Effects of single conditions: compares sets of conditions that differ in exactly one, with a finding for each.
 
-use punctual_record::ConditionSet;
+use punctual_record::{ConditionSet, POLICY, Param, Setting, TIMER_SLACK};
 
-use crate::background::is_real_time;
-use crate::plain::plain;
-use crate::story::unbroken;
-use crate::style::Style;
-use crate::units;
+use crate::format::prose::{listed, unbroken};
+use crate::format::units;
+use crate::naming::{self, AS_FOUND};
 
-use super::figures::{Difference, Estimate, Figure, Figures, running};
+use super::figures::{Difference, Estimate, Figure, Figures, SLEEPING_CALLS, best};
 use super::finding::{Code, Finding, Place, Sentence};
-use super::listed;
-use super::ranking::best;
 
-/// Calls with the thread's slack (prctl(2), PR_SET_TIMERSLACK), by how well they stand for what programs do.
-pub(crate) const SLEEPING_CALLS: [&str; 4] = ["clock_nanosleep_abs", "clock_nanosleep", "nanosleep", "usleep"];
+/// From this slack on it is worth a word: below a microsecond it drowns in the cost of waking up.
+const LARGE_SLACK_NS: i64 = 1_000;
 
-/// Two sets of conditions that differ in one thing, and the methods that sleep under both.
+/// Two sets of conditions that differ in one, and the methods that sleep under both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lever<'f, 'a> {
-    /// The set from which the change starts: the larger slack, the ordinary policy.
+    /// The set from which the change starts: the larger slack, the ordinary policy, what was found.
     pub from: &'a ConditionSet,
     /// The set with the change.
     pub to: &'a ConditionSet,
-    /// What is changed.
-    pub kind: Kind,
+    /// What is changed, as it is in `to`.
+    pub setting: &'a Setting,
     /// The same method under both: first `from`, then `to`.
     pub pairs: Vec<(&'f Figure<'a>, &'f Figure<'a>)>,
-}
-
-/// What two sets of conditions differ in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Timer slack.
-    Slack,
-    /// A real-time policy instead of an ordinary one.
-    Policy,
-    /// The CPUs that the thread may run on.
-    Cpus,
-    /// Memory locked.
-    LockMemory,
-    /// The bound on the time to leave a C-state.
-    DmaLatency,
+    /// What else was asked of both, and not of all sets.
+    both: Vec<&'a Setting>,
 }
 
 /// How many methods a change helps, how many it harms, and how many show no difference, at p50.
@@ -52,7 +34,7 @@ pub struct Tally {
     pub earlier: usize,
     /// Later with the change.
     pub later: usize,
-    /// Cannot be told apart.
+    /// No difference shown.
     pub alike: usize,
 }
 
@@ -91,6 +73,23 @@ impl<'f, 'a> Lever<'f, 'a> {
         }
         tally
     }
+
+    /// `slack 1 ns instead of slack 50 us`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let phrase = |setting: &Setting| unbroken(&naming::phrase(&setting.phrase));
+        let from = self.from.setting(&self.setting.condition).map_or_else(|| unbroken(AS_FOUND), phrase);
+        let mut name = format!("{} instead of {from}", phrase(self.setting));
+        let slack = self.from.setting(TIMER_SLACK).filter(|_| asked_slack(self.from) != asked_slack(self.to));
+        if let Some(slack) = slack.filter(|slack| self.setting.condition == POLICY && slack.asked.is_some()) {
+            name.push_str(&format!(" with {}", phrase(slack)));
+        }
+        if !self.both.is_empty() {
+            let both: Vec<String> = self.both.iter().map(|setting| phrase(setting)).collect();
+            name.push_str(&format!(", both with {}", listed(&both, usize::MAX)));
+        }
+        name
+    }
 }
 
 /// All changes that these figures can judge.
@@ -105,227 +104,147 @@ pub fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
     let mut levers = Vec::new();
     for from in &sets {
         for to in &sets {
-            let Some(kind) = change(from, to, &sets) else { continue };
-            let lower = figures.sleeping().filter(|row| row.set.is_some_and(|set| set.label == to.label));
-            let pairs: Vec<_> = lower.filter_map(|row| Some((figures.under(&row.subject, from)?, row))).collect();
+            let Some(setting) = change(from, to, &sets) else { continue };
+            let changed = figures.sleeping().filter(|row| row.set.is_some_and(|set| set.label == to.label));
+            let pairs: Vec<_> = changed.filter_map(|row| Some((figures.under(&row.subject, from)?, row))).collect();
             if !pairs.is_empty() {
-                levers.push(Lever { from, to, kind, pairs });
+                levers.push(Lever { from, to, setting, pairs, both: both(from, to, setting, &sets) });
             }
         }
     }
     levers
 }
 
+/// What else was asked of both sets, and not of all, as `from` has it: a real-time thread reads its slack back as 0.
+fn both<'a>(from: &'a ConditionSet, to: &ConditionSet, changed: &Setting, sets: &[&ConditionSet]) -> Vec<&'a Setting> {
+    let asked =
+        |set: &ConditionSet, its: &Setting| set.setting(&its.condition).is_some_and(|other| other.asked == its.asked);
+    let names = |its: &&Setting| {
+        its.asked.is_some()
+            && its.condition != changed.condition
+            && asked(to, its)
+            && !sets.iter().all(|set| asked(set, its))
+            // What every thread begins with.
+            && !(its.condition == POLICY && from.policy() == Some("other"))
+    };
+    from.settings.iter().filter(names).collect()
+}
+
 /// What `to` changes with respect to `from`, if it is one thing.
-fn change(from: &ConditionSet, to: &ConditionSet, sets: &[&ConditionSet]) -> Option<Kind> {
-    let (a, b) = (&from.applied, &to.applied);
-    if rest(from) != rest(to) {
-        return (thread(from) == thread(to)).then(|| change_of_rest(from, to))?;
+fn change<'a>(from: &ConditionSet, to: &'a ConditionSet, sets: &[&ConditionSet]) -> Option<&'a Setting> {
+    if from.policy() != to.policy() {
+        return change_of_policy(from, to, sets);
     }
-    let (policy_a, policy_b) = (a.policy.as_deref()?, b.policy.as_deref()?);
-    if policy_a == policy_b {
-        return (!is_real_time(policy_a) && a.timer_slack_ns? > b.timer_slack_ns?).then_some(Kind::Slack);
-    }
-    if policy_a != "other" || !is_real_time(policy_b) {
+    let differing = differing(from, to);
+    let [condition] = differing.as_slice() else { return None };
+    let changed = to.setting(condition)?;
+    let counts = match changed.condition.as_str() {
+        TIMER_SLACK => !to.is_real_time() && from.timer_slack_ns()? > to.timer_slack_ns()?,
+        name => {
+            let asked = from.setting(name).and_then(|setting| setting.asked.as_ref());
+            changed.asked.is_some() && asked.is_none_or(|asked| *asked == Param::Flag(false))
+        }
+    };
+    counts.then_some(changed)
+}
+
+/// From SCHED_OTHER to a real-time policy. Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was
+/// asked decides whether it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
+fn change_of_policy<'a>(from: &ConditionSet, to: &'a ConditionSet, sets: &[&ConditionSet]) -> Option<&'a Setting> {
+    let others = |set: &ConditionSet| differing(from, set).iter().any(|name| ![POLICY, TIMER_SLACK].contains(name));
+    if from.policy() != Some("other") || !to.is_real_time() || others(to) {
         return None;
     }
-    // Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was asked decides whether
-    // it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
-    let same_slack = |set: &ConditionSet| from.asked.timer_slack_ns == set.asked.timer_slack_ns;
-    let partner =
-        |set: &&ConditionSet| same_slack(set) && set.applied.policy == to.applied.policy && rest(set) == rest(to);
-    let bare = a.timer_slack_ns? < LARGE_SLACK_NS && to.asked.timer_slack_ns.is_none();
-    (same_slack(to) || (bare && !sets.iter().any(partner))).then_some(Kind::Policy)
+    let same_slack = |set: &ConditionSet| asked_slack(from) == asked_slack(set);
+    let partner = |set: &&ConditionSet| same_slack(set) && set.policy() == to.policy() && !others(set);
+    let bare = from.timer_slack_ns()? < LARGE_SLACK_NS && asked_slack(to).is_none();
+    let counts = same_slack(to) || (bare && !sets.iter().any(partner));
+    to.setting(POLICY).filter(|_| counts)
 }
 
-/// Policy and slack, as they were asked for.
-fn thread(set: &ConditionSet) -> (Option<&str>, Option<u64>) {
-    (set.asked.policy.as_deref(), set.asked.timer_slack_ns)
+fn asked_slack(set: &ConditionSet) -> Option<&Param> {
+    set.setting(TIMER_SLACK)?.asked.as_ref()
 }
 
-/// What `to` changes of what is neither policy nor slack, if it is one thing that was asked of it and not of `from`.
-fn change_of_rest(from: &ConditionSet, to: &ConditionSet) -> Option<Kind> {
-    let (a, b) = (&from.applied, &to.applied);
-    let cpus = (a.cpus != b.cpus).then_some(Kind::Cpus);
-    let memory = (a.lock_memory != b.lock_memory).then_some(Kind::LockMemory);
-    let latency = (a.dma_latency_us != b.dma_latency_us).then_some(Kind::DmaLatency);
-    let mut changes = [cpus, memory, latency].into_iter().flatten();
-    let (kind, None) = (changes.next()?, changes.next()) else { return None };
-    let asked = match kind {
-        Kind::Cpus => from.asked.cpus.is_none() && to.asked.cpus.is_some(),
-        Kind::LockMemory => from.asked.lock_memory != Some(true) && to.asked.lock_memory == Some(true),
-        _ => from.asked.dma_latency_us.is_none() && to.asked.dma_latency_us.is_some(),
-    };
-    (asked && a.nice == b.nice).then_some(kind)
+/// The conditions in which two sets differ, as they held; the slack of real-time threads as it was asked. What only one of them has, and neither asked
+/// for, is no difference: a thread under SCHED_FIFO has no slice.
+fn differing<'a>(one: &'a ConditionSet, other: &'a ConditionSet) -> Vec<&'a str> {
+    fn value<'a>(set: &'a ConditionSet, condition: &str) -> Option<&'a Param> {
+        let setting = set.setting(condition)?;
+        let ignored = condition == TIMER_SLACK && set.is_real_time();
+        if ignored { setting.asked.as_ref() } else { setting.applied.as_ref() }
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for Setting { condition, .. } in one.settings.iter().chain(&other.settings) {
+        let both = [one.setting(condition), other.setting(condition)];
+        let counts = !both.contains(&None) || both.iter().flatten().any(|setting| setting.asked.is_some());
+        if counts && !names.contains(&condition.as_str()) && value(one, condition) != value(other, condition) {
+            names.push(condition);
+        }
+    }
+    names
 }
-
-/// All that is neither policy nor slack.
-fn rest(set: &ConditionSet) -> (Option<i32>, Option<&str>, Option<bool>, Option<u32>) {
-    let applied = &set.applied;
-    (applied.nice, applied.cpus.as_deref(), applied.lock_memory, applied.dma_latency_us)
-}
-
-/// From this slack on it is worth a word: below a microsecond it drowns in the cost of waking up.
-const LARGE_SLACK_NS: u64 = 1_000;
 
 /// The slack of ordinary threads under these conditions, where it is large enough to matter.
 pub(crate) fn large_slack(set: &ConditionSet) -> Option<i64> {
-    let ordinary = !is_real_time(set.applied.policy.as_deref()?);
-    let slack_ns = set.applied.timer_slack_ns.filter(|&ns| ordinary && ns >= LARGE_SLACK_NS)?;
-    i64::try_from(slack_ns).ok()
+    let ordinary = set.policy().is_some() && !set.is_real_time();
+    set.timer_slack_ns().filter(|&ns| ordinary && ns >= LARGE_SLACK_NS)
 }
 
-/// What timer slack costs, one finding per pair of sets.
+/// What each change of a condition brings.
 #[must_use]
-pub fn slack(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
-    let levers = levers(figures);
-    levers.iter().filter(|lever| lever.kind == Kind::Slack).filter_map(|lever| slack_one(lever, style)).collect()
+pub fn changes(figures: &Figures<'_>) -> Vec<Finding> {
+    levers(figures).iter().filter_map(|lever| finding(lever)).collect()
 }
 
-fn slack_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
-    let exact = |set: &ConditionSet| {
-        let ns = set.applied.timer_slack_ns.map_or(0, |ns| i64::try_from(ns).unwrap_or(i64::MAX));
-        unbroken(&units::exact(ns, style))
-    };
-    let (large, small) = (exact(lever.from), exact(lever.to));
-    let policy = lever.to.applied.policy.as_deref().filter(|policy| *policy != "other");
-    let under = policy.map_or(String::new(), |policy| format!(" under {}", unbroken(&plain(policy, style))));
+fn finding(lever: &Lever<'_, '_>) -> Option<Finding> {
     let (from, to) = lever.leader()?;
     let (before, after) = (from.p50?, to.p50?);
-    let figure = |estimate: Estimate| units::duration(estimate.value, style);
-    let lead = format!("Timer slack of {large}");
-    let head = match (before.exceeds(&after), after.exceeds(&before)) {
-        (Some(cost), _) => {
-            let head =
-                Sentence::new(format!("{lead}{under} costs {} ", to.subject)).figure(shown_difference(cost, style));
-            let head = head.words(" at p50: ").figure(figure(before)).words(" late, ").figure(figure(after));
-            head.words(format!(" with a slack of {small}."))
-        }
-        (_, Some(gain)) => {
-            let head = Sentence::new(format!("{lead} instead of {small}{under} makes {} wake ", to.subject));
-            head.figure(shown_difference(gain, style)).words(" earlier at p50.")
-        }
-        _ => {
-            let words = format!(
-                "{lead} instead of {small}{under}: no difference that this run can show at p50 for {} (",
-                to.subject
-            );
-            Sentence::new(words).figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
-        }
-    };
-    let mut finding = Finding::new(Place::Slack, head);
-    finding.tails.extend(others(lever, "later", "earlier"));
-    finding.code = before.exceeds(&after).and_then(|_| slack_call(lever.to)).map(Code::Line);
+    let differs = |a: Estimate, b: Estimate| a.exceeds(&b).is_some() || b.exceeds(&a).is_some();
+    let lead = Sentence::new(format!("{}: {} ", lever.name(), to.subject));
+    let mut finding = Finding::new(Place::Conditions, effect(lead, "p50", before, after));
+    if let (Some(its_before), Some(its_after)) = (from.p99, to.p99)
+        && (differs(before, after) || differs(its_before, its_after))
+    {
+        finding.tails.push(effect(Sentence::new("It "), "p99", its_before, its_after));
+    }
+    finding.tails.extend(others(lever));
+    let gains = before.exceeds(&after).is_some();
+    // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
+    if gains && lever.setting.condition == POLICY && large_slack(lever.from).is_some() {
+        finding.tails.push(Sentence::new("Real-time threads have no timer slack: that can be part of it."));
+    }
+    finding.code = lever.setting.code.as_deref().filter(|_| gains).map(|code| Code::Setting(naming::code(code)));
     Some(finding)
 }
 
-/// The line of C that sets a set's slack. prctl(2): 0 would put the inherited slack back.
-#[must_use]
-pub fn slack_call(set: &ConditionSet) -> Option<String> {
-    let slack_ns = set.applied.timer_slack_ns.filter(|&ns| ns > 0)?;
-    Some(format!("prctl(PR_SET_TIMERSLACK, {slack_ns}UL);"))
+/// `wakes 49.5 µs [49.2 to 49.9 µs] earlier at p50.`
+fn effect(head: Sentence, percentile: &str, before: Estimate, after: Estimate) -> Sentence {
+    let figure = |estimate: Estimate| units::duration(estimate.value);
+    match (before.exceeds(&after), after.exceeds(&before)) {
+        (Some(gain), _) => head.words("wakes ").figure(gain.shown()).words(format!(" earlier at {percentile}.")),
+        (_, Some(loss)) => head.words("wakes ").figure(loss.shown()).words(format!(" later at {percentile}.")),
+        _ => {
+            let head = head.words(format!("shows no difference at {percentile} ("));
+            head.figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
+        }
+    }
 }
 
-/// The line of C that sets a real-time policy; deadline scheduling has no call that fits on a line.
-#[must_use]
-pub fn policy_call(policy: &str) -> Option<String> {
-    let (name, priority) = policy.split_once(':')?;
-    let constant = match name {
-        "fifo" => "SCHED_FIFO",
-        "rr" => "SCHED_RR",
-        _ => return None,
-    };
-    let priority: u8 = priority.parse().ok()?;
-    Some(format!("sched_setscheduler(0, {constant}, &(struct sched_param){{ .sched_priority = {priority} }});"))
-}
-
-/// A difference with its interval: `49.5 µs [49.2 to 49.9 µs]`.
-pub(crate) fn shown_difference(difference: Difference, style: &Style) -> String {
-    format!("{} {}", units::duration(difference.value, style), units::interval(difference.interval, style))
-}
-
-/// `Of 13 methods that sleep, 11 are later at p50 and 2 show no difference`; nothing where there is one method only.
-/// `helped` and `harmed` say how a method with and without the change is called.
-fn others(lever: &Lever<'_, '_>, helped: &str, harmed: &str) -> Option<Sentence> {
-    let tally = lever.tally();
-    let total = tally.earlier + tally.later + tally.alike;
+/// `Of 13 methods that sleep, 11 are earlier and 2 show no difference at p50.`; nothing where there is one method only.
+fn others(lever: &Lever<'_, '_>) -> Option<Sentence> {
+    let Tally { earlier, later, alike } = lever.tally();
+    let total = earlier + later + alike;
     if total < 2 {
         return None;
     }
     let be = |n: usize, word: &str| format!("{n} {} {word}", if n == 1 { "is" } else { "are" });
-    let show = if tally.alike == 1 { "shows" } else { "show" };
+    let show = if alike == 1 { "shows" } else { "show" };
     let parts = [
-        (tally.earlier, be(tally.earlier, helped)),
-        (tally.later, be(tally.later, harmed)),
-        (tally.alike, format!("{} {show} no difference", tally.alike)),
+        (earlier, be(earlier, "earlier")),
+        (later, be(later, "later")),
+        (alike, format!("{alike} {show} no difference")),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
     Some(Sentence::new(format!("Of {total} methods that sleep, {} at p50.", listed(&parts, 3))))
-}
-
-/// What a real-time policy gains over the ordinary one, one finding per pair of sets.
-#[must_use]
-pub fn policy(figures: &Figures<'_>, style: &Style) -> Vec<Finding> {
-    let levers = levers(figures);
-    levers.iter().filter(|lever| lever.kind == Kind::Policy).filter_map(|lever| policy_one(lever, style)).collect()
-}
-
-fn policy_one(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
-    let (from, to) = lever.leader()?;
-    let figure = |estimate: Estimate| units::duration(estimate.value, style);
-    let effect = |head: Sentence, name: &str, before: Estimate, after: Estimate| match (
-        before.exceeds(&after),
-        after.exceeds(&before),
-    ) {
-        (Some(gain), _) => {
-            head.words("wakes ").figure(shown_difference(gain, style)).words(format!(" earlier at {name}."))
-        }
-        (_, Some(loss)) => {
-            head.words("wakes ").figure(shown_difference(loss, style)).words(format!(" later at {name}."))
-        }
-        _ => {
-            let head = head.words(format!("shows no difference at {name} ("));
-            head.figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
-        }
-    };
-    let (before, after) = (from.p50?, to.p50?);
-    let gains = before.exceeds(&after).is_some();
-    if let Some(finding) = no_gain(lever, style) {
-        return Some(finding);
-    }
-    let lead = format!("{} instead of {}: {} ", running(&to.conditions), running(&from.conditions), to.subject);
-    let mut finding = Finding::new(Place::Policy, effect(Sentence::new(lead), "p50", before, after));
-    if let (Some(before), Some(after)) = (from.p99, to.p99) {
-        finding.tails.push(effect(Sentence::new("It "), "p99", before, after));
-    }
-    finding.tails.extend(others(lever, "earlier", "later"));
-    // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
-    if gains && large_slack(lever.from).is_some() {
-        let caution = "Real-time threads have no timer slack: that can be part of it.";
-        finding.tails.push(Sentence::new(caution));
-    }
-    finding.code = lever.to.applied.policy.as_deref().filter(|_| gains).and_then(policy_call).map(Code::Line);
-    Some(finding)
-}
-
-/// One short sentence where a real-time policy shows nothing, neither at p50 nor at p99, over hardly any slack.
-fn no_gain(lever: &Lever<'_, '_>, style: &Style) -> Option<Finding> {
-    let (from, to) = lever.leader()?;
-    let alike = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
-        (Some(a), Some(b)) => a.exceeds(&b).is_none() && b.exceeds(&a).is_none(),
-        (a, b) => a.is_none() && b.is_none(),
-    };
-    let told = from.p50?.interval.is_some() && to.p50?.interval.is_some();
-    if large_slack(lever.from).is_some() || !told || !alike(from.p50, to.p50) || !alike(from.p99, to.p99) {
-        return None;
-    }
-    let slack_ns = i64::try_from(lever.from.applied.timer_slack_ns?).ok()?;
-    let slack = unbroken(&units::exact(slack_ns, style));
-    let figure = |estimate: Estimate| units::duration(estimate.value, style);
-    let head = Sentence::new(format!("{} shows no gain over a slack of {slack} here (", running(&to.conditions)));
-    let head =
-        head.figure(figure(to.p50?)).words(" late at p50, ").figure(figure(from.p50?)).words(" with that slack).");
-    let mut finding = Finding::new(Place::Policy, head);
-    finding.tails.extend(others(lever, "earlier", "later"));
-    Some(finding)
 }

@@ -1,11 +1,11 @@
-//! Timers that have no slack: sleeping calls end late by the thread's timer slack, waiting for such a timer does not.
+//! Timers without slack: sleeping calls are late by the thread's timer slack, these timers are not.
 
-use crate::style::Style;
+use crate::format::prose::listed;
+use crate::naming::under;
 
-use super::figures::{Difference, Figure, Figures, running};
+use super::figures::{Difference, Figure, Figures, SLEEPING_CALLS};
 use super::finding::{Code, Finding, Place, Sentence};
-use super::levers::{SLEEPING_CALLS, large_slack, shown_difference};
-use super::listed;
+use super::levers::large_slack;
 
 /// Methods whose timer the kernel starts without a range (`hrtimer_start`, or a range of 0), the call
 /// that sets it, and where.
@@ -38,13 +38,13 @@ fn call_like<'f, 'a>(figures: &'f Figures<'a>, timer: &Figure<'a>) -> Option<&'f
 
 /// What such a timer gains over a sleeping call.
 #[must_use]
-pub fn without_slack(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
+pub fn without_slack(figures: &Figures<'_>) -> Option<Finding> {
     let (call, timer, gain) = without_slack_row(figures)?;
     let (_, setter, place) = WITHOUT_SLACK.iter().find(|(name, _, _)| *name == timer.subject)?;
-    let mut head = Sentence::new(format!("{} wakes ", timer.subject)).figure(shown_difference(gain, style));
+    let mut head = Sentence::new(format!("{} wakes ", timer.subject)).figure(gain.shown());
     head = head.words(format!(" earlier at p50 than {}", call.subject));
     if figures.many_conditions && figures.usual.as_ref() != Some(&timer.conditions) {
-        head = head.words(format!(", both under {}", running(&timer.conditions)));
+        head = head.words(format!(", both {}", under(&timer.conditions)));
     }
     let reason = format!("The kernel starts the timer of {setter} without the thread's slack ({place}).");
     let mut finding = Finding::new(Place::Slack, head.words("."));
@@ -59,6 +59,6 @@ pub fn without_slack(figures: &Figures<'_>, style: &Style) -> Option<Finding> {
     if !too.is_empty() {
         finding.tails.push(Sentence::new(format!("Others without it that are earlier too: {}.", listed(&too, 8))));
     }
-    finding.code = Some(Code::Method(timer.subject.clone()));
+    finding.code = timer.code.clone().map(Code::Call);
     Some(finding)
 }

@@ -1,7 +1,11 @@
 //! How often comparisons err, on machines that are simulated: their lateness wanders at all time scales, as that of real ones does.
 
 use crate::common::{host, set};
-use punctual_record::{Ci95, Clock, Disturbance, Interval, Quantity, RoundFigures, Run, SCHEMA, Series, Summary, Tool};
+use punctual_record::experiment::wait;
+use punctual_record::{
+    About, Ci95, Clock, Disturbance, Experiment, Interval, Quantity, RoundFigures, Run, SCHEMA, Series, Summary, Tool,
+    Typed,
+};
 use punctual_report::compare::{Comparison, Figure, Options, Side, Verdict, compare};
 
 /// Numbers that look random and are not.
@@ -61,8 +65,9 @@ impl Machine {
             elapsed_ns: 5_000_000_000,
             complete: true,
             command: vec!["punctual".into(), "wait".into()],
+            subcommand: "wait".into(),
             host: host(),
-            conditions: vec![set("other", "other", None, 50_000)],
+            conditions: vec![set("SCHED_OTHER", "other", None, 50_000)],
             clock: Clock { source: "CLOCK_MONOTONIC".into(), read_ns: 24.0, resolution_ns: 1, granularity_ns: 8 },
             series: series.to_vec(),
             not_measured: Vec::new(),
@@ -94,10 +99,10 @@ impl Machine {
             ..RoundFigures::default()
         };
         Series {
-            experiment: "wait".into(),
+            experiment: Experiment::Wait(Typed::asked(wait::Parameters { asked_ns: 100_000 })),
             subject: subject.into(),
-            conditions: "other".into(),
-            parameters: Default::default(),
+            conditions: "SCHED_OTHER".into(),
+            about: About::default(),
             quantity: Quantity::Overshoot,
             unit: "ns".into(),
             summary: Summary {
@@ -111,7 +116,6 @@ impl Machine {
             cpu_share: None,
             voluntary_switches_per_op: None,
             involuntary_switches_per_op: None,
-            outcome: Default::default(),
             histogram: None,
             negative_histogram: None,
             samples: None,
@@ -121,7 +125,7 @@ impl Machine {
     }
 }
 
-/// What runs `each` a side show, in turns or one side after the other, when the new ones are so much later.
+/// The findings of `each` runs a side, alternating or one side after the other, with the new ones later by a factor.
 fn compared(machine: &mut Machine, each: i64, in_turns: bool, (p50, p99): (f64, f64)) -> Comparison {
     let (mut old, mut new) = (Side::new(), Side::new());
     for number in 0..2 * each {

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Made, histogram, run, samples, set, summary};
+use crate::forms::{notices, shown, written};
 use insta::assert_snapshot;
-use punctual_record::{NotMeasured, Notice, Param, Quantity, Run, Series};
-use punctual_report::{Style, csv, markdown, text};
+use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement, Receive};
+use punctual_record::{About, Experiment, NotMeasured, Notice, Param, Quantity, Run, Series, Typed};
+use punctual_report::Style;
+use punctual_report::export::{Csv, Markdown};
 
 /// How messages went.
 #[derive(Clone, Copy)]
 struct Traffic {
-    mode: &'static str,
-    cpus: (i64, i64),
-    size: i64,
-    receive: &'static str,
+    mode: Mode,
+    cpus: (u32, u32),
+    size: u64,
+    receive: Receive,
     conditions: &'static str,
 }
 
-const PING: Traffic = Traffic { mode: "ping-pong", cpus: (0, 0), size: 64, receive: "block", conditions: "other" };
-const FULL: Traffic = Traffic { mode: "saturated", ..PING };
-
-fn word(text: &str) -> Param {
-    Param::Text(text.into())
-}
+const PING: Traffic =
+    Traffic { mode: Mode::PingPong, cpus: (0, 0), size: 64, receive: Receive::Block, conditions: "SCHED_OTHER" };
+const FULL: Traffic = Traffic { mode: Mode::Saturated, ..PING };
 
 fn call(subject: &str) -> &'static str {
     match subject {
@@ -38,46 +38,50 @@ fn call(subject: &str) -> &'static str {
 fn series(subject: &str, traffic: Traffic, median: i64, per_second: f64) -> Series {
     let Traffic { mode, cpus: (sender, receiver), size, receive, conditions } = traffic;
     let samples = samples(median, 3000);
-    let place = if sender == receiver { "same CPU" } else { "two CPUs" };
-    let mut parameters: BTreeMap<String, Param> =
-        [("mode", mode), ("place", place), ("receive", receive), ("call", call(subject)), ("kind", "any")]
-            .map(|(name, value)| (name.to_owned(), word(value)))
-            .into();
-    parameters.extend(
-        [("size", size), ("sender_cpu", sender), ("receiver_cpu", receiver)]
-            .map(|(name, n)| (name.to_owned(), Param::Int(n))),
-    );
-    let mut outcome: BTreeMap<String, Param> = [
-        ("per_second", per_second),
-        ("peer_cpu_ns", median as f64 / 3.0),
-        ("peer_voluntary_switches", 1.0),
-        ("peer_involuntary_switches", 0.004),
-    ]
-    .map(|(name, x)| (name.to_owned(), Param::Real(x)))
-    .into();
-    outcome.extend(["lost", "doubled", "torn", "reordered"].map(|name| (name.to_owned(), Param::Int(0))));
+    let place = if sender == receiver { Placement::SameCpu } else { Placement::TwoCpus };
+    let parameters = Parameters {
+        size,
+        mode,
+        place,
+        receive,
+        sender_cpu: Some(sender),
+        receiver_cpu: Some(receiver),
+        interval_ns: (mode == Mode::Sporadic).then_some(1_000_000_000),
+        depth: None,
+    };
+    let metrics = Metrics {
+        per_second: Some(per_second),
+        peer_cpu_ns: Some(median as f64 / 3.0),
+        peer_voluntary_switches: Some(1.0),
+        peer_involuntary_switches: Some(0.004),
+        lost: Some(0),
+        duplicates: Some(0),
+        torn: Some(0),
+        reordered: Some(0),
+        ..Metrics::default()
+    };
     Series {
-        experiment: "ipc".into(),
+        experiment: Experiment::Ipc(Typed { parameters, metrics }),
         subject: subject.into(),
+        about: About { call: Some(call(subject).into()), kind: Some("any".into()), code: None },
         conditions: conditions.into(),
-        parameters,
-        quantity: if mode == "ping-pong" { Quantity::RoundTrip } else { Quantity::OneWay },
+        quantity: if mode == Mode::PingPong { Quantity::RoundTrip } else { Quantity::OneWay },
         summary: summary(&samples),
         histogram: Some(histogram(&samples)),
         cpu_ns_per_op: Some(median as f64 / 2.0),
         cpu_share: Some(0.5),
-        outcome,
         ..Made::sleep("nanosleep", conditions, median).series()
     }
 }
 
-fn lossy(mut series: Series, lost: i64) -> Series {
-    series.outcome.insert("lost".into(), Param::Int(lost));
+fn lossy(mut series: Series, lost: u64) -> Series {
+    let Experiment::Ipc(its) = &mut series.experiment else { unreachable!() };
+    its.metrics.lost = Some(lost);
     series
 }
 
 fn ipc_run(series: Vec<Series>) -> Run {
-    let sets = vec![set("other", "other", None, 50_000), set("fifo:40", "fifo:40", None, 50_000)];
+    let sets = vec![set("SCHED_OTHER", "other", None, 50_000), set("SCHED_FIFO 40", "fifo:40", None, 50_000)];
     let used: Vec<_> = sets.into_iter().filter(|set| series.iter().any(|s| s.conditions == set.label)).collect();
     Run { series, ..run(&["punctual", "ipc"], used, &[]) }
 }
@@ -86,7 +90,7 @@ fn ipc_run(series: Vec<Series>) -> Run {
 fn usual() -> Run {
     let two = |traffic: Traffic| Traffic { cpus: (0, 1), ..traffic };
     let large = |traffic: Traffic| Traffic { size: 65_536, ..traffic };
-    let poll = |traffic: Traffic| Traffic { receive: "poll", ..traffic };
+    let poll = |traffic: Traffic| Traffic { receive: Receive::Poll, ..traffic };
     let mut all = vec![
         series("pipe", PING, 6_100, 160_000.0),
         series("posix-mq", PING, 4_800, 205_000.0),
@@ -104,10 +108,8 @@ fn usual() -> Run {
         series("ring", two(poll(FULL)), 2_100, 9_000_000.0),
         series("posix-mq", two(large(FULL)), 90_000, 40_000.0),
     ];
-    let sporadic = Traffic { mode: "sporadic", ..two(PING) };
-    let mut slow = series("posix-mq", sporadic, 48_000, 1.0);
-    slow.parameters.insert("interval_ns".into(), Param::Int(1_000_000_000));
-    all.push(slow);
+    let sporadic = Traffic { mode: Mode::Sporadic, ..two(PING) };
+    all.push(series("posix-mq", sporadic, 48_000, 1.0));
     let mut run = ipc_run(all);
     run.not_measured.push(NotMeasured {
         experiment: "ipc".into(),
@@ -126,53 +128,53 @@ fn at(width: usize) -> Style {
 
 #[test]
 fn tables_and_words_at_60() {
-    assert_snapshot!(text::render(&usual(), &at(60)));
+    assert_snapshot!(shown(&usual(), &at(60)));
 }
 
 #[test]
 fn tables_and_words_at_80() {
-    assert_snapshot!(text::render(&usual(), &at(80)));
+    assert_snapshot!(shown(&usual(), &at(80)));
 }
 
 #[test]
 fn tables_and_words_at_140() {
-    assert_snapshot!(text::render(&usual(), &at(140)));
+    assert_snapshot!(shown(&usual(), &at(140)));
 }
 
 #[test]
 fn conditions_side_by_side() {
     let under = |conditions| Traffic { conditions, ..PING };
     let all = vec![
-        series("posix-mq", under("other"), 6_500, 150_000.0),
-        series("posix-mq", under("fifo:40"), 4_700, 210_000.0),
-        series("pipe", under("other"), 6_500, 150_000.0),
-        series("pipe", under("fifo:40"), 5_900, 165_000.0),
+        series("posix-mq", under("SCHED_OTHER"), 6_500, 150_000.0),
+        series("posix-mq", under("SCHED_FIFO 40"), 4_700, 210_000.0),
+        series("pipe", under("SCHED_OTHER"), 6_500, 150_000.0),
+        series("pipe", under("SCHED_FIFO 40"), 5_900, 165_000.0),
     ];
-    assert_snapshot!(text::render(&ipc_run(all), &at(100)));
+    assert_snapshot!(shown(&ipc_run(all), &at(100)));
 }
 
 /// Every pair of `cpus`, near ones quicker.
-fn matrix(cpus: i64) -> Run {
-    let pair = |a: i64, b: i64| {
-        let distance = if a == b { 0 } else { 1 + (a / 2 - b / 2).abs() };
-        series("memfd-futex", Traffic { cpus: (a, b), ..PING }, 4_000 * 3_i64.pow(distance.min(3) as u32), 100_000.0)
+fn matrix(cpus: u32) -> Run {
+    let pair = |a: u32, b: u32| {
+        let distance = if a == b { 0 } else { 1 + (a / 2).abs_diff(b / 2) };
+        series("memfd-futex", Traffic { cpus: (a, b), ..PING }, 4_000 * 3_i64.pow(distance.min(3)), 100_000.0)
     };
     ipc_run((0..cpus).flat_map(|a| (0..cpus).map(move |b| pair(a, b))).collect())
 }
 
 #[test]
 fn every_pair_as_a_map_with_figures() {
-    assert_snapshot!(text::render(&matrix(4), &at(80)));
+    assert_snapshot!(shown(&matrix(4), &at(80)));
 }
 
 #[test]
 fn every_pair_as_a_map_of_shades_where_figures_have_no_room() {
-    assert_snapshot!(text::render(&matrix(4), &at(40)));
+    assert_snapshot!(shown(&matrix(4), &at(40)));
 }
 
 #[test]
 fn many_cpus_as_a_map_of_shades() {
-    assert_snapshot!(text::render(&matrix(12), &Style { unicode: false, ..at(60) }));
+    assert_snapshot!(shown(&matrix(12), &Style { unicode: false, ..at(60) }));
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn nothing_is_wider_than_the_terminal() {
     let runs = [usual(), matrix(4), matrix(8), matrix(40)];
     for width in [40, 60, 80, 100, 140] {
         for run in &runs {
-            let text = text::render(run, &at(width));
+            let text = shown(run, &at(width));
             let wide: Vec<&str> =
                 text.lines().filter(|line| line.chars().count() > width && !line.starts_with("      ")).collect();
             assert!(wide.is_empty(), "{width}: {wide:?}");
@@ -197,9 +199,9 @@ fn a_run_whose_other_process_died() {
         how: "was killed by signal 9".into(),
         after_ns: 3_217_000_000,
     });
-    let text = text::render(&run, &at(100));
+    let text = shown(&run, &at(100));
     assert!(text.contains("Incomplete: "), "{text}");
-    let said = punctual_report::notices_text(&run, &at(100)).split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = notices(&run, &at(100)).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         said.contains("the other process was killed by signal 9 in the middle, 3.22 s after the run began"),
         "{said}"
@@ -208,14 +210,12 @@ fn a_run_whose_other_process_died() {
 
 #[test]
 fn as_markdown() {
-    let mut out = Vec::new();
-    markdown::write(&usual(), &mut out).unwrap();
-    assert_snapshot!(String::from_utf8(out).unwrap());
+    let out = written(&Markdown, &usual());
+    assert_snapshot!(out);
 }
 
 #[test]
 fn as_csv() {
-    let mut out = Vec::new();
-    csv::write(&usual(), &mut out).unwrap();
-    assert_snapshot!(String::from_utf8(out).unwrap().replace("\r\n", "\n"));
+    let out = written(&Csv, &usual());
+    assert_snapshot!(out.replace("\r\n", "\n"));
 }

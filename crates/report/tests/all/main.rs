@@ -4,6 +4,9 @@
 mod browser;
 mod common;
 mod compare;
+mod document;
+mod forms;
+mod governors;
 mod ipc;
 mod mutated;
 mod other_forms;

@@ -1,10 +1,12 @@
 //! Runs that were altered in any way a file can be: every report and every comparison comes to its end.
 
 use crate::common::plain_run;
+use crate::forms::{notices, shown, unjudged};
 use proptest::prelude::*;
 use punctual_record::Run;
-use punctual_report::compare::{Options, Side, compare, markdown as compare_markdown, text as compare_text};
-use punctual_report::{Style, csv, html, markdown, notices_text, openmetrics, text};
+use punctual_report::Style;
+use punctual_report::compare::{Options, Side, compare};
+use punctual_report::export::{Csv, Exporter, Html, Markdown, OF_COMPARISONS, OpenMetrics, html};
 use serde_json::Value;
 
 /// What stands instead of a value: the extremes of each kind.
@@ -80,14 +82,13 @@ proptest! {
         }
         let Ok(run) = Run::from_slice(value.to_string().as_bytes()) else { return Ok(()) };
         for width in [20, 140] {
-            let _ = text::render(&run, &Style { width, ..Style::default() });
+            let _ = shown(&run, &Style { width, ..Style::default() });
         }
-        let _ = notices_text(&run, &Style::default());
-        let _ = markdown::write(&run, Vec::new());
-        let _ = csv::write(&run, Vec::new());
-        let _ = openmetrics::write(&run, Vec::new());
+        let _ = notices(&run, &Style::default());
+        let forms: [&dyn Exporter<Run>; 3] = [&Markdown, &Csv, &OpenMetrics];
+        forms.iter().for_each(|form| drop(form.write(&run, &mut Vec::new())));
         let mut page = Vec::new();
-        if html::write(&run, &mut page).is_ok() {
+        if Html.write(&run, &mut page).is_ok() {
             prop_assert!(Run::from_slice(html::embedded_run(&page).unwrap()).is_ok());
         }
         let (mut old, mut new) = (Side::new(), Side::new());
@@ -95,10 +96,8 @@ proptest! {
         later.started = "2027-01-01T00:00:00Z".parse().unwrap();
         let (first, second) = if other { (&run, &later) } else { (&later, &run) };
         if old.add("old", first).is_ok() && new.add("new", second).is_ok() {
-            let comparison = compare(&old, &new, Options::default());
-            let _ = compare_text::render(&comparison, &Style::default());
-            let _ = compare_markdown::render(&comparison, None);
-            let _ = html::write_comparison(&comparison, None, Vec::new());
+            let compared = unjudged(compare(&old, &new, Options::default()));
+            OF_COMPARISONS.iter().for_each(|form| drop(form.write(&compared, &mut Vec::new())));
         }
     }
 }

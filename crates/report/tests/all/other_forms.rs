@@ -1,11 +1,13 @@
 //! Everything that is not the main text: notices, CSV, limits, the list of methods.
 
 use crate::common::{Made, plain_run, run, set};
+use crate::forms::{notices, written};
 use insta::assert_snapshot;
 use punctual_record::{Notice, PauseCause, Refusal};
-use punctual_report::list::{self, ListRow};
+use punctual_report::export::text::list::{self, ListRow};
+use punctual_report::export::{Csv, Error, Exporter as _, text};
 use punctual_report::threshold::{self, Threshold};
-use punctual_report::{Style, csv, notice, notices_text};
+use punctual_report::{Style, notice};
 
 fn every_notice() -> Vec<Notice> {
     let refusal = Refusal {
@@ -66,16 +68,15 @@ fn every_notice_has_words() {
     }
     let mut run = plain_run();
     run.notices = every_notice();
-    assert_snapshot!(notices_text(&run, &Style::default()));
+    assert_snapshot!(notices(&run, &Style::default()));
     run.notices.clear();
-    assert_eq!(notices_text(&run, &Style::default()), "");
+    assert_eq!(notices(&run, &Style::default()), "");
 }
 
 #[test]
 fn csv_has_a_row_per_series() {
-    let mut out = Vec::new();
-    csv::write(&plain_run(), &mut out).unwrap();
-    assert_snapshot!(String::from_utf8(out).unwrap().replace("\r\n", "\n"));
+    let out = written(&Csv, &plain_run());
+    assert_snapshot!(out.replace("\r\n", "\n"));
 }
 
 #[test]
@@ -83,41 +84,37 @@ fn csv_quotes_and_keeps_names() {
     let mut run = run(&["punctual"], vec![], &[Made::sleep("a", "fifo:40, slack \"1ns\"", 5_000)]);
     run.series[0].subject = "two\r\nlines".into();
     run.series[0].summary.p99 = None;
-    let mut out = Vec::new();
-    csv::write(&run, &mut out).unwrap();
-    let text = String::from_utf8(out).unwrap();
-    assert!(
-        text.contains("wait,\"two\r\nlines\",\"fifo:40, slack \"\"1ns\"\"\",overshoot,100000,100000,4000,"),
-        "{text}"
-    );
-    let mut out = Vec::new();
+    let out = written(&Csv, &run);
+    let text = out;
+    assert!(text.contains("wait,\"two\r\nlines\",\"fifo:40, slack \"\"1ns\"\"\",overshoot,100000,4000,"), "{text}");
     run.series.clear();
-    csv::write(&run, &mut out).unwrap();
-    assert!(String::from_utf8(out).unwrap().starts_with("experiment,subject,conditions,quantity,count,"));
+    let out = written(&Csv, &run);
+    assert!(out.starts_with("experiment,subject,conditions,quantity,count,"));
 }
 
 #[test]
 fn csv_reports_a_full_disk() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    let error = csv::write(&plain_run(), full).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    let error = Csv.write(&plain_run(), &mut &full).unwrap_err();
+    assert!(matches!(&error, Error::Io(its) if its.kind() == std::io::ErrorKind::StorageFull), "{error}");
 }
 
 #[test]
 fn limits_are_judged_and_what_cannot_be_is_said() {
     let made = [
-        Made::sleep("nanosleep", "other", 52_300),
-        Made::sleep("sleep", "other", 52_300).count(20),
-        Made::spin("spin_counter", "other", 33),
+        Made::sleep("nanosleep", "SCHED_OTHER", 52_300),
+        Made::sleep("sleep", "SCHED_OTHER", 52_300).count(20),
+        Made::spin("spin_counter", "SCHED_OTHER", 33),
     ];
-    let run = run(&["punctual", "wait"], vec![set("other", "other", None, 50_000)], &made);
-    let limits: Vec<Threshold> = ["p99=200us", "mean=10us"].map(|text| text.parse().unwrap()).to_vec();
+    let run = run(&["punctual", "wait"], vec![set("SCHED_OTHER", "other", None, 50_000)], &made);
+    let limits = [(threshold::Key::P99, 200_000), (threshold::Key::Mean, 10_000)];
+    let limits = limits.map(|(key, limit_ns)| Threshold { key, limit_ns });
     let verdict = threshold::evaluate(&limits, &run);
     assert!(!verdict.all_kept());
     assert_eq!(verdict.exceeded.len(), 3);
     assert_eq!(verdict.unjudged.len(), 1);
     assert_eq!(verdict.kept, 2);
-    assert_snapshot!(threshold::render(&verdict, &run, &Style::default()));
+    assert_snapshot!(text::phrases(&threshold::phrases(&verdict, &run), &Style::default()));
     let exact = Threshold { key: threshold::Key::Max, limit_ns: run.series[2].summary.max.unwrap() };
     let mut spin = run.clone();
     spin.series = vec![run.series[2].clone()];

@@ -1,10 +1,10 @@
 //! What a check-up says of CPU frequency, of runs made by hand.
 
-use std::collections::BTreeMap;
-
 use crate::common::{Made, run, set, summary};
-use punctual_record::{Cpufreq, Notice, Param, Quantity, Refusal, Run, Series};
-use punctual_report::{Style, text};
+use crate::forms::shown;
+use punctual_record::experiment::ramp::{Metrics, Parameters};
+use punctual_record::{Cpufreq, Experiment, Notice, Quantity, Refusal, Run, Series, Typed};
+use punctual_report::Style;
 
 const LOOPS: usize = 10;
 /// What a loop takes at full speed.
@@ -15,25 +15,24 @@ fn ramp(subject: &str, first: &[i64]) -> Series {
     let samples: Vec<i64> = first.iter().flat_map(|ns| std::iter::once(*ns).chain([BEST; LOOPS - 1])).collect();
     let mut sorted = first.to_vec();
     sorted.sort_unstable();
-    let parameters = [("loops", LOOPS as i64), ("best_ns", BEST), ("first_ns", sorted[first.len() / 2])];
+    let parameters = Parameters { loops: LOOPS as u32, work_ns: BEST, rest_ns: 300_000_000 };
+    let metrics = Metrics { best_ns: Some(BEST), first_ns: Some(sorted[first.len() / 2]), ..Metrics::default() };
     Series {
-        experiment: "ramp".into(),
+        experiment: Experiment::Ramp(Typed { parameters, metrics }),
         subject: subject.into(),
-        parameters: parameters.iter().map(|(name, n)| ((*name).to_owned(), Param::Int(*n))).collect(),
         quantity: Quantity::Loop,
         summary: summary(&samples),
         histogram: None,
-        outcome: BTreeMap::new(),
         samples: Some(samples),
-        ..Made::sleep("nanosleep", "other", 1000).series()
+        ..Made::sleep("nanosleep", "SCHED_OTHER", 1000).series()
     }
 }
 
 fn said(series: Vec<Series>, notices: Vec<Notice>) -> String {
     let mut run =
-        Run { series, notices, ..run(&["punctual", "checkup"], vec![set("other", "other", None, 50_000)], &[]) };
+        Run { series, notices, ..run(&["punctual", "checkup"], vec![set("SCHED_OTHER", "other", None, 50_000)], &[]) };
     run.host.cpufreq = Some(Cpufreq { governors: vec!["schedutil".into()], ..Cpufreq::default() });
-    let text = text::render(&run, &Style { width: 1000, ..Style::default() });
+    let text = shown(&run, &Style { width: 1000, ..Style::default() });
     let what = text.split_once("What to do").map_or("", |(_, what)| what);
     // Wrapped as the terminal needs it.
     what.split_whitespace().collect::<Vec<_>>().join(" ")

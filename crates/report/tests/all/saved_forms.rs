@@ -4,10 +4,12 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::common::{Made, plain_run, run, set};
+use crate::forms::written;
 use hdrhistogram::Histogram;
 use insta::assert_snapshot;
-use punctual_record::{Distribution, Notice, Param, Run};
-use punctual_report::{hgrm, markdown, openmetrics};
+use punctual_record::experiment::Other;
+use punctual_record::{Distribution, Experiment, Notice, Param, Run, Series};
+use punctual_report::export::{Markdown, OpenMetrics, hgrm};
 
 fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
@@ -16,20 +18,20 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
 }
 
 fn as_markdown(run: &Run) -> String {
-    text(|out| markdown::write(run, out).unwrap())
+    written(&Markdown, run)
 }
 
 fn as_openmetrics(run: &Run) -> String {
-    text(|out| openmetrics::write(run, out).unwrap())
+    written(&OpenMetrics, run)
 }
 
 fn small() -> Run {
     let made = [
-        Made::sleep("nanosleep", "other", 52_300),
-        Made::sleep("sleep", "other", 999_970_000).rounding_to(1_000_000_000).count(3),
-        Made::spin("spin_counter", "other", 41),
+        Made::sleep("nanosleep", "SCHED_OTHER", 52_300),
+        Made::sleep("sleep", "SCHED_OTHER", 999_970_000).rounding_to(1_000_000_000).count(3),
+        Made::spin("spin_counter", "SCHED_OTHER", 41),
     ];
-    run(&["punctual", "wait", "--for", "100us"], vec![set("other", "other", None, 50_000)], &made)
+    run(&["punctual", "wait", "--for", "100us"], vec![set("SCHED_OTHER", "other", None, 50_000)], &made)
 }
 
 /// Names that mean something to a format.
@@ -37,11 +39,10 @@ fn hostile() -> Run {
     let mut run = small();
     run.series[0].subject = "a|b`c`<script>@all\\\"x\ny".into();
     run.series[1].conditions = "[x](http://x) *b* #1".into();
-    for name in
-        ["9", "", "subject", "parameter_subject", "quantity", "ä b", "a-b", "a b", "repeat", "statistic", "__name__"]
-    {
-        run.series[2].parameters.insert(name.into(), Param::Text("v\"\\\n}".into()));
-    }
+    let names =
+        ["9", "", "subject", "parameter_subject", "quantity", "ä b", "a-b", "a b", "repeat", "statistic", "__name__"];
+    let parameters = names.map(|name| (name.to_owned(), Param::Text("v\"\\\n}".into()))).into();
+    run.series[2].experiment = Experiment::Other(Other { name: "wait".into(), parameters, ..Other::default() });
     run.series[2].summary.min = Some(-5);
     let again = run.series[2].clone();
     run.series.push(again);
@@ -156,14 +157,26 @@ fn hgrm_agrees_with_the_library() {
 
 #[test]
 fn hgrm_names_files_safely() {
-    let mut series = small().series.swap_remove(0);
-    assert_eq!(hgrm::file_name(&series), "wait.nanosleep.other.asked_ns-100000.overshoot.hgrm");
-    series.experiment = "../../etc".into();
-    series.subject = "/passwd\0\n".into();
-    series.conditions = "x".repeat(500);
-    let name = hgrm::file_name(&series);
+    let mut run = small();
+    assert_eq!(hgrm::file_names(&run)[0], "wait.nanosleep.SCHED_OTHER.asked_ns-100000.overshoot.hgrm");
+    run.series[0].experiment = Experiment::Other(Other { name: "../../etc".into(), ..Other::default() });
+    run.series[0].subject = "/passwd\0\n".into();
+    run.series[0].conditions = "x".repeat(500);
+    let name = &hgrm::file_names(&run)[0];
     assert!(
-        !name.contains(['/', '\0', '\n']) && !name.contains("..") && !name.starts_with('.') && name.len() < 200,
+        !name.contains(['/', '\0', '\n']) && !name.contains("..") && !name.starts_with('.') && name.len() < 255,
         "{name}"
     );
+}
+
+#[test]
+fn no_two_series_share_a_file() {
+    let mut run = small();
+    let long = |end: &str| format!("{}{end}", "x".repeat(400));
+    let subjects = [long("a"), long("b"), "a b".to_owned(), "a-b".to_owned(), String::new(), "/".to_owned(), long("a")];
+    run.series = subjects.into_iter().map(|subject| Series { subject, ..run.series[0].clone() }).collect();
+    let names = hgrm::file_names(&run);
+    let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+    assert_eq!(distinct.len(), run.series.len(), "{names:?}");
+    assert!(names.iter().all(|name| name.len() < 255 && name.ends_with(".hgrm")), "{names:?}");
 }

@@ -1,9 +1,11 @@
 //! The text of runs made by hand: what is shown at which width, and that nothing in a run can harm a terminal.
 
-use crate::common::{Made, lever_run, plain_run, remedies_run, run, set};
+use crate::common::{Made, asked, asked_policy, found, lever_run, plain_run, put, remedies_run, run, set};
+use crate::forms::{notices, shown};
 use insta::assert_snapshot;
-use punctual_record::{Cpufreq, Cpuidle, Disturbance, Host, Notice, Param, Refusal, Run};
-use punctual_report::{Style, text};
+use punctual_record::experiment::{Other, wait};
+use punctual_record::{CPU, Cpufreq, Cpuidle, Disturbance, Experiment, Host, Notice, Param, Refusal, Run, Typed};
+use punctual_report::Style;
 
 fn at(width: usize) -> Style {
     Style { width, ..Style::default() }
@@ -20,35 +22,35 @@ fn columns_of(line: &str) -> usize {
 
 #[test]
 fn plain_at_60() {
-    let text = text::render(&plain_run(), &at(60));
+    let text = shown(&plain_run(), &at(60));
     assert!(widest(&text) <= 60);
     assert_snapshot!(text);
 }
 
 #[test]
 fn plain_at_80() {
-    let text = text::render(&plain_run(), &at(80));
+    let text = shown(&plain_run(), &at(80));
     assert!(widest(&text) <= 80);
     assert_snapshot!(text);
 }
 
 #[test]
 fn plain_at_140() {
-    let text = text::render(&plain_run(), &at(140));
+    let text = shown(&plain_run(), &at(140));
     assert!(widest(&text) <= 140);
     assert_snapshot!(text);
 }
 
 #[test]
 fn ascii_only() {
-    let text = text::render(&plain_run(), &Style { width: 100, color: false, unicode: false });
+    let text = shown(&plain_run(), &Style { width: 100, color: false, unicode: false });
     assert!(text.is_ascii(), "{text}");
     assert_snapshot!(text);
 }
 
 #[test]
 fn colour_changes_nothing_but_colour() {
-    let colour = text::render(&plain_run(), &Style { color: true, ..at(80) });
+    let colour = shown(&plain_run(), &Style { color: true, ..at(80) });
     assert!(colour.contains("\x1b["));
     let mut bare = String::new();
     let mut rest = colour.as_str();
@@ -57,18 +59,18 @@ fn colour_changes_nothing_but_colour() {
         rest = after.split_once('m').expect("only colours").1;
     }
     bare.push_str(rest);
-    assert_eq!(bare, text::render(&plain_run(), &at(80)));
+    assert_eq!(bare, shown(&plain_run(), &at(80)));
     assert_snapshot!(colour.lines().take(20).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
 fn conditions_side_by_side() {
-    assert_snapshot!(text::render(&lever_run(&["punctual", "wait"]), &at(140)));
+    assert_snapshot!(shown(&lever_run(&["punctual", "wait"]), &at(140)));
 }
 
 #[test]
 fn conditions_side_by_side_at_60() {
-    let text = text::render(&lever_run(&["punctual", "wait"]), &at(60));
+    let text = shown(&lever_run(&["punctual", "wait"]), &at(60));
     assert!(widest(&text) <= 60);
     assert_snapshot!(text.lines().take(32).collect::<Vec<_>>().join("\n"));
 }
@@ -76,27 +78,26 @@ fn conditions_side_by_side_at_60() {
 #[test]
 fn check_up() {
     let mut checked = lever_run(&["punctual", "checkup"]);
-    let mut other = Made::sleep("clock_nanosleep", "other", 52_110).series();
+    let mut other = Made::sleep("clock_nanosleep", "SCHED_OTHER", 52_110).series();
     other.quantity = punctual_record::Quantity::Overshoot;
     checked.series.push(other);
-    let text = text::render(&checked, &at(100));
+    let text = shown(&checked, &at(100));
     assert_snapshot!(text.split_once("What to do").expect("the section is there").1);
-    assert!(!text::render(&lever_run(&["punctual", "wait"]), &at(100)).contains("What to do"));
-    assert!(text::is_checkup(&run(&["punctual", "checkup", "--json", "wait"], vec![], &[])));
-    assert!(!text::is_checkup(&run(&["punctual"], vec![], &[])));
-    assert!(!text::is_checkup(&run(&["punctual", "wait", "checkup"], vec![], &[])));
+    assert!(!shown(&lever_run(&["punctual", "wait"]), &at(100)).contains("What to do"));
+    assert!(run(&["punctual", "checkup", "--json", "wait"], vec![], &[]).is_checkup());
+    assert!(!run(&["punctual"], vec![], &[]).is_checkup());
+    assert!(!run(&["punctual", "wait", "checkup"], vec![], &[]).is_checkup());
 }
 
 #[test]
 fn each_remedy_is_named_by_what_it_changes() {
     for width in [60, 80, 100, 140] {
-        let text = text::render(&remedies_run(20_000, 20_000, 20_000), &at(width));
+        let text = shown(&remedies_run(20_000, 20_000, 20_000), &at(width));
         assert!(widest(&text) <= width, "{text}");
-        assert!(text.contains("wait 100 µs, under other with slack 50 µs unless named"), "{text}");
-        assert!(!text.contains("as found"), "{text}");
+        assert!(text.contains("wait 100 µs, as found unless named"), "{text}");
     }
-    let text = text::render(&remedies_run(20_000, 20_000, 20_000), &at(100));
-    for name in ["fifo:40", "other, slack 1 ns", "other, CPU 1", "other, memory locked", "other, C-states off"] {
+    let text = shown(&remedies_run(20_000, 20_000, 20_000), &at(100));
+    for name in ["SCHED_FIFO 40", "slack 1 ns", "CPU 1", "memory locked", "C-states off"] {
         assert!(text.contains(&format!("  {name} ")), "{name} in {text}");
     }
     assert_snapshot!(text.split_once("What to do").expect("the section is there").1);
@@ -114,12 +115,13 @@ fn what_is_worse_or_shows_nothing_or_was_refused_is_said() {
             remedy: "raise the rtprio limit".into(),
         },
     });
-    let text = text::render(&checked, &at(1000)).replace("\n  ", " ").replace('\n', " ");
+    let text = shown(&checked, &at(1000)).split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
-        "Worse here: pinned to CPU 1 instead of CPUs 0-1: ",
-        "No difference here that this run can show: memory locked; C-states off (DMA latency 0); fifo:40 instead of",
+        "Worse here: CPU 1 instead of CPUs 0-1: ",
+        "No difference here that this run can show: memory locked instead of memory not locked; C-states off instead of \
+         C-states as found; SCHED_FIFO 40 instead of SCHED_OTHER with slack 1 ns.",
         "Could not be tried: rr:1: Operation not permitted. What would allow it: raise the rtprio limit.",
-        "fifo:40 shows no gain over a slack of 1 ns here (",
+        "SCHED_FIFO 40 instead of SCHED_OTHER with slack 1 ns: clock_nanosleep_abs shows no difference at p50 (",
     ] {
         assert!(text.contains(said), "{said} in {text}");
     }
@@ -130,10 +132,10 @@ fn what_is_worse_or_shows_nothing_or_was_refused_is_said() {
 fn what_all_sets_were_asked_is_said_once() {
     let mut sets = vec![set("a", "other", None, 50_000), set("b", "fifo:40", None, 0)];
     for set in &mut sets {
-        set.asked.cpus = Some("2-3".into());
+        put(set, asked(CPU, Param::Text("2-3".into()), "CPUs 2-3"));
     }
     let made = [Made::sleep("nanosleep", "a", 52_000), Made::sleep("nanosleep", "b", 3_000)];
-    let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
+    let text = shown(&run(&["punctual", "wait"], sets, &made), &at(100));
     assert_eq!(text.matches("CPUs 2-3").count(), 1, "{text}");
 }
 
@@ -142,7 +144,7 @@ fn an_empty_run_of_a_silent_machine() {
     let mut empty = run(&["punctual", "wait"], vec![], &[]);
     empty.host = Host::default();
     empty.disturbance = Disturbance::default();
-    assert_snapshot!(text::render(&empty, &at(80)));
+    assert_snapshot!(shown(&empty, &at(80)));
 }
 
 #[test]
@@ -169,15 +171,19 @@ fn a_machine_that_tells_everything() {
         epp: None,
     });
     full.disturbance.cpu_pressure_before = Some(0.0312);
-    assert_snapshot!(text::render(&full, &at(80)));
+    assert_snapshot!(shown(&full, &at(80)));
 }
 
 #[test]
 fn an_experiment_without_words_is_not_left_out() {
-    let mut strange = run(&["punctual", "strange"], vec![], &[Made::sleep("pipe", "other", 5_000)]);
-    strange.series[0].experiment = "strange".into();
-    strange.series[0].parameters.insert("size".into(), Param::Int(64));
-    assert_snapshot!(text::render(&strange, &at(100)).lines().skip(4).collect::<Vec<_>>().join("\n"));
+    let mut strange = run(&["punctual", "strange"], vec![], &[Made::sleep("pipe", "SCHED_OTHER", 5_000)]);
+    let parameters = [("asked_ns".to_owned(), Param::Int(100_000)), ("size".to_owned(), Param::Int(64))].into();
+    strange.series[0].experiment = Experiment::Other(Other { name: "strange".into(), parameters, ..Other::default() });
+    assert_snapshot!(shown(&strange, &at(100)).lines().skip(4).collect::<Vec<_>>().join("\n"));
+}
+
+fn waited(asked_ns: i64, effective_ns: Option<i64>) -> Experiment {
+    Experiment::Wait(Typed { parameters: wait::Parameters { asked_ns }, metrics: wait::Metrics { effective_ns } })
 }
 
 fn hostile() -> Run {
@@ -189,13 +195,16 @@ fn hostile() -> Run {
     hostile.series[3].subject = String::new();
     hostile.series[4].conditions = nasty.into();
     hostile.series[5].histogram = Some("AAAA".into());
-    hostile.series[6].parameters.insert("asked_ns".into(), Param::Int(i64::MIN));
-    hostile.series[7].parameters.clear();
+    hostile.series[6].experiment = waited(i64::MIN, None);
+    let parameters = [(nasty.to_owned(), Param::Text(nasty.into()))].into();
+    hostile.series[7].experiment = Experiment::Other(Other { name: nasty.into(), parameters, ..Other::default() });
     hostile.series[8].summary.p50 = Some(i64::MIN);
     hostile.series[8].summary.min = Some(i64::MIN);
     hostile.series[9].summary.max = Some(i64::MAX);
     hostile.series[9].cpu_share = Some(f64::INFINITY);
-    hostile.series[10].parameters.insert("effective_ns".into(), Param::Text(nasty.into()));
+    hostile.series[10].experiment = waited(100_000, Some(i64::MAX));
+    hostile.series[0].about.code = Some(nasty.repeat(100));
+    hostile.conditions[0].settings[0].phrase = nasty.into();
     hostile.host.cpu_model = Some(nasty.into());
     hostile.host.kernel = Some("k".repeat(3000));
     hostile.not_measured[0].why = nasty.into();
@@ -203,7 +212,7 @@ fn hostile() -> Run {
     hostile.not_measured[0].parameters.insert(nasty.into(), Param::Text(nasty.into()));
     hostile.notices.push(punctual_record::Notice::Other { text: nasty.into() });
     hostile.conditions[0].label = nasty.into();
-    hostile.command = vec!["punctual".into(), "checkup".into()];
+    hostile.subcommand = "checkup".into();
     hostile
 }
 
@@ -212,7 +221,7 @@ fn nothing_in_a_run_reaches_the_terminal_as_a_command() {
     for width in [0, 40, 60, 140, 100_000] {
         for unicode in [true, false] {
             let style = Style { width, color: false, unicode };
-            for text in [text::render(&hostile(), &style), punctual_report::notices_text(&hostile(), &style)] {
+            for text in [shown(&hostile(), &style), notices(&hostile(), &style)] {
                 let bad = text.chars().find(|&c| (c.is_control() && c != '\n') || c == '\u{202e}' || c == '\u{200b}');
                 assert_eq!(bad, None, "at width {width}");
                 assert!(unicode || text.is_ascii());
@@ -223,18 +232,18 @@ fn nothing_in_a_run_reaches_the_terminal_as_a_command() {
 
 #[test]
 fn a_huge_name_does_not_widen_the_table() {
-    let text = text::render(&hostile(), &at(60));
+    let text = shown(&hostile(), &at(60));
     assert!(text.lines().filter(|line| !line.starts_with("      ")).all(|line| line.chars().count() <= 60), "{text}");
 }
 
 #[test]
 fn rows_of_one_duration_are_sorted_by_how_late_they_are() {
     let made = [
-        Made::sleep("slow", "other", 90_000),
-        Made::sleep("coarse", "other", 10).rounding_to(1_000_000),
-        Made::sleep("quick", "other", 50_000),
+        Made::sleep("slow", "SCHED_OTHER", 90_000),
+        Made::sleep("coarse", "SCHED_OTHER", 10).rounding_to(1_000_000),
+        Made::sleep("quick", "SCHED_OTHER", 50_000),
     ];
-    let text = text::render(&run(&["punctual", "wait"], vec![set("other", "other", None, 50_000)], &made), &at(80));
+    let text = shown(&run(&["punctual", "wait"], vec![set("SCHED_OTHER", "other", None, 50_000)], &made), &at(80));
     let place = |name: &str| text.find(&format!("\n  {name} ")).unwrap_or_else(|| panic!("{name} is shown"));
     assert!(place("quick") < place("slow") && place("slow") < place("coarse"));
     assert!(text.contains("rounds to 1 ms:"));
@@ -242,50 +251,37 @@ fn rows_of_one_duration_are_sorted_by_how_late_they_are() {
 
 #[test]
 fn a_refused_condition_stands_beside_its_label() {
-    let mut sets = vec![set("other", "other", None, 50_000), set("fifo:40", "other", None, 50_000)];
-    sets[1].asked.policy = Some("fifo:40".into());
+    let mut sets = vec![set("SCHED_OTHER", "other", None, 50_000), set("SCHED_FIFO 40", "other", None, 50_000)];
+    sets[1].settings[0].asked = Some(Param::Text("fifo:40".into()));
     sets[1].refused.push(punctual_record::Refusal {
         condition: "policy".into(),
         asked: "fifo:40".into(),
         why: "EPERM".into(),
         remedy: "root".into(),
     });
-    let made = [Made::sleep("nanosleep", "other", 52_300), Made::sleep("nanosleep", "fifo:40", 40_000)];
-    let text = text::render(&run(&["punctual", "wait"], sets, &made), &at(100));
-    assert!(text.contains("nanosleep  fifo:40 (policy refused) "), "{text}");
-    assert!(text.contains("nanosleep (fifo:40, policy refused)"), "{text}");
+    let made = [Made::sleep("nanosleep", "SCHED_OTHER", 52_300), Made::sleep("nanosleep", "SCHED_FIFO 40", 40_000)];
+    let text = shown(&run(&["punctual", "wait"], sets, &made), &at(100));
+    assert!(text.contains("nanosleep  SCHED_FIFO 40, policy refused "), "{text}");
+    assert!(text.contains("nanosleep (SCHED_FIFO 40, policy refused)"), "{text}");
     assert!(!text.contains("instead of"), "without the policy there is nothing to compare: {text}");
 }
 
 #[test]
 fn one_method_is_described_and_a_comparison_offered() {
-    let sets = || vec![set("as found", "other", None, 50_000)];
+    let sets = || vec![found("as found", 50_000)];
     let alone = [Made::sleep("usleep", "as found", 76_800), Made::sleep("usleep", "as found", 77_900).asked(1_000_000)];
-    assert_snapshot!(text::render(&run(&["punctual", "wait", "usleep"], sets(), &alone), &at(100)));
+    assert_snapshot!(shown(&run(&["punctual", "wait", "usleep"], sets(), &alone), &at(100)));
     let coarse = [Made::sleep("poll", "as found", 979_000).rounding_to(1_000_000)];
-    let text = text::render(&run(&["punctual", "wait", "poll"], sets(), &coarse), &at(100));
+    let text = shown(&run(&["punctual", "wait", "poll"], sets(), &coarse), &at(100));
     assert!(text.contains("poll counts in coarser units: it waits 1 ms, and ends 980 µs later than asked"), "{text}");
 }
 
 #[test]
-fn conditions_are_called_by_what_held() {
-    let mut sets = vec![
-        set("as found", "other", None, 50_000),
-        set("slack 1ns", "other", Some(1), 1),
-        set("fifo:40", "fifo:40", None, 0),
-        set("fifo:40, slack 1ns", "fifo:40", Some(1), 0),
-    ];
-    sets[0].asked.policy = None;
-    sets[1].asked.policy = None;
-    let labels: Vec<String> = sets.iter().map(|set| set.label.clone()).collect();
-    let names = ["other, slack 50 µs", "other, slack 1 ns", "fifo:40 ", "fifo:40, slack 1 ns"];
-    let made = |label: &str| Made::sleep("nanosleep", Box::leak(label.to_owned().into_boxed_str()), 50_000);
-    let made: Vec<Made> = labels.iter().map(|label| made(label)).collect();
-    let mut run = run(&["punctual", "wait"], sets, &made);
-    let text = text::render(&run, &at(140));
-    assert!(names.iter().all(|name| text.contains(&format!("nanosleep  {name}"))), "{text}");
-    // Two sets that would be called the same keep their labels.
-    run.conditions[1].applied.timer_slack_ns = Some(50_000);
-    let text = text::render(&run, &at(140));
-    assert!(text.contains("nanosleep  as found ") && text.contains("nanosleep  slack 1ns "), "{text}");
+fn conditions_are_called_by_their_label() {
+    let names = ["as found", "slack 1 ns", "SCHED_FIFO 40", "SCHED_FIFO 40, slack 1 ns"];
+    let mut sets: Vec<_> = names.iter().map(|name| found(name, 50_000)).collect();
+    put(&mut sets[2], asked_policy("fifo:40"));
+    let made = names.map(|name| Made::sleep("nanosleep", name, 50_000));
+    let text = shown(&run(&["punctual", "wait"], sets, &made), &at(140));
+    assert!(names.iter().all(|name| text.contains(&format!("nanosleep  {name} "))), "{text}");
 }

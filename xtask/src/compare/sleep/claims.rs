@@ -1,24 +1,24 @@
-//! What is claimed of the hybrid sleeper beside spin_sleep, looked at turn by turn.
+//! The claims about the hybrid sleeper against spin_sleep, checked turn by turn.
 //!
-//! Each turn of the hybrid is compared with those of spin_sleep in the same round; what counts is the middle of the rounds' ratios. A
-//! hypervisor that takes the CPU away in some rounds spoils those, not the middle.
+//! Each turn of the hybrid is compared with those of spin_sleep in the same round; the median of the rounds' ratios counts. A hypervisor
+//! that takes the CPU in some rounds spoils those, not the median.
 
 use std::fmt;
 
 use super::peers::PEERS;
-use super::{ASKED_NS, Turn, us};
+use super::{ASKED_NS, TurnFigures, us};
 use crate::compare::pairs::Pairs;
 
 const HYBRID: &str = "punctual hybrid";
 const PEER: &str = "spin_sleep";
-/// Durations of which something is claimed: at 20 µs all spin, at 10 ms a turn has too few waits for a 99th percentile.
+/// Durations with claims: at 20 µs all spin; at 10 ms a turn has too few waits for a 99th percentile.
 const CLAIMED_NS: [i64; 2] = [ASKED_NS[1], ASKED_NS[2]];
-/// At the median the hybrid is late by at most so much, as it sees it: the figures of the tables have two more clock readings in them.
+/// Largest median lateness of the hybrid by its own clock reading: the figures of the tables include two more readings.
 const P50_NS: f64 = 100.0;
-/// Of its peer's CPU time it takes at most so much.
+/// Largest CPU time, as a share of the peer's.
 const CPU: f64 = 0.5;
 
-/// Beside one of spin_sleep's strategies, for one duration.
+/// Against one of spin_sleep's strategies, for one duration.
 #[derive(Debug, Clone, Default)]
 struct Beside {
     p50: Pairs,
@@ -27,13 +27,13 @@ struct Beside {
     cpu: Pairs,
 }
 
-/// All rounds in one place: per claimed duration, beside each of spin_sleep's strategies.
+/// All rounds in one place: per claimed duration, against each of spin_sleep's strategies.
 #[derive(Debug, Default)]
 pub(super) struct Claims(Vec<(i64, &'static str, Beside)>);
 
 impl Claims {
-    /// Takes in a round: a turn of each peer.
-    pub(super) fn take(&mut self, asked_ns: i64, turns: &[Turn; PEERS.len()]) {
+    /// Adds a round: one turn per peer.
+    pub(super) fn take(&mut self, asked_ns: i64, turns: &[TurnFigures; PEERS.len()]) {
         let Some(hybrid) =
             PEERS.iter().position(|(name, _)| *name == HYBRID).filter(|_| CLAIMED_NS.contains(&asked_ns))
         else {

@@ -1,21 +1,21 @@
-//! The oracle: it knows every wake-up beforehand and chooses the one margin that spins least for no more late waits.
+//! The oracle: it knows every wake-up in advance and chooses the fixed margin that spins least for no more late waits.
 
 /// One wake-up of a hybrid sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WakeUp {
-    /// How long after the time asked for the thread ran.
+    /// Latency of the wake-up.
     pub(super) latency_ns: i64,
-    /// How long it then spun.
+    /// Duration of the spin.
     pub(super) spun_ns: i64,
 }
 
-/// The CPU time per wait that the oracle would have needed, when the waits took `cpu_ns` each: what is not spinning stays.
+/// CPU time per wait of the oracle, if the waits took `cpu_ns` each: all but the spinning is unchanged.
 pub(super) fn cpu_ns(wake_ups: &[WakeUp], cpu_ns: f64, late_ns: i64) -> Option<f64> {
     let n = wake_ups.len();
     if n == 0 {
         return None;
     }
-    // A wait is late when it woke so late that nothing was left to spin.
+    // A wait is late if no time was left to spin.
     let late = wake_ups.iter().filter(|w| w.spun_ns == 0).count();
     let spun = wake_ups.iter().map(|w| w.spun_ns).sum::<i64>() as f64 / n as f64;
     let mut latencies: Vec<i64> = wake_ups.iter().map(|w| w.latency_ns).collect();

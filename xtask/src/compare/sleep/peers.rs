@@ -1,4 +1,4 @@
-//! Who is compared, each behind the same call.
+//! The peers, behind one trait.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use spin_sleep::{SpinSleeper, SpinStrategy};
 
 use super::oracle::WakeUp;
 
-/// What a peer knows of its wait.
+/// What a peer reports of its wait.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Said {
-    /// How late it was by its own last reading of the clock.
+    /// Lateness by its own last clock reading.
     pub(super) lateness_ns: Option<i64>,
     pub(super) wake_up: Option<WakeUp>,
 }
 
 /// A way to wait for a duration.
 pub(super) trait Peer {
-    /// Waits; tells how that went, where it knows.
+    /// Waits, and reports on the wait if it can.
     fn wait(&mut self, asked_ns: i64) -> Said;
 
-    /// Puts back what it changed about the thread.
-    fn rest(&mut self) {}
+    /// Restores its changes to the thread.
+    fn restore_timer_slack(&mut self) {}
 }
 
 type Open = fn() -> anyhow::Result<Box<dyn Peer>>;
 
-/// Everybody.
+/// All peers.
 pub(super) const PEERS: [(&str, Open); 7] = [
     ("punctual hybrid", || Ok(Box::new(Own::open(Strategy::Hybrid)))),
     ("punctual compensated", || Ok(Box::new(Own::open(Strategy::Compensated)))),
@@ -55,7 +55,7 @@ struct Own {
 
 impl Own {
     fn open(strategy: Strategy) -> Self {
-        Self { sleeper: SleeperOptions::new().strategy(strategy).open(), hybrid: strategy == Strategy::Hybrid }
+        Self { sleeper: SleeperOptions::new().strategy(strategy).build(), hybrid: strategy == Strategy::Hybrid }
     }
 }
 
@@ -63,7 +63,7 @@ impl Peer for Own {
     fn wait(&mut self, asked_ns: i64) -> Said {
         let margin_ns = i64::from(self.sleeper.learner().margin_ns(asked_ns));
         let wake = self.sleeper.sleep(duration(asked_ns));
-        // Only a wait that slept has a wake-up. It ended when the spin began, or, without a spin, with the wait.
+        // Only a wait that slept has a wake-up: at the start of the spin or, without one, at the end of the wait.
         let lateness_ns = wake.lateness().as_nanos() as i64;
         let wake_up = (self.hybrid && !wake.slept.is_zero()).then(|| {
             let spun_ns = wake.spun.as_nanos() as i64;
@@ -72,8 +72,8 @@ impl Peer for Own {
         Said { lateness_ns: Some(lateness_ns), wake_up }
     }
 
-    fn rest(&mut self) {
-        self.sleeper.rest();
+    fn restore_timer_slack(&mut self) {
+        self.sleeper.restore_timer_slack();
     }
 }
 

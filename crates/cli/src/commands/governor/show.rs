@@ -1,20 +1,21 @@
-//! `punctual governor show`: gathers what the machine tells of its frequency.
+//! `punctual governor show`: reads the machine's frequency settings.
 
 use punctual::CpuSet;
-use punctual::cpufreq::{Cpufreq, Error, GovernorThread, Policy, Serves};
+use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorThread, Serves};
+use punctual_report::export::text;
 use punctual_report::frequency::{self, IdleRow, Overview, PolicyRow};
 
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// A real-time priority that programs use: below the kernel's own threads (50).
+/// A usual real-time priority of programs: below the kernel's threaded interrupts (50).
 const USUAL_PRIORITY: u32 = 40;
 
 /// Shows.
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let overview = gather(&Cpufreq::system());
-    terminal::print(&frequency::render(&overview, &terminal::style(args.color)))?;
+    terminal::print(&text::sections(&frequency::sections(&overview), &terminal::style(args.color)))?;
     Ok(Exit::Done)
 }
 
@@ -53,7 +54,7 @@ fn not_exposed(error: &Error) -> (String, Option<String>) {
     (text, Some("punctual governor ramp".into()))
 }
 
-fn row(policy: &Policy) -> PolicyRow {
+fn row(policy: &CpufreqPolicy) -> PolicyRow {
     let total: u128 = policy.time_in_state.iter().map(|(_, time)| time.as_millis()).sum();
     let most = policy.time_in_state.iter().max_by_key(|(_, time)| *time);
     let mostly = most.filter(|_| total > 0).map(|(khz, time)| (*khz, (time.as_millis() * 100 / total) as u8));
@@ -79,7 +80,7 @@ fn row(policy: &Policy) -> PolicyRow {
 }
 
 /// The threads that a governor in force works in.
-fn concerned(threads: Vec<GovernorThread>, policies: &[Policy]) -> Vec<GovernorThread> {
+fn concerned(threads: Vec<GovernorThread>, policies: &[CpufreqPolicy]) -> Vec<GovernorThread> {
     let works = |thread: &GovernorThread| match thread.serves {
         Serves::Schedutil { policy } => policies.iter().any(|p| p.number == policy),
         Serves::Worker { cpu } => policies
@@ -89,7 +90,7 @@ fn concerned(threads: Vec<GovernorThread>, policies: &[Policy]) -> Vec<GovernorT
     threads.into_iter().filter(works).collect()
 }
 
-fn notices(policies: &[Policy], threads: &[GovernorThread]) -> Vec<(String, Option<String>)> {
+fn notices(policies: &[CpufreqPolicy], threads: &[GovernorThread]) -> Vec<(String, Option<String>)> {
     let mut notices = Vec::new();
     let starved: Vec<&str> = threads
         .iter()
@@ -98,8 +99,8 @@ fn notices(policies: &[Policy], threads: &[GovernorThread]) -> Vec<(String, Opti
         .collect();
     if !starved.is_empty() {
         let text = format!(
-            "A busy thread under fifo:{USUAL_PRIORITY} on the same CPU would starve {}, and with it the governor that should raise its \
-             speed. See it, and what helps:",
+            "A busy thread under fifo:{USUAL_PRIORITY} on the same CPU starves {}: the governor then cannot raise the frequency. To \
+            measure it, and the remedy:",
             starved.join(", ")
         );
         notices.push((text, Some("sudo punctual governor ramp --governor-thread-priority 60".into())));
@@ -112,10 +113,8 @@ fn notices(policies: &[Policy], threads: &[GovernorThread]) -> Vec<(String, Opti
             notices.push((text, None));
         }
         if policy.governor.as_deref() == Some("powersave") && !policy.is_autonomous() {
-            let text = format!(
-                "policy{} stays at its lowest frequency under powersave, whatever it has to do.",
-                policy.number
-            );
+            let text =
+                format!("policy{} stays at its lowest frequency under powersave, whatever the load.", policy.number);
             notices.push((text, Some("sudo punctual run --governor performance -- PROGRAM".into())));
         }
     }

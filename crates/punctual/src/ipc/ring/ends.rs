@@ -11,33 +11,33 @@ use super::error::{ReceiveError, RingError, SendError};
 use super::layout::{AT_RECEIVER, AT_SENDER, LEFT, NEVER, RECEIVER_LOCK, SENDER_LOCK, THERE};
 use super::memory::Memory as _;
 use super::reader::Reader;
-use super::waiting::{Next, Wait, Waiting};
+use super::wait_strategy::{Next, Wait, WaitStrategy};
 use super::writer::Writer;
 
-/// The end that sends. Dropping it tells the receiver that nothing more comes.
+/// The sending end. Dropping it closes it: the receiver gets the remaining messages, then [`ReceiveError::Closed`].
 ///
-/// It belongs to the process that took it. A forked child has a copy that holds nothing; dropping the copy tells nobody anything.
+/// It belongs to the process that took it. The copy in a forked child holds nothing; dropping the copy has no effect.
 #[derive(Debug)]
 pub struct Sender {
     writer: Writer<Arc<Region>>,
     role: Role,
 }
 
-/// The end that receives. Dropping it tells the sender that nobody receives any more.
+/// The receiving end. Dropping it closes it: a sender that waits for room gets [`SendError::Closed`].
 ///
-/// It belongs to the process that took it, as a [`Sender`] does.
+/// It belongs to the process that took it, like a [`Sender`].
 #[derive(Debug)]
 pub struct Receiver {
     reader: Reader<Arc<Region>>,
     role: Role,
 }
 
-/// A side of the ring, taken.
+/// A taken side of the ring.
 #[derive(Debug)]
 struct Role {
-    /// Says that this side is taken: by this process, and not by those that it forks.
+    /// The lock of this side, held by this process and not by its children.
     hold: Hold,
-    /// To ask whether the other side is taken.
+    /// To check the lock of the other side.
     file: Arc<OwnedFd>,
     region: Arc<Region>,
     mine: usize,
@@ -45,14 +45,14 @@ struct Role {
     others_lock: u64,
 }
 
-/// What is known of the other side.
+/// The state of the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Peer {
-    /// It has not come yet, or is there.
+    /// Not attached yet, or alive.
     Hoped,
-    /// It left in order.
+    /// Closed its end.
     Left,
-    /// It is gone without a word.
+    /// Died.
     Died,
 }
 
@@ -66,12 +66,12 @@ impl Role {
         }
     }
 
-    /// Says that this side is there, once everything else has succeeded.
+    /// Marks this side as attached, after everything else succeeded.
     fn announce(&self) {
         self.region.set_flag(self.mine, THERE);
     }
 
-    /// Says that this side leaves in order. `false`: this is the copy in a forked child, which has nothing to say.
+    /// Marks this side as closed. `false`: this is the copy in a forked child, which does nothing.
     fn leave(&self) -> bool {
         let leaves = self.hold.is_here();
         if leaves {
@@ -80,7 +80,7 @@ impl Role {
         leaves
     }
 
-    /// Whether the other side left in order.
+    /// Whether the other side closed its end.
     fn is_left(&self) -> bool {
         self.region.flag(self.others) == LEFT
     }
@@ -90,10 +90,10 @@ impl Role {
         match self.region.flag(self.others) {
             NEVER => Peer::Hoped,
             LEFT => Peer::Left,
-            // A kernel that cannot say (ENOLCK, EINVAL) has not said that the peer is gone.
+            // An error (ENOLCK, EINVAL) does not mean that the peer died.
             _ => match lock::is_locked_elsewhere(self.file.as_fd(), self.others_lock) {
                 Ok(false) => match self.region.flag(self.others) {
-                    // It left, or somebody took its place, between the two looks.
+                    // The peer may have closed its end between the two checks.
                     LEFT => Peer::Left,
                     _ => Peer::Died,
                 },
@@ -106,43 +106,43 @@ impl Role {
 impl Sender {
     pub(super) fn take(file: Arc<OwnedFd>, region: Arc<Region>, capacity: u64) -> Result<Self, RingError> {
         let role = Role::take(file, Arc::clone(&region), true)?;
-        let damaged = RingError::Damaged("head and tail do not belong together");
+        let damaged = RingError::Damaged("head and tail contradict each other");
         let writer = Writer::attach(region, capacity).ok_or(damaged)?;
         role.announce();
         Ok(Self { writer, role })
     }
 
-    /// Bytes of the largest message that the ring carries: its capacity less 16.
+    /// Bytes of the largest message: the capacity less 16.
     #[must_use]
     pub fn largest_message(&self) -> u64 {
         self.writer.largest()
     }
 
-    /// Copies the message into the ring, and wakes the receiver if it sleeps. Wait-free; a message of no bytes is a message.
+    /// Copies the message into the ring and wakes the receiver if it sleeps. Wait-free. An empty message is allowed.
     ///
     /// # Errors
-    /// [`SendError::Full`], [`SendError::TooLarge`], [`SendError::Corrupt`]. Whether the receiver is there is not looked at.
+    /// [`SendError::Full`], [`SendError::TooLarge`], [`SendError::Corrupt`]. Never checks whether the receiver lives.
     #[inline]
     pub fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.writer.try_send(message)
     }
 
-    /// Sends, waiting for room as long as it takes.
+    /// Sends, and waits for room without a time limit.
     ///
     /// # Errors
-    /// As [`Sender::try_send`], but when the ring is full: [`SendError::Closed`] if the receiver left, [`SendError::PeerDied`] if it ended
-    /// without leaving (noticed within half a second).
+    /// As [`Sender::try_send`], but if the ring is full: [`SendError::Closed`] if the receiver closed its end, [`SendError::PeerDied`] if
+    /// its process died (noticed within half a second).
     #[inline]
-    pub fn send(&mut self, message: &[u8], how: Waiting) -> Result<(), SendError> {
+    pub fn send(&mut self, message: &[u8], how: WaitStrategy) -> Result<(), SendError> {
         match self.writer.try_send(message) {
             Err(SendError::Full) => self.send_when_there_is_room(message, how, None),
             done => done,
         }
     }
 
-    /// Sends, waiting for room for so long at most; [`SendError::Full`] afterwards.
+    /// Sends, and waits for room for at most `at_most`; then [`SendError::Full`].
     #[inline]
-    pub fn send_for(&mut self, message: &[u8], how: Waiting, at_most: Duration) -> Result<(), SendError> {
+    pub fn send_timeout(&mut self, message: &[u8], how: WaitStrategy, at_most: Duration) -> Result<(), SendError> {
         match self.writer.try_send(message) {
             Err(SendError::Full) => self.send_when_there_is_room(message, how, Some(at_most)),
             done => done,
@@ -154,7 +154,7 @@ impl Sender {
     fn send_when_there_is_room(
         &mut self,
         message: &[u8],
-        how: Waiting,
+        how: WaitStrategy,
         at_most: Option<Duration>,
     ) -> Result<(), SendError> {
         let mut wait = Wait::begin(how, at_most);
@@ -185,33 +185,33 @@ impl Sender {
 impl Receiver {
     pub(super) fn take(file: Arc<OwnedFd>, region: Arc<Region>, capacity: u64) -> Result<Self, RingError> {
         let role = Role::take(file, Arc::clone(&region), false)?;
-        let damaged = RingError::Damaged("its head is at no frame");
+        let damaged = RingError::Damaged("the head is not at a frame");
         let reader = Reader::attach(region, capacity).ok_or(damaged)?;
         role.announce();
         Ok(Self { reader, role })
     }
 
-    /// Bytes of the message that is next, if one is there.
+    /// Bytes of the next message; `None` if there is none.
     pub fn peek(&self) -> Result<Option<usize>, ReceiveError> {
         self.reader.peek()
     }
 
-    /// Copies the next message to the beginning of `into` and tells its length; `None`: there is none. Wait-free.
+    /// Copies the next message to the start of `into` and returns its length; `None` if there is none. Wait-free.
     ///
     /// # Errors
-    /// [`ReceiveError::TooShort`], [`ReceiveError::Corrupt`]. Whether the sender is there is not looked at.
+    /// [`ReceiveError::TooShort`], [`ReceiveError::Corrupt`]. Never checks whether the sender lives.
     #[inline]
     pub fn try_receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, ReceiveError> {
         self.reader.try_receive(into)
     }
 
-    /// Receives, waiting for a message as long as it takes.
+    /// Receives, and waits for a message without a time limit. Returns the message's length.
     ///
     /// # Errors
-    /// As [`Receiver::try_receive`], but when there is no message: [`ReceiveError::Closed`] if the sender left,
-    /// [`ReceiveError::PeerDied`] if it ended without leaving (noticed within half a second).
+    /// As [`Receiver::try_receive`], but if there is no message: [`ReceiveError::Closed`] if the sender closed its end,
+    /// [`ReceiveError::PeerDied`] if its process died (noticed within half a second).
     #[inline]
-    pub fn receive(&mut self, into: &mut [u8], how: Waiting) -> Result<usize, ReceiveError> {
+    pub fn receive(&mut self, into: &mut [u8], how: WaitStrategy) -> Result<usize, ReceiveError> {
         if let Some(len) = self.reader.try_receive(into)? {
             return Ok(len);
         }
@@ -222,12 +222,12 @@ impl Receiver {
         }
     }
 
-    /// Receives, waiting for so long at most; `None` afterwards.
+    /// Receives, and waits for at most `at_most`; then `None`.
     #[inline]
-    pub fn receive_for(
+    pub fn recv_timeout(
         &mut self,
         into: &mut [u8],
-        how: Waiting,
+        how: WaitStrategy,
         at_most: Duration,
     ) -> Result<Option<usize>, ReceiveError> {
         match self.reader.try_receive(into)? {
@@ -236,12 +236,12 @@ impl Receiver {
         }
     }
 
-    /// Not inlined, so that what there is to prepare for a wait is prepared only where there is one.
+    /// Not inlined, so that only a wait pays for its preparation.
     #[inline(never)]
     fn wait_and_receive(
         &mut self,
         into: &mut [u8],
-        how: Waiting,
+        how: WaitStrategy,
         at_most: Option<Duration>,
     ) -> Result<Option<usize>, ReceiveError> {
         let mut wait = Wait::begin(how, at_most);
@@ -251,7 +251,7 @@ impl Receiver {
                 Next::Sleep(until_ns) => {
                     self.reader.sleep(until_ns)?;
                     if self.role.is_left() {
-                        // What it sent before it left is still received.
+                        // Messages sent before closing are still received.
                         return self.reader.try_receive(into)?.map(Some).ok_or(ReceiveError::Closed);
                     }
                 }
@@ -262,7 +262,7 @@ impl Receiver {
                         Peer::Left => ReceiveError::Closed,
                         Peer::Died => ReceiveError::PeerDied,
                     };
-                    // What it sent before it went is still received.
+                    // Messages sent before the end are still received.
                     return self.reader.try_receive(into)?.map(Some).ok_or(gone);
                 }
             }

@@ -1,149 +1,149 @@
-//! What goes wrong with a ring.
+//! The errors of a ring.
 
 use rustix::io::Errno;
 
 use super::layout::{GREATEST, LEAST, VERSION};
 
-/// A ring that could not be made, opened or taken part in.
+/// A ring could not be created, opened or attached to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
     /// The kernel refused.
     #[error("{0}; {remedy}", remedy = remedy(.0))]
     Kernel(#[from] punctual_linux::Error),
-    /// A capacity that no ring has.
-    #[error("a ring of {0} bytes: the capacity is {LEAST} to {GREATEST} bytes (and no more than this machine can map)")]
+    /// An invalid capacity in bytes.
+    #[error(
+        "invalid ring capacity {0}: {LEAST} to {GREATEST} bytes, at most what this machine can map (example: 65536)"
+    )]
     Capacity(u64),
-    /// A name that shm_open(3) does not take.
-    #[error("'{0}' is no name for a ring: one slash at the beginning and none after it, 2 to 255 bytes, no zero byte")]
+    /// A name that shm_open(3) refuses.
+    #[error("invalid ring name '{0}': a slash, then 1 to 254 bytes without slash or zero byte (example: /my-ring)")]
     Name(String),
     /// The file is not a ring.
-    #[error("this file is no ring: it begins with {found:02x?} instead of \"PNCTRING\"; was another file handed over?")]
+    #[error("not a ring: the file begins with {found:02x?} instead of \"PNCTRING\"; check which file was passed")]
     NotARing {
         /// Its first eight bytes.
         found: [u8; 8],
     },
-    /// The file is too short to be a ring, or not as long as it says.
-    #[error("this file has {found} bytes and a ring like this would have {expected}: it is no ring, or it was cut off")]
+    /// The file's length differs from that of its header.
+    #[error("not a ring, or truncated: the file has {found} bytes instead of {expected}")]
     Length {
-        /// What it has.
+        /// Length of the file.
         found: u64,
-        /// What it should have.
+        /// Length by the header.
         expected: u64,
     },
-    /// The ring is still being made, or its maker ended before it was whole.
-    #[error("the ring is not whole yet: its maker is still at it, or ended early; try again, or take the name away")]
+    /// The ring is not complete: its creator still initialises it, or died.
+    #[error("ring not initialised, or its creator died; try again, or remove the name (Ring::remove)")]
     NotReady,
     /// Another version of the layout.
     #[error(
-        "the ring has layout version {found}, this program knows {VERSION}: use the same version of punctual on both sides"
+        "ring layout version {found} is not supported, only {VERSION}; use the same version of punctual on both sides"
     )]
     Version {
-        /// What the file says.
+        /// The version in the file.
         found: u32,
     },
     /// The header contradicts itself.
-    #[error("the ring's header is damaged: {0}")]
+    #[error("ring header damaged: {0}")]
     Damaged(&'static str),
-    /// A name that another user made.
-    #[error(
-        "the ring belongs to user {owner}: a ring of another user is opened only when it is handed over (Ring::from_fd)"
-    )]
+    /// The named ring belongs to another user.
+    #[error("the ring belongs to user {owner}; share rings between users by passing the descriptor (Ring::from_fd)")]
     NotYours {
         /// The user ID of its owner.
         owner: u32,
     },
-    /// A file with holes, which every ring's maker fills.
-    #[error("only {allocated} of the ring's {len} bytes are allocated: it is no ring, or its file has holes")]
+    /// A sparse file; the creator of a ring allocates all of it.
+    #[error("not a ring, or a sparse file: only {allocated} of {len} bytes are allocated")]
     Holes {
-        /// Bytes that it takes.
+        /// Bytes allocated.
         allocated: u64,
-        /// Bytes that it says it has.
+        /// Length of the file.
         len: u64,
     },
-    /// The file may shrink while it is mapped.
+    /// The memfd could shrink while it is mapped.
     #[error(
-        "this memfd may be cut off by whoever has it (SIGBUS): seal it with F_SEAL_SHRINK, as Ring::anonymous does"
+        "the memfd is not sealed: truncating it would end this process (SIGBUS); seal it with F_SEAL_SHRINK, as Ring::anonymous does"
     )]
     NotSealed,
-    /// Somebody has this side already.
-    #[error("the ring has a {0} already: one process sends, one receives")]
+    /// This end is taken.
+    #[error("the ring already has a {0}; one process sends, one receives")]
     Taken(&'static str),
 }
 
 fn remedy(error: &punctual_linux::Error) -> &'static str {
     match Errno::from_raw_os_error(error.errno()) {
-        Errno::EXIST => "choose another name, or take this one away with Ring::remove",
-        Errno::NOENT => "the other side must create it first; is /dev/shm (or /proc) mounted?",
+        Errno::EXIST => "choose another name, or remove this one (Ring::remove)",
+        Errno::NOENT => "the other side must create it first; check that /dev/shm and /proc are mounted",
         Errno::ACCESS => "it belongs to another user",
-        Errno::NOSPC => "/dev/shm is full: a smaller ring, or a larger tmpfs (mount -o remount,size=)",
-        Errno::NOMEM => "a smaller ring, or more memory",
+        Errno::NOSPC => "/dev/shm is full: use a smaller ring, or a larger tmpfs (mount -o remount,size=)",
+        Errno::NOMEM => "use a smaller ring, or more memory",
         Errno::MFILE | Errno::NFILE => "too many open files (ulimit -n)",
         _ => "see the man page of the call",
     }
 }
 
-/// A message that could not be sent.
+/// A message could not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// No room now.
     #[error("the ring is full")]
     Full,
-    /// No message of this size will ever fit.
-    #[error("a message of {len} bytes does not fit a ring that carries up to {largest}: make the ring larger")]
+    /// The message is larger than the ring carries.
+    #[error("message of {len} bytes too large: the ring carries at most {largest}; use a larger ring")]
     TooLarge {
-        /// Its size.
+        /// Bytes of the message.
         len: usize,
-        /// The largest that fits.
+        /// Bytes of the largest message that fits.
         largest: u64,
     },
-    /// The receiver left, in order: nobody will make room.
-    #[error("the receiver has left")]
+    /// The receiver closed its end: no room will come.
+    #[error("the receiver closed its end")]
     Closed,
-    /// The receiver's process ended without leaving.
-    #[error("the receiver's process ended unexpectedly")]
+    /// The receiver's process died.
+    #[error("the receiver's process died")]
     PeerDied,
-    /// The receiver wrote what no receiver writes.
-    #[error("the ring is damaged: its head is {head} and its tail {tail}")]
+    /// The receiver wrote an invalid position.
+    #[error("ring damaged: head {head}, tail {tail}")]
     Corrupt {
-        /// What it says has been received.
+        /// The receiver's position.
         head: u64,
-        /// What was sent.
+        /// The sender's position.
         tail: u64,
     },
-    /// The kernel refused to wait (error number of `futex(2)`).
+    /// The kernel refused to wait: the error number of `futex(2)`.
     #[error("waiting for room failed: futex(2), error {0}")]
     Wait(i32),
 }
 
-/// A message that could not be received.
+/// A message could not be received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
-    /// The buffer is too short. The message is still there.
-    #[error("the message has {len} bytes, the buffer {room}")]
+    /// The buffer is too short. The message stays in the ring.
+    #[error("buffer of {room} bytes too short: the message has {len}")]
     TooShort {
         /// Bytes of the message.
         len: usize,
         /// Bytes of the buffer.
         room: usize,
     },
-    /// The sender left in order, and everything it sent has been received.
-    #[error("the sender has left and everything is received")]
+    /// The sender closed its end, and all its messages were received.
+    #[error("the sender closed its end; all messages were received")]
     Closed,
-    /// The sender's process ended without leaving, and everything it sent has been received.
-    #[error("the sender's process ended unexpectedly; what it sent is received")]
+    /// The sender's process died, and all its messages were received.
+    #[error("the sender's process died; all its messages were received")]
     PeerDied,
-    /// There is no frame where one must be.
-    #[error("the ring is damaged: {found:#018x} is no frame's word at position {position}")]
+    /// The word at a position is not that of a frame.
+    #[error("ring damaged: {found:#018x} at position {position} is not a frame")]
     Corrupt {
-        /// What is there.
+        /// The word found.
         found: u64,
-        /// Where.
+        /// Its position.
         position: u64,
     },
-    /// The kernel refused to wait (error number of `futex(2)`).
+    /// The kernel refused to wait: the error number of `futex(2)`.
     #[error("waiting for a message failed: futex(2), error {0}")]
     Wait(i32),
 }

@@ -1,4 +1,4 @@
-//! A ring's file: made, opened, examined.
+//! A ring's file: creates, opens and examines it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::layout::{
     AT_CAPACITY, AT_DATA, AT_MAGIC, AT_VERSION, DATA, GREATEST, LEAST, MAGIC, VERSION, largest_message,
 };
 
-/// A ring, mapped. Both ends are taken from it, usually each in another process.
+/// A mapped ring. Its two ends are usually taken by two processes.
 #[derive(Debug)]
 pub struct Ring {
     file: Arc<OwnedFd>,
@@ -21,29 +21,48 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Makes a ring in a sealed memfd, for a process that inherits it ([`Ring::as_fd`]) or is sent it over a Unix socket.
+    /// Creates a ring in a sealed memfd, for a process that inherits it ([`Ring::as_fd`]) or receives it over a Unix socket.
     ///
-    /// `capacity` is 4 KiB to 4 GiB, and is rounded up to a power of two.
+    /// `capacity` is 4 KiB to 4 GiB in bytes, rounded up to a power of two.
     pub fn anonymous(capacity: u64) -> Result<Self, RingError> {
         let capacity = checked(capacity)?;
         Self::make(memory::sealed_memfd(c"punctual-ring", DATA as u64 + capacity)?, capacity)
     }
 
-    /// Makes a ring with a name in /dev/shm, which no other file there may have. `name` is a slash and up to 254 more bytes.
+    /// Creates a ring with a name in /dev/shm. `name` is a slash and 1 to 254 more bytes. A name in use is refused (EEXIST).
     ///
-    /// The name stays until [`Ring::remove`] takes it away; that may be done as soon as the other side has opened it.
+    /// The name stays until [`Ring::remove`], even after the process ends. Remove it when the other side has opened the ring. Before you
+    /// create, remove the name that a killed run may have left:
+    ///
+    /// ```
+    /// use punctual::ipc::{Ring, WaitStrategy};
+    ///
+    /// # let name = &format!("/punctual-example-{}", std::process::id());
+    /// # for run in 0..2 {
+    /// let _ = Ring::remove(name); // left by a run that was killed
+    /// let mut sender = Ring::create(name, 1 << 20)?.sender()?;
+    /// let mut receiver = Ring::open(name)?.receiver()?; // in the other process
+    /// # if run == 1 {
+    /// Ring::remove(name)?; // both have it open
+    /// # }
+    /// sender.try_send(b"hello")?;
+    /// let mut message = [0; 100];
+    /// assert_eq!(receiver.receive(&mut message, WaitStrategy::Sleep)?, 5);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn create(name: &str, capacity: u64) -> Result<Self, RingError> {
         let capacity = checked(capacity)?;
         let file = memory::create_shm(checked_name(name)?, DATA as u64 + capacity)?;
         Self::make(file, capacity).inspect_err(|_| {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = Self::remove(name);
         })
     }
 
-    /// Opens a ring by its name. Refused unless it belongs to this process's user (effective user ID) or to root.
+    /// Opens a ring by name. Refused unless it belongs to this process's effective user or to root.
     ///
-    /// Processes of different users share a ring that one hands to the other: [`Ring::anonymous`], [`Ring::from_fd`].
+    /// Between users, pass the descriptor of a ring: [`Ring::anonymous`], [`Ring::from_fd`].
     ///
     /// A file in /dev/shm cannot be sealed: a process of the same user that truncates it ends both sides with SIGBUS.
     pub fn open(name: &str) -> Result<Self, RingError> {
@@ -55,7 +74,7 @@ impl Ring {
         Self::examine(file, &found)
     }
 
-    /// Opens a ring in a memfd that was inherited or received. Refused unless its length is sealed.
+    /// Opens a ring in an inherited or received memfd. Refused unless sealed against shrinking.
     pub fn from_fd(file: OwnedFd) -> Result<Self, RingError> {
         if !memory::cannot_shrink(file.as_fd()) {
             return Err(RingError::NotSealed);
@@ -64,24 +83,24 @@ impl Ring {
         Self::examine(file, &found)
     }
 
-    /// Takes a name away. Who has the ring open keeps it.
+    /// Removes a name, as shm_unlink(3) does. Processes that have the ring open keep it.
     pub fn remove(name: &str) -> Result<(), RingError> {
         Ok(memory::unlink_shm(checked_name(name)?)?)
     }
 
-    /// Takes the sending end. One process at a time has it; when that process ends, another may take it over.
+    /// Takes the sending end. One process at a time has it; when that process ends, another can take over.
     ///
-    /// A process that forks keeps it: the child has no part in it, so a daemon takes its end after its last fork.
+    /// A forked child does not get it, so a daemon must take its end after its last fork.
     pub fn sender(&self) -> Result<Sender, RingError> {
         Sender::take(Arc::clone(&self.file), Arc::clone(&self.region), self.capacity)
     }
 
-    /// Takes the receiving end. One process at a time has it, as with [`Ring::sender`].
+    /// Takes the receiving end, with the same rules as [`Ring::sender`].
     pub fn receiver(&self) -> Result<Receiver, RingError> {
         Receiver::take(Arc::clone(&self.file), Arc::clone(&self.region), self.capacity)
     }
 
-    /// Bytes for messages, their words of 8 bytes included.
+    /// Bytes for messages, including 8 bytes and padding per message.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
@@ -103,7 +122,7 @@ impl Ring {
         Ok(Self { file: Arc::new(file), region, capacity })
     }
 
-    /// Maps the file once everything that can be known of it without mapping it is right.
+    /// Maps the file, after all checks that need no mapping.
     fn examine(file: OwnedFd, stat: &rustix::fs::Stat) -> Result<Self, RingError> {
         let found = u64::try_from(stat.st_size).unwrap_or(0);
         let least = DATA as u64 + LEAST;
@@ -114,7 +133,7 @@ impl Ring {
             return Err(RingError::Length { found, expected: DATA as u64 + GREATEST });
         }
         let capacity = header(&file, found)?;
-        // Mapping fills the holes of a file. One with holes is none of ours, and a planted one would cost its opener up to 4 GiB.
+        // Mapping fills holes: a planted sparse file would cost its opener up to 4 GiB.
         let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK);
         if allocated < found {
             return Err(RingError::Holes { allocated, len: found });
@@ -125,14 +144,14 @@ impl Ring {
     }
 }
 
-/// Unit of `st_blocks`, whatever the file system's own is (stat(3type)).
+/// Unit of `st_blocks` on every file system (stat(3type)).
 const BLOCK: u64 = 512;
 
 fn stat(file: &OwnedFd) -> Result<rustix::fs::Stat, RingError> {
     rustix::fs::fstat(file).map_err(|e| punctual_linux::Error::from_errno("fstat", e.raw_os_error()).into())
 }
 
-/// Reads the header of a file of `found` bytes: its capacity, or why it is no ring.
+/// Reads the header of a file of `found` bytes. Returns the capacity.
 fn header(file: &OwnedFd, found: u64) -> Result<u64, RingError> {
     // The magic is written last, so it is read first.
     match u64::from_ne_bytes(read_at(file, AT_MAGIC)?) {
@@ -145,17 +164,17 @@ fn header(file: &OwnedFd, found: u64) -> Result<u64, RingError> {
         found => return Err(RingError::Version { found }),
     }
     if u32::from_ne_bytes(read_at(file, AT_DATA)?) != DATA as u32 {
-        return Err(RingError::Damaged("the data do not begin where version 1 has them"));
+        return Err(RingError::Damaged("wrong offset of the data"));
     }
     let capacity = u64::from_ne_bytes(read_at(file, AT_CAPACITY)?);
     if !capacity.is_power_of_two() || !(LEAST..=GREATEST).contains(&capacity) {
-        return Err(RingError::Damaged("its capacity is no power of two between 4 KiB and 4 GiB"));
+        return Err(RingError::Damaged("the capacity is not a power of two from 4 KiB to 4 GiB"));
     }
     let expected = DATA as u64 + capacity;
     if found == expected { Ok(capacity) } else { Err(RingError::Length { found, expected }) }
 }
 
-/// The bytes at an offset; zeros where the file ends before.
+/// The bytes at an offset; zeros beyond the end of the file.
 fn read_at<const N: usize>(file: &OwnedFd, at: usize) -> Result<[u8; N], RingError> {
     let mut bytes = [0; N];
     rustix::io::pread(file, &mut bytes, at as u64)

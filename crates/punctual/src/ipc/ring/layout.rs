@@ -1,8 +1,8 @@
-//! Where everything lies in a ring's file. See the [module above](super) for the table.
+//! The offsets in a ring's file. The [parent module](super) has the table.
 
-/// `PNCTRING`, as the machine reads these eight bytes.
+/// `PNCTRING` in the machine's byte order.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PNCTRING");
-/// The version that this code writes and reads.
+/// The layout version of this code.
 pub const VERSION: u32 = 1;
 /// Offset of the data, a page.
 pub const DATA: usize = 4096;
@@ -27,17 +27,17 @@ pub(super) const SENDER_LOCK: u64 = 0;
 /// Byte of the file that the receiver locks.
 pub(super) const RECEIVER_LOCK: u64 = 1;
 
-/// A side has never been there.
+/// A side was never attached.
 pub(super) const NEVER: u32 = 0;
-/// A side is there, or ended without a word.
+/// A side is attached, or died.
 pub(super) const THERE: u32 = 1;
-/// A side left in order.
+/// A side closed its end.
 pub(super) const LEFT: u32 = 2;
 
 /// Bytes of a frame's word.
 pub(super) const WORD: u64 = 8;
 
-/// The upper half of the word of the frame at a position: never zero, and different for neighbouring positions.
+/// The upper half of the frame word at a position: never zero, different for neighbouring positions.
 #[inline]
 #[must_use]
 pub const fn mark(position: u64) -> u32 {
@@ -45,32 +45,32 @@ pub const fn mark(position: u64) -> u32 {
     ((position >> 3) as u32).wrapping_mul(0x9E37_79B9) | 0x8000_0000
 }
 
-/// The word of a frame of `len` bytes at a position.
+/// The frame word of a message of `len` bytes at a position.
 #[inline]
 pub(super) const fn word(position: u64, len: u32) -> u64 {
     (mark(position) as u64) << 32 | len as u64
 }
 
-/// Bytes that a message of `len` bytes takes in the ring: its word and itself, padded.
+/// Bytes of the frame of a message of `len` bytes: word and message, padded.
 #[inline]
 pub(super) const fn frame(len: u64) -> u64 {
     WORD + len.next_multiple_of(8)
 }
 
-/// The longest message that a ring of this capacity carries: a frame and the cleared word after it must fit.
+/// Bytes of the largest message in a ring of this capacity: its frame and the cleared word after it must fit.
 #[inline]
 #[must_use]
 pub const fn largest_message(capacity: u64) -> u64 {
     capacity - 2 * WORD
 }
 
-/// Offset in the file of a position.
+/// The offset of a position in the file.
 #[inline]
 pub(super) const fn slot(position: u64, capacity: u64) -> usize {
     DATA + (position & (capacity - 1)) as usize
 }
 
-/// Whether head and tail can belong to a ring of this capacity.
+/// Whether head and tail are possible in a ring of this capacity.
 #[inline]
 pub(super) const fn plausible(head: u64, tail: u64, capacity: u64) -> bool {
     head.is_multiple_of(8) && tail.is_multiple_of(8) && tail.wrapping_sub(head) <= capacity - WORD

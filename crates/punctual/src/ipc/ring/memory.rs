@@ -1,6 +1,6 @@
-//! The memory that a ring lies in, as the algorithm sees it: [`Memory`].
+//! The shared memory of a ring, as the algorithm sees it: [`Memory`].
 //!
-//! In earnest it is a [`Region`]; the tests put in its place one whose every access a model checker orders.
+//! It is a [`Region`]; tests replace it by one whose accesses a model checker orders.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,13 +9,13 @@ use punctual_linux::futex::{self, Ended, Scope};
 use punctual_linux::ipc::Region;
 use punctual_linux::shared::full_fence;
 
-/// Memory that two processes see. Offsets are within it and a multiple of the access's size.
+/// Memory shared by two processes. Offsets are within it and multiples of the access size.
 pub(super) trait Memory {
-    /// Reads a word that the peer publishes; what it wrote before is visible afterwards.
+    /// Reads a word that the peer publishes; the peer's earlier writes are then visible.
     fn load(&self, at: usize) -> u64;
-    /// Writes a word; what was written before becomes visible with it, and it is ordered before every later [`Memory::flag`].
+    /// Writes a word and makes earlier writes visible with it. Ordered before every later [`Memory::flag`].
     fn publish(&self, at: usize, value: u64);
-    /// Writes a word that a later [`Memory::publish`] makes visible.
+    /// Writes a word; a later [`Memory::publish`] makes it visible.
     fn store(&self, at: usize, value: u64);
     /// Reads a flag, after every earlier [`Memory::publish`].
     fn flag(&self, at: usize) -> u32;
@@ -25,9 +25,9 @@ pub(super) trait Memory {
     fn copy_in(&self, at: usize, from: &[u8]);
     /// Copies out of the memory, at a multiple of 8.
     fn copy_out(&self, at: usize, into: &mut [u8]);
-    /// Sleeps while the flag is 1, at most until CLOCK_MONOTONIC shows `until_ns`.
+    /// Sleeps while the flag is 1, at most until `until_ns` on CLOCK_MONOTONIC.
     fn sleep(&self, at: usize, until_ns: i64) -> Result<(), i32>;
-    /// Wakes who sleeps on the flag.
+    /// Wakes the sleeper on the flag.
     fn wake(&self, at: usize);
 }
 
@@ -39,9 +39,9 @@ impl Memory for Arc<Region> {
 
     #[inline]
     fn publish(&self, at: usize, value: u64) {
-        // With `flag` (and `set_flag` with `load` on the other side) this is the store buffering pattern: only with a fence between
-        // both does one side surely see the other. A store and a fence are quicker than one sequentially consistent store
-        // here: a receiver that polls the word does not get hold of its cache line between the message and the word.
+        // With `flag` (and `set_flag` with `load` on the other side) this is the store buffering pattern: it takes a fence
+        // between both. A store and a fence are faster here than a sequentially consistent store: no polling receiver takes the
+        // cache line between message and word.
         self.u64(at).store(value, Ordering::Release);
         full_fence();
     }
@@ -58,7 +58,7 @@ impl Memory for Arc<Region> {
 
     #[inline]
     fn set_flag(&self, at: usize, value: u32) {
-        // Release, for what a side that takes its leave did before.
+        // Release, for the writes of a side before it closes its end.
         self.u32(at).store(value, Ordering::Release);
         full_fence();
     }
@@ -81,7 +81,7 @@ impl Memory for Arc<Region> {
     }
 
     fn wake(&self, at: usize) {
-        // Waking nobody, or failing at a word that is surely valid, are the same to us: the sleeper looks again in time.
+        // An error has no consequence: the word is valid, and the sleeper checks again in time.
         let _ = futex::wake(self.u32(at), 1, Scope::Shared);
     }
 }

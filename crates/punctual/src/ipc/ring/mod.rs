@@ -1,57 +1,56 @@
-//! [`Ring`]: messages of any size from one process to one other, through shared memory, without a lock and, unless somebody has
-//! to sleep, without a system call.
+//! [`Ring`]: messages of any size from one process to another through shared memory. It takes no lock, and makes a system call only to
+//! sleep or to wake the other side.
 //!
-//! One side takes the [`Sender`], the other the [`Receiver`]. [`Sender::try_send`] is wait-free: it copies the message and returns,
-//! or says that the ring is full. The receiver spins, backs off or sleeps ([`Waiting`]); so does a sender that waits for room.
+//! One side takes the [`Sender`], the other the [`Receiver`]. [`Sender::try_send`] is wait-free: it copies the message, or returns
+//! [`SendError::Full`]. A receiver spins, backs off or sleeps ([`WaitStrategy`]); so does a sender that waits for room.
 //!
-//! The ring lies in a memfd that the peer inherits or is handed over a Unix socket ([`Ring::anonymous`], [`Ring::from_fd`]), or
-//! has a name in /dev/shm ([`Ring::create`], [`Ring::open`]).
+//! An anonymous ring lies in a memfd, which the peer inherits or receives over a Unix socket ([`Ring::anonymous`], [`Ring::from_fd`]). A
+//! named one lies in /dev/shm ([`Ring::create`], [`Ring::open`]).
 //!
 //! # Trust
-//! Nothing that the peer writes is used unchecked. A length that does not fit, a frame that is not where it must be or a position out
-//! of bounds is [`ReceiveError::Corrupt`] or [`SendError::Corrupt`], never a crash. The one thing that cannot be checked is a file that
-//! shrinks while it is mapped: touching it then ends the process with SIGBUS. A memfd is refused unless it is sealed against that.
-//! A file in /dev/shm cannot be sealed. Its mode is 0600, so only root and processes of the same user can truncate it; where
-//! that is too much trust, hand over an anonymous ring.
+//! Nothing that the peer writes is used unchecked. A wrong length, a misplaced frame or a position out of bounds is
+//! [`ReceiveError::Corrupt`] or [`SendError::Corrupt`], never a crash. One thing cannot be checked: a file that shrinks while it is mapped
+//! ends the process with SIGBUS. So a memfd must be sealed against that. A file in /dev/shm cannot be sealed: its mode is 0600, but root
+//! and processes of the same user can truncate it. If you do not trust them, use an anonymous ring.
 //!
-//! A file is examined before it is mapped: owner (of a named one), seals (of a memfd), header, length, and whether it has holes.
+//! A file is examined before it is mapped: owner (if named), seals (if a memfd), header, length and holes.
 //!
 //! # Layout, version 1
-//! Integers in the machine's own byte order. A position is the number of bytes ever written; its place in the data is the position
+//! Integers have the machine's byte order. A position is the number of bytes ever written; its place in the data is the position
 //! modulo the capacity.
 //!
-//! | offset | type | what |
+//! | offset | type | content |
 //! |---:|---|---|
-//! | 0 | u64 | magic: the bytes `PNCTRING`; written last, so a ring is whole once it is there |
+//! | 0 | u64 | magic: the bytes `PNCTRING`, written last: a ring with it is complete |
 //! | 8 | u32 | version: 1 |
 //! | 12 | u32 | offset of the data: 4096 |
 //! | 16 | u64 | capacity in bytes, a power of two, 4 KiB to 4 GiB |
-//! | 128 | u64 | tail: where the sender writes next; for a sender that takes over |
-//! | 136 | u32 | 1 while the receiver sleeps on this word (written by it, cleared by the sender): a futex |
-//! | 140 | u32 | the sender: 0 never there, 1 there, 2 left in order |
+//! | 128 | u64 | tail: position of the sender's next frame; for a sender that takes over |
+//! | 136 | u32 | futex: 1 while the receiver sleeps on it (set by the receiver, cleared by the sender) |
+//! | 140 | u32 | the sender: 0 never attached, 1 attached, 2 closed |
 //! | 256 | u64 | head: everything before it has been received |
-//! | 264 | u32 | 1 while the sender sleeps on this word: a futex |
+//! | 264 | u32 | futex: 1 while the sender sleeps on it |
 //! | 268 | u32 | the receiver: 0, 1, 2 as above |
-//! | 4096 | | data: frames, one after the other |
+//! | 4096 | | data: consecutive frames |
 //!
-//! A frame is a word and the message, padded to 8 bytes. The word is 0 while there is no message; otherwise its lower half is the
-//! message's length and its upper half a mark that follows from the position ([`layout::mark`]). The sender clears the word *after* the
-//! frame before it publishes the frame, so old bytes are never taken for a frame. The receiver thus finds length and
-//! message in one cache line, and looks at no index.
+//! A frame is a word and the message, padded to 8 bytes. The word is 0 without a message. Otherwise its lower half is the
+//! message's length, and its upper half a mark computed from the position ([`layout::mark`]). Before the sender publishes a frame, it
+//! clears the word *after* the frame, so old bytes never pass for a frame. The receiver thus finds length and
+//! message in one cache line, and reads no index.
 //!
-//! Byte 0 of the file is locked by the sender, byte 1 by the receiver (`fcntl(2)`, F_OFD_SETLK): the kernel gives the locks back when a process
-//! ends, so each side knows whether the other is there. A forked child does not inherit the lock ([`punctual_linux::ipc::hold`]): an end is
-//! free as soon as its owner drops it, ends or executes another program, although a child of the owner lives on.
+//! The sender locks byte 0 of the file, the receiver byte 1 (F_OFD_SETLK, `fcntl(2)`). The kernel releases the locks when a process
+//! ends, so each side can check whether the other lives. A forked child does not inherit the lock
+//! ([`punctual_linux::ipc::hold`]). So an end is free as soon as its owner drops it, ends or calls execve(2), whatever its children do.
 //!
 //! ```
-//! use punctual::ipc::{Ring, Waiting};
+//! use punctual::ipc::{Ring, WaitStrategy};
 //!
 //! let ring = Ring::anonymous(64 << 10)?;
 //! let mut sender = ring.sender()?;
 //! let mut receiver = ring.receiver()?; // in the other process
 //! sender.try_send(b"hello")?;
 //! let mut message = [0; 100];
-//! let n = receiver.receive(&mut message, Waiting::Sleep)?;
+//! let n = receiver.receive(&mut message, WaitStrategy::Sleep)?;
 //! assert_eq!(&message[..n], b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -62,7 +61,7 @@ mod file;
 pub mod layout;
 mod memory;
 mod reader;
-mod waiting;
+mod wait_strategy;
 mod writer;
 
 #[cfg(all(test, loom))]
@@ -73,4 +72,4 @@ mod tests;
 pub use ends::{Receiver, Sender};
 pub use error::{ReceiveError, RingError, SendError};
 pub use file::Ring;
-pub use waiting::Waiting;
+pub use wait_strategy::WaitStrategy;

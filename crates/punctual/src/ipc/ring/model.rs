@@ -1,8 +1,8 @@
-//! The algorithm under the model checker loom: every interleaving, and every reordering that the memory model allows. A lost wake-up
+//! The algorithm under the model checker loom: every interleaving and every reordering that the memory model allows. A lost wake-up
 //! shows as a deadlock.
 //!
-//! The gate allows three or four preemptions at unlucky places, which finds what more would find, in seconds; the tests that are
-//! ignored allow any number: `RUSTFLAGS="--cfg loom" cargo test -p punctual --release --lib ring::model -- --ignored`.
+//! The gate allows three or four preemptions, which takes seconds. The ignored tests allow any number:
+//! `RUSTFLAGS="--cfg loom" cargo test -p punctual --release --lib ring::model -- --ignored`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::memory::Memory;
 use super::reader::Reader;
 use super::writer::Writer;
 
-/// Memory whose accesses the checker orders. Sleeping has no time limit here: a lost wake-up is a deadlock, which it finds.
+/// Memory whose accesses the checker orders. Sleeps have no time limit: a lost wake-up is a deadlock.
 struct Modelled {
     words: BTreeMap<usize, AtomicU64>,
     flags: BTreeMap<usize, AtomicU32>,
-    /// The kernel's side of the futexes: comparing the flag and going to sleep are one step under this lock.
+    /// The kernel's side of the futexes: under this lock, comparing the flag and sleeping are one step.
     bucket: (Mutex<()>, Condvar),
 }
 
@@ -42,7 +42,7 @@ impl Memory for Arc<Modelled> {
 
     fn publish(&self, at: usize, value: u64) {
         self.words[&at].store(value, Ordering::Release);
-        // The checker takes sequentially consistent accesses for acquire and release; it knows the fence.
+        // The checker treats sequentially consistent accesses as acquire and release; it models the fence.
         fence(Ordering::SeqCst);
     }
 

@@ -4,7 +4,7 @@ use super::error::ReceiveError;
 use super::layout::{AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, DATA, frame, largest_message, mark, slot};
 use super::memory::Memory;
 
-/// Reads frames. One at a time per ring.
+/// Reads frames. One reader per ring at a time.
 #[derive(Debug)]
 pub(super) struct Reader<M> {
     pub(super) memory: M,
@@ -13,13 +13,13 @@ pub(super) struct Reader<M> {
 }
 
 impl<M: Memory> Reader<M> {
-    /// Goes on where the ring's last reader stopped. `None`: the header contradicts itself.
+    /// Continues where the ring's last reader stopped. `None`: the header contradicts itself.
     pub(super) fn attach(memory: M, capacity: u64) -> Option<Self> {
         let head = memory.load(AT_HEAD);
         head.is_multiple_of(8).then_some(Self { memory, capacity, head })
     }
 
-    /// Bytes of the message that is next, if there is one.
+    /// Bytes of the next message, if there is one.
     #[inline]
     pub(super) fn peek(&self) -> Result<Option<usize>, ReceiveError> {
         let found = self.memory.load(slot(self.head, self.capacity));
@@ -33,7 +33,7 @@ impl<M: Memory> Reader<M> {
         Ok(Some(len as usize))
     }
 
-    /// Copies the next message, if there is one, to the beginning of `into`.
+    /// Copies the next message, if there is one, to the start of `into`.
     #[inline]
     pub(super) fn try_receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, ReceiveError> {
         let Some(len) = self.peek()? else { return Ok(None) };
@@ -67,7 +67,7 @@ impl<M: Memory> Reader<M> {
         self.memory.wake(AT_SENDER_SLEEPS);
     }
 
-    /// Sleeps until a message is there, unless one is by now; or until the given time.
+    /// Sleeps until a message arrives or until `until_ns`; returns at once if one is there.
     pub(super) fn sleep(&mut self, until_ns: i64) -> Result<(), ReceiveError> {
         self.memory.set_flag(AT_RECEIVER_SLEEPS, 1);
         let slept = match self.peek() {

@@ -6,21 +6,21 @@ use super::layout::{
 };
 use super::memory::Memory;
 
-/// Writes frames. One at a time per ring.
+/// Writes frames. One writer per ring at a time.
 #[derive(Debug)]
 pub(super) struct Writer<M> {
     pub(super) memory: M,
     capacity: u64,
     tail: u64,
-    /// The head when last looked at: the real one is this or further on.
+    /// The head as last read; the real one may be further on.
     head: u64,
 }
 
 impl<M: Memory> Writer<M> {
-    /// Goes on where the ring's last writer stopped. `None`: the header contradicts itself.
+    /// Continues where the ring's last writer stopped. `None`: the header contradicts itself.
     pub(super) fn attach(memory: M, capacity: u64) -> Option<Self> {
         let (head, mut tail) = (memory.load(AT_HEAD), memory.load(AT_TAIL));
-        // A writer that was killed between publishing a frame and noting the tail left frames behind its tail.
+        // A writer killed between publishing a frame and writing the tail leaves frames beyond its tail.
         loop {
             if !plausible(head, tail, capacity) {
                 return None;
@@ -44,7 +44,7 @@ impl<M: Memory> Writer<M> {
         largest_message(self.capacity)
     }
 
-    /// Copies the message into the ring, if there is room now. Wait-free.
+    /// Copies the message into the ring if there is room. Wait-free.
     #[inline]
     pub(super) fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
         let len = message.len() as u64;
@@ -70,7 +70,7 @@ impl<M: Memory> Writer<M> {
         Ok(())
     }
 
-    /// Room for a frame and the cleared word after it.
+    /// Whether a frame and the cleared word after it fit.
     #[inline]
     fn has_room(&self, bytes: u64) -> bool {
         self.tail.wrapping_sub(self.head) + bytes <= self.capacity - 8
@@ -78,7 +78,7 @@ impl<M: Memory> Writer<M> {
 
     fn look_at_head(&mut self) -> Result<(), SendError> {
         let head = self.memory.load(AT_HEAD);
-        // A head that goes back, or overtakes the tail, is none.
+        // A valid head neither goes back nor overtakes the tail.
         let back = head.wrapping_sub(self.head) > self.capacity;
         if back || !plausible(head, self.tail, self.capacity) {
             return Err(SendError::Corrupt { head, tail: self.tail });
@@ -106,7 +106,7 @@ impl<M: Memory> Writer<M> {
         self.memory.wake(AT_RECEIVER_SLEEPS);
     }
 
-    /// Sleeps until the receiver has made some room, unless there is room for the message by now; or until the given time.
+    /// Sleeps until the receiver makes room or until `until_ns`; returns at once if the message fits.
     pub(super) fn sleep(&mut self, len: usize, until_ns: i64) -> Result<(), SendError> {
         self.memory.set_flag(AT_SENDER_SLEEPS, 1);
         self.look_at_head()?;

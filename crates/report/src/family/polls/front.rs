@@ -1,10 +1,11 @@
-//! The settings worth choosing: those of which no other gives both less latency and more of the CPU to others.
+//! The Pareto front of the settings: no other setting gives both less latency and more of the CPU to others.
 
-use crate::plain::plain;
-use crate::story::{Block, Item, Section, unbroken};
-use crate::style::Style;
-use crate::units;
+use crate::document::{Block, Section};
+use crate::format::prose::{listed, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
 
+use super::super::shared::distinct;
 use super::Setting;
 
 /// Shares of the CPU for which the best setting is named.
@@ -45,53 +46,48 @@ where
     front
 }
 
-pub(super) fn section(settings: &[Setting<'_>], style: &Style) -> Option<Section> {
+pub(super) fn section(settings: &[Setting<'_>]) -> Option<Section> {
     let mut section = Section::new("In words");
-    let mut methods: Vec<&str> = Vec::new();
-    for setting in settings.iter().filter(|s| s.polls.is_some_and(|n| n > 0)) {
-        if !methods.contains(&setting.subject) {
-            methods.push(setting.subject);
-        }
-    }
-    let items: Vec<Item> = methods.iter().filter_map(|method| of_method(settings, method, style)).collect();
-    if !items.is_empty() {
+    let methods = distinct(settings.iter().filter(|s| s.polls.is_some_and(|n| n > 0)).map(|s| s.subject));
+    let said: Vec<String> = methods.iter().filter_map(|method| of_method(settings, method)).collect();
+    if !said.is_empty() {
         let text = "The settings of which no other is better in both, latency on an idle CPU and the share that a busy program gets, by method:";
         section.blocks.push(Block::Paragraph(text.to_owned()));
-        section.blocks.push(Block::Items(items));
+        section.blocks.push(Block::said(said));
     }
     for when in [When::Idle, When::Busy] {
-        section.blocks.extend(least_for(settings, when, style).map(Block::Paragraph));
+        section.blocks.extend(least_for(settings, when).map(Block::Paragraph));
     }
-    section.blocks.extend(must_beat(settings, style).map(Block::Paragraph));
+    section.blocks.extend(must_beat(settings).map(Block::Paragraph));
     (!section.blocks.is_empty()).then_some(section)
 }
 
-fn of_method(settings: &[Setting<'_>], method: &str, style: &Style) -> Option<Item> {
+fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
     let front = front(settings.iter().filter(|s| s.subject == method), When::Idle);
     let parts: Vec<String> = front
         .iter()
         .filter_map(|s| {
-            let polls = unbroken(&units::count(s.polls?.unsigned_abs()));
-            let latency = unbroken(&units::duration(s.idle_ns()?, style));
+            let polls = unbroken(&units::count(s.polls?.into()));
+            let latency = unbroken(&units::duration(s.idle_ns()?));
             let share = unbroken(&units::share(s.share()?));
             let plural = if s.polls == Some(1) { "" } else { "s" };
             Some(format!("{polls} poll{plural}: {latency}, {share}"))
         })
         .collect();
-    (!parts.is_empty()).then(|| Item { text: format!("{}: {}.", plain(method, style), parts.join("; ")), code: None })
+    (!parts.is_empty()).then(|| format!("{}: {}.", sanitize(method), parts.join("; ")))
 }
 
-fn described(setting: &Setting<'_>, style: &Style) -> String {
-    let subject = plain(setting.subject, style);
+fn described(setting: &Setting<'_>) -> String {
+    let subject = sanitize(setting.subject);
     match setting.polls {
         None | Some(0) => subject,
         Some(1) => format!("{subject} after each poll"),
-        Some(n) => format!("{subject} after {} polls", unbroken(&units::count(n.unsigned_abs()))),
+        Some(n) => format!("{subject} after {} polls", unbroken(&units::count(n.into()))),
     }
 }
 
 /// For each share wanted, the setting with the least latency that leaves it.
-fn least_for(settings: &[Setting<'_>], when: When, style: &Style) -> Option<String> {
+fn least_for(settings: &[Setting<'_>], when: When) -> Option<String> {
     let latency = |setting: &Setting<'_>| when.latency(setting);
     let mut parts: Vec<(String, Vec<String>)> = Vec::new();
     for wanted in WANTED {
@@ -100,7 +96,7 @@ fn least_for(settings: &[Setting<'_>], when: When, style: &Style) -> Option<Stri
         let best = enough.filter_map(|s| Some((latency(s)?, s))).min_by_key(|(ns, _)| *ns);
         let text = best.map_or("none of these".to_owned(), |(ns, s)| {
             let left = s.share().map(|share| unbroken(&units::share(share))).unwrap_or_default();
-            format!("{} ({}, leaves {left})", described(s, style), unbroken(&units::duration(ns, style)))
+            format!("{} ({}, leaves {left})", described(s), unbroken(&units::duration(ns)))
         });
         match parts.iter_mut().find(|(its, _)| *its == text) {
             Some((_, shares)) => shares.push(share),
@@ -120,7 +116,7 @@ fn least_for(settings: &[Setting<'_>], when: When, style: &Style) -> Option<Stri
 }
 
 /// What blocking does: the alternative that polling must beat.
-fn must_beat(settings: &[Setting<'_>], style: &Style) -> Option<String> {
+fn must_beat(settings: &[Setting<'_>]) -> Option<String> {
     let blocking = settings.iter().find(|s| s.subject == "futex_wait")?;
     let (idle, busy, share) = (blocking.idle_ns()?, blocking.busy_ns()?, blocking.share()?);
     let polling = |s: &&Setting<'_>| s.polls.is_some();
@@ -130,18 +126,18 @@ fn must_beat(settings: &[Setting<'_>], style: &Style) -> Option<String> {
             && s.busy_ns().is_some_and(|ns| ns <= busy)
             && s.share().is_some_and(|its| its >= share)
     };
-    let duration = |ns: i64| unbroken(&units::duration(ns, style));
+    let duration = |ns: i64| unbroken(&units::duration(ns));
     let mut text = format!(
         "Blocking (futex_wait) takes {} when the CPU is idle and {} when it is busy, and leaves {} to others. ",
         duration(idle),
         duration(busy),
         unbroken(&units::share(share))
     );
-    let better: Vec<String> = settings.iter().filter(beats).map(|s| described(s, style)).collect();
+    let better: Vec<String> = settings.iter().filter(beats).map(|s| described(s)).collect();
     text.push_str(&if better.is_empty() {
         "No polling setting beats it in all three.".to_owned()
     } else {
-        format!("In all three it is beaten by {}.", crate::words::listed(&better, 6))
+        format!("In all three it is beaten by {}.", listed(&better, 6))
     });
     Some(text)
 }
@@ -153,6 +149,6 @@ mod tests {
     #[test]
     fn the_front_is_empty_without_figures() {
         assert!(front(&[Setting::default()], When::Idle).is_empty());
-        assert_eq!(section(&[Setting::default()], &Style { width: 80, color: false, unicode: true }), None);
+        assert_eq!(section(&[Setting::default()]), None);
     }
 }

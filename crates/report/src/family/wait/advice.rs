@@ -1,19 +1,17 @@
-//! What the waiting part of a check-up recommends: each change that this run measured, with its gain at p50, the price
-//! where there is one, and the line to write. A change without a shown gain is named as making no
-//! difference here, or as making it worse.
+//! The recommendations on waiting in a check-up: each measured change with its gain at p50, its price if there is one,
+//! and the lines to write. A change without a significant gain is listed as making no difference, or as making it
+//! worse.
 
-use punctual_record::{Quantity, Run, Series};
+use punctual_record::{Quantity, Run, Series, Setting};
 
-use crate::story::{Item, unbroken};
-use crate::style::Style;
-use crate::units;
-use crate::words::{self, Difference, Figure, Figures, Lever};
+use crate::document::Item;
+use crate::format::prose::{listed, sentence, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming;
+use crate::words::{self, Figure, Figures, Lever};
 
-use super::super::Advice;
-use super::super::code::line;
-use super::super::on_time;
-use super::by_asked;
-use super::remedy::{Remedy, remedy};
+use super::super::shared::Advice;
 
 /// One change: what it is called when it makes no difference, the item when it helps, and where it is worse.
 struct Finding {
@@ -40,12 +38,11 @@ impl Finding {
 }
 
 /// What the series of all durations recommend: per change the duration for which it gains most.
-pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
+pub(super) fn advice(run: &Run, series: &[&Series]) -> Advice {
     let mut findings: Vec<Finding> = Vec::new();
-    for (asked, series) in by_asked(series) {
-        let Some(asked) = asked else { continue };
-        let figures = Figures::of(run, asked, &series, style);
-        for finding in of_duration(&figures, run, style) {
+    for (asked, series) in words::by_asked(series) {
+        let figures = Figures::of(run, asked, &series);
+        for finding in of_duration(&figures, run) {
             match findings.iter_mut().find(|known| known.name == finding.name) {
                 Some(known) => known.takes_in(finding),
                 None => findings.push(finding),
@@ -54,11 +51,11 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     }
     let mut advice = Advice::default();
     for Finding { name, helps, worse, trade } in findings {
-        let losses = words::listed(&worse, usize::MAX);
+        let losses = listed(&worse, usize::MAX);
         match helps {
             Some(help) if worse.is_empty() => if trade { &mut advice.trades } else { &mut advice.helps }.push(help),
             Some((gain, _)) => {
-                let gain = unbroken(&units::duration(gain, style));
+                let gain = unbroken(&units::duration(gain));
                 advice.mixed.push(format!("{name}: up to {gain} earlier at p50, but {losses}"));
             }
             None if worse.is_empty() => advice.no_difference.push(name),
@@ -68,82 +65,57 @@ pub(super) fn advice(run: &Run, series: &[&Series], style: &Style) -> Advice {
     advice
 }
 
-fn of_duration(figures: &Figures<'_>, run: &Run, style: &Style) -> Vec<Finding> {
+fn of_duration(figures: &Figures<'_>, run: &Run) -> Vec<Finding> {
     let levers = words::levers(figures);
-    let mut findings: Vec<Finding> =
-        levers.iter().filter_map(|lever| conditions(figures, lever, &levers, style)).collect();
-    findings.extend(timer(figures, run, style));
-    findings.extend(absolute(figures, run, style));
+    let mut findings: Vec<Finding> = levers.iter().filter_map(|lever| conditions(figures, lever, &levers)).collect();
+    findings.extend(timer(figures));
+    findings.extend(absolute(figures));
     // Where the library's sleeper was measured, it is what spins for the last part.
-    if !run.series.iter().any(|series| series.experiment == on_time::EXPERIMENT) {
-        findings.extend(spin(figures, run, style));
+    if !run.series.iter().any(|series| series.experiment.on_time().is_some()) {
+        findings.extend(spin(figures));
     }
     findings
 }
 
 /// A change of conditions.
-fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, all: &[Lever<'_, '_>], style: &Style) -> Option<Finding> {
+fn conditions(figures: &Figures<'_>, lever: &Lever<'_, '_>, all: &[Lever<'_, '_>]) -> Option<Finding> {
     let (from, to) = lever.leader()?;
-    let Remedy { name, mut price, mut code } = remedy(lever, style)?;
+    let name = lever.name();
     // The same set compared with an earlier one has its price and its code there.
-    if all
-        .iter()
-        .take_while(|its| *its != lever)
-        .any(|its| its.kind == lever.kind && its.to == lever.to && its.gain().is_some())
-    {
-        (price, code) = ("", None);
-    }
-    let (before, after) = (from.p50?, to.p50?);
-    let helps = before.exceeds(&after).map(|gain| {
-        let effect = effect(from, to, gain, style);
-        let text = format!("{effect}: {name} ({}, {}). {price}", to.subject, asked(figures, style));
-        (gain.value, Item { text: text.trim_end().to_owned(), code })
+    let same = |its: &&Lever<'_, '_>| its.setting == lever.setting && its.to == lever.to && its.gain().is_some();
+    let told = all.iter().take_while(|its| *its != lever).any(|its| same(&its));
+    let Setting { price, code, .. } = lever.setting;
+    let price =
+        price.as_deref().filter(|_| !told).map_or(String::new(), |price| format!(" {}", sentence(&sanitize(price))));
+    let code = code.as_deref().filter(|_| !told).map(naming::code);
+    let helps = to.earlier_than(from).map(|(gain, effect)| {
+        let text = format!("{effect}: {name} ({}, {}).{price}", to.subject, asked(figures));
+        (gain, Item { text, code })
     });
-    let worse = after.exceeds(&before).map(|loss| {
-        let later = unbroken(&units::duration(loss.value, style));
-        format!("{later} later at p50 ({}; {}, {})", instead(from, to, style), to.subject, asked(figures, style))
+    let instead = to.instead_of(from)?;
+    let worse = to.p50?.exceeds(&from.p50?).map(|loss| {
+        let later = unbroken(&units::duration(loss.value));
+        format!("{later} later at p50 ({instead}; {}, {})", to.subject, asked(figures))
     });
     Some(Finding { worse: worse.into_iter().collect(), ..Finding::new(name, helps) })
 }
 
-fn asked(figures: &Figures<'_>, style: &Style) -> String {
-    unbroken(&units::exact(figures.asked_ns, style))
-}
-
-/// `49.5 µs earlier at p50 (24.7 instead of 74.2 µs), 56.2 µs at p99`.
-fn effect(from: &Figure<'_>, to: &Figure<'_>, gain: Difference, style: &Style) -> String {
-    let duration = |ns: i64| unbroken(&units::duration(ns, style));
-    let at_p99 = match (from.p99, to.p99) {
-        (Some(before), Some(after)) => match (before.exceeds(&after), after.exceeds(&before)) {
-            (Some(gain), _) => format!(", {} at p99", duration(gain.value)),
-            (_, Some(loss)) => format!(", but {} later at p99", duration(loss.value)),
-            _ => ", no difference shown at p99".to_owned(),
-        },
-        _ => String::new(),
-    };
-    format!("{} earlier at p50 ({}){at_p99}", duration(gain.value), instead(from, to, style))
-}
-
-/// `24.7 instead of 74.2 µs`.
-fn instead(from: &Figure<'_>, to: &Figure<'_>, style: &Style) -> String {
-    let p50 = |figure: &Figure<'_>| figure.p50.map_or(0, |estimate| estimate.value);
-    units::instead(p50(to), p50(from), style)
+fn asked(figures: &Figures<'_>) -> String {
+    unbroken(&units::exact(figures.asked_ns))
 }
 
 /// A timer without slack instead of a sleeping call, under the same conditions.
-fn timer(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
-    let (from, to, gain) = words::without_slack_row(figures)?;
+fn timer(figures: &Figures<'_>) -> Option<Finding> {
+    let (from, to, _) = words::without_slack_row(figures)?;
+    let (gain, effect) = to.earlier_than(from)?;
     let name = format!("{} instead of {}", to.subject, from.subject);
-    let text = format!(
-        "{}: {name} ({}). Its timer has no slack; it needs a file descriptor, but no privilege.",
-        effect(from, to, gain, style),
-        asked(figures, style)
-    );
-    Some(Finding::new(name, Some((gain.value, Item { text, code: code(&to.subject, run) }))))
+    let needs = "Its timer has no slack; it needs a file descriptor, but no privilege.";
+    let text = format!("{effect}: {name} ({}). {needs}", asked(figures));
+    Some(Finding::new(name, Some((gain, Item { text, code: to.code.clone() }))))
 }
 
 /// An absolute deadline instead of a duration, by the same call under the same conditions.
-fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
+fn absolute(figures: &Figures<'_>) -> Option<Finding> {
     let relative = |to: &Figure<'_>| {
         let stem = to.subject.strip_suffix("_abs")?;
         figures.sleeping().find(|row| {
@@ -156,38 +128,33 @@ fn absolute(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> 
     let to = words::best(figures.sleeping().filter(absolute))?;
     let from = relative(to)?;
     let name = format!("{} (absolute deadline) instead of {}", to.subject, from.subject);
-    let helps = from.p50?.exceeds(&to.p50?).map(|gain| {
-        let text = format!("{}: {name} ({}).", effect(from, to, gain, style), asked(figures, style));
-        (gain.value, Item { text, code: code(&to.subject, run) })
+    let helps = to.earlier_than(from).map(|(gain, effect)| {
+        let text = format!("{effect}: {name} ({}).", asked(figures));
+        (gain, Item { text, code: to.code.clone() })
     });
     Some(Finding::new(name, helps))
 }
 
 /// Spinning through the last part of a wait, by what the best sleeping method lacks.
-fn spin(figures: &Figures<'_>, run: &Run, style: &Style) -> Option<Finding> {
+fn spin(figures: &Figures<'_>) -> Option<Finding> {
     let sleeping = words::best(figures.ranked().filter(|row| row.sleeps() == Some(true)))?;
     let alike = |row: &&Figure<'_>| row.sleeps() == Some(false) && row.conditions == sleeping.conditions;
     let spinning = words::best(figures.exact().filter(alike))?;
     let name = "spinning for the last part".to_owned();
-    let helps = sleeping.p50?.exceeds(&spinning.p50?).map(|gain| {
-        let effect = effect(sleeping, spinning, gain, style);
+    let helps = spinning.earlier_than(sleeping).map(|(gain, effect)| {
         let (spin, sleep) = (figures.name(spinning), &sleeping.subject);
-        let mut text = format!("{effect}: {name} ({spin} against {sleep}, {}).", asked(figures, style));
+        let mut text = format!("{effect}: {name} ({spin} against {sleep}, {}).", asked(figures));
         if let Some(share) = spinning.cpu_share {
             text.push_str(&format!(" It takes {} of a CPU while it spins.", unbroken(&units::share(share))));
         }
         if let Some(p99) = sleeping.p99.filter(|p99| p99.value < figures.asked_ns) {
-            let late = unbroken(&units::duration(p99.value, style));
+            let late = unbroken(&units::duration(p99.value));
             text.push_str(&format!(
                 " A sleep that ends {late} (its p99) before the deadline leaves that to spin, and ends too late in about one \
                  wait of a hundred."
             ));
         }
-        (gain.value, Item { text, code: code(&spinning.subject, run) })
+        (gain, Item { text, code: spinning.code.clone() })
     });
     Some(Finding { trade: true, ..Finding::new(name, helps) })
-}
-
-fn code(subject: &str, run: &Run) -> Option<String> {
-    line(subject, run.host.architecture.as_deref()).map(str::to_owned)
 }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use punctual_record::{NotMeasured, Notice, Param, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Usage};
+use punctual_record::experiment::{Other, ipc, ramp};
+use punctual_record::{
+    About, Experiment, NotMeasured, Notice, Param, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage,
+};
 
-fn series(experiment: &str, subject: &str, quantity: Quantity, parameters: &[(&str, Param)], median: i64) -> Series {
+fn series(experiment: Experiment, subject: &str, quantity: Quantity, median: i64) -> Series {
     let mut tally = SeriesTally::new();
     let mut recorder = Recorder::new();
     for round in 0..8u32 {
@@ -23,31 +26,39 @@ fn series(experiment: &str, subject: &str, quantity: Quantity, parameters: &[(&s
         tally.add_round(round, u64::from(round) * 500_000_000, &recorder, usage);
     }
     tally.to_series(SeriesId {
-        experiment: experiment.into(),
+        experiment,
         subject: subject.into(),
-        conditions: "other".into(),
-        parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        about: About::default(),
+        conditions: "SCHED_OTHER".into(),
         quantity,
     })
 }
 
 fn ipc() -> Vec<Series> {
+    let asked = |size: u64, mode, pair: Option<(u32, u32)>| {
+        let parameters = ipc::Parameters {
+            size,
+            mode,
+            place: ipc::Placement::TwoCpus,
+            receive: ipc::Receive::Block,
+            sender_cpu: pair.map(|(from, _)| from),
+            receiver_cpu: pair.map(|(_, to)| to),
+            interval_ns: None,
+            depth: None,
+        };
+        Experiment::Ipc(Typed::asked(parameters))
+    };
     let mut all = Vec::new();
     for (subject, base) in [("posix_mq", 6_000), ("pipe", 5_000), ("ring", 180)] {
         for size in [8, 64, 1024, 16_384, 65_536] {
-            let parameters = [("size", Param::Int(size)), ("mode", Param::Text("ping-pong".into()))];
-            all.push(series("ipc", subject, Quantity::RoundTrip, &parameters, base + size / 8));
+            let experiment = asked(size, ipc::Mode::PingPong, None);
+            all.push(series(experiment, subject, Quantity::RoundTrip, base + size as i64 / 8));
         }
     }
-    for from in 0..4 {
+    for from in 0..4_u32 {
         for to in 0..4 {
-            let parameters = [
-                ("size", Param::Int(64)),
-                ("mode", Param::Text("sporadic".into())),
-                ("sender_cpu", Param::Int(from)),
-                ("receiver_cpu", Param::Int(to)),
-            ];
-            all.push(series("ipc", "ring", Quantity::OneWay, &parameters, 90 + 40 * (from - to).abs()));
+            let experiment = asked(64, ipc::Mode::Sporadic, Some((from, to)));
+            all.push(series(experiment, "ring", Quantity::OneWay, 90 + 40 * i64::from(from.abs_diff(to))));
         }
     }
     all
@@ -58,8 +69,10 @@ fn ramp(governor: &str, from: i64, until: usize) -> Series {
         (0..100).map(move |i| if i < until + round { from - (from - 750_000) * i as i64 / 200 } else { 750_000 } + (i as i64 % 7) * 300)
     };
     let samples: Vec<i64> = (0..3).flat_map(of_round).collect();
-    let parameters = [("loops", Param::Int(100)), ("to_full_speed_ns", Param::Int(until as i64 * from))];
-    Series { samples: Some(samples), ..series("ramp", governor, Quantity::Loop, &parameters, 800_000) }
+    let parameters = ramp::Parameters { loops: 100, ..ramp::Parameters::default() };
+    let metrics = ramp::Metrics { to_full_speed_ns: Some(until as i64 * from), ..ramp::Metrics::default() };
+    let experiment = Experiment::Ramp(Typed { parameters, metrics });
+    Series { samples: Some(samples), ..series(experiment, governor, Quantity::Loop, 800_000) }
 }
 
 /// The waits of the other tests, with the one figure that a histogram cannot be used without.
@@ -97,21 +110,28 @@ pub(crate) fn hostile() -> Run {
     for (i, series) in run.series.iter_mut().enumerate() {
         series.subject = format!("{NAME}{SCRIPT}'\"><b>{i}\t\n\u{202e}");
         series.conditions = SCRIPT.into();
-        series.parameters.insert("polls".into(), Param::Text(format!("{NAME}{i}")));
-        series.parameters.insert(NAME.into(), Param::Real(1e300));
     }
-    run.series[0].experiment = format!("{NAME}{}", "x".repeat(5000));
+    let parameters =
+        BTreeMap::from([("polls".to_owned(), Param::Text(NAME.into())), (NAME.to_owned(), Param::Real(1e300))]);
+    let metrics = BTreeMap::from([(NAME.to_owned(), Param::Text(SCRIPT.into()))]);
+    let name = format!("{NAME}{}", "x".repeat(5000));
+    run.series[0].experiment = Experiment::Other(Other { name, parameters, metrics });
     run.series[1].histogram = Some("AAAA".into());
     run.series[2].summary.count = u64::MAX;
     run.series[3].summary.min = Some(i64::MIN);
     run.series[3].summary.max = Some(i64::MAX);
     run.series[4].samples = Some(vec![i64::MIN, i64::MAX]);
     run.series[4].quantity = Quantity::Loop;
-    run.series[4].parameters.insert("loops".into(), Param::Int(i64::MIN));
+    let loops = ramp::Parameters { loops: u32::MAX, work_ns: i64::MIN, rest_ns: i64::MAX };
+    run.series[4].experiment = Experiment::Ramp(Typed::asked(loops));
     run.series[5].cpu_share = Some(1e300);
-    run.series[6].parameters.insert("size".into(), Param::Int(i64::MAX));
-    run.series[7].parameters.insert("sender_cpu".into(), Param::Int(i64::MAX));
-    run.series[7].parameters.insert("receiver_cpu".into(), Param::Int(i64::MIN));
+    run.series[6].experiment = ipc().swap_remove(0).experiment;
+    run.series[7].experiment = ipc().swap_remove(0).experiment;
+    for (series, cpus) in [(6, (None, Some(0))), (7, (Some(u32::MAX), Some(0)))] {
+        let Experiment::Ipc(its) = &mut run.series[series].experiment else { unreachable!() };
+        its.parameters.size = u64::MAX;
+        (its.parameters.sender_cpu, its.parameters.receiver_cpu) = cpus;
+    }
     run.notices.push(Notice::Other { text: SCRIPT.into() });
     run.not_measured.push(NotMeasured {
         experiment: NAME.into(),

@@ -6,26 +6,90 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
+use punctual_record::experiment::wait;
 use punctual_record::{
-    Applied, Asked, Ci95, Clock, ConditionSet, Disturbance, Host, Interval, NotMeasured, Notice, Param, Quantity,
-    RoundFigures, RtLimits, Run, SCHEMA, Series, Summary, Tool,
+    About, CPU, Ci95, Clock, ConditionSet, Disturbance, Experiment, Host, Interval, NotMeasured, Notice, POLICY, Param,
+    Quantity, RoundFigures, RtLimits, Run, SCHEMA, Series, Setting, Summary, TIMER_SLACK, Tool, Typed,
 };
 
-/// A set of conditions by its policy and timer slack.
-pub fn set(label: &str, policy: &str, asked_slack: Option<u64>, slack: u64) -> ConditionSet {
+/// A set of conditions by its policy and timer slack; the policy was asked for.
+pub fn set(label: &str, policy: &str, asked_slack: Option<i64>, slack: i64) -> ConditionSet {
+    let slack = Setting { asked: asked_slack.map(Param::Int), ..slack_of(asked_slack.unwrap_or(slack), slack) };
+    let held = |condition: &str, value: Param, phrase: &str| Setting {
+        condition: condition.into(),
+        applied: Some(value),
+        phrase: phrase.into(),
+        ..Setting::default()
+    };
     ConditionSet {
         label: label.into(),
-        asked: Asked { policy: Some(policy.into()), timer_slack_ns: asked_slack, ..Asked::default() },
-        applied: Applied {
-            policy: Some(policy.into()),
-            nice: Some(0),
-            cpus: Some("0-1".into()),
-            lock_memory: Some(false),
-            timer_slack_ns: Some(slack),
-            dma_latency_us: None,
-            governor: None,
-        },
+        settings: vec![
+            asked_policy(policy),
+            held("nice", Param::Int(0), "nice 0"),
+            held(CPU, Param::Text("0-1".into()), "CPUs 0-1"),
+            slack,
+            held("lock-memory", Param::Flag(false), "memory not locked"),
+        ],
         refused: Vec::new(),
+    }
+}
+
+/// A set of which nothing was asked.
+pub fn found(label: &str, slack: i64) -> ConditionSet {
+    let mut set = set(label, "other", None, slack);
+    set.settings[0].asked = None;
+    set
+}
+
+/// A policy that was asked for and held.
+pub fn asked_policy(policy: &str) -> Setting {
+    let (name, priority) = policy.split_once(':').unwrap_or((policy, ""));
+    let constant = format!("SCHED_{}", name.to_uppercase());
+    let code = format!("sched_setscheduler(0, {constant}, &(struct sched_param){{ .sched_priority = {priority} }});");
+    Setting {
+        condition: POLICY.into(),
+        asked: Some(Param::Text(policy.into())),
+        applied: Some(Param::Text(policy.into())),
+        phrase: format!("{constant} {priority}").trim_end().into(),
+        code: (!priority.is_empty()).then(|| format!("{code}\nchrt --{name} {priority} PROGRAM")),
+        price: (!priority.is_empty())
+            .then(|| format!("Let it sleep in every loop. It needs RLIMIT_RTPRIO of {priority}.")),
+    }
+}
+
+/// A slack that held, and its phrase by what was asked.
+fn slack_of(phrase: i64, held: i64) -> Setting {
+    let phrase = match phrase {
+        0 => "no slack".to_owned(),
+        ns if ns % 1000 == 0 => format!("slack {} us", ns / 1000),
+        ns => format!("slack {ns} ns"),
+    };
+    Setting {
+        condition: TIMER_SLACK.into(),
+        asked: None,
+        applied: Some(Param::Int(held)),
+        phrase,
+        code: (held > 0).then(|| format!("prctl(PR_SET_TIMERSLACK, {held}UL);\necho {held} > /proc/PID/timerslack_ns")),
+        price: (1..50_000).contains(&held).then(|| "Timers expire together less often, which costs energy.".into()),
+    }
+}
+
+/// Adds a setting, or takes the place of the one that is there.
+pub fn put(set: &mut ConditionSet, setting: Setting) {
+    match set.settings.iter_mut().find(|its| its.condition == setting.condition) {
+        Some(its) => *its = setting,
+        None => set.settings.push(setting),
+    }
+}
+
+/// A condition that was asked for and held.
+pub fn asked(condition: &str, value: Param, phrase: &str) -> Setting {
+    Setting {
+        condition: condition.into(),
+        asked: Some(value.clone()),
+        applied: Some(value),
+        phrase: phrase.into(),
+        ..Setting::default()
     }
 }
 
@@ -136,17 +200,18 @@ impl Made {
 
     pub fn series(self) -> Series {
         let samples = samples(self.median, self.count);
-        let parameters = [("asked_ns", self.asked_ns), ("effective_ns", self.effective_ns)];
+        let parameters = wait::Parameters { asked_ns: self.asked_ns };
+        let metrics = wait::Metrics { effective_ns: Some(self.effective_ns) };
         let round = |round: u32, factor: f64| RoundFigures {
             round,
             cpu_ns_per_op: Some(self.cpu_ns * factor),
             ..RoundFigures::default()
         };
         Series {
-            experiment: "wait".into(),
+            experiment: Experiment::Wait(Typed { parameters, metrics }),
             subject: self.subject.into(),
+            about: About { code: code(self.subject).map(str::to_owned), ..About::default() },
             conditions: self.conditions.into(),
-            parameters: parameters.iter().map(|&(name, ns)| (name.to_owned(), Param::Int(ns))).collect(),
             quantity: if self.subject.contains("_abs") { Quantity::Lateness } else { Quantity::Overshoot },
             unit: "ns".into(),
             summary: summary(&samples),
@@ -155,13 +220,26 @@ impl Made {
             voluntary_switches_per_op: Some(if self.sleeps { 1.0 } else { 0.0 }),
             involuntary_switches_per_op: Some(if self.sleeps { 0.0 } else { 0.001 }),
             histogram: Some(histogram(&samples)),
-            outcome: BTreeMap::new(),
             negative_histogram: None,
             samples: None,
             rounds: vec![round(0, 0.98), round(1, 1.0), round(2, 1.03)],
             parts: Vec::new(),
         }
     }
+}
+
+/// What programs write for some of the methods.
+fn code(subject: &str) -> Option<&'static str> {
+    Some(match subject {
+        "nanosleep" => "nanosleep(&duration, &remaining);",
+        "clock_nanosleep" => "clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, NULL);",
+        "clock_nanosleep_abs" => "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL);",
+        "usleep" => "usleep(microseconds);",
+        "poll" => "poll(NULL, 0, milliseconds);",
+        "timerfd" => "timerfd_settime(fd, 0, &duration, NULL); read(fd, &expirations, sizeof expirations);",
+        "spin_counter" => "while (__rdtsc() < deadline_in_ticks) ;",
+        _ => return None,
+    })
 }
 
 /// A run on a small virtual machine.
@@ -173,6 +251,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
         elapsed_ns: 4_000_000_000,
         complete: true,
         command: command.iter().map(|word| (*word).to_owned()).collect(),
+        subcommand: command.get(1).copied().unwrap_or_default().to_owned(),
         host: host(),
         conditions,
         clock: Clock { source: "CLOCK_MONOTONIC".into(), read_ns: 24.3, resolution_ns: 1, granularity_ns: 8 },
@@ -215,7 +294,7 @@ pub fn host() -> Host {
 
 /// One set of conditions, two durations, coarse methods, one that was not available.
 pub fn plain_run() -> Run {
-    let other = "other";
+    let other = "SCHED_OTHER";
     let made = [
         Made::sleep("nanosleep", other, 52_300),
         Made::sleep("clock_nanosleep_abs", other, 52_100),
@@ -229,7 +308,7 @@ pub fn plain_run() -> Run {
         Made::sleep("epoll_wait", other, 58_000).asked(1_000_000),
         Made::spin("spin_counter", other, 35).asked(1_000_000).count(50),
     ];
-    let mut run = run(&["punctual", "wait", "--for", "100us,1ms"], vec![set(other, other, None, 50_000)], &made);
+    let mut run = run(&["punctual", "wait", "--for", "100us,1ms"], vec![set(other, "other", None, 50_000)], &made);
     run.not_measured.push(NotMeasured {
         experiment: "wait".into(),
         subject: "umwait".into(),
@@ -248,13 +327,18 @@ pub fn plain_run() -> Run {
 /// Four sets of conditions: two slacks, then FIFO with either.
 pub fn lever_run(command: &[&str]) -> Run {
     let sets = vec![
-        set("other", "other", None, 50_000),
-        set("other, slack 1ns", "other", Some(1), 1),
-        set("fifo:40", "fifo:40", None, 0),
-        set("fifo:40, slack 1ns", "fifo:40", Some(1), 0),
+        set("SCHED_OTHER", "other", None, 50_000),
+        set("SCHED_OTHER, slack 1 ns", "other", Some(1), 1),
+        set("SCHED_FIFO 40", "fifo:40", None, 0),
+        set("SCHED_FIFO 40, slack 1 ns", "fifo:40", Some(1), 0),
     ];
     let mut made = Vec::new();
-    let medians = [("other", 52_100), ("other, slack 1ns", 4_900), ("fifo:40", 3_100), ("fifo:40, slack 1ns", 3_100)];
+    let medians = [
+        ("SCHED_OTHER", 52_100),
+        ("SCHED_OTHER, slack 1 ns", 4_900),
+        ("SCHED_FIFO 40", 3_100),
+        ("SCHED_FIFO 40, slack 1 ns", 3_100),
+    ];
     for (label, median) in medians {
         made.push(Made::sleep("clock_nanosleep_abs", label, median));
         made.push(Made::sleep("nanosleep", label, median + 200));
@@ -266,41 +350,49 @@ pub fn lever_run(command: &[&str]) -> Run {
 
 /// What a check-up tries, each alone: the medians of the sleeping method under CPU 1, locked memory and without C-states are given.
 pub fn remedies_run(cpu: i64, locked: i64, awake: i64) -> Run {
-    let found = || set("as found", "other", None, 50_000);
-    let with = |label: &str, change: &dyn Fn(&mut ConditionSet)| {
-        let mut made = found();
-        made.label = label.into();
-        change(&mut made);
+    let with = |label: &str, setting: Option<Setting>| {
+        let mut made = found(label, 50_000);
+        let no_limit = asked("dma-latency", Param::Int(2_000_000_000_000), "C-states as found");
+        put(&mut made, Setting { asked: None, ..no_limit });
+        setting.into_iter().for_each(|setting| put(&mut made, setting));
         made
     };
+    let slack = Setting { asked: Some(Param::Int(1)), ..slack_of(1, 1) };
+    let no_states = Setting {
+        code: Some("int fd = open(\"/dev/cpu_dma_latency\", O_RDWR);\n(exec 3<> /dev/cpu_dma_latency; PROGRAM)".into()),
+        price: Some("No CPU of the machine sleeps deeply while the file is open, which costs energy.".into()),
+        ..asked("dma-latency", Param::Int(0), "C-states off")
+    };
+    let memory = Setting {
+        code: Some("mlockall(MCL_CURRENT | MCL_FUTURE);".into()),
+        price: Some("All memory of the process stays resident, used or not.".into()),
+        ..asked("lock-memory", Param::Flag(true), "memory locked")
+    };
+    let one_cpu = Setting {
+        code: Some("sched_setaffinity(0, sizeof cpus, &cpus);\ntaskset -c 1 PROGRAM".into()),
+        ..asked(CPU, Param::Text("1".into()), "CPU 1")
+    };
     let mut sets = vec![
-        found(),
-        with("slack 1ns", &|set| (set.asked.timer_slack_ns, set.applied.timer_slack_ns) = (Some(1), Some(1))),
-        with("fifo:40", &|set| {
-            (set.asked.policy, set.applied.policy) = (Some("fifo:40".into()), Some("fifo:40".into()));
-            set.applied.timer_slack_ns = Some(0);
-        }),
-        with("memory locked", &|set| (set.asked.lock_memory, set.applied.lock_memory) = (Some(true), Some(true))),
-        with("dma latency 0us", &|set| (set.asked.dma_latency_us, set.applied.dma_latency_us) = (Some(0), Some(0))),
-        with("cpu 1", &|set| (set.asked.cpus, set.applied.cpus) = (Some("1".into()), Some("1".into()))),
+        with("as found", None),
+        with("slack 1 ns", Some(slack)),
+        with("SCHED_FIFO 40", Some(asked_policy("fifo:40"))),
+        with("memory locked", Some(memory)),
+        with("C-states off", Some(no_states)),
+        with("CPU 1", Some(one_cpu)),
     ];
-    for set in &mut sets {
-        if set.label != "fifo:40" {
-            set.asked.policy = None;
-        }
-        set.applied.dma_latency_us = set.applied.dma_latency_us.or(Some(2_000_000_000));
-    }
+    // Newer kernels read a real-time thread's slack back as 0.
+    put(&mut sets[2], slack_of(0, 0));
     let mut made = vec![Made::sleep("nanosleep", "as found", 52_300), Made::spin("spin_counter", "as found", 33)];
     for name in ["ppoll", "futex", "timerfd", "poll", "usleep"] {
         made.push(Made::sleep(name, "as found", 53_000));
     }
     let medians = [
         ("as found", 52_100),
-        ("slack 1ns", 3_100),
-        ("fifo:40", 3_100),
+        ("slack 1 ns", 3_100),
+        ("SCHED_FIFO 40", 3_100),
         ("memory locked", locked),
-        ("dma latency 0us", awake),
-        ("cpu 1", cpu),
+        ("C-states off", awake),
+        ("CPU 1", cpu),
     ];
     made.extend(medians.map(|(label, median)| Made::sleep("clock_nanosleep_abs", label, median)));
     run(&["punctual", "checkup"], sets, &made)

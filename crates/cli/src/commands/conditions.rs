@@ -1,0 +1,54 @@
+//! `--list-conditions`.
+
+use punctual::conditions::{CONDITIONS, Condition, Scope, Takes};
+use punctual_report::export::text::list::{self, ListRow};
+
+use crate::args::{Args, Command};
+use crate::exit::Exit;
+use crate::terminal::{self, Color};
+
+/// Whether the conditions are to be listed instead of what the command does.
+pub(crate) fn wanted(args: &Args) -> bool {
+    match &args.command {
+        Some(Command::Wait(args)) => args.conditions.list,
+        Some(Command::Ipc(args)) => args.conditions.list,
+        Some(Command::Yield(args)) => args.conditions.list,
+        Some(Command::Calibrate(args)) => args.conditions.list,
+        Some(Command::Pace(args)) => args.conditions.list,
+        Some(Command::Run(args)) => args.conditions.list(),
+        // Named one by one, so that the compiler asks about a new command.
+        None
+        | Some(
+            Command::Checkup(_) | Command::Report(_) | Command::Governor(_) | Command::Compare(_) | Command::Merge(_),
+        ) => false,
+    }
+}
+
+/// Shows each condition, its value, and whether it can be had here.
+pub(crate) fn list() -> anyhow::Result<Exit> {
+    let rows: Vec<ListRow> = CONDITIONS.iter().map(|condition| row(*condition)).collect();
+    terminal::print(&list::render(&rows, &terminal::style(Color::Auto)))?;
+    Ok(Exit::Done)
+}
+
+fn row(condition: Condition) -> ListRow {
+    let name = match condition.takes() {
+        Takes::Nothing => format!("--{condition}"),
+        Takes::Value(value) => format!("--{condition} {value}"),
+        Takes::OptionalValue { name, .. } => format!("--{condition}[={name}]"),
+    };
+    let kind = match condition.scope() {
+        Scope::Thread => "of the thread",
+        Scope::Process => "of the process",
+        Scope::Machine => "of the machine",
+    };
+    ListRow {
+        name,
+        about: condition.help().into(),
+        call: String::new(),
+        kind: kind.into(),
+        needs: String::new(),
+        available: condition.available().map_err(|no| format!("{}; {}", no.why, no.remedy)),
+        observed: None,
+    }
+}

@@ -1,0 +1,83 @@
+//! What all measuring commands have in common: around an experiment, and after it.
+
+use punctual::CpuSet;
+use punctual_lab::{Observer, Session, Stop};
+use punctual_report::export::text;
+use punctual_report::threshold;
+
+use super::deliver::deliver;
+use super::nothing;
+use crate::args::{OutputArgs, name_flags};
+use crate::exit::{Exit, explain};
+use crate::output::Outputs;
+use crate::{cpu_lock, interrupt, progress, terminal};
+
+/// Runs an experiment as every measuring command does: listens for signals, locks the CPUs, shows progress, delivers the run and
+/// judges it. `name` is the second word of the recorded command line, even if not typed.
+pub(super) fn measure(
+    name: &str,
+    wanted: &OutputArgs,
+    cpus: &CpuSet,
+    experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let outputs = wanted.open()?;
+    let mut line = progress::Line::new(!wanted.quiet, outputs.takes_stdout());
+    measure_watched(name, wanted, outputs, cpus, &mut line, experiment)
+}
+
+/// The same with open outputs and another observer.
+pub(super) fn measure_watched(
+    name: &str,
+    wanted: &OutputArgs,
+    outputs: Outputs,
+    cpus: &CpuSet,
+    observer: &mut dyn Observer,
+    experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let stop = Stop::default();
+    interrupt::listen(&stop)?;
+    let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(interrupt::exit(&stop)) };
+    let mut session = Session::open(command_line(name), name, stop.clone(), observer);
+    let outcome = experiment(&mut session);
+    let mut run = session.close();
+    name_flags(&mut run);
+    drop(locks);
+    observer.finish();
+    let failure = outcome.err();
+    if run.series.is_empty()
+        && let Some(error) = failure
+    {
+        return Err(error);
+    }
+    // Judged before anything is written: a failed write must not hide an exceeded limit.
+    let verdict = threshold::evaluate(&wanted.fail_above, &run);
+    // A run that failed half-way is reported too.
+    let all_written = deliver(&run, wanted, outputs);
+    let phrases = threshold::phrases(&verdict, &run);
+    terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
+    let exit = match interrupt::exit(&stop) {
+        Exit::Done if !wanted.fail_above.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        exit => exit.unless_lost(all_written),
+    };
+    match failure {
+        // An exceeded limit or a signal outranks the failure.
+        Some(error) => {
+            let failed = explain(&error);
+            Ok(if exit == Exit::Done { failed } else { exit })
+        }
+        None if exit == Exit::Done && run.series.is_empty() => Err(nothing::measured(&run)),
+        None => Ok(exit),
+    }
+}
+
+pub(super) fn command_line(name: &str) -> Vec<String> {
+    let name = name.split(' ').next().unwrap_or(name);
+    let mut words: Vec<String> = std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
+    if let Some(first) = words.first_mut() {
+        *first = "punctual".into();
+    }
+    if words.get(1).is_none_or(|word| word != name) {
+        words.insert(1, name.to_owned());
+    }
+    words
+}

@@ -1,0 +1,51 @@
+//! `punctual calibrate`: refusals, and results on the real kernel.
+
+use punctual_record::Param;
+
+use crate::support::{measured, refusals};
+
+/// Every refusal: status 2, nothing on stdout, and this on stderr.
+#[test]
+fn refusals_say_what_would_be_accepted() {
+    let cases: &[&[&str]] = &[
+        &["calibrate", "nosuch"],
+        &["calibrate", "nanoslep"],
+        &["calibrate", "kind:spin"],
+        &["calibrate", "--duration", "0s"],
+        &["calibrate", "--duration", "-1s"],
+        &["calibrate", "--check", "-1us"],
+        &["calibrate", "--check", "18446744073709551615s"],
+        &["calibrate", "clock_nanosleep_abs"],
+        &["calibrate", "spin_clock"],
+        &["calibrate", "hybrid"],
+        &["calibrate", "--check", "0us"],
+        &["calibrate", "--check", "1s"],
+        &["calibrate", "--samples", "2"],
+    ];
+    insta::assert_snapshot!(refusals(cases));
+}
+
+#[test]
+fn a_calibration_has_its_figures_and_its_proof() {
+    let result = measured(&["calibrate", "--timer-slack", "50us,1ns", "--samples", "20", "--quiet"]).0;
+    let figure = |name: &str, conditions: &str| {
+        result
+            .series
+            .iter()
+            .find(|s| {
+                s.experiment.parameters().get("figure") == Some(&Param::Text(name.into()))
+                    && s.conditions.contains(conditions)
+            })
+            .unwrap_or_else(|| panic!("no {name} under {conditions}"))
+    };
+    for conditions in ["slack 50 us", "slack 1 ns"] {
+        let adds = figure("sleep_adds", conditions);
+        assert_eq!(adds.summary.count, 20);
+        assert_eq!(adds.samples.as_ref().map(Vec::len), Some(20), "in order");
+        assert!(adds.summary.p50.unwrap() > 0);
+        assert!(figure("plain", conditions).summary.min.unwrap() >= 0, "a plain sleep is never early");
+        assert!(figure("compensated_sleeper", conditions).summary.min.unwrap() >= 0, "the library's neither");
+    }
+    let slack = |conditions: &str| figure("sleep_adds", conditions).summary.p50.unwrap();
+    assert!(slack("slack 50 us") > slack("slack 1 ns"), "50 us of slack add more than 1 ns");
+}

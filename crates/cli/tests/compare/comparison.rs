@@ -1,0 +1,116 @@
+//! The output of a comparison, and its exit status.
+
+use crate::fixtures::{Folder, Made, USUAL, run};
+use crate::punctual;
+
+/// `a`, another like it, one with nanosleep 20 % later, one of another kernel and slack, one too short.
+fn runs() -> Folder {
+    let folder = Folder::new();
+    folder.save("a.json", &run(USUAL));
+    folder.save("same.json", &run(Made { seed: 2, minute: 1, ..USUAL }));
+    folder.save("late.json", &run(Made { seed: 3, minute: 2, nanosleep: 1.2, ..USUAL }));
+    folder.save("other.json", &run(Made { seed: 4, minute: 3, slack: 1, kernel: "6.12.0-amd64", ..USUAL }));
+    folder.save("short.json", &run(Made { seed: 5, minute: 4, rounds: 2, ..USUAL }));
+    folder
+}
+
+#[test]
+fn no_difference_is_said_and_is_no_failure() {
+    let folder = runs();
+    let left = punctual(folder.path(), &["compare", "a.json", "same.json"]);
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(left.stdout);
+}
+
+#[test]
+fn what_became_later_is_found() {
+    let folder = runs();
+    let left = punctual(folder.path(), &["compare", "a.json", "late.json"]);
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(left.stdout);
+}
+
+#[test]
+fn markdown_for_a_pull_request() {
+    let folder = runs();
+    let args = ["compare", "a.json", "late.json", "--format", "markdown", "--fail-if", "p50 worse by 10%"];
+    let left = punctual(folder.path(), &args);
+    assert_eq!(left.code, Some(3), "{}", left.stderr);
+    insta::assert_snapshot!(left.stdout);
+}
+
+#[test]
+fn other_conditions_are_not_compared_unless_asked() {
+    let folder = runs();
+    let left = punctual(folder.path(), &["compare", "a.json", "other.json"]);
+    assert_eq!(left.code, Some(1));
+    insta::assert_snapshot!(left.stdout);
+    let left = punctual(folder.path(), &["compare", "a.json", "other.json", "--across-conditions"]);
+    assert_eq!(left.code, Some(0));
+    assert!(left.stdout.contains("9 figures"), "{}", left.stdout);
+}
+
+#[test]
+fn json_has_everything() {
+    let folder = runs();
+    let left = punctual(folder.path(), &["compare", "a.json", "late.json", "--format", "json"]);
+    assert_eq!(left.code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&left.stdout).unwrap();
+    assert_eq!(json["schema"], "punctual.comparison/1");
+    assert_eq!(json["series"].as_array().unwrap().len(), 3);
+    let nanosleep = json["series"].as_array().unwrap().iter().find(|s| s["subject"] == "nanosleep").unwrap();
+    assert_eq!(nanosleep["figures"][0]["verdict"], "worse");
+    let share = nanosleep["figures"][0]["difference"]["by_share"]["value"].as_f64().unwrap();
+    assert!((share - 0.2).abs() < 0.03, "{share}");
+}
+
+/// Status 3 when it is shown, or cannot be judged; 0 when it is kept.
+#[test]
+fn limits() {
+    let folder = runs();
+    let ends = |new: &str, limit: &[&str]| {
+        let left = punctual(folder.path(), &[&["compare", "a.json", new][..], limit].concat());
+        (left.code, left.stderr)
+    };
+    let (code, said) = ends("same.json", &["--fail-if", "p50 worse by 20%"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (code, said) = ends("late.json", &["--fail-if", "p50 worse by 10%"]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("exceeded: p50 of nanosleep") && said.contains("p50 worse by 10%"), "{said}");
+    // Worse, but by less than the limit; and not what the limit is about.
+    assert_eq!(ends("late.json", &["--fail-if", "p50 worse by 40%"]).0, Some(0));
+    assert_eq!(ends("late.json", &["--fail-if", "p50 of ppoll worse by 10%"]).0, Some(0));
+    assert_eq!(ends("late.json", &["--fail-if", "p50 of nano* worse by 5us"]).0, Some(3));
+    // A change of 0.01 % could hide in any data.
+    let (code, said) = ends("same.json", &["--fail-if", "p50 worse by 0.01%"]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("unjudged: p50 of") && said.contains("could hide"), "{said}");
+    let (code, said) = ends("same.json", &["--fail-if", "p50 worse by 0.01%", "--allow-unjudged"]);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("unjudged"), "what cannot be judged is said all the same: {said}");
+    let (code, said) = ends("short.json", &["--fail-if", "any worse by 20%"]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("fewer than 5 rounds"), "{said}");
+    let (code, said) = ends("same.json", &["--fail-if", "p50 of nosuch worse by 20%"]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("nothing that it is about"), "{said}");
+}
+
+/// With turns, what one run a side cannot show becomes visible.
+#[test]
+fn several_runs_a_side() {
+    let folder = Folder::new();
+    let mut old = vec!["--old"];
+    let mut new = vec!["--new"];
+    for turn in 0..4u64 {
+        let old_run = Made { seed: 10 + turn, minute: 2 * turn, ..USUAL };
+        let new_run = Made { seed: 20 + turn, minute: 2 * turn + 1, nanosleep: 1.05, ..USUAL };
+        let name = |path: std::path::PathBuf| path.file_name().unwrap().to_string_lossy().into_owned().leak() as &str;
+        old.push(name(folder.save(&format!("old{turn}.json"), &run(old_run))));
+        new.push(name(folder.save(&format!("new{turn}.json"), &run(new_run))));
+    }
+    let left = punctual(folder.path(), &[&["compare"][..], &old, &new].concat());
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    assert!(left.stdout.contains("interleaved"), "{}", left.stdout);
+    assert!(left.stdout.contains("1 later"), "{}", left.stdout);
+}

@@ -1,0 +1,226 @@
+//! The rounds of a calibration: every number of sleeps and every requested time, and their fit.
+
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
+use punctual_record::{Quantity, Recorder, Series, SeriesTally, Usage};
+
+use super::fit::{Fit, Point, fit, slope};
+use super::plan::Plan;
+use crate::frame::clock_cost;
+use crate::frame::robust::{median, quantile};
+use crate::frame::schedule::Schedule;
+use crate::frame::unavailable::MORE_TIME;
+use crate::frame::usage::{Meter, Sum};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
+use crate::ways::wait::Waiter;
+
+/// Consecutive sleeps.
+const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
+/// Requested times of each, ns.
+const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
+/// The progress display shows the median of this many of the newest rounds.
+const NEWEST: usize = 20;
+
+/// A plan in its rounds. An operation is one fit.
+pub(super) struct Fits(pub(super) Plan);
+
+/// The end of each round, and its fit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rounds(Vec<(i64, Fit)>);
+
+impl Rounds {
+    /// The overhead of a sleep, in ns.
+    pub(super) fn sleep_adds_ns(&self) -> Option<f64> {
+        median(&mut self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect::<Vec<_>>())
+    }
+
+    /// Spread and drift of TN, and the directly measured cost of reading the clock.
+    fn metrics(&self) -> Metrics {
+        let mut tn: Vec<f64> = self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect();
+        let begin = self.0.first().map_or(0, |(at, _)| *at);
+        // A few hundred rounds make some ten thousand pairs. More are thinned out.
+        let thin = self.0.len().div_ceil(300).max(1);
+        let over_time: Vec<(f64, f64)> =
+            self.0.iter().step_by(thin).map(|(at, fit)| ((at - begin) as f64 / 1e9, fit.sleep_adds_ns)).collect();
+        Metrics {
+            shortened_by_ns: None,
+            clock_read_ns: Some(clock_cost::measure().read_ns),
+            p5_ns: quantile(&mut tn, 0.05),
+            p95_ns: quantile(&mut tn, 0.95),
+            drift_ns_per_s: slope(&over_time),
+        }
+    }
+
+    /// One figure of each round, in order.
+    fn samples(&self, of: fn(&Fit) -> f64) -> Vec<i64> {
+        self.0.iter().map(|(_, fit)| of(fit).round() as i64).collect()
+    }
+}
+
+impl Family for Fits {
+    type Extra = Rounds;
+    type Company = ();
+
+    fn request(&self) -> &Frame {
+        &self.0.request
+    }
+
+    fn cells(&self) -> usize {
+        self.0.cells.len()
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.0.cells[cell].1
+    }
+
+    fn asked(&self, cell: usize) -> Asked {
+        self.0.asked(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.0.schedule()
+    }
+
+    fn too_short(&self, _: usize) -> Unavailable {
+        Unavailable::but("its share of the time did not pay for one round", MORE_TIME)
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Rounds> + 'a>, Error> {
+        let waiters = self.0.methods.iter().map(|method| (method.open)()).collect();
+        let newest = vec![Vec::new(); self.0.cells.len()];
+        Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
+    }
+
+    fn report(&self, _: usize, measured: &Measured<'_, Rounds>) -> Report {
+        let rounds = measured.extra;
+        let of = |figure, samples: Vec<i64>, metrics| {
+            let mut recorder = Recorder::new();
+            samples.iter().for_each(|&sample| recorder.record(sample));
+            let mut tally = SeriesTally::new();
+            tally.add_round(0, 0, &recorder, Usage::default());
+            let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
+            Series { samples: Some(samples), ..measured.series(&tally, Quantity::Overshoot, experiment) }
+        };
+        Report::of(vec![
+            of(Figure::SleepAdds, rounds.samples(|fit| fit.sleep_adds_ns), rounds.metrics()),
+            of(Figure::ClockCosts, rounds.samples(|fit| fit.clock_costs_ns), Metrics::default()),
+        ])
+    }
+}
+
+/// The ways to sleep, opened on the measuring thread.
+struct FitBench<'a> {
+    plan: &'a Plan,
+    waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
+    /// By cell: the overhead of a sleep in the newest rounds that count, in us.
+    newest: Vec<Vec<f64>>,
+    /// The last batch, until it counts.
+    last: Vec<(i64, Fit)>,
+}
+
+impl Bench for FitBench<'_> {
+    type Extra = Rounds;
+
+    fn doing(&self, cell: usize) -> String {
+        let name = self.plan.doing(cell);
+        match median(&mut self.newest[cell].clone()) {
+            Some(tn) => format!("{name}: a sleep adds {tn:.2} us"),
+            None => name,
+        }
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let method = self.plan.cells[cell].0;
+        let waiter = self.waiters[method].as_mut().map_err(|no| Failure::from(&*no))?;
+        self.last.clear();
+        let mut total = Sum::default();
+        for _ in 0..operations {
+            let meter = Meter::start();
+            let fitted = round(waiter.as_mut()).map_err(|error| self.plan.failed(method, &error))?;
+            total.add(meter.stop());
+            if let Some(fit) = fitted {
+                into.record(fit.sleep_adds_ns.round() as i64);
+                self.last.push((now_ns(Clock::Monotonic), fit));
+            }
+        }
+        Ok(total.usage())
+    }
+
+    fn keep(&mut self, cell: usize, rounds: &mut Rounds) {
+        rounds.0.append(&mut self.last);
+        let newest = rounds.0.iter().rev().take(NEWEST).map(|(_, fit)| fit.sleep_adds_ns / 1e3);
+        self.newest[cell] = newest.collect();
+    }
+}
+
+/// One measurement of every X and T, and their fit.
+fn round(waiter: &mut dyn Waiter) -> linux::Result<Option<Fit>> {
+    let mut points = Vec::with_capacity(SLEEPS.len() * ASKED_NS.len());
+    for asked_ns in ASKED_NS {
+        for sleeps in SLEEPS {
+            let begin = now_ns(Clock::Monotonic);
+            for _ in 0..sleeps {
+                waiter.wait(begin, asked_ns)?;
+            }
+            let elapsed_ns = now_ns(Clock::Monotonic) - begin;
+            points.push(Point { sleeps, asked_ns, elapsed_ns });
+        }
+    }
+    Ok(fit(&points))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::proof::Proofs;
+    use super::super::{Plan, Request};
+    use super::*;
+    use crate::families::wait::methods;
+    use crate::frame::{Amount, made};
+
+    fn plan() -> Plan {
+        let methods = vec![methods::find("nanosleep").unwrap()];
+        let frame = Frame::as_found(Amount::Samples(5), 1);
+        Plan::new(Request { methods, check: Duration::from_micros(100), frame }).unwrap()
+    }
+
+    fn rounds(sleep_adds_ns: f64) -> Rounds {
+        let fit = |n: i64| (n * 1_000_000_000, Fit { sleep_adds_ns: sleep_adds_ns + n as f64, clock_costs_ns: 40.4 });
+        Rounds((0..5).map(fit).collect())
+    }
+
+    #[test]
+    fn the_rounds_make_two_series_in_order() {
+        let report = made::report(&Fits(plan()), 0, &[1], &[rounds(50_000.0)]);
+        let [adds, costs] = &report.series[..] else { panic!("{}", report.series.len()) };
+        assert_eq!(adds.samples.as_deref(), Some(&[50_000, 50_001, 50_002, 50_003, 50_004][..]));
+        assert_eq!(costs.samples.as_deref(), Some(&[40; 5][..]));
+        let typed = adds.experiment.calibrate().unwrap();
+        assert_eq!((typed.parameters.figure, typed.parameters.asked_ns), (Figure::SleepAdds, None));
+        assert_eq!((typed.metrics.drift_ns_per_s, typed.metrics.p5_ns), (Some(1.0), Some(50_000.2)));
+        assert!(typed.metrics.clock_read_ns.is_some());
+        assert_eq!(costs.experiment.calibrate().unwrap().metrics, Metrics::default());
+    }
+
+    #[test]
+    fn the_proof_shortens_what_can_be_shortened() {
+        let figures = |adds_ns| -> Vec<_> {
+            let proofs = Proofs::of(plan(), &[rounds(adds_ns)]);
+            let of = |cell| made::report(&proofs, cell, &[-3], &vec![(); proofs.cells()]).series.remove(0);
+            (0..proofs.cells()).map(of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
+        };
+        let all = figures(60_000.0);
+        let names: Vec<_> = all.iter().map(|its| its.parameters.figure).collect();
+        assert_eq!(names, [Figure::Plain, Figure::Compensated, Figure::CompensatedSleeper]);
+        assert!(all.iter().all(|its| its.parameters.asked_ns == Some(100_000)));
+        assert_eq!(all.iter().map(|its| its.metrics.shortened_by_ns).collect::<Vec<_>>(), [None, Some(60_002.0), None]);
+        assert_eq!(figures(150_000.0).len(), 2, "a sleep adds more than the wait");
+        assert!(Proofs::of(plan(), &[Rounds::default()]).is_empty());
+    }
+}

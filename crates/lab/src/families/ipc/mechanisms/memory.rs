@@ -1,0 +1,206 @@
+//! Shared memory of three kinds with six kinds of counts: slots of one message each, used as a ring.
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use punctual_linux as linux;
+use punctual_linux::ipc::{Region, memory};
+
+use super::super::keeper::What;
+use super::super::mechanism::{
+    Asked, Ends, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
+};
+use super::semaphore::{self, Count, Opened, Told};
+
+/// Default number of slots: as many as a POSIX queue has.
+const USUAL_DEPTH: usize = 10;
+/// Each slot begins at a cache line of its own.
+const LINE: usize = 128;
+
+/// The kind of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Posix,
+    Memfd,
+    SystemV,
+}
+
+const MEMORIES: [(From, &str, &str, &str); 3] = [
+    (From::Memfd, "memfd", "memfd (no name)", "memfd_create"),
+    (From::Posix, "shm", "POSIX shared memory", "shm_open"),
+    (From::SystemV, "sysv-shm", "System V shared memory", "shmget"),
+];
+
+const WAYS: [(Told, &str, &str, &str); 6] = [
+    (Told::Futex, "futex", "a futex", "futex"),
+    (Told::PosixSemaphore, "sem", "POSIX semaphores", "sem_post, sem_wait"),
+    (Told::SysvSemaphore, "sysv-sem", "System V semaphores", "semop"),
+    (Told::Condition, "cond", "a robust mutex and a condition", "pthread_cond_signal, pthread_cond_wait"),
+    (Told::Eventfd, "eventfd", "eventfds", "write, read"),
+    (Told::Spin, "spin", "nothing but looking: it costs a CPU", "memcpy"),
+];
+
+pub(super) fn all() -> Vec<Mechanism> {
+    let mut all = Vec::new();
+    for (from, name, about, call) in MEMORIES {
+        for (told, way, how, calls) in WAYS {
+            all.push(Mechanism {
+                name: format!("{name}-{way}"),
+                about: format!("{about}, told by {how}"),
+                call: format!("{call}; {calls}"),
+                kind: Kind::SharedMemory,
+                needs: if from == From::SystemV || told == Told::SysvSemaphore { "CONFIG_SYSVIPC" } else { "" },
+                queue: Queue::Messages,
+                reliable: true,
+                only_polls: told == Told::Spin,
+                // The kinds of memory are equally quick: one of each kind of count is enough.
+                usual: from == From::Memfd,
+                largest: Limit::memory,
+                open: Arc::new(move |asked| lanes(asked, |asked| lane(from, told, asked))),
+            });
+        }
+    }
+    all
+}
+
+fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let depth = asked.depth_or(USUAL_DEPTH);
+    let stride = asked.size.next_multiple_of(LINE);
+    let no_memory = |e: &linux::Error| refused(e, from.remedy(e));
+    let bytes = stride.checked_mul(depth).ok_or_else(|| {
+        no_memory(&linux::Error::from_errno("mmap", linux::ENOMEM).on(format!("{depth} times {} bytes", asked.size)))
+    })?;
+    let slots = Arc::new(from.map(bytes, asked).map_err(|e| no_memory(&e))?);
+    let cursor = SlotCursor { slots, stride, depth, next: 0 };
+    // Without system calls, the time of each step between two processes matters: those are compiled together.
+    if told == Told::Spin {
+        let count = |value| semaphore::spin(value, asked);
+        return assemble(cursor, asked, count);
+    }
+    assemble(cursor, asked, |value| told.open(value, asked))
+}
+
+/// Both ends of one direction. `count` opens the counts that signal messages to the receiver and room to the sender.
+fn assemble<C: Count + 'static>(
+    cursor: SlotCursor,
+    asked: &Asked<'_>,
+    count: impl Fn(usize) -> Result<Opened<C>, Unavailable>,
+) -> Result<Lane, Unavailable> {
+    let full = count(0)?;
+    // In ping-pong a slot is always free when it is needed: the answer shows it.
+    let free = if asked.both_ways { None } else { Some(count(cursor.depth)?) };
+    let (taken, given, leftover, rouse) = match free {
+        Some(free) => (Some(free.lowerer), Some(free.raiser), free.leftover, free.rouse),
+        None => (None, None, None, None),
+    };
+    let sender = Sender { cursor: cursor.clone(), full: full.raiser, free: taken };
+    let receiver = Receiver { cursor, full: full.lowerer, free: given };
+    Ok(Lane {
+        ends: Ends::new(sender, receiver),
+        leftovers: full.leftover.into_iter().chain(leftover).collect(),
+        rouse: full.rouse.into_iter().chain(rouse).collect(),
+    })
+}
+
+impl From {
+    /// The remedy for a refusal.
+    fn remedy(self, error: &linux::Error) -> &'static str {
+        match (self, rustix::io::Errno::from_raw_os_error(error.errno())) {
+            (Self::SystemV, rustix::io::Errno::NOSPC) => {
+                "remove unused segments (ipcs -m, ipcrm), or raise /proc/sys/kernel/shmmni (segments) or shmall (pages)"
+            }
+            (Self::SystemV, rustix::io::Errno::INVAL) => "a smaller size or depth, or raise /proc/sys/kernel/shmmax",
+            (Self::SystemV, rustix::io::Errno::NOSYS) => "use a kernel with CONFIG_SYSVIPC",
+            (Self::Posix, rustix::io::Errno::NOENT) => "mount a tmpfs at /dev/shm",
+            (Self::Posix, rustix::io::Errno::NOSPC) => {
+                "a smaller size or depth, or a larger /dev/shm (mount -o remount,size=)"
+            }
+            _ => "a smaller size or depth, or more memory",
+        }
+    }
+
+    fn map(self, bytes: usize, asked: &Asked<'_>) -> linux::Result<Region> {
+        match self {
+            Self::Memfd => Region::map(memory::sealed_memfd(c"punctual-ipc", bytes as u64)?.as_fd(), bytes),
+            Self::SystemV => memory::sysv_segment(bytes),
+            Self::Posix => {
+                let (file, name) =
+                    asked.keeper.make(What::Memory, |name| memory::create_shm(&name.name(), bytes as u64))?;
+                let region = Region::map(file.as_fd(), bytes);
+                drop(name);
+                region
+            }
+        }
+    }
+}
+
+/// The slots, and the next one to use.
+#[derive(Debug, Clone)]
+struct SlotCursor {
+    slots: Arc<Region>,
+    stride: usize,
+    depth: usize,
+    next: usize,
+}
+
+impl SlotCursor {
+    /// Offset of the next slot. Advances to the one after it.
+    #[inline]
+    fn take(&mut self) -> usize {
+        let at = self.next * self.stride;
+        self.next = if self.next + 1 == self.depth { 0 } else { self.next + 1 };
+        at
+    }
+}
+
+struct Sender<C> {
+    cursor: SlotCursor,
+    full: C,
+    free: Option<C>,
+}
+
+impl<C: Count> Outlet for Sender<C> {
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        if let Some(free) = &mut self.free {
+            free.down()?;
+        }
+        let at = self.cursor.take();
+        self.cursor.slots.copy_in(at, message);
+        self.full.up()
+    }
+}
+
+struct Receiver<C> {
+    cursor: SlotCursor,
+    full: C,
+    free: Option<C>,
+}
+
+impl<C: Count> Receiver<C> {
+    #[inline]
+    fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        let at = self.cursor.take();
+        self.cursor.slots.copy_out(at, into);
+        self.free.as_mut().map_or(Ok(()), |free| free.up())
+    }
+}
+
+impl<C: Count> Inlet for Receiver<C> {
+    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        self.full.down()?;
+        self.take(into)
+    }
+
+    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+        let any = self.full.try_down()?;
+        if any {
+            self.take(into)?;
+        }
+        Ok(any)
+    }
+
+    fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        self.full.spin_down(halt)?;
+        self.take(into)
+    }
+}

@@ -1,0 +1,184 @@
+//! The other process: it sends messages, or answers them in ping-pong.
+
+use std::mem::ManuallyDrop;
+
+use punctual::conditions::{Condition, Conditions, Guard, Lost, Refused};
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+
+use super::control::{Account, Control};
+use super::mechanism::{End, Peer, Queue};
+use super::message::Letter;
+use super::traffic::{Mode, Pace};
+use super::waiter::Waiter;
+use crate::frame::usage::Meter;
+
+/// If no message arrives for this long, those in flight are lost.
+const LOST_AFTER_NS: i64 = 1_000_000_000;
+/// Checks of shared memory per reading of the clock.
+const LOOKS_PER_READING: u32 = 1 << 10;
+
+/// The task of the other process.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    /// Bytes of each message.
+    pub(super) size: usize,
+    /// Warm-up messages before those that count.
+    pub(super) warmup: u64,
+    /// Messages that count.
+    pub(super) messages: u64,
+    /// The kind of traffic.
+    pub(super) mode: Mode,
+    /// Each message has contents of its own.
+    pub(super) verify: bool,
+    /// Messages may be lost: every wait for one has a timeout.
+    pub(super) lossy: bool,
+    /// Messages that may be in flight, if the mechanism does not limit them.
+    pub(super) window: Option<u64>,
+    /// The CPU to run on. None: any.
+    pub(super) cpu: Option<usize>,
+    /// Both processes share one CPU.
+    pub(super) same_cpu: bool,
+    /// Policy and slack.
+    pub(super) conditions: Conditions,
+}
+
+impl Job {
+    /// The window that `--depth` asks for.
+    pub(super) fn window_of(queue: Queue, depth: Option<usize>, usual: u64) -> Option<u64> {
+        match queue {
+            Queue::Messages | Queue::One => None,
+            Queue::Bytes => depth.map(|d| d as u64),
+            Queue::Counted => Some(depth.map_or(usual, |d| d as u64)),
+        }
+    }
+}
+
+/// The main function of the other process.
+pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, waiter: Waiter) {
+    // It waits in the measured calls, where it cannot check the time.
+    let bounded = linux::deadline::alarm().map_err(|e| NotPrepared::Failed(e.to_string()));
+    // The conditions hold as long as this process: nothing is restored.
+    let guard = match bounded.and_then(|()| prepare(&mut end, job, parent)) {
+        Ok(guard) => ManuallyDrop::new(guard),
+        Err(NotPrepared::Lost(lost)) => return control.lost(&[lost]),
+        Err(NotPrepared::Failed(why)) => return control.fail(&why),
+    };
+    control.ready();
+    control.wait_to_begin();
+    let worked = match job.mode {
+        Mode::PingPong => answer(&mut end, job, waiter),
+        _ => send(&mut end, job, control),
+    };
+    match worked {
+        Ok(account) => match guard.lost() {
+            lost if lost.is_empty() => control.done(account),
+            lost => control.lost(&lost),
+        },
+        // The parent ended the traffic, and knows the reason.
+        Err(e) => control.fail(&e.to_string()),
+    }
+    control.wait_to_end();
+}
+
+/// Why the other process cannot begin.
+enum NotPrepared {
+    /// Its CPU is no longer available.
+    Lost(Lost),
+    Failed(String),
+}
+
+/// The CPU was granted when the plan was made: a refusal means that it was lost since.
+pub(super) fn lost_cpu(refused: &Refused) -> Option<Lost> {
+    let Refused { condition, asked, why, .. } = refused;
+    let found = format!("refused ({why})");
+    (*condition == Condition::CPU).then(|| Lost { condition: *condition, set: asked.clone(), found })
+}
+
+fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared> {
+    let conditions =
+        job.conditions.clone().without(Condition::CPU).maybe(job.cpu, Conditions::cpu).allow_irreversible();
+    let guard = conditions.apply();
+    if let Some(refused) = guard.refused().first() {
+        return Err(match lost_cpu(refused) {
+            Some(lost) => NotPrepared::Lost(lost),
+            None => NotPrepared::Failed(format!("{refused}; {}", refused.remedy)),
+        });
+    }
+    let met = |met: linux::Result<()>| met.map_err(|e| NotPrepared::Failed(e.to_string()));
+    end.outlet.as_mut().map_or(Ok(()), |outlet| met(outlet.meet(parent)))?;
+    end.inlet.as_mut().map_or(Ok(()), |inlet| met(inlet.meet(parent)))?;
+    Ok(guard)
+}
+
+fn missing(what: &'static str) -> linux::Error {
+    linux::Error::from_errno("open", linux::EBADMSG).on(what)
+}
+
+/// Sends all messages. Between two messages it writes the contents, reads the clock, and makes the call.
+fn send(end: &mut End, job: &Job, control: &Control) -> linux::Result<Account> {
+    let outlet = end.outlet.as_mut().ok_or_else(|| missing("no outlet"))?;
+    let mut letter = Letter::new(job.size, job.verify);
+    letter.write(0);
+    let total = job.warmup + job.messages;
+    let mut pace = Pace::begin(job.mode, job.warmup, job.same_cpu);
+    let mut meter = Meter::start();
+    let mut received = 0;
+    for number in 0..total {
+        if number == job.warmup {
+            meter = Meter::start();
+        }
+        letter.write(number);
+        if let Some(window) = job.window.filter(|window| number.saturating_sub(received) >= *window) {
+            received = room(number, window, job, control);
+        }
+        let due = pace.wait(number);
+        let from = due.unwrap_or_else(|| now_ns(Clock::Monotonic));
+        outlet.send(letter.stamp(from))?;
+    }
+    Ok(Account { usage: meter.stop(), sent: total, late: pace.late() })
+}
+
+/// Waits until fewer than `window` messages are in flight, and returns the number that no longer are. If messages may
+/// be lost, it gives up when none has arrived for a second.
+fn room(number: u64, window: u64, job: &Job, control: &Control) -> u64 {
+    let (mut received, mut looks) = (control.received(), 0_u32);
+    let mut since_ns = now_ns(Clock::Monotonic);
+    while number.saturating_sub(received) >= window {
+        give_way(job.same_cpu);
+        let now = control.received();
+        looks = looks.wrapping_add(1);
+        if now != received {
+            received = now;
+            since_ns = now_ns(Clock::Monotonic);
+        } else if job.lossy
+            && looks.is_multiple_of(LOOKS_PER_READING)
+            && now_ns(Clock::Monotonic) - since_ns >= LOST_AFTER_NS
+        {
+            return number;
+        }
+    }
+    received
+}
+
+/// Lets a receiver on the same CPU run.
+fn give_way(same_cpu: bool) {
+    if same_cpu { std::thread::yield_now() } else { std::hint::spin_loop() }
+}
+
+/// Returns every message: two calls, without reading the clock.
+fn answer(end: &mut End, job: &Job, mut waiter: Waiter) -> linux::Result<Account> {
+    let outlet = end.outlet.as_mut().ok_or_else(|| missing("no outlet"))?;
+    let inlet = end.inlet.as_mut().ok_or_else(|| missing("no inlet"))?;
+    let mut buffer = vec![0; job.size];
+    let total = job.warmup + job.messages;
+    let mut meter = Meter::start();
+    for number in 0..total {
+        if number == job.warmup {
+            meter = Meter::start();
+        }
+        waiter.next(inlet.as_mut(), &mut buffer)?;
+        outlet.send(&buffer)?;
+    }
+    Ok(Account { usage: meter.stop(), sent: total, late: 0 })
+}

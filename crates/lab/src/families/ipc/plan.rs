@@ -1,0 +1,321 @@
+//! The plan of `ipc`, validated before anything is changed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use punctual::Policy;
+use punctual::conditions::{Condition, Conditions};
+use punctual::format_duration;
+
+use super::mechanism::{Mechanism, Receive};
+use super::message::SHORTEST;
+use super::place::{Place, Places};
+use super::topology::{Relation, Topology};
+use super::traffic::Mode;
+use crate::frame::request::at_least_one;
+use crate::frame::schedule::{CellCost, Schedule};
+use crate::frame::{self, Input, PlanError, Unavailable, Variant};
+
+/// Up to this size each message's whole contents are checked by default: a page, which takes less than a wake-up.
+const VERIFIED_UP_TO: usize = 4096;
+/// Default size: a cache line.
+const USUAL_SIZE: usize = 64;
+/// Warm-up messages if they come quickly: enough for the caches and pages of a process just started.
+const QUICK_WARMUP: u64 = 50;
+/// Warm-up messages if each takes its interval.
+const SLOW_WARMUP: u64 = 3;
+/// Longest interval of the messages of a series.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// One mechanism, size, mode, place, method of receiving and variant: it becomes a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Index into [`Plan::mechanisms`].
+    pub mechanism: usize,
+    /// Bytes of each message.
+    pub size: usize,
+    /// The kind of traffic.
+    pub mode: Mode,
+    /// The CPUs.
+    pub place: Place,
+    /// How the receiver waits.
+    pub receive: Receive,
+    /// Index into the variants of the request.
+    pub variant: usize,
+}
+
+/// A validated plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The mechanisms.
+    pub mechanisms: Vec<&'static Mechanism>,
+    /// The cells, in the order of the first round.
+    pub cells: Vec<Cell>,
+    /// Conditions and amounts. The run's conditions apply to both processes, those of a variant to the measuring one.
+    pub request: frame::Request,
+    /// For each variant, the policy of the other process.
+    pub peers: Vec<Option<Policy>>,
+    /// Messages that may be in flight.
+    pub depth: Option<usize>,
+    /// Whole contents are checked: always, never, or (none) if they are short.
+    pub verify: Option<bool>,
+    /// Messages per block, with a line of output for each block.
+    pub blocks: Option<u64>,
+    /// Which CPUs belong to one core.
+    pub topology: Topology,
+}
+
+/// The request for a plan.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The mechanisms.
+    pub mechanisms: Vec<&'static Mechanism>,
+    /// Sizes. None: 64 bytes, or 8 if no more fit.
+    pub sizes: Vec<usize>,
+    /// Modes.
+    pub modes: Vec<Mode>,
+    /// Places.
+    pub places: Places,
+    /// CPUs that this process may use.
+    pub cpus: Vec<usize>,
+    /// Which of them belong to one core.
+    pub topology: Topology,
+    /// Methods of receiving. None: in the kernel, or polling if the mechanism cannot block.
+    pub receive: Vec<Receive>,
+    /// Conditions of both processes, and amounts.
+    pub frame: frame::Request,
+    /// Policies of the sender, if different from the variant's.
+    pub sender_policies: Vec<Policy>,
+    /// Policies of the receiver, if different from the variant's.
+    pub receiver_policies: Vec<Policy>,
+    /// Messages that may be in flight.
+    pub depth: Option<usize>,
+    /// Whole contents are checked.
+    pub verify: Option<bool>,
+    /// Messages per block.
+    pub blocks: Option<u64>,
+}
+
+impl Plan {
+    /// Checks the request and lays out the cells.
+    pub fn new(request: Request) -> Result<Self, PlanError> {
+        check(&request)?;
+        let plan = Self::lay_out(request)?;
+        if plan.cells.is_empty() {
+            return Err(PlanError::new(Input::Methods, "must name at least one mechanism"));
+        }
+        plan.request.check_time(&plan.schedule(), plan.cells.len())?;
+        Ok(plan)
+    }
+
+    fn lay_out(request: Request) -> Result<Self, PlanError> {
+        let places = request.places.on(&request.cpus, &request.topology);
+        let places = places.map_err(|no| PlanError::new(Input::Places, no.to_string()))?;
+        let (variants, peers, fits) = variants(&request);
+        let mut cells = Vec::new();
+        for (variant, fits) in fits.iter().enumerate() {
+            for &mode in request.modes.iter().filter(|mode| fits.allows(**mode)) {
+                for &place in &places {
+                    for (index, mechanism) in request.mechanisms.iter().enumerate() {
+                        for size in sizes_of(mechanism, &request.sizes) {
+                            for receive in ways_of(mechanism, &request.receive) {
+                                cells.push(Cell { mechanism: index, size, mode, place, receive, variant });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            mechanisms: request.mechanisms,
+            cells,
+            request: frame::Request { variants, ..request.frame },
+            peers,
+            depth: request.depth,
+            verify: request.verify,
+            blocks: request.blocks,
+            topology: request.topology,
+        })
+    }
+
+    /// The schedule of this plan's cells.
+    #[must_use]
+    pub fn schedule(&self) -> Schedule {
+        let cost = |cell: &Cell| CellCost { ideal_ns: cost_ns(cell).min(1e6), expected_ns: cost_ns(cell) };
+        Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
+    }
+
+    /// Whether the whole contents of this cell's messages are checked.
+    #[must_use]
+    pub fn verifies(&self, cell: &Cell) -> bool {
+        self.verify.unwrap_or(cell.size <= VERIFIED_UP_TO)
+    }
+
+    /// Warm-up messages at the beginning of a batch.
+    #[must_use]
+    pub fn warmup_of(&self, cell: &Cell) -> u64 {
+        let interval = cell.mode.interval().unwrap_or_default();
+        let least = if interval < Duration::from_millis(1) { QUICK_WARMUP } else { SLOW_WARMUP };
+        u64::from(self.request.warmup).max(least)
+    }
+
+    /// Whether a process of this cell can monopolise a CPU.
+    #[must_use]
+    pub fn is_real_time(&self, cell: &Cell) -> bool {
+        self.request.variants[cell.variant].is_real_time() || self.peers[cell.variant].is_some_and(|p| p.is_real_time())
+    }
+
+    /// The pairs of different CPUs with this relation that messages pass between, each once.
+    #[must_use]
+    pub fn pairs(&self, relation: Relation) -> Vec<(usize, usize)> {
+        let of = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
+        let pairs: BTreeSet<_> = self.cells.iter().filter_map(of).filter(|(a, b)| a != b).collect();
+        pairs.into_iter().filter(|(a, b)| self.topology.relation(*a, *b) == relation).collect()
+    }
+
+    /// Why this cell must not or cannot be run, if so.
+    #[must_use]
+    pub fn forbidden(&self, cell: &Cell) -> Option<Unavailable> {
+        let mechanism = self.mechanisms[cell.mechanism];
+        let limit = (mechanism.largest)();
+        if limit.bytes.is_some_and(|bytes| cell.size as u64 > bytes) {
+            let (size, carried, from) = (cell.size, limit.bytes.unwrap_or(0), limit.from);
+            let why = format!("{size} bytes are more than it carries: {carried} by {from}");
+            return Some(Unavailable { why, remedy: limit.remedy });
+        }
+        let holds = cell.place.is_same() && cell.receive == Receive::Poll && self.is_real_time(cell);
+        match cell.receive {
+            Receive::Block if mechanism.only_polls => {
+                Some(Unavailable::but("it has no way to wait in the kernel", "receive by polling or by backing off"))
+            }
+            Receive::Backoff if mechanism.only_polls => {
+                Some(Unavailable::but("it cannot sleep, so it cannot back off", "receive by polling"))
+            }
+            _ => holds.then(|| {
+                Unavailable::but(
+                    "a receiver that polls under a real-time policy keeps the sender on the same CPU from ever sending",
+                    "use two CPUs, or receive by blocking",
+                )
+            }),
+        }
+    }
+}
+
+fn check(request: &Request) -> Result<(), PlanError> {
+    if let Some(short) = request.sizes.iter().find(|size| **size < SHORTEST) {
+        let why = format!("must be at least {SHORTEST} bytes, not {short}: a message carries its time of sending");
+        return Err(PlanError::new(Input::Size, why));
+    }
+    at_least_one(Input::Depth, request.depth.map_or(1, |depth| u32::from(depth > 0)))?;
+    request.frame.check()?;
+    let intervals = request.modes.iter().filter_map(|mode| mode.interval());
+    if let Some(bad) = intervals.into_iter().find(|i| *i < Duration::from_micros(1) || *i > LONGEST_INTERVAL) {
+        let why = format!("must be 1us to 1h, not {}", format_duration(bad));
+        return Err(PlanError::new(Input::Interval, why));
+    }
+    too_large(request)
+}
+
+/// Refuses a size that none of the mechanisms carries.
+fn too_large(request: &Request) -> Result<(), PlanError> {
+    for &size in &request.sizes {
+        let mut limits = request.mechanisms.iter().map(|m| (m, (m.largest)()));
+        let Some(largest) = limits.clone().max_by_key(|(_, l)| l.bytes.unwrap_or(u64::MAX)) else { continue };
+        let carried = limits.any(|(_, limit)| limit.bytes.is_none_or(|bytes| size as u64 <= bytes));
+        if let (false, (mechanism, limit)) = (carried, largest) {
+            let (name, bytes, from) = (&mechanism.name, limit.bytes.unwrap_or(0), limit.from);
+            let remedy = limit.remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            let why = format!("must be at most {bytes} bytes with {name}, not {size}: that is {from}{remedy}");
+            return Err(PlanError::new(Input::Size, why));
+        }
+    }
+    Ok(())
+}
+
+fn sizes_of(mechanism: &Mechanism, asked: &[usize]) -> Vec<usize> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
+    let largest = (mechanism.largest)().bytes.unwrap_or(u64::MAX);
+    vec![if (USUAL_SIZE as u64) <= largest { USUAL_SIZE } else { SHORTEST }]
+}
+
+fn ways_of(mechanism: &Mechanism, asked: &[Receive]) -> Vec<Receive> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
+    vec![if mechanism.only_polls { Receive::Poll } else { Receive::Block }]
+}
+
+/// The traffic modes of a variant. The measuring process is the receiver, but the sender in ping-pong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fits {
+    All,
+    OneWay,
+    PingPong,
+}
+
+impl Fits {
+    fn allows(self, mode: Mode) -> bool {
+        match self {
+            Self::All => true,
+            Self::OneWay => mode != Mode::PingPong,
+            Self::PingPong => mode == Mode::PingPong,
+        }
+    }
+}
+
+fn variants(request: &Request) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>) {
+    let (mut variants, mut peers, mut fits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut add = |label: &str, here, there, base: &Variant, fit| {
+        let conditions = base.conditions.clone().without(Condition::POLICY).maybe(here, Conditions::policy);
+        variants.push(Variant { label: label.to_owned(), conditions });
+        peers.push(there);
+        fits.push(fit);
+    };
+    let or = |list: &[Policy], base: Option<Policy>| -> Vec<Option<Policy>> {
+        if list.is_empty() { vec![base] } else { list.iter().copied().map(Some).collect() }
+    };
+    for base in &request.frame.variants {
+        let own = base.conditions.get_policy();
+        for sender in or(&request.sender_policies, own) {
+            for receiver in or(&request.receiver_policies, own) {
+                if sender == receiver {
+                    let label = Variant::of(base.conditions.clone().maybe(sender, Conditions::policy)).label;
+                    add(&label, receiver, sender, base, Fits::All);
+                    continue;
+                }
+                let name =
+                    |policy: Option<Policy>| Variant::of(Conditions::new().maybe(policy, Conditions::policy)).label;
+                let mut label = format!("sender {}, receiver {}", name(sender), name(receiver));
+                let others = base.conditions.clone().without(Condition::POLICY);
+                if !others.is_empty() {
+                    label.push_str(&format!(", {}", others.phrase()));
+                }
+                add(&label, receiver, sender, base, Fits::OneWay);
+                add(&label, sender, receiver, base, Fits::PingPong);
+            }
+        }
+    }
+    (variants, peers, fits)
+}
+
+/// First estimate of a message's duration. A wake-up takes 5 µs on the same CPU and 30 µs on another one, a spinning
+/// receiver takes 0.1 µs, and memory is copied twice at about 5 GB/s.
+fn cost_ns(cell: &Cell) -> f64 {
+    if let Some(interval) = cell.mode.interval() {
+        return interval.as_nanos() as f64;
+    }
+    let copies = cell.size as f64 * 0.4;
+    let wake = match (cell.receive, cell.place.is_same()) {
+        // Each waits for the end of the other's time slice.
+        (Receive::Poll, true) => 8e6,
+        (_, true) => 5e3,
+        (Receive::Poll, false) => 500.0,
+        (_, false) => 30e3,
+    };
+    match cell.mode {
+        Mode::PingPong => 2.0 * (wake + copies),
+        _ => (wake / 10.0).max(500.0) + copies,
+    }
+}

@@ -1,0 +1,248 @@
+//! Trips between real processes: everything arrives, whatever the queue, the size and the signals.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use punctual::backoff::Limits;
+use punctual::conditions::Conditions;
+use punctual_linux as linux;
+use punctual_linux::interrupt::Interruptible;
+use punctual_record::Recorder;
+use punctual_testing::skip;
+
+use super::integrity::Integrity;
+use super::keeper::Keeper;
+use super::mechanism::{Mechanism, Receive};
+use super::peer::Job;
+use super::trip::{Broken, Passed, Trip};
+use super::{Mode, mechanisms};
+
+mod lossy;
+
+struct Asked {
+    size: usize,
+    messages: u64,
+    mode: Mode,
+    receive: Receive,
+    depth: Option<usize>,
+    cpus: (Option<usize>, Option<usize>),
+}
+
+impl Asked {
+    fn new(mode: Mode, size: usize, messages: u64) -> Self {
+        Self { size, messages, mode, receive: Receive::Block, depth: None, cpus: (None, None) }
+    }
+}
+
+/// A trip on this thread; skipped where the machine lacks the mechanism.
+fn trip(mechanism: &'static Mechanism, asked: &Asked) -> Option<(Passed, Recorder)> {
+    let keeper = Keeper::start().expect("a keeper");
+    let me = Interruptible::this_thread().expect("a thread that can be interrupted");
+    trip_with(mechanism, asked, &keeper, &me)
+}
+
+fn trip_with(
+    mechanism: &'static Mechanism,
+    asked: &Asked,
+    keeper: &Keeper,
+    me: &Interruptible,
+) -> Option<(Passed, Recorder)> {
+    match attempt(mechanism, asked, keeper, me) {
+        (Ok(passed), recorder) => Some((passed, recorder)),
+        (Err(Broken::Unavailable(no)), _) => {
+            skip(&format!("{}: {no}", mechanism.name));
+            None
+        }
+        (Err(broken), _) => panic!("{}: {broken:?}", mechanism.name),
+    }
+}
+
+fn attempt(
+    mechanism: &'static Mechanism,
+    asked: &Asked,
+    keeper: &Keeper,
+    me: &Interruptible,
+) -> (Result<Passed, Broken>, Recorder) {
+    let mut recorder = Recorder::new();
+    let cpus = linux::affinity::affinity(0).expect("the CPUs of this thread");
+    let receive = if mechanism.only_polls { Receive::Poll } else { asked.receive };
+    let trip = Trip {
+        mechanism,
+        job: Job {
+            size: asked.size,
+            warmup: 5,
+            messages: asked.messages,
+            mode: asked.mode,
+            verify: true,
+            lossy: !mechanism.reliable,
+            window: Job::window_of(mechanism.queue, asked.depth, 10).filter(|_| asked.mode != Mode::PingPong),
+            cpu: asked.cpus.1,
+            same_cpu: asked.cpus.0.is_some() && asked.cpus.0 == asked.cpus.1,
+            conditions: Conditions::new(),
+        },
+        depth: asked.depth,
+        receive,
+        cpu: asked.cpus.0,
+        limits: Limits { spins: 100, yields: 3, longest_yield: Duration::from_micros(100) },
+        keeper,
+        interrupter: me.interrupter(),
+        cpus: &cpus,
+    };
+    (trip.make(&mut recorder, None), recorder)
+}
+
+/// The size itself, or the largest that the mechanism carries.
+fn carried(mechanism: &Mechanism, size: usize) -> usize {
+    (mechanism.largest)().bytes.map_or(size, |bytes| size.min(bytes as usize))
+}
+
+/// The first CPU for both, unless both would wait for the end of each other's time slice.
+fn place(mechanism: &Mechanism) -> (Option<usize>, Option<usize>) {
+    let first = linux::affinity::affinity(0).expect("the CPUs of this thread").first().copied();
+    if mechanism.only_polls { (None, None) } else { (first, first) }
+}
+
+/// Every mechanism carries this number of messages each way, of several sizes. A twentieth of them has the largest size.
+fn carry(messages: u64) {
+    for mechanism in mechanisms::all() {
+        let mut sizes = BTreeSet::new();
+        for (size, messages) in [(64, messages), (1_000, messages), (4_096, messages), (65_536, messages / 20)] {
+            let size = carried(mechanism, size);
+            if !sizes.insert(size) {
+                continue;
+            }
+            let asked = Asked { cpus: place(mechanism), ..Asked::new(Mode::PingPong, size, messages) };
+            let Some((passed, recorder)) = trip(mechanism, &asked) else { break };
+            assert_eq!(passed.integrity, Integrity::default(), "{} {size}", mechanism.name);
+            assert_eq!(recorder.count(), messages, "{} {size}", mechanism.name);
+            assert!(recorder.extremes().expect("some").0 > 0, "{} {size}: time goes forward", mechanism.name);
+        }
+    }
+}
+
+#[test]
+fn every_mechanism_carries_verified_messages_each_way() {
+    carry(300);
+}
+
+#[test]
+#[ignore = "slow: run by the gate"]
+fn every_mechanism_carries_a_hundred_thousand_verified_messages_each_way() {
+    carry(100_000);
+}
+
+/// A sender without pauses, through a queue of one message and through one of the usual depth.
+fn saturate(messages: u64) {
+    for mechanism in mechanisms::all().filter(|m| m.reliable) {
+        for (size, depth) in [(64, Some(1)), (3_000, None)] {
+            let size = carried(mechanism, size);
+            let asked = Asked { depth, cpus: place(mechanism), ..Asked::new(Mode::Saturated, size, messages) };
+            let Some((passed, recorder)) = trip(mechanism, &asked) else { break };
+            assert_eq!(passed.integrity, Integrity::default(), "{} {size}", mechanism.name);
+            assert_eq!(recorder.count(), messages, "{} {size}", mechanism.name);
+            assert_eq!(passed.account.sent, messages + 5, "{} {size}", mechanism.name);
+        }
+    }
+}
+
+#[test]
+fn a_full_queue_loses_nothing() {
+    saturate(1_000);
+}
+
+#[test]
+#[ignore = "slow: run by the gate"]
+fn a_full_queue_loses_none_of_a_hundred_thousand() {
+    saturate(100_000);
+}
+
+#[test]
+fn each_wakes_a_receiver_that_sleeps_and_serves_one_that_polls() {
+    let every = Duration::from_millis(3);
+    for mechanism in mechanisms::all() {
+        for receive in [Receive::Block, Receive::Poll, Receive::Backoff] {
+            let asked = Asked { receive, ..Asked::new(Mode::Sporadic { every }, carried(mechanism, 100), 20) };
+            let Some((passed, recorder)) = trip(mechanism, &asked) else { break };
+            assert_eq!(
+                (passed.integrity, recorder.count()),
+                (Integrity::default(), 20),
+                "{} {receive:?}",
+                mechanism.name
+            );
+            if receive == Receive::Block && !mechanism.only_polls {
+                assert!(passed.usage.voluntary.is_none_or(|n| n >= 1), "{}: it slept: {passed:?}", mechanism.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_storm_of_signals_loses_nothing() {
+    let me = Interruptible::this_thread().expect("a thread that can be interrupted");
+    let keeper = Keeper::start().expect("a keeper");
+    let over = Arc::new(AtomicBool::new(false));
+    let storm = std::thread::spawn({
+        let (over, interrupter) = (Arc::clone(&over), me.interrupter());
+        move || {
+            let mut sent = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                interrupter.interrupt().expect("the thread is there");
+                sent += 1;
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            sent
+        }
+    });
+    for mechanism in mechanisms::all().filter(|m| m.reliable) {
+        for mode in [Mode::Saturated, Mode::PingPong] {
+            let asked = Asked { cpus: place(mechanism), ..Asked::new(mode, carried(mechanism, 5_000), 1_000) };
+            let Some((passed, recorder)) = trip_with(mechanism, &asked, &keeper, &me) else { break };
+            assert_eq!(
+                (passed.integrity, recorder.count()),
+                (Integrity::default(), 1_000),
+                "{} {mode}",
+                mechanism.name
+            );
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    assert!(storm.join().expect("the storm ends") > 100);
+}
+
+#[test]
+fn datagrams_that_are_lost_are_counted_and_end_the_trip() {
+    let udp = mechanisms::find("udp").expect("udp is a mechanism");
+    let first = linux::affinity::affinity(0).expect("the CPUs of this thread").first().copied();
+    // Both on one CPU: the sender fills the receiver's buffer many times before the receiver runs.
+    let asked = Asked { cpus: (first, first), ..Asked::new(Mode::Saturated, 8_000, 3_000) };
+    let Some((passed, recorder)) = trip(udp, &asked) else { return };
+    assert_eq!(passed.account.sent, 3_005);
+    let Integrity { lost, doubled, torn, reordered } = passed.integrity;
+    assert_eq!((doubled, torn, reordered), (0, 0, 0));
+    // Some warm-up messages may be lost as well.
+    assert!((3_000..=3_005).contains(&(recorder.count() + lost)), "{} arrived, {lost} were lost", recorder.count());
+}
+
+#[test]
+fn a_rate_is_kept_by_the_clock() {
+    let ring = mechanisms::find("ring").expect("ring is a mechanism");
+    let asked = Asked::new(Mode::Rate { per_second: 2_000.0 }, 64, 100);
+    let Some((_, recorder)) = trip(ring, &asked) else { return };
+    assert_eq!(recorder.count(), 100);
+    // Latency counts from the due time, and no message is sent before it.
+    assert!(recorder.extremes().expect("some").0 > 0);
+}
+
+#[test]
+fn names_are_unique_and_every_mechanism_opens_and_closes() {
+    let mut names = BTreeSet::new();
+    for mechanism in mechanisms::all() {
+        assert!(names.insert(mechanism.name.as_str()), "{} twice", mechanism.name);
+        assert!(!mechanism.about.is_empty() && !mechanism.call.is_empty() && !(mechanism.largest)().from.is_empty());
+        if let Err(no) = super::try_open(mechanism) {
+            skip(&format!("{}: {no}", mechanism.name));
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! One trip: opens both ends, starts the other process, passes messages, and removes everything.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use punctual::backoff::Limits;
+use punctual::conditions::{Conditions, Lost};
+use punctual_linux as linux;
+use punctual_linux::child::Child;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::interrupt::Interrupter;
+use punctual_record::{Recorder, Usage};
+
+use super::block::Blocks;
+use super::control::{Account, Control};
+use super::halt::{Halt, Then};
+use super::integrity::{Arrival, Follow, Integrity};
+use super::keeper::Keeper;
+use super::mechanism::{Asked, End, Inlet, Link, Mechanism, Outlet, Peer, Receive, Unavailable};
+use super::message::{self, Letter};
+use super::peer::{self, Job};
+use super::traffic::Mode;
+use super::waiter::Waiter;
+use super::watcher::{Reason, SharedChild, Watched, Watcher, lock};
+use crate::frame::usage::Meter;
+
+/// Number and interval of the checks that the other process lives after a failed call: a tenth of a second in
+/// total.
+const LOOKS: u32 = 50;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// After this many consecutive lost messages, all are considered lost.
+const ALL_LOST: u32 = 5;
+
+/// The parameters of a trip.
+pub(super) struct Trip<'a> {
+    pub(super) mechanism: &'static Mechanism,
+    pub(super) job: Job,
+    pub(super) depth: Option<usize>,
+    pub(super) receive: Receive,
+    /// The CPU of the measuring thread. None: any.
+    pub(super) cpu: Option<usize>,
+    pub(super) limits: Limits,
+    pub(super) keeper: &'a Keeper,
+    pub(super) interrupter: Interrupter,
+    /// CPUs of the process at the start of the run.
+    pub(super) cpus: &'a [usize],
+}
+
+/// The results of a trip.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Passed {
+    pub(super) usage: Usage,
+    pub(super) account: Account,
+    pub(super) integrity: Integrity,
+}
+
+/// Why a trip failed.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The run was asked to end.
+    Stopped,
+    /// It cannot be measured here.
+    Unavailable(Unavailable),
+    /// The other process ended too early.
+    PeerEnded(String),
+    /// A condition of either process was lost: the measurement does not count.
+    Lost(Vec<Lost>),
+}
+
+impl Trip<'_> {
+    /// Makes the trip, and records each message that counts.
+    pub(super) fn make(self, into: &mut Recorder, blocks: Option<&mut Blocks>) -> Result<Passed, Broken> {
+        let halt = Halt::default();
+        let asked = Asked {
+            size: self.job.size,
+            depth: self.depth,
+            both_ways: self.job.mode == Mode::PingPong,
+            receive: self.receive,
+            keeper: self.keeper,
+            halt: halt.clone(),
+        };
+        let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked).map_err(Broken::Unavailable)?;
+        let placed = Conditions::new().maybe(self.cpu, Conditions::cpu).apply();
+        if let Some(refused) = placed.refused().first() {
+            if let Some(lost) = peer::lost_cpu(refused) {
+                return Err(Broken::Lost(vec![lost]));
+            }
+            let (why, remedy) = (refused.to_string(), Some(refused.remedy.clone()));
+            return Err(Broken::Unavailable(Unavailable { why, remedy }));
+        }
+        let control = Control::new().map_err(|e| unavailable(&e))?;
+        let child = self.start_peer(there, &control, &halt)?;
+        let outcome = self.travel(&mut here, &child, &control, halt, rouse, (into, blocks));
+        control.end();
+        match &outcome {
+            Ok(_) => drop(lock(&child).wait()),
+            Err(_) => drop(lock(&child).kill()),
+        }
+        let mut lost = placed.lost();
+        lost.extend(control.conditions_lost());
+        // The other process is gone: now its end may be removed.
+        drop((here, leftovers, placed));
+        // A lost condition may be the cause of another error.
+        match outcome {
+            Err(stopped @ Broken::Stopped) => Err(stopped),
+            _ if !lost.is_empty() => Err(Broken::Lost(lost)),
+            outcome => outcome,
+        }
+    }
+
+    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Broken> {
+        let parent = Peer { process: std::process::id() as i32, thread: linux::sched::current_thread_id() };
+        let waiter = Waiter::new(self.receive, self.limits, halt.clone());
+        let (job, control) = (self.job.clone(), control.clone());
+        let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
+        let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
+        child.map(|c| Arc::new(Mutex::new(c))).map_err(|e| {
+            Broken::Unavailable(Unavailable { why: e.to_string(), remedy: Some(crate::frame::no_thread::remedy()) })
+        })
+    }
+
+    fn travel(
+        &self,
+        here: &mut End,
+        child: &SharedChild,
+        control: &Control,
+        halt: Halt,
+        rouse: Vec<Box<dyn Fn() + Send>>,
+        (into, blocks): (&mut Recorder, Option<&mut Blocks>),
+    ) -> Result<Passed, Broken> {
+        let pid = lock(child).id();
+        let theirs = Peer { process: pid, thread: pid };
+        here.outlet.as_mut().map_or(Ok(()), |outlet| outlet.meet(theirs)).map_err(|e| unavailable(&e))?;
+        here.inlet.as_mut().map_or(Ok(()), |inlet| inlet.meet(theirs)).map_err(|e| unavailable(&e))?;
+        let lives = || matches!(lock(child).ended(), Ok(None)) && !linux::stop::requested();
+        let ready = control.wait_until_ready(lives);
+        self.see_to(child, control, ready)?;
+        let watched = Watched {
+            child: Arc::clone(child),
+            control: control.clone(),
+            halt: halt.clone(),
+            rouse,
+            interrupter: self.interrupter.clone(),
+            cpus: self.cpus.to_vec(),
+        };
+        let watcher = Watcher::start(watched).map_err(|e| {
+            let (why, remedy) = (format!("starting a thread: {e}"), Some(crate::frame::no_thread::remedy()));
+            Broken::Unavailable(Unavailable { why, remedy })
+        })?;
+        let mut waiter = Waiter::new(self.receive, self.limits, halt.clone());
+        let mut follow = Follow::default();
+        control.begin();
+        let mut usage = Usage::default();
+        let worked = match self.job.mode {
+            Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, &halt, (into, &mut usage)),
+            _ => receive(here, &self.job, control, &mut waiter, &mut follow, (into, blocks, &mut usage)),
+        };
+        let reason = watcher.finish();
+        if worked.is_ok() && self.job.mode == Mode::PingPong && self.job.lossy {
+            see_off(here, self.job.size, child, control);
+        }
+        self.judge(worked.map(|()| usage), reason, (&follow, usage), child, control)
+    }
+
+    /// Checks that the trip can continue: no stop request, lost condition or failure. `reached`: the child is where it
+    /// should be.
+    fn see_to(&self, child: &SharedChild, control: &Control, reached: bool) -> Result<(), Broken> {
+        if linux::stop::requested() {
+            return Err(Broken::Stopped);
+        }
+        let lost = control.conditions_lost();
+        if !lost.is_empty() {
+            return Err(Broken::Lost(lost));
+        }
+        if let Some(why) = control.failure() {
+            return Err(Broken::Unavailable(Unavailable { why: format!("the other process: {why}"), remedy: None }));
+        }
+        if reached {
+            return Ok(());
+        }
+        let ended = lock(child).ended().ok().flatten();
+        Err(Broken::PeerEnded(ended.map_or("is gone".to_owned(), |e| e.to_string())))
+    }
+
+    fn judge(
+        &self,
+        worked: linux::Result<Usage>,
+        reason: Option<Reason>,
+        (follow, so_far): (&Follow, Usage),
+        child: &SharedChild,
+        control: &Control,
+    ) -> Result<Passed, Broken> {
+        let total = self.job.warmup + self.job.messages;
+        let passed = |usage| Passed { usage, account: control.account(), integrity: follow.finish(total) };
+        match (worked, reason) {
+            (Ok(usage), _) => {
+                let lives = || matches!(lock(child).ended(), Ok(None));
+                let reached = control.wait_until_done(lives);
+                self.see_to(child, control, reached)?;
+                Ok(passed(usage))
+            }
+            (Err(_), Some(Reason::Stopped)) => Err(Broken::Stopped),
+            (Err(_), Some(Reason::Missing)) => Ok(passed(so_far)),
+            (Err(e), _) => {
+                // A closed end, or a lock with a dead holder, shows before the process is reaped: give it a moment.
+                let lives = || matches!(lock(child).ended(), Ok(None)) && control.failure().is_none();
+                for _ in 0..LOOKS {
+                    if !lives() {
+                        break;
+                    }
+                    std::thread::sleep(BETWEEN_LOOKS);
+                }
+                if !lives() {
+                    self.see_to(child, control, false)?;
+                }
+                let why = format!("{}: {e}", self.mechanism.call);
+                let is_lost = e.errno() == rustix::io::Errno::TIMEDOUT.raw_os_error();
+                let remedy = is_lost.then(|| "see what drops them: a packet filter (`nft list ruleset`)".to_owned());
+                Err(Broken::Unavailable(Unavailable { why, remedy }))
+            }
+        }
+    }
+}
+
+fn unavailable(error: &linux::Error) -> Broken {
+    Broken::Unavailable(Unavailable { why: error.to_string(), remedy: None })
+}
+
+fn missing(what: &'static str) -> linux::Error {
+    linux::Error::from_errno("open", linux::EBADMSG).on(what)
+}
+
+/// If messages may be lost, the other process may have missed some that it has to answer. It gets more until it has
+/// answered all.
+fn see_off(here: &mut End, size: usize, child: &SharedChild, control: &Control) {
+    let Some(outlet) = here.outlet.as_mut() else { return };
+    let mut letter = Letter::new(size, false);
+    letter.write(u64::MAX);
+    let message = letter.stamp(0);
+    control.wait_until_done(|| {
+        // A message that cannot be sent counts as lost.
+        let _ = outlet.send(message);
+        matches!(lock(child).ended(), Ok(None)) && !linux::stop::requested()
+    });
+}
+
+/// The measuring loop of ping-pong. Between two round trips it checks the answer and writes the next contents.
+fn ping(
+    here: &mut End,
+    job: &Job,
+    waiter: &mut Waiter,
+    follow: &mut Follow,
+    halt: &Halt,
+    (into, used): (&mut Recorder, &mut Usage),
+) -> linux::Result<()> {
+    let outlet = here.outlet.as_mut().ok_or_else(|| missing("no outlet"))?.as_mut();
+    let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?.as_mut();
+    let mut letter = Letter::new(job.size, job.verify);
+    let mut answer = vec![0; job.size];
+    let mut lost_in_a_row = 0;
+    let mut meter = Meter::start();
+    let mut ready = now_ns(Clock::Monotonic);
+    for number in 0..job.warmup + job.messages {
+        if number == job.warmup {
+            meter = Meter::start();
+        }
+        letter.write(number);
+        // No one reads the time in a returning message: entering it is not part of the trip.
+        let message = letter.stamp(ready);
+        let from = now_ns(Clock::Monotonic);
+        let back = if job.lossy {
+            there_and_perhaps_back((outlet, message), (inlet, &mut answer), job.verify, waiter, follow, halt)
+        } else {
+            let done = outlet.send(message).and_then(|()| waiter.next(inlet, &mut answer));
+            done.map(|()| Some(now_ns(Clock::Monotonic)))
+        };
+        let back = back.inspect_err(|_| *used = meter.stop())?;
+        let Some(back) = back else {
+            follow.given_up();
+            lost_in_a_row += 1;
+            if lost_in_a_row == ALL_LOST {
+                let object = format!("{ALL_LOST} messages in a row, each not back within a second");
+                return Err(linux::Error::from_errno("receive", rustix::io::Errno::TIMEDOUT.raw_os_error()).on(object));
+            }
+            continue;
+        };
+        (lost_in_a_row, ready) = (0, back);
+        let stamp = message::read(&answer, follow.expected(), back, job.verify);
+        if stamp.intact {
+            follow.arrived(stamp.number);
+        } else {
+            follow.torn();
+        }
+        if number >= job.warmup {
+            into.record(back - from);
+        }
+    }
+    *used = meter.stop();
+    Ok(())
+}
+
+/// One round trip of a message that may be lost. Returns when the answer came, if within a second. Answers to earlier
+/// messages, which were given up, do not count.
+fn there_and_perhaps_back(
+    (outlet, message): (&mut dyn Outlet, &[u8]),
+    (inlet, answer): (&mut dyn Inlet, &mut [u8]),
+    verify: bool,
+    waiter: &mut Waiter,
+    follow: &mut Follow,
+    halt: &Halt,
+) -> linux::Result<Option<i64>> {
+    let number = follow.expected();
+    halt.wait_for(number);
+    let mut sent = false;
+    loop {
+        let done = if sent { waiter.next(inlet, answer) } else { outlet.send(message) };
+        let now = now_ns(Clock::Monotonic);
+        match done {
+            Ok(()) if !sent => sent = true,
+            Ok(()) => {
+                let stamp = message::read(answer, number, now, verify);
+                if !stamp.intact || stamp.number >= number {
+                    return Ok(Some(now));
+                }
+                follow.stray(stamp.number);
+            }
+            Err(e) if e.errno() == linux::EINTR => match halt.interrupted(number) {
+                Then::GoOn => {}
+                Then::Lost => return Ok(None),
+                Then::Over => return Err(e),
+            },
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// The measuring loop of one-way traffic. Between two messages it checks and records the last one.
+fn receive(
+    here: &mut End,
+    job: &Job,
+    control: &Control,
+    waiter: &mut Waiter,
+    follow: &mut Follow,
+    (into, mut blocks, used): (&mut Recorder, Option<&mut Blocks>, &mut Usage),
+) -> linux::Result<()> {
+    let inlet = here.inlet.as_mut().ok_or_else(|| missing("no inlet"))?;
+    let mut buffer = vec![0; job.size];
+    let total = job.warmup + job.messages;
+    let mut meter = (job.warmup == 0).then(Meter::start);
+    let (mut begun_ns, mut last_ns) = (now_ns(Clock::Monotonic), 0);
+    let mut received = 0;
+    while follow.expected() < total {
+        if let Err(error) = waiter.next(inlet.as_mut(), &mut buffer) {
+            // A missing message no longer comes: the wait for it is not part of the traffic.
+            *used = meter.map_or_else(Usage::default, Meter::stop);
+            used.elapsed_ns = used.elapsed_ns.min((last_ns - begun_ns).max(0).unsigned_abs());
+            return Err(error);
+        }
+        let now = now_ns(Clock::Monotonic);
+        received += 1;
+        last_ns = now;
+        if job.window.is_some() && !job.lossy {
+            control.set_received(received);
+        }
+        let stamp = message::read(&buffer, follow.expected(), now, job.verify);
+        if !stamp.intact {
+            follow.torn();
+            continue;
+        }
+        let arrival = follow.arrived(stamp.number);
+        if job.window.is_some() && job.lossy {
+            // Lost messages before it are no longer in flight.
+            control.set_received(follow.expected());
+        }
+        if stamp.number >= job.warmup && arrival != Arrival::Double {
+            into.record(now - stamp.sent_ns);
+            if let Some(blocks) = blocks.as_deref_mut() {
+                blocks.add(now - stamp.sent_ns);
+            }
+        }
+        // The last warm-up message may be the one that is lost.
+        if meter.is_none() && follow.expected() >= job.warmup {
+            meter = Some(Meter::start());
+            begun_ns = now;
+        }
+    }
+    *used = meter.map_or_else(Usage::default, Meter::stop);
+    Ok(())
+}

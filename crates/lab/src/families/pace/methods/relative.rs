@@ -1,0 +1,62 @@
+//! Sleeping for a period between two events, the common first version. Each sleep's overhead lengthens its period.
+
+use punctual::{Moment, Rate};
+use punctual_linux as linux;
+use punctual_linux::clock::Clock;
+use punctual_linux::sleep;
+use punctual_linux::timed::Ended;
+
+use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms, go_on};
+use crate::frame::Unavailable;
+
+pub(super) static METHODS: &[PacingMethod] = &[
+    PacingMethod {
+        name: "usleep",
+        about: "usleep for a period after each event: what it adds slows the rate",
+        call: "send(); usleep(period_us);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open(|ns| sleep::usleep((ns.max(0) as u64).div_ceil(1_000).min(u32::MAX.into()) as u32)),
+    },
+    PacingMethod {
+        name: "nanosleep",
+        about: "nanosleep for a period after each event: finer arguments, the same rate",
+        call: "send(); nanosleep(&period, NULL);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open(sleep::nanosleep),
+    },
+];
+
+struct Spaced<F> {
+    sleep: F,
+    start: Moment,
+    period_ns: i64,
+    begun: bool,
+}
+
+fn open(sleep: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Result<Box<dyn PacingSession>, Unavailable> {
+    Ok(Box::new(Spaced { sleep, start: Moment::default(), period_ns: 0, begun: false }))
+}
+
+impl<F: FnMut(i64) -> linux::Result<Ended>> PacingSession for Spaced<F> {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        (self.start, self.period_ns, self.begun) = (start, rate.time_of(1), false);
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        go_on()?;
+        if self.begun {
+            // A signal ends the sleep early, as it would in such a program.
+            let _ = (self.sleep)(self.period_ns)?;
+        } else {
+            while sleep::clock_nanosleep_until(Clock::Monotonic, self.start.as_nanos())? != Ended::TimeUp {
+                go_on()?;
+            }
+            self.begun = true;
+        }
+        go_on()?;
+        Ok(1)
+    }
+}

@@ -1,0 +1,264 @@
+//! Waiting for each event's deadline on a schedule: lateness does not accumulate.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use punctual::rate::Grid;
+use punctual::{Clock as _, Moment, Rate, SystemClock};
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sleep::clock_nanosleep_until;
+use punctual_linux::timed::Ended;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms, go_on};
+use crate::frame::Unavailable;
+
+pub(super) static METHODS: &[PacingMethod] = &[
+    PacingMethod {
+        name: "clock_nanosleep_abs",
+        about: "sleeps until each event's time: late by a wake-up, yet the rate holds",
+        call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL); send();",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| Ok(Box::new(Absolute { grid: nothing() })),
+    },
+    PacingMethod {
+        name: "my_rate",
+        about: "libmy's way: absolute sleeps, the period slowly corrected by measured over nominal rate, at most 1 %",
+        call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL); next += period * correction;",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| Ok(Box::new(Corrected { start_ns: 0, schedule: Correction::new(1e9) })),
+    },
+    PacingMethod {
+        name: "timerfd",
+        about: "a periodic timer read as a descriptor: events that were missed come together",
+        call: "read(timerfd, &expirations, 8); send() so many times;",
+        needs: "",
+        mode: Mode::Single,
+        open: open_timerfd,
+    },
+    PacingMethod {
+        name: "spin",
+        about: "keeps the CPU until each event's time",
+        call: "while (clock_gettime(CLOCK_MONOTONIC) < next); send();",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| Ok(Box::new(Spin { grid: nothing(), clock: SystemClock::monotonic() })),
+    },
+];
+
+/// A grid before its first event.
+fn nothing() -> Grid {
+    // A period of one second is a rate.
+    Grid::new(
+        Rate::every(Duration::from_secs(1)).unwrap_or_else(|_| unreachable!("one second is a period")),
+        Moment::default(),
+    )
+}
+
+fn sleep_until(deadline: Moment) -> linux::Result<()> {
+    while clock_nanosleep_until(Clock::Monotonic, deadline.as_nanos())? != Ended::TimeUp {
+        go_on()?;
+    }
+    go_on()
+}
+
+struct Absolute {
+    grid: Grid,
+}
+
+impl PacingSession for Absolute {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        self.grid = Grid::new(rate, start);
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        let deadline = self.grid.next();
+        self.grid.advance();
+        sleep_until(deadline).map(|()| 1)
+    }
+}
+
+/// The schedule of libmy's `my_rate`: the period is multiplied by measured over nominal rate, clamped to 1 %.
+///
+/// A program that is late at a correction compensates by a higher rate, and then runs ahead of the ideal schedule.
+/// Its lead is at most the largest lateness less one period, and at most 1 % of the time since the first correction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Correction {
+    next_ns: f64,
+    period_ns: f64,
+    factor: f64,
+    events: u64,
+}
+
+/// Events between two corrections: a slow correction, in its author's words.
+const CORRECT_EVERY: u64 = 100;
+/// Largest correction of a period.
+const CORRECT_BY: f64 = 0.01;
+
+impl Correction {
+    fn new(period_ns: f64) -> Self {
+        Self { next_ns: 0.0, period_ns, factor: 1.0, events: 0 }
+    }
+
+    /// The due time of the next event, from the beginning. `elapsed_ns`: the present time on the same scale, read
+    /// only if the period is corrected.
+    fn next(&mut self, elapsed_ns: impl FnOnce() -> i64) -> i64 {
+        if self.events > 0 && self.events.is_multiple_of(CORRECT_EVERY) {
+            let measured_over_nominal = self.events as f64 * self.period_ns / elapsed_ns() as f64;
+            self.factor = measured_over_nominal.clamp(1.0 - CORRECT_BY, 1.0 + CORRECT_BY);
+        }
+        let due = self.next_ns as i64;
+        self.events += 1;
+        self.next_ns += self.period_ns * self.factor;
+        due
+    }
+}
+
+struct Corrected {
+    start_ns: i64,
+    schedule: Correction,
+}
+
+impl PacingSession for Corrected {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        *self = Self { start_ns: start.as_nanos(), schedule: Correction::new(1e9 / rate.per_second_f64()) };
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        let start_ns = self.start_ns;
+        let due = self.schedule.next(|| now_ns(Clock::Monotonic) - start_ns);
+        sleep_until(Moment::from_nanos(start_ns + due)).map(|()| 1)
+    }
+}
+
+struct Periodic {
+    timer: OwnedFd,
+}
+
+fn open_timerfd(_: &Terms) -> Result<Box<dyn PacingSession>, Unavailable> {
+    let unavailable = |e: rustix::io::Errno| Unavailable { why: format!("timerfd_create: {e}"), remedy: None };
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(unavailable)?;
+    Ok(Box::new(Periodic { timer }))
+}
+
+fn timespec(ns: i64) -> Timespec {
+    Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+impl PacingSession for Periodic {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        let value = Itimerspec { it_interval: timespec(rate.time_of(1)), it_value: timespec(start.as_nanos()) };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value)
+            .map(drop)
+            .map_err(|e| linux::Error::from_errno("timerfd_settime", e.raw_os_error()))
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        let mut count = [0; 8];
+        loop {
+            go_on()?;
+            match rustix::io::read(&self.timer, &mut count) {
+                Ok(_) => return Ok(u64::from_ne_bytes(count).max(1)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(linux::Error::from_errno("read", e.raw_os_error()).on("timerfd")),
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        // A timer that cannot be disarmed ends with its descriptor.
+        let none = Itimerspec { it_interval: timespec(0), it_value: timespec(0) };
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &none);
+    }
+}
+
+struct Spin {
+    grid: Grid,
+    clock: SystemClock,
+}
+
+/// Longest spin between two checks of the stop request.
+const LONGEST_SPIN_NS: i64 = 10_000_000;
+
+impl PacingSession for Spin {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        self.grid = Grid::new(rate, start);
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        let deadline = self.grid.next();
+        self.grid.advance();
+        loop {
+            go_on()?;
+            let reach = deadline.min(self.clock.now().plus_nanos(LONGEST_SPIN_NS));
+            if self.clock.spin_until(reach) >= deadline {
+                return Ok(1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PERIOD: i64 = 500_000;
+
+    /// Wakes of a program on a manual clock with these latencies, in cyclic order.
+    fn wakes(latencies: &[i64], events: usize) -> (Vec<i64>, i64) {
+        let mut schedule = Correction::new(PERIOD as f64);
+        let (mut now, mut most) = (0, 0);
+        let mut wakes = Vec::with_capacity(events);
+        for latency in latencies.iter().cycle().take(events) {
+            let due = schedule.next(|| now);
+            now = now.max(due) + latency;
+            most = most.max(now - due);
+            wakes.push(now);
+        }
+        (wakes, most)
+    }
+
+    #[test]
+    fn what_is_always_late_alike_is_in_the_end_a_period_late_and_keeps_the_rate() {
+        let (wakes, _) = wakes(&[60_000], 10_000);
+        // It counts the events sent, one more than the gaps: at the first correction it considers itself too quick.
+        let lateness: Vec<i64> = wakes.iter().zip(0..).map(|(wake, n)| wake - n * PERIOD).collect();
+        assert!(lateness[..100].iter().all(|late| *late == 60_000), "before the first correction");
+        assert!(lateness[200..].iter().all(|late| (PERIOD * 8 / 10..PERIOD * 12 / 10).contains(late)), "{lateness:?}");
+    }
+
+    #[test]
+    fn a_delay_is_made_up_for_and_then_it_runs_ahead() {
+        let mut latencies = vec![0; 1_000];
+        latencies[99] = 5 * PERIOD;
+        let (wakes, most) = wakes(&latencies, 300);
+        let earliest = wakes.iter().zip(0..).map(|(wake, n)| wake - n * PERIOD).min().unwrap();
+        assert_eq!(most, 5 * PERIOD);
+        assert!((-PERIOD - 1..-PERIOD / 2).contains(&earliest), "ahead, by a period at most: {earliest}");
+    }
+
+    proptest! {
+        #[test]
+        fn it_runs_ahead_by_the_largest_lateness_less_a_period_and_by_one_percent_at_most(
+            latencies in prop::collection::vec(prop_oneof![8 => 0..PERIOD / 5, 1 => 0..20 * PERIOD], 1..400),
+        ) {
+            let (wakes, most) = wakes(&latencies, 3_000);
+            for (wake, n) in wakes.iter().zip(0_i64..) {
+                let ahead = n * PERIOD - wake;
+                // A nanosecond of rounding per correction.
+                prop_assert!(ahead <= (most - PERIOD).max(0) + 30, "event {n}: {ahead}");
+                let since_first = (n - CORRECT_EVERY as i64).max(0) * PERIOD;
+                prop_assert!(ahead <= (since_first as f64 * CORRECT_BY) as i64 + 30, "event {n}: {ahead}");
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `pace`: how evenly events leave and arrive if a program paces them. Events are UDP datagrams, or ticks without a
+//! network.
+//!
+//! The input is a [`Plan`]. The [`Session`] receives, per method of pacing and variant of conditions: `lateness` of
+//! each departure relative to the ideal schedule, `period_jitter` of departures and of arrivals, and `one_way`
+//! latency. The metrics are the rate reached, the drift of departures, and the numbers of datagrams not sent, lost or
+//! reordered. Departures are the kernel's own stamps if it provides them. Sending never waits for room: a datagram
+//! without room is counted.
+//!
+//! For the loopback, a child process is the receiver. [`receive`] is a standalone receiver.
+
+mod bench;
+mod drift;
+mod flow;
+mod keep;
+pub mod method;
+pub mod methods;
+pub mod packet;
+mod plan;
+pub mod receive;
+mod receiver;
+mod stamp_clock;
+mod stand;
+mod sweep;
+mod wire;
+
+use punctual_record::Notice;
+
+use crate::frame::{self, Error, Session};
+use keep::Keep;
+pub use plan::{Goal, MOST_BYTES_UNASKED, MOST_UNASKED, Plan, Request, Target};
+use sweep::Sweep;
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "pace";
+
+/// Runs the plan and enters its measurements in the session.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    match plan.goal {
+        Goal::Keep(rate) => {
+            let by_fq = keep::bursts(&plan, rate);
+            let done = frame::run(Keep { plan, rate }, session)?;
+            // fq's effect on a rate matters if a method sent through it.
+            if by_fq.into_iter().any(|cell| done.extras[cell].counts.sent > 0) {
+                session.notice(Notice::Other { text: keep::BURSTS.into() });
+            }
+            Ok(())
+        }
+        Goal::Highest { from, to, within } => frame::run(Sweep { plan, from, to, within }, session).map(drop),
+    }
+}

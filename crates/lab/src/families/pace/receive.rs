@@ -1,0 +1,230 @@
+//! A standalone receiver: it records datagrams at an address until a number arrived, the time is up, or it is asked
+//! to end.
+//!
+//! It reports per nominal rate of the senders: jitter of arrivals at the socket (by the kernel's stamps), one-way
+//! latency if sender and receiver are on one machine, the rate, and the numbers of lost, reordered and duplicate
+//! datagrams. Datagrams that are not from `pace` are counted.
+//!
+//! Anyone may send here, so memory is bounded: there is a maximum of rates, and of streams of each rate. Datagrams of
+//! further rates are counted and left out. If a newer stream replaces another one, the sums keep the old one's part.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use punctual::conditions::Conditions;
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::net::{self, stamp};
+use punctual_record::{Notice, Usage};
+
+use super::flow::Flow;
+use super::packet::{Header, this_boot};
+use super::stamp_clock::StampClock;
+use crate::frame::ledger::Held;
+use crate::frame::left_out::{LeftOut, Spoilt};
+use crate::frame::stage::Progress;
+use crate::frame::usage::Meter;
+use crate::frame::{self, Amount, Ledger, Place, Session};
+
+/// Buffer for datagrams while the receiver is not running: 8 MB.
+const ROOM: i32 = 8 << 20;
+/// Interval of checks for a stop request while no datagram arrives.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Maximum number of nominal rates: a sweep of all methods has about fifty. Each takes up to 0.9 MB, all of them 60
+/// MB.
+const MOST_RATES: usize = 64;
+/// Why the receiver cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The socket cannot be bound to the address.
+    #[error("listening at {address}: {source}; {remedy}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The kernel's error.
+        source: std::io::Error,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// A call failed.
+    #[error(transparent)]
+    Call(#[from] linux::Error),
+    /// A required condition was refused.
+    #[error(transparent)]
+    Unmet(#[from] frame::Unmet),
+    /// The kernel started no thread.
+    #[error("starting the measuring thread: {0}; {remedy}", remedy = crate::frame::no_thread::remedy())]
+    Thread(std::io::Error),
+}
+
+/// Binds the socket before anything is measured.
+pub fn listen(address: SocketAddr) -> Result<UdpSocket, Error> {
+    let socket = UdpSocket::bind(address).map_err(|source| {
+        let remedy = match source.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "another program receives there: `ss -ulnp` shows which; or choose another port"
+            }
+            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address: `ip address` shows those it has",
+            std::io::ErrorKind::PermissionDenied => "ports below 1024 need CAP_NET_BIND_SERVICE; choose a higher one",
+            _ => "look at address and port",
+        };
+        Error::Listen { address, source, remedy }
+    })?;
+    net::set_receive_buffer(&socket, ROOM)?;
+    stamp::enable_receive_stamps(&socket)?;
+    socket.set_read_timeout(Some(LOOK)).map_err(|source| Error::Listen {
+        address,
+        source,
+        remedy: "this is a defect",
+    })?;
+    Ok(socket)
+}
+
+/// Receives under these conditions until `amount` is reached (none: until asked to end), and enters the results in
+/// the session.
+pub fn run(
+    socket: UdpSocket,
+    amount: Option<Amount>,
+    (base, require): (&Conditions, bool),
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
+    let request = frame::Request { base: base.clone(), require, ..frame::Request::as_found(Amount::Samples(0), 1) };
+    let ledger = Ledger::new(session, 0, 1);
+    let (mine, asked) = (ledger.clone(), base.clone());
+    let heard = session
+        .perform(Place::default(), move |stage| {
+            let guard = frame::conditions::apply(&asked, &mine);
+            let refused = guard.refused().to_vec();
+            mine.open().held[0] = Some(Held { applied: guard.applied(), ..Held::default() });
+            if require && !refused.is_empty() {
+                return (refused, None);
+            }
+            let doing = socket.local_addr().map_or_else(|_| "receiving".into(), |at| format!("receiving at {at}"));
+            let left = match amount {
+                Some(Amount::Time(time)) => time,
+                _ => Duration::ZERO,
+            };
+            if !left.is_zero() {
+                stage.announce(left);
+            }
+            stage.pause(Progress { doing, done: 0.0, left });
+            let heard = hear(&socket, amount);
+            frame::conditions::put_back(guard, &mine);
+            (refused, Some(heard))
+        })
+        .map_err(Error::Thread)?;
+    let Some((refused, heard)) = heard else { return Ok(()) };
+    let ledger = ledger.take();
+    frame::conditions::report(&request, &ledger, &refused, session)?;
+    frame::outcome::close(ledger, session);
+    let Some(heard) = heard.transpose()? else { return Ok(()) };
+    if heard.strange > 0 {
+        let text = format!("{} datagrams that are none of `punctual pace` arrived and were left out", heard.strange);
+        session.notice(Notice::Other { text });
+    }
+    if heard.turned_away > 0 {
+        let text = format!(
+            "{} datagrams were turned away: they named more than {MOST_RATES} different rates, which no sweep does; receive at an address that only the sender knows",
+            heard.turned_away
+        );
+        session.notice(Notice::Other { text });
+    }
+    for (period_ns, flow) in &heard.flows {
+        flow.report(*period_ns, &request.variants[0].label, heard.usage, session);
+    }
+    heard.left_out.tell(session);
+    Ok(())
+}
+
+/// Everything received.
+struct Heard {
+    flows: BTreeMap<u64, Flow>,
+    /// Datagrams that are not from `pace`.
+    strange: u64,
+    /// Datagrams of rates beyond the maximum.
+    turned_away: u64,
+    usage: Usage,
+    /// Unused stamps.
+    left_out: LeftOut,
+}
+
+fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
+    let (flows, left_out) = (BTreeMap::new(), LeftOut::default());
+    let mut heard = Heard { flows, strange: 0, turned_away: 0, usage: Usage::default(), left_out };
+    let mut buffer = vec![0; 65_536];
+    let boot = this_boot();
+    let mut stamps = StampClock::new();
+    let begin = now_ns(Clock::Monotonic);
+    let meter = Meter::start();
+    let mut received = 0_u64;
+    loop {
+        let enough = match amount {
+            Some(Amount::Samples(n)) => received >= n,
+            Some(Amount::Time(time)) => {
+                u128::from((now_ns(Clock::Monotonic) - begin).unsigned_abs()) >= time.as_nanos()
+            }
+            None => false,
+        };
+        if enough || linux::stop::requested() {
+            break;
+        }
+        let Some(datagram) = stamp::receive(socket, &mut buffer)? else { continue };
+        let now = now_ns(Clock::Monotonic);
+        let Some(header) = Header::read(&buffer[..datagram.length]) else {
+            heard.strange += 1;
+            continue;
+        };
+        received += 1;
+        let (at_socket, set) = stamps.arrival(datagram.realtime_ns);
+        if let Some(set) = set {
+            heard.left_out.add(&Spoilt::Broken(set), now);
+        }
+        heard.take(&header, at_socket, (header.boot == boot && boot != 0).then(|| now.saturating_sub(header.sent_ns)));
+    }
+    heard.usage = meter.stop();
+    Ok(heard)
+}
+
+impl Heard {
+    fn take(&mut self, header: &Header, at_socket: i64, one_way: Option<i64>) {
+        if self.flows.len() >= MOST_RATES && !self.flows.contains_key(&header.period_ns) {
+            self.turned_away += 1;
+            return;
+        }
+        self.flows.entry(header.period_ns).or_insert_with(Flow::new).take(header, at_socket, one_way);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_datagrams_take_no_more_memory_than_a_sweep() {
+        let socket = listen((std::net::Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (to, over) = (socket.local_addr().unwrap(), std::sync::atomic::AtomicBool::new(false));
+        let heard = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let hostile = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+                let (mut datagram, boot) = ([0; super::super::packet::HEADER], this_boot());
+                for n in 0_u64.. {
+                    if over.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    // Numbers, times and rates that no real sender has.
+                    let (sequence, period_ns) = (u64::MAX - n % 3, u64::MAX - n);
+                    Header { stream: n as u32, sequence, intended_ns: 0, sent_ns: i64::MIN, boot, period_ns }
+                        .write(&mut datagram);
+                    hostile.send_to(&datagram, to).unwrap();
+                }
+            });
+            let heard = hear(&socket, Some(Amount::Samples(20_000))).unwrap();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            heard
+        });
+        assert_eq!(heard.flows.len(), MOST_RATES);
+        assert_eq!(heard.turned_away, 20_000 - MOST_RATES as u64);
+    }
+}

@@ -1,0 +1,177 @@
+//! `polls`: how often to poll before a yield. It measures the latency of a message, and the CPU share of others.
+//!
+//! The input is a [`Plan`]. A receiver on one CPU waits for messages that a sender process on another sends at random
+//! times. It polls N times, yields, and polls again; or it never yields, or blocks, or backs off, with and without a
+//! busy program on its CPU. The [`Session`] receives for each way a series `one_way` and a series `round_trip`. If
+//! the busy program runs, they include the shares of the CPU while no message comes.
+
+mod bench;
+mod mailbox;
+pub mod plan;
+
+use punctual::conditions::Conditions;
+use punctual_linux::child::Child;
+use punctual_record::experiment::polls::{self, Load, SenderPlace};
+use punctual_record::experiment::yielding::CompetitorKind;
+use punctual_record::{About, Experiment, Quantity, Typed};
+
+use crate::crowd::{Crowd, Restraint, child_under};
+use crate::frame::schedule::Schedule;
+use crate::frame::unavailable::MORE_TIME;
+use crate::frame::{
+    self, Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
+};
+use bench::{Extra, Others, PollBench};
+use mailbox::Mailbox;
+use plan::Cell;
+pub use plan::{MOST_POLLS, Plan, ReceiveMethod, Request};
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "polls";
+
+/// Runs the plan and enters its measurements in the session.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    frame::run(plan, session).map(drop)
+}
+
+impl Family for Plan {
+    type Extra = Extra;
+    type Company = Others;
+    const PECULIAR: &'static [&'static str] = &["conditions", "load", "sender", "polls"];
+
+    fn request(&self) -> &Frame {
+        &self.request
+    }
+
+    fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.cells[cell].variant
+    }
+
+    fn asked(&self, cell: usize) -> Asked {
+        let how = self.cells[cell].how;
+        Asked {
+            subject: subject(self, how).into(),
+            about: About { call: call(self, how).map(str::to_owned), ..About::default() },
+            experiment: Experiment::Polls(Typed::asked(parameters(self, &self.cells[cell]))),
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Plan::schedule(self)
+    }
+
+    fn place(&self) -> Place {
+        // The sender, on another CPU, has no real-time policy: a supervisor that sleeps there does not disturb it.
+        Place::on_cpu(Some(self.cpu), self.request.is_real_time())
+    }
+
+    fn forbidden(&self, cell: usize) -> Option<Unavailable> {
+        Plan::forbidden(self, &self.cells[cell])
+    }
+
+    fn too_short(&self, _: usize) -> Unavailable {
+        Unavailable::but("its share of the time did not pay for one message", MORE_TIME)
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<Others, Failure> {
+        let pinned = |cpu| Conditions::new().cpu(cpu);
+        let (mailbox, sender) = send_from(self, &pinned(self.sender_cpu))?;
+        let busy = Crowd::gather(CompetitorKind::Process, 1, &pinned(self.cpu), Restraint::None);
+        Ok(Others { mailbox, sender, busy })
+    }
+
+    fn open<'a>(&'a self, others: Others, _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+        Ok(Box::new(PollBench::open(self, others)))
+    }
+
+    fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
+        let of = |metrics| Experiment::Polls(Typed { parameters: parameters(self, &self.cells[cell]), metrics });
+        let extra = measured.extra;
+        let mut series = vec![measured.series(measured.tally, Quantity::OneWay, of(metrics(extra)))];
+        if extra.round_trips.count() > 0 {
+            series.push(measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default())));
+        }
+        Report::of(series)
+    }
+}
+
+/// The sender, in a process of its own.
+fn send_from(plan: &Plan, conditions: &Conditions) -> Result<(Mailbox, Child), Failure> {
+    let failed = |error: punctual_linux::Error| {
+        Unavailable::but(format!("starting the sender: {error}"), "raise ulimit -u or the cgroup's pids.max")
+    };
+    let mailbox = Mailbox::new().map_err(failed)?;
+    let (theirs, own_cpu) = (mailbox.clone(), !plan.shares_cpu());
+    let parent = std::process::id();
+    let lives = move || std::os::unix::process::parent_id() == parent && !punctual_linux::deadline::passed();
+    let sender = child_under("punctual-send", conditions, move || theirs.send_all(own_cpu, lives));
+    Ok((mailbox, sender.map_err(failed)??))
+}
+
+/// The name of a way in the record.
+fn subject(plan: &Plan, how: ReceiveMethod) -> &'static str {
+    match how {
+        ReceiveMethod::Spin => "never_yields",
+        ReceiveMethod::Yield { method, .. } => plan.methods[method].name,
+        ReceiveMethod::Block => "futex_wait",
+        ReceiveMethod::Backoff => "backoff",
+    }
+}
+
+/// The call it makes between polls.
+fn call(plan: &Plan, how: ReceiveMethod) -> Option<&'static str> {
+    match how {
+        ReceiveMethod::Yield { method, .. } => Some(plan.methods[method].call),
+        ReceiveMethod::Spin | ReceiveMethod::Block | ReceiveMethod::Backoff => None,
+    }
+}
+
+fn parameters(plan: &Plan, cell: &Cell) -> polls::Parameters {
+    polls::Parameters {
+        load: if cell.busy { Load::Busy } else { Load::Idle },
+        sender: if plan.shares_cpu() { SenderPlace::SameCpu } else { SenderPlace::OtherCpu },
+        polls: match cell.how {
+            ReceiveMethod::Spin => Some(0),
+            ReceiveMethod::Yield { polls, .. } => Some(polls),
+            ReceiveMethod::Block | ReceiveMethod::Backoff => None,
+        },
+    }
+}
+
+/// The shares of the CPU while no message came.
+fn metrics(extra: &Extra) -> polls::Metrics {
+    let silence = &extra.silence;
+    let share = |ns: i64| (silence.elapsed_ns != 0).then(|| ns as f64 / silence.elapsed_ns as f64);
+    polls::Metrics { competitor_cpu_share: share(silence.competitor_ns), own_cpu_share: share(silence.own_ns) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::bench::Shares;
+    use super::*;
+    use crate::frame::{Amount, made};
+
+    #[test]
+    fn a_series_says_how_often_was_polled_and_who_had_the_cpu() {
+        let frame = Frame::as_found(Amount::Time(Duration::from_secs(1)), 3);
+        let plan = Plan::new(Request { methods: Vec::new(), polls: vec![0], sender_cpu: None, frame }).unwrap();
+        let silence = Shares { elapsed_ns: 200, own_ns: 20, competitor_ns: 150 };
+        let with_silence = Extra { silence, round_trips: made::tally(&[5]), ..Extra::default() };
+        let extras: Vec<Extra> = plan.cells.iter().map(|_| with_silence.clone()).collect();
+        let busy = plan.cells.iter().position(|cell| cell.busy).unwrap();
+        let report = made::report(&plan, busy, &[3], &extras);
+        let typed = report.series[0].experiment.polls().unwrap();
+        assert_eq!((typed.parameters.load, typed.parameters.polls), (Load::Busy, Some(0)));
+        assert_eq!((typed.metrics.competitor_cpu_share, typed.metrics.own_cpu_share), (Some(0.75), Some(0.1)));
+        assert_eq!((report.series[1].quantity, report.series[1].summary.count), (Quantity::RoundTrip, 1));
+        let blocks = made::report(&plan, busy + 1, &[3], &extras);
+        assert_eq!(blocks.series[0].experiment.polls().unwrap().parameters.polls, None);
+        assert_eq!(blocks.series[0].subject, "futex_wait");
+    }
+}

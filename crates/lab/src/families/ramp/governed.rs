@@ -1,0 +1,230 @@
+//! The policy of the looping thread's CPU, and the right to change it.
+
+use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorGuard};
+use punctual_record::Notice;
+
+use crate::frame::Unavailable;
+use crate::speed::PERFORMANCE;
+use crate::speed::governor::{PATIENCE, refused, skipped};
+
+/// Order of the governors, from the fastest to the slowest.
+const ORDER: [&str; 6] = [PERFORMANCE, "userspace", "schedutil", "ondemand", "conservative", "powersave"];
+
+/// The subject if no governor was set: the machine as found.
+pub const AS_FOUND: &str = "as found";
+
+/// The requested governors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Governors {
+    /// All governors of the policy, or the machine as found if none can be set.
+    All,
+    /// These, in this order.
+    Named(Vec<String>),
+    /// The governor as found, taking turns with `performance` if that can be set: this shows the gain from holding
+    /// the speed.
+    AgainstPerformance,
+}
+
+/// One governor: it becomes a series.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cell {
+    /// None: as found.
+    pub(super) governor: Option<String>,
+    /// Why it cannot be set.
+    pub(super) failure: Option<Unavailable>,
+}
+
+/// The policy of a CPU, and the right to change it.
+#[derive(Debug)]
+pub(crate) struct Governed {
+    pub(super) cpufreq: Cpufreq,
+    pub(super) cpu: Option<usize>,
+    pub(super) guard: Option<GovernorGuard>,
+}
+
+impl Governed {
+    /// Determines which governors can be set for this CPU's policy, and lays out the cells.
+    pub(super) fn take_over(
+        cpufreq: Cpufreq,
+        cpu: Option<usize>,
+        (governors, require): (&Governors, bool),
+    ) -> Result<(Self, Vec<Cell>, Vec<Notice>), Error> {
+        let mut governed = Self { cpufreq, cpu, guard: None };
+        let cell = |name: &String| Cell { governor: Some(name.clone()), failure: None };
+        let (mut cells, mut notices) = (Vec::new(), Vec::new());
+        match (governors, governed.take()) {
+            (Governors::AgainstPerformance, taken) => {
+                cells.push(Cell::default());
+                match performance(taken) {
+                    Ok(cell) => cells.extend(cell),
+                    Err(error) => notices.push(skipped(PERFORMANCE, &error)),
+                }
+            }
+            (Governors::All, Ok(policy)) => {
+                let mut offered = policy.governors.clone();
+                offered.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+                cells.extend(offered.iter().map(cell));
+            }
+            (Governors::Named(names), Ok(_)) => cells.extend(names.iter().map(cell)),
+            (_, Err(error)) if require => return Err(error),
+            (Governors::All, Err(error)) => {
+                cells.push(Cell::default());
+                notices.push(nothing_set(&error));
+            }
+            (Governors::Named(names), Err(error)) => {
+                cells.push(Cell::default());
+                let failure = Some(Unavailable::but(error.to_string(), error.remedy()));
+                cells.extend(names.iter().map(|name| Cell { failure: failure.clone(), ..cell(name) }));
+            }
+        }
+        let replayed = governed.guard.iter().flat_map(GovernorGuard::replayed);
+        notices.extend(replayed.map(|text| Notice::Other { text: text.clone() }));
+        Ok((governed, cells, notices))
+    }
+
+    /// Acquires the guard, and checks that a governor can be set, with the present one.
+    fn take(&mut self) -> Result<CpufreqPolicy, Error> {
+        let cpus: Vec<usize> = self.cpu.into_iter().collect();
+        let policy = self.cpufreq.policies_of(&cpus)?.into_iter().next().unwrap_or_default();
+        let mut guard = self.cpufreq.guard(&cpus, PATIENCE)?;
+        if let Some(present) = &policy.governor {
+            guard.set_governor(present)?;
+        }
+        self.guard = Some(guard);
+        Ok(policy)
+    }
+
+    /// Sets this governor for the policy, `userspace` at the highest speed.
+    pub(super) fn set(&mut self, governor: &str) -> Result<(), Error> {
+        let Some(guard) = &mut self.guard else { return Ok(()) };
+        guard.set_governor(governor)?;
+        if governor == "userspace" {
+            let cpus: Vec<usize> = self.cpu.into_iter().collect();
+            let max = self.cpufreq.policies_of(&cpus)?.iter().filter_map(|policy| policy.max_khz).min();
+            max.map_or(Ok(()), |khz| guard.set_speed_khz(khz))?;
+        }
+        Ok(())
+    }
+
+    /// Raises the priority of the governors' kernel threads, and returns their names.
+    pub(super) fn raise_threads(&mut self, priority: Option<u8>) -> Result<Vec<String>, Error> {
+        match (&mut self.guard, priority) {
+            (Some(guard), Some(priority)) => {
+                Ok(guard.raise_governor_threads(priority)?.iter().map(|thread| thread.name.clone()).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) fn policy(&self) -> Option<CpufreqPolicy> {
+        let cpu = self.cpu?;
+        self.cpufreq.policies_of(&[cpu]).ok()?.into_iter().next()
+    }
+}
+
+/// The governor that [`Governors::AgainstPerformance`] sets. `None`: the one found.
+fn performance(taken: Result<CpufreqPolicy, Error>) -> Result<Option<Cell>, Error> {
+    let found = taken?;
+    if found.governor.as_deref() == Some(PERFORMANCE) {
+        return Ok(None);
+    }
+    if !found.governors.iter().any(|offered| offered == PERFORMANCE) {
+        let CpufreqPolicy { number: policy, governors: offered, .. } = found;
+        return Err(Error::UnknownGovernor { policy, asked: PERFORMANCE.to_owned(), offered });
+    }
+    Ok(Some(Cell { governor: Some(PERFORMANCE.to_owned()), failure: None }))
+}
+
+/// The notice that no governor could be set. Without governors, that is no failure.
+fn nothing_set(error: &Error) -> Notice {
+    match error {
+        Error::NotExposed { why, .. } => Notice::Other {
+            text: format!(
+                "CPU frequency is not exposed here: {why}. The loops ran at whatever speed the \
+                 machine gave them, and what varies in them is its doing."
+            ),
+        },
+        _ => refused(AS_FOUND, "all in turn", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use punctual::restore::StateDir;
+
+    use super::*;
+
+    /// A tree with one policy, under this governor.
+    fn machine(governor: &str, offered: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let policy = root.path().join("sys/devices/system/cpu/cpufreq/policy0");
+        fs::create_dir_all(&policy).unwrap();
+        for (name, value) in [
+            ("scaling_driver", "acpi-cpufreq"),
+            ("scaling_governor", governor),
+            ("scaling_available_governors", offered),
+            ("scaling_min_freq", "1000000"),
+            ("scaling_max_freq", "3000000"),
+            ("cpuinfo_min_freq", "1000000"),
+            ("cpuinfo_max_freq", "3000000"),
+            ("affected_cpus", "0"),
+            ("related_cpus", "0"),
+        ] {
+            fs::write(policy.join(name), format!("{value}\n")).unwrap();
+        }
+        root
+    }
+
+    /// No policy at all.
+    fn bare() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("sys/devices/system/cpu/cpufreq")).unwrap();
+        root
+    }
+
+    fn taken(root: &Path, governors: &Governors, require: bool) -> Result<(Governed, Vec<Cell>, Vec<Notice>), Error> {
+        let cpufreq = Cpufreq::at(root, StateDir::at(root.join("run")));
+        Governed::take_over(cpufreq, Some(0), (governors, require))
+    }
+
+    fn names(cells: &[Cell]) -> Vec<Option<&str>> {
+        cells.iter().map(|cell| cell.governor.as_deref()).collect()
+    }
+
+    #[test]
+    fn all_governors_are_measured_from_the_fast_to_the_slow() {
+        let root = machine("ondemand", "powersave ondemand performance mystery");
+        let (governed, cells, notices) = taken(root.path(), &Governors::All, false).unwrap();
+        assert_eq!(names(&cells), ["performance", "ondemand", "powersave", "mystery"].map(Some));
+        assert!(governed.guard.is_some() && notices.is_empty());
+    }
+
+    #[test]
+    fn what_is_found_is_compared_with_performance_unless_it_is_that() {
+        let against = Governors::AgainstPerformance;
+        let other = machine("powersave", "powersave performance");
+        assert_eq!(names(&taken(other.path(), &against, false).unwrap().1), [None, Some("performance")]);
+        let same = machine("performance", "powersave performance");
+        assert_eq!(names(&taken(same.path(), &against, false).unwrap().1), [None]);
+        let without = machine("powersave", "powersave");
+        let (_, cells, notices) = taken(without.path(), &against, false).unwrap();
+        assert_eq!(names(&cells), [None]);
+        assert!(matches!(&notices[..], [Notice::ConditionsSkipped { refusal, .. }] if refusal.asked == "performance"));
+    }
+
+    #[test]
+    fn without_cpufreq_the_loops_are_measured_all_the_same() {
+        let root = bare();
+        let (governed, cells, notices) = taken(root.path(), &Governors::All, false).unwrap();
+        assert_eq!(names(&cells), [None]);
+        assert!(governed.guard.is_none() && matches!(&notices[..], [Notice::Other { .. }]));
+        let named = Governors::Named(vec!["ondemand".into()]);
+        let (_, cells, _) = taken(root.path(), &named, false).unwrap();
+        assert_eq!(names(&cells), [None, Some("ondemand")]);
+        assert!(cells[0].failure.is_none() && cells[1].failure.is_some());
+        assert!(taken(root.path(), &named, true).is_err(), "the caller insists on it");
+    }
+}

@@ -1,0 +1,151 @@
+//! One loop in parts, which separates interruptions from the work itself.
+//!
+//! The work is uniform, so all parts of a loop take equally long at any speed. A part longer than the loop's median
+//! part was interrupted (a timer tick, another interrupt, the hypervisor). The excess is the interruption's duration.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use punctual::cpufreq::Work;
+use punctual_linux::clock::{Clock, now_ns};
+
+use crate::frame::robust::middle;
+
+/// The shortest part: a reading of the clock is a thousandth of it.
+const SHORTEST: Duration = Duration::from_micros(40);
+/// The most parts.
+const MOST: usize = 16;
+/// With fewer parts the median means little.
+const FEWEST: usize = 5;
+/// A part counts as interrupted if it exceeds the median by this share (2 %, a microsecond of a part). A smaller
+/// excess may be the work's own variation.
+const INTERRUPTED: f64 = 0.02;
+
+/// A loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Loop {
+    /// Total duration, in ns.
+    pub(super) ns: i64,
+    /// The duration of interruptions in it, in ns. `None`: the loop was too short to measure that.
+    pub(super) taken_ns: Option<i64>,
+}
+
+impl Loop {
+    /// The duration of the work itself.
+    pub(super) fn own_ns(self) -> Option<i64> {
+        Some(self.ns - self.taken_ns?)
+    }
+}
+
+/// The beginning of each part of a loop, and the end of the last one.
+pub(super) type Stamps = [i64; MOST + 1];
+
+/// Runs the loops of some work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loops {
+    part: Work,
+    rest: Work,
+    parts: usize,
+}
+
+impl Loops {
+    /// `takes`: the duration of the work at full speed.
+    pub(super) fn new(work: Work, takes: Duration) -> Self {
+        let parts = ((takes.as_nanos() / SHORTEST.as_nanos()) as usize).clamp(1, MOST);
+        let part = work.steps / parts as u64;
+        Self { part: Work { steps: part }, rest: Work { steps: work.steps - part * (parts as u64 - 1) }, parts }
+    }
+
+    /// Runs one loop. [`Loops::account`] computes its duration later, when no clock runs.
+    pub(super) fn perform(&self) -> Stamps {
+        let mut stamps = [0; MOST + 1];
+        stamps[0] = now_ns(Clock::Monotonic);
+        let mut value = stamps[0] as u64;
+        for (n, stamp) in stamps[1..=self.parts].iter_mut().enumerate() {
+            let part = if n + 1 == self.parts { self.rest } else { self.part };
+            value = part.perform(black_box(value));
+            *stamp = now_ns(Clock::Monotonic);
+        }
+        black_box(value);
+        stamps
+    }
+
+    /// The duration of a loop.
+    pub(super) fn account(&self, stamps: &Stamps) -> Loop {
+        account(&stamps[..=self.parts])
+    }
+}
+
+fn account(stamps: &[i64]) -> Loop {
+    let ns = stamps.last().copied().unwrap_or(0) - stamps.first().copied().unwrap_or(0);
+    let parts: Vec<i64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let Some(middle) = middle(&parts).filter(|_| parts.len() >= FEWEST) else { return Loop { ns, taken_ns: None } };
+    let beyond = |part: &i64| part - middle;
+    let taken = parts.iter().map(beyond).filter(|ns| *ns as f64 > middle as f64 * INTERRUPTED).sum();
+    Loop { ns, taken_ns: Some(taken) }
+}
+
+/// The variation of the work itself: (p90 - p10) / p50 of the later half of each round's loops, without
+/// interruptions.
+pub(super) fn own_spread(rounds: &[Vec<Loop>]) -> Option<f64> {
+    let settled = rounds.iter().flat_map(|round| &round[round.len() / 2..]);
+    let mut own: Vec<i64> = settled.map(|its| its.own_ns()).collect::<Option<_>>()?;
+    own.sort_unstable();
+    let at = |share: f64| own.get(((own.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
+    let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
+    // A tenth needs at least twenty values.
+    (own.len() >= 20 && p50 > 0).then(|| (p90 - p10) as f64 / p50 as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stamps of parts of these durations.
+    fn stamps(parts: &[i64]) -> Vec<i64> {
+        let mut all = vec![1000];
+        parts.iter().for_each(|part| all.push(all.last().unwrap() + part));
+        all
+    }
+
+    #[test]
+    fn a_tick_in_one_part_is_not_the_loops_own() {
+        let quiet = account(&stamps(&[47_000; 16]));
+        assert_eq!(quiet, Loop { ns: 752_000, taken_ns: Some(0) });
+        let mut parts = [47_000; 16];
+        parts[3] += 18_000;
+        parts[9] += 300;
+        let ticked = account(&stamps(&parts));
+        // The 300 ns are within the work's own variation.
+        assert_eq!((ticked.ns, ticked.taken_ns, ticked.own_ns()), (770_300, Some(18_000), Some(752_300)));
+    }
+
+    #[test]
+    fn a_slower_clock_is_the_loops_own() {
+        assert_eq!(account(&stamps(&[141_000; 16])).own_ns(), Some(141_000 * 16));
+    }
+
+    #[test]
+    fn too_short_a_loop_is_not_told_apart() {
+        assert_eq!(account(&stamps(&[47_000, 60_000])), Loop { ns: 107_000, taken_ns: None });
+        assert_eq!(own_spread(&[vec![Loop { ns: 5, taken_ns: None }; 100]]), None);
+    }
+
+    #[test]
+    fn the_spread_is_that_of_the_later_halves_without_what_was_taken() {
+        let own = |ns, taken| Loop { ns, taken_ns: Some(taken) };
+        let mut round = vec![own(2_000, 0); 20];
+        round.extend((0..20).map(|n| own(1_000 + n % 5 * 100, n % 5 * 100)));
+        assert_eq!(own_spread(&[round.clone(), round]), Some(0.0));
+        assert_eq!(own_spread(&[vec![own(1_000, 0); 10]]), None);
+    }
+
+    #[test]
+    fn all_steps_are_done_whatever_the_parts() {
+        for (steps, micros) in [(1_000, 20), (10_007, 250), (100_003, 750), (3, 100_000)] {
+            let loops = Loops::new(Work { steps }, Duration::from_micros(micros));
+            assert_eq!(loops.part.steps * (loops.parts as u64 - 1) + loops.rest.steps, steps);
+            assert!(loops.account(&loops.perform()).ns > 0);
+        }
+    }
+}

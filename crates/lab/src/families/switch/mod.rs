@@ -1,0 +1,177 @@
+//! `switch`: the time to switch governors, for the write itself and until loops run at the new speed.
+//!
+//! One thread loops on one CPU and stamps every loop. Another thread, on another CPU, writes the governor at a known
+//! time. Each turn switches back and forth repeatedly.
+
+mod analysis;
+mod plan;
+mod runner;
+mod switcher;
+
+use std::collections::BTreeMap;
+
+use punctual_record::experiment::switch;
+use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
+
+use crate::frame::robust::middle;
+use crate::frame::schedule::Schedule;
+use crate::frame::{
+    self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
+};
+use analysis::{Extra, Switch};
+use plan::LOOP;
+pub use plan::{Plan, Request};
+use runner::SwitchBench;
+use switcher::Switcher;
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "switch";
+
+/// Runs the plan and enters its measurements in the session.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    frame::run(plan, session).map(drop)
+}
+
+/// One cell for both directions, which only take turns with each other.
+impl Family for Plan {
+    type Extra = Extra;
+    type Company = Switcher;
+
+    fn request(&self) -> &Frame {
+        &self.request
+    }
+
+    fn cells(&self) -> usize {
+        1
+    }
+
+    fn variant(&self, _: usize) -> usize {
+        0
+    }
+
+    fn asked(&self, _: usize) -> Asked {
+        let experiment = Experiment::Switch(Typed::asked(switch::Parameters {}));
+        Asked { subject: self.subject(1), about: About::default(), experiment }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::fixed(self.request.rounds, 2 * self.switches, plan::EACH, 1, self.at_most)
+    }
+
+    fn prepare(&mut self, _: &mut Session<'_>) -> Result<(), Error> {
+        self.take_over();
+        Ok(())
+    }
+
+    fn forbidden(&self, _: usize) -> Option<Unavailable> {
+        self.failure.clone()
+    }
+
+    fn too_short(&self, _: usize) -> Unavailable {
+        Unavailable::because("its time was over before its turn")
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<Switcher, Failure> {
+        Ok(self.switcher()?)
+    }
+
+    fn open<'a>(&'a self, switcher: Switcher, scene: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+        Ok(Box::new(SwitchBench::open(self, switcher, scene)))
+    }
+
+    fn report(&self, _: usize, measured: &Measured<'_, Extra>) -> Report {
+        let mut report = Report::default();
+        for to in [1, 0] {
+            self.report_direction(to, measured, &mut report);
+        }
+        report
+    }
+}
+
+impl Plan {
+    /// The two series of one direction.
+    fn report_direction(&self, to: usize, measured: &Measured<'_, Extra>, report: &mut Report) {
+        let switches: Vec<&Switch> = measured.extra.switches.iter().filter(|switch| switch.to == to).collect();
+        if switches.is_empty() {
+            return;
+        }
+        let levels = |pick: fn(&analysis::Seen) -> Option<i64>| {
+            middle(&switches.iter().filter_map(|switch| pick(&switch.seen)).collect::<Vec<_>>())
+        };
+        let number = |cpu: Option<usize>| cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        let metrics = switch::Metrics {
+            cpu: number(self.cpu),
+            switched_from_cpu: number(self.other_cpu),
+            loop_ns: Some(LOOP.as_nanos() as i64),
+            before_ns: levels(|seen| seen.before_ns),
+            after_ns: levels(|seen| seen.after_ns),
+            not_seen: Some(switches.iter().filter(|switch| switch.seen.settled_ns.is_none()).count() as u64),
+        };
+        let series = |tally: &SeriesTally, quantity| {
+            let experiment = Experiment::Switch(Typed { parameters: switch::Parameters {}, metrics: metrics.clone() });
+            Series { subject: self.subject(to), ..measured.series(tally, quantity, experiment) }
+        };
+        let write = |switch: &&Switch| Some((switch.round, switch.write_ns));
+        report.series.push(series(&tally(switches.iter().filter_map(write)), Quantity::CallCost));
+        let settled = |switch: &&Switch| switch.seen.settled_ns.map(|ns| (switch.round, ns));
+        let settled = tally(switches.iter().filter_map(settled));
+        if settled.count() > 0 {
+            report.series.push(series(&settled, Quantity::Settling));
+        } else {
+            let no = Unavailable::but(
+                "loops take as long after the switch as before it: the speed does not follow the governor here",
+                "measure on a CPU whose clock really changes; two governors that keep the same speed show nothing either",
+            );
+            report.missing.push((self.subject(to), no));
+        }
+    }
+}
+
+/// One batch per round.
+fn tally(samples: impl Iterator<Item = (u32, i64)>) -> SeriesTally {
+    let mut rounds: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
+    for (round, ns) in samples {
+        rounds.entry(round).or_default().push(ns);
+    }
+    let mut tally = SeriesTally::new();
+    let mut recorder = Recorder::new();
+    for (round, samples) in rounds {
+        recorder.clear();
+        samples.iter().for_each(|&ns| recorder.record(ns));
+        tally.add_round(round, 0, &recorder, Usage::default());
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::made;
+    use crate::speed::Thread;
+
+    #[test]
+    fn each_direction_has_its_series_or_says_why_not() {
+        let thread = Thread { cpu: Some(0), ..Thread::default() };
+        let plan = Plan::new(Request { governors: None, switches: 2, rounds: 1, thread }).unwrap();
+        let plan = Plan { other_cpu: Some(1), ..plan };
+        let seen = |settled_ns| analysis::Seen { before_ns: Some(150), after_ns: Some(50), settled_ns };
+        let switch = |to, settled_ns| Switch { to, round: 0, write_ns: 70, seen: seen(settled_ns) };
+        let switches = vec![switch(0, None), switch(1, Some(450)), switch(0, None), switch(1, None)];
+        let report = made::report(&plan, 0, &[70; 4], &[Extra { switches, rounds: 1 }]);
+        let shown: Vec<_> =
+            report.series.iter().map(|its| (its.subject.as_str(), its.quantity, its.summary.count)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("powersave to performance", Quantity::CallCost, 2),
+                ("powersave to performance", Quantity::Settling, 1),
+                ("performance to powersave", Quantity::CallCost, 2),
+            ]
+        );
+        assert_eq!(report.missing.len(), 1);
+        assert_eq!(report.missing[0].0, "performance to powersave");
+        let metrics = &report.series[0].experiment.switch().unwrap().metrics;
+        assert_eq!((metrics.cpu, metrics.switched_from_cpu, metrics.not_seen), (Some(0), Some(1), Some(1)));
+        assert_eq!((metrics.loop_ns, metrics.before_ns, metrics.after_ns), (Some(50_000), Some(150), Some(50)));
+    }
+}

@@ -1,0 +1,134 @@
+//! `wait`: how late each way of waiting wakes up, and how much CPU time it uses.
+//!
+//! The input is a [`Plan`]. The [`Session`] receives a series per method, duration and variant of conditions, or the
+//! reason for a missing one. The quantity is `overshoot` for calls that take a duration, `lateness` for those that
+//! take a deadline.
+
+mod bench;
+pub mod methods;
+pub mod observed;
+mod plan;
+
+use std::time::Duration;
+
+use punctual::format_duration;
+use punctual_record::experiment::wait;
+use punctual_record::{Notice, Quantity, Typed};
+
+use crate::frame::plan::rough;
+use crate::frame::schedule::Schedule;
+use crate::frame::unavailable::MORE_TIME;
+use crate::frame::{
+    self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
+};
+use bench::WaitBench;
+pub use plan::{AsExperiment, Plan, Request};
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "wait";
+
+/// Runs the plan and enters its measurements in the session.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    frame::run(plan, session).map(drop)
+}
+
+impl Family for Plan {
+    type Extra = ();
+    type Company = ();
+
+    fn request(&self) -> &Frame {
+        &self.request
+    }
+
+    fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.cells[cell].variant
+    }
+
+    fn asked(&self, cell: usize) -> Asked {
+        let method = self.methods[self.cells[cell].method];
+        let parameters = wait::Parameters { asked_ns: self.cells[cell].asked_ns() };
+        Asked {
+            subject: method.name.into(),
+            about: method.for_record(),
+            experiment: (self.experiment)(Typed::asked(parameters)),
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Plan::schedule(self)
+    }
+
+    fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
+        self.hz = session.host().hz;
+        Ok(())
+    }
+
+    fn forbidden(&self, cell: usize) -> Option<Unavailable> {
+        Plan::forbidden(self, &self.cells[cell])
+    }
+
+    fn too_short(&self, cell: usize) -> Unavailable {
+        let share = Plan::schedule(self).share(cell);
+        let effective = Duration::from_nanos(self.effective_ns(&self.cells[cell]).unsigned_abs());
+        let why = match effective > share {
+            true => format!(
+                "the call makes {} of it, longer than its share of the time ({})",
+                format_duration(effective),
+                rough(share)
+            ),
+            false => format!("the machine left no time for a wait within its share of the time ({})", rough(share)),
+        };
+        Unavailable::but(why, MORE_TIME)
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = ()> + 'a>, Error> {
+        Ok(Box::new(WaitBench::open(self)))
+    }
+
+    fn report(&self, cell: usize, measured: &Measured<'_, ()>) -> Report {
+        let cell = &self.cells[cell];
+        let method = self.methods[cell.method];
+        let parameters = wait::Parameters { asked_ns: cell.asked_ns() };
+        let metrics = wait::Metrics { effective_ns: Some(self.effective_ns(cell)) };
+        let quantity = if method.absolute { Quantity::Lateness } else { Quantity::Overshoot };
+        let series = measured.series(measured.tally, quantity, (self.experiment)(Typed { parameters, metrics }));
+        let (subject, count, min_ns) = (method.name.into(), series.summary.negative, series.summary.min.unwrap_or(0));
+        let notices = if count > 0 { vec![Notice::Early { subject, count, min_ns }] } else { Vec::new() };
+        Report { notices, ..Report::of(vec![series]) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Amount, made};
+
+    #[test]
+    fn a_series_says_what_the_call_makes_of_the_wait() {
+        let methods = ["poll", "clock_nanosleep_abs"].map(|name| methods::find(name).unwrap()).to_vec();
+        let frame = Frame::as_found(Amount::Time(Duration::from_secs(1)), 3);
+        let request = Request { methods, durations: vec![Duration::from_micros(100)], companions: Vec::new(), frame };
+        let plan = Plan::new(request).unwrap();
+        let extras = [(), ()];
+        let report = made::report(&plan, 0, &[-5, 900_000], &extras);
+        let series = &report.series[0];
+        let typed = series.experiment.wait().unwrap();
+        assert_eq!((typed.parameters.asked_ns, typed.metrics.effective_ns), (100_000, Some(1_000_000)));
+        assert_eq!((series.subject.as_str(), series.quantity), ("poll", Quantity::Overshoot));
+        assert_eq!(series.about.kind.as_deref(), Some("poll"));
+        assert_eq!(series.about.code.as_deref(), Some("poll(NULL, 0, milliseconds);"));
+        assert_eq!(report.notices, [Notice::Early { subject: "poll".into(), count: 1, min_ns: -5 }]);
+        let report = made::report(&plan, 1, &[1], &extras);
+        assert_eq!((report.series[0].quantity, report.notices.len()), (Quantity::Lateness, 0));
+        let on_time = made::report(&plan.recorded_as(punctual_record::Experiment::OnTime), 1, &[1], &extras);
+        assert_eq!(on_time.series[0].experiment.name(), "on_time");
+    }
+}

@@ -1,0 +1,149 @@
+//! The plan of `wait`, validated before anything is changed.
+
+use std::time::Duration;
+
+use punctual::format_duration;
+use punctual_record::experiment::wait;
+use punctual_record::{Experiment, Typed};
+
+use crate::frame::schedule::{CellCost, Schedule};
+use crate::frame::{self, Input, PlanError, Unavailable, Variant};
+use crate::ways::wait::Method;
+
+/// Longest single wait: one day. A longer one is a typing error.
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+/// The first estimate of a wait's overshoot: default timer slack and a wake-up.
+const USUAL_OVERSHOOT_NS: f64 = 60_000.0;
+/// The same for busy waiting: some readings of the clock.
+const USUAL_SPIN_OVERSHOOT_NS: f64 = 100.0;
+/// Longest busy wait under a real-time policy: half of the second after which the watchdog steps in.
+const LONGEST_REAL_TIME_SPIN: Duration = Duration::from_millis(500);
+
+/// One subject, one duration, one variant: it becomes a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Index into [`Plan::methods`].
+    pub method: usize,
+    /// The requested wait.
+    pub asked: Duration,
+    /// Index into the variants of the request.
+    pub variant: usize,
+}
+
+/// Makes the experiment of the record from parameters and metrics.
+pub type AsExperiment = fn(Typed<wait::Parameters, wait::Metrics>) -> Experiment;
+
+impl Cell {
+    /// The requested wait, in ns.
+    pub(super) fn asked_ns(&self) -> i64 {
+        self.asked.as_nanos() as i64
+    }
+}
+
+/// A validated plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The ways to wait.
+    pub methods: Vec<&'static Method>,
+    /// The cells, in the order of the first round.
+    pub cells: Vec<Cell>,
+    /// Conditions and amounts.
+    pub request: frame::Request,
+    /// The experiment in the record.
+    pub experiment: AsExperiment,
+    /// The kernel's tick rate in Hz, if known.
+    pub(super) hz: Option<u32>,
+}
+
+/// The request for a plan.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The ways to wait.
+    pub methods: Vec<&'static Method>,
+    /// The requested waits.
+    pub durations: Vec<Duration>,
+    /// Further conditions under which one method alone is measured, to show their effect.
+    pub companions: Vec<(&'static Method, Variant)>,
+    /// Conditions and amounts. Each method and duration is measured under each variant.
+    pub frame: frame::Request,
+}
+
+impl Plan {
+    /// Checks the request and lays out the cells.
+    pub fn new(request: Request) -> Result<Self, PlanError> {
+        for asked in &request.durations {
+            if asked.is_zero() || *asked > LONGEST_WAIT {
+                let why = format!("must be 1ns to 24h, not {}", format_duration(*asked));
+                return Err(PlanError::new(Input::Wait, why));
+            }
+        }
+        request.frame.check()?;
+        let plan = Self::lay_out(request);
+        plan.request.check_time(&plan.schedule(), plan.cells.len())?;
+        Ok(plan)
+    }
+
+    /// The same as another experiment in the record: one that measures waiting.
+    #[must_use]
+    pub fn recorded_as(self, experiment: AsExperiment) -> Self {
+        Self { experiment, ..self }
+    }
+
+    fn lay_out(request: Request) -> Self {
+        let (methods, experiment) = (request.methods, Experiment::Wait);
+        let mut plan = Self { methods, cells: Vec::new(), request: request.frame, experiment, hz: None };
+        for variant in 0..plan.request.variants.len() {
+            for &asked in &request.durations {
+                plan.cells.extend((0..plan.methods.len()).map(|method| Cell { method, asked, variant }));
+            }
+        }
+        for (method, variant) in request.companions {
+            let method = plan.position_of(method);
+            let variant = plan.request.variants.iter().position(|v| *v == variant).unwrap_or_else(|| {
+                plan.request.variants.push(variant);
+                plan.request.variants.len() - 1
+            });
+            plan.cells.extend(request.durations.iter().map(|&asked| Cell { method, asked, variant }));
+        }
+        plan
+    }
+
+    fn position_of(&mut self, method: &'static Method) -> usize {
+        self.methods.iter().position(|m| m.name == method.name).unwrap_or_else(|| {
+            self.methods.push(method);
+            self.methods.len() - 1
+        })
+    }
+
+    /// A cell's wait, rounded up to the call's unit.
+    #[must_use]
+    pub fn effective_ns(&self, cell: &Cell) -> i64 {
+        self.methods[cell.method].effective_ns(cell.asked_ns(), self.hz)
+    }
+
+    /// The schedule of this plan's cells.
+    #[must_use]
+    pub fn schedule(&self) -> Schedule {
+        let cost = |cell: &Cell| {
+            let burns = self.methods[cell.method].kind.burns();
+            let overshoot = if burns { USUAL_SPIN_OVERSHOOT_NS } else { USUAL_OVERSHOOT_NS };
+            let (ideal, expected) = (cell.asked_ns() as f64, self.effective_ns(cell) as f64);
+            CellCost { ideal_ns: ideal + overshoot, expected_ns: expected + overshoot }
+        };
+        Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
+    }
+
+    /// Why this cell must not be run, if so.
+    #[must_use]
+    pub fn forbidden(&self, cell: &Cell) -> Option<Unavailable> {
+        let burns = self.methods[cell.method].kind.burns();
+        let held = burns && self.request.variants[cell.variant].is_real_time() && cell.asked > LONGEST_REAL_TIME_SPIN;
+        held.then(|| {
+            let asked = format_duration(cell.asked);
+            Unavailable::but(
+                format!("a busy wait of {asked} under a real-time policy would hold the CPU"),
+                format!("ask for {} or less", format_duration(LONGEST_REAL_TIME_SPIN)),
+            )
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! The measuring loop of `yield`.
+
+use std::time::Duration;
+
+use punctual::Policy;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::usage::thread_usage;
+use punctual_record::{Recorder, SeriesTally, Usage};
+
+use super::plan::{Cell, Plan};
+use crate::crowd::Crowd;
+use crate::frame::Unavailable;
+use crate::frame::hold;
+use crate::frame::usage::{Meter, Sum};
+use crate::frame::{Bench, Failure};
+use crate::ways::yielding::{Probe, Yielder};
+
+/// Longest stretch of calls before others get the CPU: a fifth of the delay that a terminal user notices.
+const STRETCH: Duration = Duration::from_millis(20);
+
+/// Length of a slice of the bare loop, ns. A few interruptions do not change the median of the slices, and two clock
+/// readings are less than a thousandth of a slice.
+const SLICE_NS: f64 = 200_000.0;
+
+/// A real-time load rests after this much CPU time, as [`punctual::RtThrottle`] does.
+const REST_AFTER_NS: u64 = 50_000_000;
+
+/// Shortest time of calls in a cell's pilot.
+const REHEARSAL_NS: u64 = 2_000_000;
+
+/// A cell's results beside the durations of its calls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extra {
+    /// Durations of the calls during which a competitor ran.
+    pub(super) away: SeriesTally,
+    /// Cost of a call in the bare loop, ns, for each round.
+    pub(super) bare_ns: Vec<f64>,
+    pub(super) sums: Sums,
+}
+
+/// Sums over all rounds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) rounds: u32,
+    pub(super) calls: u64,
+    pub(super) calls_with_competitor: u64,
+    pub(super) elapsed_ns: i64,
+    pub(super) own_cpu_ns: i64,
+    pub(super) competitors_cpu_ns: i64,
+    /// Number of calls with measured user and system time.
+    pub(super) accounted_calls: u64,
+    pub(super) user_ns: i64,
+    pub(super) system_ns: i64,
+}
+
+impl Sums {
+    /// Adds a batch to the ones before.
+    fn add(&mut self, batch: &Self) {
+        self.rounds += 1;
+        self.calls += batch.calls;
+        self.calls_with_competitor += batch.calls_with_competitor;
+        self.elapsed_ns += batch.elapsed_ns;
+        self.own_cpu_ns += batch.own_cpu_ns;
+        self.competitors_cpu_ns += batch.competitors_cpu_ns;
+        self.accounted_calls += batch.accounted_calls;
+        self.user_ns += batch.user_ns;
+        self.system_ns += batch.system_ns;
+    }
+}
+
+/// The ways to yield, opened on the measuring thread, and their competitors.
+pub(super) struct YieldBench<'a> {
+    plan: &'a Plan,
+    yielders: Vec<Result<Box<dyn Yielder>, Unavailable>>,
+    /// Indexed like [`Plan::specs`].
+    crowds: Vec<Result<Crowd, Failure>>,
+    /// The last batch's results beside its samples, until it counts.
+    last: Option<(Sums, Option<f64>)>,
+    away: Recorder,
+    /// CPU time of caller and competitors since the last rest.
+    unrested_ns: u64,
+    /// In the pilot round.
+    rehearsing: bool,
+}
+
+impl<'a> YieldBench<'a> {
+    /// Opens every method of the plan on the calling thread.
+    pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>) -> Self {
+        let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
+        Self { plan, yielders, crowds, last: None, away: Recorder::new(), unrested_ns: 0, rehearsing: true }
+    }
+
+    /// Lets the cell's competitors work, and all others rest.
+    fn set_the_scene(&mut self, at: &Cell) -> Result<(), Failure> {
+        for (index, crowd) in self.crowds.iter_mut().enumerate() {
+            let wanted = if at.spec == Some(index) { at.competitors } else { 0 };
+            match crowd {
+                Ok(crowd) => crowd.set_working(wanted)?,
+                Err(failure) if wanted > 0 => return Err(failure.clone()),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn crowd(&mut self, at: &Cell) -> Option<&mut Crowd> {
+        self.crowds.get_mut(at.spec?)?.as_mut().ok()
+    }
+
+    /// The pilot: as many calls as fit into a few milliseconds, because three calls of some nanoseconds show nothing.
+    /// The elapsed time it reports is scaled to `operations` calls.
+    fn rehearse(&mut self, at: &Cell, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let operations = operations.max(1);
+        let mut n = operations;
+        loop {
+            let used = self.measure(at, n, into)?.0;
+            let each = (used.elapsed_ns / n).max(1);
+            if used.elapsed_ns >= REHEARSAL_NS {
+                return Ok(Usage { elapsed_ns: each * operations, ..used });
+            }
+            n = (2 * REHEARSAL_NS / each).clamp(n + 1, n.saturating_mul(64));
+        }
+    }
+
+    /// The stretches of one batch.
+    fn measure(&mut self, at: &Cell, operations: u64, into: &mut Recorder) -> Result<(Usage, Sums, Vec<f64>), Failure> {
+        let (mut total, mut sums, mut bare) = (Sum::default(), Sums::default(), Vec::new());
+        let warmup = self.plan.request.warmup.into();
+        self.yielder(at)?.repeat(warmup);
+        let (mut to_go, mut stretch) = (operations, 1);
+        while to_go > 0 {
+            let n = stretch.min(to_go);
+            if at.competitors == 0 {
+                repeat(self.yielder(at)?, n, &mut bare, &mut sums)?;
+            }
+            let used = self.stretch(at, n, into, &mut sums)?;
+            self.rest(at, used)?;
+            let each = (used.elapsed_ns / n).max(1);
+            stretch = (STRETCH.as_nanos() as u64 / each).clamp(1, n.saturating_mul(8));
+            total.add(used);
+            to_go -= n;
+        }
+        Ok((total.usage(), sums, bare))
+    }
+
+    fn yielder(&mut self, at: &Cell) -> Result<&mut dyn Yielder, Failure> {
+        match &mut self.yielders[at.method] {
+            Ok(yielder) => Ok(yielder.as_mut()),
+            Err(no) => Err(Failure::from(&*no)),
+        }
+    }
+
+    fn stretch(&mut self, at: &Cell, n: u64, into: &mut Recorder, sums: &mut Sums) -> Result<Usage, Failure> {
+        let crowd = at.spec.and_then(|spec| self.crowds.get(spec)).and_then(|crowd| crowd.as_ref().ok());
+        match &mut self.yielders[at.method] {
+            Ok(yielder) => timed(yielder.as_mut(), n, crowd, (into, &mut self.away), sums),
+            Err(no) => Err(Failure::from(&*no)),
+        }
+    }
+
+    /// If caller or competitors are real-time threads, lets all others have the CPU: a break of 5 % after each 50 ms.
+    /// [`punctual::RtThrottle`] does the same for one thread; this is for caller and competitors together.
+    fn rest(&mut self, at: &Cell, used: Usage) -> Result<(), Failure> {
+        let theirs =
+            at.spec.is_some_and(|spec| self.plan.specs[spec].policy.as_ref().is_some_and(Policy::is_real_time));
+        if !theirs && !self.plan.request.variants[at.variant].is_real_time() {
+            return Ok(());
+        }
+        self.unrested_ns += if theirs { used.elapsed_ns } else { used.cpu_ns.unwrap_or(used.elapsed_ns) };
+        if self.unrested_ns < REST_AFTER_NS {
+            return Ok(());
+        }
+        if theirs {
+            self.set_the_scene(&Cell { spec: None, competitors: 0, ..*at })?;
+        }
+        std::thread::sleep(Duration::from_nanos(self.unrested_ns / 20));
+        self.unrested_ns = 0;
+        if theirs { self.set_the_scene(at) } else { Ok(()) }
+    }
+}
+
+impl Bench for YieldBench<'_> {
+    type Extra = Extra;
+
+    fn doing(&self, cell: usize) -> String {
+        let cell = &self.plan.cells[cell];
+        let against = match cell.competitors {
+            0 => "alone".to_owned(),
+            1 => "with 1 competitor".to_owned(),
+            n => format!("with {n} competitors"),
+        };
+        format!(
+            "{} {against} ({})",
+            self.plan.methods[cell.method].name, self.plan.request.variants[cell.variant].label
+        )
+    }
+
+    fn begin(&mut self) {
+        self.rehearsing = false;
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let at = self.plan.cells[cell];
+        self.away.clear();
+        self.set_the_scene(&at)?;
+        if self.rehearsing {
+            let learnt = self.rehearse(&at, operations, into);
+            self.set_the_scene(&Cell { spec: None, competitors: 0, ..at })?;
+            return learnt;
+        }
+        let measured = self.measure(&at, operations, into);
+        // A competitor that died in between makes the figures those of another case.
+        let alive = self.crowd(&at).map_or(Ok(()), Crowd::all_alive);
+        let members = self.crowd(&at).map(|crowd| crowd.process_ids()).unwrap_or_default();
+        let label = &self.plan.request.variants[at.variant].label;
+        let moved = hold::moved(label, &members, self.plan.cpu, "a competitor");
+        self.set_the_scene(&Cell { spec: None, competitors: 0, ..at })?;
+        if !moved.is_empty() && !matches!(measured, Err(Failure::Stopped)) {
+            return Err(Failure::Lost(moved));
+        }
+        let (usage, mut sums, mut bare) = measured?;
+        alive?;
+        sums.calls = into.count();
+        sums.calls_with_competitor = self.away.count();
+        self.last = Some((sums, median(&mut bare)));
+        Ok(usage)
+    }
+
+    fn keep(&mut self, _: usize, extra: &mut Extra) {
+        let Some((sums, bare_ns)) = self.last.take() else { return };
+        let round = extra.sums.rounds;
+        extra.away.add_round(round, 0, &self.away, Usage::default());
+        extra.bare_ns.extend(bare_ns);
+        extra.sums.add(&sums);
+    }
+}
+
+/// The bare loop: `n` calls in slices, each between two clock readings. Adds the cost of a call in each slice, ns.
+fn repeat(yielder: &mut dyn Yielder, n: u64, costs: &mut Vec<f64>, sums: &mut Sums) -> Result<(), Failure> {
+    let slice = costs.last().map_or(1, |ns| (SLICE_NS / ns.max(0.1)) as u64).max(1);
+    let usage = thread_usage().ok();
+    let mut to_go = n;
+    while to_go > 0 {
+        let calls = slice.min(to_go);
+        let before = now_ns(Clock::Monotonic);
+        yielder.repeat(calls);
+        let took = now_ns(Clock::Monotonic) - before;
+        costs.push(took as f64 / calls as f64);
+        to_go -= calls;
+    }
+    account(usage, n, sums);
+    if punctual_linux::stop::requested() { Err(Failure::Stopped) } else { Ok(()) }
+}
+
+fn account(before: Option<punctual_linux::usage::Usage>, n: u64, sums: &mut Sums) {
+    if let Some((before, after)) = before.zip(thread_usage().ok()) {
+        sums.accounted_calls += n;
+        sums.user_ns += after.user_ns - before.user_ns;
+        sums.system_ns += after.system_ns - before.system_ns;
+    }
+}
+
+/// `n` calls, each timed, and the usage of the caller and its competitors meanwhile.
+///
+/// The CPU clocks are read within the span of the wall clock, and all belong to one CPU: their sum cannot exceed it.
+fn timed(
+    yielder: &mut dyn Yielder,
+    n: u64,
+    crowd: Option<&Crowd>,
+    (calls, away): (&mut Recorder, &mut Recorder),
+    sums: &mut Sums,
+) -> Result<Usage, Failure> {
+    let lines = crowd.map_or(&[][..], Crowd::lines);
+    let competitors_ns = || crowd.map_or(Ok(0), Crowd::cpu_ns);
+    let usage = crowd.and_then(|_| thread_usage().ok());
+    let begin = now_ns(Clock::Monotonic);
+    let own = now_ns(Clock::ThreadCpu);
+    let theirs = competitors_ns()?;
+    let meter = Meter::start();
+    let flow = yielder.timed(n, &mut Probe { competitors: lines, calls, away });
+    let used = meter.stop();
+    sums.competitors_cpu_ns += competitors_ns()? - theirs;
+    sums.own_cpu_ns += now_ns(Clock::ThreadCpu) - own;
+    sums.elapsed_ns += now_ns(Clock::Monotonic) - begin;
+    if crowd.is_some() {
+        account(usage, n, sums);
+    }
+    if flow.is_break() { Err(Failure::Stopped) } else { Ok(used) }
+}
+
+/// Only the later half of the slices, the long ones: the first slices are single calls with cold caches.
+fn median(slices: &mut Vec<f64>) -> Option<f64> {
+    let mut later = slices.split_off(slices.len() / 2);
+    later.sort_by(f64::total_cmp);
+    later.get(later.len() / 2).copied()
+}

@@ -1,0 +1,187 @@
+//! `yield`: the cost of each way of giving up the CPU, and which programs gain by it.
+//!
+//! The input is a [`Plan`]. The [`Session`] receives the series of each method, situation (alone, or with N
+//! competitors on the same CPU) and variant of conditions. They are `call_cost` (each call between two clock
+//! readings) and `away` (the calls during which a competitor ran). `call_cost` also has the results that are no
+//! distribution: the cost in a bare loop, user and system time, the number of calls that let a competitor run, and
+//! the shares of the CPU.
+//!
+//! A competitor's own progress proves that it ran, not the caller's clock: see [`crate::crowd`].
+
+mod bench;
+pub mod methods;
+pub mod observed;
+pub mod plan;
+
+use punctual::Policy;
+use punctual_record::experiment::yielding;
+use punctual_record::{About, Experiment, Quantity, Typed};
+
+use crate::crowd::Crowd;
+use crate::frame::schedule::Schedule;
+use crate::frame::unavailable::MORE_TIME;
+use crate::frame::{
+    self, Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
+};
+use bench::{Extra, YieldBench};
+use plan::CompetitorSpec;
+pub use plan::{CompetitorPolicy, Plan, Request};
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "yield";
+
+/// Runs the plan and enters its measurements in the session.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    frame::run(plan, session).map(drop)
+}
+
+impl Family for Plan {
+    type Extra = Extra;
+    /// Indexed like [`Plan::specs`].
+    type Company = Vec<Result<Crowd, Failure>>;
+    const PECULIAR: &'static [&'static str] =
+        &["conditions", "competitors", "competitor_kind", "competitor_policy", "competitor_rank"];
+
+    fn request(&self) -> &Frame {
+        &self.request
+    }
+
+    fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn variant(&self, cell: usize) -> usize {
+        self.cells[cell].variant
+    }
+
+    fn asked(&self, cell: usize) -> Asked {
+        let method = self.methods[self.cells[cell].method];
+        Asked {
+            subject: method.name.into(),
+            about: About { kind: None, call: Some(method.call.into()), code: None },
+            experiment: Experiment::Yield(Typed::asked(self.parameters(cell))),
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Plan::schedule(self)
+    }
+
+    fn place(&self) -> Place {
+        let competes = |spec: &CompetitorSpec| spec.policy.as_ref().is_some_and(Policy::is_real_time);
+        Place::on_cpu(Some(self.cpu), self.request.is_real_time() || self.specs.iter().any(competes))
+    }
+
+    fn prepare(&mut self, _: &mut Session<'_>) -> Result<(), Error> {
+        self.observed = self.methods.iter().map(|method| observed::in_words(method)).collect();
+        Ok(())
+    }
+
+    fn too_short(&self, _: usize) -> Unavailable {
+        Unavailable::but("its share of the time did not pay for one call", MORE_TIME)
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<Self::Company, Failure> {
+        let gather = |(index, spec): (usize, &CompetitorSpec)| {
+            Crowd::gather(spec.kind, self.most_of(index), &spec.conditions(self.cpu), spec.restraint())
+        };
+        Ok(self.specs.iter().enumerate().map(gather).collect())
+    }
+
+    fn open<'a>(&'a self, crowds: Self::Company, _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+        Ok(Box::new(YieldBench::open(self, crowds)))
+    }
+
+    fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
+        let of = |metrics| Experiment::Yield(Typed { parameters: self.parameters(cell), metrics });
+        let extra = measured.extra;
+        let metrics = metrics(self.cells[cell].competitors, extra, &self.observed[self.cells[cell].method]);
+        let mut series = vec![measured.series(measured.tally, Quantity::CallCost, of(metrics))];
+        if extra.away.count() > 0 {
+            series.push(measured.series(&extra.away, Quantity::Away, of(yielding::Metrics::default())));
+        }
+        Report::of(series)
+    }
+}
+
+impl Plan {
+    fn parameters(&self, cell: usize) -> yielding::Parameters {
+        let cell = &self.cells[cell];
+        let spec = cell.spec.map(|spec| &self.specs[spec]);
+        yielding::Parameters {
+            competitors: cell.competitors,
+            competitor_kind: spec.map(|spec| spec.kind),
+            competitor_policy: spec.map(CompetitorSpec::label),
+            competitor_rank: spec.map(|spec| spec.rank),
+        }
+    }
+}
+
+/// The results that are no distribution.
+fn metrics(competitors: u32, extra: &Extra, observed: &str) -> yielding::Metrics {
+    let sums = &extra.sums;
+    let per = |sum: f64, all: f64| Some(sum / all).filter(|share| share.is_finite());
+    let of_time = |ns: i64| per(ns as f64, sums.elapsed_ns as f64).filter(|_| competitors > 0);
+    let mut bare = extra.bare_ns.clone();
+    bare.sort_by(f64::total_cmp);
+    yielding::Metrics {
+        observed: Some(observed.to_owned()),
+        bare_ns: bare.get(bare.len() / 2).copied(),
+        user_ns_per_op: per(sums.user_ns as f64, sums.accounted_calls as f64),
+        system_ns_per_op: per(sums.system_ns as f64, sums.accounted_calls as f64),
+        yielded_share: per(sums.calls_with_competitor as f64, sums.calls as f64).filter(|_| competitors > 0),
+        competitor_cpu_share: of_time(sums.competitors_cpu_ns),
+        own_cpu_share: of_time(sums.own_cpu_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use punctual_record::experiment::yielding::{CompetitorKind, Rank};
+
+    use super::bench::Sums;
+    use super::*;
+    use crate::frame::{Amount, made};
+
+    #[test]
+    fn a_series_says_who_had_the_cpu() {
+        let plan = Plan::new(Request {
+            methods: vec![methods::find("sched_yield").unwrap()],
+            competitors: vec![0, 2],
+            kinds: vec![CompetitorKind::Thread],
+            competitor_policies: vec![CompetitorPolicy::AsFound],
+            competitor_nice: None,
+            frame: Frame::as_found(Amount::Time(Duration::from_secs(1)), 3),
+        });
+        let plan = Plan { observed: vec!["sched_yield".into()], ..plan.unwrap() };
+        let sums = Sums {
+            calls: 4,
+            calls_with_competitor: 1,
+            elapsed_ns: 100,
+            own_cpu_ns: 60,
+            competitors_cpu_ns: 30,
+            ..Sums::default()
+        };
+        let with_others = Extra { sums, away: made::tally(&[7]), bare_ns: Vec::new() };
+        let alone = Extra { bare_ns: vec![9.0, 5.0, 6.0], ..Extra::default() };
+        let extras = [alone, with_others];
+        let report = made::report(&plan, 0, &[10], &extras);
+        let typed = report.series[0].experiment.yields().unwrap();
+        assert_eq!((typed.parameters.competitors, typed.parameters.competitor_kind), (0, None));
+        assert_eq!((typed.metrics.bare_ns, typed.metrics.yielded_share, report.series.len()), (Some(6.0), None, 1));
+        let report = made::report(&plan, 1, &[10], &extras);
+        let typed = report.series[0].experiment.yields().unwrap();
+        assert_eq!(typed.parameters.competitor_kind, Some(CompetitorKind::Thread));
+        assert_eq!(typed.parameters.competitor_rank, Some(Rank::Same));
+        assert_eq!(typed.parameters.competitor_policy.as_deref(), Some("as found"));
+        let metrics = &typed.metrics;
+        assert_eq!(
+            (metrics.yielded_share, metrics.competitor_cpu_share, metrics.own_cpu_share),
+            (Some(0.25), Some(0.3), Some(0.6))
+        );
+        assert_eq!((metrics.user_ns_per_op, metrics.observed.as_deref()), (None, Some("sched_yield")));
+        assert_eq!(report.series[1].quantity, Quantity::Away);
+    }
+}

@@ -1,0 +1,271 @@
+//! Breaks in time during a measurement: the wall clock was set, or the process or the machine did not run.
+//!
+//! A break needs evidence: lateness alone is none. A late wake-up on a busy machine is a sample like any other.
+//!
+//! - *Stepped*: `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` changed. NTP slews both alike, so only a clock step changes
+//!   it.
+//! - *Suspended*: `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC` changed.
+//! - *Stopped*: SIGCONT arrived, which ends a stop (SIGSTOP, Ctrl-Z). The program installs a handler that sets [`continued`].
+//! - *Paused*: on a virtual machine, a sample of a second or more, for most of which the thread was not runnable and
+//!   the CPUs were idle. A thread kept off its CPU by other threads, throttling or steal is runnable. If its timer is
+//!   delayed, a CPU is busy.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use punctual_linux::clock::{Clock, now_ns};
+
+/// The smallest gap that can be a pause of the whole machine.
+const LEAST_PAUSE_NS: i64 = 1_000_000_000;
+/// A stretch that takes this much longer than expected may contain a stop. The SIGCONT handler, on another thread,
+/// then gets time to run.
+const SUSPECT_NS: i64 = 20_000_000;
+/// The time given to the handler.
+const GRACE: Duration = Duration::from_millis(10);
+/// The rounding error between two clocks, ns.
+const ROUNDING_NS: i64 = 1_000;
+/// Pairs of readings of two clocks; the closest pair counts.
+const TRIES: u32 = 3;
+
+static CONTINUED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Set by the SIGCONT handler.
+#[must_use]
+pub fn continued() -> Arc<AtomicBool> {
+    Arc::clone(&CONTINUED)
+}
+
+/// A break in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// The wall clock was stepped forward by this many ns, or back.
+    Stepped {
+        /// The step.
+        by_ns: i64,
+    },
+    /// The machine was suspended.
+    Suspended {
+        /// For how long.
+        gap_ns: u64,
+    },
+    /// This process was stopped by a signal.
+    Stopped {
+        /// For about how long.
+        gap_ns: u64,
+    },
+    /// The whole virtual machine was paused.
+    Paused {
+        /// For about how long.
+        gap_ns: u64,
+    },
+}
+
+/// The offset of a clock from `CLOCK_MONOTONIC`, between two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offset {
+    /// Lower bound.
+    pub least_ns: i64,
+    /// Upper bound.
+    pub most_ns: i64,
+}
+
+impl Offset {
+    /// Reads the offset from the closest of several pairs.
+    #[must_use]
+    pub fn read(of: Clock) -> Self {
+        let read = |_| {
+            let before = now_ns(Clock::Monotonic);
+            let its = now_ns(of);
+            let after = now_ns(Clock::Monotonic);
+            (after - before, Self { least_ns: its - after, most_ns: its - before })
+        };
+        let closest = (0..TRIES).map(read).min_by_key(|(wide, _)| *wide);
+        closest.map_or(Self { least_ns: 0, most_ns: 0 }, |(_, offset)| offset)
+    }
+
+    /// The middle of the bounds.
+    #[must_use]
+    pub const fn ns(self) -> i64 {
+        self.least_ns + (self.most_ns - self.least_ns) / 2
+    }
+
+    /// The change since another reading; `None` if it is within the uncertainty of both.
+    #[must_use]
+    pub const fn changed_to(self, now: Self) -> Option<i64> {
+        let apart = now.least_ns > self.most_ns + ROUNDING_NS || now.most_ns < self.least_ns - ROUNDING_NS;
+        if apart { Some(now.ns() - self.ns()) } else { None }
+    }
+}
+
+/// One reading of all clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// `CLOCK_MONOTONIC`.
+    pub at_ns: i64,
+    /// Of `CLOCK_REALTIME`.
+    pub realtime: Offset,
+    /// Of `CLOCK_BOOTTIME`.
+    pub boottime: Offset,
+    /// SIGCONT arrived since the previous reading.
+    pub continued: bool,
+    /// Total idle time of all CPUs so far.
+    pub idle_ns: Option<u64>,
+    /// How long this thread has been runnable without running so far.
+    pub delayed_ns: Option<u64>,
+}
+
+impl Look {
+    /// Reads the clocks now.
+    #[must_use]
+    pub fn now() -> Self {
+        Self {
+            continued: CONTINUED.swap(false, Ordering::Relaxed),
+            idle_ns: idle_ns(),
+            delayed_ns: delayed_ns(),
+            boottime: Offset::read(Clock::Boottime),
+            realtime: Offset::read(Clock::Realtime),
+            at_ns: now_ns(Clock::Monotonic),
+        }
+    }
+
+    /// Reads the clocks after a stretch that took `longer_ns` longer than expected. After a long delay, a pending SIGCONT
+    /// handler gets time to run first.
+    #[must_use]
+    pub fn after(longer_ns: i64, look: fn() -> Self) -> Self {
+        if longer_ns >= SUSPECT_NS {
+            std::thread::sleep(GRACE);
+        }
+        look()
+    }
+}
+
+/// What was measured between two readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its expected duration.
+    pub expected_ns: u64,
+    /// The largest sample.
+    pub largest_ns: i64,
+    /// Number of CPUs on a virtual machine. Other machines are not paused.
+    pub guest_cpus: Option<u32>,
+}
+
+impl Stretch {
+    /// The break between two readings, if there was one.
+    #[must_use]
+    pub fn broken(&self, before: &Look, after: &Look) -> Option<Break> {
+        let elapsed_ns = after.at_ns - before.at_ns;
+        let asleep_ns = before.boottime.changed_to(after.boottime).unwrap_or(0);
+        if asleep_ns != 0 {
+            return Some(Break::Suspended { gap_ns: asleep_ns.unsigned_abs() });
+        }
+        if after.continued {
+            return Some(Break::Stopped { gap_ns: elapsed_ns.unsigned_abs().saturating_sub(self.expected_ns) });
+        }
+        if let Some(by_ns) = before.realtime.changed_to(after.realtime) {
+            return Some(Break::Stepped { by_ns });
+        }
+        self.was_paused(before, after, elapsed_ns).then(|| Break::Paused { gap_ns: self.largest_ns.unsigned_abs() })
+    }
+
+    /// Implements the rule for *Paused* in the module documentation.
+    fn was_paused(&self, before: &Look, after: &Look, elapsed_ns: i64) -> bool {
+        let since = |pick: fn(&Look) -> Option<u64>| i64::try_from(pick(after)?.saturating_sub(pick(before)?)).ok();
+        let known = self.guest_cpus.zip(since(|look| look.idle_ns)).zip(since(|look| look.delayed_ns));
+        let Some(((cpus, idle_ns), delayed_ns)) = known else { return false };
+        let busy_ns = elapsed_ns.saturating_mul(i64::from(cpus)).saturating_sub(idle_ns);
+        let half = self.largest_ns / 2;
+        self.largest_ns >= LEAST_PAUSE_NS && busy_ns < half && delayed_ns < half
+    }
+}
+
+/// The second figure of /proc/uptime, which the kernel counts in hundredths of a second.
+fn idle_ns() -> Option<u64> {
+    let seconds: f64 = std::fs::read_to_string("/proc/uptime").ok()?.split_whitespace().nth(1)?.parse().ok()?;
+    Some((seconds * 1e9) as u64)
+}
+
+/// The second figure of /proc/thread-self/schedstat.
+fn delayed_ns() -> Option<u64> {
+    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn look(at_ns: i64) -> Look {
+        let near = |ns| Offset { least_ns: ns - 40, most_ns: ns + 40 };
+        let (realtime, boottime) = (near(1_700_000_000 * SECOND), near(0));
+        Look { at_ns, realtime, boottime, continued: false, idle_ns: Some(0), delayed_ns: Some(0) }
+    }
+
+    fn shifted(offset: Offset, by_ns: i64) -> Offset {
+        Offset { least_ns: offset.least_ns + by_ns, most_ns: offset.most_ns + by_ns }
+    }
+
+    const STRETCH: Stretch = Stretch { expected_ns: 200_000_000, largest_ns: 60_000, guest_cpus: Some(2) };
+
+    #[test]
+    fn a_step_is_told_from_the_spread_of_the_readings() {
+        let (before, after) = (look(0), look(SECOND));
+        let stepped = |by_ns| Look { realtime: shifted(after.realtime, by_ns), ..after };
+        assert_eq!(STRETCH.broken(&before, &after), None);
+        assert_eq!(STRETCH.broken(&before, &stepped(1_000)), None, "within rounding");
+        for by_ns in [-6 * SECOND, -2_000, 2_000, SECOND] {
+            assert_eq!(STRETCH.broken(&before, &stepped(by_ns)), Some(Break::Stepped { by_ns }));
+        }
+        // An interrupted reading has wider bounds.
+        let vague = Offset { least_ns: before.realtime.least_ns - 5_000_000, ..before.realtime };
+        assert_eq!(STRETCH.broken(&Look { realtime: vague, ..before }, &stepped(-4_000_000)), None);
+    }
+
+    #[test]
+    fn a_suspend_moves_both_clocks_and_is_no_step() {
+        let (before, after) = (look(0), look(SECOND));
+        let woke = Look {
+            realtime: shifted(after.realtime, 90 * SECOND),
+            boottime: shifted(after.boottime, 90 * SECOND),
+            ..after
+        };
+        assert_eq!(STRETCH.broken(&before, &woke), Some(Break::Suspended { gap_ns: 90_000_000_000 }));
+    }
+
+    #[test]
+    fn a_stop_is_told_by_its_signal_and_lateness_alone_is_no_break() {
+        let (before, after) = (look(0), Look { idle_ns: Some(1_500_000_000), ..look(3 * SECOND) });
+        let late = Stretch { largest_ns: 2_800_000_000, ..STRETCH };
+        let went_on = Look { continued: true, ..after };
+        assert_eq!(late.broken(&before, &went_on), Some(Break::Stopped { gap_ns: 2_800_000_000 }));
+        assert_eq!(late.broken(&before, &after), None, "a CPU was busy: that is what kept it waiting");
+    }
+
+    #[test]
+    fn a_pause_needs_an_idle_virtual_machine_and_a_thread_that_was_not_runnable() {
+        let late = Stretch { largest_ns: 3 * SECOND, ..STRETCH };
+        let idle = Look { idle_ns: Some(6_300_000_000), ..look(3_200_000_000) };
+        assert_eq!(late.broken(&look(0), &idle), Some(Break::Paused { gap_ns: 3_000_000_000 }));
+        let throttled = Look { delayed_ns: Some(2_900_000_000), ..idle };
+        let unknown = Look { delayed_ns: None, ..idle };
+        let real_machine = Stretch { guest_cpus: None, ..late };
+        let short = Stretch { largest_ns: 900_000_000, ..late };
+        assert_eq!(late.broken(&look(0), &throttled), None);
+        assert_eq!(late.broken(&look(0), &unknown), None);
+        assert_eq!(real_machine.broken(&look(0), &idle), None);
+        assert_eq!(short.broken(&look(0), &idle), None);
+    }
+
+    #[test]
+    fn nothing_is_seen_where_nothing_happened() {
+        let before = Look::now();
+        std::thread::sleep(Duration::from_millis(2));
+        let after = Look::after(0, Look::now);
+        assert!(after.at_ns > before.at_ns);
+        // Another test of this process may have set the flag. No test suspends the machine or sets the clock.
+        let quiet = Look { continued: false, ..after };
+        assert_eq!(STRETCH.broken(&before, &quiet), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The frame in which every family of experiments runs, written once: the request ([`Request`]), the turns
+//! (`rounds`), the conditions (`conditions`, `hold`), the batches that do not count ([`left_out`]), and the results
+//! (`outcome`).
+//!
+//! A `Family` names its cells, performs a batch of one (`Bench`), and makes the record of it. `run` does the rest: it
+//! applies the conditions on the measuring thread, lets the cells take turns, restores everything, and enters series,
+//! reasons and notices in the [`Session`].
+//!
+//! No module here knows a family.
+
+pub mod breaks;
+pub(crate) mod clock_cost;
+pub(crate) mod conditions;
+mod course;
+pub mod error;
+mod family;
+pub(crate) mod hold;
+pub(crate) mod ledger;
+pub mod left_out;
+#[cfg(test)]
+pub(crate) mod made;
+pub(crate) mod no_thread;
+pub(crate) mod outcome;
+pub mod place;
+pub mod plan;
+pub(crate) mod report;
+pub mod request;
+pub(crate) mod robust;
+pub(crate) mod rounds;
+pub mod schedule;
+pub mod session;
+pub(crate) mod settings;
+pub mod stage;
+mod stop;
+#[cfg(test)]
+mod tests;
+pub(crate) mod unavailable;
+pub(crate) mod usage;
+pub mod variant;
+pub(crate) mod warden;
+
+use std::sync::Arc;
+
+use breaks::Look;
+pub use error::{Error, Failure, Unmet};
+pub(crate) use family::{Family, Scene};
+pub(crate) use ledger::{Ledger, Shared};
+pub(crate) use place::Place;
+pub use plan::{Input, PlanError};
+pub(crate) use report::{Asked, Measured, Report};
+pub use request::{Amount, Request};
+use rounds::kept::Kept;
+pub(crate) use rounds::{Bench, Rounds};
+pub use session::Session;
+pub use stage::{Observer, Progress, Silent, Stop};
+pub use unavailable::Unavailable;
+pub use variant::{BadVariant, Variant};
+
+use punctual::conditions::Refused;
+use stage::Stage;
+
+/// The results of a family after its run.
+pub(crate) struct Done<X> {
+    /// The results of each cell beside its samples.
+    pub(crate) extras: Vec<X>,
+    /// Errors of a run that has figures, in words.
+    pub(crate) wrong: Vec<String>,
+}
+
+/// Runs a family and enters its measurements in the session.
+pub(crate) fn run<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Done<F::Extra>, Error> {
+    family.prepare(session)?;
+    let family = Arc::new(family);
+    let ledger = Ledger::new(session, family.cells(), family.request().variants.len());
+    for cell in 0..family.cells() {
+        ledger.open().failures[cell] = family.forbidden(cell).map(Failure::Impossible);
+    }
+    let extras = Shared::new((0..family.cells()).map(|_| F::Extra::default()).collect::<Vec<_>>());
+    let performed = session.perform(family.place(), {
+        let (family, ledger, extras) = (Arc::clone(&family), ledger.clone(), extras.clone());
+        move |stage| perform(&*family, &ledger, &extras, stage)
+    })?;
+    let refused = performed.transpose()?.unwrap_or_default();
+    let (ledger, extras) = (ledger.take(), extras.take());
+    let met = conditions::report(family.request(), &ledger, &refused, session);
+    let wrong = outcome::cells(&*family, ledger, (&extras, &refused), session);
+    met?;
+    Ok(Done { extras, wrong })
+}
+
+/// Runs on the stage. Returns the refused base conditions.
+fn perform<F: Family>(
+    family: &F,
+    ledger: &Shared<Ledger>,
+    extras: &Shared<Vec<F::Extra>>,
+    stage: &Stage,
+) -> Result<Vec<Refused>, Error> {
+    let (request, schedule) = (family.request(), family.schedule());
+    stage.announce(schedule.at_most());
+    let mut scene = Scene { stage, ledger, refused: Vec::new() };
+    let company = family.gather(&scene);
+    let mut base = conditions::apply(&request.base, ledger);
+    scene.refused = base.refused().to_vec();
+    match company {
+        Err(failure) => ledger.open().failures.fill(Some(failure)),
+        Ok(_) if request.require && !scene.refused.is_empty() => {}
+        Ok(company) => {
+            let mut bench = family.open(company, &scene)?;
+            let variant_of = (0..family.cells()).map(|cell| family.variant(cell)).collect();
+            let mut kept = Kept { bench: &mut *bench, extras: extras.clone() };
+            let (bench, ledger, base, look) = (&mut kept, ledger.clone(), &mut base, Look::now);
+            Rounds { bench, schedule, request, variant_of, ledger, stage, base, look }.perform();
+        }
+    }
+    conditions::put_back(base, ledger);
+    Ok(scene.refused)
+}

@@ -1,0 +1,382 @@
+//! The runner that all families share: subjects take turns in rounds.
+//!
+//! A family names its cells and performs a batch of operations of one cell ([`Bench`]). This module decides whose
+//! turn it is. In each round it applies each variant of conditions, measures its cells one after the other, and
+//! restores the conditions. Each round starts one cell further than the one before, so no cell always runs after the
+//! same neighbour. A pilot round comes first: it shows the schedule what an operation costs, and warms up caches. Its
+//! samples are discarded.
+//!
+//! A batch counts only if all conditions still hold at its end and time did not break meanwhile
+//! ([`breaks`](super::breaks)). Otherwise it is left out, the lost conditions are set again, and the batch is
+//! repeated if there is time.
+//!
+//! A watchdog watches real-time variants ([`punctual::watchdog`]). Between batches the thread yields long enough to
+//! keep a machine with one CPU usable.
+
+pub(crate) mod kept;
+
+use std::time::Duration;
+
+use punctual::Policy;
+use punctual::conditions::Guard;
+use punctual::watchdog::{Watchdog, WatchdogConfig};
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::{Notice, Recorder, Usage};
+
+use super::breaks::Look;
+use super::conditions;
+use super::course::{Course, since};
+use super::error::Failure;
+use super::hold::Hold;
+use super::ledger::{Held, Ledger, Shared};
+use super::left_out::Spoilt;
+use super::request::Request;
+use super::schedule::Schedule;
+use super::stage::{Progress, Stage};
+
+/// A family's part of the runner.
+pub(crate) trait Bench {
+    /// The results of a cell beside its samples.
+    type Extra;
+
+    /// What the cell measures, in words, for the progress display.
+    fn doing(&self, cell: usize) -> String;
+
+    /// Called after the pilot.
+    fn begin(&mut self) {}
+
+    /// How many operations the cell performs now, where the schedule says `scheduled`. 0 means none.
+    fn operations(&self, _cell: usize, scheduled: u64) -> u64 {
+        scheduled
+    }
+
+    /// Performs `operations` of the cell, records each, and returns their total cost.
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
+
+    /// Enters what the last batch measured beside its samples. Called only for a batch that counts, and never in the
+    /// pilot.
+    fn keep(&mut self, _cell: usize, _extra: &mut Self::Extra) {}
+
+    /// Called after the last batch: restores what the bench changed of the machine.
+    fn end(&mut self) {}
+}
+
+/// One performance of all rounds.
+pub(crate) struct Rounds<'a> {
+    /// The family's part.
+    pub(crate) bench: &'a mut dyn Bench<Extra = ()>,
+    /// How many operations each cell performs.
+    pub(crate) schedule: Schedule,
+    /// Conditions, rounds, and whether a refused or lost condition is an error.
+    pub(crate) request: &'a Request,
+    /// The variant of each cell.
+    pub(crate) variant_of: Vec<usize>,
+    /// The results.
+    pub(crate) ledger: Shared<Ledger>,
+    /// The progress display.
+    pub(crate) stage: &'a Stage,
+    /// The conditions of all variants.
+    pub(crate) base: &'a mut Guard,
+    /// How the clocks are read: [`Look::now`].
+    pub(crate) look: fn() -> Look,
+}
+
+/// The run ends early.
+struct Ended;
+
+/// The outcome of a batch.
+enum Done {
+    /// The batch counts.
+    Measured(Usage),
+    /// The batch does not count.
+    Spoilt(Spoilt),
+    /// The cell is given up.
+    GivenUp,
+}
+
+/// A cell's slot in a round.
+#[derive(Clone, Copy)]
+struct Slot {
+    cell: usize,
+    variant: usize,
+    round: u32,
+    operations: u64,
+}
+
+/// How often a batch is tried in one turn.
+const ATTEMPTS: u32 = 2;
+/// Longest wait for a lost condition to become available again.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Interval of checks for a stop request during that wait.
+const NAP: Duration = Duration::from_millis(20);
+
+/// How often the watchdog checks a real-time thread. The watchdog preempts the thread it watches, so it checks
+/// seldom: about once in ten thousand waits of 100 µs. The breaks between stretches keep a thread well below these
+/// limits.
+const WATCH: WatchdogConfig = WatchdogConfig {
+    every: Duration::from_millis(800),
+    window: Duration::from_millis(1600),
+    busy_without_break: Duration::from_millis(1200),
+    busy: Duration::from_millis(1580),
+};
+
+impl Rounds<'_> {
+    /// Performs the pilot and all rounds. Returns early, with the results so far, when the run must end.
+    pub(crate) fn perform(mut self) {
+        self.perform_all();
+        self.bench.end();
+    }
+
+    fn perform_all(&mut self) {
+        let mut recorder = Recorder::new();
+        let pilot = now_ns(Clock::Monotonic);
+        self.stage.announce(self.schedule.at_most());
+        if self.pilot(&mut recorder).is_err() {
+            return;
+        }
+        self.bench.begin();
+        let course = Course { begin_ns: now_ns(Clock::Monotonic), total: self.schedule.after_pilot(since(pilot)) };
+        self.stage.announce(self.schedule.at_most());
+        let ended = (0..self.schedule.rounds()).any(|round| self.round(round, course, &mut recorder).is_err());
+        let mut ledger = self.ledger.open();
+        ledger.give_reasons(|cell| self.request.variants[self.variant_of[cell]].label.as_str());
+        ledger.complete = !ended;
+    }
+
+    fn cells_of(&self, variant: usize) -> Vec<usize> {
+        (0..self.variant_of.len()).filter(|&cell| self.variant_of[cell] == variant).collect()
+    }
+
+    fn given_up(&self, cell: usize) -> bool {
+        self.ledger.open().failures[cell].is_some()
+    }
+
+    /// Applies each variant once, and measures the cost of an operation of each cell.
+    fn pilot(&mut self, recorder: &mut Recorder) -> Result<(), Ended> {
+        let begin = now_ns(Clock::Monotonic);
+        for variant in 0..self.request.variants.len() {
+            let watchdog = self.watch(variant);
+            let guard = self.request.variants[variant].conditions.apply();
+            let held = self.judge(&guard);
+            let left_out = held.left_out;
+            self.ledger.open().held[variant] = Some(held);
+            for cell in self.cells_of(variant) {
+                if left_out || self.given_up(cell) || !self.schedule.affords(cell) {
+                    self.schedule.drop_cell(cell);
+                    continue;
+                }
+                self.pause(cell, 0.0, self.schedule.expected())?;
+                recorder.clear();
+                let operations = self.schedule.pilot_operations(cell, since(begin));
+                if operations > 0 {
+                    self.batch(Slot { cell, variant, round: 0, operations }, &guard, recorder)?;
+                }
+                if self.given_up(cell) {
+                    self.schedule.drop_cell(cell);
+                }
+            }
+            self.unwatch(variant, watchdog);
+            self.put_back(guard);
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, round: u32, course: Course, recorder: &mut Recorder) -> Result<(), Ended> {
+        let left = course.left();
+        for variant in 0..self.request.variants.len() {
+            let idle = self.cells_of(variant).into_iter().all(|cell| self.bench.operations(cell, 1) == 0);
+            if idle || self.ledger.open().held[variant].as_ref().is_none_or(|held| held.left_out) {
+                continue;
+            }
+            let watchdog = self.watch(variant);
+            let mut guard = self.request.variants[variant].conditions.apply();
+            let outcome = self.turns((variant, round), (left, course), &mut guard, recorder);
+            self.unwatch(variant, watchdog);
+            self.put_back(guard);
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// The turns of one variant's cells.
+    fn turns(
+        &mut self,
+        (variant, round): (usize, u32),
+        (left, course): (Duration, Course),
+        guard: &mut Guard,
+        recorder: &mut Recorder,
+    ) -> Result<(), Ended> {
+        let mine = self.cells_of(variant);
+        for turn in 0..mine.len() {
+            let cell = mine[(turn + round as usize) % mine.len()];
+            let operations = self.bench.operations(cell, self.schedule.take(cell, round, left));
+            if operations == 0 || self.given_up(cell) || self.schedule.is_over(course.gone()) {
+                continue;
+            }
+            self.pause(cell, course.done(), course.left())?;
+            if !self.slot(Slot { cell, variant, round, operations }, course, guard, recorder)? {
+                // The other cells of this variant lack the same condition.
+                return self.wait_a_round(round, course);
+            }
+        }
+        Ok(())
+    }
+
+    /// One cell's turn. Returns false if a condition does not hold and cannot be restored now.
+    fn slot(&mut self, slot: Slot, course: Course, guard: &mut Guard, recorder: &mut Recorder) -> Result<bool, Ended> {
+        for _ in 0..ATTEMPTS {
+            let missing = self.hold(slot.variant).renew(guard, &mut *self.base);
+            if linux::stop::requested() {
+                return Err(Ended);
+            }
+            if !missing.is_empty() {
+                self.leave_out(Spoilt::Lost(missing))?;
+                return Ok(false);
+            }
+            recorder.clear();
+            let started = course.gone();
+            match self.batch(slot, guard, recorder)? {
+                Done::GivenUp => return Ok(true),
+                Done::Measured(usage) => {
+                    self.bench.keep(slot.cell, &mut ());
+                    let mut ledger = self.ledger.open();
+                    ledger.tallies[slot.cell].add_round(slot.round, started.as_nanos() as u64, recorder, usage);
+                    ledger.own.add(usage);
+                    return Ok(true);
+                }
+                Done::Spoilt(why) => {
+                    self.leave_out(why)?;
+                    let took = course.gone().saturating_sub(started);
+                    if !self.schedule.counts_samples() && took > course.left() {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        // Lost twice in a row: the cause may pass in a while.
+        self.wait_a_round(slot.round, course)?;
+        Ok(true)
+    }
+
+    /// One batch; a failure is entered in the ledger.
+    fn batch(&mut self, slot: Slot, guard: &Guard, recorder: &mut Recorder) -> Result<Done, Ended> {
+        let before = (self.look)();
+        let outcome = self.bench.batch(slot.cell, slot.operations, recorder);
+        if let Err(ended @ Failure::PeerEnded { .. }) = outcome {
+            let mut ledger = self.ledger.open();
+            ledger.failures[slot.cell] = Some(ended);
+            ledger.ended_ns = now_ns(Clock::Monotonic);
+            return Err(Ended);
+        }
+        let spoilt = self.spoilt(slot, &before, &outcome, guard, recorder);
+        if outcome == Err(Failure::Stopped) {
+            // A break may be why the time is over.
+            if let Some(why @ Spoilt::Broken(_)) = spoilt {
+                self.leave_out(why)?;
+            }
+            return Err(Ended);
+        }
+        match spoilt {
+            // Ending a run may free its threads from their CPUs: then no other program took a condition away.
+            Some(Spoilt::Lost(_)) if linux::stop::requested() => return Err(Ended),
+            Some(why) => return Ok(Done::Spoilt(why)),
+            None => {}
+        }
+        match outcome {
+            Ok(usage) => {
+                self.schedule.learn(slot.cell, usage.elapsed_ns as f64 / slot.operations.max(1) as f64);
+                Ok(Done::Measured(usage))
+            }
+            Err(failure) => {
+                self.ledger.open().failures[slot.cell] = Some(failure);
+                Ok(Done::GivenUp)
+            }
+        }
+    }
+
+    /// Why the batch since `before` does not count. A failure counts as one only if nothing was lost: a stop, too,
+    /// ends some calls early.
+    fn spoilt(
+        &self,
+        slot: Slot,
+        before: &Look,
+        outcome: &Result<Usage, Failure>,
+        guard: &Guard,
+        recorder: &Recorder,
+    ) -> Option<Spoilt> {
+        let expected_ns = (self.schedule.cost_ns(slot.cell) * slot.operations as f64) as u64;
+        let largest_ns = recorder.extremes().map_or(0, |(_, max)| max);
+        let theirs = match outcome {
+            Err(Failure::Lost(theirs)) => theirs.as_slice(),
+            _ => &[],
+        };
+        self.hold(slot.variant).spoilt((guard, self.base), before, (expected_ns, largest_ns), theirs)
+    }
+
+    fn hold(&self, variant: usize) -> Hold {
+        Hold::of(&self.ledger, variant, &self.request.variants[variant].label, self.look)
+    }
+
+    /// Enters a batch that does not count. The loss of a required condition ends the run.
+    fn leave_out(&self, why: Spoilt) -> Result<(), Ended> {
+        let mut ledger = self.ledger.open();
+        ledger.left_out.add(&why, now_ns(Clock::Monotonic));
+        match why {
+            Spoilt::Lost(mut lost) if self.request.require && !lost.is_empty() => {
+                ledger.not_kept = Some(lost.swap_remove(0));
+                Err(Ended)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets the time of a round pass, so that a condition may hold again in a later one.
+    fn wait_a_round(&self, round: u32, course: Course) -> Result<(), Ended> {
+        let share = course.left() / self.schedule.rounds().saturating_sub(round).max(1);
+        let until = course.gone() + share.min(LONGEST_WAIT);
+        while course.gone() < until {
+            if linux::stop::requested() {
+                return Err(Ended);
+            }
+            std::thread::sleep(NAP.min(until.saturating_sub(course.gone())));
+        }
+        Ok(())
+    }
+
+    fn pause(&self, cell: usize, done: f64, left: Duration) -> Result<(), Ended> {
+        let doing = self.bench.doing(cell);
+        if self.stage.pause(Progress { doing, done, left }) { Ok(()) } else { Err(Ended) }
+    }
+
+    /// Whether the variant, as the kernel granted it, is worth measuring.
+    fn judge(&self, guard: &Guard) -> Held {
+        let refused = guard.refused().to_vec();
+        let left_out = !refused.is_empty() && (self.request.variants.len() > 1 || self.request.require);
+        // Only the base's guard can read some conditions, such as interrupts. They are part of the variant too.
+        Held { applied: guard.applied().over(&self.base.applied()), refused, left_out }
+    }
+
+    /// A watchdog for a variant under which the thread could monopolise a CPU. It starts before the variant is
+    /// applied, so that it does not inherit it.
+    fn watch(&self, variant: usize) -> Option<Watchdog> {
+        let policy = self.request.variants[variant].conditions.get_policy().filter(Policy::is_real_time)?;
+        Watchdog::over_this_thread(policy, WATCH).ok()
+    }
+
+    fn unwatch(&self, variant: usize, watchdog: Option<Watchdog>) {
+        let Some(watchdog) = watchdog else { return };
+        if let Some(tripped) = watchdog.tripped() {
+            let conditions = self.request.variants[variant].label.clone();
+            let busy_ns = tripped.busy.as_nanos() as u64;
+            self.ledger.open().notices.push(Notice::WatchdogTripped { conditions, busy_ns });
+        }
+    }
+
+    fn put_back(&self, guard: Guard) {
+        conditions::put_back(guard, &self.ledger);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! A session: one run under construction.
+//!
+//! It begins with the facts of the machine, collects the measurements, and ends with the disturbance.
+
+use std::path::Path;
+use std::time::Duration;
+
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::usage;
+use punctual_record::{
+    ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool, Usage,
+};
+
+use super::clock_cost;
+use super::place::{Aside, Place};
+use super::stage::{Observer, Outcome, Stage, Stop, Supervision, perform};
+use super::warden::Warden;
+
+/// Steal time above this share affects the tail of the figures: 1 %.
+const STEAL_WORTH_SAYING: f64 = 0.01;
+/// CPU time of other programs above this share gets a notice: 5 %, more than an idle desktop uses.
+const OTHERS_WORTH_SAYING: f64 = 0.05;
+
+/// One run under construction.
+pub struct Session<'a> {
+    run: Run,
+    begin_ns: i64,
+    process_cpu_ns: i64,
+    probe: DisturbanceProbe,
+    own: OwnUsage,
+    children_cpu_ns: i64,
+    observer: &'a mut dyn Observer,
+    stop: Stop,
+    /// How much longer than announced all remaining experiments together may take.
+    grace: Duration,
+    warden: Option<Warden>,
+}
+
+/// How much longer than announced a run may take before it is ended. Ending it takes up to 0.6 s, and the report some
+/// tenths of a second.
+const GRACE: Duration = Duration::from_millis(600);
+/// The part of it left for a later experiment after an earlier one has used it up.
+const LEAST_GRACE: Duration = Duration::from_millis(100);
+
+impl<'a> Session<'a> {
+    /// Opens a session on this machine. `command` is the command line for the record, `subcommand` the measuring one:
+    /// `wait`, `governor ramp`.
+    #[must_use]
+    pub fn open(command: Vec<String>, subcommand: &str, stop: Stop, observer: &'a mut dyn Observer) -> Self {
+        if !stop.requested() {
+            // An earlier run of this process may have been ended.
+            punctual_linux::stop::clear();
+        }
+        let root = Path::new("/");
+        let host = Host::read(root);
+        let clock = clock_cost::measure();
+        let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let run = Run {
+            schema: SCHEMA.into(),
+            tool,
+            started: jiff::Timestamp::now(),
+            elapsed_ns: 0,
+            complete: true,
+            command,
+            subcommand: subcommand.to_owned(),
+            host,
+            conditions: Vec::new(),
+            clock,
+            series: Vec::new(),
+            not_measured: Vec::new(),
+            notices: Vec::new(),
+            disturbance: punctual_record::Disturbance::default(),
+            merged_from: Vec::new(),
+        };
+        Self {
+            run,
+            begin_ns: now_ns(Clock::Monotonic),
+            process_cpu_ns: now_ns(Clock::ProcessCpu),
+            probe: DisturbanceProbe::start(root),
+            own: OwnUsage::default(),
+            children_cpu_ns: children_cpu_ns(),
+            observer,
+            stop,
+            grace: GRACE,
+            warden: None,
+        }
+    }
+
+    /// Runs an experiment on the stage. Its supervisor stays off the CPUs of `place`. `None`: it did not return after
+    /// a request to stop, or after its time was over.
+    pub(crate) fn perform<R: Send + 'static>(
+        &mut self,
+        place: Place,
+        experiment: impl FnOnce(&Stage) -> R + Send + 'static,
+    ) -> std::io::Result<Option<R>> {
+        self.supervise(&place);
+        let supervision = Supervision { place, grace: self.grace };
+        let performance = perform(&self.stop, self.observer, &supervision, experiment)?;
+        self.grace = self.grace.saturating_sub(performance.overran).max(LEAST_GRACE);
+        Ok(match performance.outcome {
+            Outcome::Done(result) => Some(result),
+            Outcome::LeftBehind => {
+                // This process cannot end the experiment's children. The warden does so after this process has ended.
+                self.warden.take().into_iter().for_each(Warden::outlive);
+                None
+            }
+        })
+    }
+
+    /// Lets all remaining experiments together take this much longer than announced.
+    pub fn grant(&mut self, more: Duration) {
+        self.grace = self.grace.saturating_add(more);
+    }
+
+    /// Starts a warden if needed, and adds a notice if nothing could end the run in time.
+    fn supervise(&mut self, place: &Place) {
+        let aside = Aside::step(place, &[]);
+        let mut unsupervised = |why: String, remedy: &str| {
+            let line = format!("nothing may be able to end this run in time: {why}; {remedy}");
+            let notice = Notice::Unsupervised { why, remedy: remedy.to_owned() };
+            if place.real_time && !self.run.notices.contains(&notice) {
+                self.observer.line(&line);
+                self.run.notices.push(notice);
+            }
+        };
+        if aside.shares_the_only_cpu(place) {
+            let why = "this process may use no other CPU than the measured one";
+            unsupervised(
+                why.into(),
+                "let it use another CPU (taskset, cpuset), or measure where no other real-time program runs",
+            );
+        }
+        if self.warden.is_none() {
+            match Warden::start() {
+                Ok(warden) => self.warden = Some(warden),
+                Err(error) => unsupervised(
+                    format!("no process could be started that would end the run after kill -9: {error}"),
+                    "raise ulimit -u or the cgroup's pids.max",
+                ),
+            }
+        }
+        if let (Some(warden), [_, ..]) = (&self.warden, aside.others()) {
+            warden.stay_on(aside.others());
+        }
+    }
+
+    /// The facts of the machine.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.run.host
+    }
+
+    /// Whether the run was asked to end.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.requested()
+    }
+
+    /// Adds a series.
+    pub fn add_series(&mut self, series: Series) {
+        if series.summary.overflow > 0 {
+            let (subject, count) = (series.subject.clone(), series.summary.overflow);
+            self.notice(Notice::Overflow { subject, count });
+        }
+        self.run.series.push(series);
+    }
+
+    /// Adds a subject that could not be measured.
+    pub fn add_not_measured(&mut self, what: NotMeasured) {
+        if !self.run.not_measured.contains(&what) {
+            self.run.not_measured.push(what);
+        }
+    }
+
+    /// Adds a notice, unless it is there already.
+    pub fn notice(&mut self, notice: Notice) {
+        if !self.run.notices.contains(&notice) {
+            self.run.notices.push(notice);
+        }
+    }
+
+    /// The run ends early for this reason: it does not contain all that was requested.
+    pub fn cut_short(&mut self, why: Notice) {
+        self.run.complete = false;
+        self.notice(why);
+    }
+
+    /// The run ends early, with an error for the reason.
+    pub fn incomplete(&mut self) {
+        self.run.complete = false;
+    }
+
+    /// Time from the beginning of the run to a moment on `CLOCK_MONOTONIC`, ns.
+    #[must_use]
+    pub fn time_of(&self, at_ns: i64) -> u64 {
+        (at_ns - self.begin_ns).max(0).unsigned_abs()
+    }
+
+    /// Adds a condition set, unless one with that label is there.
+    pub fn add_conditions(&mut self, set: ConditionSet) {
+        if !self.run.conditions.iter().any(|c| c.label == set.label) {
+            self.run.conditions.push(set);
+        }
+    }
+
+    /// Adds to the usage of the measuring threads.
+    pub fn add_usage(&mut self, used: Usage) {
+        let so_far = &mut self.own.involuntary_switches;
+        *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
+    }
+
+    /// Closes the session.
+    #[must_use]
+    pub fn close(mut self) -> Run {
+        self.run.elapsed_ns = (now_ns(Clock::Monotonic) - self.begin_ns).unsigned_abs();
+        self.own.major_faults = usage::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
+        if self.stop.overdue() {
+            self.run.complete = false;
+            self.run.notices.push(Notice::Overdue);
+        }
+        if let Some(signal) = self.stop.reason() {
+            self.run.complete = false;
+            self.run.notices.push(Notice::Interrupted { signal });
+        }
+        // Competitors and peers were all waited for: their CPU time belongs to the run, not to other programs.
+        let own_ns = now_ns(Clock::ProcessCpu) - self.process_cpu_ns + children_cpu_ns() - self.children_cpu_ns;
+        self.run.disturbance = self.probe.finish(self.own);
+        let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
+        let own_share = own_ns as f64 / (self.run.elapsed_ns.max(1) as f64 * cpus);
+        let disturbance = &self.run.disturbance;
+        if let Some(share) = disturbance.steal_share.filter(|s| *s >= STEAL_WORTH_SAYING) {
+            self.run.notices.push(Notice::Steal { share });
+        }
+        let others = disturbance.busy_share.map(|b| b - own_share - disturbance.steal_share.unwrap_or(0.0));
+        if let Some(share) = others.filter(|s| *s >= OTHERS_WORTH_SAYING) {
+            self.run.notices.push(Notice::BusyMachine { share });
+        }
+        self.run
+    }
+}
+
+/// CPU time of this process's children that were waited for.
+fn children_cpu_ns() -> i64 {
+    usage::children_usage().map_or(0, |used| used.user_ns + used.system_ns)
+}

@@ -1,0 +1,58 @@
+//! CPU time and context switches of the measuring thread, read before and after a stretch of operations.
+
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::usage as kernel;
+use punctual_record::Usage;
+
+/// Readings at the beginning of a stretch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meter {
+    wall_ns: i64,
+    cpu_ns: i64,
+    switches: Option<(u64, u64)>,
+}
+
+impl Meter {
+    /// Reads the thread's usage so far.
+    #[must_use]
+    pub(crate) fn start() -> Self {
+        let switches = switches();
+        Self { switches, wall_ns: now_ns(Clock::Monotonic), cpu_ns: now_ns(Clock::ThreadCpu) }
+    }
+
+    /// The usage since the start.
+    #[must_use]
+    pub(crate) fn stop(self) -> Usage {
+        let cpu_ns = now_ns(Clock::ThreadCpu);
+        let wall_ns = now_ns(Clock::Monotonic);
+        let switches = self.switches.zip(switches());
+        Usage {
+            elapsed_ns: (wall_ns - self.wall_ns).unsigned_abs(),
+            cpu_ns: Some((cpu_ns - self.cpu_ns).unsigned_abs()),
+            voluntary: switches.map(|(before, after)| after.0 - before.0),
+            involuntary: switches.map(|(before, after)| after.1 - before.1),
+        }
+    }
+}
+
+/// Voluntary and involuntary context switches of this thread so far, if the kernel reports them.
+fn switches() -> Option<(u64, u64)> {
+    kernel::thread_usage().ok().map(|u| (u.voluntary_switches.unsigned_abs(), u.involuntary_switches.unsigned_abs()))
+}
+
+/// The usage of several stretches together. A figure unknown in one stretch is unknown in the sum.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum(Option<Usage>);
+
+impl Sum {
+    /// Adds a stretch.
+    pub(crate) fn add(&mut self, used: Usage) {
+        self.0 = Some(self.0.map_or(used, |sum| sum.plus(used)));
+    }
+
+    /// The sum; all unknown if no stretch was added.
+    #[must_use]
+    pub(crate) fn usage(self) -> Usage {
+        self.0.unwrap_or_default()
+    }
+}

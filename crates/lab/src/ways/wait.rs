@@ -1,0 +1,206 @@
+//! A way of waiting: a [`Method`], one small value, and the [`Waiter`] it opens.
+
+use punctual_linux as linux;
+use punctual_linux::clock::Clock;
+use punctual_record::About;
+
+use crate::frame::Unavailable;
+
+/// One way to wait: name, summary, requirements, call, and constructor.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    /// Its name on the command line and in the record, for instance `clock_nanosleep_abs`.
+    pub name: &'static str,
+    /// One line for `--list`: description and use.
+    pub about: &'static str,
+    /// The call in C, for instance `clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME)`.
+    pub call: &'static str,
+    /// The line of code for this wait, in C (in Rust for Rust's own): `usleep(microseconds);`.
+    pub code: &'static str,
+    /// The system calls of which each wait makes one, depending on architecture and C library. Empty: it makes none.
+    pub system_calls: &'static [&'static str],
+    /// Further system calls it may make, to arm a timer or to return from a handler.
+    pub besides: &'static [&'static str],
+    /// Kind of method.
+    pub kind: Kind,
+    /// The unit of the call: a wait is rounded up to it.
+    pub unit: Unit,
+    /// The clock of the call: the wait is never early on this one. (A relative wait on `CLOCK_REALTIME` uses
+    /// `CLOCK_MONOTONIC`: setting the wall clock does not change it, `clock_nanosleep(2)`.)
+    pub clock: Clock,
+    /// Takes a deadline, not a duration.
+    pub absolute: bool,
+    /// Its requirements, in a few words (`Linux 5.11`, `CPU with WAITPKG`), or empty.
+    pub needs: &'static str,
+    /// Opens it on the thread that will wait. Any allocation or permanent failure happens here.
+    pub open: fn() -> Result<Box<dyn Waiter>, Unavailable>,
+}
+
+impl Method {
+    /// A wait of `asked_ns` nanoseconds rounded up to the call's unit. `hz` is the kernel's tick rate. If it is
+    /// unknown, a wait in jiffies is returned as asked.
+    #[must_use]
+    pub fn effective_ns(&self, asked_ns: i64, hz: Option<u32>) -> i64 {
+        self.unit.effective_ns(asked_ns, hz)
+    }
+
+    /// The details for the record.
+    #[must_use]
+    pub fn for_record(&self) -> About {
+        let some = |text: &str| Some(text.to_owned());
+        About { kind: some(self.kind.name()), call: some(self.call), code: some(self.code) }
+    }
+
+    /// A wait that makes no system call.
+    #[must_use]
+    pub fn is_in_user_mode(&self) -> bool {
+        self.system_calls.is_empty()
+    }
+}
+
+impl Unit {
+    /// Its length in nanoseconds. `None`: a jiffy of unknown length.
+    #[must_use]
+    pub fn length_ns(self, hz: Option<u32>) -> Option<i64> {
+        match self {
+            Self::Nanosecond => Some(1),
+            Self::Microsecond => Some(1_000),
+            Self::Millisecond => Some(1_000_000),
+            Self::Second => Some(1_000_000_000),
+            Self::Jiffy => hz.filter(|&hz| hz > 0).map(|hz| 1_000_000_000_i64.div_euclid(hz.into()).max(1)),
+        }
+    }
+
+    /// `asked_ns` rounded up to this unit: unchanged if its length is unknown, 0 if negative, `i64::MAX` if the
+    /// result does not fit.
+    #[must_use]
+    pub fn effective_ns(self, asked_ns: i64, hz: Option<u32>) -> i64 {
+        let asked = asked_ns.max(0);
+        let Some(length) = self.length_ns(hz) else { return asked };
+        units_up(asked, length).checked_mul(length).unwrap_or(i64::MAX)
+    }
+}
+
+/// The number of units of `length` that cover `ns`; 0 for negative `ns`.
+pub(crate) fn units_up(ns: i64, length: i64) -> i64 {
+    let ns = ns.max(0);
+    ns / length + i64::from(ns % length != 0)
+}
+
+/// An opened way of waiting, bound to the thread that opened it. Dropping it releases everything.
+pub trait Waiter {
+    /// Waits until at least `asked_ns` nanoseconds after `from_ns` (CLOCK_MONOTONIC, read just before the call).
+    ///
+    /// Never returns early, whatever signals arrive. An absolute method on CLOCK_MONOTONIC waits until `from_ns +
+    /// asked_ns`, a relative one for `asked_ns`. On another clock it waits until that clock has advanced by as much.
+    /// Allocates nothing.
+    fn wait(&mut self, from_ns: i64, asked_ns: i64) -> linux::Result<()>;
+
+    /// Called before a batch of waits of `asked_ns`, for methods that learn. `conditions` identifies the condition
+    /// set.
+    fn begin(&mut self, _conditions: usize, _asked_ns: i64) -> linux::Result<()> {
+        Ok(())
+    }
+
+    /// Called after a batch: restores what the method changed of the thread, until the next batch.
+    fn end(&mut self) {}
+}
+
+/// Kind of method, for `--list` and for selection by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The library's own methods.
+    Library,
+    /// Sleeping calls.
+    Sleep,
+    /// Timeouts of calls that wait for file descriptors.
+    Poll,
+    /// Kernel timers that notify.
+    Timer,
+    /// Timeouts of synchronisation and message calls.
+    Sync,
+    /// Busy waiting.
+    Spin,
+    /// Instructions that wait in user mode.
+    UserWait,
+}
+
+impl Kind {
+    /// Its name in the record and in lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Library => "library",
+            Self::Sleep => "sleep",
+            Self::Poll => "poll",
+            Self::Timer => "timer",
+            Self::Sync => "sync",
+            Self::Spin => "spin",
+            Self::UserWait => "user wait",
+        }
+    }
+
+    /// Whether the CPU is busy during the wait.
+    #[must_use]
+    pub const fn burns(self) -> bool {
+        matches!(self, Self::Spin | Self::UserWait)
+    }
+}
+
+/// The unit of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, without rounding.
+    Nanosecond,
+    /// Microseconds.
+    Microsecond,
+    /// Milliseconds.
+    Millisecond,
+    /// Whole seconds.
+    Second,
+    /// Jiffies: ticks of the kernel (1/HZ).
+    Jiffy,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const UNITS: [Unit; 5] = [Unit::Nanosecond, Unit::Microsecond, Unit::Millisecond, Unit::Second, Unit::Jiffy];
+
+    proptest! {
+        #[test]
+        fn rounding_goes_up_and_by_less_than_a_unit(
+            asked in 0_i64..i64::MAX / 2, unit in prop::sample::select(&UNITS[..]), hz in 1_u32..=10_000,
+        ) {
+            let effective = unit.effective_ns(asked, Some(hz));
+            let length = unit.length_ns(Some(hz)).unwrap();
+            prop_assert!(effective >= asked && effective - asked < length);
+            prop_assert_eq!(effective % length, 0);
+        }
+
+        #[test]
+        fn rounding_twice_changes_nothing(asked in any::<i64>(), unit in prop::sample::select(&UNITS[..])) {
+            let once = unit.effective_ns(asked, Some(250));
+            prop_assert!(once >= 0);
+            if once < i64::MAX {
+                prop_assert_eq!(unit.effective_ns(once, Some(250)), once);
+            }
+        }
+
+        #[test]
+        fn an_unknown_jiffy_is_as_asked(asked in 0_i64..) {
+            prop_assert_eq!(Unit::Jiffy.effective_ns(asked, None), asked);
+            prop_assert_eq!(Unit::Jiffy.effective_ns(asked, Some(0)), asked);
+        }
+    }
+
+    #[test]
+    fn known_roundings() {
+        assert_eq!(Unit::Second.effective_ns(100_000, None), 1_000_000_000);
+        assert_eq!(Unit::Millisecond.effective_ns(1_000_001, None), 2_000_000);
+        assert_eq!(Unit::Jiffy.effective_ns(1, Some(250)), 4_000_000);
+        assert_eq!(Unit::Second.effective_ns(i64::MAX, None), i64::MAX);
+    }
+}

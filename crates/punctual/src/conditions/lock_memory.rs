@@ -1,0 +1,254 @@
+//! `--lock-memory`: locks the memory of the process, and touches 128 KiB of the calling thread's stack.
+//!
+//! It locks all present and future memory (`mlockall(MCL_CURRENT | MCL_FUTURE)`). Weaker forms do not help against a
+//! small limit: the kernel applies the same limit to `MCL_ONFAULT`, and without `MCL_FUTURE` later allocations can be
+//! paged out unnoticed. Guards are counted: the last one unlocks, unless memory was locked before the first.
+
+use std::sync::{Mutex, PoisonError};
+
+use punctual_linux::{Error, memory as linux};
+use rustix::io::Errno;
+
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes, not_restored};
+use super::privilege::{UNKNOWN, is, root_with};
+use super::reason::Reason;
+use super::set::Conditions;
+use super::surroundings::{Surroundings, status_kib};
+use crate::restore::NotRestored;
+
+/// Required headroom below a finite limit, in KiB. Under `MCL_FUTURE` an allocation beyond the limit fails, and a
+/// failed allocation aborts a Rust program. A thread needs its stack and an arena of the C library, mapped as 128 MiB.
+const HEADROOM_KIB: u64 = 256 * 1024;
+
+/// The holders of this process' memory lock.
+static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: Before::Unlocked });
+
+#[derive(Debug)]
+struct Holders {
+    count: usize,
+    before: Before,
+}
+
+/// The lock state before our first holder. Our last holder must not unlock memory that other code locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Unlocked,
+    /// Partly locked, or unknown.
+    Partly,
+    Wholly,
+}
+
+#[derive(Debug)]
+struct LockMemory;
+
+impl Condition {
+    /// `--lock-memory`.
+    pub const LOCK_MEMORY: Self = Self::of(&LockMemory);
+}
+
+impl Conditions {
+    /// Requests that all present and future memory of the *process* is locked, and touches 128 KiB of the calling
+    /// thread's stack.
+    #[must_use]
+    pub fn lock_memory(self) -> Self {
+        self.with(Condition::LOCK_MEMORY, "yes")
+    }
+
+    /// Whether the process has at least as much locked as resident memory (`VmLck` and `VmRSS` in /proc/self/status).
+    #[must_use]
+    pub fn get_lock_memory(&self) -> Option<bool> {
+        self.value(Condition::LOCK_MEMORY).map(|value| value == "yes")
+    }
+}
+
+impl Definition for LockMemory {
+    fn name(&self) -> &'static str {
+        "lock-memory"
+    }
+
+    fn help(&self) -> &'static str {
+        "Lock all memory and touch the stack, so that no page fault delays a wake-up"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Nothing
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Process
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        if typed == "yes" { Ok(typed.into()) } else { Err("takes no value".into()) }
+    }
+
+    fn read(&self, _: &Machine) -> Option<String> {
+        is_locked().map(|locked| if locked { "yes".into() } else { "no".into() })
+    }
+
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let here = applying.here;
+        too_little_room(here).map_or(Ok(()), Err)?;
+        let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match (is_locked(), here.locked_kib) {
+            (Some(true), _) => Before::Wholly,
+            (_, Some(0)) => Before::Unlocked,
+            _ => Before::Partly,
+        };
+        linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))?;
+        if holders.count == 0 {
+            holders.before = before;
+        }
+        holders.count += 1;
+        drop(holders);
+        applying.hold(value, Lock);
+        linux::prefault_stack();
+        match is_locked() {
+            Some(true) => Ok(()),
+            Some(false) => Err(Reason::new(
+                "the kernel accepted it, but less is locked than is resident (VmLck, VmRSS in /proc/self/status)",
+                "see whether something else in this process unlocks memory",
+            )),
+            None => Err(Reason::new(
+                "the kernel accepted it, but /proc/self/status does not tell whether it holds",
+                "mount /proc",
+            )),
+        }
+    }
+
+    fn probe(&self, _: &Machine) -> Probe {
+        Probe::Try("yes".into())
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        if value == "yes" { "memory locked".into() } else { "memory not locked".into() }
+    }
+
+    fn code(&self, value: &str) -> Option<String> {
+        (value == "yes").then(|| "mlockall(MCL_CURRENT | MCL_FUTURE);".into())
+    }
+
+    fn price(&self, value: &str) -> Option<String> {
+        (value == "yes").then(|| {
+            "All memory of the process stays resident, used or not. Locking needs CAP_IPC_LOCK, or a large enough RLIMIT_MEMLOCK.".into()
+        })
+    }
+
+    fn if_lost(&self) -> &'static str {
+        "let nothing in this process call munlockall"
+    }
+}
+
+/// One holder of the lock.
+#[derive(Debug)]
+struct Lock;
+
+impl Held for Lock {
+    /// The kernel cannot unlock another process' memory, so the lock is all or nothing.
+    fn lost(&self) -> Option<String> {
+        none_is_locked().then(|| "no".into())
+    }
+
+    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
+        // The number of holders does not change.
+        linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))
+    }
+
+    fn undo(self: Box<Self>) -> Vec<NotRestored> {
+        let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        holders.count = holders.count.saturating_sub(1);
+        if holders.count > 0 {
+            return Vec::new();
+        }
+        let left = match holders.before {
+            Before::Unlocked => linux::unlock_all().err().map(|error| not_restored("lock-memory", "unlocked", error)),
+            Before::Wholly => None,
+            Before::Partly => Some(not_restored(
+                "lock-memory",
+                "partly locked",
+                "all memory stays locked, because unlocking would also unlock what was locked before",
+            )),
+        };
+        left.into_iter().collect()
+    }
+}
+
+/// Whether at least as much memory is locked as resident; `None` if /proc does not show it.
+fn is_locked() -> Option<bool> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let (locked, resident) = (status_kib(&status, "VmLck")?, status_kib(&status, "VmRSS")?);
+    Some(locked > 0 && locked >= resident)
+}
+
+/// Whether no memory is locked. The kernel cannot unlock another process' memory, so the lock is all or nothing.
+fn none_is_locked() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").ok();
+    status.and_then(|status| status_kib(&status, "VmLck")) == Some(0)
+}
+
+/// Refuses now a limit that the process would exceed later.
+fn too_little_room(here: &Surroundings) -> Option<Reason> {
+    let limit_kib = here.memlock_limit? / 1024;
+    let mapped_kib = here.mapped_kib?;
+    if here.may_lock_any_memory() || limit_kib >= mapped_kib + HEADROOM_KIB {
+        return None;
+    }
+    let why = format!(
+        "at most {limit_kib} KiB may be locked (RLIMIT_MEMLOCK), {mapped_kib} KiB are mapped, and with future memory locked too, \
+         allocations beyond the limit would fail: {} KiB are wanted",
+        mapped_kib + HEADROOM_KIB
+    );
+    Some(Reason::new(why, memory_limit(here)))
+}
+
+/// Why memory could not be locked.
+pub(super) fn explain(error: &Error, here: &Surroundings) -> Reason {
+    let limit = here.memlock_limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KiB", bytes / 1024));
+    let mapped = here.mapped_kib.map(|kib| format!(", and {kib} KiB are mapped")).unwrap_or_default();
+    if is(error, Errno::PERM) || is(error, Errno::NOMEM) || is(error, Errno::AGAIN) {
+        return Reason::new(
+            format!("{error}: without CAP_IPC_LOCK at most {limit} may be locked (RLIMIT_MEMLOCK){mapped}"),
+            memory_limit(here),
+        );
+    }
+    Reason::new(error, UNKNOWN)
+}
+
+/// How to raise the limit of locked memory.
+fn memory_limit(here: &Surroundings) -> String {
+    if here.user_namespace {
+        return "give the user the limit outside the user namespace, with a line '@realtime - memlock unlimited' in \
+                /etc/security/limits.d/99-realtime.conf, and start a container with --ulimit memlock=-1; or run it as root outside"
+            .into();
+    }
+    if let Some(container) = here.container_without_ipc_lock() {
+        return format!("start the container ({container}) with --ulimit memlock=-1, or --cap-add IPC_LOCK");
+    }
+    let shell = if here.memlock_hard_limit.is_none() { "in this shell: ulimit -l unlimited; " } else { "" };
+    format!(
+        "{shell}for logins: a line '@realtime - memlock unlimited' in /etc/security/limits.d/99-realtime.conf and the user in the \
+         group realtime; for a systemd service: LimitMEMLOCK=infinity; for one program: setcap cap_ipc_lock+ep PROGRAM; or {}",
+        root_with("CAP_IPC_LOCK", here)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finite_limit_needs_room_for_what_is_allocated_later() {
+        let with = |limit_mib: u64| Surroundings {
+            memlock_limit: Some(limit_mib << 20),
+            mapped_kib: Some(100 * 1024),
+            ..Surroundings::default()
+        };
+        assert!(too_little_room(&with(356)).is_none());
+        let Reason { why, remedy, .. } = too_little_room(&with(355)).unwrap();
+        assert!(why.contains("at most 363520 KiB") && why.contains("364544 KiB are wanted"), "{why}");
+        assert!(remedy.contains("memlock unlimited"), "{remedy}");
+        let privileged = Surroundings { capabilities: !0, ..with(1) };
+        let unlimited = Surroundings { memlock_limit: None, ..with(1) };
+        assert!(too_little_room(&privileged).is_none() && too_little_room(&unlimited).is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! `--nice`: the nice value of the calling thread.
+
+use punctual_linux::{Error, sched};
+use rustix::io::Errno;
+
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored};
+use super::privilege::{UNKNOWN, irreversible, is, root_with};
+use super::reason::Reason;
+use super::set::Conditions;
+use super::surroundings::Surroundings;
+use crate::restore::NotRestored;
+
+#[derive(Debug)]
+struct Nice;
+
+impl Condition {
+    /// `--nice`.
+    pub const NICE: Self = Self::of(&Nice);
+}
+
+impl Conditions {
+    /// Requests a nice value of the calling thread, −20 (most favoured) to 19 (least favoured).
+    #[must_use]
+    pub fn nice(self, nice: i32) -> Self {
+        self.with(Condition::NICE, nice.to_string())
+    }
+
+    /// The nice value. It has no effect under real-time policies.
+    #[must_use]
+    pub fn get_nice(&self) -> Option<i32> {
+        self.typed(Condition::NICE)
+    }
+}
+
+impl Definition for Nice {
+    fn name(&self) -> &'static str {
+        "nice"
+    }
+
+    fn help(&self) -> &'static str {
+        "Nice value, -20 (most favoured) to 19"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Value("N")
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        let nice = typed.trim().parse::<i32>().ok().filter(|nice| (-20..=19).contains(nice));
+        let wanted = || "expected an integer from -20 to 19 (example: -5)".to_owned();
+        nice.map(|nice| nice.to_string()).ok_or_else(wanted)
+    }
+
+    fn read(&self, _: &Machine) -> Option<String> {
+        sched::nice(0).ok().map(|nice| nice.to_string())
+    }
+
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Some(nice) = value.parse::<i32>().ok().filter(|nice| (-20..=19).contains(nice)) else {
+            // The kernel would clamp it silently.
+            let why = format!("nice values go from -20 (most favoured) to 19 (least), and {value} is outside");
+            return Err(Reason::new(why, "choose a value from -20 to 19"));
+        };
+        let here = applying.here;
+        let failed = |error: Error| explain(nice, &error, here).errno(error.errno());
+        let before = sched::nice(0).map_err(failed)?;
+        if nice > before && !applying.allow_irreversible && !here.may_have_nice(before) {
+            return Err(irreversible(&format!("nice {nice} could be set, but {before} not put back"), here));
+        }
+        sched::set_nice(0, nice).map_err(failed)?;
+        applying.hold(value, NiceValue { nice, before });
+        verify(nice, sched::nice(0).map_err(failed)?)
+    }
+
+    fn probe(&self, _: &Machine) -> Probe {
+        Probe::Try("-1".into())
+    }
+
+    fn exact(&self, value: &str) -> Value {
+        value.parse().map_or_else(|_| Value::Text(value.to_owned()), Value::Int)
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        format!("nice {value}")
+    }
+
+    fn code(&self, value: &str) -> Option<String> {
+        Some(format!("setpriority(PRIO_PROCESS, gettid(), {value});\nnice -n {value} PROGRAM"))
+    }
+
+    fn price(&self, value: &str) -> Option<String> {
+        let nice = value.parse::<i32>().ok().filter(|nice| *nice < 0)?;
+        Some(format!(
+            "Threads with a higher nice value get less of this CPU. It needs CAP_SYS_NICE, or RLIMIT_NICE of {} or more.",
+            20 - nice
+        ))
+    }
+
+    fn if_lost(&self) -> &'static str {
+        "let no other program (renice, a desktop daemon) change the nice value of this thread"
+    }
+}
+
+#[derive(Debug)]
+struct NiceValue {
+    nice: i32,
+    before: i32,
+}
+
+impl Held for NiceValue {
+    fn lost(&self) -> Option<String> {
+        sched::nice(0).ok().filter(|now| *now != self.nice).map(|now| now.to_string())
+    }
+
+    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
+        let failed = |error: Error| explain(self.nice, &error, here).errno(error.errno());
+        sched::set_nice(0, self.nice).map_err(failed)?;
+        verify(self.nice, sched::nice(0).map_err(failed)?)
+    }
+
+    fn undo(self: Box<Self>) -> Vec<NotRestored> {
+        let outcome = sched::set_nice(0, self.before).and_then(|()| sched::nice(0));
+        let why = match outcome {
+            Ok(now) if now == self.before => return Vec::new(),
+            Ok(now) => format!("it is {now} now"),
+            Err(error) => error.to_string(),
+        };
+        vec![not_restored("nice", self.before, why)]
+    }
+}
+
+fn verify(nice: i32, now: i32) -> Result<(), Reason> {
+    if now == nice {
+        return Ok(());
+    }
+    Err(Reason::new(format!("the kernel accepted it, but the nice value is {now} now"), "none known"))
+}
+
+/// Why a nice value was refused.
+pub(super) fn explain(nice: i32, error: &Error, here: &Surroundings) -> Reason {
+    if is(error, Errno::ACCESS) || is(error, Errno::PERM) {
+        let needed = 20 - nice;
+        let limit = here.nice_limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+        let remedy = match &here.container {
+            Some(container) => {
+                format!("start the container ({container}) with --cap-add SYS_NICE --ulimit nice={needed}")
+            }
+            None => format!(
+                "for logins: a line '@realtime - nice {nice}' in /etc/security/limits.d/99-realtime.conf; for a systemd service: \
+                 LimitNICE={nice}; for one program: setcap cap_sys_nice+ep PROGRAM; or {}",
+                root_with("CAP_SYS_NICE", here)
+            ),
+        };
+        return Reason::new(
+            format!(
+                "{error}: a nice value of {nice} needs CAP_SYS_NICE or a nice limit (RLIMIT_NICE) of {needed} or more, and it is {limit}"
+            ),
+            remedy,
+        );
+    }
+    Reason::new(error, UNKNOWN)
+}

@@ -1,0 +1,108 @@
+//! [`Conditions`]: values of the table's conditions, requested or in force.
+
+use super::condition::{Condition, Scope};
+
+/// Values of conditions: requests for the calling thread, or the values in force. An absent value is left unchanged, or
+/// could not be read.
+///
+/// Each condition has a method to request it, such as [`Conditions::policy`], and one to read it, such as
+/// [`Conditions::get_policy`].
+#[derive(Debug, Clone, Default)]
+pub struct Conditions {
+    values: Vec<(Condition, String)>,
+    irreversible: bool,
+}
+
+impl Conditions {
+    /// An empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { values: Vec::new(), irreversible: false }
+    }
+
+    /// Requests a condition with a value in the form of [`Condition::parse`]. An invalid value is refused when the
+    /// conditions are applied.
+    #[must_use]
+    pub fn with(mut self, condition: Condition, value: impl Into<String>) -> Self {
+        self.values.retain(|(its, _)| *its != condition);
+        self.values.push((condition, value.into()));
+        self
+    }
+
+    /// Requests a condition if there is a value for it: `conditions.maybe(policy, Conditions::policy)`.
+    #[must_use]
+    pub fn maybe<T>(self, value: Option<T>, ask: impl FnOnce(Self, T) -> Self) -> Self {
+        match value {
+            Some(value) => ask(self, value),
+            None => self,
+        }
+    }
+
+    /// Removes the request for this condition.
+    #[must_use]
+    pub fn without(mut self, condition: Condition) -> Self {
+        self.values.retain(|(its, _)| *its != condition);
+        self
+    }
+
+    /// Only the conditions of these scopes.
+    #[must_use]
+    pub fn only(mut self, scopes: &[Scope]) -> Self {
+        self.values.retain(|(its, _)| scopes.contains(&its.scope()));
+        self
+    }
+
+    /// Also applies conditions that cannot be undone, because the kernel requires privilege for the way back: raising
+    /// the nice value, SCHED_IDLE, and leaving a real-time policy. By default such conditions are refused. Suits a
+    /// thread that ends with its guard.
+    #[must_use]
+    pub const fn allow_irreversible(mut self) -> Self {
+        self.irreversible = true;
+        self
+    }
+
+    pub(crate) const fn allows_irreversible(&self) -> bool {
+        self.irreversible
+    }
+
+    /// These conditions, completed from `base`.
+    #[must_use]
+    pub fn over(mut self, base: &Self) -> Self {
+        let more: Vec<_> = base.values.iter().filter(|(its, _)| self.value(*its).is_none()).cloned().collect();
+        self.values.extend(more);
+        self.irreversible |= base.irreversible;
+        self
+    }
+
+    /// The value of a condition.
+    #[must_use]
+    pub fn value(&self, condition: Condition) -> Option<&str> {
+        self.values.iter().find(|(its, _)| *its == condition).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a condition as its parsed type.
+    pub(crate) fn typed<T: std::str::FromStr>(&self, condition: Condition) -> Option<T> {
+        self.value(condition)?.parse().ok()
+    }
+
+    pub(crate) fn values(&self) -> &[(Condition, String)] {
+        &self.values
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+impl PartialEq for Conditions {
+    fn eq(&self, other: &Self) -> bool {
+        let all = |(its, value): &(Condition, String)| other.value(*its) == Some(value);
+        self.values.len() == other.values.len()
+            && self.values.iter().all(all)
+            && self.irreversible == other.irreversible
+    }
+}
+
+impl Eq for Conditions {}

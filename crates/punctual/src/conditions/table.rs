@@ -1,0 +1,41 @@
+//! The table of all conditions. A new condition is a file in this folder and a line here.
+
+use super::condition::Condition;
+use super::set::Conditions;
+
+/// All conditions, in display order. They are applied from the last to the first, so the policy comes last. Nothing
+/// here then preempts the rest of the machine, and settings that a real-time policy hides from the kernel are made
+/// before it.
+pub const CONDITIONS: &[Condition] = &[
+    Condition::POLICY,
+    Condition::NICE,
+    Condition::CPU,
+    Condition::TIMER_SLACK,
+    Condition::LOCK_MEMORY,
+    Condition::DMA_LATENCY,
+    Condition::MIN_FREQUENCY,
+    Condition::MAX_FREQUENCY,
+    Condition::EPP,
+    Condition::GOVERNOR,
+];
+
+impl Condition {
+    /// The condition of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        CONDITIONS.iter().copied().find(|condition| condition.name() == name)
+    }
+}
+
+impl Conditions {
+    /// The conditions with their values, in the order of the table.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Condition, &str)> {
+        CONDITIONS.iter().filter_map(|condition| Some((*condition, self.value(*condition)?)))
+    }
+
+    /// The conditions for people: `SCHED_FIFO 40, slack 1 ns`; empty without requests.
+    #[must_use]
+    pub fn phrase(&self) -> String {
+        self.iter().map(|(condition, value)| condition.phrase(value)).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,191 @@
+//! `--timer-slack`: how much later than requested the kernel may end a wait of the calling thread.
+//!
+//! Since Linux 6.13 a change to a real-time policy sets the slack to 0. Under that policy the kernel ignores
+//! `PR_SET_TIMERSLACK`, and on leaving it restores the thread's default (kernel/sched/syscalls.c,
+//! `__setscheduler_params`). So the slack is set before the policy, checked after it, and restored after it.
+
+use std::time::Duration;
+
+use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use rustix::io::Errno;
+
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, spaced};
+use super::reason::Reason;
+use super::set::Conditions;
+use super::surroundings::Surroundings;
+use crate::duration::{format_duration, parse_duration};
+use crate::restore::NotRestored;
+
+/// The longest slack on a command line; a longer one is of no use.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The default of the kernel's first thread (`init_task`), which threads inherit; a smaller slack has a cost.
+const DEFAULT: Duration = Duration::from_micros(50);
+
+#[derive(Debug)]
+struct TimerSlack;
+
+impl Condition {
+    /// `--timer-slack`.
+    pub const TIMER_SLACK: Self = Self::of(&TimerSlack);
+}
+
+impl Conditions {
+    /// Requests a timer slack of the calling thread. Zero requests the minimum, 1 ns. Since Linux 6.13 a real-time
+    /// thread has no slack, whatever is requested.
+    #[must_use]
+    pub fn timer_slack(self, slack: Duration) -> Self {
+        // The kernel takes 0 as "back to the default"; here 0 means the minimum.
+        self.with(Condition::TIMER_SLACK, format_duration(slack.max(Duration::from_nanos(1))))
+    }
+
+    /// The timer slack; zero under real-time policies since Linux 6.13.
+    #[must_use]
+    pub fn get_timer_slack(&self) -> Option<Duration> {
+        parse_duration(self.value(Condition::TIMER_SLACK)?).ok()
+    }
+}
+
+impl Definition for TimerSlack {
+    fn name(&self) -> &'static str {
+        "timer-slack"
+    }
+
+    fn help(&self) -> &'static str {
+        "Timer slack: how much later than asked a wait may end, 1ns to 1s [default: as found, usually 50us]"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Value("DUR")
+    }
+
+    fn compares(&self) -> bool {
+        true
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        match parse_duration(typed).map_err(|error| error.to_string())? {
+            slack if !slack.is_zero() && slack <= LONGEST => Ok(format_duration(slack)),
+            _ => Err("expected a duration from 1ns to 1s; 0 restores the default, prctl(2) (example: 50us)".into()),
+        }
+    }
+
+    fn read(&self, _: &Machine) -> Option<String> {
+        timer_slack_ns().ok().map(|ns| format_duration(Duration::from_nanos(ns)))
+    }
+
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let asked = parse_duration(value).map_err(|error| Reason::new(error, "ask for 1ns to 1s"))?;
+        let slack =
+            Slack { ns: u64::try_from(asked.as_nanos()).unwrap_or(u64::MAX).max(1), before: timer_slack_ns().ok() };
+        slack.set()?;
+        applying.hold(value, slack);
+        Ok(())
+    }
+
+    fn probe(&self, _: &Machine) -> Probe {
+        Probe::Try("1ns".into())
+    }
+
+    fn exact(&self, value: &str) -> Value {
+        Value::ns(value)
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        match value {
+            "0s" => "no slack".into(),
+            _ => format!("slack {}", spaced(value)),
+        }
+    }
+
+    fn code(&self, value: &str) -> Option<String> {
+        let ns = parse_duration(value).ok()?.as_nanos();
+        // prctl(2): 0 would restore the inherited slack.
+        // proc_pid_timerslack_ns(5): since Linux 4.6.
+        (ns > 0).then(|| format!("prctl(PR_SET_TIMERSLACK, {ns}UL);\necho {ns} > /proc/PID/timerslack_ns"))
+    }
+
+    fn price(&self, value: &str) -> Option<String> {
+        let slack = parse_duration(value).ok()?;
+        // Real-time threads read 0s; their cost is the policy's.
+        (!slack.is_zero() && slack < DEFAULT).then(|| {
+            "Timers expire together less often, which costs energy where many threads use a small slack. The file in \
+             /proc covers the main thread of a running program and needs CAP_SYS_NICE."
+                .into()
+        })
+    }
+
+    fn if_lost(&self) -> &'static str {
+        "let no other program write /proc/PID/timerslack_ns of this thread"
+    }
+}
+
+#[derive(Debug)]
+struct Slack {
+    ns: u64,
+    before: Option<u64>,
+}
+
+impl Slack {
+    fn set(&self) -> Result<(), Reason> {
+        set_timer_slack_ns(self.ns).map_err(|error| {
+            let remedy = if error.errno() == Errno::RANGE.raw_os_error() {
+                "choose a slack of at most 2s, which fits the kernel's unsigned long on any machine"
+            } else {
+                "allow prctl(PR_SET_TIMERSLACK) in the seccomp filter of the container or service"
+            };
+            Reason::new(&error, remedy).errno(error.errno())
+        })
+    }
+}
+
+fn read() -> Result<u64, Reason> {
+    let remedy = "allow prctl(PR_GET_TIMERSLACK) in the seccomp filter";
+    timer_slack_ns().map_err(|error| Reason::new(&error, remedy).errno(error.errno()))
+}
+
+fn shown(ns: u64) -> String {
+    format_duration(Duration::from_nanos(ns))
+}
+
+impl Held for Slack {
+    fn lost(&self) -> Option<String> {
+        // 0: a real-time policy has no slack, which is within the request.
+        timer_slack_ns().ok().filter(|now| *now != self.ns && *now != 0).map(shown)
+    }
+
+    fn renew(&mut self, _: &Surroundings) -> Result<(), Reason> {
+        self.set()
+    }
+
+    fn settle(&mut self) -> Result<(), Reason> {
+        if read()? == self.ns {
+            return Ok(());
+        }
+        // If the thread was real-time until now, the kernel ignored the slack so far.
+        self.set()?;
+        match read()? {
+            // 0: no slack under a real-time policy. The request is an upper limit, so it holds.
+            now if now == self.ns || now == 0 => Ok(()),
+            now => Err(Reason::new(
+                format!("the kernel accepted it, but the slack is {} now", shown(now)),
+                "see whether something else (a container's seccomp filter, a power manager) sets the slack of this thread",
+            )),
+        }
+    }
+
+    fn undo(self: Box<Self>) -> Vec<NotRestored> {
+        // The slack reads as 0 under a real-time policy only.
+        let Some(was) = self.before.filter(|was| *was != 0) else { return Vec::new() };
+        let outcome = match timer_slack_ns() {
+            Ok(now) if now == was => return Vec::new(),
+            _ => set_timer_slack_ns(was).and_then(|()| timer_slack_ns()),
+        };
+        let why = match outcome {
+            Ok(now) if now == was => return Vec::new(),
+            Ok(now) => format!("it is {} now", shown(now)),
+            Err(error) => error.to_string(),
+        };
+        vec![not_restored("timer-slack", shown(was), why)]
+    }
+}

@@ -1,0 +1,106 @@
+//! The files of one kind of setting: their paths and valid values.
+//!
+//! This module writes nothing else into files of /sys or /proc, and a journal cannot name other files.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The highest number of an item. Policies are numbered by CPU, and the largest `CONFIG_NR_CPUS` is 8192.
+pub(crate) const HIGHEST_ITEM: usize = 8191;
+
+/// A kind of setting: one folder per item, with the same files in each.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Name of these settings in an error.
+    pub(crate) what: &'static str,
+    /// First word of a journal; readers refuse any other.
+    pub(crate) magic: &'static str,
+    /// Name of the journal in the state folder.
+    pub(crate) journal: &'static str,
+    /// Name of the lock in the state folder.
+    pub(crate) lock: &'static str,
+    /// The folder of the items, below the root.
+    pub(crate) folder: &'static str,
+    /// Prefix of an item's folder: `policy` of `policy0`.
+    pub(crate) item: &'static str,
+    /// The files of an item.
+    pub(crate) files: &'static [FileForm],
+    /// The bytes of values, as a shell pattern set. The keeper accepts no other.
+    pub(crate) bytes: &'static str,
+}
+
+/// One file of an item.
+#[derive(Debug)]
+pub(crate) struct FileForm {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Whether a value has the form of this file.
+    pub(crate) accepts: fn(&str) -> bool,
+    /// Whether the kernel applies a write later, in a worker thread, and shows the old value until then.
+    pub(crate) is_taken_up_later: bool,
+}
+
+impl PartialEq for FileForm {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for FileForm {}
+
+/// A file of an item, with a value for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub(crate) form: &'static Form,
+    pub(crate) file: &'static FileForm,
+    pub(crate) number: usize,
+    pub(crate) value: String,
+}
+
+impl Setting {
+    /// A value for a file of the form; `None` if the value is invalid for the file.
+    pub(crate) fn new(form: &'static Form, file: &str, number: usize, value: &str) -> Option<Self> {
+        let file = form.files.iter().find(|known| known.name == file)?;
+        (file.accepts)(value).then(|| Self { form, file, number, value: value.to_owned() })
+    }
+
+    /// Number of the item: 0 of `policy0`.
+    #[must_use]
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Name of the file.
+    #[must_use]
+    pub const fn file(&self) -> &'static str {
+        self.file.name
+    }
+
+    /// The value, as written in the file.
+    #[must_use]
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Its path on a machine whose files are below `root`.
+    pub(crate) fn path(&self, root: &Path) -> PathBuf {
+        root.join(self.form.folder).join(format!("{}{}", self.form.item, self.number)).join(self.file.name)
+    }
+
+    /// Parses exactly the format of [`Display`](fmt::Display): a number, a known file, a plain value.
+    pub(crate) fn parse(form: &'static Form, line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let (item, file, value) = (words.next()?, words.next()?, words.next()?);
+        let number = item.strip_prefix(form.item)?;
+        let plain = !number.is_empty() && number.len() <= 4 && number.bytes().all(|b| b.is_ascii_digit());
+        let number = number.parse().ok().filter(|n| plain && *n <= HIGHEST_ITEM)?;
+        let setting = Self::new(form, file, number, value)?;
+        words.next().is_none().then_some(setting)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{} {} {}", self.form.item, self.number, self.file.name, self.value)
+    }
+}

@@ -1,0 +1,72 @@
+//! Conditions that another program takes away: noticed, and set again.
+
+use std::time::Duration;
+
+use punctual::{Condition, Conditions, CpuSet};
+use punctual_linux::sched::{self, Attributes};
+use punctual_testing::alone_on_this_machine;
+
+use super::{everything, everything_unprivileged};
+use crate::common::{on_thread, privileged, state};
+
+/// What another program takes away is noticed, can be set again, and the way back still leads to what was there at first.
+#[test]
+fn a_lost_condition_is_told_and_set_again() {
+    on_thread(|| {
+        let before = state();
+        let conditions = everything_unprivileged().timer_slack(Duration::from_nanos(4321));
+        let mut guard = conditions.apply();
+        assert_eq!(guard.refused(), []);
+        assert_eq!(guard.lost(), []);
+        punctual_linux::prctl::set_timer_slack_ns(77_000).unwrap();
+        punctual_linux::affinity::set_affinity(0, &before.2).unwrap();
+        let lost = guard.lost();
+        let told: Vec<_> = lost.iter().map(|its| (its.condition, its.set.clone(), its.found.clone())).collect();
+        let mut expected = vec![(Condition::TIMER_SLACK, "4321ns".to_owned(), "77us".to_owned())];
+        let all = CpuSet::of(before.2.clone()).to_string();
+        if before.2.len() > 1 {
+            let first = before.2[0].to_string();
+            expected.insert(0, (Condition::CPU, first, all));
+        }
+        assert_eq!(told, expected);
+        assert!(lost.iter().all(|its| !its.remedy().is_empty() && guard.grants(its.condition)));
+        assert_eq!(guard.renew(&lost), []);
+        assert_eq!(guard.lost(), []);
+        assert_eq!(guard.restore(), []);
+        assert_eq!(state(), before);
+    });
+}
+
+/// What is refused was never granted: it cannot be lost.
+#[test]
+fn what_was_refused_is_not_lost() {
+    on_thread(|| {
+        let guard = Conditions::new().cpu(60_000).apply();
+        assert_eq!(guard.refused().len(), 1);
+        assert!(guard.lost().is_empty() && !guard.grants(Condition::CPU));
+    });
+}
+
+/// Policy and nice value, which only root may always change.
+#[test]
+fn a_lost_policy_is_told_and_set_again() {
+    if !privileged() {
+        return;
+    }
+    let _alone = alone_on_this_machine();
+    on_thread(|| {
+        let before = state();
+        let mut guard = everything().apply();
+        assert_eq!(guard.refused(), []);
+        sched::set_attributes(0, &Attributes { policy: sched::OTHER, ..Attributes::default() }).unwrap();
+        sched::set_nice(0, 4).unwrap();
+        let lost = guard.lost();
+        let told: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        assert!(told.contains(&"policy was set to fifo:40, and is other now".to_owned()), "{told:?}");
+        assert!(told.contains(&"nice was set to -3, and is 4 now".to_owned()), "{told:?}");
+        assert_eq!(guard.renew(&lost), []);
+        assert_eq!(guard.lost(), []);
+        assert_eq!(guard.restore(), []);
+        assert_eq!(state(), before);
+    });
+}

@@ -1,0 +1,136 @@
+//! Conditions on the real kernel: applied, read back, and put back after drop, error and panic.
+
+mod cpu;
+mod dma_latency;
+mod frequency;
+mod lock_memory;
+mod lost;
+mod policy;
+mod timer_slack;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use crate::common::{on_thread, privileged, state};
+use punctual::{Condition, Conditions, CpuSet, Policy};
+use punctual_linux::sched::{self, Attributes};
+use punctual_testing::lacks;
+
+fn policy(typed: &str) -> Conditions {
+    Conditions::new().policy(typed.parse().unwrap())
+}
+
+/// A prepared thread: nothing is at its default.
+fn dirty_start() {
+    sched::set_nice(0, 5).unwrap();
+    punctual_linux::prctl::set_timer_slack_ns(1234).unwrap();
+    let last = *punctual_linux::affinity::affinity(0).unwrap().last().unwrap();
+    punctual_linux::affinity::set_affinity(0, &[last]).unwrap();
+}
+
+pub(crate) fn everything_unprivileged() -> Conditions {
+    let first = punctual_linux::affinity::affinity(0).unwrap()[0];
+    Conditions::new().cpu(first)
+}
+
+pub(crate) fn everything() -> Conditions {
+    Conditions::new().policy(Policy::Fifo(40)).nice(-3).cpu(0).timer_slack(Duration::from_nanos(1))
+}
+
+#[test]
+fn a_prepared_thread_is_put_back_exactly_after_drop_error_and_panic() {
+    if !privileged() {
+        return;
+    }
+    fn fails() -> Result<(), std::num::ParseIntError> {
+        let guard = everything().apply();
+        assert_eq!(guard.refused(), []);
+        "x".parse::<i32>()?;
+        Ok(())
+    }
+    on_thread(|| {
+        dirty_start();
+        let before = state();
+
+        let guard = everything().apply();
+        assert_eq!(guard.refused(), []);
+        let applied = guard.applied();
+        assert_eq!((applied.get_policy(), applied.get_nice()), (Some(Policy::Fifo(40)), Some(-3)));
+        assert_eq!(applied.get_cpus(), Some(CpuSet::of([0])));
+        drop(guard);
+        assert_eq!(state(), before, "after drop");
+
+        fails().unwrap_err();
+        assert_eq!(state(), before, "after an error");
+
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = everything().apply();
+            assert_ne!(state(), before);
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(state(), before, "after a panic");
+    });
+}
+
+#[test]
+fn a_time_slice_of_ones_own_is_put_back_and_the_default_stays_the_default() {
+    if !privileged() {
+        return;
+    }
+    on_thread(|| {
+        let default = sched::attributes(0).unwrap();
+        drop(policy("fifo:3").apply());
+        assert_eq!(sched::attributes(0).unwrap(), default);
+        let slice = Attributes { runtime_ns: 7_000_000, ..default };
+        sched::set_attributes(0, &slice).unwrap();
+        let before = sched::attributes(0).unwrap();
+        if before.runtime_ns != 7_000_000 {
+            lacks("time slices of SCHED_OTHER need Linux 6.12");
+            return;
+        }
+        drop(policy("fifo:3").apply());
+        assert_eq!(sched::attributes(0).unwrap(), before);
+    });
+}
+
+#[test]
+fn nested_guards_unwind_one_by_one() {
+    if !privileged() {
+        return;
+    }
+    on_thread(|| {
+        let start = state();
+        let outer = policy("rr:5").apply();
+        let between = state();
+        let inner = everything().apply();
+        assert_eq!(inner.restore(), []);
+        assert_eq!(state(), between);
+        assert_eq!(outer.restore(), []);
+        assert_eq!(state(), start);
+    });
+}
+
+#[test]
+fn what_is_out_of_bounds_is_refused_and_changes_nothing() {
+    on_thread(|| {
+        let before = state();
+        let asked = Conditions::new()
+            .policy(Policy::Fifo(0))
+            .nice(20)
+            .cpus(&CpuSet::of([0, 4321]))
+            .timer_slack(Duration::MAX)
+            .dma_latency(Duration::from_secs(3600));
+        let guard = asked.apply();
+        let refused: Vec<Condition> = guard.refused().iter().map(|refused| refused.condition).collect();
+        let all = [Condition::DMA_LATENCY, Condition::TIMER_SLACK, Condition::CPU, Condition::NICE, Condition::POLICY];
+        assert_eq!(refused, all);
+        for refused in guard.refused() {
+            assert!(!refused.why.is_empty() && !refused.remedy.is_empty(), "{refused}");
+        }
+        assert!(guard.refused()[2].why.contains("no CPU 4321"), "{}", guard.refused()[2]);
+        assert_eq!(state(), before);
+        assert_eq!(guard.restore(), []);
+        assert_eq!(state(), before);
+    });
+}

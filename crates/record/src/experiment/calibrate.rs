@@ -1,0 +1,46 @@
+//! What a sleep adds, and what reading the clock costs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+words! {
+    /// Which figure a series holds.
+    pub enum Figure {
+        /// TN: what a sleep adds, per round.
+        SleepAdds = "sleep_adds",
+        /// TS + TE: what reading the clock costs, per round.
+        ClockCosts = "clock_costs",
+        /// The proof: sleeps as asked.
+        Plain = "plain",
+        /// The proof: sleeps shortened by TN.
+        Compensated = "compensated",
+        /// The proof: the library's compensated sleeper.
+        CompensatedSleeper = "compensated_sleeper",
+    }
+}
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Which figure.
+    pub figure: Figure,
+    /// The sleep asked, in a proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_ns: Option<i64>,
+}
+
+metrics! {
+    /// What came out beside the samples.
+    pub struct Metrics {
+        /// What was taken off each sleep of a proof.
+        shortened_by_ns: f64 => mean,
+        /// Cost of one reading of the clock, measured by itself.
+        clock_read_ns: f64 => mean,
+        /// 5th percentile of TN over the rounds.
+        p5_ns: f64 => mean,
+        /// 95th percentile of TN over the rounds.
+        p95_ns: f64 => mean,
+        /// Drift of TN per second.
+        drift_ns_per_s: f64 => mean,
+    }
+}

@@ -1,0 +1,99 @@
+//! What each experiment was asked ([`Parameters`](wait::Parameters)) and what came out of it beside its samples ([`Metrics`](wait::Metrics)).
+//!
+//! One file per experiment, one line each in [`Experiment`]. Parameters are identity: two series measure the same thing
+//! exactly when parameters, subject, quantity and conditions are equal. Metrics are results: comparisons never match by
+//! them, and merging combines them by the rule of each field. Labels, columns and file names list the parameters by
+//! [`Experiment::parameters`].
+//!
+//! Units: nanoseconds where the name ends in `_ns`, bytes for `size`, kHz for `_khz`, shares from 0 to 1 for `_share`, events a second for `_per_second`.
+
+#[macro_use]
+mod macros;
+mod rule;
+mod typed;
+
+pub mod boost;
+pub mod calibrate;
+pub mod ipc;
+pub mod pace;
+pub mod polls;
+pub mod ramp;
+pub mod sweep;
+pub mod switch;
+pub mod wait;
+pub mod yielding;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::param::Param;
+pub use typed::Typed;
+
+experiments! {
+    /// Ways of waiting, one by one.
+    Wait("wait", wait) = wait,
+    /// The library's sleeper interleaved with the call that it replaces.
+    OnTime("on_time", wait) = on_time,
+    /// What a call to yield costs, and who runs meanwhile.
+    Yield("yield", yielding) = yields,
+    /// A receiver that polls, yields or blocks for a message.
+    Polls("polls", polls) = polls,
+    /// Messages between two processes.
+    Ipc("ipc", ipc) = ipc,
+    /// Datagrams sent at a rate.
+    Pace("pace", pace) = pace,
+    /// The highest rate that a method of pacing holds.
+    Sweep("sweep", sweep) = sweep,
+    /// What a sleep adds, and what reading the clock costs.
+    Calibrate("calibrate", calibrate) = calibrate,
+    /// Loops from rest to full speed.
+    Ramp("ramp", ramp) = ramp,
+    /// How fast a change of governor takes effect.
+    Switch("switch", switch) = switch,
+    /// A periodic task as found, boosted and at full speed.
+    Boost("boost", boost) = boost,
+}
+
+/// An experiment that this version does not know.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Other {
+    /// Its name.
+    #[serde(rename = "experiment")]
+    pub name: String,
+    /// What was asked.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Param>,
+    /// What came out beside the samples.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Param>,
+}
+
+impl Experiment {
+    /// The wait behind a series of [`Experiment::Wait`] or [`Experiment::OnTime`].
+    #[must_use]
+    pub fn any_wait(&self) -> Option<&Typed<wait::Parameters, wait::Metrics>> {
+        self.wait().or_else(|| self.on_time())
+    }
+}
+
+/// The fields of a struct as names and values, absent ones left out.
+fn fields<T: Serialize>(value: &T) -> BTreeMap<String, Param> {
+    let Ok(Value::Object(object)) = serde_json::to_value(value) else { return BTreeMap::new() };
+    object.into_iter().filter_map(|(name, value)| Some((name, param(value)?))).collect()
+}
+
+fn param(value: Value) -> Option<Param> {
+    Some(match value {
+        Value::Bool(flag) => Param::Flag(flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(int) => Param::Int(int),
+            None => Param::Real(number.as_f64()?),
+        },
+        Value::String(text) => Param::Text(text),
+        // A map or a list is no label.
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    })
+}

@@ -1,0 +1,73 @@
+//! Datagrams, or bare ticks, at a rate.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+words! {
+    /// Which end a series is of.
+    pub enum Measured {
+        /// As they leave.
+        Departure = "departure",
+        /// As they arrive.
+        Arrival = "arrival",
+    }
+}
+
+words! {
+    /// Who took the time of a departure.
+    pub enum DepartureClock {
+        /// The kernel's transmit time stamp.
+        KernelStamp = "kernel-stamp" | "kernel's stamp",
+        /// The clock, read before the call.
+        BeforeCall = "before-call" | "clock before the call",
+    }
+}
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// The rate.
+    pub rate_per_second: f64,
+    /// Which end.
+    pub measured: Measured,
+    /// Where to, as `udp ADDRESS:PORT`; `tick-only` where nothing is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Bytes of a datagram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+metrics! {
+    /// What came out beside the samples.
+    pub struct Metrics {
+        /// Departures that were due.
+        events: u64 => sum,
+        /// Who took their time.
+        departure: DepartureClock => same,
+        /// The rate that was reached.
+        rate_reached: f64 => mean,
+        /// That rate as a share of the one asked.
+        rate_share: f64 => mean,
+        /// Drift of the period, in millionths.
+        drift_ppm: f64 => mean,
+        /// Lower end of its 95 % confidence interval.
+        drift_ppm_low: f64 => mean,
+        /// Upper end of its 95 % confidence interval.
+        drift_ppm_high: f64 => mean,
+        /// Datagrams that could not be sent when they were due.
+        not_sent: u64 => sum,
+        /// Datagrams that the kernel refused.
+        refused: u64 => sum,
+        /// Datagrams that arrived.
+        received: u64 => sum,
+        /// Datagrams that did not.
+        lost: u64 => sum,
+        /// Datagrams that arrived out of order.
+        reordered: u64 => sum,
+        /// Datagrams that arrived more than once.
+        duplicates: u64 => sum,
+        /// Streams that were received.
+        streams: u64 => sum,
+    }
+}

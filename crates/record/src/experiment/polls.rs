@@ -1,0 +1,46 @@
+//! A receiver that polls for a message a number of times before it gives up the CPU.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+words! {
+    /// What runs on the receiver's CPU meanwhile.
+    pub enum Load {
+        /// Nothing else.
+        Idle = "idle",
+        /// A busy competitor.
+        Busy = "busy",
+    }
+}
+
+words! {
+    /// Where the sender runs.
+    pub enum SenderPlace {
+        /// On the receiver's CPU.
+        SameCpu = "same-cpu" | "same CPU",
+        /// On another CPU.
+        OtherCpu = "other-cpu" | "other CPU",
+    }
+}
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// The load.
+    pub load: Load,
+    /// The sender's place.
+    pub sender: SenderPlace,
+    /// Polls before the CPU is given up; 0: never given up. Absent for receivers that do not count polls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polls: Option<u32>,
+}
+
+metrics! {
+    /// What came out beside the samples.
+    pub struct Metrics {
+        /// Share of the CPU that the competitor got while no message came.
+        competitor_cpu_share: f64 => mean,
+        /// Share of the CPU that the receiver used meanwhile.
+        own_cpu_share: f64 => mean,
+    }
+}

@@ -1,0 +1,82 @@
+//! Sanitizes text of unknown origin: removes control characters, escape sequences, bidirectional and invisible characters, and limits
+//! its length.
+//!
+//! All such text passes here before it reaches a terminal: names from a run's file, file names, arguments, and messages
+//! of the kernel and of libraries.
+
+/// Characters of a name that an error keeps: enough to identify it.
+pub const NAME: usize = 100;
+
+/// The text on one line. Control characters become `?`; line breaks and tabs become spaces. The text is cut after
+/// `longest` characters, and `…` marks the cut.
+#[must_use]
+pub fn line(text: &str, longest: usize) -> String {
+    cleaned(text, longest, |c| if matches!(c, '\n' | '\t') { ' ' } else { c })
+}
+
+/// The same, but line breaks are kept.
+#[must_use]
+pub fn lines(text: &str, longest: usize) -> String {
+    // A tab is harmless, but not a line break.
+    let mut out = String::new();
+    let mut left = longest;
+    for (number, part) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        out.push_str(&line(part, left));
+        left = left.saturating_sub(part.chars().take(longest).count() + 1);
+        if left == 0 {
+            break;
+        }
+    }
+    out
+}
+
+fn cleaned(text: &str, longest: usize, spaced: impl Fn(char) -> char) -> String {
+    let mut out = String::with_capacity(text.len().min(longest));
+    for (count, c) in text.chars().enumerate() {
+        if count == longest {
+            out.push('…');
+            break;
+        }
+        let c = spaced(c);
+        out.push(if is_harmless(c) { c } else { '?' });
+    }
+    out
+}
+
+/// Whether a terminal only displays the character: not a control character (C0, C1), a bidirectional one (Unicode Annex
+/// 9), a zero-width one, a line or paragraph separator, or a tag.
+#[must_use]
+pub fn is_harmless(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c,
+            '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_gone() {
+        assert_eq!(line("a\x1b[31mred\x07\u{9b}2J\u{202e}\tb\nc", 100), "a?[31mred??2J? b c");
+        assert_eq!(lines("one\x1b\r\ntwo\n", 100), "one??\ntwo\n");
+        assert_eq!(line("12345", 3), "123…");
+        assert_eq!(lines("12\n345", 4), "12\n3…");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_harmful_survives_and_nothing_is_long(text in any::<String>(), longest in 0usize..50) {
+            let line = line(&text, longest);
+            prop_assert!(line.chars().all(is_harmless) && line.chars().count() <= longest + 1);
+            let lines = lines(&text, longest);
+            prop_assert!(lines.chars().all(|c| c == '\n' || is_harmless(c)), "{lines:?}");
+            prop_assert!(lines.chars().count() <= longest + 2, "{lines:?}");
+        }
+    }
+}

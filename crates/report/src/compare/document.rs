@@ -1,0 +1,119 @@
+//! A comparison as a [`Document`]: limits, differences, detectable differences, and changed surroundings.
+
+use crate::document::{Block, Chapter, Column, Document, Level, Note, Phrase, Row, Section, Table};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+
+use super::limit::Judgement;
+use super::table::table;
+use super::words::{self, MOST};
+use super::{Comparison, RunName, Verdict, forest};
+
+/// A comparison, with the verdict on its limits, if any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The comparison.
+    pub comparison: Comparison,
+    /// The verdict on the limits.
+    pub judgement: Option<Judgement>,
+}
+
+impl Document {
+    /// The report of a comparison.
+    #[must_use]
+    pub fn of_comparison(compared: &Compared) -> Self {
+        let comparison = &compared.comparison;
+        let mut lead = Section::default();
+        lead.blocks.extend(words::summary(comparison).into_iter().map(Block::Paragraph));
+        let interrupted = comparison.old.iter().chain(&comparison.new).filter(|run| !run.complete).count();
+        if interrupted > 0 {
+            lead.blocks.push(Block::Warning(format!(
+                "Incomplete: {interrupted} of the runs were interrupted. What they measured is compared, the rest is missing."
+            )));
+        }
+        let mut sections: Vec<Section> = Vec::new();
+        sections.extend(compared.judgement.as_ref().map(|judgement| limits(judgement, comparison)));
+        let forest = forest::album(comparison).map(Block::Album);
+        sections.extend(forest.map(|album| Section::new("Changes and their intervals").with(album)));
+        sections.extend(figures(comparison));
+        let missing = words::missing(comparison);
+        sections.extend((!missing.is_empty()).then(|| folded("Not comparable", items(missing))));
+        sections.push(folded("What changed around it", changes(comparison)));
+        sections.push(folded("Runs", runs(comparison)));
+        let chapters = sections.into_iter().map(Chapter::of).collect();
+        Self { title: "punctual compare".to_owned(), lead: vec![lead], chapters, ..Self::default() }
+    }
+}
+
+fn folded(heading: &str, block: Block) -> Section {
+    Section { folded: true, ..Section::new(heading).with(block) }
+}
+
+fn limits(judgement: &Judgement, comparison: &Comparison) -> Section {
+    let mut phrases = words::judged(judgement, comparison);
+    let (failed, unjudged) = (judgement.failed.len(), judgement.unjudged.len());
+    let text = match phrases.is_empty() {
+        true => format!("All {} judged figures keep them.", judgement.kept),
+        false => format!("{failed} exceeded, {unjudged} could not be judged, {} kept.", judgement.kept),
+    };
+    if phrases.len() > MOST {
+        let more =
+            format!("{} more limits are exceeded or could not be judged.", units::count((phrases.len() - MOST) as u64));
+        phrases.truncate(MOST);
+        phrases.push(Phrase { level: Level::Note, text: more, remedy: None });
+    }
+    Section::new("Limits").with(Block::Paragraph(text)).with(Block::Notices(phrases))
+}
+
+/// Figures that differ, and figures that do not.
+fn figures(comparison: &Comparison) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let different = words::rows(comparison, words::differs);
+    if !different.is_empty() {
+        sections.push(Section::new("Different").with(Block::Table(table(comparison, &different))));
+    }
+    let same = words::rows(comparison, |verdict| verdict == Verdict::NoDifference);
+    if !same.is_empty() {
+        let heading = format!("No difference that this data can show: {} figures", units::count(same.len() as u64));
+        sections.push(folded(&heading, Block::Table(table(comparison, &same))));
+    }
+    if let Some(last) = sections.last_mut() {
+        last.blocks.push(Block::Legend(notes(comparison)));
+    }
+    sections
+}
+
+/// How to read the figures, and the smallest detectable differences.
+fn notes(comparison: &Comparison) -> Vec<Note> {
+    let intervals = format!(
+        "Intervals hold the true change with 95 % confidence, each for itself; the verdicts are corrected for {} comparisons.",
+        comparison.compared
+    );
+    let mut notes = vec![Note::always(intervals), Note::on("detectable", words::DETECTABLE)];
+    notes.extend(words::sight(comparison).map(Note::always));
+    notes
+}
+
+fn items(texts: Vec<String>) -> Block {
+    Block::said(texts)
+}
+
+fn changes(comparison: &Comparison) -> Block {
+    let mut changes = words::changes(comparison);
+    if changes.is_empty() {
+        return Block::Paragraph("No change recorded: same machine, kernel, settings and program.".to_owned());
+    }
+    let more = changes.len().saturating_sub(MOST);
+    changes.truncate(MOST);
+    changes.extend((more > 0).then(|| format!("and {more} more")));
+    items(changes)
+}
+
+fn runs(comparison: &Comparison) -> Block {
+    let row =
+        |side: &str, run: &RunName| Row::plain(vec![side.to_owned(), sanitize(&run.shown()), sanitize(&run.started)]);
+    let old = comparison.old.iter().map(|run| row("old", run));
+    let rows = old.chain(comparison.new.iter().map(|run| row("new", run))).collect();
+    let columns = ["side", "file", "began (UTC)"].map(|heading| Column::left(heading, Column::ALWAYS)).to_vec();
+    Block::Table(Table { columns, rows })
+}

@@ -1,0 +1,42 @@
+//! The trait of all output forms of a run or a comparison.
+
+use std::io::{self, Write};
+
+use punctual_record::WriteError;
+
+/// A form of a `T`.
+pub trait Exporter<T: ?Sized> {
+    /// Its name, which is also its flag and its file extension: `html`.
+    fn name(&self) -> &'static str;
+
+    /// Whether it is for people. Such a form takes at most [`MOST_SERIES`] series.
+    fn is_for_people(&self) -> bool {
+        false
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Errors of the writer, and data that this form cannot hold.
+    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error>;
+}
+
+/// The most series of a report for people.
+pub const MOST_SERIES: usize = 10_000;
+
+/// Why an export failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The writer.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A number that JSON cannot hold, or the writer.
+    #[error(transparent)]
+    Json(#[from] WriteError),
+    /// A histogram that is missing or damaged.
+    #[error(transparent)]
+    Histogram(#[from] punctual_record::Error),
+    /// The form holds one series.
+    #[error("the run has {0} series, and this form holds one")]
+    ManySeries(usize),
+}

@@ -1,0 +1,80 @@
+//! Blocks of a document as HTML.
+
+use maud::{Markup, html};
+
+use crate::document::{Album, Block, Chapter, Item, Phrase, Section};
+
+use super::figure::figure;
+use super::table::table;
+
+/// What stands under a chapter's title. `id`: of the chapter, and unique.
+pub(super) fn chapter(chapter: &Chapter, id: &str) -> Markup {
+    let section = |(n, section): (usize, &Section)| {
+        let is_title = section.heading == chapter.title;
+        html! {
+            @if !section.heading.is_empty() && !is_title { h3 { (section.heading) } }
+            (blocks(section, &format!("{id}-{n}")))
+        }
+    };
+    html! { @for numbered in chapter.sections.iter().enumerate() { (section(numbered)) } }
+}
+
+/// What stands under a section's heading.
+pub(super) fn blocks(section: &Section, id: &str) -> Markup {
+    html! { @for (n, its) in section.blocks.iter().enumerate() { (block(its, &format!("{id}-{n}"))) } }
+}
+
+fn block(block: &Block, id: &str) -> Markup {
+    match block {
+        Block::Table(its) => table(its),
+        Block::Legend(notes) => {
+            let text: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+            html! { p class="faint" { (text.join(" ")) } }
+        }
+        Block::Paragraph(text) => html! { p { (text) } },
+        Block::Warning(text) => html! { p class="notice warning" { (text) } },
+        Block::Line(text) => html! { p { strong { (text) } } },
+        Block::Facts(facts) => html! {
+            dl class="facts" { @for (name, fact) in facts { dt { (name) } dd { (fact) } } }
+        },
+        Block::Items(items) => html! { ul { @for its in items { li { (item(its)) } } } },
+        Block::Album(its) => album(its, id),
+        Block::Notices(phrases) => html! { @for phrase in phrases { (notice(phrase)) } },
+    }
+}
+
+fn item(item: &Item) -> Markup {
+    html! {
+        (item.text)
+        @if let Some(code) = &item.code { pre tabindex="0" { code { (code) } } }
+    }
+}
+
+fn notice(phrase: &Phrase) -> Markup {
+    html! {
+        p class=(format!("notice {}", phrase.level.word())) {
+            strong { (phrase.level.word()) ": " } (phrase.text)
+            @if let Some(remedy) = &phrase.remedy { " Remedy: " (remedy) }
+        }
+    }
+}
+
+/// The pictures of one kind; where there are several, the script shows the one that is chosen.
+fn album(album: &Album, id: &str) -> Markup {
+    html! {
+        div class="album" {
+            @if !album.kind.is_empty() { h3 { (album.kind) } }
+            @if album.pictures.len() > 1 {
+                p class="choice" hidden {
+                    label { "Of " select {
+                        @for (i, (label, _)) in album.pictures.iter().enumerate() {
+                            option value=(i) { @if label.is_empty() { "everything" } @else { (label) } }
+                        }
+                    } }
+                }
+            }
+            @for (i, (_, picture)) in album.pictures.iter().enumerate() { (figure(picture, &format!("{id}-{i}"))) }
+            @if !album.missing.is_empty() { p class="faint" { (album.missing) } }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Axes as SVG, and where values stand on them.
+//!
+//! In goes a [`Picture`]; out come the lines behind the data, the axes and their labels, whose looks are left to the page's style sheet.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use crate::document::{Axis, Form, Picture};
+
+/// Units of the drawing to one pixel at its natural size: coordinates are whole, and lines are smooth.
+pub(super) const FINE: i32 = 4;
+/// Natural size in pixels.
+const SIZE: (i32, i32) = (760, 400);
+/// Pixels around the data: above, to the right, below.
+const AROUND: (i32, i32, i32) = (8, 30, 54);
+/// Height of a row of a picture of names.
+const ROW: i32 = 26;
+/// Left of the data: for figures with their units, for a letter of a name, and for the most letters of a name.
+const LEFT: (i32, i32, usize) = (84, 7, 40);
+/// Length of a tick mark.
+const TICK: i32 = 5;
+/// Most squares across that have room for a figure each.
+const FITS: f64 = 12.0;
+/// Most labels of an axis whose ticks are squares.
+const NUMBERED: usize = 32;
+
+/// Where values stand, in units of the drawing.
+pub(super) struct Frame<'a> {
+    picture: &'a Picture,
+    /// Width and height of the whole.
+    pub(super) size: (i32, i32),
+    /// From left to right and from top to bottom, where the data stand.
+    data: [i32; 4],
+}
+
+impl<'a> Frame<'a> {
+    /// The frame that the picture needs.
+    pub(super) fn of(picture: &'a Picture) -> Self {
+        let is_named = picture.lines.iter().any(|line| line.form == Form::Spans);
+        let letters = picture.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let left = if is_named { 20 + LEFT.1 * letters.min(LEFT.2 + 1) as i32 } else { 0 }.max(LEFT.0);
+        let rows = ROW * picture.y.ticks.len() as i32;
+        let height = if is_named { rows + AROUND.0 + AROUND.2 } else { SIZE.1 };
+        let data = [left, SIZE.0 - AROUND.1, AROUND.0, height - AROUND.2].map(|pixels| pixels * FINE);
+        Self { picture, size: (SIZE.0 * FINE, height * FINE), data }
+    }
+
+    /// From values to units of the drawing.
+    pub(super) fn place(&self, x: f64, y: f64) -> (i32, i32) {
+        let [left, right, top, bottom] = self.data.map(f64::from);
+        let across = left + self.picture.x.part(x) * (right - left);
+        let down = bottom - self.picture.y.part(y) * (bottom - top);
+        (across.round() as i32, down.round() as i32)
+    }
+
+    /// Whether a figure fits into a square.
+    pub(super) fn fits(&self) -> bool {
+        self.picture.x.high - self.picture.x.low <= FITS
+    }
+
+    /// The lines behind the data, the axes and their labels.
+    pub(super) fn axes(&self) -> Markup {
+        let (x, y) = (&self.picture.x, &self.picture.y);
+        let [left, right, top, bottom] = self.data;
+        let (mut grid, mut axis) = (String::new(), format!("M{left} {top}V{bottom}H{right}"));
+        for (value, _) in labelled(x) {
+            let at = self.place(*value, y.low).0;
+            // Writing into a string does not fail.
+            let _ = write!(grid, "M{at} {bottom}V{top}");
+            let _ = write!(axis, "M{at} {bottom}v{}", TICK * FINE);
+        }
+        for (value, _) in labelled(y) {
+            let at = self.place(x.low, *value).1;
+            let _ = write!(grid, "M{left} {at}H{right}");
+            let _ = write!(axis, "M{left} {at}h-{}", TICK * FINE);
+        }
+        let (middle, centre) = ((left + right) / 2, (top + bottom) / 2);
+        html! {
+            path class="grid" d=(grid) {}
+            path class="axis" d=(axis) {}
+            @for (value, label) in labelled(x) {
+                text x=(self.place(*value, y.low).0) y=(bottom + 20 * FINE) text-anchor="middle" { (label) }
+            }
+            @for (value, label) in labelled(y) {
+                text x=(left - 9 * FINE) y=(self.place(x.low, *value).1 + 4 * FINE) text-anchor="end" { (cut(label)) }
+            }
+            text x=(middle) y=(self.size.1 - 10 * FINE) text-anchor="middle" { (x.title) }
+            @if !y.title.is_empty() {
+                text transform=(format!("translate({} {centre}) rotate(-90)", 16 * FINE)) text-anchor="middle" { (y.title) }
+            }
+        }
+    }
+}
+
+/// The ticks that have room for their labels.
+fn labelled(axis: &Axis) -> impl Iterator<Item = &(f64, String)> {
+    axis.ticks.iter().step_by(axis.ticks.len().div_ceil(NUMBERED).max(1))
+}
+
+fn cut(name: &str) -> String {
+    match name.char_indices().nth(LEFT.2) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}

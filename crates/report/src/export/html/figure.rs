@@ -1,0 +1,158 @@
+//! A [`Picture`] as a `figure` of the page.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use crate::document::{Form, Line, Picture, Point};
+
+use super::drawing::{FINE, Frame};
+use super::marker;
+use super::table::table;
+use super::tags::{self, Tag};
+
+/// Half the width of a mark, in units of the drawing.
+const HALF: i32 = 4 * FINE;
+
+/// The picture as a figure; `id` is unique within the page.
+pub(super) fn figure(picture: &Picture, id: &str) -> Markup {
+    let frame = Frame::of(picture);
+    let (width, height) = frame.size;
+    let choice = picture.lines.len() > 1;
+    let tags = tags::places(&picture.lines, &frame);
+    html! {
+        figure class="picture" id=(id) {
+            figcaption { strong { (picture.title) } " " span class="faint" { (picture.about) } }
+            div class="drawing" {
+                svg viewBox=(format!("0 0 {width} {height}")) role="group" tabindex="0" aria-labelledby=(format!("{id}-t {id}-k")) {
+                    title id=(format!("{id}-t")) { (picture.title) }
+                    (frame.axes())
+                    @for (number, (line, tags)) in picture.lines.iter().zip(&tags).enumerate() { (drawn(line, number, tags, &frame)) }
+                    circle class="ring here" r=(HALF * 2) cx="0" cy="0" {}
+                }
+                p class="tip" role="status" aria-live="polite" hidden {}
+            }
+            p class="keys faint" id=(format!("{id}-k")) { "Values: pointer, or arrow keys once the picture has the focus." }
+            @if choice { (legend(picture)) }
+            @if !picture.table.rows.is_empty() { details { summary { "Figures" } (table(&picture.table)) } }
+        }
+    }
+}
+
+/// The legend: a check box per line, with a sample of its stroke and mark.
+fn legend(picture: &Picture) -> Markup {
+    html! {
+        fieldset class="legend" {
+            legend { "Shown" }
+            button type="button" data-show="all" { "all" } " "
+            button type="button" data-show="none" { "none" }
+            @for (number, line) in picture.lines.iter().enumerate() {
+                label class=(marker::class(number)) {
+                    input type="checkbox" data-line=(number) checked[line.shown];
+                    svg class="sample" viewBox="0 0 144 48" aria-hidden="true" {
+                        @if line.form != Form::Dots && line.form != Form::Cells { path class="stroke" d="M4 24H140" {} }
+                        path class="marks" d=(mark(number, (72, 24))) {}
+                    }
+                    span { (line.label) }
+                }
+            }
+        }
+    }
+}
+
+fn mark(number: usize, at: (i32, i32)) -> String {
+    let mut out = String::new();
+    marker::draw(&mut out, number, at, HALF);
+    out
+}
+
+/// The line as a group, which holds its values for the script: one point a line, place and words between tabs.
+fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) -> Markup {
+    let places: Vec<(i32, i32)> = line.points.iter().map(|point| frame.place(point.x, point.y)).collect();
+    let mut values = String::new();
+    for (point, (x, y)) in line.points.iter().zip(&places) {
+        // Writing into a string does not fail.
+        let _ = writeln!(values, "{x}\t{y}\t{}", point.says);
+    }
+    let class = format!("line {}{}", marker::class(number), if line.shown { "" } else { " off" });
+    html! {
+        g class=(class) data-line=(number) data-label=(line.label) data-values=(values.trim_end_matches('\n')) {
+            @match line.form {
+                Form::Curve => { path class="stroke" d=(joined(&places)) {} }
+                Form::Steps => { path class="stroke" d=(stepped(&places)) {} }
+                Form::Dots => { path class="stroke thin" d=(whiskers(line, &places, frame)) {} }
+                Form::Cells => { (cells(line, frame)) }
+                Form::Spans => { path class="stroke" d=(spans(line, frame)) {} }
+            }
+            @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(|(_, at)| mark(number, *at)).collect();
+            @if !marks.is_empty() { path class="marks" d=(marks) {} }
+            @for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
+                @if point.ring { circle class="ring" cx=(at.0) cy=(at.1) r=(HALF * 2) {} }
+                @if let Some(text) = &point.tag {
+                    @if line.form == Form::Cells { @if frame.fits() { (centred(text, point, *at)) } }
+                    @else if let Some(Some(tag)) = tags.get(i) { (tagged(text, *tag)) }
+                }
+            }
+        }
+    }
+}
+
+fn centred(text: &str, point: &Point, (x, y): (i32, i32)) -> Markup {
+    // Above this the shade is nearer to the ink than to the paper.
+    let class = if point.shade > 0.55 { "tag on-dark" } else { "tag" };
+    html! { text class=(class) x=(x) y=(y) dy=(4 * FINE) text-anchor="middle" { (text) } }
+}
+
+fn tagged(text: &str, tag: Tag) -> Markup {
+    let anchor = if tag.ends { "end" } else { "start" };
+    html! { text class="tag" x=(tag.x) y=(tag.y) text-anchor=(anchor) { (text) } }
+}
+
+fn joined(places: &[(i32, i32)]) -> String {
+    let mut out = String::new();
+    for (i, (x, y)) in places.iter().enumerate() {
+        let _ = write!(out, "{}{x} {y}", if i == 0 { 'M' } else { 'L' });
+    }
+    out
+}
+
+fn stepped(places: &[(i32, i32)]) -> String {
+    let mut out = String::new();
+    for (i, (x, y)) in places.iter().enumerate() {
+        let _ = if i == 0 { write!(out, "M{x} {y}") } else { write!(out, "H{x}V{y}") };
+    }
+    out
+}
+
+fn whiskers(line: &Line, places: &[(i32, i32)], frame: &Frame<'_>) -> String {
+    let mut out = String::new();
+    for (point, (x, y)) in line.points.iter().zip(places) {
+        if let Some(to) = point.up_to {
+            let _ = write!(out, "M{x} {y}V{}", frame.place(point.x, to).1);
+        }
+    }
+    out
+}
+
+fn spans(line: &Line, frame: &Frame<'_>) -> String {
+    let mut out = String::new();
+    for point in &line.points {
+        if let Some((from, to)) = point.span {
+            let ((from, y), (to, _)) = (frame.place(from, point.y), frame.place(to, point.y));
+            let _ = write!(out, "M{from} {y}H{to}");
+        }
+    }
+    out
+}
+
+/// Squares of one unit around each point.
+fn cells(line: &Line, frame: &Frame<'_>) -> Markup {
+    html! {
+        @for point in &line.points {
+            @let (left, top) = frame.place(point.x - 0.5, point.y + 0.5);
+            @let (right, bottom) = frame.place(point.x + 0.5, point.y - 0.5);
+            rect class="cell" x=(left) y=(top) width=((right - left).max(1)) height=((bottom - top).max(1))
+                fill-opacity=(format!("{:.2}", 0.06 + 0.94 * point.shade)) {}
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! A run or a comparison as JSON: everything, for programs.
+
+use std::io::Write;
+
+use punctual_record::Run;
+
+use crate::compare::Compared;
+
+use super::exporter::{Error, Exporter};
+
+/// JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct Json;
+
+impl Exporter<Run> for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(run.to_json(out)?)
+    }
+}
+
+impl Exporter<Compared> for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
+        serde_json::to_writer_pretty(&mut *out, &compared.comparison).map_err(std::io::Error::from)?;
+        Ok(writeln!(out)?)
+    }
+}

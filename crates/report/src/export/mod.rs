@@ -1,0 +1,45 @@
+//! Documents, runs and comparisons in the forms that others read. Each form is an [`Exporter`]; a command offers the forms of these lists.
+//!
+//! Text, pages and Markdown lay out a [`crate::document::Document`]; CSV, OpenMetrics, HdrHistogram's text and JSON hold the figures.
+//!
+//! A run may come from anywhere: nothing of it becomes markup, an escape sequence or a second label.
+
+pub mod csv;
+mod exporter;
+pub mod hgrm;
+pub mod html;
+mod json;
+pub mod markdown;
+pub mod openmetrics;
+pub mod text;
+
+pub use csv::Csv;
+pub use exporter::{Error, Exporter, MOST_SERIES};
+pub use hgrm::Hgrm;
+pub use html::Html;
+pub use json::Json;
+pub use markdown::Markdown;
+pub use openmetrics::OpenMetrics;
+pub use text::Text;
+
+use punctual_record::Run;
+
+use crate::compare::Compared;
+use text::Style;
+
+/// The forms of a run.
+pub const OF_RUNS: [&dyn Exporter<Run>; 7] = [&Text(Style::PLAIN), &Html, &Markdown, &Csv, &OpenMetrics, &Hgrm, &Json];
+/// The forms of a comparison.
+pub const OF_COMPARISONS: [&dyn Exporter<Compared>; 4] = [&Text(Style::PLAIN), &Html, &Markdown, &Json];
+
+/// The form of a run with this name.
+#[must_use]
+pub fn of_run(name: &str) -> Option<&'static dyn Exporter<Run>> {
+    OF_RUNS.into_iter().find(|form| form.name() == name)
+}
+
+/// The form of a comparison with this name.
+#[must_use]
+pub fn of_comparison(name: &str) -> Option<&'static dyn Exporter<Compared>> {
+    OF_COMPARISONS.into_iter().find(|form| form.name() == name)
+}

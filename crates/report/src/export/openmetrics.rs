@@ -1,0 +1,242 @@
+//! A run as OpenMetrics text (version 1.0), which Prometheus reads, for instance through node_exporter's textfile collector.
+//!
+//! All families are gauges, because a run is over and nothing counts on. Percentiles could be a `summary`, but
+//! OpenMetrics forbids negative values there, and early wake-ups must not be hidden.
+//!
+//! - `punctual_<quantity>_seconds{statistic="min|p50|p90|p99|p999|max|mean"}`, for each quantity of the run, with the ends of the 95 %
+//!   confidence intervals as `p50_low`, `p50_high`, `p99_low`, `p99_high`;
+//! - `punctual_samples`, `punctual_samples_negative`, `punctual_samples_overflow`;
+//! - `punctual_cpu_seconds` per operation, `punctual_cpu_ratio`, `punctual_switches` per operation with `kind="voluntary|involuntary"`;
+//! - `punctual_run_info`, `punctual_run_start_seconds` (since 1970), `punctual_run_duration_seconds`, `punctual_run_complete`,
+//!   `punctual_steal_ratio`.
+//!
+//! Labels are `experiment`, `subject`, `conditions`, `quantity` and the parameters by their names in the record. A
+//! parameter with a reserved name gets the prefix `parameter_`. A series with the same labels as an earlier one gets
+//! `repeat="2"`, `"3"`...
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+use punctual_record::{Quantity, Run, Series};
+
+use crate::naming;
+
+use super::exporter::{Error, Exporter};
+
+/// Labels that parameters may not take.
+const TAKEN: [&str; 7] = ["experiment", "subject", "conditions", "quantity", "statistic", "kind", "repeat"];
+
+/// OpenMetrics.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenMetrics;
+
+impl Exporter<Run> for OpenMetrics {
+    fn name(&self) -> &'static str {
+        "openmetrics"
+    }
+
+    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(metrics(run, out)?)
+    }
+}
+
+fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
+    let labelled = labelled(run);
+    let mut quantities: Vec<Quantity> = run.series.iter().map(|series| series.quantity).collect();
+    quantities.sort_unstable();
+    quantities.dedup();
+    for its in quantities {
+        let help = "Percentiles, extremes and mean of one series each; low and high are the ends of the 95 % confidence interval.";
+        family(&mut writer, &format!("{}_seconds", its.name()), Some("seconds"), help)?;
+        for (series, labels) in labelled.iter().filter(|(series, _)| series.quantity == its) {
+            statistics(&mut writer, series, labels)?;
+        }
+    }
+    per_series(&mut writer, &labelled)?;
+    of_run(&mut writer, run)?;
+    writer.write_all(b"# EOF\n")?;
+    writer.flush()
+}
+
+fn family(writer: &mut impl Write, name: &str, unit: Option<&str>, help: &str) -> io::Result<()> {
+    writeln!(writer, "# TYPE punctual_{name} gauge")?;
+    if let Some(unit) = unit {
+        writeln!(writer, "# UNIT punctual_{name} {unit}")?;
+    }
+    writeln!(writer, "# HELP punctual_{name} {help}")
+}
+
+fn statistics(writer: &mut impl Write, series: &Series, labels: &str) -> io::Result<()> {
+    let s = &series.summary;
+    let (p50, p99) = (s.ci95.p50, s.ci95.p99);
+    let figures = [
+        ("min", s.min),
+        ("p50", s.p50),
+        ("p50_low", p50.map(|interval| interval.low)),
+        ("p50_high", p50.map(|interval| interval.high)),
+        ("p90", s.p90),
+        ("p99", s.p99),
+        ("p99_low", p99.map(|interval| interval.low)),
+        ("p99_high", p99.map(|interval| interval.high)),
+        ("p999", s.p999),
+        ("max", s.max),
+    ];
+    let whole = figures.into_iter().filter_map(|(name, ns)| Some((name, ns? as f64)));
+    let mean = s.mean.filter(|mean| mean.is_finite()).map(|mean| ("mean", mean));
+    let name = series.quantity.name();
+    for (statistic, ns) in whole.chain(mean) {
+        writeln!(writer, "punctual_{name}_seconds{{{labels},statistic=\"{statistic}\"}} {}", number(ns / 1e9))?;
+    }
+    Ok(())
+}
+
+/// The shortest decimal number that is this one; very small and large ones with an exponent.
+fn number(value: f64) -> String {
+    format!("{value:?}")
+}
+
+/// A family with one value for each series that has it.
+type PerSeries = (&'static str, Option<&'static str>, &'static str, fn(&Series) -> Option<f64>);
+
+const PER_SERIES: [PerSeries; 5] = [
+    ("samples", None, "Samples of a series.", |series| Some(series.summary.count as f64)),
+    ("samples_negative", None, "Samples below zero: early.", |series| Some(series.summary.negative as f64)),
+    ("samples_overflow", None, "Samples beyond the histogram's range; they are counted in all ranks.", |series| {
+        Some(series.summary.overflow as f64)
+    }),
+    ("cpu_seconds", Some("seconds"), "CPU time of the measured thread per operation.", |series| {
+        series.cpu_ns_per_op.map(|ns| ns / 1e9)
+    }),
+    ("cpu_ratio", Some("ratio"), "Share of one CPU that the measured thread used, 0 to 1.", |series| series.cpu_share),
+];
+
+fn per_series(writer: &mut impl Write, labelled: &[(&Series, String)]) -> io::Result<()> {
+    for (name, unit, help, value) in PER_SERIES {
+        let values =
+            || labelled.iter().filter_map(|(series, labels)| Some((labels, value(series).filter(|v| v.is_finite())?)));
+        if values().next().is_none() {
+            continue;
+        }
+        family(writer, name, unit, help)?;
+        for (labels, value) in values() {
+            writeln!(writer, "punctual_{name}{{{labels}}} {}", number(value))?;
+        }
+    }
+    let switches = |series: &Series| {
+        [("voluntary", series.voluntary_switches_per_op), ("involuntary", series.involuntary_switches_per_op)]
+    };
+    if labelled.iter().any(|(series, _)| switches(series).iter().any(|(_, value)| value.is_some())) {
+        family(writer, "switches", None, "Context switches of the measured thread per operation.")?;
+    }
+    for (series, labels) in labelled {
+        for (kind, value) in switches(series) {
+            if let Some(value) = value.filter(|value| value.is_finite()) {
+                writeln!(writer, "punctual_switches{{{labels},kind=\"{kind}\"}} {}", number(value))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
+    let host = &run.host;
+    let known = |fact: &Option<String>| escaped(fact.as_deref().unwrap_or(""));
+    writeln!(writer, "# TYPE punctual_run info")?;
+    writeln!(
+        writer,
+        "# HELP punctual_run What was run, and where; an empty label is a fact that the machine does not tell."
+    )?;
+    writeln!(
+        writer,
+        "punctual_run_info{{version=\"{}\",command=\"{}\",kernel=\"{}\",preemption=\"{}\",cpu_model=\"{}\",clocksource=\"{}\",hypervisor=\"{}\"}} 1",
+        escaped(&run.tool.version),
+        escaped(&run.command.join(" ")),
+        known(&host.kernel),
+        known(&host.preemption),
+        known(&host.cpu_model),
+        known(&host.clocksource),
+        known(&host.hypervisor)
+    )?;
+    let started = run.started.as_microsecond() as f64 / 1e6;
+    let facts = [
+        ("run_start_seconds", Some("seconds"), "When the run began, since 1970.", Some(started)),
+        ("run_duration_seconds", Some("seconds"), "How long the run took.", Some(run.elapsed_ns as f64 / 1e9)),
+        (
+            "run_complete",
+            None,
+            "1: the run came to its end; 0: it was interrupted.",
+            Some(f64::from(u8::from(run.complete))),
+        ),
+        (
+            "steal_ratio",
+            Some("ratio"),
+            "Share of the CPUs' time that the hypervisor gave to others.",
+            run.disturbance.steal_share,
+        ),
+    ];
+    for (name, unit, help, value) in facts {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            family(writer, name, unit, help)?;
+            writeln!(writer, "punctual_{name} {}", number(value))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every series with its labels, which no two share.
+fn labelled(run: &Run) -> Vec<(&Series, String)> {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    let with_labels = |series| {
+        let mut labels = labels(run, series);
+        let times = seen.entry(labels.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            labels.push_str(&format!(",repeat=\"{times}\""));
+        }
+        (series, labels)
+    };
+    run.series.iter().map(with_labels).collect()
+}
+
+fn labels(run: &Run, series: &Series) -> String {
+    let mut labels: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in &series.experiment.parameters() {
+        let mut name = label_name(name);
+        while TAKEN.contains(&name.as_str()) || labels.contains_key(&name) {
+            name = format!("parameter_{name}");
+        }
+        labels.insert(name, value.to_string());
+    }
+    let conditions = naming::label_of(run, &series.conditions);
+    let first = [
+        ("experiment", series.experiment.name()),
+        ("subject", &series.subject),
+        ("conditions", conditions.as_str()),
+        ("quantity", series.quantity.name()),
+    ];
+    let first = first.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    let rest = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    first.into_iter().chain(rest).collect::<Vec<_>>().join(",")
+}
+
+/// A name that a label may have: letters, digits and underscores, not a digit first, not two underscores first.
+fn label_name(name: &str) -> String {
+    const LONGEST: usize = 100;
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    let name: String = name.chars().take(LONGEST).map(allowed).collect();
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if begins_well { name } else { format!("parameter_{name}") }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            _ => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! Blocks of a document as lines.
+
+use textwrap::core::display_width;
+use textwrap::{Options, WordSplitter};
+
+use super::style::Style;
+use crate::document::{Block, Form, Item, Note, Paint, Picture, Section};
+use crate::format::prose::unbroken;
+
+use super::paragraph::paragraph;
+use super::{chart, map};
+
+/// A section. `dropped`: the columns that the previous table had no room for; they are not named twice.
+pub(super) fn section(section: &Section, dropped: &mut Vec<String>, style: &Style) -> String {
+    let body: String = section.blocks.iter().map(|its| block(its, dropped, style)).collect();
+    let is_elsewhere = |its: &Block| matches!(its, Block::Album(_) | Block::Notices(_));
+    if body.is_empty() && section.blocks.iter().any(is_elsewhere) {
+        return String::new();
+    }
+    section.heading.lines().map(|line| heading(line, style)).collect::<String>() + &body
+}
+
+/// A heading, wrapped where it is too long.
+fn heading(line: &str, style: &Style) -> String {
+    let options = Options::new(style.columns()).subsequent_indent("  ").word_splitter(WordSplitter::NoHyphenation);
+    // A number stays with what it counts or names.
+    let line =
+        ["CPU ", "CPUs ", "slack "].iter().fold(line.to_owned(), |line, name| line.replace(name, &unbroken(name)));
+    let line = [" ns", " µs", " ms"].iter().fold(line, |line, unit| line.replace(unit, &unbroken(unit)));
+    let line = style.spelled(&line);
+    let ended = |line: &std::borrow::Cow<'_, str>| {
+        format!("{}\n", style.paint(Paint::Heading, line.replace('\u{a0}', " ").trim_end()))
+    };
+    textwrap::wrap(&line, options).iter().map(ended).collect()
+}
+
+fn block(block: &Block, dropped: &mut Vec<String>, style: &Style) -> String {
+    match block {
+        Block::Table(its) => {
+            let rendered = its.render(style);
+            let mut text = rendered.text;
+            if !rendered.dropped.is_empty() && rendered.dropped != *dropped {
+                let names: Vec<String> = rendered.dropped.iter().map(|name| unbroken(name)).collect();
+                let note = format!("Columns hidden (terminal too narrow): {}; --json has all.", names.join(", "));
+                text.push_str(&paragraph(&note, "  ", "  ", Paint::Faint, style));
+            }
+            *dropped = rendered.dropped;
+            text
+        }
+        Block::Legend(notes) => {
+            let shown = |note: &&Note| !dropped.iter().any(|column| note.column == Some(column.as_str()));
+            let text: Vec<&str> = notes.iter().filter(shown).map(|note| note.text.as_str()).collect();
+            paragraph(&text.join(" "), "  ", "  ", Paint::Faint, style)
+        }
+        Block::Paragraph(text) | Block::Warning(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
+        Block::Line(text) => paragraph(text, "", "  ", Paint::Heading, style),
+        Block::Facts(its) => facts(its, style),
+        Block::Items(items) => items.iter().map(|its| item(its, style)).collect(),
+        Block::Album(album) => album.pictures.iter().map(|(_, picture)| in_letters(picture, style)).collect(),
+        Block::Notices(_) => String::new(),
+    }
+}
+
+/// A picture that is drawn in letters; empty of another.
+pub(in crate::export) fn in_letters(picture: &Picture, style: &Style) -> String {
+    match (picture.letters, picture.lines.first()) {
+        (Some(says), Some(line)) if line.form == Form::Cells => map::draw(picture, line, says, style),
+        (Some(step), Some(_)) => chart::draw(&picture.lines, step, style),
+        _ => String::new(),
+    }
+}
+
+fn item(item: &Item, style: &Style) -> String {
+    let first = format!("  {}", style.bullet());
+    let mut out = paragraph(&item.text, &first, "    ", Paint::Plain, style);
+    for line in item.code.iter().flat_map(|code| code.lines()) {
+        out.push_str("      ");
+        out.push_str(&style.paint(Paint::Name, &style.spelled(line).replace('\u{a0}', " ")));
+        out.push('\n');
+    }
+    out
+}
+
+fn facts(facts: &[(String, String)], style: &Style) -> String {
+    let widest = facts.iter().map(|(name, _)| display_width(name)).max().unwrap_or(0);
+    let margin = " ".repeat(widest + 4);
+    let line = |(name, fact): &(String, String)| {
+        let first = format!("  {name}{}  ", " ".repeat(widest - display_width(name)));
+        paragraph(fact, &first, &margin, Paint::Plain, style)
+    };
+    facts.iter().map(line).collect()
+}

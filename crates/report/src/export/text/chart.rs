@@ -1,0 +1,175 @@
+//! A chart for a terminal: several lines over the same steps, each drawn with a letter of its own.
+//!
+//! The letters distinguish the lines without colour and in plain ASCII. The braille dots of plotting crates (textplots,
+//! rasciigraph) do not; what remains is to place letters on a grid.
+
+use super::style::Style;
+use crate::document::{Line, Paint, Point, ends};
+use crate::format::units;
+
+use super::paragraph::paragraph;
+
+/// Rows of the drawing.
+const ROWS: usize = 14;
+/// Widest drawing: beyond it a step of a hundred has more than one column.
+const WIDEST: usize = 100;
+/// Stands where a value lies above the drawing.
+const BEYOND: char = '^';
+/// The least the axis covers, as a share of the middle value: smaller differences are no shape, but noise.
+const LEAST_RANGE: f64 = 0.02;
+
+/// The chart as text: the drawing with its axes, and what each letter stands for. `step` names the steps.
+pub(super) fn draw(lines: &[Line], step: &str, style: &Style) -> String {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let steps = points().map(|point| point.x as usize).max().unwrap_or(0);
+    let highest = lines.iter().filter_map(top).reduce(f64::max);
+    let (Some((low, _)), Some(high)) = (ends(points().map(|point| point.y)), highest) else { return String::new() };
+    let (low, high) = widened(low, high);
+    let labels: Vec<String> = (0..ROWS).map(|row| label(row, low, high, style)).collect();
+    let margin = labels.iter().map(|label| textwrap::core::display_width(label)).max().unwrap_or(0);
+    let columns = style.columns().saturating_sub(margin + 3).clamp(10, WIDEST).min(steps.max(1));
+    let marks = marks(lines);
+    let mut grid = vec![vec![' '; columns]; ROWS];
+    for column in 0..columns {
+        let mut at_row: Vec<(usize, char)> = Vec::new();
+        for (line, mark) in lines.iter().zip(&marks) {
+            if let Some(value) = middle(line, column, columns, steps) {
+                let mark = if value > high { BEYOND } else { *mark };
+                at_row.push((row_of(value, low, high), mark));
+            }
+        }
+        for (row, cells) in grid.iter_mut().enumerate() {
+            // Lines that lie on each other take turns from column to column.
+            let here: Vec<char> = at_row.iter().filter(|(its, _)| *its == row).map(|(_, mark)| *mark).collect();
+            if !here.is_empty() {
+                cells[column] = here[column % here.len()];
+            }
+        }
+    }
+    let mut text = String::new();
+    let (axis, corner, floor) = if style.unicode { ('│', '└', '─') } else { ('|', '+', '-') };
+    for (label, cells) in labels.iter().zip(&grid) {
+        let padding = " ".repeat(margin - textwrap::core::display_width(label));
+        let cells: String = cells.iter().collect();
+        text.push_str(&format!("  {padding}{label}{axis}{}\n", cells.trim_end()));
+    }
+    let floor: String = std::iter::repeat_n(floor, columns).collect();
+    text.push_str(&format!("  {}{corner}{floor}\n", " ".repeat(margin)));
+    let last = steps.to_string();
+    let between = " ".repeat(columns.saturating_sub(1 + last.len()));
+    text.push_str(&format!("  {} 1{between}{last}\n", " ".repeat(margin)));
+    let legend: Vec<String> = lines.iter().zip(&marks).map(|(line, mark)| format!("{mark} {}", line.label)).collect();
+    let beyond = if grid[0].contains(&BEYOND) { format!("; {BEYOND} beyond the drawing") } else { String::new() };
+    let legend = format!("{step} across; {}{beyond}", legend.join(", "));
+    text + &paragraph(&legend, "  ", "  ", Paint::Faint, style)
+}
+
+/// The highest value that a line needs room for: its first one and its 95th percentile. A few outliers above would squeeze
+/// everything else into one row.
+fn top(line: &Line) -> Option<f64> {
+    let values = sorted(line.points.iter());
+    let p95 = *values.get((values.len() * 95 / 100).min(values.len().checked_sub(1)?))?;
+    // A first value far beyond is an outlier too, no ramp.
+    let first = line.points.first().map(|point| point.y).filter(|first| *first <= p95 * 4.0);
+    Some(first.unwrap_or(p95).max(p95))
+}
+
+fn sorted<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
+    let mut values: Vec<f64> = points.map(|point| point.y).filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// At least [`LEAST_RANGE`] around the middle.
+fn widened(low: f64, high: f64) -> (f64, f64) {
+    let (middle, half) =
+        ((low + high) / 2.0, ((high - low) / 2.0).max(LEAST_RANGE / 2.0 * (low + high) / 2.0).max(1.0));
+    (middle - half, middle + half)
+}
+
+/// Every fourth row says where it is.
+fn label(row: usize, low: f64, high: f64, style: &Style) -> String {
+    if !row.is_multiple_of(4) && row != ROWS - 1 {
+        return String::new();
+    }
+    let value = high - (high - low) * row as f64 / (ROWS - 1) as f64;
+    format!("{} ", style.spelled(&units::duration(value.round() as i64)))
+}
+
+fn row_of(value: f64, low: f64, high: f64) -> usize {
+    (((high - value) / (high - low)) * (ROWS - 1) as f64).round().clamp(0.0, (ROWS - 1) as f64) as usize
+}
+
+/// The middle one of the values that fall into a column. Steps count from 1.
+fn middle(line: &Line, column: usize, columns: usize, steps: usize) -> Option<f64> {
+    let (from, to) = (column * steps / columns, (column + 1) * steps / columns);
+    let values = sorted(line.points.iter().filter(|point| (from..to).contains(&(point.x as usize).saturating_sub(1))));
+    values.get(values.len() / 2).copied()
+}
+
+/// The first letter of each name that no line before it has; otherwise a digit.
+fn marks(lines: &[Line]) -> Vec<char> {
+    let mut taken: Vec<char> = Vec::new();
+    for line in lines {
+        let letters = line.label.chars().filter(char::is_ascii_alphabetic);
+        let choices = letters.flat_map(|c| [c.to_ascii_lowercase(), c.to_ascii_uppercase()]).chain('0'..='9');
+        let mark = choices.into_iter().find(|choice| !taken.contains(choice)).unwrap_or('*');
+        taken.push(mark);
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Form;
+
+    fn line(name: &str, values: Vec<i64>) -> Line {
+        let point = |(i, ns): (usize, i64)| Point { x: (i + 1) as f64, y: ns as f64, ..Point::default() };
+        let points = values.into_iter().enumerate().map(point).collect();
+        Line { label: name.into(), shown: true, form: Form::Curve, points }
+    }
+
+    #[test]
+    fn slow_at_first_is_high_on_the_left() {
+        let mut ondemand = vec![1_790_000; 6];
+        ondemand.extend([760_000; 94]);
+        let lines = [
+            line("performance", vec![755_000; 100]),
+            line("powersave", vec![1_780_000; 100]),
+            line("ondemand", ondemand),
+        ];
+        let text = draw(&lines, "loop number", &Style { width: 80, color: false, unicode: true });
+        let rows: Vec<&str> = text.lines().collect();
+        let top = rows[0].split_once('│').unwrap().1;
+        assert!(top.starts_with("Po") || top.starts_with("oP") || top.contains('o'), "{text}");
+        assert!(!top[10..].contains('o'), "{text}");
+        assert!(rows[ROWS - 1].contains('p') && rows[ROWS - 1].contains('o'), "{text}");
+        assert!(text.contains("p performance, P powersave, o ondemand"), "{text}");
+        assert!(text.lines().all(|row| textwrap::core::display_width(row) <= 80), "{text}");
+    }
+
+    #[test]
+    fn ascii_alone_where_nothing_else_is_spoken() {
+        let text = draw(&[line("a", vec![1, 2, 3])], "step", &Style { width: 40, color: false, unicode: false });
+        assert!(text.is_ascii(), "{text}");
+    }
+
+    #[test]
+    fn nothing_and_one_value_do_no_harm() {
+        assert_eq!(draw(&[], "step", &Style::default()), "");
+        assert_eq!(draw(&[line("a", vec![])], "step", &Style::default()), "");
+        assert!(draw(&[line("a", vec![5])], "step", &Style::default()).contains('a'));
+        assert!(draw(&[line("a", vec![0, i64::MAX])], "step", &Style::default()).contains('a'));
+    }
+
+    #[test]
+    fn every_line_has_a_mark_of_its_own() {
+        let lines: Vec<Line> =
+            ["powersave", "performance", "ppp", "p"].iter().map(|name| line(name, vec![1])).collect();
+        let mut marks = marks(&lines);
+        marks.sort_unstable();
+        marks.dedup();
+        assert_eq!(marks.len(), 4);
+    }
+}

@@ -1,0 +1,110 @@
+//! A document as text for a terminal: wrapped, in as many columns of a table as fit, with drawings in letters.
+//!
+//! Notices are not in it: tables go to standard output and notices to standard error ([`notices`]).
+
+mod blocks;
+mod chart;
+pub mod list;
+mod map;
+mod paragraph;
+mod style;
+mod table;
+
+use std::io::Write;
+
+use punctual_record::Run;
+
+pub(super) use blocks::in_letters;
+use paragraph::paragraph;
+pub use style::Style;
+
+use crate::compare::Compared;
+use crate::document::{Document, Level, Paint, Phrase, Section};
+
+use super::exporter::{Error, Exporter};
+
+/// Text in this style.
+#[derive(Debug, Clone, Copy)]
+pub struct Text(pub Style);
+
+impl Exporter<Run> for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn is_for_people(&self) -> bool {
+        true
+    }
+
+    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(out.write_all(render(&Document::of(run), &self.0).as_bytes())?)
+    }
+}
+
+impl Exporter<Compared> for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn is_for_people(&self) -> bool {
+        true
+    }
+
+    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(out.write_all(render(&Document::of_comparison(compared), &self.0).as_bytes())?)
+    }
+}
+
+/// The document as text, each line ended, none wider than the style says (but for a line of code).
+#[must_use]
+pub fn render(document: &Document, style: &Style) -> String {
+    sections(document.sections(), style)
+}
+
+/// Sections as text, with an empty line between them and one line end at the end.
+#[must_use]
+pub fn sections<'a>(sections: impl IntoIterator<Item = &'a Section>, style: &Style) -> String {
+    let mut dropped = Vec::new();
+    let texts = sections.into_iter().map(|section| blocks::section(section, &mut dropped, style));
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// All notices, one paragraph each; empty when there are none. For standard error.
+#[must_use]
+pub fn notices(document: &Document, style: &Style) -> String {
+    phrases(document.notices(), style)
+}
+
+/// Notices, one paragraph each, for standard error.
+#[must_use]
+pub fn phrases<'a>(phrases: impl IntoIterator<Item = &'a Phrase>, style: &Style) -> String {
+    phrases.into_iter().map(|phrase| notice(phrase, style)).collect()
+}
+
+fn notice(phrase: &Phrase, style: &Style) -> String {
+    let paint = match phrase.level {
+        Level::Note => Paint::Faint,
+        Level::Warning | Level::Unjudged => Paint::Warning,
+        Level::Failure | Level::Exceeded => Paint::Failure,
+    };
+    let mut text = format!("{}: {}", phrase.level.word(), phrase.text);
+    if let Some(remedy) = &phrase.remedy {
+        text.push_str(&format!(" Remedy: {remedy}"));
+    }
+    paragraph(&with_units(&text), "", "  ", paint, style)
+}
+
+/// Numbers kept on one line with their units.
+fn with_units(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut out = String::with_capacity(text.len());
+    for (i, word) in words.iter().enumerate() {
+        if i > 0 {
+            let number = words[i - 1].ends_with(|c: char| c.is_ascii_digit());
+            let unit = ["ns", "µs", "us", "ms", "s", "%"].contains(&word.trim_end_matches(['.', ',', ':']));
+            out.push(if number && unit { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
+}

@@ -1,0 +1,157 @@
+//! [`Style`]: width, colour and character set of text. The caller knows the terminal and passes it; nothing is detected
+//! here.
+
+use std::borrow::Cow;
+
+use anstyle::{AnsiColor, Color, Style as Ansi};
+use textwrap::core::display_width;
+
+use crate::document::Paint;
+
+/// The narrowest width that is honoured; anything smaller is treated as this many columns.
+const NARROWEST: usize = 40;
+
+/// Width, colour and characters of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal. Fewer than 40 count as 40.
+    pub width: usize,
+    /// Escape sequences for bold, dim and coloured text.
+    pub color: bool,
+    /// Characters beyond ASCII (`µ`, `▁`, `–`).
+    pub unicode: bool,
+}
+
+impl Default for Style {
+    /// [`Style::PLAIN`].
+    fn default() -> Self {
+        Self::PLAIN
+    }
+}
+
+impl Style {
+    /// 80 columns, no colour, Unicode: what a pipe gets, and in what documents are composed.
+    pub const PLAIN: Self = Self { width: 80, color: false, unicode: true };
+
+    /// Columns to use.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.width.max(NARROWEST)
+    }
+
+    /// `text` in the colour of `paint`, or as it is when there is no colour.
+    #[must_use]
+    pub fn paint(&self, paint: Paint, text: &str) -> String {
+        if !self.color || text.is_empty() {
+            return text.to_owned();
+        }
+        let ansi = match paint {
+            Paint::Plain => return text.to_owned(),
+            Paint::Heading => Ansi::new().bold(),
+            Paint::Faint => Ansi::new().dimmed(),
+            Paint::Name => Ansi::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan))),
+            Paint::Warning => Ansi::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow))),
+            Paint::Failure => Ansi::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Red))),
+        };
+        format!("{}{text}{}", ansi.render(), ansi.render_reset())
+    }
+
+    /// `text` in characters that this style may use: without Unicode, it is spelled in ASCII.
+    #[must_use]
+    pub fn spelled<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.unicode || text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(in_ascii(text)) }
+    }
+
+    /// What stands where a figure is absent.
+    #[must_use]
+    pub fn absent(&self) -> &'static str {
+        if self.unicode { "–" } else { "-" }
+    }
+
+    /// What stands where text was cut off.
+    #[must_use]
+    pub fn ellipsis(&self) -> &'static str {
+        if self.unicode { "…" } else { "~" }
+    }
+
+    /// What opens an item of a list.
+    #[must_use]
+    pub fn bullet(&self) -> &'static str {
+        if self.unicode { "• " } else { "* " }
+    }
+}
+
+/// `text` in ASCII; a no-break space stays, for whoever wraps lines.
+fn in_ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii() || c == '\u{a0}' {
+            out.push(c);
+        } else {
+            out.push_str(spelled(c));
+        }
+    }
+    out
+}
+
+/// `text` cut to `columns` terminal columns, the cut marked.
+pub(super) fn cut(text: &str, columns: usize, style: &Style) -> String {
+    if display_width(text) <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(1);
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let width = display_width(c.encode_utf8(&mut [0; 4]));
+        if used + width > room {
+            break;
+        }
+        used += width;
+        out.push(c);
+    }
+    if columns > 0 {
+        out.push_str(style.ellipsis());
+    }
+    out
+}
+
+fn spelled(c: char) -> &'static str {
+    match c {
+        'µ' | 'μ' => "u",
+        '–' | '—' | '−' => "-",
+        '‘' | '’' => "'",
+        '“' | '”' => "\"",
+        '…' => "...",
+        '×' => "x",
+        '•' => "*",
+        '→' => "->",
+        '≥' => ">=",
+        '▁' => ".",
+        '▂' => ":",
+        '▃' => "-",
+        '▄' => "=",
+        '▅' => "+",
+        '▆' => "*",
+        '▇' | '█' => "#",
+        _ => "?",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ascii_spells_what_it_can() {
+        assert_eq!(in_ascii("5 µs – “x”, 漢 →"), "5 us - \"x\", ? ->");
+    }
+
+    proptest! {
+        #[test]
+        fn cut_fits(text in "\\PC{0,40}", columns in 0usize..50) {
+            prop_assert!(display_width(&cut(&text, columns, &Style::default())) <= columns);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A table for a terminal: aligned columns, one line per row, never wrapped.
+//!
+//! If the terminal is too narrow, whole columns are dropped by priority, and the caller gets their names. Table crates
+//! wrap or truncate cells instead, and rows must stay one line. What remains is padding.
+
+use textwrap::core::display_width;
+
+use super::style::Style;
+use super::style::cut;
+use crate::document::{Align, Column, Paint, Row, Table};
+
+/// A table as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rendered {
+    /// The lines, each at most as wide as the style says, before colour.
+    pub(super) text: String,
+    /// The columns that found no room, by their headings; a joined one with that of the column it explains.
+    pub(super) dropped: Vec<String>,
+}
+
+const INDENT: usize = 2;
+
+impl Table {
+    /// The table within the style's columns.
+    pub(super) fn render(&self, style: &Style) -> Rendered {
+        if style.unicode { self.laid_out(style) } else { self.spelled(style).laid_out(style) }
+    }
+
+    fn laid_out(&self, style: &Style) -> Rendered {
+        let widths = self.widths();
+        let shown = self.shown(&widths, style.columns());
+        let widths = self.squeezed(widths, &shown, style.columns());
+        let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.full_heading(i)).collect();
+        let mut text = String::new();
+        let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_string()).collect();
+        text.push_str(&style.paint(Paint::Faint, &self.line(&headings, &shown, &widths, style)));
+        text.push('\n');
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells, paint) => {
+                    text.push_str(&style.paint(*paint, &self.line(cells, &shown, &widths, style)));
+                }
+                Row::Label(label) => {
+                    let line = cut(&format!("{:INDENT$}{label}", "").replace('\u{a0}', " "), style.columns(), style);
+                    text.push_str(&style.paint(Paint::Faint, &line));
+                }
+            }
+            text.push('\n');
+        }
+        Rendered { text, dropped }
+    }
+
+    /// The same in ASCII, where the style asks for it.
+    fn spelled(&self, style: &Style) -> Self {
+        let cells = |cells: &[String]| cells.iter().map(|cell| style.spelled(cell).into_owned()).collect();
+        let row = |row: &Row| match row {
+            Row::Cells(its, paint) => Row::Cells(cells(its), *paint),
+            Row::Label(label) => Row::Label(style.spelled(label).into_owned()),
+        };
+        let column =
+            |column: &Column| Column { heading: style.spelled(&column.heading).into_owned().into(), ..column.clone() };
+        Self { columns: self.columns.iter().map(column).collect(), rows: self.rows.iter().map(row).collect() }
+    }
+
+    fn full_heading(&self, column: usize) -> String {
+        let heading = &self.columns[column].heading;
+        match column.checked_sub(1).filter(|_| self.columns[column].joined) {
+            Some(owner) => format!("{} {heading}", self.columns[owner].heading),
+            None => heading.to_string(),
+        }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let widest = |i: usize| {
+            self.rows.iter().filter_map(move |row| match row {
+                Row::Cells(cells, _) => cells.get(i).map(|cell| display_width(cell)),
+                Row::Label(_) => None,
+            })
+        };
+        (0..self.columns.len())
+            .map(|i| widest(i).chain([display_width(&self.columns[i].heading)]).max().unwrap_or(0))
+            .collect()
+    }
+
+    /// The columns that fit, by their index.
+    fn shown(&self, widths: &[usize], room: usize) -> Vec<usize> {
+        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        while self.total(widths, &shown) > room {
+            let goes = shown.iter().copied().filter(|&i| self.columns[i].keep != Column::ALWAYS);
+            let Some(goes) = goes.min_by_key(|&i| self.columns[i].keep) else { break };
+            shown.retain(|&i| i != goes && !(i == goes + 1 && self.columns[i].joined));
+        }
+        shown
+    }
+
+    fn total(&self, widths: &[usize], shown: &[usize]) -> usize {
+        let gaps: usize = shown.iter().enumerate().map(|(place, &i)| self.gap(place, i)).sum();
+        shown.iter().map(|&i| widths[i]).sum::<usize>() + gaps
+    }
+
+    fn gap(&self, place: usize, column: usize) -> usize {
+        if place == 0 || !self.columns[column].joined { INDENT } else { 1 }
+    }
+
+    /// Text columns made narrower, the widest first, where the columns that always stay do not fit.
+    fn squeezed(&self, mut widths: Vec<usize>, shown: &[usize], room: usize) -> Vec<usize> {
+        const LEAST: usize = 6;
+        while self.total(&widths, shown) > room {
+            let text = shown.iter().copied().filter(|&i| self.columns[i].align == Align::Left && widths[i] > LEAST);
+            let Some(widest) = text.max_by_key(|&i| widths[i]) else { break };
+            widths[widest] -= 1;
+        }
+        widths
+    }
+
+    fn line(&self, cells: &[String], shown: &[usize], widths: &[usize], style: &Style) -> String {
+        let mut line = String::new();
+        for (place, &i) in shown.iter().enumerate() {
+            let cell = cut(cells.get(i).map_or("", String::as_str), widths[i], style);
+            let padding = " ".repeat(widths[i].saturating_sub(display_width(&cell)));
+            line.push_str(&" ".repeat(self.gap(place, i)));
+            match self.columns[i].align {
+                Align::Left | Align::Drawn => line.extend([cell, padding]),
+                Align::Right => line.extend([padding, cell]),
+            }
+        }
+        cut(&line.trim_end().replace('\u{a0}', " "), style.columns(), style)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn table(name: &str) -> Table {
+        Table {
+            columns: vec![
+                Column::left("method", Column::ALWAYS),
+                Column::right("p50", Column::ALWAYS),
+                Column::joined("[95 %]", 1),
+                Column::right("max", 2),
+            ],
+            rows: vec![
+                Row::Cells(vec![name.into(), "41 ns".into(), "[40 42]".into(), "1.20 ms".into()], Paint::Plain),
+                Row::Label("rounds to 1 ms".into()),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_lowest_goes_first_and_is_named() {
+        let wide = table("spin").render(&Style { width: 80, ..Style::default() });
+        assert_eq!(wide.dropped, Vec::<String>::new());
+        assert_eq!(wide.text, "  method    p50 [95 %]       max\n  spin    41 ns [40 42]  1.20 ms\n  rounds to 1 ms\n");
+        let long = "a_name_of_twenty_chr";
+        let narrow = table(long).render(&Style { width: 40, ..Style::default() });
+        assert_eq!(narrow.dropped, ["p50 [95 %]"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_the_terminal(name in "\\PC{0,200}", width in 0usize..200) {
+            let style = Style { width, ..Style::default() };
+            for line in table(&name).render(&style).text.lines() {
+                prop_assert!(display_width(line) <= style.columns());
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The common interface of all families, and typed access to series.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+
+use punctual_record::{Experiment, Run, Series, Summary, Typed};
+
+use crate::document::{Column, Item, Note, Section};
+use crate::format::units;
+
+/// One family of experiments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Family {
+    /// The name in `Series::experiment`.
+    pub(crate) experiment: &'static str,
+    /// Its tables and words.
+    pub(crate) sections: fn(&Run, &[&Series]) -> Vec<Section>,
+    /// What the check-up recommends.
+    pub(crate) advice: fn(&Run, &[&Series]) -> Advice,
+}
+
+/// What to do, as far as it was measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Advice {
+    /// What was shown to help, with the gain at p50 in ns by which items are ordered.
+    pub(crate) helps: Vec<(i64, Item)>,
+    /// The same for what buys its gain with CPU time or takes another design: of similar gains these come last.
+    pub(crate) trades: Vec<(i64, Item)>,
+    /// What helped in some cases and made it worse in others, with the figures.
+    pub(crate) mixed: Vec<String>,
+    /// What was measured and made it worse, with the figures.
+    pub(crate) worse: Vec<String>,
+    /// What was measured and showed no difference.
+    pub(crate) no_difference: Vec<String>,
+}
+
+/// For a column that stays.
+pub(super) const ALWAYS: u8 = Column::ALWAYS;
+
+/// In groups by a key, in the order in which each key first appears.
+pub(super) fn grouped<T: Copy, K: Ord + Clone>(all: &[T], key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
+    for one in all {
+        let its = key(one);
+        let place = *places.entry(its.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, group)) => group.push(*one),
+            None => groups.push((its, vec![*one])),
+        }
+    }
+    groups
+}
+
+/// Each once, in the order in which it first appears.
+pub(super) fn distinct<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    all.into_iter().filter(|one| seen.insert(*one)).collect()
+}
+
+/// What stands in brackets after p50.
+pub(super) fn interval_note() -> Note {
+    let text =
+        "[\u{a0}]: the true percentile lies there with 95\u{a0}% confidence, in the unit of the figure before it.";
+    Note::on("p50 [95 %]", text)
+}
+
+/// What stands for a percentile that is not there; nothing where all are.
+pub(super) fn absent_note<'a>(series: impl IntoIterator<Item = &'a Series>) -> Option<Note> {
+    let lacks = |Summary { p50, p90, p99, p999, .. }: &Summary| [p50, p90, p99, p999].contains(&&None);
+    let lacking = series.into_iter().any(|series| lacks(&series.summary));
+    lacking.then(|| Note::always(format!("{}: too few samples, or not known.", units::ABSENT)))
+}
+
+/// A series with what its experiment was asked and what came out.
+#[derive(Debug)]
+pub(super) struct Measured<'a, P, M> {
+    pub(super) series: &'a Series,
+    pub(super) parameters: &'a P,
+    pub(super) metrics: &'a M,
+}
+
+impl<P, M> Clone for Measured<'_, P, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P, M> Copy for Measured<'_, P, M> {}
+
+impl<P, M> Deref for Measured<'_, P, M> {
+    type Target = Series;
+
+    fn deref(&self) -> &Series {
+        self.series
+    }
+}
+
+/// The series of one experiment.
+pub(super) fn measured<'a, P, M: Default + PartialEq>(
+    series: &[&'a Series],
+    of: impl Fn(&'a Experiment) -> Option<&'a Typed<P, M>>,
+) -> Vec<Measured<'a, P, M>> {
+    let one = |series: &&'a Series| {
+        let Typed { parameters, metrics } = of(&series.experiment)?;
+        Some(Measured { series, parameters, metrics })
+    };
+    series.iter().filter_map(one).collect()
+}

@@ -1,0 +1,214 @@
+//! Conclusions on yielding in sentences, and recommendations for the check-up.
+
+use punctual_record::experiment::yielding::Rank;
+use punctual_record::{Experiment, Run, Series};
+
+use crate::document::{Block, Item, Section};
+use crate::format::prose::{listed, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{conditions, under};
+
+use super::super::shared::measured;
+use super::super::shared::{Advice, distinct};
+use super::{Figure, Situation, situations};
+
+/// Most names in a list before the rest is counted.
+const MOST_NAMES: usize = 12;
+/// From this ratio on, two costs are compared as a multiple.
+const MUCH: f64 = 2.0;
+
+type Situations<'a> = [(Situation, Vec<Figure<'a>>)];
+
+/// The words: a list per situation and set of conditions.
+pub(super) fn sections(run: &Run, situations: &Situations<'_>) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let labels =
+        distinct(situations.iter().flat_map(|(_, figures)| figures).map(|f| f.calls.series.conditions.as_str()));
+    for label in &labels {
+        let under = match labels.len() {
+            1 => String::new(),
+            _ => format!(", {}", under(&conditions(run, label))),
+        };
+        for (situation, figures) in situations {
+            let own: Vec<&Figure<'_>> = figures.iter().filter(|f| f.calls.conditions == *label).collect();
+            let texts = if situation.competitors == 0 { costs(&own) } else { who_gains(situation, &own) };
+            if !texts.is_empty() {
+                let heading = format!("To yield {}{under}", situation.in_words());
+                sections.push(Section::new(heading).with(Block::said(texts)));
+            }
+        }
+    }
+    if let (Some(first), Some(text)) = (sections.first_mut(), slack(run, situations)) {
+        first.blocks.push(Block::said([text]));
+    }
+    sections
+}
+
+fn cost(figure: &Figure<'_>) -> String {
+    figure.cost_ns().map_or_else(|| units::ABSENT.to_owned(), |ns| unbroken(&units::duration_fine(ns)))
+}
+
+fn name(figure: &Figure<'_>) -> String {
+    sanitize(&figure.calls.subject)
+}
+
+/// What the calls cost alone.
+fn costs(figures: &[&Figure<'_>]) -> Vec<String> {
+    let mut sorted: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.cost_ns().is_some()).collect();
+    sorted.sort_by(|a, b| a.cost_ns().unwrap_or(0.0).total_cmp(&b.cost_ns().unwrap_or(0.0)));
+    let list: Vec<String> = sorted.iter().map(|f| format!("{} {}", name(f), cost(f))).collect();
+    if list.is_empty() {
+        return Vec::new();
+    }
+    let mut texts = vec![format!("A call costs: {}.", listed(&list, usize::MAX))];
+    if let Some((yielding, sleeping)) = pair(&sorted, "sched_yield", "usleep0")
+        && let Some((yielding, sleeping)) = yielding.cost_ns().zip(sleeping.cost_ns())
+    {
+        let times = sleeping / yielding.max(0.1);
+        if times >= MUCH {
+            let times = units::count(times.round() as u64);
+            texts.push(format!("A usleep(0) costs {times} times what a sched_yield() does."));
+        }
+    }
+    texts
+}
+
+fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a Figure<'b>, &'a Figure<'b>)> {
+    let find = |name: &str| figures.iter().copied().find(|f| f.calls.subject == name);
+    Some((find(one)?, find(two)?))
+}
+
+/// Which calls let the competitors run, what they got, and for how long the caller was away.
+fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
+    let known: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.yielded().is_some()).collect();
+    if situation.rank == Some(Rank::Higher) {
+        let shares = known.iter().filter_map(|f| f.others_share());
+        let Some(least) = shares.reduce(f64::min) else { return Vec::new() };
+        return vec![format!(
+            "The competitor runs before the caller whenever it is ready, whatever the caller calls, and had {} of the CPU at least.",
+            unbroken(&units::share(least))
+        )];
+    }
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let (mut yields, never): (Vec<&Figure<'_>>, Vec<&Figure<'_>>) =
+        known.into_iter().partition(|f| f.lets_others_run());
+    let share = |figure: &Figure<'_>| figure.others_share().unwrap_or(0.0);
+    yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+    for figure in &yields {
+        let Some(text) = gain(figure) else { continue };
+        match alike.iter_mut().find(|(its, _)| *its == text) {
+            Some((_, names)) => names.push(name(figure)),
+            None => alike.push((text, vec![name(figure)])),
+        }
+    }
+    let mut texts: Vec<String> =
+        alike.into_iter().map(|(text, names)| format!("{} {text}.", listed(&names, MOST_NAMES))).collect();
+    if texts.is_empty() {
+        texts.push("No method let others run.".to_owned());
+    }
+    if !never.is_empty() {
+        let names: Vec<String> = never.iter().map(|f| name(f)).collect();
+        let most = never.iter().filter_map(|f| f.yielded()).fold(0.0, f64::max);
+        let preempted = if most > 0.0 {
+            format!(
+                " (the scheduler took the CPU by itself during {} of the calls at most)",
+                unbroken(&units::share(most))
+            )
+        } else {
+            String::new()
+        };
+        texts.push(format!("These did not yield: {}{preempted}.", listed(&names, MOST_NAMES)));
+    }
+    texts
+}
+
+/// What one method's calls did for the competitors.
+fn gain(figure: &Figure<'_>) -> Option<String> {
+    let mut text = format!(
+        "let others run in {} of the calls and left them {} of the CPU",
+        unbroken(&units::share(figure.yielded()?)),
+        unbroken(&units::share(figure.others_share()?))
+    );
+    if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
+        text.push_str(&format!(", away for {} at p50", unbroken(&units::duration(away))));
+    }
+    Some(text)
+}
+
+/// What another timer slack makes of the calls that sleep: a sentence where two variants differ in nothing else.
+fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
+    let (_, alone) = situations.iter().find(|(situation, _)| situation.competitors == 0)?;
+    let mut best: Option<(f64, String)> = None;
+    for a in alone {
+        for b in alone.iter().filter(|b| b.calls.subject == a.calls.subject) {
+            let (Some(from), Some(to)) = (set(run, a), set(run, b)) else { continue };
+            let (Some(long), Some(short)) = (from.timer_slack_ns(), to.timer_slack_ns()) else { continue };
+            let (Some(before), Some(after)) = (a.cost_ns(), b.cost_ns()) else { continue };
+            if from.policy() != to.policy() || long <= short || before - after <= best.as_ref().map_or(0.0, |b| b.0) {
+                continue;
+            }
+            let slack = |ns: i64| unbroken(&units::exact(ns));
+            let text = format!(
+                "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
+                name(a),
+                cost(a),
+                slack(long),
+                cost(b),
+                slack(short)
+            );
+            best = Some((before - after, text));
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+fn set<'a>(run: &'a Run, figure: &Figure<'_>) -> Option<&'a punctual_record::ConditionSet> {
+    run.conditions.iter().find(|set| set.label == figure.calls.conditions)
+}
+
+/// What the yielding part of a check-up recommends.
+pub(super) fn advice(_: &Run, series: &[&Series]) -> Advice {
+    let mut advice = Advice::default();
+    let situations = situations(&measured(series, Experiment::yields));
+    let Some((_, alone)) = situations.iter().find(|(situation, _)| situation.competitors == 0) else { return advice };
+    let alone: Vec<&Figure<'_>> = alone.iter().collect();
+    let Some((yielding, sleeping)) = pair(&alone, "sched_yield", "usleep0") else { return advice };
+    let change = "sched_yield() instead of usleep(0) to let others run";
+    let (Some(low), Some(high)) = (sleeping.calls.summary.ci95.p50, yielding.calls.summary.ci95.p50) else {
+        return advice;
+    };
+    if low.low <= high.high {
+        advice.no_difference.push(change.to_owned());
+        return advice;
+    }
+    let gain = low.low - high.high;
+    let mut text = format!(
+        "{change}: with no other runnable thread a call takes {} instead of {}",
+        cost(yielding),
+        cost(sleeping)
+    );
+    let with_one = situations.iter().find(|(situation, _)| situation.competitors > 0);
+    if let Some((_, against)) = with_one {
+        let against: Vec<&Figure<'_>> = against.iter().collect();
+        if let Some((yielding, sleeping)) = pair(&against, "sched_yield", "usleep0") {
+            let share = |f: &Figure<'_>| f.others_share().map(|s| unbroken(&units::share(s)));
+            if let (Some(one), Some(other)) = (share(yielding), share(sleeping)) {
+                text.push_str(&format!(", and a competitor gets {one} of the CPU instead of {other}"));
+            }
+            if let Some(away) = yielding.away.and_then(|s| s.summary.p50).filter(|ns| *ns > 1_000_000) {
+                text.push_str(&format!(
+                    ". With a competitor the caller is away for {}: to be back soon, block until woken ({})",
+                    unbroken(&units::duration(away)),
+                    unbroken("\"futex, or punctual::Backoff\"")
+                ));
+            }
+        }
+    }
+    text.push('.');
+    advice.helps.push((gain, Item { text, code: Some("sched_yield();".into()) }));
+    advice
+}

@@ -1,0 +1,177 @@
+//! Series that can share a picture.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use punctual_record::{Distribution, Param, Quantity, Run, Series};
+
+use crate::format::sanitize::sanitize;
+use crate::naming::{conditions, parameter};
+
+/// Parameters by which lines of one picture may differ; those that differ otherwise make figures incomparable and are in a picture's title.
+const WITHIN: [&str; 4] = ["polls", "receive", "sender_cpu", "receiver_cpu"];
+
+/// Most lines in one picture.
+pub(super) const MOST_LINES: usize = 48;
+/// Lines shown at first.
+pub(super) const AT_FIRST: usize = 8;
+
+/// Series of one picture.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    /// The run they are of.
+    pub(super) run: &'a Run,
+    /// What all of them share, for instance `asked 100 µs`.
+    pub(super) label: String,
+    /// What their figures are.
+    pub(super) quantity: Quantity,
+    /// The series, the best median first.
+    pub(super) members: Vec<Member<'a>>,
+    /// Series that are in the tables only: calls that make far more of a wait than was asked, and would flatten all others.
+    pub(super) coarse: usize,
+}
+
+/// A series and its name within the picture.
+#[derive(Debug)]
+pub(super) struct Member<'a> {
+    /// The series.
+    pub(super) series: &'a Series,
+    /// Subject, and what distinguishes it from others of that subject.
+    pub(super) label: String,
+    /// Its samples, decoded on demand: decoding takes most of the time, and few of many series are drawn.
+    decoded: OnceCell<Option<Distribution>>,
+}
+
+impl Member<'_> {
+    /// Its samples; None where the file has none that can be decoded.
+    pub(super) fn distribution(&self) -> Option<&Distribution> {
+        let decode = || Distribution::from_series(self.series).ok().filter(|its| its.count() > 0);
+        self.decoded.get_or_init(decode).as_ref()
+    }
+
+    /// Whether a picture wanted its samples, and there are some that cannot be decoded.
+    pub(super) fn is_undrawn(&self) -> bool {
+        self.series.summary.count > 0 && self.decoded.get().is_some_and(Option::is_none)
+    }
+}
+
+/// Whether figures that differ in this parameter cannot be compared.
+pub(super) fn is_apart(name: &str) -> bool {
+    !WITHIN.contains(&name)
+}
+
+/// What the figures are called on an axis.
+pub(crate) fn quantity_name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Overshoot | Quantity::Lateness => "how late",
+        Quantity::OneWay => "one-way latency",
+        Quantity::RoundTrip => "round trip",
+        Quantity::CallCost => "cost of a call",
+        Quantity::Away => "time away from the CPU",
+        Quantity::Loop => "duration of a loop",
+        Quantity::PeriodJitter => "period jitter",
+        Quantity::Settling => "time until the new speed",
+        Quantity::Response => "response time",
+    }
+}
+
+/// Overshoot and lateness are both "how late", and are compared.
+fn comparable(quantity: Quantity) -> Quantity {
+    if quantity == Quantity::Overshoot { Quantity::Lateness } else { quantity }
+}
+
+/// What a series shares with others of its group: parameters that `apart` names, in words.
+pub(super) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
+    let parameters = series.experiment.parameters();
+    let of = parameters.iter().filter(|(name, _)| apart(name));
+    let words: Vec<String> = of.map(|(name, value)| parameter(name, value)).collect();
+    words.join(", ")
+}
+
+/// Names of series within a picture: the subject, with conditions and parameters where they differ.
+pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
+    let one_set = series.windows(2).all(|pair| pair[0].conditions == pair[1].conditions);
+    let parameters: Vec<_> = series.iter().map(|series| series.experiment.parameters()).collect();
+    let differs = |name: &str| parameters.windows(2).any(|pair| pair[0].get(name) != pair[1].get(name));
+    let within: Vec<&str> = WITHIN.iter().copied().filter(|name| differs(name)).collect();
+    let name = |(series, parameters): (&&Series, &BTreeMap<String, Param>)| {
+        let mut words = vec![sanitize(&series.subject)];
+        if !one_set {
+            words.push(conditions(run, &series.conditions));
+        }
+        words.extend(within.iter().filter_map(|name| Some(parameter(name, parameters.get(*name)?))));
+        words.join(", ")
+    };
+    series.iter().zip(&parameters).map(name).collect()
+}
+
+/// The series in groups, in the order in which each group first appears.
+pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> {
+    let mut order: Vec<(Quantity, String)> = Vec::new();
+    let mut by_key: BTreeMap<(Quantity, String), Vec<&'a Series>> = BTreeMap::new();
+    for &series in series {
+        let key = (comparable(series.quantity), shared(series, is_apart));
+        let members = by_key.entry(key.clone()).or_default();
+        if members.is_empty() {
+            order.push(key);
+        }
+        members.push(series);
+    }
+    let one_quantity = order.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    let mut groups = Vec::new();
+    for key in order {
+        let Some(mut members) = by_key.remove(&key) else { continue };
+        members.sort_by_key(|series| (rounds_up(series), series.summary.p50.unwrap_or(i64::MAX)));
+        let exact = members.iter().filter(|series| !rounds_up(series)).count();
+        let coarse = if exact > 0 { members.len() - exact } else { 0 };
+        // They were sorted to the end.
+        members.truncate(members.len() - coarse);
+        let names = names(run, &members);
+        let (quantity, label) = key;
+        let label = if one_quantity { label } else { [quantity_name(quantity), &label].join(", ") };
+        let member = |(series, label): (&&'a Series, String)| Member { series, label, decoded: OnceCell::new() };
+        let members = members.iter().zip(names).map(member).collect();
+        groups.push(Group { run, label: label.trim_end_matches(", ").to_owned(), quantity, members, coarse });
+    }
+    groups
+}
+
+/// Whether the call makes more of the wait than was asked: such series are looked at last.
+fn rounds_up(series: &Series) -> bool {
+    series.experiment.any_wait().is_some_and(|wait| wait.rounds_to().is_some())
+}
+
+impl Group<'_> {
+    /// Whether its samples have an order that matters, so that sorting them would hide what they show.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.members.iter().any(|member| member.series.samples.is_some())
+    }
+
+    /// How to read a picture, with what it leaves out.
+    pub(super) fn about(&self, text: &str) -> String {
+        match self.coarse {
+            0 => text.to_owned(),
+            n => format!("{text} Not drawn: {n} series of calls that round the wait up; they are in the table."),
+        }
+    }
+
+    /// A title: what is shown, of what.
+    pub(super) fn title(&self, shown: &str) -> String {
+        if self.label.is_empty() { shown.to_owned() } else { format!("{shown}, {}", self.label) }
+    }
+}
+
+/// Which members are shown at first: `most` of them, of different subjects if possible, the best first.
+pub(super) fn shown(members: &[&Member<'_>], most: usize) -> Vec<bool> {
+    let mut shown = vec![false; members.len()];
+    let mut subjects: Vec<&str> = Vec::new();
+    for (i, member) in members.iter().enumerate() {
+        if subjects.len() < most && !subjects.contains(&member.series.subject.as_str()) {
+            subjects.push(&member.series.subject);
+            shown[i] = true;
+        }
+    }
+    let missing = most.saturating_sub(subjects.len());
+    shown.iter_mut().filter(|its| !**its).take(missing).for_each(|its| *its = true);
+    shown
+}

@@ -1,0 +1,47 @@
+//! Pictures of series, as data. Each kind selects the series that it can draw, from any experiment.
+//!
+//! Series that can share a picture are a [`Group`]: one experiment, one quantity, the same of those parameters that make figures
+//! incomparable (what was asked, a message's size). What else differs between them is in a line's name.
+
+mod album;
+mod group;
+pub(crate) mod heat;
+mod histogram;
+mod pareto;
+mod percentile;
+pub(crate) mod ramp;
+mod rounds;
+mod size;
+
+use punctual_record::{Run, Series};
+
+use crate::document::{Album, Picture};
+
+pub(crate) use album::album;
+pub(crate) use group::quantity_name;
+
+use group::{Group, groups};
+
+/// The pictures of one experiment, by kind; kinds without pictures are left out.
+pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
+    let groups = groups(run, series);
+    let of_groups = |kind, draw: fn(&Group<'_>) -> Option<Picture>| {
+        album(kind, groups.iter().map(|group| (group.label.clone(), group)), |_, group| draw(group))
+    };
+    let mut albums = vec![
+        of_groups("Latency by percentile", percentile::picture),
+        of_groups("Histogram", histogram::picture),
+        of_groups("Lateness against CPU time", pareto::picture),
+        size::album(run, series),
+        of_groups("Round by round", rounds::picture),
+    ];
+    albums.retain(|album| !album.pictures.is_empty());
+    let undrawn = groups.iter().flat_map(|group| &group.members).filter(|member| member.is_undrawn()).count();
+    if let Some(first) = albums.first_mut().filter(|_| undrawn > 0) {
+        let text = format!(
+            "{undrawn} series have no histogram that can be decoded: they are in the tables, and missing in pictures of distributions. "
+        );
+        first.missing.insert_str(0, &text);
+    }
+    albums
+}

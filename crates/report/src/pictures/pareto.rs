@@ -1,0 +1,130 @@
+//! Lateness against CPU time: the cost of punctuality. Methods that no other beats in both form the Pareto front.
+
+use punctual_record::{Quantity, Series};
+
+use crate::document::{Axis, Form, Line, Picture, Point, Table};
+use crate::format::units;
+use crate::naming::conditions;
+
+use super::group::{Group, Member, quantity_name};
+
+/// The smallest share of a CPU on the axis: 0.01 %.
+const LEAST_SHARE: f64 = 1e-4;
+
+pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
+    // What is no latency is not bought with CPU time.
+    if !matches!(group.quantity, Quantity::Lateness | Quantity::OneWay | Quantity::RoundTrip) {
+        return None;
+    }
+    let members: Vec<&Member<'_>> = group.members.iter().filter(|member| placed(member.series).is_some()).collect();
+    let front = front(&members);
+    if members.len() < 2 {
+        return None;
+    }
+    let mut sets: Vec<&str> = Vec::new();
+    for member in &members {
+        if !sets.contains(&member.series.conditions.as_str()) {
+            sets.push(&member.series.conditions);
+        }
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    lines.push(front_line(&members, &front));
+    for set in sets {
+        let of_set = members.iter().enumerate().filter(|(_, member)| member.series.conditions == set);
+        let points = of_set.map(|(i, member)| point(member, front.contains(&i))).collect();
+        let label = if set.is_empty() { "measured".to_owned() } else { conditions(group.run, set) };
+        lines.push(Line { label, shown: true, form: Form::Dots, points });
+    }
+    let all = || members.iter().filter_map(|member| placed(member.series));
+    let late = members.iter().filter_map(|member| upper(member.series)).chain(all().map(|(_, p50)| p50));
+    Some(Picture {
+        title: group.title("Lateness against CPU time"),
+        about: group.about(
+            "Down and left is better. A mark is the median, the line up from it reaches to p99. Named are those that nothing beats \
+             in both at the median (the Pareto front).",
+        ),
+        x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
+        // A quarter of a power of ten of room, for names beside the marks.
+        y: Axis::log_ns(quantity_name(group.quantity), room(late))?,
+        table: table(group, &members, &front),
+        lines,
+        letters: None,
+    })
+}
+
+/// The values, and one beyond the largest.
+fn room(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    let values: Vec<f64> = values.collect();
+    let largest = values.iter().copied().fold(1.0, f64::max);
+    values.into_iter().chain([largest * 1.8])
+}
+
+/// CPU share and median.
+fn placed(series: &Series) -> Option<(f64, f64)> {
+    let share = series.cpu_share.filter(|share| share.is_finite() && *share >= 0.0)?;
+    Some((share.max(LEAST_SHARE), series.summary.p50?.max(1) as f64))
+}
+
+fn upper(series: &Series) -> Option<f64> {
+    series.summary.p99.map(|ns| ns.max(1) as f64)
+}
+
+/// Those for which no other is at most as late and at most as costly, and better in one of them; by descending cost.
+fn front(members: &[&Member<'_>]) -> Vec<usize> {
+    let places: Vec<(f64, f64)> = members.iter().filter_map(|member| placed(member.series)).collect();
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|a, b| places[*a].0.total_cmp(&places[*b].0).then(places[*a].1.total_cmp(&places[*b].1)));
+    let mut front: Vec<usize> = Vec::new();
+    let mut least = f64::INFINITY;
+    for i in order {
+        if places[i].1 < least {
+            least = places[i].1;
+            front.push(i);
+        }
+    }
+    front.reverse();
+    front
+}
+
+fn point(member: &Member<'_>, named: bool) -> Point {
+    let (x, y) = placed(member.series).unwrap_or((LEAST_SHARE, 1.0));
+    Point {
+        x,
+        y,
+        says: says(member),
+        mark: true,
+        up_to: upper(member.series),
+        tag: named.then(|| member.label.clone()),
+        ..Point::default()
+    }
+}
+
+fn says(member: &Member<'_>) -> String {
+    let s = &member.series.summary;
+    let share = member.series.cpu_share.map_or(units::ABSENT.to_owned(), units::share);
+    format!("{}: {share} of a CPU, p50 {}, p99 {}", member.label, units::known(s.p50), units::known(s.p99))
+}
+
+fn front_line(members: &[&Member<'_>], front: &[usize]) -> Line {
+    let point = |i: &usize| {
+        let (x, y) = placed(members[*i].series).unwrap_or((LEAST_SHARE, 1.0));
+        Point { x, y, says: says(members[*i]), ..Point::default() }
+    };
+    Line { label: "Pareto front".into(), shown: true, form: Form::Curve, points: front.iter().map(point).collect() }
+}
+
+fn table(group: &Group<'_>, members: &[&Member<'_>], front: &[usize]) -> Table {
+    let headings = ["series", "conditions", "share of a CPU", "p50", "p99", "front"];
+    let row = |(i, member): (usize, &&Member<'_>)| {
+        let series = member.series;
+        vec![
+            member.label.clone(),
+            conditions(group.run, &series.conditions),
+            series.cpu_share.map_or(units::ABSENT.to_owned(), units::share),
+            units::known(series.summary.p50),
+            units::known(series.summary.p99),
+            if front.contains(&i) { "yes" } else { "" }.to_owned(),
+        ]
+    };
+    Table::of(&headings, members.iter().enumerate().map(row).collect())
+}

@@ -1,0 +1,106 @@
+//! The rounds over time: shows drift, and disturbance that comes and goes.
+
+use punctual_record::{RoundFigures, Series};
+
+use crate::document::{Axis, Form, Line, Picture, Point, Table, ends};
+use crate::format::units;
+
+use super::group::{Group, MOST_LINES, Member, quantity_name, shown};
+
+/// Lines shown at first.
+const AT_FIRST: usize = 6;
+/// Most rounds that are drawn of a series; of more, every second, third... is.
+const MOST_ROUNDS: usize = 400;
+/// A round counts as disturbed when its thread was preempted this many times as often as in the middle round...
+const TIMES: u64 = 3;
+/// ...and at least so often, for once is nothing.
+const LEAST: u64 = 2;
+
+pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
+    let drawn =
+        |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
+    let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
+    let lines: Vec<Line> =
+        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let (first, last) = ends(points().map(|point| point.x))?;
+    Some(Picture {
+        title: group.title("Round by round"),
+        about: group.about(
+            "The median of each round, over the time of the run. A ring: the thread was preempted far more often than in its other rounds.",
+        ),
+        x: Axis::linear("time since the run began, in s", first.floor(), last.ceil(), 8, &|s| format!("{}", (s * 100.0).round() / 100.0)),
+        y: Axis::log_ns(&format!("{}, median", quantity_name(group.quantity)), points().map(|point| point.y))?,
+        table: table(&members),
+        lines,
+        letters: None,
+    })
+}
+
+fn line(member: &Member<'_>, shown: bool) -> Line {
+    let rounds = &member.series.rounds;
+    let limit = disturbed_above(member.series);
+    let every = rounds.len().div_ceil(MOST_ROUNDS).max(1);
+    let point = |round: &RoundFigures| {
+        Some(Point {
+            x: round.started_ns as f64 / 1e9,
+            y: round.summary.p50? as f64,
+            says: says(round),
+            mark: rounds.len() <= 100,
+            ring: is_disturbed(round, limit),
+            ..Point::default()
+        })
+    };
+    let kept = rounds.iter().enumerate().filter(|(i, round)| i % every == 0 || is_disturbed(round, limit));
+    let mut points: Vec<Point> = kept.filter_map(|(_, round)| point(round)).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Line { label: member.label.clone(), shown, form: Form::Curve, points }
+}
+
+/// More preemptions than these are a disturbance; None where they are not known.
+fn disturbed_above(series: &Series) -> Option<u64> {
+    let mut all: Vec<u64> = series.rounds.iter().filter_map(|round| round.involuntary_switches).collect();
+    all.sort_unstable();
+    let middle = *all.get(all.len() / 2)?;
+    Some(middle.saturating_mul(TIMES).max(LEAST))
+}
+
+fn is_disturbed(round: &RoundFigures, limit: Option<u64>) -> bool {
+    limit.zip(round.involuntary_switches).is_some_and(|(limit, switches)| switches > limit)
+}
+
+fn says(round: &RoundFigures) -> String {
+    let mut text = format!(
+        "round {}, {:.2} s: p50 {}, p99 {}, max {}",
+        round.round,
+        round.started_ns as f64 / 1e9,
+        units::known(round.summary.p50),
+        units::known(round.summary.p99),
+        units::known(round.summary.max)
+    );
+    if let Some(n) = round.involuntary_switches {
+        text.push_str(&format!(", preempted {} times", units::count(n)));
+    }
+    text
+}
+
+/// A row per series: how far its rounds lie apart.
+fn table(members: &[&Member<'_>]) -> Table {
+    let headings = ["series", "rounds", "least median", "largest median", "disturbed rounds"];
+    let row = |member: &&Member<'_>| {
+        let rounds = &member.series.rounds;
+        let medians = || rounds.iter().filter_map(|round| round.summary.p50);
+        let limit = disturbed_above(member.series);
+        let disturbed = limit.map_or(units::ABSENT.to_owned(), |_| {
+            units::count(rounds.iter().filter(|round| is_disturbed(round, limit)).count() as u64)
+        });
+        vec![
+            member.label.clone(),
+            units::count(rounds.len() as u64),
+            units::known(medians().min()),
+            units::known(medians().max()),
+            disturbed,
+        ]
+    };
+    Table::of(&headings, members.iter().map(row).collect())
+}

@@ -1,0 +1,68 @@
+//! A run as a [`Document`]: the machine, findings per experiment, missing subjects, disturbance, recommendations.
+
+mod advice;
+mod merged;
+mod notices;
+
+use punctual_record::{Run, Series};
+
+use crate::background;
+use crate::document::{Album, Block, Chapter, Document, Section};
+use crate::family;
+use crate::format::sanitize::sanitize;
+use crate::pictures;
+
+impl Document {
+    /// What is said of a run; of its pictures, those that can be drawn in letters.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        document(run, |_, _| Vec::new())
+    }
+
+    /// The same with all pictures, for which histograms have to be decoded.
+    #[must_use]
+    pub fn illustrated(run: &Run) -> Self {
+        document(run, pictures::albums)
+    }
+}
+
+fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
+    let mut lead = vec![background::machine(run)];
+    lead.extend(merged::sections(run));
+    if !run.complete {
+        let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
+        lead.push(Section::default().with(Block::Warning(text.to_owned())));
+    }
+    let mut chapters = Vec::new();
+    let experiments = family::experiments(run);
+    if experiments.is_empty() {
+        let nothing = Section::default().with(Block::Paragraph("Nothing was measured.".to_owned()));
+        chapters.push(Chapter { title: "Figures".to_owned(), sections: vec![nothing] });
+    }
+    for (experiment, series) in &experiments {
+        let mut sections = (family::of(experiment).sections)(run, series);
+        let blocks: Vec<Block> = albums(run, series).into_iter().map(Block::Album).collect();
+        if !blocks.is_empty() {
+            sections.push(Section { blocks, ..Section::default() });
+        }
+        chapters.push(Chapter { title: sanitize(experiment), sections });
+    }
+    chapters.extend(background::not_measured(run).map(Chapter::of));
+    let mut closing = vec![background::disturbance(run)];
+    closing.extend(notices::section(run));
+    chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });
+    let advice = if run.is_checkup() { advice::section(run) } else { None };
+    Document { title: title(run), made: made(run), lead, advice, chapters }
+}
+
+fn title(run: &Run) -> String {
+    let words: Vec<String> = run.command.iter().map(|word| sanitize(word)).collect();
+    if words.is_empty() { "punctual".to_owned() } else { words.join(" ") }
+}
+
+/// When, for how long, with what.
+fn made(run: &Run) -> String {
+    let seconds = run.elapsed_ns as f64 / 1e9;
+    let [name, version] = [&run.tool.name, &run.tool.version].map(|text| sanitize(text));
+    format!("Measured {:.0} for {seconds:.1} s with {name} {version}.", run.started)
+}

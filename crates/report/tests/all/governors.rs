@@ -1,0 +1,168 @@
+//! Runs of the governor's experiments compared and merged: what was asked tells what belongs together, not what came out.
+
+use crate::common::{found, run};
+use crate::forms::{shown, written};
+use punctual_record::experiment::{boost, ramp, switch};
+use punctual_record::merge::Merger;
+use punctual_record::{About, Experiment, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage};
+use punctual_report::Style;
+use punctual_report::compare::{Comparison, Options, Side, Verdict, compare};
+use punctual_report::export::{Csv, OpenMetrics};
+
+const ROUNDS: u32 = 12;
+
+/// A run: how fast the machine was, on which CPU, and what its samples begin with.
+struct Machine {
+    speed: f64,
+    cpu: u32,
+    seed: i64,
+}
+
+const OLD: Machine = Machine { speed: 1.0, cpu: 1, seed: 1 };
+const NEW: Machine = Machine { speed: 1.5, cpu: 3, seed: 2 };
+
+impl Machine {
+    fn ns(&self, ns: i64) -> i64 {
+        (ns as f64 * self.speed) as i64
+    }
+
+    /// A series whose samples lie around `ns`; each round begins with one that is twice as long.
+    fn series(&self, experiment: Experiment, subject: &str, quantity: Quantity, ns: i64) -> Series {
+        let mut tally = SeriesTally::new();
+        let mut recorder = Recorder::new();
+        let mut samples = Vec::new();
+        for round in 0..ROUNDS {
+            recorder.clear();
+            for i in 0..100_i64 {
+                let jitter = (i * 7919 + i64::from(round) * 104_729 + self.seed * 611_953) % 1000;
+                let ns = if i == 0 { 2 * ns } else { ns };
+                let ns = self.ns(ns + ns * jitter / 100_000);
+                recorder.record(ns);
+                samples.push(ns);
+            }
+            let usage = Usage { elapsed_ns: 200_000_000, cpu_ns: Some(100_000_000), ..Usage::default() };
+            tally.add_round(round, u64::from(round) * 1_000_000_000, &recorder, usage);
+        }
+        let series = tally.to_series(SeriesId {
+            experiment,
+            subject: subject.into(),
+            about: About::default(),
+            conditions: "as found".into(),
+            quantity,
+        });
+        Series { samples: Some(samples), ..series }
+    }
+
+    fn ramp(&self, governor: &str) -> Series {
+        let parameters = ramp::Parameters { loops: 100, work_ns: 750_000, rest_ns: 300_000_000 };
+        let metrics = ramp::Metrics {
+            cpu: Some(self.cpu),
+            steps: Some(150_000 + self.seed),
+            best_ns: Some(self.ns(750_000)),
+            first_ns: Some(self.ns(1_500_000)),
+            final_ns: Some(self.ns(752_000)),
+            rounds_at_full_speed: Some(u64::from(ROUNDS)),
+            to_full_speed_ns: Some(self.ns(1_500_000)),
+            transitions: Some(10 + self.seed as u64),
+            driver: Some("acpi-cpufreq".into()),
+            own_spread: Some(0.01 * self.speed),
+            ..ramp::Metrics::default()
+        };
+        self.series(Experiment::Ramp(Typed { parameters, metrics }), governor, Quantity::Loop, 750_000)
+    }
+
+    fn switch(&self) -> Series {
+        let metrics = switch::Metrics {
+            cpu: Some(self.cpu),
+            switched_from_cpu: Some(0),
+            before_ns: Some(self.ns(2_000)),
+            after_ns: Some(self.ns(900)),
+            not_seen: Some(1),
+            ..switch::Metrics::default()
+        };
+        let experiment = Experiment::Switch(Typed { parameters: switch::Parameters {}, metrics });
+        self.series(experiment, "powersave to performance", Quantity::Settling, 40_000)
+    }
+
+    fn boost(&self) -> Series {
+        let parameters =
+            boost::Parameters { period_ns: 10_000_000, work_ns: 2_000_000, deadline_ns: 4_000_000, periods: 100 };
+        let metrics = boost::Metrics {
+            cpu: Some(self.cpu),
+            governor: Some("schedutil".into()),
+            met: Some(1100 + self.seed as u64),
+            missed: Some(100 - self.seed as u64),
+            residency: Some([(1_000_000, 0.25), (3_000_000, 0.75)].into()),
+            ..boost::Metrics::default()
+        };
+        self.series(Experiment::Boost(Typed { parameters, metrics }), "boost", Quantity::Response, 2_400_000)
+    }
+
+    fn run(&self) -> Run {
+        let series = vec![self.ramp("as found"), self.ramp("performance"), self.switch(), self.boost()];
+        let mut run = Run { series, ..run(&["punctual", "governor"], vec![found("as found", 50_000)], &[]) };
+        run.started = format!("2026-01-0{}T00:00:00Z", self.seed).parse().unwrap();
+        run
+    }
+}
+
+fn compared(old: &Run, new: &Run) -> Comparison {
+    let (mut before, mut after) = (Side::new(), Side::new());
+    before.add("old.json", old).unwrap();
+    after.add("new.json", new).unwrap();
+    compare(&before, &after, Options::default())
+}
+
+#[test]
+fn a_slower_machine_is_found_by_each_experiment() {
+    let comparison = compared(&OLD.run(), &NEW.run());
+    assert_eq!(comparison.unmatched, []);
+    let names: Vec<&str> = comparison.series.iter().map(|series| series.experiment.as_str()).collect();
+    assert_eq!(names, ["boost", "ramp", "ramp", "switch"]);
+    for series in &comparison.series {
+        assert_eq!(series.figures[0].verdict, Verdict::Worse, "{}", series.subject);
+    }
+}
+
+#[test]
+fn other_work_is_not_compared() {
+    let mut other = NEW.run();
+    let Experiment::Ramp(ramp) = &mut other.series[0].experiment else { unreachable!() };
+    ramp.parameters.work_ns = 100_000;
+    let comparison = compared(&OLD.run(), &other);
+    assert_eq!(comparison.series.len(), 3);
+    let why: Vec<&str> = comparison.unmatched.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(why, ["only in the old runs", "only in the new runs"]);
+}
+
+#[test]
+fn two_runs_merge_into_one_that_reports() {
+    let (old, new) = (OLD.run(), NEW.run());
+    let (tool, command) = (old.tool.clone(), vec!["punctual".into(), "report".into()]);
+    let mut merger = Merger::new(old).unwrap();
+    merger.add(new).unwrap();
+    let merged = merger.finish(tool, command).unwrap();
+    assert_eq!(merged.series.len(), 4);
+    let ramp = merged.series[0].experiment.ramp().unwrap();
+    let its = &ramp.metrics;
+    // Least, sum, mean, and nothing where they disagree.
+    assert_eq!((its.best_ns, its.transitions, its.cpu), (Some(750_000), Some(23), None));
+    assert_eq!((its.first_ns, its.driver.as_deref()), (Some(1_875_000), Some("acpi-cpufreq")));
+    assert_eq!(merged.series[0].summary.count, 2 * u64::from(ROUNDS) * 100);
+    assert_eq!(merged.series[3].experiment.boost().unwrap().metrics.met, Some(2203));
+    let text = shown(&merged, &Style { width: 140, ..Style::default() });
+    assert!(text.contains("Merged from 2 runs") && text.contains("ramp: loops of 750 µs"), "{text}");
+}
+
+#[test]
+fn labels_and_columns_are_what_was_asked() {
+    let mut of_one = OLD.run();
+    of_one.series.truncate(1);
+    of_one.series.iter_mut().for_each(|series| series.samples = None);
+    let csv = written(&Csv, &of_one);
+    assert!(csv.starts_with("experiment,subject,conditions,quantity,loops,rest_ns,work_ns,count,"), "{csv}");
+    let metrics = written(&OpenMetrics, &of_one);
+    let labels = "{experiment=\"ramp\",subject=\"as found\",conditions=\"as found\",quantity=\"loop\",loops=\"100\",\
+                  rest_ns=\"300000000\",work_ns=\"750000\"}";
+    assert!(metrics.contains(&format!("punctual_samples{labels}")), "{metrics}");
+}

@@ -1,0 +1,96 @@
+//! The drawing in ARCHITECTURE.md is what the code does: which crate uses which, the layers of each crate's top modules, and no circle
+//! among the files of a folder.
+
+mod check;
+mod drawing;
+mod graph;
+mod source;
+mod workspace;
+
+use std::path::Path;
+
+use check::complaints;
+
+#[test]
+fn the_drawing_is_what_the_code_does() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let complaints = complaints(&workspace);
+    assert!(complaints.is_empty(), "ARCHITECTURE.md and the code disagree:\n\n{}\n", complaints.join("\n\n"));
+}
+
+/// A workspace of one crate, `one`, with these files in its `src`.
+fn complaints_on(drawing: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let workspace = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = workspace.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("ARCHITECTURE.md", &format!("# Words\n```drawing\n[crates]\none ->\n{drawing}```\n"));
+    write("crates/one/Cargo.toml", "[package]\nname = \"number-one\"\n");
+    files.iter().for_each(|(path, text)| write(&format!("crates/one/src/{path}"), text));
+    complaints(workspace.path())
+}
+
+const LIB: (&str, &str) = ("lib.rs", "mod high;\npub mod low;\npub use low::Thing;\n");
+
+#[test]
+fn an_import_from_a_layer_above_is_found() {
+    let files = |low, high| [LIB, ("low.rs", low), ("high.rs", high)];
+    let right = files("pub struct Thing;", "//! super::low\nuse crate::Thing;\nfn f() { crate::low::g() }");
+    assert_eq!(complaints_on("[layers]\none: low < high\n", &right), [""; 0]);
+    assert_eq!(
+        complaints_on("[layers]\none: high < low\n", &right),
+        ["crates/one/src/high.rs:2: crate::Thing: high uses low; in [layers] of one they are the other way round"],
+    );
+    let one_layer = complaints_on("[layers]\none: high low\n", &right);
+    assert!(one_layer[0].ends_with("high uses low; in [layers] of one they are in one layer"), "{one_layer:?}");
+    let in_tests = files("pub struct Thing;\n#[cfg(test)]\nmod tests {\nuse crate::high;\n}", "use crate::Thing;");
+    assert_eq!(complaints_on("[layers]\none: low < high\n", &in_tests), [""; 0]);
+}
+
+#[test]
+fn a_circle_is_found_wherever_it_is() {
+    let folder =
+        |a, b, c| [("lib.rs", "mod folder;"), ("folder/mod.rs", "mod a; mod b; mod c; pub use c::C;"), a, b, c];
+    let (a, b) = (("folder/a.rs", "fn f() {\n    super::b::g()\n}"), ("folder/b.rs", "use super::C;"));
+    let round = folder(a, b, ("folder/c.rs", "use crate::folder::{\n    a::f,\n};\npub struct C;"));
+    let found = "a circle among the files of one/folder: a b c\n  crates/one/src/folder/a.rs:2: crate::folder::b::g: a uses b\n  \
+                 crates/one/src/folder/b.rs:1: crate::folder::C: b uses c\n  crates/one/src/folder/c.rs:2: crate::folder::a::f: c uses a";
+    assert_eq!(complaints_on("[layers]\none: folder\n", &round), [found]);
+    let listed = "[layers]\none: folder\n[circles]\none/folder: c\n  b a\n";
+    assert_eq!(complaints_on(listed, &round), [""; 0]);
+    let straight = folder(a, b, ("folder/c.rs", "pub struct C;"));
+    let gone = "[circles] has `one/folder: a b c`, which is not so any more: remove the line, or shorten it";
+    assert_eq!(complaints_on(listed, &straight), [gone]);
+    assert_eq!(complaints_on("[layers]\none: folder\n", &straight), [""; 0]);
+}
+
+#[test]
+fn a_folder_and_its_own_file_make_a_circle_too() {
+    let own =
+        |text| [("lib.rs", "mod folder;"), ("folder.rs", text), ("folder/a.rs", "use super::Own;\npub struct A;")];
+    let passes_on = own("mod a;\npub use a::A;\npub struct Own;");
+    assert_eq!(complaints_on("[layers]\none: folder\n", &passes_on), [""; 0]);
+    let uses = complaints_on("[layers]\none: folder\n", &own("mod a;\npub struct Own(a::A);"));
+    assert!(uses[0].starts_with("a circle among the files of one/folder: a mod\n"), "{uses:?}");
+}
+
+#[test]
+fn what_is_drawn_is_there_and_what_is_there_is_drawn() {
+    let files = [LIB, ("low.rs", "pub struct Thing;"), ("high.rs", "use crate::Thing;")];
+    let with = |drawing: &str| complaints_on(drawing, &files).join("\n");
+    let real = "the files have\none: low\n  < high";
+    assert_eq!(with(""), format!("[layers] lacks one; {real}"));
+    let renamed = format!("[layers] of one lacks `high` and names `old`, which is not there; {real}");
+    assert_eq!(with("[layers]\none: low < old\n"), renamed);
+    let right = "[layers]\none: low < high\n";
+    assert_eq!(
+        with(&format!("{right}[circles]\none/gone: a b\n")),
+        "[circles] names one/gone, and there is no such folder"
+    );
+    assert_eq!(with(&format!("two -> one\n{right}")), "[crates] names two, and there is no such crate");
+    let arrow = format!("one -> two\n{right}");
+    assert_eq!(with(&arrow), "[crates] has `one -> two`; its Cargo.toml has `one -> `");
+    assert!(with("nonsense\n[layers]\nnonsense\n").contains("`nonsense` cannot be read"));
+}
