@@ -36,6 +36,7 @@ mod privilege;
 mod reason;
 mod report;
 mod set;
+mod slice;
 mod surroundings;
 mod table;
 mod timer_slack;

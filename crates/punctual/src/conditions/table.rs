@@ -11,6 +11,7 @@ pub const CONDITIONS: &[Condition] = &[
     Condition::NICE,
     Condition::CPU,
     Condition::TIMER_SLACK,
+    Condition::SLICE,
     Condition::LOCK_MEMORY,
     Condition::DMA_LATENCY,
     Condition::MIN_FREQUENCY,

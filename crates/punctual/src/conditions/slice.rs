@@ -1,0 +1,291 @@
+//! `--slice`: the time slice of a thread under SCHED_OTHER or SCHED_BATCH.
+//!
+//! The time slice is how long the scheduler (EEVDF) runs the thread before it considers others. A shorter slice brings
+//! the thread's deadline nearer: a thread that wakes seldom and runs briefly gets the CPU earlier, and is switched more
+//! often. Requires Linux 6.12. Older kernels accept `sched_runtime` for these policies and ignore it, so it is read
+//! back.
+
+use std::time::Duration;
+
+use punctual_linux::sched::{self, Attributes};
+
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, spaced};
+use super::reason::Reason;
+use super::set::Conditions;
+use super::surroundings::Surroundings;
+use crate::duration::{format_duration, parse_duration};
+use crate::policy::Policy;
+use crate::restore::NotRestored;
+
+/// The kernel clamps a slice to this range (kernel/sched/fair.c and syscalls.c, `__setparam_fair`).
+const SHORTEST: Duration = Duration::from_micros(100);
+const LONGEST: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+struct Slice;
+
+impl Condition {
+    /// `--slice`.
+    pub const SLICE: Self = Self::of(&Slice);
+}
+
+impl Conditions {
+    /// Requests a time slice of the calling thread, 100 µs to 100 ms, under SCHED_OTHER and SCHED_BATCH. Its threads
+    /// and child processes inherit it.
+    #[must_use]
+    pub fn slice(self, slice: Duration) -> Self {
+        self.with(Condition::SLICE, format_duration(slice))
+    }
+
+    /// The time slice. Absent under other policies, and before Linux 6.12.
+    #[must_use]
+    pub fn get_slice(&self) -> Option<Duration> {
+        parse_duration(self.value(Condition::SLICE)?).ok()
+    }
+}
+
+impl Definition for Slice {
+    fn name(&self) -> &'static str {
+        "slice"
+    }
+
+    fn help(&self) -> &'static str {
+        "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms: a short one is served earlier among busy threads"
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Value("DUR")
+    }
+
+    fn compares(&self) -> bool {
+        true
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        let slice = parse_duration(typed).map_err(|error| error.to_string())?;
+        let fits = (SHORTEST..=LONGEST).contains(&slice);
+        fits.then(|| format_duration(slice))
+            .ok_or_else(|| "expected a duration from 100us to 100ms (example: 100us)".into())
+    }
+
+    fn read(&self, _: &Machine) -> Option<String> {
+        fair().filter(|now| now.runtime_ns != 0).map(|now| shown(now.runtime_ns))
+    }
+
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let slice = parse_duration(value).map_err(|error| Reason::new(error, "ask for 100us to 100ms"))?;
+        let before = fair();
+        let mut own = OwnSlice { ns: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX), before_ns: None };
+        // Real-time policies have no slice; `settle` checks again once the requested policy is set.
+        let Some(before) = before else {
+            applying.hold(value, own);
+            return Ok(());
+        };
+        own.before_ns = Some(before.runtime_ns);
+        let ns = own.ns;
+        write(&before, ns)?;
+        applying.hold(value, own);
+        verify(ns)
+    }
+
+    fn probe(&self, _: &Machine) -> Probe {
+        Probe::Try("1ms".into())
+    }
+
+    fn exact(&self, value: &str) -> Value {
+        Value::ns(value)
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        format!("slice {}", spaced(value))
+    }
+
+    fn code(&self, value: &str) -> Option<String> {
+        let ns = parse_duration(value).ok()?.as_nanos();
+        Some(format!(
+            "struct sched_attr a = {{ .size = sizeof a, .sched_policy = SCHED_OTHER, .sched_runtime = {ns} }};\n\
+             syscall(SYS_sched_setattr, 0, &a, 0);"
+        ))
+    }
+
+    fn price(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn if_lost(&self) -> &'static str {
+        "let no other program (chrt, a game or desktop daemon) change policy or slice of this thread"
+    }
+}
+
+/// The slice that was set, and the previous one, which is absent under a policy without slices.
+#[derive(Debug)]
+struct OwnSlice {
+    ns: u64,
+    before_ns: Option<u64>,
+}
+
+impl Held for OwnSlice {
+    fn lost(&self) -> Option<String> {
+        fair().filter(|now| now.runtime_ns != self.ns).map(|now| shown(now.runtime_ns))
+    }
+
+    fn renew(&mut self, _: &Surroundings) -> Result<(), Reason> {
+        self.settle()
+    }
+
+    fn settle(&mut self) -> Result<(), Reason> {
+        let Some(now) = fair() else {
+            return Err(Reason::new(
+                "only threads under SCHED_OTHER and SCHED_BATCH have a time slice of their own",
+                "ask for one of these policies, or for no slice",
+            ));
+        };
+        if now.runtime_ns == self.ns {
+            return Ok(());
+        }
+        write(&now, self.ns)?;
+        verify(self.ns)
+    }
+
+    fn undo(self: Box<Self>) -> Vec<NotRestored> {
+        let (Some(was), Some(now)) = (self.before_ns, fair()) else { return Vec::new() };
+        let left = |why: String| vec![not_restored("slice", shown(was), why)];
+        // 0 requests the default. The previous value may be the default; writing it as a number would pin it.
+        if let Err(reason) = write(&now, 0) {
+            return left(reason.why);
+        }
+        if fair().is_some_and(|now| now.runtime_ns == was) {
+            return Vec::new();
+        }
+        match write(&now, was).and_then(|()| verify(was)) {
+            Ok(()) => Vec::new(),
+            Err(reason) => left(reason.why),
+        }
+    }
+}
+
+/// The attributes of the calling thread, if its policy has slices.
+fn fair() -> Option<Attributes> {
+    let has_slice = |now: &Attributes| matches!(Policy::of(now), Some(Policy::Other | Policy::Batch));
+    sched::attributes(0).ok().filter(has_slice)
+}
+
+fn write(now: &Attributes, runtime_ns: u64) -> Result<(), Reason> {
+    let outcome = sched::set_attributes(0, &Attributes { runtime_ns, ..*now });
+    let remedy = "allow sched_setattr in the seccomp filter of the container or service";
+    outcome.map_err(|error| Reason::new(&error, remedy).errno(error.errno()))
+}
+
+fn verify(ns: u64) -> Result<(), Reason> {
+    match fair().map(|now| now.runtime_ns) {
+        Some(now) if now == ns => Ok(()),
+        None | Some(0) => Err(Reason::new("this kernel has no time slice per thread", "use Linux 6.12 or later")),
+        Some(now) => Err(Reason::new(
+            format!("the kernel accepted it, but the slice is {} now", shown(now)),
+            "ask for 100us to 100ms",
+        )),
+    }
+}
+
+fn shown(ns: u64) -> String {
+    format_duration(Duration::from_nanos(ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs on a separate thread if the kernel has slices.
+    fn on_thread(body: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(move || match Condition::SLICE.available() {
+            Ok(()) => body(),
+            Err(no) => punctual_testing::lacks(&no.why),
+        })
+        .join()
+        .unwrap();
+    }
+
+    const SLICE: Duration = Duration::from_micros(300);
+
+    #[test]
+    fn what_is_no_slice_is_refused() {
+        assert_eq!(Condition::SLICE.parse("0.1ms").as_deref(), Ok("100us"));
+        for bad in ["99us", "101ms", "0s", "1", "x"] {
+            assert!(Condition::SLICE.parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Condition::SLICE.phrase("100us"), "slice 100 us");
+    }
+
+    #[test]
+    fn it_is_set_read_back_lost_renewed_and_undone() {
+        on_thread(|| {
+            let before = sched::attributes(0).unwrap();
+            let mut guard = Conditions::new().slice(SLICE).apply();
+            assert_eq!(guard.refused(), []);
+            assert_eq!(guard.applied().get_slice(), Some(SLICE));
+            assert_eq!(guard.lost(), []);
+            let child = std::thread::spawn(|| Conditions::inspect().get_slice()).join().unwrap();
+            assert_eq!(child, Some(SLICE), "threads inherit it");
+            sched::set_attributes(0, &Attributes { runtime_ns: 5_000_000, ..before }).unwrap();
+            let lost = guard.lost();
+            assert_eq!((lost[0].condition, lost[0].found.as_str()), (Condition::SLICE, "5ms"));
+            assert_eq!(guard.renew(&lost), []);
+            assert_eq!(guard.lost(), []);
+            assert_eq!(guard.restore(), []);
+            assert_eq!(sched::attributes(0).unwrap(), before);
+        });
+    }
+
+    #[test]
+    fn a_slice_out_of_bounds_is_clamped_by_the_kernel_and_refused_here() {
+        on_thread(|| {
+            let before = sched::attributes(0).unwrap();
+            let guard = Conditions::new().slice(Duration::from_secs(1)).apply();
+            assert!(guard.refused()[0].why.contains("100ms"), "{:?}", guard.refused());
+            assert_eq!(guard.restore(), []);
+            assert_eq!(sched::attributes(0).unwrap(), before);
+        });
+    }
+
+    #[test]
+    fn a_policy_set_later_carries_it_along() {
+        on_thread(|| {
+            let before = sched::attributes(0).unwrap();
+            let outer = Conditions::new().slice(SLICE).apply();
+            let inner = Conditions::new().policy(Policy::Batch).apply();
+            assert_eq!(inner.applied().get_slice(), Some(SLICE));
+            assert_eq!(outer.lost(), []);
+            assert_eq!(inner.restore(), []);
+            assert_eq!(outer.lost(), []);
+            assert_eq!(outer.restore(), []);
+            assert_eq!(sched::attributes(0).unwrap(), before);
+            let both = Conditions::new().policy(Policy::Batch).slice(SLICE).apply();
+            assert_eq!((both.refused(), both.applied().get_slice()), (&[][..], Some(SLICE)));
+            assert_eq!(both.restore(), []);
+            assert_eq!(sched::attributes(0).unwrap(), before);
+        });
+    }
+
+    #[test]
+    fn under_a_real_time_policy_there_is_none() {
+        on_thread(|| {
+            let before = sched::attributes(0).unwrap();
+            let fifo = Conditions::new().policy(Policy::Fifo(1));
+            if !fifo.apply().refused().is_empty() {
+                return punctual_testing::skip("needs root and CAP_SYS_NICE");
+            }
+            let guard = fifo.clone().slice(SLICE).apply();
+            assert_eq!(guard.refused()[0].condition, Condition::SLICE);
+            assert_eq!(guard.restore(), []);
+            assert_eq!(sched::attributes(0).unwrap(), before);
+            // A nested real-time guard keeps the slice of the outer one.
+            let base = Conditions::new().slice(SLICE).apply();
+            let variant = fifo.apply();
+            assert_eq!(base.lost(), []);
+            assert_eq!(variant.restore(), []);
+            assert_eq!(base.applied().get_slice(), Some(SLICE));
+            assert_eq!(base.restore(), []);
+            assert_eq!(sched::attributes(0).unwrap(), before);
+        });
+    }
+}
