@@ -27,6 +27,7 @@ mod epp;
 mod frequency;
 mod governor;
 mod guard;
+mod irqs_away;
 mod lock_memory;
 mod max_frequency;
 mod min_frequency;

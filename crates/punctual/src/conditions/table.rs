@@ -18,6 +18,7 @@ pub const CONDITIONS: &[Condition] = &[
     Condition::MAX_FREQUENCY,
     Condition::EPP,
     Condition::GOVERNOR,
+    Condition::IRQS_AWAY,
 ];
 
 impl Condition {
