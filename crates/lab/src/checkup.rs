@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use punctual::{Conditions, Policy};
+use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
-use punctual_record::{Experiment, Notice};
 
 use crate::families::{ipc, ramp, wait, yielding};
 use crate::frame::place::one_cpu;
@@ -72,8 +72,7 @@ enum Error {
 
 /// The parts, in the order of the report.
 pub const PARTS: &[Part] = &[
-    Part { name: wait::EXPERIMENT, takes_ms: [1_600, 8_500, 90_000], run: waiting },
-    Part { name: ON_TIME, takes_ms: [500, 2_000, 15_000], run: on_time },
+    Part { name: wait::EXPERIMENT, takes_ms: [2_100, 10_500, 105_000], run: waiting },
     Part { name: yielding::EXPERIMENT, takes_ms: [700, 3_000, 20_000], run: giving_way },
     Part { name: ipc::EXPERIMENT, takes_ms: [800, 6_000, 60_000], run: messages },
     Part { name: ramp::EXPERIMENT, takes_ms: [600, 1_800, 12_000], run: speeding_up },
@@ -107,10 +106,11 @@ const WAITING: &[&str] = &[
     "futex",
     "spin_clock",
     "spin_yield",
+    "hybrid",
 ];
 
 /// The minimum of a quick check-up: the common calls, the best one, and spinning.
-const WAITING_QUICKLY: &[&str] = &["usleep", "clock_nanosleep_abs", "timerfd", "spin_clock"];
+const WAITING_QUICKLY: &[&str] = &["usleep", "clock_nanosleep_abs", "timerfd", "spin_clock", "hybrid"];
 
 /// Further ways to wait in a thorough check-up.
 const WAITING_THOROUGHLY: &[&str] =
@@ -161,23 +161,6 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
         frame: Request::as_found(Amount::Time(takes), depth.of(6, 10, 30)),
     })?;
     wait::run(plan, session)?;
-    Ok(())
-}
-
-/// Name of the on-time part in the record.
-pub const ON_TIME: &str = "on_time";
-
-/// The library's own sleeper, taking turns with the call that it replaces.
-const SLEEPERS: &[&str] = &["clock_nanosleep_abs", "hybrid"];
-
-fn on_time(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let plan = wait::Plan::new(wait::Request {
-        methods: SLEEPERS.iter().filter_map(|name| methods::find(name)).collect(),
-        durations: durations(depth),
-        companions: Vec::new(),
-        frame: Request::as_found(Amount::Time(takes), depth.of(5, 5, 20)),
-    })?;
-    wait::run(plan.recorded_as(Experiment::OnTime), session)?;
     Ok(())
 }
 
@@ -270,7 +253,7 @@ mod tests {
 
     #[test]
     fn every_name_is_on_its_shelf() {
-        let waits = [WAITING, WAITING_QUICKLY, WAITING_THOROUGHLY, SLEEPERS];
+        let waits = [WAITING, WAITING_QUICKLY, WAITING_THOROUGHLY];
         for name in waits.into_iter().flatten() {
             assert!(methods::find(name).is_some(), "{name}");
         }

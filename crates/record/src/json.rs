@@ -82,6 +82,14 @@ pub enum WriteError {
     },
 }
 
+fn write_json(value: &impl Serialize, writer: &mut impl Write, formatter: impl Formatter) -> Result<(), WriteError> {
+    // A document has some ten thousand small writes to a megabyte; buffer them.
+    let mut gathered = BufWriter::with_capacity(1 << 16, writer);
+    let mut serializer = Serializer::with_formatter(&mut gathered, formatter);
+    value.serialize(&mut serializer).map_err(|error| WriteError::Io(error.into()))?;
+    gathered.flush().map_err(WriteError::Io)
+}
+
 /// The part of a file that identifies it.
 #[derive(Deserialize)]
 struct Heading {
@@ -96,7 +104,24 @@ impl Run {
     /// If the writer fails, or if a required number is not finite.
     pub fn to_json(&self, mut writer: impl Write) -> Result<(), WriteError> {
         self.check_finite()?;
-        self.serialized(&mut writer, PrettyFormatter::new())?;
+        write_json(self, &mut writer, PrettyFormatter::new())?;
+        writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
+    }
+
+    /// Writes the run as JSON, followed by the fields of `more` in the same object.
+    ///
+    /// # Errors
+    /// Those of [`Run::to_json`].
+    pub fn to_json_with(&self, more: &impl Serialize, mut writer: impl Write) -> Result<(), WriteError> {
+        #[derive(Serialize)]
+        struct Both<'a, M> {
+            #[serde(flatten)]
+            run: &'a Run,
+            #[serde(flatten)]
+            more: &'a M,
+        }
+        self.check_finite()?;
+        write_json(&Both { run: self, more }, &mut writer, PrettyFormatter::new())?;
         writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
     }
 
@@ -106,16 +131,8 @@ impl Run {
     /// Those of [`Run::to_json`].
     pub fn to_json_in_page(&self, mut writer: impl Write) -> Result<(), WriteError> {
         self.check_finite()?;
-        self.serialized(&mut writer, InPage)?;
+        write_json(self, &mut writer, InPage)?;
         writer.flush().map_err(WriteError::Io)
-    }
-
-    fn serialized(&self, writer: &mut impl Write, formatter: impl Formatter) -> Result<(), WriteError> {
-        // A document has some ten thousand small writes to a megabyte; buffer them.
-        let mut gathered = BufWriter::with_capacity(1 << 16, writer);
-        let mut serializer = Serializer::with_formatter(&mut gathered, formatter);
-        self.serialize(&mut serializer).map_err(|error| WriteError::Io(error.into()))?;
-        gathered.flush().map_err(WriteError::Io)
     }
 
     /// Reads a run from JSON.

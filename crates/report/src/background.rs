@@ -36,7 +36,7 @@ pub(crate) fn machine(run: &Run) -> Section {
 }
 
 /// `Linux 6.1.0 (voluntary preemption, 250 Hz), 2 × AMD EPYC 7763, KVM guest, container: docker`.
-fn name(host: &Host) -> String {
+pub(crate) fn name(host: &Host) -> String {
     let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
     let preemption = known(&host.preemption).map_or("preemption unknown".to_owned(), |model| {
         if model == "rt" { "PREEMPT_RT".to_owned() } else { format!("{model} preemption") }

@@ -16,9 +16,11 @@ mod family;
 pub mod frequency;
 pub mod notice;
 pub mod threshold;
+pub mod verdict;
 pub mod words;
 
 mod background;
+pub mod evidence;
 mod format;
 mod naming;
 mod pictures;
@@ -26,3 +28,4 @@ mod run;
 
 pub use document::Document;
 pub use export::text::Style;
+pub use verdict::Verdict;

@@ -87,6 +87,9 @@ pub(crate) struct CheckupArgs {
     /// Repeat N times, 2 to 1000, one file per run (--json run.json: run-1.json, run-2.json, ...)
     #[arg(long, value_name = "N", value_parser = values::integer(2u32, 1000, "5"))]
     pub(crate) repeat: Option<u32>,
+    /// Print all tables, not only the first screen
+    #[arg(long)]
+    pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -39,6 +39,9 @@ pub(crate) struct OutputArgs {
     /// Print no tables on stdout: this is one of several runs, and each writes files.
     #[arg(skip)]
     pub(crate) without_tables: bool,
+    /// Print the first screen instead of all tables.
+    #[arg(skip)]
+    pub(crate) first_screen: bool,
 }
 
 impl OutputArgs {

@@ -17,7 +17,10 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
         (_, true) => Depth::Thorough,
         _ => Depth::Usual,
     };
-    let Some(times) = args.repeat else { return once(depth, &args.output) };
+    let Some(times) = args.repeat else {
+        let output = OutputArgs { first_screen: !args.full, ..args.output.clone() };
+        return once(depth, &output);
+    };
     if !matches!(args.output.json, Some(Target::File(_))) {
         let why = "needs --json FILE, one file per run (example: --json run.json writes run-1.json, run-2.json, ...)";
         return Err(BadUsage(format!("--repeat {times} {why}")).into());

@@ -30,7 +30,8 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         }
     }
     let document = Document::of(run);
-    if tables && let Err(error) = terminal::print(&text::render(&document, &terminal::style(wanted.color))) {
+    let layout = if wanted.first_screen { text::head } else { text::render };
+    if tables && let Err(error) = terminal::print(&layout(&document, &terminal::style(wanted.color))) {
         failed.push(error);
     }
     if !wanted.quiet {

@@ -9,17 +9,11 @@
 //! are used: the same files give the same result.
 
 mod changes;
-mod correction;
-mod difference;
 mod document;
 mod forest;
-mod gamma;
 pub mod limit;
 mod matching;
-mod noise;
-mod share;
 mod side;
-mod student;
 mod table;
 mod words;
 
@@ -28,45 +22,16 @@ use std::collections::BTreeMap;
 use punctual_record::{Param, Quantity};
 use serde::Serialize;
 
+use crate::evidence::{Draft, Reading, Shift, correction, difference, noise, scale, share};
+pub use crate::evidence::{Figure, LEVEL};
 pub use changes::Change;
-use difference::{Draft, Shift};
 pub use document::Compared;
 pub use matching::Unmatched;
-use side::{Entry, Measured, Reading, scale};
+use side::{Entry, Measured};
 pub use side::{Side, SideError};
 
 /// The name and version of a comparison's JSON.
 pub const SCHEMA: &str = "punctual.comparison/1";
-
-/// The false discovery rate, and the probability of any false alarm if nothing differs.
-pub const LEVEL: f64 = 0.05;
-
-/// What is compared of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    /// Median.
-    P50,
-    /// 99th percentile.
-    P99,
-    /// CPU time per operation.
-    Cpu,
-}
-
-impl Figure {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::P50, Self::P99, Self::Cpu];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-            Self::Cpu => "CPU",
-        }
-    }
-}
 
 /// What became of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

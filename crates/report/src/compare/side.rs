@@ -7,27 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::sanitize::{self, NAME};
 use punctual_record::{
-    ConditionSet, Distribution, Host, Identity, Param, Quantile, RoundFigures, Run, Series, Setting, Source, Summary,
-    identities, telling,
+    ConditionSet, Distribution, Host, Identity, Param, Run, Series, Setting, Source, identities, telling,
 };
 
+use crate::evidence::{Look, Reading};
 use crate::naming;
-
-use super::Figure;
-use super::noise::{self, Scale};
-
-/// Cost of a clock reading on current machines; see [`Scale`]. It is the same for every comparison, so that the figures
-/// do not depend on the order of the sides.
-pub(super) const SCALE_READING_NS: f64 = 25.0;
-
-/// Differences between runs that no run shows by itself: another memory layout, another link order, an interrupt moved
-/// to another CPU. Standard deviation on the comparison's scale, roughly a share of the figure.
-const fn floor(figure: Figure) -> f64 {
-    match figure {
-        Figure::P50 | Figure::Cpu => 0.01,
-        Figure::P99 => 0.03,
-    }
-}
 
 /// A series' subject for an error: the file may call it anything.
 fn subject_of(series: &Series) -> String {
@@ -104,26 +88,6 @@ pub(super) struct Entry {
     pub(super) count: u64,
     /// In the order of [`Figure::ALL`].
     pub(super) readings: [Reading; 3],
-}
-
-/// A figure of one run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Reading {
-    /// The figure is known.
-    Known {
-        /// Its position on the scale.
-        place: f64,
-        /// Its variance between runs, estimated from the run itself.
-        noise: f64,
-        /// Its additional variance, which no run shows.
-        floor: f64,
-    },
-    /// The run does not have the figure.
-    Absent,
-    /// Too few samples.
-    FewSamples,
-    /// Too few rounds.
-    FewRounds,
 }
 
 impl Side {
@@ -217,7 +181,7 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
         let distribution = Distribution::from_series(series).ok();
         let granularity = run.clock.granularity_ns;
         let look = Look { summary: &series.summary, cpu: series.cpu_ns_per_op, rounds: &series.rounds, granularity };
-        return Ok(vec![look.entry(first, distribution.as_ref())]);
+        return Ok(vec![entry(&look, first, distribution.as_ref())]);
     }
     let wrong = || SideError::Parts { subject: subject_of(series) };
     let mut rounds = series.rounds.as_slice();
@@ -228,88 +192,11 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
         rounds = rest;
         let granularity = source.clock.granularity_ns;
         let look = Look { summary: &part.summary, cpu: part.cpu_ns_per_op, rounds: its, granularity };
-        entries.push(look.entry(first + part.source as usize, None));
+        entries.push(entry(&look, first + part.source as usize, None));
     }
     Ok(entries)
 }
 
-/// The figures of a series in one run.
-struct Look<'a> {
-    summary: &'a Summary,
-    cpu: Option<f64>,
-    rounds: &'a [RoundFigures],
-    granularity: u64,
-}
-
-impl Look<'_> {
-    fn entry(&self, run: usize, distribution: Option<&Distribution>) -> Entry {
-        let readings = Figure::ALL.map(|figure| match figure {
-            Figure::P50 => self.median(),
-            Figure::P99 => self.tail(distribution),
-            Figure::Cpu => self.cpu(),
-        });
-        Entry { run, count: self.summary.count, readings }
-    }
-
-    fn median(&self) -> Reading {
-        let Some(ns) = self.summary.p50 else { return self.missing(3) };
-        let scale = scale();
-        let rounds = noise::places(self.rounds, scale, |round| round.summary.p50.map(|ns| ns as f64));
-        let Some(wandering) = noise::wandering(&rounds) else { return Reading::FewRounds };
-        self.known(Figure::P50, ns as f64, wandering)
-    }
-
-    /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of two:
-    /// the sampling noise around the percentile, or the drift of the rounds' 90th percentile. The former contains part
-    /// of the latter.
-    fn tail(&self, distribution: Option<&Distribution>) -> Reading {
-        let Some(ns) = self.summary.p99 else { return self.missing(200) };
-        let scale = scale();
-        let rounds = noise::places(self.rounds, scale, |round| round.summary.p99.map(|ns| ns as f64));
-        let all = rounds.len() == self.rounds.len();
-        if let Some(wandering) = noise::wandering(&rounds).filter(|_| all) {
-            return self.known(Figure::P99, ns as f64, wandering);
-        }
-        let by_rank = match (distribution, self.summary.ci95.p99) {
-            (Some(distribution), _) => noise::by_rank(distribution, Quantile::P99, scale),
-            (None, Some(interval)) => {
-                let width = scale.place(interval.high as f64) - scale.place(interval.low as f64);
-                // The 95 % interval is 2 x 1.96 standard deviations wide.
-                Some((width / 3.92).powi(2))
-            }
-            (None, None) => None,
-        };
-        let Some(by_rank) = by_rank else { return Reading::FewSamples };
-        let body =
-            noise::places(self.rounds, scale, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
-        match noise::wandering(&body) {
-            Some(wandering) => self.known(Figure::P99, ns as f64, wandering.max(by_rank)),
-            None => Reading::FewRounds,
-        }
-    }
-
-    fn cpu(&self) -> Reading {
-        let Some(ns) = self.cpu.filter(|ns| ns.is_finite()) else { return Reading::Absent };
-        let rounds = noise::places(self.rounds, scale(), |round| round.cpu_ns_per_op);
-        match noise::wandering(&rounds) {
-            Some(wandering) => self.known(Figure::Cpu, ns, wandering),
-            None => Reading::FewRounds,
-        }
-    }
-
-    fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
-        // A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
-        let step = scale().step(ns) * self.granularity as f64;
-        let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
-        Reading::Known { place: scale().place(ns), noise, floor: floor(figure).powi(2) + rounding }
-    }
-
-    /// Why a percentile that needs this many samples is absent.
-    fn missing(&self, needs: u64) -> Reading {
-        if self.summary.count < needs { Reading::FewSamples } else { Reading::Absent }
-    }
-}
-
-pub(super) fn scale() -> Scale {
-    Scale::new(SCALE_READING_NS)
+fn entry(look: &Look<'_>, run: usize, distribution: Option<&Distribution>) -> Entry {
+    Entry { run, count: look.summary.count, readings: look.readings(distribution) }
 }

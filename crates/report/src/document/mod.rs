@@ -27,10 +27,10 @@ pub struct Document {
     pub title: String,
     /// When, for how long, and with what it was measured; empty where the lead says it.
     pub made: String,
+    /// The first screen: the answer, one table, what to do, how far to trust it.
+    pub head: Vec<Section>,
     /// The introduction: the machine, the merged runs, whether the run is complete.
     pub lead: Vec<Section>,
-    /// What to do, in a check-up. A terminal shows it last, a page first.
-    pub advice: Option<Section>,
     /// The rest, in reading order.
     pub chapters: Vec<Chapter>,
 }
@@ -53,10 +53,10 @@ impl Chapter {
 }
 
 impl Document {
-    /// All sections in the order of a terminal, with the advice at the end.
+    /// All sections in reading order.
     pub fn sections(&self) -> impl Iterator<Item = &Section> {
         let chapters = self.chapters.iter().flat_map(|chapter| &chapter.sections);
-        self.lead.iter().chain(chapters).chain(&self.advice)
+        self.head.iter().chain(&self.lead).chain(chapters)
     }
 
     /// All notices.

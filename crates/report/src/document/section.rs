@@ -34,6 +34,8 @@ pub enum Block {
     Facts(Vec<(String, String)>),
     /// Items, each with its mark.
     Items(Vec<Item>),
+    /// Items, numbered from 1.
+    Numbered(Vec<Item>),
     /// Pictures.
     Album(Album),
     /// Notices; a terminal gets them on standard error.

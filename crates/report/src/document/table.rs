@@ -15,6 +15,8 @@ pub struct Column {
     pub keep: u8,
     /// Joined to the previous column: one space between them rather than two, and both are dropped together.
     pub joined: bool,
+    /// A heading that it shares with its neighbours, above its own; empty: none.
+    pub over: String,
 }
 
 impl Column {
@@ -24,31 +26,38 @@ impl Column {
     /// A column of text.
     #[must_use]
     pub const fn left(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: false }
+        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: false, over: String::new() }
     }
 
     /// A column of figures.
     #[must_use]
     pub const fn right(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Right, keep, joined: false }
+        Self { heading: Cow::Borrowed(heading), align: Align::Right, keep, joined: false, over: String::new() }
     }
 
     /// A column of small drawings: each cell is a bar for each letter, from `▁` to `█`.
     #[must_use]
     pub const fn drawn(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Drawn, keep, joined: false }
+        Self { heading: Cow::Borrowed(heading), align: Align::Drawn, keep, joined: false, over: String::new() }
     }
 
     /// A column whose heading comes from the run.
     #[must_use]
     pub fn named(heading: String, align: Align, keep: u8) -> Self {
-        Self { heading: Cow::Owned(heading), align, keep, joined: false }
+        Self { heading: Cow::Owned(heading), align, keep, joined: false, over: String::new() }
+    }
+
+    /// Under a heading that it shares with its neighbours.
+    #[must_use]
+    pub(crate) fn over(mut self, heading: &str) -> Self {
+        heading.clone_into(&mut self.over);
+        self
     }
 
     /// A column that explains the one before it.
     #[must_use]
     pub const fn joined(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: true }
+        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: true, over: String::new() }
     }
 }
 

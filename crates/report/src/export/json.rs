@@ -5,8 +5,19 @@ use std::io::Write;
 use punctual_record::Run;
 
 use crate::compare::Compared;
+use crate::verdict::Verdict;
 
 use super::exporter::{Error, Exporter};
+
+/// A run's file: the run and, in the same object, the verdict on it. Reading ignores the verdict: it is computed anew.
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used; the file is written by `Run::to_json_with`")]
+pub struct File {
+    #[serde(flatten)]
+    run: Run,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
 
 /// JSON.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +29,7 @@ impl Exporter<Run> for Json {
     }
 
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(run.to_json(out)?)
+        Ok(run.to_json_with(&Verdict::of(run), out)?)
     }
 }
 

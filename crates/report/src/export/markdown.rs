@@ -8,7 +8,7 @@ use std::io::Write;
 use punctual_record::Run;
 
 use crate::compare::Compared;
-use crate::document::{Album, Align, Block, Document, Item, Phrase, Row, Section, Table};
+use crate::document::{Album, Align, Block, Column, Document, Item, Phrase, Row, Section, Table};
 
 use super::exporter::{Error, Exporter};
 use super::text::{self, Style};
@@ -92,7 +92,8 @@ fn block(block: &Block, hidden: &[&str]) -> String {
         Block::Facts(facts) => {
             facts.iter().map(|(name, fact)| format!("- {}: {}\n", escaped(name), escaped(fact))).collect()
         }
-        Block::Items(items) => items.iter().map(item).collect(),
+        Block::Items(items) => items.iter().map(|its| item("-", its)).collect(),
+        Block::Numbered(items) => (1..).zip(items).map(|(n, its)| item(&format!("{n}."), its)).collect(),
         Block::Album(its) => album(its),
         Block::Notices(phrases) => phrases.iter().map(notice).collect(),
     }
@@ -109,8 +110,8 @@ fn notice(phrase: &Phrase) -> String {
     format!("- **{}**: {}\n", phrase.level.word(), escaped(&format!("{}{remedy}", phrase.text)))
 }
 
-fn item(item: &Item) -> String {
-    let mut out = format!("- {}\n", escaped(&item.text));
+fn item(mark: &str, item: &Item) -> String {
+    let mut out = format!("{mark} {}\n", escaped(&item.text));
     if let Some(code) = &item.code {
         let fence = "`".repeat(longest_ticks(code).max(2) + 1);
         out.push_str(&format!("\n  {fence}\n"));
@@ -130,7 +131,8 @@ fn table(table: &Table) -> String {
     let drawn: Vec<usize> = (0..table.columns.len()).filter(|i| table.columns[*i].align != Align::Drawn).collect();
     let mut out = String::new();
     let mut line = |cells: Vec<String>| out.push_str(&format!("| {} |\n", cells.join(" | ")));
-    line(drawn.iter().map(|i| escaped(&table.columns[*i].heading)).collect());
+    let heading = |column: &Column| escaped(format!("{} {}", column.over, column.heading).trim_start());
+    line(drawn.iter().map(|i| heading(&table.columns[*i])).collect());
     let rule = |i: &usize| if table.columns[*i].align == Align::Right { "---:" } else { "---" }.to_owned();
     line(drawn.iter().map(rule).collect());
     for row in &table.rows {

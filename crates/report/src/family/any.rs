@@ -6,9 +6,9 @@ use crate::document::{Block, Columns, Section};
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, parameter};
 
-use super::shared::{ALWAYS, Advice, Family};
+use super::shared::{ALWAYS, Family, no_answer, no_candidates};
 
-pub(super) const FAMILY: Family = Family { experiment: "", sections, advice: |_, _| Advice::default() };
+pub(super) const FAMILY: Family = Family { experiment: "", sections, candidates: no_candidates, answer: no_answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };

@@ -10,11 +10,12 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Advice, Family, Measured, measured};
+use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
 
 type Boost<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "boost", sections, advice: |_, _| Advice::default() };
+pub(super) const FAMILY: Family =
+    Family { experiment: "boost", sections, candidates: no_candidates, answer: no_answer };
 
 /// The subjects, by their names in the record.
 const AS_FOUND: &str = "as found";

@@ -11,14 +11,16 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Family, Measured, absent_note, grouped, interval_note, measured};
+use super::shared::{
+    ALWAYS, Family, Measured, absent_note, grouped, interval_note, measured, no_answer, no_candidates,
+};
 
 mod map;
 mod summary;
 
 type Message<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "ipc", sections, advice: summary::advice };
+pub(super) const FAMILY: Family = Family { experiment: "ipc", sections, candidates: no_candidates, answer: no_answer };
 
 /// From this number of pairs of CPUs on, they make a map rather than a table each.
 const PAIRS_OF_A_MAP: usize = 3;

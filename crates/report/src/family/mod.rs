@@ -17,8 +17,6 @@ mod yielding;
 
 use punctual_record::{Run, Series};
 
-pub(crate) use shared::Advice;
-
 use shared::{Family, grouped};
 
 /// The families that have their own words.

@@ -1,15 +1,16 @@
-//! The result of the library's sleeper in one line, and its gain over the sleeping call that it replaces.
+//! The result of the library's sleeper in one line, beside the sleeping call that it replaces; in runs of earlier versions.
 
 use punctual_record::{Run, Series};
 
-use crate::document::{Block, Item, Section};
+use crate::document::{Block, Section};
 use crate::format::prose::unbroken;
 use crate::format::units;
-use crate::words::{self, Figures};
 
-use super::shared::{Advice, Family};
+use super::shared::{Family, no_answer};
+use super::wait::candidates;
 
-pub(super) const FAMILY: Family = Family { experiment: "on_time", sections, advice };
+pub(super) const FAMILY: Family =
+    Family { experiment: "on_time", sections, candidates: candidates::candidates, answer: no_answer };
 
 /// The library's sleeper.
 const SLEEPER: &str = "hybrid";
@@ -37,36 +38,4 @@ fn part(series: &Series) -> Option<String> {
     let p99 = series.summary.p99.map(|ns| format!(" ({} at p99)", unbroken(&units::duration(ns))));
     let cpu = series.cpu_share.map(|share| format!(" at {} of a CPU", unbroken(&units::share(share))));
     Some(format!("{p50}{} for {asked}{}", p99.unwrap_or_default(), cpu.unwrap_or_default()))
-}
-
-/// The gain for the duration for which it is largest, with its price.
-fn advice(run: &Run, series: &[&Series]) -> Advice {
-    let mut advice = Advice::default();
-    let gains = words::by_asked(series).into_iter().filter_map(|(asked, series)| gain(run, asked, &series));
-    match gains.max_by_key(|(gain, _)| *gain) {
-        Some(item) => advice.trades.push(item),
-        None if series.iter().any(|series| series.subject == CALL) => {
-            advice.no_difference.push(format!("{SLEEPER} instead of {CALL}"));
-        }
-        None => {}
-    }
-    advice
-}
-
-fn gain(run: &Run, asked: i64, series: &[&Series]) -> Option<(i64, Item)> {
-    let figures = Figures::of(run, asked, series);
-    let row = |subject: &str| figures.rows.iter().find(|row| row.subject == subject);
-    let (call, ours) = (row(CALL)?, row(SLEEPER)?);
-    let (gain, effect) = ours.earlier_than(call)?;
-    let price = call.cpu_share.zip(ours.cpu_share).map(|(call, ours)| {
-        let [call, ours] = [call, ours].map(|share| unbroken(&units::share(share)));
-        format!(" It takes {ours} of a CPU instead of {call}.")
-    });
-    let text = format!(
-        "{effect}: sleeping for most of the wait and spinning for the rest ({SLEEPER} instead of {CALL}, {}).{} In Rust, with this \
-         tool's library:",
-        unbroken(&units::exact(asked)),
-        price.unwrap_or_default(),
-    );
-    Some((gain, Item { text, code: ours.code.clone() }))
 }

@@ -9,9 +9,9 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::conditions;
 
-use super::shared::{ALWAYS, Advice, Family, Measured, grouped, measured};
+use super::shared::{ALWAYS, Family, Measured, grouped, measured, no_answer, no_candidates};
 
-pub(super) const FAMILY: Family = Family { experiment: "pace", sections, advice: |_, _| Advice::default() };
+pub(super) const FAMILY: Family = Family { experiment: "pace", sections, candidates: no_candidates, answer: no_answer };
 
 type Paced<'a> = Measured<'a, Parameters, Metrics>;
 

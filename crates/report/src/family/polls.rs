@@ -7,13 +7,14 @@ use crate::document::{Block, Columns, Note, Section};
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Advice, Family, Measured, grouped, measured};
+use super::shared::{ALWAYS, Family, Measured, grouped, measured, no_answer, no_candidates};
 
 mod front;
 
 type Polled<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "polls", sections, advice: |_, _| Advice::default() };
+pub(super) const FAMILY: Family =
+    Family { experiment: "polls", sections, candidates: no_candidates, answer: no_answer };
 
 /// One way of waiting for a message, under one set of conditions.
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,20 +4,20 @@ use std::io::Write;
 
 use punctual_record::experiment::ramp::{Metrics, Parameters};
 use punctual_record::statistics::confidence_ranks;
-use punctual_record::{Experiment, Interval, Quantile, Run, Series};
+use punctual_record::{Experiment, Quantile, Run, Series};
 
-use crate::document::{Block, Columns, Item, Note, Section};
+use crate::document::{Block, Columns, Note, Section};
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::pictures::{self, ramp::Loops};
 
-use super::shared::{ALWAYS, Advice, Family, Measured, measured};
+use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
 
 type Ramp<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, advice };
+pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, candidates: no_candidates, answer: no_answer };
 /// The subject where no governor was set.
 const AS_FOUND: &str = "as found";
 /// The one that the check-up tries.
@@ -181,48 +181,6 @@ fn variation(all: &[Ramp<'_>]) -> Option<String> {
          a loop alike, a lower clock or a busy sibling of the core, is not taken out.",
         each(&|metrics| metrics.interrupted_share.map(units::share))
     ))
-}
-
-/// The check-up's part: what a rest costs, and what would keep the speed. Where `performance` was interleaved, what that brought; otherwise
-/// what the first loops suggest.
-fn advice(run: &Run, series: &[&Series]) -> Advice {
-    let mut advice = Advice::default();
-    let series = measured(series, Experiment::ramp);
-    let of = |subject: &str| series.iter().find(|series| series.subject == subject);
-    let Some(found) = of(AS_FOUND) else { return advice };
-    let governors = run.host.cpufreq.as_ref().map(|cpufreq| sanitize(&cpufreq.governors.join(", ")));
-    let (Some(first), Some(best), Some(governors)) = (found.metrics.first_ns, found.metrics.best_ns, governors) else {
-        return advice;
-    };
-    let code = || Some("sudo punctual run --governor performance -- PROGRAM".to_owned());
-    let work = unbroken(&units::duration(best));
-    if let Some(difference) = of(PERFORMANCE).and_then(|tried| sooner(found, tried)) {
-        let name = format!("governor performance instead of {governors}");
-        let each = unbroken(&units::duration(difference.middle.abs()));
-        let interval = units::interval_like(Interval { low: difference.low, high: difference.high }, difference.middle);
-        // Less than a hundredth of the work is not worth a changed governor.
-        if difference.low > best / 100 {
-            let text = format!(
-                "{name}: the first {work} of work after a rest is done {each} sooner at p50 {interval}. It costs energy and heat; for \
-                 one program, and put back after it:"
-            );
-            advice.helps.push((difference.middle, Item { text, code: code() }));
-        } else if difference.high < -best / 100 {
-            advice.worse.push(format!("{name}: the first {work} of work after a rest is done {each} later at p50"));
-        } else {
-            advice.no_difference.push(name);
-        }
-        return advice;
-    }
-    if first as f64 <= best as f64 * SLOW_START {
-        return advice;
-    }
-    let text = format!(
-        "After a rest, the first {work} of work took {} under the governor {governors}. Keep the speed up around what matters:",
-        unbroken(&units::duration(first)),
-    );
-    advice.helps.push((first - best, Item { text, code: code() }));
-    advice
 }
 
 /// By how much the first loop of a round was sooner done, at the median over the rounds, with its interval.

@@ -5,8 +5,9 @@ use std::ops::Deref;
 
 use punctual_record::{Experiment, Run, Series, Summary, Typed};
 
-use crate::document::{Column, Item, Note, Section};
+use crate::document::{Column, Note, Section};
 use crate::format::units;
+use crate::verdict::{Advice, Answer, Candidate};
 
 /// One family of experiments.
 #[derive(Debug, Clone, Copy)]
@@ -15,23 +16,20 @@ pub(crate) struct Family {
     pub(crate) experiment: &'static str,
     /// Its tables and words.
     pub(crate) sections: fn(&Run, &[&Series]) -> Vec<Section>,
-    /// What the check-up recommends.
-    pub(crate) advice: fn(&Run, &[&Series]) -> Advice,
+    /// The remedies that its series can judge.
+    pub(crate) candidates: for<'a> fn(&'a Run, &[&'a Series]) -> Vec<Candidate<'a>>,
+    /// Its answer, given what became of its own candidates.
+    pub(crate) answer: fn(&Run, &[&Series], &[&Advice]) -> Answer,
 }
 
-/// What to do, as far as it was measured.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Advice {
-    /// What was shown to help, with the gain at p50 in ns by which items are ordered.
-    pub(crate) helps: Vec<(i64, Item)>,
-    /// The same for what buys its gain with CPU time or takes another design: of similar gains these come last.
-    pub(crate) trades: Vec<(i64, Item)>,
-    /// What helped in some cases and made it worse in others, with the figures.
-    pub(crate) mixed: Vec<String>,
-    /// What was measured and made it worse, with the figures.
-    pub(crate) worse: Vec<String>,
-    /// What was measured and showed no difference.
-    pub(crate) no_difference: Vec<String>,
+/// For a family without remedies.
+pub(super) fn no_candidates<'a>(_: &'a Run, _: &[&'a Series]) -> Vec<Candidate<'a>> {
+    Vec::new()
+}
+
+/// For a family without an answer of its own.
+pub(super) fn no_answer(_: &Run, _: &[&Series], _: &[&Advice]) -> Answer {
+    Answer::default()
 }
 
 /// For a column that stays.

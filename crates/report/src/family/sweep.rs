@@ -9,9 +9,10 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::conditions;
 
-use super::shared::{ALWAYS, Advice, Family, Measured, measured};
+use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
 
-pub(super) const FAMILY: Family = Family { experiment: "sweep", sections, advice: |_, _| Advice::default() };
+pub(super) const FAMILY: Family =
+    Family { experiment: "sweep", sections, candidates: no_candidates, answer: no_answer };
 
 type Swept<'a> = Measured<'a, Parameters, Metrics>;
 

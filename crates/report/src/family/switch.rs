@@ -8,11 +8,12 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Advice, Family, Measured, measured};
+use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "switch", sections, advice: |_, _| Advice::default() };
+pub(super) const FAMILY: Family =
+    Family { experiment: "switch", sections, candidates: no_candidates, answer: no_answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);

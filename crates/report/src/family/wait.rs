@@ -14,11 +14,13 @@ use crate::words;
 
 use super::shared::{ALWAYS, Family, absent_note, grouped, interval_note};
 
-mod advice;
+pub(super) mod answer;
+pub(super) mod candidates;
 mod side_by_side;
 mod verdict;
 
-pub(super) const FAMILY: Family = Family { experiment: "wait", sections, advice: advice::advice };
+pub(super) const FAMILY: Family =
+    Family { experiment: "wait", sections, candidates: candidates::candidates, answer: answer::answer };
 
 /// Characters of the drawing: as many as its heading.
 const DRAWING: usize = 12;

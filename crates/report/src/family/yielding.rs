@@ -8,13 +8,14 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{AS_FOUND, conditions, under};
 
-use super::shared::{ALWAYS, Family, Measured, grouped, measured};
+use super::shared::{ALWAYS, Family, Measured, grouped, measured, no_answer, no_candidates};
 
 mod summary;
 
 type Yield<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "yield", sections, advice: summary::advice };
+pub(super) const FAMILY: Family =
+    Family { experiment: "yield", sections, candidates: no_candidates, answer: no_answer };
 
 /// A call lets others run when it did so in at least this share of calls. Calls that never enter the scheduler are preempted during one call in
 /// ten thousand at most, since a slice lasts milliseconds.

@@ -1,8 +1,10 @@
 //! A run as a [`Document`]: the machine, findings per experiment, missing subjects, disturbance, recommendations.
 
 mod advice;
+mod head;
 mod merged;
 mod notices;
+mod verdict;
 
 use punctual_record::{Run, Series};
 
@@ -33,7 +35,9 @@ fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         lead.push(Section::default().with(Block::Warning(text.to_owned())));
     }
+    let (verdict, answers) = verdict::answered(run);
     let mut chapters = Vec::new();
+    chapters.extend(advice::section(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
     if experiments.is_empty() {
         let nothing = Section::default().with(Block::Paragraph("Nothing was measured.".to_owned()));
@@ -51,8 +55,8 @@ fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
     let mut closing = vec![background::disturbance(run)];
     closing.extend(notices::section(run));
     chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });
-    let advice = if run.is_checkup() { advice::section(run) } else { None };
-    Document { title: title(run), made: made(run), lead, advice, chapters }
+    let head = head::sections(run, &verdict, answers);
+    Document { title: title(run), made: made(run), head, lead, chapters }
 }
 
 fn title(run: &Run) -> String {

@@ -52,6 +52,8 @@ impl Estimate {
 /// What sentences need of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure<'a> {
+    /// The series.
+    pub series: &'a Series,
     /// The method, neutralised.
     pub subject: String,
     /// Name of its conditions, neutralised, with what was refused of them.
@@ -188,10 +190,11 @@ pub fn best<'f, 'a: 'f>(rows: impl Iterator<Item = &'f Figure<'a>>) -> Option<&'
     rows.filter(|row| row.p50.is_some()).min_by_key(|row| (value(row.p50), value(row.p99)))
 }
 
-fn figure<'a>(run: &'a Run, series: &Series) -> Figure<'a> {
+fn figure<'a>(run: &'a Run, series: &'a Series) -> Figure<'a> {
     let summary = &series.summary;
     let estimate = |value: Option<i64>, interval| value.map(|value| Estimate { value, interval });
     Figure {
+        series,
         subject: sanitize(&series.subject),
         conditions: conditions(run, &series.conditions),
         set: run.conditions.iter().find(|set| set.label == series.conditions),

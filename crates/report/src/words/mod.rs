@@ -13,10 +13,12 @@ mod timers;
 
 pub use alone::{alone, comparison};
 pub use figures::{Difference, Estimate, Figure, Figures, best};
-pub(crate) use figures::{by_asked, usual};
+pub(crate) use figures::{SLEEPING_CALLS, by_asked, usual};
 pub use finding::{Code, Finding, Group, Place, Sentence, together};
+pub(crate) use levers::large_slack;
 pub use levers::{Lever, Tally, changes, levers};
 pub use ranking::{answer, cpu_time, trade_off};
+pub(crate) use timers::without_slack_rows;
 pub use timers::{without_slack, without_slack_row};
 
 /// What is to be said on the waits of one duration, in order: which method to use, what spinning buys, CPU time, timers without slack,

@@ -38,6 +38,7 @@ fn block(block: &Block, id: &str) -> Markup {
             dl class="facts" { @for (name, fact) in facts { dt { (name) } dd { (fact) } } }
         },
         Block::Items(items) => html! { ul { @for its in items { li { (item(its)) } } } },
+        Block::Numbered(items) => html! { ol { @for its in items { li { (item(its)) } } } },
         Block::Album(its) => album(its, id),
         Block::Notices(phrases) => html! { @for phrase in phrases { (notice(phrase)) } },
     }

@@ -16,8 +16,7 @@ pub(super) const AFTER: &str = "</body></html>\n";
 
 /// A page up to where its data begin; [`AFTER`] ends it. `holds`: what the page says of itself at its end.
 pub(super) fn page(document: &Document, holds: &Markup) -> Markup {
-    let advice = document.advice.clone().map(Chapter::of);
-    let chapters = || advice.iter().chain(&document.chapters).enumerate();
+    let chapters = || document.chapters.iter().enumerate();
     html! {
         // Closed by `AFTER`.
         (DOCTYPE) (PreEscaped("<html lang=\"en\">"))
@@ -35,6 +34,7 @@ pub(super) fn page(document: &Document, holds: &Markup) -> Markup {
         header {
             h1 { (document.title) }
             @if !document.made.is_empty() { p class="faint" { (document.made) } }
+            (blocks::chapter(&Chapter { title: String::new(), sections: document.head.clone() }, "head"))
             (blocks::chapter(&Chapter { title: String::new(), sections: document.lead.clone() }, "lead"))
         }
         nav aria-label="Contents" {

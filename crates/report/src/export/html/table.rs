@@ -11,7 +11,12 @@ pub(super) fn table(table: &Table) -> Markup {
     html! {
         div class="wide" tabindex="0" role="group" aria-label="Table" {
             table {
-                thead { tr { @for (i, column) in table.columns.iter().enumerate() { th scope="col" class=[figure(i)] { (column.heading) } } } }
+                thead {
+                    @if table.columns.iter().any(|column| !column.over.is_empty()) {
+                        tr { @for group in table.columns.chunk_by(|a, b| a.over == b.over) { th scope="colgroup" colspan=(group.len()) { (group[0].over) } } }
+                    }
+                    tr { @for (i, column) in table.columns.iter().enumerate() { th scope="col" class=[figure(i)] { (column.heading) } } }
+                }
                 tbody {
                     @for row in &table.rows {
                         @match row {

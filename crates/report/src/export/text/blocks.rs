@@ -55,7 +55,8 @@ fn block(block: &Block, dropped: &mut Vec<String>, style: &Style) -> String {
         Block::Paragraph(text) | Block::Warning(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
         Block::Line(text) => paragraph(text, "", "  ", Paint::Heading, style),
         Block::Facts(its) => facts(its, style),
-        Block::Items(items) => items.iter().map(|its| item(its, style)).collect(),
+        Block::Items(items) => items.iter().map(|its| item(its, style.bullet(), style)).collect(),
+        Block::Numbered(items) => (1..).zip(items).map(|(n, its)| item(its, &format!("{n} "), style)).collect(),
         Block::Album(album) => album.pictures.iter().map(|(_, picture)| in_letters(picture, style)).collect(),
         Block::Notices(_) => String::new(),
     }
@@ -70,9 +71,8 @@ pub(in crate::export) fn in_letters(picture: &Picture, style: &Style) -> String 
     }
 }
 
-fn item(item: &Item, style: &Style) -> String {
-    let first = format!("  {}", style.bullet());
-    let mut out = paragraph(&item.text, &first, "    ", Paint::Plain, style);
+fn item(item: &Item, mark: &str, style: &Style) -> String {
+    let mut out = paragraph(&item.text, &format!("  {mark}"), "    ", Paint::Plain, style);
     for line in item.code.iter().flat_map(|code| code.lines()) {
         out.push_str("      ");
         out.push_str(&style.paint(Paint::Name, &style.spelled(line).replace('\u{a0}', " ")));

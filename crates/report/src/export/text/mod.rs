@@ -61,6 +61,12 @@ pub fn render(document: &Document, style: &Style) -> String {
     sections(document.sections(), style)
 }
 
+/// The first screen as text.
+#[must_use]
+pub fn head(document: &Document, style: &Style) -> String {
+    sections(&document.head, style)
+}
+
 /// Sections as text, with an empty line between them and one line end at the end.
 #[must_use]
 pub fn sections<'a>(sections: impl IntoIterator<Item = &'a Section>, style: &Style) -> String {

@@ -33,8 +33,14 @@ impl Table {
         let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.full_heading(i)).collect();
         let mut text = String::new();
         let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_string()).collect();
-        text.push_str(&style.paint(Paint::Faint, &self.line(&headings, &shown, &widths, style)));
-        text.push('\n');
+        for line in self
+            .shared_headings(&shown, &widths, style)
+            .into_iter()
+            .chain([self.line(&headings, &shown, &widths, style)])
+        {
+            text.push_str(&style.paint(Paint::Faint, &line));
+            text.push('\n');
+        }
         for row in &self.rows {
             match row {
                 Row::Cells(cells, paint) => {
@@ -57,8 +63,11 @@ impl Table {
             Row::Cells(its, paint) => Row::Cells(cells(its), *paint),
             Row::Label(label) => Row::Label(style.spelled(label).into_owned()),
         };
-        let column =
-            |column: &Column| Column { heading: style.spelled(&column.heading).into_owned().into(), ..column.clone() };
+        let column = |column: &Column| Column {
+            heading: style.spelled(&column.heading).into_owned().into(),
+            over: style.spelled(&column.over).into_owned(),
+            ..column.clone()
+        };
         Self { columns: self.columns.iter().map(column).collect(), rows: self.rows.iter().map(row).collect() }
     }
 
@@ -111,6 +120,23 @@ impl Table {
             widths[widest] -= 1;
         }
         widths
+    }
+
+    /// The headings that columns share, centred over them; `None` where none do.
+    fn shared_headings(&self, shown: &[usize], widths: &[usize], style: &Style) -> Option<String> {
+        let mut line = String::new();
+        let mut place = 0;
+        for group in shown.chunk_by(|&a, &b| self.columns[a].over == self.columns[b].over) {
+            let over = self.columns[group[0]].over.as_str();
+            let gaps: usize = (place..).zip(group).map(|(place, &i)| self.gap(place, i)).sum();
+            let width = gaps + group.iter().map(|&i| widths[i]).sum::<usize>();
+            let text = cut(over, width, style);
+            let right = if group.len() > 1 { (width - display_width(&text)) / 3 } else { 0 };
+            let left = width - display_width(&text) - right;
+            line.extend([" ".repeat(left), text, " ".repeat(right)]);
+            place += group.len();
+        }
+        (!line.trim().is_empty()).then(|| cut(line.trim_end(), style.columns(), style))
     }
 
     fn line(&self, cells: &[String], shown: &[usize], widths: &[usize], style: &Style) -> String {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::ipc::{Mode, Placement, Receive};
-use punctual_record::{Experiment, Run, Series};
+use punctual_record::{Run, Series};
 
 use crate::document::{Block, Item, Section};
 use crate::format::prose::{listed, unbroken};
@@ -13,8 +13,6 @@ use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::words::Estimate;
 
-use super::super::shared::Advice;
-use super::super::shared::measured;
 use super::{Message, bytes, megabytes};
 
 /// The well-known mechanism with which the best is compared.
@@ -163,73 +161,4 @@ fn throughput<'a>(contest: &Contest<'a>) -> Vec<Finding<'a>> {
     let asleep = asleep.map(|(best, text)| (best, format!("Most messages on {place}: {text}.")));
     let awake = awake.map(|(best, text)| (best, format!("Most messages on {place}{who}: {text}.")));
     asleep.into_iter().chain(awake).map(|(best, text)| Finding { text, best: Some(best.series) }).collect()
-}
-
-/// What a check-up recommends: per place, the quickest mechanisms whose receiver sleeps, where they are shown to be quicker than a pipe
-/// by enough to be worth another design.
-pub(super) fn advice(_run: &Run, series: &[&Series]) -> Advice {
-    let series = measured(series, Experiment::ipc);
-    let mut advice = Advice::default();
-    let mut places: Vec<(&str, Vec<Better<'_>>)> = Vec::new();
-    for contest in contests(&series).iter().filter(|contest| contest.mode == Mode::PingPong) {
-        let sleeping: Vec<Message<'_>> = contest.series.iter().copied().filter(sleeps).collect();
-        let usual = sleeping.iter().find(|s| s.subject == USUAL);
-        let best = sleeping.iter().min_by_key(|s| s.summary.p50.unwrap_or(i64::MAX));
-        let Some((usual, best)) = usual.zip(best) else { continue };
-        let Some((from, to)) = estimate(usual).zip(estimate(best)) else { continue };
-        match from.exceeds(&to) {
-            Some(gain) if gain.value >= WORTH_NS && gain.value >= from.value / WORTH_PART => {
-                let better = Better { size: contest.size, subject: &best.series.subject, from, to };
-                match places.iter_mut().find(|(its, _)| *its == place(contest)) {
-                    Some((_, all)) => all.push(better),
-                    None => places.push((place(contest), vec![better])),
-                }
-            }
-            // Quicker, but not by enough to be worth a word here: the tables have it.
-            Some(_) => {}
-            None => {
-                let size = unbroken(&bytes(contest.size));
-                let place = place(contest);
-                advice.no_difference.push(format!("another mechanism than a {USUAL} for {size} on {place}"));
-            }
-        }
-    }
-    advice.trades = places.into_iter().map(|(place, all)| item(place, &all)).collect();
-    advice
-}
-
-/// A gain that is smaller than this, in ns, or than this part of the time, is no reason for another mechanism.
-const WORTH_NS: i64 = 2_000;
-const WORTH_PART: i64 = 10;
-
-/// The quickest mechanism for one size at one place.
-struct Better<'a> {
-    size: u64,
-    subject: &'a str,
-    from: Estimate,
-    to: Estimate,
-}
-
-/// One item for all sizes at one place, the sizes of one mechanism together.
-fn item(place: &str, all: &[Better<'_>]) -> (i64, Item) {
-    let gain = |better: &Better<'_>| better.from.value.saturating_sub(better.to.value);
-    let most = all.iter().map(gain).max().unwrap_or(0);
-    let mut mechanisms: Vec<(&str, Vec<String>)> = Vec::new();
-    for better in all {
-        let figures = units::instead(better.to.value, better.from.value);
-        let said = format!("{figures} with {}", unbroken(&bytes(better.size)));
-        match mechanisms.iter_mut().find(|(name, _)| *name == better.subject) {
-            Some((_, its)) => its.push(said),
-            None => mechanisms.push((better.subject, vec![said])),
-        }
-    }
-    let mechanism = |(name, said): &(&str, Vec<String>)| format!("{} ({})", sanitize(name), said.join(", "));
-    let mechanisms: Vec<String> = mechanisms.iter().map(mechanism).collect();
-    let up_to = if all.len() > 1 { "Up to " } else { "" };
-    let text = format!(
-        "{up_to}{} earlier there and back at p50: messages between processes on {place} through {} instead of a {USUAL}.",
-        unbroken(&units::duration(most)),
-        listed(&mechanisms, usize::MAX)
-    );
-    (most, Item { text, code: None })
 }

@@ -1,17 +1,16 @@
 //! Conclusions on yielding in sentences, and recommendations for the check-up.
 
+use punctual_record::Run;
 use punctual_record::experiment::yielding::Rank;
-use punctual_record::{Experiment, Run, Series};
 
-use crate::document::{Block, Item, Section};
+use crate::document::{Block, Section};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::super::shared::measured;
-use super::super::shared::{Advice, distinct};
-use super::{Figure, Situation, situations};
+use super::super::shared::distinct;
+use super::{Figure, Situation};
 
 /// Most names in a list before the rest is counted.
 const MOST_NAMES: usize = 12;
@@ -168,47 +167,4 @@ fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
 
 fn set<'a>(run: &'a Run, figure: &Figure<'_>) -> Option<&'a punctual_record::ConditionSet> {
     run.conditions.iter().find(|set| set.label == figure.calls.conditions)
-}
-
-/// What the yielding part of a check-up recommends.
-pub(super) fn advice(_: &Run, series: &[&Series]) -> Advice {
-    let mut advice = Advice::default();
-    let situations = situations(&measured(series, Experiment::yields));
-    let Some((_, alone)) = situations.iter().find(|(situation, _)| situation.competitors == 0) else { return advice };
-    let alone: Vec<&Figure<'_>> = alone.iter().collect();
-    let Some((yielding, sleeping)) = pair(&alone, "sched_yield", "usleep0") else { return advice };
-    let change = "sched_yield() instead of usleep(0) to let others run";
-    let (Some(low), Some(high)) = (sleeping.calls.summary.ci95.p50, yielding.calls.summary.ci95.p50) else {
-        return advice;
-    };
-    if low.low <= high.high {
-        advice.no_difference.push(change.to_owned());
-        return advice;
-    }
-    let gain = low.low - high.high;
-    let mut text = format!(
-        "{change}: with no other runnable thread a call takes {} instead of {}",
-        cost(yielding),
-        cost(sleeping)
-    );
-    let with_one = situations.iter().find(|(situation, _)| situation.competitors > 0);
-    if let Some((_, against)) = with_one {
-        let against: Vec<&Figure<'_>> = against.iter().collect();
-        if let Some((yielding, sleeping)) = pair(&against, "sched_yield", "usleep0") {
-            let share = |f: &Figure<'_>| f.others_share().map(|s| unbroken(&units::share(s)));
-            if let (Some(one), Some(other)) = (share(yielding), share(sleeping)) {
-                text.push_str(&format!(", and a competitor gets {one} of the CPU instead of {other}"));
-            }
-            if let Some(away) = yielding.away.and_then(|s| s.summary.p50).filter(|ns| *ns > 1_000_000) {
-                text.push_str(&format!(
-                    ". With a competitor the caller is away for {}: to be back soon, block until woken ({})",
-                    unbroken(&units::duration(away)),
-                    unbroken("\"futex, or punctual::Backoff\"")
-                ));
-            }
-        }
-    }
-    text.push('.');
-    advice.helps.push((gain, Item { text, code: Some("sched_yield();".into()) }));
-    advice
 }

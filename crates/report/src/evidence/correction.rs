@@ -5,7 +5,7 @@
 
 /// The probabilities that are significant at this level.
 #[must_use]
-pub(super) fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
+pub(crate) fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
     let count = probabilities.len() as f64;
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));

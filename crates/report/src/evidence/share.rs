@@ -27,20 +27,20 @@ const FURTHEST: f64 = 1e4;
 
 /// Data on one figure of one series.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scatter {
+pub(crate) struct Scatter {
     /// Observations: the deviations of the runs, or of the pairs, from their mean, in order of time.
-    pub(super) deviations: Vec<f64>,
+    pub(crate) deviations: Vec<f64>,
     /// Degrees of freedom of the observations, 1 or more.
-    pub(super) freedom: f64,
+    pub(crate) freedom: f64,
     /// The variance of one such deviation, forecast from the rounds.
-    pub(super) forecast: f64,
+    pub(crate) forecast: f64,
 }
 
 /// A variance and its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) variance: f64,
-    pub(super) freedom: f64,
+pub(crate) struct Estimate {
+    pub(crate) variance: f64,
+    pub(crate) freedom: f64,
 }
 
 impl Scatter {
@@ -62,7 +62,7 @@ impl Scatter {
 }
 
 /// The variances of one figure in all series.
-pub(super) fn estimates(series: &[Scatter]) -> Vec<Estimate> {
+pub(crate) fn estimates(series: &[Scatter]) -> Vec<Estimate> {
     let surprises: Vec<f64> = series.iter().map(Scatter::surprise).collect();
     let together = Together::of(series);
     let sum: f64 = surprises.iter().sum();

@@ -5,7 +5,7 @@
 //! Abramowitz and Stegun 26.5.8), good to some 12 digits.
 
 /// The two-sided probability of a t at least this far from zero.
-pub(super) fn two_sided(t: f64, freedom: f64) -> f64 {
+pub(crate) fn two_sided(t: f64, freedom: f64) -> f64 {
     if !t.is_finite() {
         return if t.is_nan() { 1.0 } else { 0.0 };
     }
@@ -15,7 +15,7 @@ pub(super) fn two_sided(t: f64, freedom: f64) -> f64 {
 /// The t with the two-sided probability `tail` (above 0, below 1).
 ///
 /// Newton's method on the logarithm of the probability, which is nearly linear in the tail, safeguarded by bisection.
-pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
+pub(crate) fn quantile(tail: f64, freedom: f64) -> f64 {
     let mut high = 1.0;
     while two_sided(high, freedom) > tail && high < 1e300 {
         high *= 2.0;
@@ -46,7 +46,7 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function of two shapes: the probability that a beta variable is at most `x`.
-pub(super) struct Beta {
+pub(crate) struct Beta {
     a: f64,
     b: f64,
     log_front: f64,
@@ -54,12 +54,12 @@ pub(super) struct Beta {
 
 impl Beta {
     /// Of shapes above zero.
-    pub(super) fn new(a: f64, b: f64) -> Self {
+    pub(crate) fn new(a: f64, b: f64) -> Self {
         Self { a, b, log_front: log_gamma(a + b) - log_gamma(a) - log_gamma(b) }
     }
 
     /// Its value, 0 to 1.
-    pub(super) fn below(&self, x: f64) -> f64 {
+    pub(crate) fn below(&self, x: f64) -> f64 {
         if x <= 0.0 {
             return 0.0;
         }

@@ -15,47 +15,47 @@ use punctual_record::{Distribution, Quantile, RoundFigures};
 use super::student::Beta;
 
 /// Fewest rounds for an estimate.
-pub(super) const MIN_ROUNDS: usize = 5;
+pub(crate) const MIN_ROUNDS: usize = 5;
 
 /// Number of stretches of a run.
 const STRETCHES: usize = 5;
 
 /// Degrees of freedom of the Allan variance of one run: four differences between neighbours among five stretches.
 /// Overlapping stretches add a little; neighbouring differences share a stretch, which takes it away.
-pub(super) const FREEDOM: f64 = 4.0;
+pub(crate) const FREEDOM: f64 = 4.0;
 
 /// The scale of comparisons: the inverse hyperbolic sine. It is logarithmic far above the cost of a clock reading and
 /// linear below. So large figures compare by ratio; tiny, zero and negative ones by difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     unit: f64,
 }
 
 impl Scale {
     /// With the cost of a clock reading, in ns, as the size below which ratios mean nothing.
-    pub(super) fn new(reading_ns: f64) -> Self {
+    pub(crate) fn new(reading_ns: f64) -> Self {
         let reading = if reading_ns.is_finite() { reading_ns.clamp(1.0, 1e9) } else { 1.0 };
         Self { unit: 2.0 * reading }
     }
 
     /// From a figure to the scale.
-    pub(super) fn place(self, ns: f64) -> f64 {
+    pub(crate) fn place(self, ns: f64) -> f64 {
         (ns / self.unit).asinh()
     }
 
     /// From the scale to a figure.
-    pub(super) fn figure(self, place: f64) -> f64 {
+    pub(crate) fn figure(self, place: f64) -> f64 {
         place.sinh() * self.unit
     }
 
     /// The slope of the scale at a figure, per ns.
-    pub(super) fn step(self, ns: f64) -> f64 {
+    pub(crate) fn step(self, ns: f64) -> f64 {
         1.0 / ns.hypot(self.unit)
     }
 }
 
 /// The Allan variance of a figure's rounds at a fifth of their duration; `None` with fewer than [`MIN_ROUNDS`].
-pub(super) fn wandering(places: &[f64]) -> Option<f64> {
+pub(crate) fn wandering(places: &[f64]) -> Option<f64> {
     if places.len() < MIN_ROUNDS {
         return None;
     }
@@ -74,7 +74,7 @@ const WEIGHED: u64 = 50_000;
 
 /// The sampling variance of a percentile. Each nearby sample is weighted by the probability that the true percentile is
 /// there (J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978).
-pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Scale) -> Option<f64> {
+pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Scale) -> Option<f64> {
     let count = distribution.count();
     let rank = quantile.rank(count)?;
     let ratio = quantile.ratio();
@@ -113,7 +113,7 @@ pub(super) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Sc
 }
 
 /// One figure of each round that has it.
-pub(super) fn places(rounds: &[RoundFigures], scale: Scale, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
+pub(crate) fn places(rounds: &[RoundFigures], scale: Scale, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
     let finite = |ns: &f64| ns.is_finite();
     rounds.iter().filter_map(|round| figure(round).filter(finite)).map(|ns| scale.place(ns)).collect()
 }

@@ -7,7 +7,7 @@
 const FAR: f64 = 10.0;
 
 /// The first derivative, for arguments above zero.
-pub(super) fn digamma(x: f64) -> f64 {
+pub(crate) fn digamma(x: f64) -> f64 {
     let (mut x, mut sum) = (x, 0.0);
     while x < FAR {
         sum -= 1.0 / x;
@@ -18,7 +18,7 @@ pub(super) fn digamma(x: f64) -> f64 {
 }
 
 /// The second derivative, for arguments above zero.
-pub(super) fn trigamma(x: f64) -> f64 {
+pub(crate) fn trigamma(x: f64) -> f64 {
     let (mut x, mut sum) = (x, 0.0);
     while x < FAR {
         sum += 1.0 / (x * x);
@@ -31,7 +31,7 @@ pub(super) fn trigamma(x: f64) -> f64 {
 }
 
 /// The argument with this second derivative, which falls from infinity at zero to zero at infinity.
-pub(super) fn inverse_trigamma(value: f64) -> f64 {
+pub(crate) fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (1e-8_f64, 1e8_f64);
     // Bisection on a logarithmic scale: 36 powers of e, halved 60 times, is below 1e-16.
     for _ in 0..60 {

@@ -5,8 +5,8 @@
 //! several runs, their scatter counts too ([`super::share`]).
 
 use super::noise::FREEDOM;
+use super::reading::Reading;
 use super::share::{Estimate, Scatter};
-use super::side::Reading;
 use super::student;
 
 /// The part of a side's variance that more runs do not reduce if the sides did not alternate: the machine drifts
@@ -15,27 +15,27 @@ const SHARED: f64 = 0.5;
 
 /// A difference on the comparison's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shift {
+pub(crate) struct Shift {
     /// Mean of the old figures on the scale.
-    pub(super) from: f64,
+    pub(crate) from: f64,
     /// New minus old.
-    pub(super) by: f64,
+    pub(crate) by: f64,
     /// Its standard error.
-    pub(super) error: f64,
+    pub(crate) error: f64,
     /// Degrees of freedom of the standard error.
-    pub(super) freedom: f64,
+    pub(crate) freedom: f64,
 }
 
 impl Shift {
     /// The p-value: the probability of a difference at least as large if there is none.
-    pub(super) fn probability(&self) -> f64 {
+    pub(crate) fn probability(&self) -> f64 {
         if self.error > 0.0 { student::two_sided(self.by / self.error, self.freedom) } else { 1.0 }
     }
 
     /// The smallest detectable difference: at this significance level, nine of ten comparisons with these degrees of
     /// freedom detect it. A quantile of the noncentral t distribution (N. L. Johnson and B. L. Welch, 1940, their first
     /// approximation).
-    pub(super) fn shows(&self, miss: f64) -> f64 {
+    pub(crate) fn shows(&self, miss: f64) -> f64 {
         /// The 90 % quantile of a normal variable.
         const ONE_OF_TEN: f64 = 1.281_552;
         let needed = student::quantile(miss, self.freedom);
@@ -43,14 +43,14 @@ impl Shift {
     }
 
     /// Half the width of the confidence interval with this error probability.
-    pub(super) fn reach(&self, miss: f64) -> f64 {
+    pub(crate) fn reach(&self, miss: f64) -> f64 {
         student::quantile(miss, self.freedom) * self.error
     }
 }
 
 /// A difference with an unknown variance between runs.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Draft {
+pub(crate) struct Draft {
     from: f64,
     by: f64,
     scatter: Known,
@@ -67,7 +67,7 @@ enum Known {
 
 impl Draft {
     /// The scatter of several runs; `None` with one run a side.
-    pub(super) fn scatter(&self) -> Option<&Scatter> {
+    pub(crate) fn scatter(&self) -> Option<&Scatter> {
         match &self.scatter {
             Known::Seen(scatter, _) => Some(scatter),
             Known::All(_) => None,
@@ -75,7 +75,7 @@ impl Draft {
     }
 
     /// The difference, given the variance of one run or pair if several were seen.
-    pub(super) fn settled(&self, estimate: Option<Estimate>) -> Shift {
+    pub(crate) fn settled(&self, estimate: Option<Estimate>) -> Shift {
         let (variance, freedom) = match (&self.scatter, estimate) {
             (Known::All(its), _) => (its.variance, its.freedom),
             (Known::Seen(_, times), Some(its)) => (its.variance * times, its.freedom),
@@ -101,7 +101,7 @@ fn known(reading: &Reading) -> Option<Figure> {
 }
 
 /// The difference between two sides whose runs are independent of each other.
-pub(super) fn apart(old: &[Reading], new: &[Reading]) -> Option<Draft> {
+pub(crate) fn apart(old: &[Reading], new: &[Reading]) -> Option<Draft> {
     let old: Vec<Figure> = old.iter().filter_map(known).collect();
     let new: Vec<Figure> = new.iter().filter_map(known).collect();
     let (from, to) = (mean(&old)?, mean(&new)?);
@@ -140,7 +140,7 @@ fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
 
 /// The difference between two sides that alternated. The two runs of a pair saw the same drift, so the pairs'
 /// differences are independent and average out with more pairs.
-pub(super) fn in_turns(pairs: &[(Reading, Reading)]) -> Option<Draft> {
+pub(crate) fn in_turns(pairs: &[(Reading, Reading)]) -> Option<Draft> {
     let pairs: Vec<(Figure, Figure)> = pairs.iter().filter_map(|(old, new)| Some((known(old)?, known(new)?))).collect();
     if pairs.len() < 2 {
         return None;

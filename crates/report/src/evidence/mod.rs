@@ -1,0 +1,21 @@
+//! How much a difference is worth: the noise of figures, differences with their uncertainty, correction for several.
+//!
+//! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
+//! ([`rounds`]).
+
+pub(crate) mod correction;
+pub(crate) mod difference;
+mod gamma;
+pub(crate) mod noise;
+mod reading;
+pub(crate) mod rounds;
+pub(crate) mod share;
+mod student;
+
+pub(crate) use difference::{Draft, Shift};
+pub use reading::Figure;
+pub(crate) use reading::{Look, Reading, scale};
+pub use rounds::{Effect, Gain, Outcome};
+
+/// The false discovery rate, and the probability of any false alarm if nothing differs.
+pub const LEVEL: f64 = 0.05;

@@ -1,0 +1,229 @@
+//! Whether one series of a run differs from another of the same run, tested on their interleaved rounds.
+//!
+//! Both series of a round see the same machine, so the test takes the difference of each round. The rounds' standard
+//! error is too optimistic on machines that drift; the error is the Allan deviation of the differences
+//! ([`super::noise`]), plus a floor. All tests of one call are corrected together ([`super::correction`]). A difference
+//! smaller than the scatter of its rounds is never significant.
+
+use std::collections::BTreeMap;
+
+use punctual_record::{Distribution, RoundFigures, Run, Series};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::reading::{Figure, Look, Reading, floor, scale};
+use super::{LEVEL, Shift, correction, difference, noise};
+
+/// One question: what does `after` change in this figure against `before`?
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair<'a> {
+    pub(crate) before: &'a Series,
+    pub(crate) after: &'a Series,
+    pub(crate) figure: Figure,
+}
+
+/// The verdict of a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Shown to be smaller: earlier, shorter, less CPU time.
+    Better,
+    /// Shown to be larger.
+    Worse,
+    /// Tested, and no difference shown.
+    NoDifference,
+    /// Not tested: a figure is missing.
+    #[default]
+    NotTested,
+}
+
+/// What a change does to one figure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Effect {
+    /// The verdict, corrected for the number of tests of the run.
+    pub outcome: Outcome,
+    /// The figure before, in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_ns: Option<i64>,
+    /// The figure after, in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_ns: Option<i64>,
+    /// Before minus after; absent where it was not tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+    /// Why it was not tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A gain with its 95 % interval; positive: smaller after the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Gain {
+    /// The gain in ns.
+    pub ns: i64,
+    /// Lower end of its 95 % interval.
+    pub low_ns: i64,
+    /// Upper end.
+    pub high_ns: i64,
+    /// Scatter of single rounds around it, in ns: a smaller gain is never called one.
+    pub scatter_ns: i64,
+}
+
+impl Effect {
+    /// The gain, if it is shown.
+    #[must_use]
+    pub fn better(&self) -> Option<Gain> {
+        self.gain.filter(|_| self.outcome == Outcome::Better)
+    }
+
+    /// The loss, if it is shown.
+    #[must_use]
+    pub fn worse(&self) -> Option<Gain> {
+        let turned = |gain: Gain| Gain { ns: -gain.ns, low_ns: -gain.high_ns, high_ns: -gain.low_ns, ..gain };
+        self.gain.filter(|_| self.outcome == Outcome::Worse).map(turned)
+    }
+
+    fn not_tested(before: Option<f64>, after: Option<f64>, why: String) -> Self {
+        let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
+        Self { outcome: Outcome::NotTested, before_ns, after_ns, gain: None, why: Some(why) }
+    }
+}
+
+/// Answers all questions, corrected for their number, in their order.
+pub(crate) fn test(run: &Run, pairs: &[Pair<'_>]) -> Vec<Effect> {
+    let drafts: Vec<Result<Draft, String>> = pairs.iter().map(|pair| draft(run, pair)).collect();
+    let probabilities: Vec<f64> = drafts.iter().flatten().map(|draft| draft.shift.probability()).collect();
+    let chosen = correction::significant(&probabilities, LEVEL);
+    let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
+    // Intervals of selected differences: Y. Benjamini and D. Yekutieli, 2005.
+    let miss = LEVEL * selected as f64 / probabilities.len().max(1) as f64;
+    let mut chosen = chosen.into_iter();
+    let finish = |(pair, draft): (&Pair<'_>, Result<Draft, String>)| {
+        let [before, after] = [pair.before, pair.after].map(|series| whole(series, pair.figure));
+        match draft {
+            Err(why) => Effect::not_tested(before, after, why),
+            Ok(draft) => draft.effect(before, after, chosen.next() == Some(true), miss),
+        }
+    };
+    pairs.iter().zip(drafts).map(finish).collect()
+}
+
+/// A difference before the correction.
+struct Draft {
+    shift: Shift,
+    scatter: f64,
+}
+
+impl Draft {
+    fn effect(&self, before: Option<f64>, after: Option<f64>, significant: bool, miss: f64) -> Effect {
+        let scale = scale();
+        let reach = self.shift.reach(miss);
+        let from = scale.figure(self.shift.from);
+        let gain = |by: f64| (from - scale.figure(self.shift.from + by)).round() as i64;
+        let by = self.shift.by;
+        let outcome = match significant && by.abs() > self.scatter {
+            true if by < 0.0 => Outcome::Better,
+            true => Outcome::Worse,
+            false => Outcome::NoDifference,
+        };
+        let scatter_ns = gain(by - self.scatter).abs_diff(gain(by)).try_into().unwrap_or(i64::MAX);
+        let gain = Gain { ns: gain(by), low_ns: gain(by + reach), high_ns: gain(by - reach), scatter_ns };
+        let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
+        Effect { outcome, before_ns, after_ns, gain: Some(gain), why: None }
+    }
+}
+
+/// The figure over all rounds.
+fn whole(series: &Series, figure: Figure) -> Option<f64> {
+    match figure {
+        Figure::P50 => series.summary.p50.map(|ns| ns as f64),
+        Figure::P99 => series.summary.p99.map(|ns| ns as f64),
+        Figure::Cpu => series.cpu_ns_per_op.filter(|ns| ns.is_finite()),
+    }
+}
+
+fn of_round(round: &RoundFigures, figure: Figure) -> Option<f64> {
+    match figure {
+        Figure::P50 => round.summary.p50.map(|ns| ns as f64),
+        Figure::P99 => round.summary.p99.map(|ns| ns as f64),
+        Figure::Cpu => round.cpu_ns_per_op.filter(|ns| ns.is_finite()),
+    }
+}
+
+fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
+    let Pair { before, after, figure } = *pair;
+    let missing = |series: &Series| format!("too few samples for the {} of {}", figure.name(), series.subject);
+    let from = whole(before, figure).ok_or_else(|| missing(before))?;
+    let to = whole(after, figure).ok_or_else(|| missing(after))?;
+    let deviations = differences(before, after, figure);
+    if deviations.len() < noise::MIN_ROUNDS {
+        return match figure {
+            // Rounds seldom have the samples for their own 99th percentile.
+            Figure::P99 => tails(run, before, after),
+            _ => Err(format!("fewer than {} rounds in common", noise::MIN_ROUNDS)),
+        };
+    }
+    let wandering = noise::wandering(&deviations).ok_or("fewer rounds than a test takes")?;
+    let scale = scale();
+    let variance = wandering + 2.0 * floor(figure).powi(2) + rounding(run, from) + rounding(run, to);
+    let freedom = noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
+    let (from, to) = (scale.place(from), scale.place(to));
+    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom: freedom.clamp(noise::FREEDOM, 1e6) };
+    Ok(Draft { shift, scatter: scatter(deviations) })
+}
+
+/// A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
+fn rounding(run: &Run, ns: f64) -> f64 {
+    (scale().step(ns) * run.clock.granularity_ns as f64).powi(2) / 12.0
+}
+
+/// After minus before on the comparison's scale, for each round that has both.
+fn differences(before: &Series, after: &Series, figure: Figure) -> Vec<f64> {
+    let known = |series: &Series| -> BTreeMap<u32, f64> {
+        let one = |round: &RoundFigures| Some((round.round, of_round(round, figure)?));
+        series.rounds.iter().filter_map(one).collect()
+    };
+    let (before, after) = (known(before), known(after));
+    let scale = scale();
+    before.iter().filter_map(|(round, ns)| Some(scale.place(*after.get(round)?) - scale.place(*ns))).collect()
+}
+
+/// The 99th percentiles of the pooled samples, each with its own noise.
+fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
+    let reading = |series: &Series| {
+        let granularity = run.clock.granularity_ns;
+        let look = Look { summary: &series.summary, cpu: None, rounds: &series.rounds, granularity };
+        let distribution = Distribution::from_series(series).ok();
+        look.readings(distribution.as_ref())[Figure::P99 as usize]
+    };
+    let (before, after) = (reading(before), reading(after));
+    let why = |reading: &Reading| match reading {
+        Reading::FewRounds => Some(format!("fewer than {} rounds", noise::MIN_ROUNDS)),
+        Reading::FewSamples => Some("too few samples for p99".to_owned()),
+        Reading::Absent => Some("p99 was not measured".to_owned()),
+        Reading::Known { .. } => None,
+    };
+    if let Some(why) = why(&before).or_else(|| why(&after)) {
+        return Err(why);
+    }
+    let draft = difference::apart(&[before], &[after]).ok_or("p99 was not measured")?;
+    let shift = draft.settled(None);
+    Ok(Draft { scatter: shift.error, shift })
+}
+
+/// The scatter of single rounds: the median absolute deviation, scaled to a standard deviation.
+fn scatter(mut deviations: Vec<f64>) -> f64 {
+    let middle = median(&mut deviations);
+    let mut away: Vec<f64> = deviations.iter().map(|deviation| (deviation - middle).abs()).collect();
+    1.4826 * median(&mut away)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[half],
+        _ => f64::midpoint(values[half - 1], values[half]),
+    }
+}

@@ -1,0 +1,133 @@
+//! The remedies for late wake-ups that a run can judge: conditions, timers without slack, absolute deadlines, the
+//! library's sleeper, spinning.
+
+use punctual_record::{POLICY, Quantity, Run, Series, TIMER_SLACK};
+
+use crate::format::prose::sentence;
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming;
+use crate::verdict::{Candidate, Code, Goal, Price, Trial};
+use crate::words::{self, Figure, Figures, Lever};
+
+/// The library's sleeper.
+const SLEEPER: &str = "hybrid";
+/// The cause that timer slack is.
+const SLACK: &str = "timer slack";
+
+/// Those of all durations.
+pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+    let of = |(asked, series): (i64, Vec<&'a Series>)| {
+        let figures = Figures::of(run, asked, &series);
+        let levers = words::levers(&figures);
+        let mut all: Vec<Candidate<'a>> = levers.iter().filter_map(|lever| condition(&figures, lever)).collect();
+        all.extend(timer(&figures));
+        all.extend(absolute(&figures));
+        all.extend(awake(&figures));
+        all
+    };
+    words::by_asked(series).into_iter().flat_map(of).collect()
+}
+
+fn trial<'a>(figures: &Figures<'a>, before: &Figure<'a>, after: &Figure<'a>) -> Trial<'a> {
+    Trial { case: figures.asked_ns, name: units::exact, before: before.series, after: after.series }
+}
+
+/// A change of conditions, shown by the call that programs use most.
+fn condition<'a>(figures: &Figures<'a>, lever: &Lever<'_, 'a>) -> Option<Candidate<'a>> {
+    let (from, to) = lever.leader()?;
+    let setting = lever.setting;
+    let slack =
+        setting.condition == TIMER_SLACK || (setting.condition == POLICY && words::large_slack(lever.from).is_some());
+    let code = setting.code.as_deref().map(naming::code);
+    let mut lines = code.as_deref().unwrap_or_default().lines();
+    let c = lines.next().map(str::to_owned);
+    let shell = lines.next().map(str::to_owned);
+    let what = naming::phrase(&setting.phrase);
+    Some(Candidate {
+        id: format!("{} {}", setting.condition, lever.name()),
+        goal: Goal::WakeOnTime,
+        cause: if slack { SLACK.to_owned() } else { setting.condition.clone() },
+        what,
+        instead_of: lever.from.label.clone(),
+        trials: vec![trial(figures, from, to)],
+        price: Price {
+            privilege: privilege(&setting.condition),
+            others: None,
+            energy: (setting.condition == "dma-latency").then(|| "idle CPUs stay awake".to_owned()),
+            program: setting.price.as_deref().map(|price| sentence(&sanitize(price))).filter(|_| false),
+        },
+        code: Code { c, rust: None, shell },
+    })
+}
+
+/// The privilege that a condition needs.
+fn privilege(condition: &str) -> Option<String> {
+    let name = match condition {
+        POLICY => "CAP_SYS_NICE",
+        "dma-latency" => "/dev/cpu_dma_latency",
+        "lock-memory" => "CAP_IPC_LOCK",
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+/// A timer without slack instead of a sleeping call, under the same conditions.
+fn timer<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
+    let (from, to) = words::without_slack_rows(figures)?;
+    Some(Candidate {
+        cause: SLACK.to_owned(),
+        price: Price { program: Some("a file descriptor".to_owned()), ..Price::default() },
+        ..call(figures, from, to)
+    })
+}
+
+/// An absolute deadline instead of a duration, by the same call under the same conditions.
+fn absolute<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
+    let relative = |to: &Figure<'_>| {
+        let stem = to.subject.strip_suffix("_abs")?;
+        figures.sleeping().find(|row| {
+            row.quantity == Quantity::Overshoot
+                && row.conditions == to.conditions
+                && (row.subject == stem || row.subject.strip_suffix("_rel") == Some(stem))
+        })
+    };
+    let to = figures.sleeping().find(|row| row.quantity == Quantity::Lateness && relative(row).is_some())?;
+    Some(Candidate { cause: "relative durations".to_owned(), ..call(figures, relative(to)?, to) })
+}
+
+/// One call instead of another.
+fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candidate<'a> {
+    Candidate {
+        id: format!("{} instead of {}", to.subject, from.subject),
+        goal: Goal::WakeOnTime,
+        cause: to.subject.clone(),
+        what: to.subject.clone(),
+        instead_of: from.subject.clone(),
+        trials: vec![trial(figures, from, to)],
+        price: Price::default(),
+        code: Code { c: to.code.clone(), ..Code::default() },
+    }
+}
+
+/// Spinning for the last part of a wait: by the library's sleeper, or, where that was not measured, for all of it.
+fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
+    let from = reference(figures)?;
+    let like = |row: &&Figure<'_>| row.conditions == from.conditions;
+    if let Some(to) = figures.exact().filter(like).find(|row| row.subject == SLEEPER) {
+        return Some(Candidate {
+            id: "sleeper".to_owned(),
+            what: "punctual::Sleeper".to_owned(),
+            code: Code { rust: to.code.clone(), ..Code::default() },
+            ..call(figures, from, to)
+        });
+    }
+    let to = words::best(figures.exact().filter(like).filter(|row| row.sleeps() == Some(false)))?;
+    Some(Candidate { id: "spinning".to_owned(), cause: "spinning".to_owned(), ..call(figures, from, to) })
+}
+
+/// The sleeping call that stands for what programs do, under the usual conditions.
+pub(super) fn reference<'f, 'a>(figures: &'f Figures<'a>) -> Option<&'f Figure<'a>> {
+    let known = |name: &&str| figures.ranked().find(|row| row.subject == **name && row.sleeps() != Some(false));
+    words::SLEEPING_CALLS.iter().find_map(known)
+}

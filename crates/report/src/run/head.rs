@@ -1,0 +1,54 @@
+//! The first screen: the answer, one table, what to do, how far to trust it.
+
+use punctual_record::Run;
+
+use crate::background;
+use crate::document::{Album, Block, Item, Section};
+use crate::format::prose::listed;
+use crate::verdict::{Advice, Answer, Verdict};
+
+/// Most advices on the first screen.
+const MOST: usize = 5;
+
+/// The sections of the first screen; empty where nothing was measured.
+pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>) -> Vec<Section> {
+    if run.series.is_empty() {
+        return Vec::new();
+    }
+    let mut top = Section::default();
+    if verdict.trust.busy {
+        top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.why.join(" "))));
+    }
+    top.blocks.extend(verdict.answer.iter().map(|sentence| Block::Line(sentence.clone())));
+    let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
+    let mut pictures = Vec::new();
+    for answer in answers {
+        figures.blocks.extend(answer.table.map(Block::Table));
+        pictures.extend(answer.picture.map(|picture| (String::new(), picture)));
+    }
+    if !pictures.is_empty() {
+        figures.blocks.push(Block::Album(Album { pictures, ..Album::default() }));
+    }
+    let mut sections = vec![top, figures];
+    sections.extend(advice(&verdict.advice));
+    sections.push(trust(verdict));
+    sections
+}
+
+fn advice(all: &[Advice]) -> Option<Section> {
+    let item = |advice: &Advice| Item::from(format!("{}: {}", advice.what, advice.text()));
+    let items: Vec<Item> = all.iter().take(MOST).map(item).collect();
+    (!items.is_empty()).then(|| Section::new("What to do").with(Block::Numbered(items)))
+}
+
+fn trust(verdict: &Verdict) -> Section {
+    let trust = &verdict.trust;
+    let why = if trust.busy { String::new() } else { trust.why.iter().map(|why| format!(" {why}")).collect() };
+    let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}.{why}", trust.level.word())));
+    if !verdict.untried.is_empty() {
+        let names: Vec<String> =
+            verdict.untried.iter().map(|text| text.split(": ").next().unwrap_or(text).to_owned()).collect();
+        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}.", listed(&names, 4))));
+    }
+    section
+}

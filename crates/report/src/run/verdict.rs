@@ -1,0 +1,49 @@
+//! The verdict on a run: collects what its families propose, tests it, and lets them answer.
+
+use punctual_record::{Notice, Run};
+
+use crate::family;
+use crate::format::prose::sentence;
+use crate::format::sanitize::sanitize;
+use crate::naming;
+use crate::verdict::{Answer, Standing, Trust, Verdict, tested};
+
+impl Verdict {
+    /// The verdict on a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        answered(run).0
+    }
+}
+
+/// The verdict, and each family's answer.
+pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
+    let experiments = family::experiments(run);
+    let candidates =
+        experiments.iter().map(|(name, series)| (*name, (family::of(name).candidates)(run, series))).collect();
+    let all = tested(run, candidates);
+    let answers: Vec<Answer> = experiments
+        .iter()
+        .map(|(name, series)| {
+            let own: Vec<_> = all.iter().filter(|advice| advice.experiment == *name).collect();
+            (family::of(name).answer)(run, series, &own)
+        })
+        .collect();
+    let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
+    let answer = answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect();
+    let verdict = Verdict { answer, trust: Trust::of(run), advice, tried, untried: untried(run) };
+    (verdict, answers)
+}
+
+/// The sets of conditions that the kernel refused, and what they would need.
+fn untried(run: &Run) -> Vec<String> {
+    let said = |notice: &Notice| {
+        let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
+        let text = format!("{}: {}", naming::phrase(conditions), sentence(&sanitize(&refusal.why)));
+        let needs = sentence(&sanitize(&refusal.remedy));
+        Some(if needs.is_empty() { text } else { format!("{text} To allow it: {needs}") })
+    };
+    let mut said: Vec<String> = run.notices.iter().filter_map(said).collect();
+    said.dedup();
+    said
+}

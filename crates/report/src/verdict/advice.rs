@@ -1,0 +1,208 @@
+//! A piece of advice as data, and in words.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::evidence::{Effect, Outcome};
+use crate::format::prose::{listed, unbroken};
+use crate::format::units;
+
+/// What is to be achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Wake up on time.
+    WakeOnTime,
+    /// Let other threads run.
+    LetOthersRun,
+    /// Give the CPU away and be back soon.
+    BackSoon,
+    /// Pass messages quickly.
+    PassMessages,
+    /// Send at an even rate.
+    SendEvenly,
+    /// Reach full speed soon.
+    SpeedUp,
+}
+
+impl Goal {
+    /// A smaller figure, and a larger one.
+    fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::WakeOnTime | Self::SendEvenly => ["earlier", "later"],
+            Self::LetOthersRun | Self::BackSoon | Self::PassMessages => ["shorter", "longer"],
+            Self::SpeedUp => ["faster", "slower"],
+        }
+    }
+}
+
+/// What became of a remedy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Better in at least one case, worse in none.
+    Advised,
+    /// Better in some cases, worse in others.
+    Mixed,
+    /// Worse in at least one case, better in none.
+    Worse,
+    /// Tested, and no difference shown.
+    NoDifference,
+    /// Not tested.
+    #[default]
+    NotTested,
+}
+
+/// A remedy and what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Advice {
+    /// Its stable name: `timer-slack`.
+    pub id: String,
+    /// What it is for.
+    pub goal: Goal,
+    /// The experiment that shows it.
+    pub experiment: String,
+    /// What to use.
+    pub what: String,
+    /// What it replaces.
+    pub instead_of: String,
+    /// The outcome.
+    pub standing: Standing,
+    /// Its effect in each case.
+    pub cases: Vec<Case>,
+    /// What it costs.
+    pub price: Price,
+    /// What to write.
+    pub code: Code,
+    /// Remedies of the same cause that show no difference from it: one of them is enough.
+    pub equal: Vec<Variant>,
+}
+
+/// The effect in one case.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Case {
+    /// The case: `100 µs`.
+    pub case: String,
+    /// At the median.
+    pub p50: Effect,
+    /// At the 99th percentile.
+    pub p99: Effect,
+    /// Share of a CPU before, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_share_before: Option<f64>,
+    /// Share of a CPU after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_share_after: Option<f64>,
+}
+
+/// What a remedy costs. Empty: nothing known to be needed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Price {
+    /// The privilege: `CAP_SYS_NICE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privilege: Option<String>,
+    /// What it does to energy or heat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<String>,
+    /// What it takes from other programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<String>,
+    /// What it changes in the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+/// What to write. Absent: there is nothing to write in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Code {
+    /// In C.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c: Option<String>,
+    /// In Rust.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rust: Option<String>,
+    /// In a shell, for a program as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+}
+
+impl Code {
+    /// All of it, a line or more each.
+    pub(crate) fn lines(&self) -> Option<String> {
+        let all: Vec<&str> = [&self.c, &self.rust, &self.shell].into_iter().flatten().map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    }
+}
+
+/// Another remedy that is equal to an advice.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Variant {
+    /// What to use.
+    pub what: String,
+    /// What it costs.
+    pub price: Price,
+    /// What to write.
+    pub code: Code,
+}
+
+impl Advice {
+    /// The case with the largest shown gain at p50, else at p99; else the first.
+    #[must_use]
+    pub fn best(&self) -> Option<&Case> {
+        let gain = |case: &&Case| {
+            (case.p50.better().map_or(i64::MIN, |gain| gain.ns), case.p99.better().map_or(i64::MIN, |gain| gain.ns))
+        };
+        self.cases.iter().rev().max_by_key(gain)
+    }
+
+    /// `52 µs earlier at 100 µs, 71 µs at p99; no privilege.` and further sentences.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{}; {}.", self.effect(), listed(&self.cost(), usize::MAX));
+        if !self.equal.is_empty() {
+            let named = |variant: &Variant| match &variant.price.privilege {
+                Some(privilege) => format!("{} ({privilege})", variant.what),
+                None => variant.what.clone(),
+            };
+            let names: Vec<String> = self.equal.iter().map(named).collect();
+            text.push_str(&format!(" Equal here: {}. Take one.", listed(&names, 4)));
+        }
+        text
+    }
+
+    /// What it does in its best case; where it does something.
+    #[must_use]
+    pub fn effect(&self) -> String {
+        let Some(case) = self.best() else { return "not tested".to_owned() };
+        let [smaller, larger] = self.goal.words();
+        let one = |effect: &Effect| match effect.outcome {
+            Outcome::Better => effect.gain.map(|gain| format!("{} {smaller}", unbroken(&units::duration(gain.ns)))),
+            Outcome::Worse => effect.gain.map(|gain| format!("{} {larger}", unbroken(&units::duration(-gain.ns)))),
+            Outcome::NoDifference => Some("no difference shown".to_owned()),
+            Outcome::NotTested => None,
+        };
+        let at = if case.case.is_empty() { String::new() } else { format!(" ({})", unbroken(&case.case)) };
+        match (one(&case.p50), one(&case.p99)) {
+            (Some(p50), Some(p99)) => format!("{p50} at p50, {p99} at p99{at}"),
+            (Some(p50), None) => format!("{p50} at p50, p99 not tested{at}"),
+            (None, Some(p99)) => format!("p50 not tested, {p99} at p99{at}"),
+            (None, None) => format!("not tested{at}"),
+        }
+    }
+
+    /// What it costs, in a few words each; never empty.
+    fn cost(&self) -> Vec<String> {
+        let share = |share: f64| unbroken(&units::share(share));
+        let cpu = self.best().and_then(|case| {
+            let (before, after) = (case.cpu_share_before?, case.cpu_share_after?);
+            // A smaller difference is no price.
+            ((after - before).abs() >= 0.005).then(|| format!("{} of a CPU instead of {}", share(after), share(before)))
+        });
+        let Price { privilege, energy, others, program } = &self.price;
+        let needs = match privilege {
+            Some(privilege) => format!("needs {privilege}"),
+            None => "no privilege".to_owned(),
+        };
+        cpu.into_iter().chain([needs]).chain([energy, others, program].into_iter().flatten().cloned()).collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! Tests all candidates of a run at once, groups equal remedies, and ranks them by gain for price.
+
+use punctual_record::Run;
+
+use crate::evidence::rounds::{Pair, test};
+use crate::evidence::{Effect, Figure, Outcome};
+
+use super::advice::{Advice, Case, Standing, Variant};
+use super::candidate::{Candidate, Trial};
+
+/// An advice with what it removes and the series that show it.
+struct Judged<'a> {
+    advice: Advice,
+    cause: String,
+    trials: Vec<Trial<'a>>,
+}
+
+/// What the candidates of each experiment do: the advised ones first, the largest gain for its price first.
+pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> Vec<Advice> {
+    let candidates = gathered(candidates);
+    let pairs: Vec<Pair<'_>> = candidates.iter().flat_map(|(_, its)| &its.trials).flat_map(pairs).collect();
+    let mut effects = test(run, &pairs).into_iter();
+    let judged: Vec<Judged<'_>> =
+        candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects)).collect();
+    let mut advice = grouped(run, judged);
+    advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(score(b).total_cmp(&score(a))));
+    advice
+}
+
+/// Candidates of one name and goal as one, in the order of their first case.
+fn gathered<'a, 'e>(candidates: Vec<(&'e str, Vec<Candidate<'a>>)>) -> Vec<(&'e str, Candidate<'a>)> {
+    let mut all: Vec<(&str, Candidate<'_>)> = Vec::new();
+    for (experiment, candidates) in candidates {
+        for candidate in candidates {
+            let same = |(its, known): &&mut (&str, Candidate<'_>)| {
+                *its == experiment && known.id == candidate.id && known.goal == candidate.goal
+            };
+            match all.iter_mut().find(same) {
+                Some((_, known)) => known.trials.extend(candidate.trials),
+                None => all.push((experiment, candidate)),
+            }
+        }
+    }
+    all
+}
+
+fn pairs<'a>(trial: &Trial<'a>) -> [Pair<'a>; 2] {
+    [Figure::P50, Figure::P99].map(|figure| Pair { before: trial.before, after: trial.after, figure })
+}
+
+fn judge<'a>(experiment: &str, candidate: Candidate<'a>, effects: &mut impl Iterator<Item = Effect>) -> Judged<'a> {
+    let mut next = || effects.next().unwrap_or_default();
+    let case = |trial: &Trial<'_>| Case {
+        case: (trial.name)(trial.case),
+        p50: next(),
+        p99: next(),
+        cpu_share_before: trial.before.cpu_share.filter(|share| share.is_finite()),
+        cpu_share_after: trial.after.cpu_share.filter(|share| share.is_finite()),
+    };
+    let cases: Vec<Case> = candidate.trials.iter().map(case).collect();
+    let Candidate { id, goal, cause, what, instead_of, trials, price, code } = candidate;
+    let standing = standing(&cases);
+    let experiment = experiment.to_owned();
+    let advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, equal: Vec::new() };
+    Judged { advice, cause, trials }
+}
+
+fn standing(cases: &[Case]) -> Standing {
+    let effects = || cases.iter().flat_map(|case| [&case.p50, &case.p99]);
+    let any = |outcome: Outcome| effects().any(|effect| effect.outcome == outcome);
+    match (any(Outcome::Better), any(Outcome::Worse)) {
+        (true, true) => Standing::Mixed,
+        (true, false) => Standing::Advised,
+        (false, true) => Standing::Worse,
+        _ if any(Outcome::NoDifference) => Standing::NoDifference,
+        _ => Standing::NotTested,
+    }
+}
+
+/// Advised remedies of one cause that show no difference from the cheapest of them become its variants.
+fn grouped(run: &Run, judged: Vec<Judged<'_>>) -> Vec<Advice> {
+    let mut heads: Vec<Judged<'_>> = Vec::new();
+    let mut judged = judged;
+    judged.sort_by(|a, b| price(&a.advice).total_cmp(&price(&b.advice)));
+    for its in judged {
+        let advised = its.advice.standing == Standing::Advised;
+        let equal = |head: &&mut Judged<'_>| {
+            head.cause == its.cause
+                && head.advice.goal == its.advice.goal
+                && head.advice.standing == Standing::Advised
+                && are_equal(run, head, &its)
+        };
+        match heads.iter_mut().find(equal).filter(|_| advised) {
+            Some(head) => {
+                let Advice { what, price, code, .. } = its.advice;
+                head.advice.equal.push(Variant { what, price, code });
+            }
+            None => heads.push(its),
+        }
+    }
+    heads.into_iter().map(|judged| judged.advice).collect()
+}
+
+/// Whether two remedies show no difference at p50 in any common case, or one that is small beside what both gain.
+fn are_equal<'s>(run: &Run, one: &'s Judged<'_>, other: &'s Judged<'_>) -> bool {
+    let both = |trial: &'s Trial<'_>| {
+        let same = other.trials.iter().find(|its| its.case == trial.case)?;
+        Some(Pair { before: trial.after, after: same.after, figure: Figure::P50 })
+    };
+    let pairs: Vec<Pair<'_>> = one.trials.iter().filter_map(both).collect();
+    let gained = one.advice.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
+    let small = |effect: &Effect| match (effect.outcome, effect.gain) {
+        (Outcome::Better | Outcome::Worse, Some(gain)) => gain.ns.abs() < gained / 5,
+        _ => true,
+    };
+    !pairs.is_empty() && test(run, &pairs).iter().all(small)
+}
+
+/// Nanoseconds gained at p50 in the best case, less for what has a price.
+fn score(advice: &Advice) -> f64 {
+    let Some(case) = advice.best() else { return 0.0 };
+    let gain = case.p50.better().or_else(|| case.p99.better()).map_or(0, |gain| gain.ns);
+    gain as f64 / price(advice)
+}
+
+/// 1: free. A tenth of a CPU, a privilege or another design counts as much as half of the gain.
+fn price(advice: &Advice) -> f64 {
+    let cpu = |case: &Case| Some((case.cpu_share_after? - case.cpu_share_before?).max(0.0));
+    let cpu = advice.best().and_then(cpu).unwrap_or(0.0);
+    let its = &advice.price;
+    let points = [&its.privilege, &its.others, &its.program].into_iter().flatten().count() as f64;
+    1.0 + 10.0 * cpu + 0.5 * points + if its.energy.is_some() { 1.0 } else { 0.0 }
+}

@@ -1,0 +1,87 @@
+//! How far to trust a run: how busy the machine was, and how much its rounds differ.
+
+use punctual_record::{Notice, Run};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::format::prose::unbroken;
+use crate::format::units;
+
+/// How far to trust the figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The machine was quiet and steady.
+    Good,
+    /// Some series drifted.
+    Fair,
+    /// The machine was busy, or most series drifted: the figures belong to what disturbed it.
+    Poor,
+    /// The run does not tell.
+    #[default]
+    Unknown,
+}
+
+/// How far to trust the figures, and why.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Trust {
+    /// How far.
+    pub level: Level,
+    /// Why, in a sentence each.
+    pub why: Vec<String>,
+    /// Whether the machine was too busy: then this is the first thing to say.
+    pub busy: bool,
+}
+
+impl Level {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Fair => "fair",
+            Self::Poor => "poor",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// From this share of the CPUs' time that others used, the machine was busy.
+const BUSY: f64 = 0.15;
+/// From this share of the CPUs' time that the hypervisor took, likewise.
+const STOLEN: f64 = 0.03;
+
+impl Trust {
+    /// What the notices of the run say.
+    #[must_use]
+    pub(crate) fn of(run: &Run) -> Self {
+        let mut trust = Self { level: Level::Good, ..Self::default() };
+        let share = |share: f64| unbroken(&units::share(share));
+        for notice in &run.notices {
+            match notice {
+                Notice::BusyMachine { share: its } if *its >= BUSY => {
+                    trust.lower(Level::Poor, format!("Other programs used {} of the CPUs.", share(*its)));
+                    trust.busy = true;
+                }
+                Notice::Steal { share: its } if *its >= STOLEN => {
+                    trust.lower(Level::Poor, format!("The hypervisor took {} of the CPUs.", share(*its)));
+                    trust.busy = true;
+                }
+                Notice::Unsteady { series, judged } if *judged > 0 => {
+                    let level = if series * 3 > judged * 2 { Level::Poor } else { Level::Fair };
+                    trust.lower(level, format!("{series} of {judged} series drifted between rounds."));
+                }
+                _ => {}
+            }
+        }
+        if !run.complete {
+            trust.lower(Level::Fair, "The run is incomplete.".to_owned());
+        }
+        trust
+    }
+
+    fn lower(&mut self, level: Level, why: String) {
+        self.level = self.level.max(level);
+        self.why.push(why);
+    }
+}
