@@ -7,7 +7,7 @@ use crate::tools;
 /// Writes the schema, or checks the file against it.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let path = tools::root().join("docs/punctual.run-2.schema.json");
-    let text = serde_json::to_string_pretty(&punctual_record::json_schema())? + "\n";
+    let text = serde_json::to_string_pretty(&punctual_report::export::json_schema())? + "\n";
     if !check {
         return std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()));
     }
@@ -26,7 +26,7 @@ mod tests {
     use serde_json::Value;
 
     fn validator() -> Validator {
-        jsonschema::validator_for(&punctual_record::json_schema()).unwrap()
+        jsonschema::validator_for(&punctual_report::export::json_schema()).unwrap()
     }
 
     fn complaints(value: &Value) -> Vec<String> {

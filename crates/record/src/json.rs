@@ -6,6 +6,7 @@
 
 use std::io::{self, BufWriter, Read, Write};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Serializer;
 use serde_json::error::Category;
@@ -254,7 +255,22 @@ impl Formatter for InPage {
 /// The JSON Schema of `punctual.run/2`, made from the types themselves.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Run);
+    json_schema_with::<()>()
+}
+
+/// The same with the fields of `M`, which a writer adds by [`Run::to_json_with`].
+#[must_use]
+pub fn json_schema_with<M: JsonSchema>() -> serde_json::Value {
+    /// A run and what is added to it.
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    struct File<M> {
+        #[serde(flatten)]
+        run: Run,
+        #[serde(flatten)]
+        more: M,
+    }
+    let mut schema = schemars::schema_for!(File<M>);
     schema.insert("$id".into(), SCHEMA_ID.into());
     schema.insert("title".into(), SCHEMA.into());
     if let Some(field) = schema.pointer_mut("/properties/schema").and_then(serde_json::Value::as_object_mut) {

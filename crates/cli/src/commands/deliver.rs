@@ -3,12 +3,16 @@
 use anyhow::Context as _;
 use punctual_record::Run;
 use punctual_report::Document;
+use punctual_report::document::Level;
 use punctual_report::export::{self, text};
 
 use crate::args::OutputArgs;
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{state, stream, terminal};
+
+/// The lines of the first screen: those of a terminal, but one for the prompt.
+const FIRST_SCREEN_ROWS: usize = 23;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
@@ -30,12 +34,19 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         }
     }
     let document = Document::of(run);
-    let layout = if wanted.first_screen { text::head } else { text::render };
-    if tables && let Err(error) = terminal::print(&layout(&document, &terminal::style(wanted.color))) {
+    let style = terminal::style(wanted.color);
+    let laid_out = || match wanted.first_screen {
+        true => text::head(&document, &style, FIRST_SCREEN_ROWS),
+        false => text::render(&document, &style),
+    };
+    if tables && let Err(error) = terminal::print(&laid_out()) {
         failed.push(error);
     }
     if !wanted.quiet {
-        terminal::say(&text::notices(&document, &terminal::style_for_notices(wanted.color)));
+        let style = terminal::style_for_notices(wanted.color);
+        // The first screen says in a word what notes and warnings explain.
+        let least = if wanted.first_screen { Level::Unjudged } else { Level::Note };
+        terminal::say(&text::phrases(document.notices().filter(|phrase| phrase.level >= least), &style));
         if let Some(page) = page {
             terminal::say(&format!("Page: {page} (opens in any browser, offline)\n"));
         }

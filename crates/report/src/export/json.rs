@@ -9,14 +9,11 @@ use crate::verdict::Verdict;
 
 use super::exporter::{Error, Exporter};
 
-/// A run's file: the run and, in the same object, the verdict on it. Reading ignores the verdict: it is computed anew.
-#[derive(schemars::JsonSchema)]
-#[allow(dead_code, reason = "only its schema is used; the file is written by `Run::to_json_with`")]
-pub struct File {
-    #[serde(flatten)]
-    run: Run,
-    #[serde(flatten)]
-    verdict: Verdict,
+/// The schema of a run's file: the run and, in the same object, the verdict on it. Readers ignore the verdict, since it is
+/// computed anew.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    punctual_record::json_schema_with::<Verdict>()
 }
 
 /// JSON.

@@ -17,7 +17,7 @@ pub use csv::Csv;
 pub use exporter::{Error, Exporter, MOST_SERIES};
 pub use hgrm::Hgrm;
 pub use html::Html;
-pub use json::{File, Json};
+pub use json::{Json, json_schema};
 pub use markdown::Markdown;
 pub use openmetrics::OpenMetrics;
 pub use text::Text;

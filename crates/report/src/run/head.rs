@@ -19,7 +19,9 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>) -> Ve
     if verdict.trust.busy {
         top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.why.join(" "))));
     }
-    top.blocks.extend(verdict.answer.iter().map(|sentence| Block::Line(sentence.clone())));
+    // A check-up asks one question; the answers of its other parts are in the full report.
+    let most = if run.is_checkup() { 1 } else { usize::MAX };
+    top.blocks.extend(verdict.answer.iter().take(most).map(|sentence| Block::Line(sentence.clone())));
     let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
     let mut pictures = Vec::new();
     for answer in answers {
@@ -36,15 +38,13 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>) -> Ve
 }
 
 fn advice(all: &[Advice]) -> Option<Section> {
-    let item = |advice: &Advice| Item::from(format!("{}: {}", advice.what, advice.text()));
+    let item = |advice: &Advice| Item::from(advice.short());
     let items: Vec<Item> = all.iter().take(MOST).map(item).collect();
     (!items.is_empty()).then(|| Section::new("What to do").with(Block::Numbered(items)))
 }
 
 fn trust(verdict: &Verdict) -> Section {
-    let trust = &verdict.trust;
-    let why = if trust.busy { String::new() } else { trust.why.iter().map(|why| format!(" {why}")).collect() };
-    let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}.{why}", trust.level.word())));
+    let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}", verdict.trust.text())));
     if !verdict.untried.is_empty() {
         let names: Vec<String> =
             verdict.untried.iter().map(|text| text.split(": ").next().unwrap_or(text).to_owned()).collect();

@@ -29,9 +29,10 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
             (family::of(name).answer)(run, series, &own)
         })
         .collect();
+    let trust = Trust::of(run, &all);
     let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
     let answer = answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect();
-    let verdict = Verdict { answer, trust: Trust::of(run), advice, tried, untried: untried(run) };
+    let verdict = Verdict { answer, trust, advice, tried, untried: untried(run) };
     (verdict, answers)
 }
 

@@ -155,10 +155,45 @@ impl Advice {
         self.cases.iter().rev().max_by_key(gain)
     }
 
+    /// Whether it, or a variant of it, is what these conditions bring.
+    pub(crate) fn is_about(&self, conditions: &str) -> bool {
+        self.what == conditions || self.equal.iter().any(|variant| variant.what == conditions)
+    }
+
     /// `52 µs earlier at 100 µs, 71 µs at p99; no privilege.` and further sentences.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("{}; {}.", self.effect(), listed(&self.cost(), usize::MAX));
+        let effect = self.effect();
+        let mut text = format!("{effect}; {}.", listed(&self.cost(), usize::MAX));
+        text.push_str(&self.variants());
+        text
+    }
+
+    /// The same for the first screen: `timer slack 1 ns: 52 µs earlier at 100 µs (p99 71 µs); no privilege.`
+    #[must_use]
+    pub fn short(&self) -> String {
+        let [smaller, larger] = self.goal.words();
+        let duration = |ns: i64| unbroken(&units::duration(ns));
+        let Some(case) = self.best() else { return format!("{}: not tested.", self.what) };
+        let at = if case.case.is_empty() { String::new() } else { format!(" at {}", unbroken(&case.case)) };
+        let p50 = match (case.p50.better(), case.p50.worse()) {
+            (Some(gain), _) => format!("{} {smaller}{at}", duration(gain.ns)),
+            (_, Some(loss)) => format!("{} {larger}{at}", duration(loss.ns)),
+            _ => format!("no difference at p50{at}"),
+        };
+        let p99 = match (case.p99.better(), case.p99.worse()) {
+            (Some(gain), _) => format!("p99 {} {smaller}", duration(gain.ns)),
+            (_, Some(loss)) => format!("p99 {} {larger}", duration(loss.ns)),
+            _ if case.p99.outcome == Outcome::NotTested => "p99 not tested".to_owned(),
+            _ => "p99: no difference shown".to_owned(),
+        };
+        let cost = listed(&self.cost(), usize::MAX);
+        format!("{}: {p50} ({p99}); {cost}.{}", self.what, self.variants())
+    }
+
+    /// ` Equal here: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE). Take one.`
+    fn variants(&self) -> String {
+        let mut text = String::new();
         if !self.equal.is_empty() {
             let named = |variant: &Variant| match &variant.price.privilege {
                 Some(privilege) => format!("{} ({privilege})", variant.what),
@@ -196,7 +231,7 @@ impl Advice {
         let cpu = self.best().and_then(|case| {
             let (before, after) = (case.cpu_share_before?, case.cpu_share_after?);
             // A smaller difference is no price.
-            ((after - before).abs() >= 0.005).then(|| format!("{} of a CPU instead of {}", share(after), share(before)))
+            ((after - before).abs() >= 0.01).then(|| format!("{} of a CPU instead of {}", share(after), share(before)))
         });
         let Price { privilege, energy, others, program } = &self.price;
         let needs = match privilege {

@@ -1,6 +1,6 @@
 //! One document behind all forms for people: each of them says what the others say.
 
-use crate::common::{Made, plain_run, run, set};
+use crate::common::{Made, few_rounds, plain_run, run, set};
 use crate::forms::{notices, shown, written};
 use punctual_record::merge::Merger;
 use punctual_record::{Notice, Run};
@@ -22,8 +22,8 @@ fn later(run: &Run) -> Run {
 
 fn compared() -> Compared {
     let (mut old, mut new) = (Side::new(), Side::new());
-    old.add("old.json", &plain_run()).unwrap();
-    let mut interrupted = later(&plain_run());
+    old.add("old.json", &few_rounds(plain_run())).unwrap();
+    let mut interrupted = later(&few_rounds(plain_run()));
     interrupted.complete = false;
     new.add("new.json", &interrupted).unwrap();
     let comparison = compare(&old, &new, Options::default());

@@ -19,7 +19,7 @@ use paragraph::paragraph;
 pub use style::Style;
 
 use crate::compare::Compared;
-use crate::document::{Document, Level, Paint, Phrase, Section};
+use crate::document::{Block, Document, Level, Paint, Phrase, Section};
 
 use super::exporter::{Error, Exporter};
 
@@ -61,10 +61,21 @@ pub fn render(document: &Document, style: &Style) -> String {
     sections(document.sections(), style)
 }
 
-/// The first screen as text.
+/// The first screen as text, in at most `rows` lines where that is possible: advice is left out from the end.
 #[must_use]
-pub fn head(document: &Document, style: &Style) -> String {
-    sections(&document.head, style)
+pub fn head(document: &Document, style: &Style, rows: usize) -> String {
+    let mut head = document.head.clone();
+    loop {
+        let text = sections(&head, style);
+        let items = head.iter_mut().flat_map(|section| &mut section.blocks).find_map(|block| match block {
+            Block::Numbered(items) if items.len() > 1 => Some(items),
+            _ => None,
+        });
+        match items.filter(|_| text.lines().count() > rows) {
+            Some(items) => drop(items.pop()),
+            None => return text,
+        }
+    }
 }
 
 /// Sections as text, with an empty line between them and one line end at the end.

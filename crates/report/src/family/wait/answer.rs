@@ -1,11 +1,11 @@
 //! How late waits end, and most of it why; the table of the first screen.
 
-use punctual_record::{Run, Series};
+use punctual_record::{Run, Series, TIMER_SLACK};
 
 use crate::document::{Column, Paint, Row, Table};
 use crate::format::prose::unbroken;
 use crate::format::units;
-use crate::verdict::{Advice, Answer};
+use crate::verdict::{Advice, Answer, Standing};
 use crate::words::{self, Figure, Figures};
 
 use super::candidates::reference;
@@ -29,7 +29,7 @@ fn lateness(figures: &Figures<'_>, own: &[&Advice]) -> Option<String> {
     }
     let slack = own
         .iter()
-        .find(|advice| advice.id.starts_with("timer-slack"))
+        .find(|advice| advice.id.starts_with(TIMER_SLACK))
         .and_then(|advice| advice.cases.iter().find(|case| case.case == units::exact(figures.asked_ns))?.p50.better());
     if let Some(gain) = slack {
         text.push_str(&format!("; {} of it is timer slack", duration(gain.ns)));
@@ -53,8 +53,8 @@ fn table(all: &[Figures<'_>], own: &[&Advice]) -> Option<Table> {
     // The other conditions of the same call, where they are advised.
     for other in first.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions) {
         let advised =
-            own.iter().any(|advice| other.set.is_some_and(|set| set.label.contains(&advice.what.replace('µ', "u"))));
-        if advised || own.is_empty() {
+            own.iter().any(|advice| advice.standing == Standing::Advised && advice.is_about(&other.conditions));
+        if advised {
             rows.push(row(&shown, &format!("... {}", other.conditions), |figures| {
                 figures.rows.iter().find(|row| row.subject == other.subject && row.conditions == other.conditions)
             }));

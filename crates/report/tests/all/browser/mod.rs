@@ -46,7 +46,9 @@ fn compared(run: &Run) -> Comparison {
     later.started = "2026-11-21T09:00:00Z".parse().unwrap();
     later.host.kernel = Some("7.0.1 <b>".into());
     // The fixed runs have one disturbed round, so only large differences are significant.
-    for series in later.series.iter_mut().filter(|series| series.rounds.len() >= 5).take(2) {
+    for series in
+        later.series.iter_mut().filter(|series| series.rounds.len() >= 5 && series.experiment.wait().is_none()).take(2)
+    {
         let times = |ns: &mut Option<i64>| *ns = ns.map(|ns| ns.saturating_mul(10_000));
         times(&mut series.summary.p50);
         times(&mut series.summary.p99);
