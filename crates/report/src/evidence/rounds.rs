@@ -227,3 +227,6 @@ fn median(values: &mut [f64]) -> f64 {
         _ => f64::midpoint(values[half - 1], values[half]),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,5 +13,6 @@ mod other_forms;
 mod ramp;
 mod saved_forms;
 mod text;
+mod verdict;
 mod words;
 mod yielding;

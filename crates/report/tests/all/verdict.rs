@@ -1,0 +1,132 @@
+//! The verdict on runs made by hand: what is advised, what is not, and what must not be said.
+
+use punctual_record::{Notice, Run};
+use punctual_report::verdict::{Advice, Level, Standing};
+use punctual_report::{Document, Style, Verdict};
+
+use crate::common::{Made, few_rounds, lever_run, remedies_run, run, set};
+
+fn named<'v>(all: &'v [Advice], what: &str) -> Option<&'v Advice> {
+    all.iter().find(|advice| advice.what == what)
+}
+
+fn head(run: &Run, columns: usize) -> String {
+    let style = Style { width: columns, ..Style::default() };
+    punctual_report::export::text::head(&Document::of(run), &style, 23)
+}
+
+#[test]
+fn the_largest_gain_for_its_price_comes_first_and_equals_are_one() {
+    let verdict = Verdict::of(&remedies_run(52_100, 52_100, 30_000));
+    let order: Vec<&str> = verdict.advice.iter().map(|advice| advice.what.as_str()).collect();
+    assert_eq!(order, ["slack 1 ns", "C-states off", "spin_counter"]);
+    let slack = &verdict.advice[0];
+    let equal: Vec<&str> = slack.equal.iter().map(|variant| variant.what.as_str()).collect();
+    assert_eq!(equal, ["SCHED_FIFO 40"], "a timerfd is as late as found here");
+    assert_eq!(slack.equal[0].price.privilege.as_deref(), Some("CAP_SYS_NICE"));
+    assert!(slack.text().contains("Equal here: SCHED_FIFO 40 (CAP_SYS_NICE). Take one."), "{}", slack.text());
+    assert_eq!(slack.code.c.as_deref(), Some("prctl(PR_SET_TIMERSLACK, 1UL);"));
+    let gain = slack.best().and_then(|case| case.p50.better()).expect("a gain");
+    assert!((48_000..50_500).contains(&gain.ns) && gain.low_ns > 40_000, "{gain:?}");
+}
+
+#[test]
+fn what_changes_nothing_or_makes_it_worse_is_no_advice() {
+    let verdict = Verdict::of(&remedies_run(60_000, 52_100, 52_100));
+    assert!(named(&verdict.advice, "memory locked").is_none());
+    assert!(named(&verdict.advice, "CPU 1").is_none());
+    let standing = |what| named(&verdict.tried, what).map(|advice| advice.standing);
+    assert_eq!(standing("memory locked"), Some(Standing::NoDifference));
+    assert_eq!(standing("CPU 1"), Some(Standing::Worse));
+}
+
+/// Too few rounds for a test: nothing is advised, and nothing is said to make no difference.
+#[test]
+fn not_tested_is_not_no_difference() {
+    let run = few_rounds(remedies_run(60_000, 52_100, 20_000));
+    let verdict = Verdict::of(&run);
+    assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
+    for advice in &verdict.tried {
+        assert_eq!(advice.standing, Standing::NotTested, "{}", advice.what);
+        assert!(advice.text().contains("not tested") && !advice.text().contains("no difference"), "{}", advice.text());
+    }
+    let text = head(&run, 80);
+    assert!(!text.contains("timer slack") && !text.contains("no difference"), "{text}");
+}
+
+#[test]
+fn slack_is_a_cause_only_where_less_of_it_helps() {
+    let said = |run: &Run| Verdict::of(run).answer[0].contains("timer slack");
+    assert!(said(&lever_run(&["punctual", "wait"])));
+    let sets = || vec![set("slack 50 us", "other", None, 50_000), set("slack 1 ns", "other", Some(1), 1)];
+    let with = |median| {
+        let call = "clock_nanosleep_abs";
+        run(
+            &["punctual", "wait"],
+            sets(),
+            &[Made::sleep(call, "slack 50 us", 52_000), Made::sleep(call, "slack 1 ns", median)],
+        )
+    };
+    assert!(said(&with(4_000)));
+    assert!(!said(&with(52_000)), "no difference");
+    assert!(!said(&with(60_000)), "worse");
+}
+
+#[test]
+fn a_busy_machine_is_the_first_thing_to_say() {
+    let mut busy = remedies_run(52_100, 52_100, 52_100);
+    assert_eq!(Verdict::of(&busy).trust.level, Level::Good);
+    assert!(head(&busy, 80).starts_with("A sleep of 100 µs ends"));
+    busy.notices.push(Notice::Unsteady { series: 3, judged: 20 });
+    busy.notices.push(Notice::Unsteady { series: 2, judged: 10 });
+    let fair = Verdict::of(&busy).trust;
+    assert_eq!((fair.level, fair.busy), (Level::Fair, false));
+    assert!(head(&busy, 80).contains("Trust: fair. 5 of 30 series drifted between rounds."));
+    busy.notices.push(Notice::BusyMachine { share: 0.43 });
+    let poor = Verdict::of(&busy).trust;
+    assert_eq!((poor.level, poor.busy), (Level::Poor, true));
+    let text = head(&busy, 80);
+    assert!(text.trim_start().starts_with("Busy machine: "), "{text}");
+    assert!(text.contains("Trust: poor."), "{text}");
+}
+
+#[test]
+fn the_first_screen_is_a_screen() {
+    for run in [remedies_run(20_000, 30_000, 10_000), lever_run(&["punctual", "checkup"])] {
+        let text = head(&run, 80);
+        assert!(text.lines().count() <= 23, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("  1 ") && text.contains("Trust: "), "{text}");
+        for columns in [40, 60, 120] {
+            assert!(head(&run, columns).lines().all(|line| line.chars().count() <= columns));
+        }
+    }
+}
+
+/// The same advice in all forms.
+#[test]
+fn every_form_has_the_same_advice() {
+    use punctual_report::export::{Exporter as _, Html, Json, Markdown, Text};
+    let run = remedies_run(20_000, 52_100, 52_100);
+    let written = |form: &dyn punctual_report::export::Exporter<Run>| {
+        let mut out = Vec::new();
+        form.write(&run, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let json: serde_json::Value = serde_json::from_str(&written(&Json)).unwrap();
+    let advice = json["advice"].as_array().unwrap();
+    assert_eq!(advice.len(), Verdict::of(&run).advice.len());
+    assert!(
+        punctual_record::Run::from_slice(written(&Json).as_bytes()).unwrap() == run,
+        "a reader ignores the verdict"
+    );
+    let wide = Style { width: 1000, ..Style::default() };
+    for text in [written(&Text(wide)), written(&Html), written(&Markdown)] {
+        let text = text.replace('\\', "");
+        for (n, one) in advice.iter().enumerate() {
+            let what = one["what"].as_str().unwrap();
+            assert!(text.contains(&format!("{what}: ")) && text.contains(what), "{n} {what} is missing");
+        }
+    }
+    assert_eq!(json["advice"][0]["cases"][0]["p50"]["outcome"], "better");
+}
