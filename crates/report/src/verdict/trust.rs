@@ -12,9 +12,9 @@ use crate::format::units;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// The machine was quiet and steady.
+    /// The machine was quiet, and at most a fifth of the series drifted.
     Good,
-    /// Some series drifted.
+    /// More series drifted.
     Fair,
     /// The machine was busy, or most series drifted: the figures belong to what disturbed it.
     Poor,
@@ -80,7 +80,7 @@ impl Trust {
             }
         }
         let (series, judged) = drifted;
-        if judged > 0 {
+        if series * 5 > judged {
             let level = if series * 3 > judged * 2 { Level::Poor } else { Level::Fair };
             trust.lower(level, format!("{series} of {judged} series drifted between rounds."));
         }

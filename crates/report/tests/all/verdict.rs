@@ -77,11 +77,12 @@ fn a_busy_machine_is_the_first_thing_to_say() {
     let mut busy = remedies_run(52_100, 52_100, 52_100);
     assert_eq!(Verdict::of(&busy).trust.level, Level::Good);
     assert!(head(&busy, 80).starts_with("A sleep of 100 µs ends"));
-    busy.notices.push(Notice::Unsteady { series: 3, judged: 20 });
-    busy.notices.push(Notice::Unsteady { series: 2, judged: 10 });
+    busy.notices.push(Notice::Unsteady { series: 2, judged: 20 });
+    assert_eq!(Verdict::of(&busy).trust.level, Level::Good);
+    busy.notices.push(Notice::Unsteady { series: 6, judged: 10 });
     let fair = Verdict::of(&busy).trust;
     assert_eq!((fair.level, fair.busy), (Level::Fair, false));
-    assert!(head(&busy, 80).contains("Trust: fair. 5 of 30 series drifted between rounds."));
+    assert!(head(&busy, 80).contains("Trust: fair. 8 of 30 series drifted between rounds."));
     busy.notices.push(Notice::BusyMachine { share: 0.43 });
     let poor = Verdict::of(&busy).trust;
     assert_eq!((poor.level, poor.busy), (Level::Poor, true));
