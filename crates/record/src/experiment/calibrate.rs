@@ -14,6 +14,8 @@ words! {
         Plain = "plain",
         /// The proof: sleeps shortened by TN.
         Compensated = "compensated",
+        /// The proof: sleeps shortened by what sleeps of that length added just before.
+        Remeasured = "remeasured",
         /// The proof: the library's compensated sleeper.
         CompensatedSleeper = "compensated_sleeper",
     }
@@ -32,7 +34,7 @@ pub struct Parameters {
 metrics! {
     /// What came out beside the samples.
     pub struct Metrics {
-        /// What was taken off each sleep of a proof.
+        /// What was taken off each sleep of a proof, on average over its turns.
         shortened_by_ns: f64 => mean,
         /// Cost of one reading of the clock, measured by itself.
         clock_read_ns: f64 => mean,

@@ -98,17 +98,30 @@ impl Family for Fits {
 
     fn report(&self, _: usize, measured: &Measured<'_, Rounds>) -> Report {
         let rounds = measured.extra;
-        let of = |figure, samples: Vec<i64>, metrics| {
-            let mut recorder = Recorder::new();
-            samples.iter().for_each(|&sample| recorder.record(sample));
-            let mut tally = SeriesTally::new();
-            tally.add_round(0, 0, &recorder, Usage::default());
+        let of = |figure, tally: &SeriesTally, samples, metrics| {
             let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
-            Series { samples: Some(samples), ..measured.series(&tally, Quantity::Overshoot, experiment) }
+            let series = measured.series(tally, Quantity::Overshoot, experiment);
+            // An operation is a fit: its use of the CPU is that of many sleeps.
+            let (cpu_ns_per_op, cpu_share) = (None, None);
+            let (voluntary_switches_per_op, involuntary_switches_per_op) = (None, None);
+            Series {
+                samples: Some(samples),
+                cpu_ns_per_op,
+                cpu_share,
+                voluntary_switches_per_op,
+                involuntary_switches_per_op,
+                ..series
+            }
         };
+        let costs = rounds.samples(|fit| fit.clock_costs_ns);
+        let mut recorder = Recorder::new();
+        costs.iter().for_each(|&sample| recorder.record(sample));
+        let mut tally = SeriesTally::new();
+        tally.add_round(0, 0, &recorder, Usage::default());
+        let adds = rounds.samples(|fit| fit.sleep_adds_ns);
         Report::of(vec![
-            of(Figure::SleepAdds, rounds.samples(|fit| fit.sleep_adds_ns), rounds.metrics()),
-            of(Figure::ClockCosts, rounds.samples(|fit| fit.clock_costs_ns), Metrics::default()),
+            of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
+            of(Figure::ClockCosts, &tally, costs, Metrics::default()),
         ])
     }
 }
@@ -197,10 +210,11 @@ mod tests {
 
     #[test]
     fn the_rounds_make_two_series_in_order() {
-        let report = made::report(&Fits(plan()), 0, &[1], &[rounds(50_000.0)]);
+        let report = made::report(&Fits(plan()), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
         let [adds, costs] = &report.series[..] else { panic!("{}", report.series.len()) };
         assert_eq!(adds.samples.as_deref(), Some(&[50_000, 50_001, 50_002, 50_003, 50_004][..]));
         assert_eq!(costs.samples.as_deref(), Some(&[40; 5][..]));
+        assert_eq!((adds.summary.count, adds.cpu_share), (2, None), "by the turns of the run, which tests compare");
         let typed = adds.experiment.calibrate().unwrap();
         assert_eq!((typed.parameters.figure, typed.parameters.asked_ns), (Figure::SleepAdds, None));
         assert_eq!((typed.metrics.drift_ns_per_s, typed.metrics.p5_ns), (Some(1.0), Some(50_000.2)));
@@ -212,14 +226,16 @@ mod tests {
     fn the_proof_shortens_what_can_be_shortened() {
         let figures = |adds_ns| -> Vec<_> {
             let proofs = Proofs::of(plan(), &[rounds(adds_ns)]);
-            let of = |cell| made::report(&proofs, cell, &[-3], &vec![(); proofs.cells()]).series.remove(0);
+            let turns = vec![vec![60_000.0, 60_004.0]; proofs.cells()];
+            let of = |cell| made::report(&proofs, cell, &[-3], &turns).series.remove(0);
             (0..proofs.cells()).map(of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
         };
         let all = figures(60_000.0);
         let names: Vec<_> = all.iter().map(|its| its.parameters.figure).collect();
-        assert_eq!(names, [Figure::Plain, Figure::Compensated, Figure::CompensatedSleeper]);
+        assert_eq!(names, [Figure::Plain, Figure::Compensated, Figure::Remeasured, Figure::CompensatedSleeper]);
         assert!(all.iter().all(|its| its.parameters.asked_ns == Some(100_000)));
-        assert_eq!(all.iter().map(|its| its.metrics.shortened_by_ns).collect::<Vec<_>>(), [None, Some(60_002.0), None]);
+        let shortened: Vec<_> = all.iter().map(|its| its.metrics.shortened_by_ns).collect();
+        assert_eq!(shortened, [None, Some(60_002.0), Some(60_002.0), None], "the mean of the turns");
         assert_eq!(figures(150_000.0).len(), 2, "a sleep adds more than the wait");
         assert!(Proofs::of(plan(), &[Rounds::default()]).is_empty());
     }

@@ -2,12 +2,12 @@
 //!
 //! The model is elapsed = (TS + TE) + X·(TN + T): X consecutive sleeps of T, with one clock reading before and one
 //! after. Each round measures many X and T, and fits them robustly ([`mod@fit`]). The rounds give the spread and the
-//! drift of TN (`fits`). The proof follows: the errors of waits shortened by that TN, of plain ones, and of the
-//! library's compensated sleep (`proof`). Both are families of the frame.
+//! drift of TN (`fits`). The proof follows: the errors of waits shortened by that TN, or by a TN measured again just
+//! before, of plain ones, and of the library's compensated sleep (`proof`). Both are families of the frame.
 //!
 //! The input is a [`Plan`]. The output is series of the experiment `calibrate`, per method and variant of conditions.
 //! The parameter `figure` identifies them: `sleep_adds` and `clock_costs` (a sample per round, in order), `plain`,
-//! `compensated` and `compensated_sleeper` (the error of each wait, signed). Only methods that take a duration can be
+//! `compensated`, `remeasured` and `compensated_sleeper` (the error of each wait, signed). Only methods that take a duration can be
 //! calibrated: the overhead of an absolute deadline does not add up.
 
 pub mod fit;

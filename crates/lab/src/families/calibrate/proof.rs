@@ -1,4 +1,8 @@
-//! The proof of a calibration: compensated waits, compared with plain ones and with the library's compensated sleep.
+//! The proof of a calibration: waits shortened by TN, interleaved with plain ones and the library's compensated sleep.
+//!
+//! What a sleep adds grows with its length: the CPU is colder after a long one. The fit's TN is that of sleeps of 10 to
+//! 200 us, so it need not be that of the shortened sleeps. It also drifts. One kind of wait therefore measures TN anew,
+//! on sleeps of the length that it needs, just before each turn.
 
 use punctual::{Moment, Sleeper, SleeperOptions, Strategy};
 use punctual_linux as linux;
@@ -8,6 +12,7 @@ use punctual_record::{Quantity, Recorder, Usage};
 
 use super::fits::Rounds;
 use super::plan::Plan;
+use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::usage::Meter;
 use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
@@ -30,7 +35,7 @@ struct Cell {
     /// The method and variant: index into the plan's cells.
     of: usize,
     figure: Figure,
-    /// The reduction of each wait, in ns.
+    /// The reduction of each wait, in ns: where it is measured anew, of the first turn's measurement.
     shortened_by_ns: f64,
 }
 
@@ -42,7 +47,8 @@ impl Proofs {
             let Some(tn) = rounds.sleep_adds_ns() else { continue };
             cells.push(Cell { of, figure: Figure::Plain, shortened_by_ns: 0.0 });
             if plan.check_ns() > tn.round() as i64 {
-                cells.push(Cell { of, figure: Figure::Compensated, shortened_by_ns: tn });
+                let shortened = |figure| Cell { of, figure, shortened_by_ns: tn };
+                cells.extend([Figure::Compensated, Figure::Remeasured].map(shortened));
             }
             cells.push(Cell { of, figure: Figure::CompensatedSleeper, shortened_by_ns: 0.0 });
         }
@@ -59,7 +65,8 @@ impl Proofs {
 }
 
 impl Family for Proofs {
-    type Extra = ();
+    /// What each turn took off its waits, in ns.
+    type Extra = Vec<f64>;
     type Company = ();
 
     fn request(&self) -> &Frame {
@@ -90,15 +97,19 @@ impl Family for Proofs {
         Ok(())
     }
 
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = ()> + 'a>, Error> {
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Vec<f64>> + 'a>, Error> {
         let waiters = self.plan.methods.iter().map(|method| (method.open)()).collect();
         let sleeper = |_| SleeperOptions::new().strategy(Strategy::Compensated).build();
-        Ok(Box::new(ProofBench { proofs: self, waiters, sleepers: (0..self.cells.len()).map(sleeper).collect() }))
+        let sleepers = (0..self.cells.len()).map(sleeper).collect();
+        let adds_ns = self.cells.iter().map(|cell| cell.shortened_by_ns.round() as i64).collect();
+        Ok(Box::new(ProofBench { proofs: self, waiters, sleepers, adds_ns }))
     }
 
-    fn report(&self, cell: usize, measured: &Measured<'_, ()>) -> Report {
-        let Cell { figure, shortened_by_ns, .. } = self.cells[cell];
-        let shortened_by_ns = Some(shortened_by_ns).filter(|_| figure == Figure::Compensated);
+    fn report(&self, cell: usize, measured: &Measured<'_, Vec<f64>>) -> Report {
+        let turns = measured.extra;
+        let shortened = matches!(self.cells[cell].figure, Figure::Compensated | Figure::Remeasured);
+        let mean = || turns.iter().sum::<f64>() / turns.len() as f64;
+        let shortened_by_ns = (shortened && !turns.is_empty()).then(mean);
         let metrics = Metrics { shortened_by_ns, ..Metrics::default() };
         let experiment = self.plan.experiment(self.parameters(cell), metrics);
         Report::of(vec![measured.series(measured.tally, Quantity::Overshoot, experiment)])
@@ -111,10 +122,30 @@ struct ProofBench<'a> {
     waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
     /// By cell: the compensating ones have been trained.
     sleepers: Vec<Sleeper>,
+    /// By cell: what its sleeps add, as last measured.
+    adds_ns: Vec<i64>,
+}
+
+impl ProofBench<'_> {
+    /// Measures what sleeps of a cell's length add now.
+    fn measure_again(&mut self, cell: usize) -> Result<(), Failure> {
+        let (plan, of) = (&self.proofs.plan, self.proofs.cells[cell].of);
+        let method = plan.cells[of].0;
+        let waiter = self.waiters[method].as_mut().map_err(|no| Failure::from(&*no))?;
+        let shorter = (plan.check_ns() - self.adds_ns[cell]).max(1);
+        let mut added = [0; TURN as usize];
+        for one in &mut added {
+            let begin = now_ns(Clock::Monotonic);
+            waiter.wait(begin, shorter).map_err(|error| plan.failed(method, &error))?;
+            *one = now_ns(Clock::Monotonic) - begin - shorter;
+        }
+        self.adds_ns[cell] = middle(&added).unwrap_or(self.adds_ns[cell]);
+        Ok(())
+    }
 }
 
 impl Bench for ProofBench<'_> {
-    type Extra = ();
+    type Extra = Vec<f64>;
 
     fn doing(&self, cell: usize) -> String {
         let Cell { of, figure, .. } = self.proofs.cells[cell];
@@ -123,12 +154,15 @@ impl Bench for ProofBench<'_> {
 
     /// The error of each wait: elapsed minus requested, signed.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
-        let Cell { of, figure, shortened_by_ns } = self.proofs.cells[cell];
+        let Cell { of, figure, .. } = self.proofs.cells[cell];
+        if figure == Figure::Remeasured {
+            self.measure_again(cell)?;
+        }
         let plan = &self.proofs.plan;
         let (method, asked_ns) = (plan.cells[of].0, plan.check_ns());
         let waiter = self.waiters[method].as_mut().map_err(|no| Failure::from(&*no))?;
         let sleeper = &mut self.sleepers[cell];
-        let shorter = asked_ns - shortened_by_ns.round() as i64;
+        let shorter = (asked_ns - self.adds_ns[cell]).max(1);
         let meter = Meter::start();
         for _ in 0..operations {
             let begin = now_ns(Clock::Monotonic);
@@ -145,5 +179,9 @@ impl Bench for ProofBench<'_> {
         let used = meter.stop();
         sleeper.restore_timer_slack();
         Ok(used)
+    }
+
+    fn keep(&mut self, cell: usize, turns: &mut Vec<f64>) {
+        turns.push(self.adds_ns[cell] as f64);
     }
 }
