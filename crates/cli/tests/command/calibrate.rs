@@ -43,6 +43,8 @@ fn a_calibration_has_its_figures_and_its_proof() {
         assert_eq!(adds.summary.count, 20);
         assert_eq!(adds.samples.as_ref().map(Vec::len), Some(20), "in order");
         assert!(adds.summary.p50.unwrap() > 0);
+        let again = &figure("remeasured", conditions).experiment.metrics()["shortened_by_ns"];
+        assert!(matches!(again, Param::Real(ns) if *ns > 0.0), "{again:?}");
         assert!(figure("plain", conditions).summary.min.unwrap() >= 0, "a plain sleep is never early");
         assert!(figure("compensated_sleeper", conditions).summary.min.unwrap() >= 0, "the library's neither");
     }

@@ -69,6 +69,8 @@ fn sequences_are_complete_over_the_loopback() {
     for subject in [
         "usleep",
         "nanosleep",
+        "usleep_1us",
+        "nanosleep_1ns",
         "clock_nanosleep_abs",
         "my_rate",
         "timerfd",
@@ -94,6 +96,11 @@ fn sequences_are_complete_over_the_loopback() {
         assert!(one_way.summary.min.unwrap() > 0, "{subject}");
         assert!(find(&result, subject, Quantity::PeriodJitter).is_some(), "{subject}");
     }
+    // Batches are stamped as single datagrams are, so their lateness is comparable.
+    let clock =
+        |subject| find(&result, subject, Quantity::Lateness).unwrap().experiment.metrics().get("departure").cloned();
+    assert_eq!(clock("hybrid_batch"), clock("hybrid"));
+    assert_eq!(clock("hybrid"), Some(Param::Text("kernel-stamp".into())));
 }
 
 #[test]
@@ -193,7 +200,7 @@ fn what_an_interface_lacks_is_said_with_the_remedy() {
 fn every_way_to_pace_is_listed() {
     let left = run(&["pace", "--list"]);
     assert_eq!(left.code, Some(0), "{}", left.stderr);
-    for name in ["usleep", "my_rate", "hybrid_batch", "so_txtime"] {
+    for name in ["usleep", "nanosleep_1ns", "my_rate", "hybrid_batch", "so_txtime"] {
         assert!(left.stdout.contains(name), "{name}: {}", left.stdout);
     }
 }

@@ -67,15 +67,9 @@ pub(super) enum Value {
     Long(u64),
 }
 
-/// `sendmsg(2)` with one or two control messages.
-pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) -> Result<Sent> {
+/// Writes one or two control messages and points the message to them. The message must not outlive `control`.
+fn attach(message: &mut libc::msghdr, control: &mut Control, wishes: &[Wish]) {
     let wishes = &wishes[..wishes.len().min(2)];
-    let mut control = Control([0; 64]);
-    let mut piece = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
-    // SAFETY: all zero is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut piece;
-    message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     let size = |wish: &Wish| match wish.value {
         Value::Word(_) => size_of::<u32>() as u32,
@@ -84,9 +78,9 @@ pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) ->
     // SAFETY: CMSG_SPACE and CMSG_LEN compute with a size. The buffer has 64 bytes, enough for two headers (12 or 16 each) with eight bytes
     // each, and is aligned for the header; it is zero where the length of the next message is looked for. CMSG_FIRSTHDR, CMSG_NXTHDR and
     // CMSG_DATA point into it, and there are as many headers as wishes, since the control length is the sum of their spaces.
-    let returned = unsafe {
+    unsafe {
         message.msg_controllen = wishes.iter().map(|wish| libc::CMSG_SPACE(size(wish))).sum::<u32>() as _;
-        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
         for wish in wishes {
             (*header).cmsg_level = libc::SOL_SOCKET;
             (*header).cmsg_type = wish.kind;
@@ -95,10 +89,23 @@ pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) ->
                 Value::Word(value) => libc::CMSG_DATA(header).cast::<u32>().write_unaligned(value),
                 Value::Long(value) => libc::CMSG_DATA(header).cast::<u64>().write_unaligned(value),
             }
-            header = libc::CMSG_NXTHDR(&raw const message, header);
+            header = libc::CMSG_NXTHDR(&raw const *message, header);
         }
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
-    };
+    }
+}
+
+/// `sendmsg(2)` with one or two control messages.
+pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) -> Result<Sent> {
+    let mut control = Control([0; 64]);
+    let mut piece = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
+    // SAFETY: all zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    attach(&mut message, &mut control, wishes);
+    // SAFETY: the message points to the datagram and to the control messages, which live until the call returns.
+    let returned =
+        unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     Sent::of("sendmsg", returned)
 }
 
@@ -108,6 +115,8 @@ pub struct Batch {
     size: usize,
     pieces: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
+    /// The control messages of each datagram.
+    controls: Vec<Control>,
 }
 
 impl std::fmt::Debug for Batch {
@@ -137,7 +146,8 @@ impl Batch {
                 message
             })
             .collect();
-        Self { bytes, size, pieces, messages }
+        let controls = (0..datagrams).map(|_| Control([0; 64])).collect();
+        Self { bytes, size, pieces, messages, controls }
     }
 
     /// The number of datagrams.
@@ -151,12 +161,22 @@ impl Batch {
         &mut self.bytes[n * self.size..(n + 1) * self.size]
     }
 
+    /// What one datagram asks of the kernel, at each sending until it is changed.
+    pub(super) fn wish(&mut self, n: usize, wishes: &[Wish]) {
+        let header = &mut self.messages[n].msg_hdr;
+        if wishes.is_empty() {
+            (header.msg_control, header.msg_controllen) = (std::ptr::null_mut(), 0);
+        } else {
+            attach(header, &mut self.controls[n], wishes);
+        }
+    }
+
     /// `sendmmsg(2)` with `MSG_DONTWAIT`: sends the first `count`. Returns how many the kernel accepted; if none, the reason.
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> Result<(usize, Sent)> {
         let count = count.min(self.messages.len());
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: each message points to its piece and each piece into `bytes`; neither vector was moved or resized since.
+        // SAFETY: each message points to its piece and its control messages, and each piece into `bytes`; no vector was resized since.
         let returned =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, flags as _) };
         if returned >= 0 {

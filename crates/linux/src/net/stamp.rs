@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-use super::send::{Sent, Value, Wish, send_with};
+use super::send::{Batch, Sent, Value, Wish, send_with};
 use super::set_option;
 use crate::{Error, Result};
 
@@ -35,6 +35,12 @@ pub fn enable_receive_stamps(socket: &UdpSocket) -> Result<()> {
 #[inline]
 pub fn send_stamped(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
     send_with(socket, datagram, &[STAMP])
+}
+
+/// Whether a datagram of a batch asks for a stamp, at each sending until it is changed.
+#[inline]
+pub fn ask_in_batch(batch: &mut Batch, n: usize, asks: bool) {
+    batch.wish(n, if asks { &[STAMP] } else { &[] });
 }
 
 /// Requests a stamp when the datagram is passed to the device.
@@ -180,9 +186,15 @@ mod tests {
                 crate::net::send::send(&sender, b"x").unwrap();
             }
         }
+        // The second and the fourth of a batch; then only its first.
+        let mut batch = Batch::new(4, 16);
+        for asks in [[false, true, false, true], [true, false, false, false]] {
+            asks.into_iter().enumerate().for_each(|(n, asks)| ask_in_batch(&mut batch, n, asks));
+            assert_eq!(batch.send(&sender, 4).unwrap(), (4, Sent::Yes));
+        }
         while let Some(stamp) = next_send_stamp(&sender).unwrap() {
             numbers.push(stamp.number);
         }
-        assert_eq!(numbers, [0, 1, 2]);
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
     }
 }

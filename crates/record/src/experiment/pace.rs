@@ -43,12 +43,18 @@ metrics! {
     pub struct Metrics {
         /// Departures that were due.
         events: u64 => sum,
-        /// Who took their time.
+        /// Who took their time; absent where trials differ.
         departure: DepartureClock => same,
         /// The rate that was reached.
         rate_reached: f64 => mean,
         /// That rate as a share of the one asked.
         rate_share: f64 => mean,
+        /// The median of the rates that single trials reached.
+        rate_p50: f64 => mean,
+        /// Lower end of its 95 % confidence interval.
+        rate_p50_low: f64 => mean,
+        /// Upper end of its 95 % confidence interval.
+        rate_p50_high: f64 => mean,
         /// Drift of the period, in millionths.
         drift_ppm: f64 => mean,
         /// Lower end of its 95 % confidence interval.

@@ -27,8 +27,11 @@ pub(crate) struct Beside {
     pub(super) arrival_jitter: SeriesTally,
     pub(super) counts: Counts,
     pub(super) drift: Drift,
-    pub(super) by_kernel: bool,
+    /// Trials whose departures are the kernel's stamps, and all trials.
+    pub(super) by_kernel: u32,
     pub(super) rounds: u32,
+    /// The rate that each trial reached.
+    pub(super) rates: Vec<f64>,
 }
 
 /// An open method: its pacing session and, if datagrams are sent, its socket.
@@ -135,7 +138,8 @@ impl<'a> PaceBench<'a> {
         last.arrival_jitter.add_round(round, 0, arrival_jitter, usage);
         last.counts.add(counts);
         last.drift.add(&self.drift);
-        last.by_kernel = by_kernel;
+        last.by_kernel += u32::from(by_kernel);
+        last.rates.extend(counts.rate_reached());
     }
 }
 

@@ -7,10 +7,7 @@
 //! steps, and a median would jump from one step to the next. A rate computed as events divided by time would be wrong
 //! after a single late departure, for instance the last one.
 
-use punctual_record::Quantile;
-use punctual_record::statistics::confidence_ranks;
-
-use crate::frame::robust::median;
+use crate::frame::robust::median_with_interval;
 
 /// The percentiles that limit usual lateness.
 const USUAL: std::ops::Range<usize> = 10..60;
@@ -38,11 +35,7 @@ impl Drift {
 
     /// The median of the trials, and its 95 % confidence interval if there are enough trials (6).
     pub(super) fn ppm(&self) -> Option<(f64, Option<(f64, f64)>)> {
-        let mut trials = self.of_trials.clone();
-        let middle = median(&mut trials)?;
-        trials.sort_by(f64::total_cmp);
-        let ranks = confidence_ranks(trials.len() as u64, Quantile::P50);
-        Some((middle, ranks.map(|r| (trials[r.low as usize - 1], trials[r.high as usize - 1]))))
+        median_with_interval(&self.of_trials)
     }
 }
 

@@ -9,6 +9,7 @@ use super::method::Mode;
 use super::plan::{Plan, Target};
 use super::receiver::Receiver;
 use super::wire::Wire;
+use crate::frame::robust::median_with_interval;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
     Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Unavailable,
@@ -120,16 +121,26 @@ fn without_use(series: Series) -> Series {
 
 fn metrics(rate: Rate, beside: &Beside) -> pace::Metrics {
     let counts = &beside.counts;
-    let departure = if beside.by_kernel { DepartureClock::KernelStamp } else { DepartureClock::BeforeCall };
+    // Where trials differ, the series has no one clock.
+    let departure = match beside.by_kernel {
+        0 => Some(DepartureClock::BeforeCall),
+        all if all == beside.rounds => Some(DepartureClock::KernelStamp),
+        _ => None,
+    };
+    let usual = median_with_interval(&beside.rates);
+    let usual_between = usual.and_then(|(_, between)| between);
     let drift = beside.drift.ppm();
     let between = drift.and_then(|(_, between)| between);
     let sent = |n: u64| Some(n).filter(|_| counts.sent > 0);
     let received = |n: u64| counts.received.map(|_| n);
     pace::Metrics {
         events: Some(counts.events),
-        departure: Some(departure),
+        departure,
         rate_reached: counts.rate_reached(),
         rate_share: counts.rate_reached().map(|reached| reached / rate.per_second_f64()),
+        rate_p50: usual.map(|(rate, _)| rate),
+        rate_p50_low: usual_between.map(|(low, _)| low),
+        rate_p50_high: usual_between.map(|(_, high)| high),
         drift_ppm: drift.map(|(ppm, _)| ppm),
         drift_ppm_low: between.map(|(low, _)| low),
         drift_ppm_high: between.map(|(_, high)| high),
@@ -167,10 +178,14 @@ mod tests {
     #[test]
     fn a_series_says_what_left_and_what_arrived() {
         let to = "127.0.0.1:9".parse().unwrap();
-        let mut beside = Beside { by_kernel: true, arrival_jitter: made::tally(&[4]), ..Beside::default() };
+        let mut beside = Beside { by_kernel: 6, rounds: 6, arrival_jitter: made::tally(&[4]), ..Beside::default() };
         (beside.counts.events, beside.counts.sent, beside.counts.received) = (10, 9, Some(7));
         (beside.counts.no_room, beside.counts.refused, beside.counts.twice) = (1, 2, 1);
         (beside.counts.gaps, beside.counts.span_ns) = (9, 10_000_000);
+        beside.rates = vec![880.0, 890.0, 900.0, 910.0, 920.0, 930.0];
+        let mixed = Beside { by_kernel: 5, ..beside.clone() };
+        let mixed = made::report(&keep(Target::Udp { to, size: 64 }), 0, &[1], &[mixed]);
+        assert_eq!(mixed.series[0].experiment.pace().unwrap().metrics.departure, None, "two clocks");
         let report = made::report(&keep(Target::Udp { to, size: 64 }), 0, &[1], &[beside]);
         let typed = report.series[0].experiment.pace().unwrap();
         let asked = &typed.parameters;
@@ -178,6 +193,7 @@ mod tests {
         assert_eq!(asked.to.as_deref(), Some("udp 127.0.0.1:9"));
         let metrics = &typed.metrics;
         assert_eq!((metrics.departure, metrics.rate_reached), (Some(DepartureClock::KernelStamp), Some(900.0)));
+        assert_eq!((metrics.rate_p50, metrics.rate_p50_low), (Some(905.0), Some(880.0)));
         assert_eq!((metrics.rate_share, metrics.drift_ppm), (Some(0.9), None));
         assert_eq!((metrics.not_sent, metrics.refused), (Some(3), Some(2)));
         assert_eq!((metrics.received, metrics.lost, metrics.duplicates), (Some(7), Some(2), Some(1)));

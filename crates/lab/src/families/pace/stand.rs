@@ -184,6 +184,7 @@ impl Stand {
         // Stamps are requested for pairs of neighbours, so that they show gaps.
         let by_rate = (order.rate.per_second_f64() / STAMPS_A_SECOND).ceil() as u64;
         let every = by_rate.max(events.div_ceil(STAMPS_A_TRIAL)).max(1);
+        let chosen = move |number: u64| every == 1 || number % (2 * every) < 2;
         while counts.events < events {
             let due = pacing.next()?.min(events - counts.events);
             let Some(wire) = wire.as_deref_mut() else {
@@ -193,12 +194,12 @@ impl Stand {
                 continue;
             };
             if order.mode == Mode::Batch {
-                self.send_batch(wire, due, &mut ideal, &mut counts)?;
+                self.send_batch(wire, (due, &chosen), &mut ideal, &mut counts)?;
                 continue;
             }
             for _ in 0..due {
                 let number = counts.events;
-                let stamped = wire.stamps && (every == 1 || number % (2 * every) < 2);
+                let stamped = wire.stamps && chosen(number);
                 let intended = ideal.next().as_nanos();
                 ideal.advance();
                 if order.mode == Mode::KernelRate {
@@ -215,16 +216,27 @@ impl Stand {
         Ok(counts)
     }
 
-    fn send_batch(&mut self, wire: &mut Wire, due: u64, ideal: &mut Grid, counts: &mut Counts) -> linux::Result<()> {
+    /// Sends the due ones; `chosen` tells which of them are to be stamped.
+    fn send_batch(
+        &mut self,
+        wire: &mut Wire,
+        (due, chosen): (u64, &impl Fn(u64) -> bool),
+        ideal: &mut Grid,
+        counts: &mut Counts,
+    ) -> linux::Result<()> {
         let mut left = due as usize;
+        let stamps = wire.stamps;
         while left > 0 {
             let first = counts.events;
             let count = left.min(punctual::pacer::LARGEST_BATCH as usize);
-            let (at, taken, why) = wire.send_many(first, count, || {
+            let stamped = |number: u64| stamps && chosen(number);
+            let (at, taken, why) = wire.send_many(first, count, stamped, || {
                 let intended = ideal.next().as_nanos();
                 ideal.advance();
                 intended
             })?;
+            let numbers = first..first + taken as u64;
+            self.stamped.extend(numbers.filter(|&number| stamped(number)).map(|number| number as u32));
             (0..taken).for_each(|_| self.count(Sent::Yes, at, counts));
             let why = if why == Sent::Yes { Sent::NoRoom } else { why };
             (taken..count).for_each(|_| self.count(why, at, counts));

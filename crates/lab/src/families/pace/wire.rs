@@ -61,16 +61,14 @@ impl Wire {
             clock,
             offset_ns: 0,
         };
-        if mode != Mode::Batch {
-            let stamps = stamp::enable_send_stamps(&wire.socket)
-                .and_then(|()| net::set_receive_buffer(&wire.socket, STAMP_ROOM));
-            // If the kernel paces, only it knows when a datagram left.
-            if matches!(mode, Mode::KernelRate | Mode::KernelTime) {
-                stamps?;
-                wire.stamps = true;
-            } else {
-                wire.stamps = stamps.is_ok();
-            }
+        let stamps =
+            stamp::enable_send_stamps(&wire.socket).and_then(|()| net::set_receive_buffer(&wire.socket, STAMP_ROOM));
+        // If the kernel paces, only it knows when a datagram left.
+        if matches!(mode, Mode::KernelRate | Mode::KernelTime) {
+            stamps?;
+            wire.stamps = true;
+        } else {
+            wire.stamps = stamps.is_ok();
         }
         match mode {
             Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
@@ -155,13 +153,14 @@ impl Wire {
         (size.max(HEADER) as u64 + headers) as f64 * events_per_second
     }
 
-    /// Sends `count` datagrams in one call. Returns the time of the call, the number sent, and why the others were
-    /// not.
+    /// Sends `count` datagrams in one call, of which some ask for a stamp. Returns the time of the call, the number
+    /// sent, and why the others were not.
     #[inline]
     pub(super) fn send_many(
         &mut self,
         first: u64,
         count: usize,
+        stamped: impl Fn(u64) -> bool,
         mut intended: impl FnMut() -> i64,
     ) -> linux::Result<(i64, usize, Sent)> {
         let count = count.min(self.batch.capacity());
@@ -169,8 +168,11 @@ impl Wire {
         for n in 0..count {
             let header = Header { sequence: first + n as u64, intended_ns: intended(), sent_ns, ..self.header };
             header.write(self.batch.datagram(n));
+            stamp::ask_in_batch(&mut self.batch, n, stamped(header.sequence));
         }
         let (taken, why) = self.batch.send(&self.socket, count)?;
+        let asked = (first..first + taken as u64).filter(|&number| stamped(number)).count();
+        self.asked = self.asked.wrapping_add(asked as u32);
         Ok((sent_ns, taken, why))
     }
 

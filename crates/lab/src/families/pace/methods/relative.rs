@@ -1,8 +1,9 @@
 //! Sleeping for a period between two events, the common first version. Each sleep's overhead lengthens its period.
 
+use punctual::rate::Grid;
 use punctual::{Moment, Rate};
 use punctual_linux as linux;
-use punctual_linux::clock::Clock;
+use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sleep;
 use punctual_linux::timed::Ended;
 
@@ -26,7 +27,54 @@ pub(super) static METHODS: &[PacingMethod] = &[
         mode: Mode::Single,
         open: |_: &Terms| open(sleep::nanosleep),
     },
+    PacingMethod {
+        name: "usleep_1us",
+        about: "usleep(1) after each event, repeated until the next is due: the most that usleep between events lets through",
+        call: "send(); do usleep(1); while (now() < next);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_shortest(|| sleep::usleep(1)),
+    },
+    PacingMethod {
+        name: "nanosleep_1ns",
+        about: "nanosleep of 1 ns after each event, repeated until the next is due: the most that a sleep between events lets through",
+        call: "send(); do nanosleep(&one_ns, NULL); while (now() < next);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_shortest(|| sleep::nanosleep(1)),
+    },
 ];
+
+/// The shortest sleep that a call has, at least one between two events. Above the rate that this allows, it is the
+/// limit of one thread that sleeps between events.
+struct Shortest<F> {
+    sleep: F,
+    grid: Option<Grid>,
+}
+
+fn open_shortest(sleep: impl FnMut() -> linux::Result<Ended> + 'static) -> Result<Box<dyn PacingSession>, Unavailable> {
+    Ok(Box::new(Shortest { sleep, grid: None }))
+}
+
+impl<F: FnMut() -> linux::Result<Ended>> PacingSession for Shortest<F> {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        self.grid = Some(Grid::new(rate, start));
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        let due = self.grid.as_ref().map_or(0, |grid| grid.next().as_nanos());
+        self.grid.iter_mut().for_each(Grid::advance);
+        loop {
+            // A signal ends the sleep early, as it would in such a program.
+            let _ = (self.sleep)()?;
+            go_on()?;
+            if now_ns(Clock::Monotonic) >= due {
+                return Ok(1);
+            }
+        }
+    }
+}
 
 struct Spaced<F> {
     sleep: F,
