@@ -6,6 +6,7 @@
 pub(crate) mod correction;
 pub(crate) mod difference;
 mod gamma;
+mod mean;
 pub(crate) mod noise;
 mod reading;
 pub(crate) mod rounds;
@@ -13,6 +14,7 @@ pub(crate) mod share;
 mod student;
 
 pub(crate) use difference::{Draft, Shift};
+pub(crate) use mean::Mean;
 pub use reading::Figure;
 pub(crate) use reading::{Look, Reading, scale};
 pub use rounds::{Effect, Gain, Outcome};

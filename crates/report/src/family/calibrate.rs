@@ -1,20 +1,25 @@
 //! Calibration: excess of a sleep, cost of the clock, and lateness of waits corrected by both.
 
-use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
+use punctual_record::experiment::calibrate::Figure;
 use punctual_record::{Experiment, Run, Series};
 
-use crate::document::{Block, Columns, Note, Section};
+use crate::document::{Block, Columns, Item, Note, Section};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
-use crate::naming::{conditions, under};
+use crate::naming::conditions;
 
-use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
+use super::shared::{ALWAYS, Family, measured};
 
-type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
+mod answer;
+mod candidates;
+mod proof;
+
+use answer::{HOW, clock, name, proof_columns};
+use proof::{Calibrated, beside};
 
 pub(super) const FAMILY: Family =
-    Family { experiment: "calibrate", sections, candidates: no_candidates, answer: no_answer };
+    Family { experiment: "calibrate", sections, candidates: candidates::candidates, answer: answer::answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);
@@ -31,12 +36,6 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     sections
 }
 
-/// The series of the same method and conditions with another figure.
-fn beside<'a>(all: &[Calibrated<'a>], of: &Series, figure: Figure) -> Option<Calibrated<'a>> {
-    let same = |s: &Calibrated<'_>| s.subject == of.subject && s.conditions == of.conditions;
-    all.iter().copied().find(|s| same(s) && s.parameters.figure == figure)
-}
-
 fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
     let ns = |value: f64| units::duration(value.round() as i64);
     let table = Columns::new()
@@ -51,7 +50,10 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
             move |(low, high)| format!("{} to {}", ns(low), ns(high)),
         )
         .known("drift per s", 50, |s| s.metrics.drift_ns_per_s, |drift| format!("{drift:+.0} ns"))
-        .ns("clock (TS+TE)", 90, |s| beside(all, s, Figure::ClockCosts)?.summary.p50)
+        .estimate("clock (TS+TE)", (90, 55), |s| {
+            let costs = beside(all, s, Figure::ClockCosts);
+            (costs.and_then(|s| s.summary.p50), costs.and_then(|s| s.summary.ci95.p50))
+        })
         .fine("read twice", 40, |s| s.metrics.clock_read_ns.map(|ns| 2.0 * ns))
         .of(adds);
     let legend = vec![
@@ -60,43 +62,45 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
         ),
         Note::on(
             "clock (TS+TE)",
-            "Clock: what is left of a fit whose sleeps vary by far more; read twice: the same, measured by itself.",
+            "Clock: the constant of the fit. A negative one is the fit's error; read twice: the same, measured by itself.",
         ),
     ];
-    Section::new("what a sleep adds").with(Block::Table(table)).with(Block::Legend(legend))
+    // The table has the interval of each; a negative one also has a word.
+    let negative = |add: &&Calibrated<'_>| {
+        beside(all, add.series, Figure::ClockCosts).is_some_and(|costs| costs.summary.p50.is_some_and(|ns| ns < 0))
+    };
+    let said: Vec<String> = adds
+        .iter()
+        .filter(negative)
+        .filter_map(|add| Some(format!("{}: {}", name(run, add), clock(all, add)?)))
+        .collect();
+    let mut section = Section::new("what a sleep adds").with(Block::Table(table)).with(Block::Legend(legend));
+    if !said.is_empty() {
+        section.blocks.push(Block::Items(said.into_iter().map(Item::from).collect()));
+    }
+    section
 }
 
-/// What stands for a figure in the table.
-const HOW: [(Figure, &str); 3] = [
-    (Figure::Plain, "as asked"),
-    (Figure::Compensated, "shortened by TN"),
-    (Figure::CompensatedSleeper, "the library's compensated"),
-];
-
 fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Section {
-    let columns = Columns::new()
-        .left("method", ALWAYS, |(s, _): &(Calibrated<'_>, &str)| sanitize(&s.subject))
-        .left("conditions", ALWAYS, |(s, _)| conditions(run, &s.conditions))
-        .left("how", ALWAYS, |(_, how)| (*how).to_owned())
-        .known("mean error", ALWAYS, |(s, _)| s.summary.mean, |mean| units::duration(mean.round() as i64))
-        .ns("min", 50, |(s, _)| s.summary.min)
-        .ns("p50", 90, |(s, _)| s.summary.p50)
-        .ns("p90", 60, |(s, _)| s.summary.p90)
-        .ns("p99", 80, |(s, _)| s.summary.p99)
-        .share("CPU", 70, |(s, _)| s.cpu_share);
+    let columns = Columns::new().left("method", ALWAYS, |(s, _): &(Calibrated<'_>, &str)| sanitize(&s.subject)).left(
+        "conditions",
+        ALWAYS,
+        |(s, _)| conditions(run, &s.conditions),
+    );
     let rows: Vec<(Calibrated<'_>, &str)> = adds
         .iter()
         .flat_map(|add| HOW.iter().filter_map(|(figure, how)| Some((beside(proofs, add, *figure)?, *how))))
         .collect();
-    let too_short = adds.iter().filter(|add| beside(proofs, add, Figure::Compensated).is_none());
+    let exceeds = |add: &&Calibrated<'_>| add.summary.p50.is_some_and(|ns| ns >= asked);
+    let too_short = adds.iter().filter(exceeds);
     let mut too_short: Vec<String> = too_short.map(|add| sanitize(&add.subject)).collect();
-    let table = columns.of(&rows);
     let lead = unbroken(&units::exact(asked));
-    let mut section = Section::new(format!("proof: waits of {lead}")).with(Block::Table(table)).with(Block::Legend(
-        vec![Note::always(
-            "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early.",
-        )],
-    ));
+    let legend = "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
+                  Of waits shortened by an exact TN half are early. Measured again: just before each turn of waits, on \
+                  sleeps as long as theirs.";
+    let mut section = Section::new(format!("proof: waits of {lead}"))
+        .with(Block::Table(proof_columns(columns).of(&rows)))
+        .with(Block::Legend(vec![Note::always(legend)]));
     if !too_short.is_empty() {
         too_short.dedup();
         let text = format!(
@@ -105,20 +109,5 @@ fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'
         );
         section.blocks.push(Block::Paragraph(text));
     }
-    section.blocks.extend(conclusion(run, adds).map(Block::Paragraph));
     section
-}
-
-/// What the default conditions add, and the least that others do.
-fn conclusion(run: &Run, adds: &[Calibrated<'_>]) -> Option<String> {
-    let tn = |s: &&Calibrated<'_>| s.summary.p50;
-    let first = adds.first()?;
-    let least = adds.iter().filter(|s| tn(s).is_some()).min_by_key(tn)?;
-    let name = |s: &Series| format!("{} {}", sanitize(&s.subject), under(&conditions(run, &s.conditions)));
-    let say = |s: &Series| s.summary.p50.map(|ns| unbroken(&units::duration(ns)));
-    let mut text = format!("A {} adds {}.", name(first), say(first)?);
-    if least.summary.p50 < first.summary.p50 {
-        text.push_str(&format!(" Least: {}, {}.", name(least), say(least)?));
-    }
-    Some(text)
 }

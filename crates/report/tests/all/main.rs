@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod calibrate;
 mod common;
 mod compare;
 mod document;

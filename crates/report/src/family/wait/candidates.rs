@@ -19,14 +19,18 @@ const SLACK: &str = "timer slack";
 pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let of = |(asked, series): (i64, Vec<&'a Series>)| {
         let figures = Figures::of(run, asked, &series);
-        let levers = words::levers(&figures);
-        let mut all: Vec<Candidate<'a>> = levers.iter().filter_map(|lever| condition(&figures, lever)).collect();
+        let mut all = conditions(&figures);
         all.extend(timer(&figures));
         all.extend(absolute(&figures));
         all.extend(awake(&figures));
         all
     };
     words::by_asked(series).into_iter().flat_map(of).collect()
+}
+
+/// The changes of conditions that these figures can judge.
+pub(in crate::family) fn conditions<'a>(figures: &Figures<'a>) -> Vec<Candidate<'a>> {
+    words::levers(figures).iter().filter_map(|lever| condition(figures, lever)).collect()
 }
 
 fn trial<'a>(figures: &Figures<'a>, before: &Figure<'a>, after: &Figure<'a>) -> Trial<'a> {

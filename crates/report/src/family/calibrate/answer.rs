@@ -1,0 +1,144 @@
+//! What a sleep adds, and whether taking it off makes waits as long as asked.
+
+use punctual_record::experiment::calibrate::Figure;
+use punctual_record::{Experiment, Interval, Run, Series};
+
+use crate::document::{Columns, Table};
+use crate::evidence::{Figure as Compared, Outcome, rounds};
+use crate::family::shared::{ALWAYS, measured};
+use crate::format::prose::{listed, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::{conditions, under};
+use crate::verdict::{Advice, Answer};
+
+use super::proof::{Calibrated, Judgement, Proof, beside, early, mean_error, mean_text};
+
+/// The answer for the first method and conditions, and the least TN of all.
+pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let series = measured(series, Experiment::calibrate);
+    let adds: Vec<Calibrated<'_>> =
+        series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
+    let Some(first) = adds.first() else { return Answer::default() };
+    let mut sentences: Vec<String> = tn(run, first).into_iter().chain(least(run, &adds)).collect();
+    sentences.extend(proved(&series, first));
+    sentences.extend(clock(&series, first));
+    Answer { table: table(&series, first), ..Answer::of(sentences) }
+}
+
+/// `nanosleep under SCHED_FIFO 40`.
+pub(super) fn name(run: &Run, series: &Series) -> String {
+    format!("{} {}", sanitize(&series.subject), under(&conditions(run, &series.conditions)))
+}
+
+fn with_interval(ns: i64, interval: Option<Interval>) -> String {
+    let interval = interval.map_or(String::new(), |interval| format!(" {}", units::interval_like(interval, ns)));
+    unbroken(&format!("{}{interval}", units::duration(ns)))
+}
+
+/// What the first one adds.
+fn tn(run: &Run, first: &Calibrated<'_>) -> Option<String> {
+    let summary = &first.summary;
+    Some(format!("A {} adds {} (TN).", name(run, first), with_interval(summary.p50?, summary.ci95.p50)))
+}
+
+/// The least TN, if others are shown to be larger; which ones show no difference from it.
+fn least(run: &Run, adds: &[Calibrated<'_>]) -> Option<String> {
+    let least = adds.iter().filter(|s| s.summary.p50.is_some()).min_by_key(|s| s.summary.p50)?;
+    let others: Vec<&Calibrated<'_>> = adds.iter().filter(|s| !std::ptr::eq(s.series, least.series)).collect();
+    let (after, figure) = (least.series, Compared::P50);
+    let pairs: Vec<_> = others.iter().map(|other| rounds::Pair { before: other.series, after, figure }).collect();
+    let effects = rounds::test(run, &pairs);
+    let which = |outcome: Outcome| -> Vec<String> {
+        let its = others.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
+        its.map(|(other, _)| name(run, other)).collect()
+    };
+    if which(Outcome::Better).is_empty() {
+        return None;
+    }
+    let mut text = format!("Least: {}, {}", name(run, least), with_interval(least.summary.p50?, None));
+    for (said, names) in
+        [("no difference shown from", which(Outcome::NoDifference)), ("not tested against", which(Outcome::NotTested))]
+    {
+        if !names.is_empty() {
+            text.push_str(&format!("; {said} {}", listed(&names, 4)));
+        }
+    }
+    Some(format!("{text}."))
+}
+
+/// Whether waits shortened by TN take as long as asked, and those shortened by a TN measured again.
+fn proved(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
+    let say = |(figure, how): (Figure, &str)| {
+        let series = beside(all, first, figure)?;
+        let asked = series.parameters.asked_ns?;
+        let lead = format!("Waits of {} shortened by {how}", unbroken(&units::exact(asked)));
+        let Some(proof) = Proof::of(series.series) else {
+            return Some(format!("{lead}: not tested, too few rounds."));
+        };
+        let slept = series.metrics.shortened_by_ns.map(|by| unbroken(&units::about(asked as f64 - by)));
+        let slept = slept.map_or_else(|| "that length".to_owned(), |slept| format!("about {slept}"));
+        let off = |ns: f64| unbroken(&units::duration(ns.round() as i64));
+        let verdict = match proof.judgement() {
+            Judgement::Works => "It works.".to_owned(),
+            Judgement::TooMuch(ns) => format!("It fails: a sleep of {slept} adds {} less.", off(ns)),
+            Judgement::TooLittle(ns) => format!("It fails: a sleep of {slept} adds {} more.", off(ns)),
+            Judgement::Undecided => "Undecided: the rounds differ too much.".to_owned(),
+        };
+        let share = unbroken(&units::share(proof.early));
+        Some(format!("{lead}: {share} early, mean error {}. {verdict}", mean_text(proof.mean)))
+    };
+    let ways = [(Figure::Compensated, "TN"), (Figure::Remeasured, "TN measured again")];
+    ways.into_iter().filter_map(say).collect()
+}
+
+/// TS+TE, beside the directly measured cost of two readings.
+pub(super) fn clock(all: &[Calibrated<'_>], of: &Calibrated<'_>) -> Option<String> {
+    let costs = beside(all, of.series, Figure::ClockCosts)?;
+    let (ns, interval) = (costs.summary.p50?, costs.summary.ci95.p50);
+    let read = 2.0 * of.metrics.clock_read_ns?;
+    let direct = unbroken(&units::duration_fine(read));
+    let verdict = match interval {
+        Some(Interval { low, high }) if (low as f64..=high as f64).contains(&read) => {
+            format!("no difference shown from two clock readings ({direct})")
+        }
+        _ if ns < 0 => format!("an error of the fit; two clock readings take {direct}"),
+        Some(_) => format!("two clock readings take {direct}: the fit's constant contains more"),
+        None => format!("not tested against two clock readings ({direct})"),
+    };
+    Some(format!("TS+TE is {}: {verdict}.", with_interval(ns, interval)))
+}
+
+/// What stands for a figure in the tables.
+pub(super) const HOW: [(Figure, &str); 4] = [
+    (Figure::Plain, "nothing"),
+    (Figure::Compensated, "TN"),
+    (Figure::Remeasured, "TN measured again"),
+    (Figure::CompensatedSleeper, "the library's Sleeper"),
+];
+
+/// The waits of the first method and conditions.
+fn table(all: &[Calibrated<'_>], first: &Series) -> Option<Table> {
+    let rows: Vec<(Calibrated<'_>, &str)> =
+        HOW.into_iter().filter_map(|(figure, how)| Some((beside(all, first, figure)?, how))).collect();
+    (!rows.is_empty()).then(|| proof_columns(Columns::new()).of(&rows))
+}
+
+/// The columns of a proof, after those that name it.
+pub(super) fn proof_columns<'r>(
+    columns: Columns<'r, (Calibrated<'r>, &'r str)>,
+) -> Columns<'r, (Calibrated<'r>, &'r str)> {
+    columns
+        .left("shortened by", ALWAYS, |(_, how): &(Calibrated<'_>, &str)| (*how).to_owned())
+        .right("mean error [95 %]", ALWAYS, |(s, _)| match (mean_error(s.series), s.summary.mean) {
+            (Some(mean), _) => mean_text(mean),
+            (None, Some(mean)) => units::duration(mean.round() as i64),
+            (None, None) => units::ABSENT.to_owned(),
+        })
+        .ns("min", 50, |(s, _)| s.summary.min)
+        .ns("p50", 90, |(s, _)| s.summary.p50)
+        .ns("p90", 60, |(s, _)| s.summary.p90)
+        .ns("p99", 80, |(s, _)| s.summary.p99)
+        .share("early", 95, |(s, _)| early(s.series))
+        .share("CPU", 70, |(s, _)| s.cpu_share)
+}
