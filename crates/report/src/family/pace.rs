@@ -1,19 +1,24 @@
 //! Pacing: how well each method held a rate, and the receiver's view.
 
-use punctual_record::experiment::pace::{DepartureClock, Measured as End, Metrics, Parameters};
+use punctual_record::experiment::pace::{DepartureClock, Measured as End};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::prose::{listed, unbroken};
+use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::conditions;
 
-use super::shared::{ALWAYS, Family, Measured, grouped, measured, no_answer, no_candidates};
+use super::shared::{ALWAYS, Family, grouped, measured};
 
-pub(super) const FAMILY: Family = Family { experiment: "pace", sections, candidates: no_candidates, answer: no_answer };
+mod answer;
+mod candidates;
+mod words;
 
-type Paced<'a> = Measured<'a, Parameters, Metrics>;
+use words::{Paced, Task, drift, task};
+
+pub(super) const FAMILY: Family =
+    Family { experiment: "pace", sections, candidates: candidates::candidates, answer: answer::answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let (received, sent): (Vec<_>, Vec<_>) =
@@ -26,15 +31,6 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         sections.extend(received_section(f64::from_bits(rate), &group));
     }
     sections
-}
-
-/// What a run was to do: rate, and where to.
-type Task = (u64, String);
-
-fn task(series: &Paced<'_>) -> Task {
-    let Parameters { rate_per_second, to, size, .. } = series.parameters;
-    let size = size.map_or(String::new(), |size| format!(", {size} bytes each"));
-    (rate_per_second.to_bits(), format!("{}{size}", to.as_deref().unwrap_or_default()))
 }
 
 /// The series of the same trials with another quantity, measured at that end.
@@ -59,7 +55,10 @@ fn kept_section(run: &Run, (rate, to): &Task, series: &[Paced<'_>]) -> Section {
     let mut section = Section::new(heading)
         .with(Block::Table(kept_columns(run, series).of(&rows)))
         .with(Block::Legend(kept_legend(&rows)));
-    section.blocks.extend(kept_words(rate, &rows).map(Block::Paragraph));
+    let said: Vec<String> = words::kept(run, rate, &rows).into_iter().chain(words::long_run(&rows)).collect();
+    if !said.is_empty() {
+        section.blocks.push(Block::Paragraph(said.join(" ")));
+    }
     section
 }
 
@@ -71,11 +70,14 @@ fn kept_columns<'r>(run: &'r Run, all: &'r [Paced<'r>]) -> Columns<'r, Paced<'r>
         .left("conditions", 95, |s| conditions(run, &s.conditions))
         .count("n", 20, |s| Some(s.summary.count))
         .known("rate reached", ALWAYS, |s| s.metrics.rate_reached, units::rate)
+        .known("median [95 %]", 71, |s| words::usual_rate(s), |rate| rate)
         .known("of asked", 80, |s| s.metrics.rate_share, |share| format!("{:.2} %", share * 100.0))
         .known("drift [95 %]", 72, |s| drift(s.metrics), drift_text)
         .ns("late p50", ALWAYS, |s| s.summary.p50)
         .ns("p99", ALWAYS, |s| s.summary.p99)
         .ns("max", 60, |s| s.summary.max)
+        .left("departure clock", 78, |s| s.metrics.departure.map_or("mixed".to_owned(), |clock| clock.to_string()))
+        .only_if(words::clocks_differ(all))
         .ns("jitter p50", 70, move |s| jitter(s)?.summary.p50)
         .ns("p99", 65, move |s| jitter(s)?.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
@@ -83,12 +85,6 @@ fn kept_columns<'r>(run: &'r Run, all: &'r [Paced<'r>]) -> Columns<'r, Paced<'r>
         .count("lost", 74, |s| s.metrics.lost)
         .ns("one-way p50", 40, move |s| one_way(s)?.summary.p50)
         .ns("p99", 35, move |s| one_way(s)?.summary.p99)
-}
-
-/// How much later departures get, in ppm, and its 95 % interval.
-fn drift(metrics: &Metrics) -> Option<(f64, Option<(f64, f64)>)> {
-    let between = metrics.drift_ppm_low.zip(metrics.drift_ppm_high);
-    metrics.drift_ppm.map(|ppm| (ppm, between))
 }
 
 /// `0.2 ppm [-0.1 to 0.4]`, and from a thousandth on in per cent: `210 %`.
@@ -105,35 +101,21 @@ fn drift_text((ppm, between): (f64, Option<(f64, f64)>)) -> String {
     format!("{} {unit}{between}", number(ppm))
 }
 
-/// Exact in the long run: within this many ppm. A crystal is off by more.
-const EXACT_PPM: f64 = 10.0;
-
-/// Which methods surely keep the rate in the long run.
-fn exact_words(rows: &[Paced<'_>]) -> Option<String> {
-    let is_exact = |s: &Paced<'_>| {
-        let between = drift(s.metrics).and_then(|(_, between)| between);
-        between.is_some_and(|(low, high)| low >= -EXACT_PPM && high <= EXACT_PPM)
-    };
-    // Under whatever conditions it was measured.
-    let always = |s: &&Paced<'_>| rows.iter().filter(|other| other.subject == s.subject).all(is_exact);
-    let mut exact: Vec<String> = rows.iter().filter(always).map(|s| sanitize(&s.subject)).collect();
-    exact.sort();
-    exact.dedup();
-    if exact.is_empty() {
-        return None;
-    }
-    let within = unbroken(&format!("{EXACT_PPM} ppm"));
-    Some(format!("Exact in the long run, to within {within}: {}.", listed(&exact, exact.len())))
-}
-
 fn kept_legend(rows: &[Paced<'_>]) -> Vec<Note> {
-    let stamped = rows.iter().any(|s| s.metrics.departure == Some(DepartureClock::KernelStamp));
-    let departure = if stamped {
-        "Late: a departure against its ideal time, by the kernel's own stamp (in batches: by the clock before the call)."
-    } else {
-        "Late: an event against its ideal time."
+    let by = |clock: DepartureClock| rows.iter().any(|s| s.metrics.departure == Some(clock));
+    let departure = match (by(DepartureClock::KernelStamp), by(DepartureClock::BeforeCall)) {
+        (true, false) => "Late: a departure against its ideal time, by the kernel's own stamp.",
+        (true, true) => {
+            "Late: a departure against its ideal time, by the kernel's own stamp, or by a clock reading before the call \
+             (departure clock). The two are not comparable: the call itself takes time."
+        }
+        (false, _) => "Late: an event against its ideal time.",
     };
     let mut notes = vec![Note::always(departure)];
+    notes.push(Note::on(
+        "median [95 %]",
+        "Median: the rate of the median trial, with its interval; rate reached: that of all.",
+    ));
     notes.push(Note::on(
         "drift [95 %]",
         "Drift: how much later departures get in the long run; 1 ppm is a microsecond every second. It tells a wrong rate from single late departures.",
@@ -143,53 +125,6 @@ fn kept_legend(rows: &[Paced<'_>]) -> Vec<Note> {
         notes.push(Note::on("one-way p50", "One-way: from the call of send to the receiving program."));
     }
     notes
-}
-
-/// Which method keeps the rate best, which is cheapest, and which is slowest.
-fn kept_words(rate: f64, rows: &[Paced<'_>]) -> Option<String> {
-    let holds = |s: &&Paced<'_>| s.metrics.rate_share.is_some_and(|share| (share - 1.0).abs() <= 0.01);
-    let p99 = |s: &Series| s.summary.p99.or(s.summary.max).unwrap_or(i64::MAX);
-    let say = |s: &Series| {
-        let late = unbroken(&format!("{} at p99", units::known(s.summary.p99)));
-        let cpu = s.cpu_share.map_or(String::new(), |share| unbroken(&format!(", {} of a CPU", units::share(share))));
-        format!("{} ({late}{cpu})", sanitize(&s.subject))
-    };
-    let mut held: Vec<Paced<'_>> = rows.iter().filter(holds).copied().collect();
-    held.sort_by_key(|s| p99(s));
-    let mut sentences = Vec::new();
-    if let Some(best) = held.first() {
-        sentences.push(format!("Least late of those that held the rate within 1 %: {}.", say(best)));
-    } else {
-        sentences.push("No method held the rate within 1 %.".to_owned());
-    }
-    let cheapest = held
-        .iter()
-        .filter(|s| s.cpu_share.is_some())
-        .min_by(|a, b| f64::total_cmp(&a.cpu_share.unwrap_or(2.0), &b.cpu_share.unwrap_or(2.0)));
-    if let Some(cheapest) = cheapest.filter(|c| held.first().is_some_and(|b| b.subject != c.subject)) {
-        sentences.push(format!("Cheapest of them: {}.", say(cheapest)));
-    }
-    let slowest = rows.iter().filter_map(|s| Some((s.metrics.rate_reached?, s))).min_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((reached, series)) = slowest.filter(|(reached, _)| *reached < rate * 0.99) {
-        sentences.push(format!(
-            "Slowest: {}, with {} of {} a second.",
-            sanitize(&series.subject),
-            unbroken(&units::rate(reached)),
-            unbroken(&units::rate(rate))
-        ));
-    }
-    sentences.extend(exact_words(rows));
-    let sum = |of: fn(&Metrics) -> Option<u64>| rows.iter().filter_map(|s| of(s.metrics)).fold(0, u64::saturating_add);
-    let (lost, reordered) = (sum(|metrics| metrics.lost), sum(|metrics| metrics.reordered));
-    if rows.iter().any(|s| s.metrics.lost.is_some()) {
-        sentences.push(match (lost, reordered) {
-            (0, 0) => "Every datagram sent arrived, in order.".to_owned(),
-            (lost, reordered) => {
-                format!("{} datagrams were lost, {} arrived out of order.", units::count(lost), units::count(reordered))
-            }
-        });
-    }
-    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// What a receiver saw of one nominal rate.

@@ -1,27 +1,26 @@
-//! Sweeps: the highest rate that each method of pacing holds.
+//! Sweeps: the highest rate that each method of pacing holds. There are no remedies: each method has trials at rates of
+//! its own, so no rounds are comparable.
 
 use punctual_record::experiment::sweep::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::prose::unbroken;
+use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::conditions;
+use crate::verdict::{Advice, Answer};
 
-use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
+use super::shared::{ALWAYS, Family, Measured, measured, no_candidates};
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "sweep", sections, candidates: no_candidates, answer: no_answer };
+pub(super) const FAMILY: Family = Family { experiment: "sweep", sections, candidates: no_candidates, answer };
 
 type Swept<'a> = Measured<'a, Parameters, Metrics>;
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
-    let mut rows: Vec<Swept<'_>> = measured(series, Experiment::sweep);
+    let rows = sorted(series);
     let Some(first) = rows.first() else { return Vec::new() };
     let Parameters { within_ns, to, .. } = first.parameters;
-    let held = |s: &Swept<'_>| s.metrics.highest_rate_held.unwrap_or(0.0);
-    rows.sort_by(|a, b| held(b).total_cmp(&held(a)));
     let table = Columns::new()
         .left("method", ALWAYS, |s: &Swept<'_>| sanitize(&s.subject))
         .left("conditions", 60, |s| conditions(run, &s.conditions))
@@ -39,15 +38,48 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let mut section = Section::new(format!("highest rate held, {}", sanitize(to.as_deref().unwrap_or_default())))
         .with(Block::Table(table))
         .with(Block::Legend(vec![Note::always(legend)]));
-    if let [best, .., least] = rows.as_slice() {
-        let text = format!(
-            "{} holds {} a second, {} {}.",
-            sanitize(&best.subject),
-            unbroken(&units::rate(held(best))),
-            sanitize(&least.subject),
-            unbroken(&units::rate(held(least)))
-        );
-        section.blocks.push(Block::Paragraph(text));
-    }
+    section.blocks.extend(words(&rows).map(Block::Paragraph));
     vec![section]
+}
+
+/// The table is the section's own.
+fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    Answer::of(words(&sorted(series)).into_iter().collect())
+}
+
+/// The highest rate first.
+fn sorted<'a>(series: &[&'a Series]) -> Vec<Swept<'a>> {
+    let mut rows: Vec<Swept<'_>> = measured(series, Experiment::sweep);
+    rows.sort_by(|a, b| held(b).total_cmp(&held(a)));
+    rows
+}
+
+fn held(s: &Swept<'_>) -> f64 {
+    s.metrics.highest_rate_held.unwrap_or(0.0)
+}
+
+/// The search ends between a rate held and one not held: two methods are equal where these ranges overlap.
+fn equal(a: &Swept<'_>, b: &Swept<'_>) -> bool {
+    let top = |s: &Swept<'_>| s.metrics.rate_not_held.unwrap_or(f64::INFINITY);
+    held(a) == held(b) || (held(a) < top(b) && held(b) < top(a))
+}
+
+/// Which methods hold the highest rate, and which the lowest, with all that are equal to them.
+fn words(rows: &[Swept<'_>]) -> Option<String> {
+    let named = |of: &Swept<'_>| {
+        let names: Vec<String> = rows.iter().filter(|s| equal(s, of)).map(|s| sanitize(&s.subject)).collect();
+        listed(&names, usize::MAX)
+    };
+    let rate = |s: &Swept<'_>| {
+        let end = if s.metrics.rate_not_held.is_none() { "at least " } else { "" };
+        unbroken(&format!("{end}{} a second", units::rate(held(s))))
+    };
+    let (best, least) = (rows.first()?, rows.last()?);
+    if rows.len() == 1 {
+        return Some(format!("{} holds {}.", sanitize(&best.subject), rate(best)));
+    }
+    if equal(best, least) {
+        return Some(format!("No difference shown between {}: {}.", named(best), rate(best)));
+    }
+    Some(format!("Highest rate held: {}, {}. Lowest: {}, {}.", named(best), rate(best), named(least), rate(least)))
 }

@@ -11,6 +11,7 @@ mod governors;
 mod ipc;
 mod mutated;
 mod other_forms;
+mod pace;
 mod ramp;
 mod saved_forms;
 mod text;
