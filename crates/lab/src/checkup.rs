@@ -12,7 +12,7 @@ use punctual_record::experiment::yielding::CompetitorKind;
 
 use crate::families::{ipc, ramp, wait, yielding};
 use crate::frame::place::one_cpu;
-use crate::frame::{self, Amount, PlanError, Request, Session, Variant};
+use crate::frame::{self, Amount, PlanError, Portion, Request, Session, Variant};
 use crate::speed::Thread;
 use crate::ways::wait::Method;
 use wait::methods;
@@ -83,7 +83,8 @@ pub fn run(depth: Depth, session: &mut Session<'_>) {
     let takes: Duration = PARTS.iter().map(|part| part.takes(depth)).sum();
     // No duration was requested: a slow or busy machine may take three times as long.
     session.grant(takes * 2);
-    for part in PARTS {
+    for (part, portion) in PARTS.iter().zip(portions(depth)) {
+        session.begin(portion);
         if session.stopped() {
             break;
         }
@@ -92,6 +93,14 @@ pub fn run(depth: Depth, session: &mut Session<'_>) {
             session.notice(Notice::PartFailed { part: part.name.into(), why: error.to_string(), remedy });
         }
     }
+}
+
+/// What part of the check-up each part is.
+fn portions(depth: Depth) -> Vec<Portion> {
+    let sum = |parts: &[Part]| parts.iter().map(|part| part.takes(depth)).sum();
+    (0..PARTS.len())
+        .map(|at| Portion { before: sum(&PARTS[..at]), takes: PARTS[at].takes(depth), after: sum(&PARTS[at + 1..]) })
+        .collect()
 }
 
 /// The most common ways to wait, and one of each kind that does better.
@@ -270,6 +279,17 @@ mod tests {
         for part in PARTS {
             let [quick, usual, thorough] = [Depth::Quick, Depth::Usual, Depth::Thorough].map(|depth| part.takes(depth));
             assert!(quick < usual && usual < thorough, "{}", part.name);
+        }
+    }
+
+    #[test]
+    fn each_part_begins_where_the_one_before_it_ends() {
+        let all = portions(Depth::Usual);
+        assert_eq!(all.len(), PARTS.len());
+        assert_eq!((all[0].before, all[PARTS.len() - 1].after), (Duration::ZERO, Duration::ZERO));
+        for pair in all.windows(2) {
+            assert_eq!(pair[0].before + pair[0].takes, pair[1].before);
+            assert_eq!(pair[0].after, pair[1].takes + pair[1].after);
         }
     }
 }

@@ -52,6 +52,7 @@ pub use request::{Amount, Request};
 use rounds::kept::Kept;
 pub(crate) use rounds::{Bench, Rounds};
 pub use session::Session;
+pub(crate) use stage::Portion;
 pub use stage::{Observer, Progress, Silent, Stop};
 pub use unavailable::Unavailable;
 pub use variant::{BadVariant, Variant};

@@ -13,7 +13,7 @@ use punctual_record::{
 
 use super::clock_cost;
 use super::place::{Aside, Place};
-use super::stage::{Observer, Outcome, Stage, Stop, Supervision, perform};
+use super::stage::{Observer, OfRun, Outcome, Portion, Stage, Stop, Supervision, perform};
 use super::warden::Warden;
 
 /// Steal time above this share affects the tail of the figures: 1 %.
@@ -33,6 +33,8 @@ pub struct Session<'a> {
     stop: Stop,
     /// How much longer than announced all remaining experiments together may take.
     grace: Duration,
+    /// What part of the run the next experiment is.
+    portion: Portion,
     warden: Option<Warden>,
 }
 
@@ -82,6 +84,7 @@ impl<'a> Session<'a> {
             observer,
             stop,
             grace: GRACE,
+            portion: Portion::default(),
             warden: None,
         }
     }
@@ -95,7 +98,8 @@ impl<'a> Session<'a> {
     ) -> std::io::Result<Option<R>> {
         self.supervise(&place);
         let supervision = Supervision { place, grace: self.grace };
-        let performance = perform(&self.stop, self.observer, &supervision, experiment)?;
+        let mut observer = OfRun { observer: self.observer, portion: self.portion };
+        let performance = perform(&self.stop, &mut observer, &supervision, experiment)?;
         self.grace = self.grace.saturating_sub(performance.overran).max(LEAST_GRACE);
         Ok(match performance.outcome {
             Outcome::Done(result) => Some(result),
@@ -105,6 +109,11 @@ impl<'a> Session<'a> {
                 None
             }
         })
+    }
+
+    /// The next experiment is this part of the run: its progress is shown as that of the run.
+    pub(crate) fn begin(&mut self, portion: Portion) {
+        self.portion = portion;
     }
 
     /// Lets all remaining experiments together take this much longer than announced.
