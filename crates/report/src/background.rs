@@ -35,7 +35,7 @@ pub(crate) fn machine(run: &Run) -> Section {
     Section::default().with(Block::Line(name(host))).with(Block::Facts(facts))
 }
 
-/// `Linux 6.1.0 (voluntary preemption, 250 Hz), 2 × AMD EPYC 7763, KVM guest, container: docker`.
+/// `Linux 6.1.0, voluntary preemption, 250 Hz; 2 CPUs (AMD EPYC 7763), KVM guest, container: docker`.
 pub(crate) fn name(host: &Host) -> String {
     let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
     let preemption = known(&host.preemption).map_or("preemption unknown".to_owned(), |model| {
@@ -43,17 +43,19 @@ pub(crate) fn name(host: &Host) -> String {
     });
     let ticks = host.hz.map_or(String::new(), |hz| format!(", {hz} Hz"));
     let release = known(&host.kernel).unwrap_or("of unknown release".to_owned());
-    let times = "×";
-    let cpus = host.cpus_online.map_or("unknown number".to_owned(), |n| n.to_string());
-    let model = known(&host.cpu_model).unwrap_or("CPU of unknown model".to_owned());
+    let cpus = match host.cpus_online {
+        None => "unknown number of CPUs".to_owned(),
+        Some(1) => "1 CPU".to_owned(),
+        Some(n) => format!("{n} CPUs"),
+    };
+    let model = known(&host.cpu_model).unwrap_or("unknown model".to_owned());
     let guest = known(&host.hypervisor).map_or("no hypervisor seen".to_owned(), |name| {
         // `kvm`, `qemu`, `wsl` are abbreviations; longer names are names.
         let name = if name.len() <= 4 { name.to_uppercase() } else { name };
         format!("{name} guest")
     });
-    let mut parts = vec![format!("Linux {release} ({preemption}{ticks})"), format!("{cpus} {times} {model}"), guest];
-    parts.extend(known(&host.container).map(|name| format!("container: {name}")));
-    parts.iter().map(|part| keep_units(part)).collect::<Vec<_>>().join(", ")
+    let container = known(&host.container).map_or(String::new(), |name| format!(", container: {name}"));
+    keep_units(&format!("Linux {release}, {preemption}{ticks}; {cpus} ({model}), {guest}{container}"))
 }
 
 /// Numbers stay on one line with the next word.
@@ -61,7 +63,7 @@ fn keep_units(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split(' ') {
         if !out.is_empty() {
-            let number = out.ends_with(|c: char| c.is_ascii_digit() || c == '×');
+            let number = out.ends_with(|c: char| c.is_ascii_digit());
             out.push(if number { '\u{a0}' } else { ' ' });
         }
         out.push_str(word);
