@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use punctual_record::sanitize::{self, NAME};
-use punctual_record::{Distribution, Run};
+use punctual_record::{Distribution, Run, Series};
 use punctual_report::Document;
-use punctual_report::export::{self, Exporter, MOST_SERIES, hgrm, text};
+use punctual_report::export::{self, Exporter, MOST_SERIES, csv, hgrm, text};
 
 use crate::args::ReportArgs;
 use crate::exit::{Exit, with_causes};
@@ -103,18 +103,23 @@ fn readable(run: &Run) -> Result<(), BadUsage> {
     )))
 }
 
-/// Writes each distribution to its own file in the folder, even if another fails.
+/// The file in a folder of distributions that says which file has which series.
+const INDEX: &str = "index.csv";
+
+/// Writes each distribution to its own file in the folder, and the index, even if another fails.
 fn distributions(run: &Run, folder: &Path) -> anyhow::Result<Exit> {
+    let names = hgrm::file_names(run);
+    let into = |name: &str| Output::open("--output", &Target::File(folder.join(name)));
+    let distribution = |(series, name): (&Series, &String)| -> anyhow::Result<()> {
+        let distribution = Distribution::from_series(series)?;
+        into(name)?.write(|out| Ok(hgrm::write(&distribution, out)?))
+    };
+    let mut written: Vec<anyhow::Result<()>> = run.series.iter().zip(&names).map(distribution).collect();
+    written.push(into(INDEX).and_then(|index| index.write(|out| Ok(csv::index(run, &names, out)?))));
     let mut exit = Exit::Done;
-    for (series, name) in run.series.iter().zip(hgrm::file_names(run)) {
-        let target = Target::File(folder.join(name));
-        let written = Distribution::from_series(series).map_err(anyhow::Error::from).and_then(|distribution| {
-            Output::open("--output", &target)?.write(|out| Ok(hgrm::write(&distribution, out)?))
-        });
-        if let Err(error) = written {
-            terminal::complain(&format!("error: {}", with_causes(&error)));
-            exit = Exit::Failed;
-        }
+    for error in written.into_iter().filter_map(Result::err) {
+        terminal::complain(&format!("error: {}", with_causes(&error)));
+        exit = Exit::Failed;
     }
     Ok(exit)
 }

@@ -11,7 +11,7 @@
 //!
 //! A run of ramps alone (`punctual governor ramp`) has a row per loop instead: `loop`, and a column per governor, in ns.
 //!
-//! A figure that is absent is an empty cell. Names stand as they are in the record; nothing is escaped beyond the
+//! A figure that is absent is an empty cell. A column that would be empty in every row is left out. Names stand as they are in the record; nothing is escaped beyond the
 //! quoting of CSV.
 
 use std::collections::BTreeSet;
@@ -61,26 +61,62 @@ impl Exporter<Run> for Csv {
     }
 }
 
-/// The run's series, with a header, lines ended by `\r\n` as RFC 4180 has it.
+/// The run's series.
 fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
     if ramp::is_all(run) {
         return ramp::columns(run, writer).map_err(io);
     }
-    let parameters: BTreeSet<String> =
-        run.series.iter().flat_map(|series| series.experiment.parameters().into_keys()).collect();
+    let mut table = identity(run);
+    let figures: Vec<[String; AFTER.len()]> = run.series.iter().map(figures).collect();
+    for (at, name) in AFTER.into_iter().enumerate() {
+        let cells: Vec<String> = figures.iter().map(|its| its[at].clone()).collect();
+        if cells.is_empty() || cells.iter().any(|cell| !cell.is_empty()) {
+            table.push((name.to_owned(), cells));
+        }
+    }
+    written(&table, writer)
+}
+
+/// The files of a run's distributions, a row each: the file, then the columns that say which series it has.
+///
+/// # Errors
+/// What the writer reports.
+pub fn index(run: &Run, files: &[String], writer: &mut dyn Write) -> std::io::Result<()> {
+    let mut table = vec![("file".to_owned(), files.to_vec())];
+    table.extend(identity(run));
+    table.push(("count".to_owned(), run.series.iter().map(|series| series.summary.count.to_string()).collect()));
+    written(&table, writer)
+}
+
+/// A column: its name, and a cell for each series.
+type Cells = (String, Vec<String>);
+
+/// The columns under [`BEFORE`], and one for each parameter.
+fn identity(run: &Run) -> Vec<Cells> {
+    let parameters: Vec<_> = run.series.iter().map(|series| series.experiment.parameters()).collect();
+    let cells = |of: &dyn Fn(&Series) -> String| run.series.iter().map(of).collect();
+    let all: [Vec<String>; BEFORE.len()] = [
+        cells(&|series| series.experiment.name().to_owned()),
+        cells(&|series| series.subject.clone()),
+        cells(&|series| naming::label_of(run, &series.conditions)),
+        cells(&|series| series.quantity.name().to_owned()),
+    ];
+    let mut table: Vec<Cells> = BEFORE.map(str::to_owned).into_iter().zip(all).collect();
+    let names: BTreeSet<&String> = parameters.iter().flat_map(|its| its.keys()).collect();
+    for name in names {
+        let cells = parameters.iter().map(|its| its.get(name).map_or_else(String::new, Param::to_string));
+        table.push((name.clone(), cells.collect()));
+    }
+    table
+}
+
+/// The table with a header, lines ended by `\r\n` as RFC 4180 has it.
+fn written(table: &[Cells], writer: &mut dyn Write) -> std::io::Result<()> {
     let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(writer);
-    csv.write_record(BEFORE.iter().copied().chain(parameters.iter().map(String::as_str)).chain(AFTER)).map_err(io)?;
-    for series in &run.series {
-        let mut cells = vec![
-            series.experiment.name().to_owned(),
-            series.subject.clone(),
-            naming::label_of(run, &series.conditions),
-            series.quantity.name().to_owned(),
-        ];
-        let its = series.experiment.parameters();
-        cells.extend(parameters.iter().map(|name| its.get(name).map_or_else(String::new, Param::to_string)));
-        cells.extend(figures(series));
-        csv.write_record(&cells).map_err(io)?;
+    csv.write_record(table.iter().map(|(name, _)| name)).map_err(io)?;
+    let rows = table.first().map_or(0, |(_, cells)| cells.len());
+    for row in 0..rows {
+        csv.write_record(table.iter().map(|(_, cells)| &cells[row])).map_err(io)?;
     }
     csv.flush()
 }
@@ -93,7 +129,7 @@ fn io(error: csv::Error) -> std::io::Error {
 }
 
 /// The cells under [`AFTER`].
-fn figures(series: &Series) -> [String; 19] {
+fn figures(series: &Series) -> [String; AFTER.len()] {
     let s = &series.summary;
     let int = |value: Option<i64>| value.map_or(String::new(), |value| value.to_string());
     let real = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());

@@ -107,6 +107,10 @@ fn stem(run: &Run, series: &Series) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let words = words.iter().filter(|word| !word.is_empty());
     let words: Vec<String> = words.map(|word| word.chars().map(plain).collect()).collect();
+    // The longest words are cut, so that the parameters stay.
+    let length = |most: usize| words.iter().map(|word| word.len().min(most) + 1).sum::<usize>();
+    let most = (1..=LONGEST).rev().find(|most| length(*most) <= LONGEST).unwrap_or(1);
+    let words: Vec<&str> = words.iter().map(|word| &word[..word.len().min(most)]).collect();
     let name: String = words.join(".").chars().take(LONGEST).collect();
     // Not a hidden file.
     name.trim_start_matches(['.', '-']).trim_end_matches('.').to_owned()

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use insta::assert_snapshot;
 use punctual_record::experiment::Other;
 use punctual_record::{Distribution, Experiment, Notice, Param, Run, Series};
-use punctual_report::export::{Markdown, OpenMetrics, hgrm};
+use punctual_report::export::{Csv, Exporter as _, Markdown, OpenMetrics, csv, hgrm};
 
 fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
@@ -163,10 +163,44 @@ fn hgrm_names_files_safely() {
     run.series[0].subject = "/passwd\0\n".into();
     run.series[0].conditions = "x".repeat(500);
     let name = &hgrm::file_names(&run)[0];
+    assert!(name.ends_with(".overshoot.hgrm"), "the longest words are cut, the others stay: {name}");
     assert!(
         !name.contains(['/', '\0', '\n']) && !name.contains("..") && !name.starts_with('.') && name.len() < 255,
         "{name}"
     );
+}
+
+#[test]
+fn an_index_says_which_file_has_which_series() {
+    let run = small();
+    let names = hgrm::file_names(&run);
+    let mut out = Vec::new();
+    csv::index(&run, &names, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "file,experiment,subject,conditions,quantity,asked_ns,count");
+    assert_eq!(lines.len(), run.series.len() + 1);
+    assert!(
+        lines[1].starts_with("wait.nanosleep.SCHED_OTHER.asked_ns-100000.overshoot.hgrm,wait,nanosleep,"),
+        "{text}"
+    );
+}
+
+#[test]
+fn csv_has_no_empty_column() {
+    let mut run = small();
+    let header = |run: &Run| {
+        let text = text(|out| Csv.write(run, out).unwrap());
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(header(&run).contains(",cpu_share,"), "{}", header(&run));
+    let without = Series { cpu_share: None, ..run.series[0].clone() };
+    run.series = vec![without, run.series[0].clone()];
+    assert!(header(&run).contains(",cpu_share,"), "one series has it");
+    run.series.truncate(1);
+    assert!(!header(&run).contains("cpu_share"), "{}", header(&run));
+    run.series.clear();
+    assert!(header(&run).contains(",cpu_share,"), "nothing is known of an empty run");
 }
 
 #[test]
