@@ -142,14 +142,14 @@ fn disturbed(notice: &Notice) -> Phrase {
         .remedy("repeat on a quieter host, or give the guest CPUs of its own"),
         Notice::BusyMachine { share } => {
             let text = format!("Others used {} of all CPUs' time during the run: the figures are those of a busy machine.", units::share(*share));
-            Phrase::new(Level::Warning, text).remedy("stop what else is running, or name a quiet CPU with --cpu")
+            Phrase::new(Level::Warning, text).remedy("stop what else is running, or name a quiet CPU")
         }
         Notice::Unsteady { series, judged } => {
             let text = format!(
                 "{series} of the {judged} series that could be judged differ between rounds by more than their samples explain: \
                  the machine drifted or was disturbed, and the intervals are too narrow."
             );
-            Phrase::new(Level::Warning, text).remedy("repeat with more --rounds, on a quieter machine")
+            Phrase::new(Level::Warning, text).remedy("repeat with more rounds, on a quieter machine")
         }
         other => Phrase::new(Level::Note, format!("{other:?}")),
     }
@@ -166,13 +166,13 @@ fn about_cores(notice: &Notice, pairs: &[[u32; 2]]) -> Phrase {
             format!(
                 "{cpus} are hardware threads of one core: messages between them take another time than between two cores."
             ),
-            "name CPUs of two cores (--cpus A,B), where this program may use two",
+            "name the CPUs of two cores, where this program may use two",
         ),
         _ => (
             format!(
                 "Whether {cpus} are of one core or of two is not known: the kernel has no topology/thread_siblings_list of them."
             ),
-            "see what lies under the machine (a hypervisor hides it), and name the CPUs (--cpus A,B)",
+            "see what lies under the machine (a hypervisor hides it), and name the CPUs",
         ),
     };
     Phrase::new(Level::Note, text).remedy(remedy)

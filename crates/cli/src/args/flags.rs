@@ -2,6 +2,7 @@
 
 use punctual_lab::{Input, PlanError};
 use punctual_record::Run;
+use punctual_report::document::Phrase;
 
 use crate::refusal::BadUsage;
 
@@ -48,61 +49,69 @@ impl From<PlanError> for BadUsage {
     }
 }
 
-/// What remedies of the experiments ask for, and the flag that does it.
-const FLAGS: [(&str, &str); 9] = [
-    ("give more time", "--duration"),
-    ("ask for a number of samples", "--samples"),
-    ("send datagrams to an address", "--to ADDRESS:PORT"),
-    ("a smaller size or depth", "--size, --depth"),
-    ("a smaller size", "--size"),
-    ("a smaller depth", "--depth"),
-    ("receive by polling", "--receive poll"),
-    ("give the sender another CPU", "--sender-cpu"),
-    ("choose another CPU", "--cpu"),
+/// What remedies ask for, and the flags that do it: the first that the command has is named.
+const FLAGS: [(&str, &[&str]); 13] = [
+    ("give more time", &["--duration", "--thorough"]),
+    ("ask for a number of samples", &["--samples"]),
+    ("more samples", &["--samples", "--thorough"]),
+    ("more rounds", &["--rounds", "--thorough"]),
+    ("send datagrams to an address", &["--to ADDRESS:PORT"]),
+    ("a smaller size or depth", &["--size, --depth"]),
+    ("a smaller size", &["--size"]),
+    ("a smaller depth", &["--depth"]),
+    ("receive by polling", &["--receive poll"]),
+    ("give the sender another CPU", &["--sender-cpu"]),
+    ("choose another CPU", &["--cpu"]),
+    ("name a quiet CPU", &["--cpu"]),
+    ("name the CPUs", &["--cpus A,B"]),
 ];
 
-/// The remedy with the flags that it takes in this command.
-fn with_flags(remedy: &str) -> String {
-    let mut named = remedy.to_owned();
-    for (words, flag) in FLAGS {
-        let with_flag = format!("{words} ({flag})");
-        // The longer words come first and hold the shorter ones.
-        if named.contains(words) && !named.contains(&with_flag) && !named.contains(&format!("{words} or")) {
-            named = named.replacen(words, &with_flag, 1);
-        }
-    }
-    named
-}
+/// The flags of one command, for what it says.
+pub(crate) struct Flags(clap::Command);
 
-/// Names the flags in all remedies of what could not be measured.
-pub(crate) fn name_flags(run: &mut Run) {
-    for remedy in run.not_measured.iter_mut().filter_map(|missing| missing.remedy.as_mut()) {
-        *remedy = with_flags(remedy);
+impl Flags {
+    /// Those of `wait`, `governor ramp`; none of a command that there is not.
+    pub(crate) fn of(command: &str) -> Self {
+        let none = || clap::Command::new("none");
+        let mut found = crate::command();
+        for word in command.split(' ') {
+            found = found.find_subcommand(word).cloned().unwrap_or_else(none);
+        }
+        Self(found)
+    }
+
+    /// Whether the command has all flags in this text, `--size, --depth`.
+    fn has(&self, flags: &str) -> bool {
+        let names = flags.split([' ', ',']).filter_map(|word| word.strip_prefix("--"));
+        names.into_iter().all(|name| self.0.get_arguments().any(|arg| arg.get_long() == Some(name)))
+    }
+
+    /// The remedy with the flags that it takes in this command.
+    pub(crate) fn in_remedy(&self, remedy: &str) -> String {
+        let mut named = remedy.to_owned();
+        for (words, flags) in FLAGS {
+            let Some(flag) = flags.iter().find(|flag| self.has(flag)) else { continue };
+            let with_flag = format!("{words} ({flag})");
+            // The longer words come first and hold the shorter ones.
+            if named.contains(words) && !named.contains(&with_flag) && !named.contains(&format!("{words} or")) {
+                named = named.replacen(words, &with_flag, 1);
+            }
+        }
+        named
+    }
+
+    /// The notice with the flags that its remedy takes in this command.
+    pub(crate) fn named(&self, phrase: &Phrase) -> Phrase {
+        Phrase { remedy: phrase.remedy.as_deref().map(|remedy| self.in_remedy(remedy)), ..phrase.clone() }
+    }
+
+    /// Names the flags in all remedies of what could not be measured.
+    pub(crate) fn name_in(&self, run: &mut Run) {
+        for remedy in run.not_measured.iter_mut().filter_map(|missing| missing.remedy.as_mut()) {
+            *remedy = self.in_remedy(remedy);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_remedy_names_the_flag() {
-        let more = "give more time, ask for a number of samples, or name fewer methods";
-        let named = "give more time (--duration), ask for a number of samples (--samples), or name fewer methods";
-        assert_eq!(with_flags(more), named);
-        assert_eq!(
-            with_flags("a smaller size or depth, or more memory"),
-            "a smaller size or depth (--size, --depth), or more memory"
-        );
-        assert_eq!(with_flags("a smaller size"), "a smaller size (--size)");
-        assert_eq!(with_flags("set it on the host"), "set it on the host");
-    }
-
-    #[test]
-    fn a_refusal_names_the_flag() {
-        let refused = |input| BadUsage::from(PlanError { input, why: "must be at least 1".into() }).to_string();
-        assert_eq!(refused(Input::Rounds), "invalid --rounds: must be at least 1");
-        assert_eq!(refused(Input::Methods), "invalid method: must be at least 1");
-        assert!(refused(Input::Datagrams).ends_with("(--yes confirms it)"));
-    }
-}
+mod tests;

@@ -23,7 +23,7 @@ pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::{ConditionArgs, check};
-pub(crate) use flags::name_flags;
+pub(crate) use flags::Flags;
 pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs, ThreadArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use names::chosen;

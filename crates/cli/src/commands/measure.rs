@@ -7,7 +7,7 @@ use punctual_report::threshold;
 
 use super::deliver::deliver;
 use super::nothing;
-use crate::args::{OutputArgs, name_flags};
+use crate::args::{Flags, OutputArgs};
 use crate::exit::{Exit, explain};
 use crate::output::Outputs;
 use crate::{cpu_lock, interrupt, progress, terminal};
@@ -40,7 +40,7 @@ pub(super) fn measure_watched(
     let mut session = Session::open(command_line(name), name, stop.clone(), observer);
     let outcome = experiment(&mut session);
     let mut run = session.close();
-    name_flags(&mut run);
+    Flags::of(name).name_in(&mut run);
     drop(locks);
     observer.finish();
     let failure = outcome.err();

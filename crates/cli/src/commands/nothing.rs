@@ -2,6 +2,8 @@
 
 use punctual_record::{Notice, Run};
 
+use crate::args::Flags;
+
 /// The error for a run without series.
 pub(super) fn measured(run: &Run) -> anyhow::Error {
     let failed = |notice: &Notice| match notice {
@@ -11,7 +13,8 @@ pub(super) fn measured(run: &Run) -> anyhow::Error {
     let not_measured = run.not_measured.iter().map(|its| (format!("{}: {}", its.subject, its.why), its.remedy.clone()));
     let reasons: Vec<(String, Option<String>)> = not_measured.chain(run.notices.iter().filter_map(failed)).collect();
     let Some((why, remedy)) = reasons.first() else {
-        return anyhow::anyhow!("nothing was measured; raise --duration, or see the notices above");
+        let more_time = Flags::of(&run.subcommand).in_remedy("give more time");
+        return anyhow::anyhow!("nothing was measured; {more_time}, or see the notices above");
     };
     let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
     let more = match reasons.len() - 1 {

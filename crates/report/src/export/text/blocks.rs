@@ -41,7 +41,7 @@ fn block(block: &Block, dropped: &mut Vec<String>, style: &Style) -> String {
             let mut text = rendered.text;
             if !rendered.dropped.is_empty() && rendered.dropped != *dropped {
                 let names: Vec<String> = rendered.dropped.iter().map(|name| unbroken(name)).collect();
-                let note = format!("Columns hidden (terminal too narrow): {}; --json has all.", names.join(", "));
+                let note = format!("Columns hidden at this width: {}.", names.join(", "));
                 text.push_str(&paragraph(&note, "  ", "  ", Paint::Faint, style));
             }
             *dropped = rendered.dropped;
@@ -74,11 +74,39 @@ pub(in crate::export) fn in_letters(picture: &Picture, style: &Style) -> String 
 fn item(item: &Item, mark: &str, style: &Style) -> String {
     let mut out = paragraph(&item.text, &format!("  {mark}"), "    ", Paint::Plain, style);
     for line in item.code.iter().flat_map(|code| code.lines()) {
-        out.push_str("      ");
-        out.push_str(&style.paint(Paint::Name, &style.spelled(line).replace('\u{a0}', " ")));
-        out.push('\n');
+        let line = style.spelled(line).replace('\u{a0}', " ");
+        for piece in code_lines(&line, style.columns()) {
+            out.push_str(&format!("{}\n", style.paint(Paint::Name, &piece)));
+        }
     }
     out
+}
+
+/// A line of code in lines that fit, broken between words and never in a string. A command goes on after a backslash.
+fn code_lines(line: &str, columns: usize) -> Vec<String> {
+    const INDENT: usize = 6;
+    let on = if line.ends_with([';', '{', '}', ',']) { "" } else { " \\" };
+    let mut lines = vec![" ".repeat(INDENT)];
+    let mut open = None;
+    let words = line.split(move |c: char| {
+        match open {
+            None if c == '"' || c == '\'' => open = Some(c),
+            Some(quote) if c == quote => open = None,
+            _ => {}
+        }
+        c == ' ' && open.is_none()
+    });
+    for (at, word) in words.enumerate() {
+        let last = lines.last_mut().expect("there is a first line");
+        if at > 0 && display_width(last) + 1 + display_width(word) + on.len() > columns {
+            last.push_str(on);
+            lines.push(format!("{}{word}", " ".repeat(INDENT + 2)));
+        } else {
+            last.push_str(if at > 0 { " " } else { "" });
+            last.push_str(word);
+        }
+    }
+    lines
 }
 
 fn facts(facts: &[(String, String)], style: &Style) -> String {
@@ -89,4 +117,29 @@ fn facts(facts: &[(String, String)], style: &Style) -> String {
         paragraph(fact, &first, &margin, Paint::Plain, style)
     };
     facts.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_broken_between_words_only() {
+        let lines = |line: &str, columns| code_lines(line, columns);
+        assert_eq!(lines("prctl(PR_SET_TIMERSLACK, 1);", 80), ["      prctl(PR_SET_TIMERSLACK, 1);"]);
+        assert_eq!(
+            lines("int fd = open(\"/dev/a b\", O_RDWR);", 30),
+            ["      int fd =", "        open(\"/dev/a b\",", "        O_RDWR);"],
+            "a string stays whole, and C needs no mark"
+        );
+        assert_eq!(
+            lines("punctual run --policy fifo:40 -- PROGRAM", 30),
+            ["      punctual run --policy \\", "        fifo:40 -- PROGRAM"],
+            "a shell goes on after a backslash"
+        );
+        assert_eq!(
+            lines("one_word_that_is_too_long_for_any_line", 20),
+            ["      one_word_that_is_too_long_for_any_line"]
+        );
+    }
 }

@@ -55,7 +55,7 @@ impl Exporter<Compared> for Text {
     }
 }
 
-/// The document as text, each line ended, none wider than the style says (but for a line of code).
+/// The document as text, each line ended, none wider than the style says (but for a long word).
 #[must_use]
 pub fn render(document: &Document, style: &Style) -> String {
     sections(document.sections(), style)
