@@ -6,16 +6,31 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use punctual_record::Run;
 use punctual_report::export::html;
 
 use crate::refusal::BadUsage;
+use crate::state;
 
 /// Largest file read. A run of an hour has a few megabytes; the limit keeps a wrong file from filling the memory.
 const LARGEST: u64 = 1 << 30;
 
 /// Bytes that show what kind of file it is.
 const BEGINNING: u64 = 64 << 10;
+
+/// The last run kept, as the name of a run.
+const LAST: &str = "last";
+
+/// The parser of a run's name: a file, `-`, or `last`.
+pub(crate) fn run_name() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|name| {
+        if name != LAST {
+            return Ok(PathBuf::from(name));
+        }
+        state::last().ok_or("no run is kept yet; measure first, or name a file (example: ./last)")
+    })
+}
 
 /// Reads a run from a file, or from standard input for `-`. A page written with `--html` holds a run too.
 ///

@@ -3,15 +3,17 @@
 //! `$XDG_STATE_HOME/punctual`, else `~/.local/state/punctual`, else `/var/tmp/punctual-UID`. Its mode is 0700. A folder that another
 //! user owns or may write is not used.
 
-use std::fs::{DirBuilder, Metadata};
+use std::fs::{DirBuilder, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::output::{Output, Target};
 
 /// Most runs kept after failed writes; the oldest are removed first.
 const RUNS_KEPT: usize = 20;
+/// The file of the last run.
+const LAST: &str = "last.json";
 /// The prefix of their names.
 const UNWRITTEN: &str = "unwritten-";
 
@@ -26,7 +28,7 @@ pub(crate) fn folders() -> impl Iterator<Item = io::Result<PathBuf>> {
     base.map(|base| base.join("punctual")).into_iter().chain([last]).map(move |path| own(&path, user))
 }
 
-/// Creates a folder with mode 0700, or checks that only this user may write an existing one.
+/// Creates a folder with mode 0700, or checks that only this user may write an existing one and gives it that mode.
 fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -41,6 +43,10 @@ fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
         return Err(io::Error::other(text));
     }
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+    if facts.mode() & 0o077 != 0 {
+        // Runs hold command lines and the host's name.
+        std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    }
     Ok(path.to_owned())
 }
 
@@ -48,11 +54,34 @@ fn is_private(facts: &Metadata, user: u32) -> bool {
     facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0
 }
 
+/// Keeps a run as the last one, in place of the one before. Returns its file.
+pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<PathBuf> {
+    in_the_best(|folder| keep_in(folder, LAST, json))
+}
+
+/// The file of the last run kept; `None`: none is kept. The newest, where folders were usable at different times.
+pub(crate) fn last() -> Option<PathBuf> {
+    let kept = folders().flatten().map(|folder| folder.join(LAST));
+    let when = |path: &PathBuf| path.symlink_metadata().and_then(|facts| facts.modified()).ok();
+    kept.filter_map(|path| Some((when(&path)?, path))).max().map(|(_, path)| path)
+}
+
 /// Keeps a run after a failed write. Returns its file.
 pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
+    in_the_best(|folder| {
+        forget_all_but(folder, RUNS_KEPT - 1);
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let (s, ns) = (since.as_secs(), since.subsec_nanos());
+        // Names sort by time.
+        keep_in(folder, &format!("{UNWRITTEN}{s:012}.{ns:09}-{}.json", std::process::id()), json)
+    })
+}
+
+/// Keeps a file in the first folder that takes it.
+fn in_the_best(keep: impl Fn(&Path) -> anyhow::Result<PathBuf>) -> anyhow::Result<PathBuf> {
     let mut failed = anyhow::anyhow!("no state folder can be used");
     for folder in folders() {
-        match folder.map_err(anyhow::Error::from).and_then(|folder| keep_in(&folder, json)) {
+        match folder.map_err(anyhow::Error::from).and_then(|folder| keep(&folder)) {
             Ok(path) => return Ok(path),
             Err(error) => failed = error,
         }
@@ -60,11 +89,7 @@ pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
     Err(failed)
 }
 
-fn keep_in(folder: &Path, json: &[u8]) -> anyhow::Result<PathBuf> {
-    forget_all_but(folder, RUNS_KEPT - 1);
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    // Names sort by time.
-    let name = format!("{UNWRITTEN}{:012}.{:09}-{}.json", since.as_secs(), since.subsec_nanos(), std::process::id());
+fn keep_in(folder: &Path, name: &str, json: &[u8]) -> anyhow::Result<PathBuf> {
     let path = folder.join(name);
     Output::open("keeping the run in", &Target::File(path.clone()))?.write(|out| {
         out.extend_from_slice(json);
@@ -90,7 +115,6 @@ fn forget_all_but(folder: &Path, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_folder_that_others_may_write_is_not_used() {
@@ -100,12 +124,25 @@ mod tests {
         assert_eq!(own(&path, user).unwrap(), path);
         assert_eq!(own(&path, user).unwrap(), path, "found again");
         assert!(own(&path, user + 1).is_err(), "of another user");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o770)).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(own(&path, user).unwrap(), path);
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700, "others may read no longer");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o770)).unwrap();
         assert!(own(&path, user).is_err(), "others may write");
         let link = base.path().join("link");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(own(&link, user).is_err(), "a link");
+    }
+
+    #[test]
+    fn the_last_run_replaces_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        for json in [&b"a longer one"[..], b"a short one"] {
+            assert_eq!(keep_in(folder.path(), LAST, json).unwrap(), folder.path().join(LAST));
+            assert_eq!(std::fs::read(folder.path().join(LAST)).unwrap(), json);
+        }
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing else stays");
     }
 
     #[test]

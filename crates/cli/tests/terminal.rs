@@ -1,4 +1,4 @@
-//! `punctual run` on a terminal: a pseudo-terminal on which keys are pressed, with a shell that has job control (`set -m`).
+//! The command on a terminal: a pseudo-terminal on which keys are pressed, with a shell that has job control (`set -m`).
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -187,4 +187,31 @@ echo "the end""#,
         assert!(Instant::now() < give_up, "the program did not hear of it");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_check_up_has_one_progress_bar_and_one_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().display();
+    let Some(terminal) = Terminal::run(&format!(
+        r#"
+stty rows 24 cols 80
+PUNCTUAL_LOCK_NAMESPACE= XDG_STATE_HOME={state} "$PUNCTUAL" --quick --color never
+echo "the end"
+"#
+    )) else {
+        return;
+    };
+    let screen = terminal.ends();
+    let lengths: Vec<usize> = screen
+        .split(['\r', '\n'])
+        .filter(|line| line.contains("s left"))
+        .map(|line| line.chars().filter(|c| *c == '█').count())
+        .collect();
+    assert!(lengths.len() > 3 && lengths.is_sorted(), "the bar only grows: {lengths:?}");
+    assert!(lengths.last() > Some(&12), "{lengths:?}");
+    let lines: Vec<&str> = screen.lines().filter(|line| !line.contains("the end")).collect();
+    assert!(lines.len() <= 23, "{} lines: {screen}", lines.len());
+    assert!(screen.contains("All tables: punctual report last, or --full."), "{screen}");
+    assert!(folder.path().join("punctual/last.json").is_file());
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use punctual_report::compare::limit::Limit;
 
 use super::limits;
+use crate::input;
 use crate::output::{Outputs, Target};
 use crate::refusal::BadUsage;
 use crate::terminal::Color;
@@ -16,14 +17,14 @@ use crate::terminal::Color;
 /// the scatter between runs, corrected for the number of comparisons (docs/method.md).
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The old and the new run, written with --json; for several of either, use --old and --new
-    #[arg(value_name = "OLD.json NEW.json", num_args = 0..=2, conflicts_with_all = ["old", "new"])]
+    /// The old and the new run: saved runs (JSON or a page), or `last`; for several of either, use --old and --new
+    #[arg(value_name = "OLD.json NEW.json", num_args = 0..=2, conflicts_with_all = ["old", "new"], value_parser = input::run_name())]
     pub(crate) files: Vec<PathBuf>,
     /// Old runs
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "new")]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "new", value_parser = input::run_name())]
     pub(crate) old: Vec<PathBuf>,
     /// New runs; fewer are needed if recorded interleaved with the old ones (old, new, old, new, ...)
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "old")]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "old", value_parser = input::run_name())]
     pub(crate) new: Vec<PathBuf>,
     /// Exit with status 3 if this is shown or cannot be judged ('p99 worse by 10%', 'p50 of nanosleep worse by 5us', 'any worse by 50%')
     #[arg(long, value_name = "LIMIT", value_parser = limits::limit)]
@@ -90,8 +91,8 @@ impl CompareArgs {
 /// Adds the histograms and appends the rounds. Keeps what each run contributed. The runs may come from one machine or several.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Runs written with --json, merged runs included
-    #[arg(value_name = "RUN.json", required = true)]
+    /// Saved runs (JSON or pages), or `last`; merged runs included
+    #[arg(value_name = "RUN.json", required = true, value_parser = input::run_name())]
     pub(crate) files: Vec<PathBuf>,
     /// File for the merged run (-: stdout)
     #[arg(long, short, value_name = "FILE")]

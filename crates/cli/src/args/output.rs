@@ -29,6 +29,12 @@ pub(crate) struct OutputArgs {
     /// Exit with status 3 if a series exceeds this (p99=200us; keys: min, p50, p90, p99, p99.9, max, mean)
     #[arg(long, value_name = "KEY=DUR", value_delimiter = ',', value_parser = limits::threshold)]
     pub(crate) fail_above: Vec<Threshold>,
+    /// Do not keep this run as the last one, which `punctual report last` shows
+    ///
+    /// Every run that measured something replaces the one before it in the state folder: $XDG_STATE_HOME/punctual or
+    /// ~/.local/state/punctual, else /var/tmp/punctual-UID. Only this user can read that folder.
+    #[arg(long)]
+    pub(crate) no_keep: bool,
     /// Fail if another run measures on the same CPUs, instead of waiting for it
     ///
     /// Each run locks every CPU that it may measure on; the locks end with the process. Runs in containers with their own network

@@ -4,20 +4,21 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::input;
 use crate::output::Target;
 use crate::terminal::Color;
 
 /// Show or convert a saved run.
 ///
-/// Reads a file that --json or --html wrote, on any machine. Without a form, prints the text that the measuring command printed.
+/// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints all tables.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// A file written with --json or --html (-: stdin)
-    #[arg(value_name = "RUN")]
+    /// A file written with --json or --html, or `last`: the last run that this user measured (-: stdin; ./last: a file)
+    #[arg(value_name = "RUN", value_parser = input::run_name())]
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) form: FormArgs,
-    /// Output file (-: stdout); with --hgrm also a folder, for a file per series
+    /// Output file (-: stdout); with --hgrm also a folder, for a file per series and index.csv
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub(crate) output: Target,
     /// Only these subjects (nanosleep,ppoll)

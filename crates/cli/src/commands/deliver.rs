@@ -3,16 +3,16 @@
 use anyhow::Context as _;
 use punctual_record::Run;
 use punctual_report::Document;
-use punctual_report::document::Level;
+use punctual_report::document::{Level, Paint, Phrase};
 use punctual_report::export::{self, text};
 
-use crate::args::OutputArgs;
+use crate::args::{Flags, OutputArgs};
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{state, stream, terminal};
 
-/// The lines of the first screen: those of a terminal, but one for the prompt.
-const FIRST_SCREEN_ROWS: usize = 23;
+/// The lines of the first screen: those of a terminal, but one for where the rest is and one for the prompt.
+const FIRST_SCREEN_ROWS: usize = 22;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
@@ -33,20 +33,19 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
             }
         }
     }
+    let last = keep_last(run, wanted);
     let document = Document::of(run);
-    let style = terminal::style(wanted.color);
-    let laid_out = || match wanted.first_screen {
-        true => text::head(&document, &style, FIRST_SCREEN_ROWS),
-        false => text::render(&document, &style),
-    };
-    if tables && let Err(error) = terminal::print(&laid_out()) {
+    if tables && let Err(error) = terminal::print(&laid_out(&document, wanted, last)) {
         failed.push(error);
     }
     if !wanted.quiet {
         let style = terminal::style_for_notices(wanted.color);
         // The first screen says in a word what notes and warnings explain.
         let least = if wanted.first_screen { Level::Unjudged } else { Level::Note };
-        terminal::say(&text::phrases(document.notices().filter(|phrase| phrase.level >= least), &style));
+        let flags = Flags::of(&run.subcommand);
+        let shown = document.notices().filter(|phrase| phrase.level >= least);
+        let phrases: Vec<Phrase> = shown.map(|phrase| flags.named(phrase)).collect();
+        terminal::say(&text::phrases(&phrases, &style));
         if let Some(page) = page {
             terminal::say(&format!("Page: {page} (opens in any browser, offline)\n"));
         }
@@ -60,6 +59,31 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         None => keep(run),
     }
     failed.is_empty()
+}
+
+/// All tables; or the first screen, and where the rest is.
+fn laid_out(document: &Document, wanted: &OutputArgs, last: bool) -> String {
+    let style = terminal::style(wanted.color);
+    if !wanted.first_screen {
+        return text::render(document, &style);
+    }
+    let rest = if last { "punctual report last, or --full" } else { "--full" };
+    let rest = style.paint(Paint::Faint, &format!("  All tables: {rest}. Page with charts: --html FILE."));
+    format!("{}{rest}\n", text::head(document, &style, FIRST_SCREEN_ROWS))
+}
+
+/// Keeps a run that measured something as the last one. Returns whether it did.
+fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
+    if wanted.no_keep || run.series.is_empty() {
+        return false;
+    }
+    let mut json = Vec::new();
+    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| state::keep_last(&json));
+    // An older run may still be the last.
+    if let (Err(error), false) = (&kept, wanted.quiet) {
+        terminal::complain(&format!("note: `report last` will not show this run: {}", with_causes(error)));
+    }
+    kept.is_ok()
 }
 
 /// Writes the form that the output's flag names.

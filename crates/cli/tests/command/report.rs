@@ -1,11 +1,12 @@
 //! `punctual report`: every form of a saved run, and refused files.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use punctual_record::Run;
 use punctual_record::experiment::{Experiment, Other};
 
-use crate::support::{Left, SHORT, measured, run};
+use crate::support::{Left, SHORT, measured, punctual, run};
 
 /// A small run in a file of its own folder.
 fn saved() -> (tempfile::TempDir, PathBuf, Run) {
@@ -48,6 +49,40 @@ fn every_form_of_a_saved_run() {
 }
 
 #[test]
+fn the_last_run_is_kept_for_this_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |args: &[&str]| -> Left {
+        let mut command = punctual(args);
+        command.env("XDG_STATE_HOME", folder.path()).current_dir(folder.path()).output().unwrap().into()
+    };
+    let none = with(&["report", "last", "--json"]);
+    assert_eq!(none.code, Some(2), "{}", none.stderr);
+    assert!(none.stderr.contains("no run is kept yet"), "{}", none.stderr);
+    let measure = |subject, more: &[&str]| {
+        let left = with(&[&["wait", subject, "--for", "20us"][..], &SHORT, more].concat());
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+    };
+    let last =
+        || Run::from_json(with(&["report", "last", "--json"]).stdout.as_bytes()).unwrap().series[0].subject.clone();
+    measure("nanosleep", &["--json", "run.json"]);
+    assert_eq!(last(), "nanosleep");
+    measure("spin_clock", &[]);
+    assert_eq!(last(), "spin_clock", "the newest");
+    measure("usleep", &["--no-keep"]);
+    assert_eq!(last(), "spin_clock");
+    let kept = folder.path().join("punctual/last.json");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o077;
+    assert_eq!(mode(kept.parent().unwrap()), 0, "nobody else can look into the folder");
+    // A name for a run in other commands too.
+    let compared = with(&["compare", "run.json", "last"]);
+    assert!(compared.stderr.contains("nothing could be compared"), "{}{}", compared.stdout, compared.stderr);
+    // A file of this name has a path.
+    std::fs::rename(folder.path().join("run.json"), folder.path().join("last")).unwrap();
+    assert_eq!(last(), "spin_clock");
+    assert!(with(&["report", "./last"]).stdout.contains("nanosleep"));
+}
+
+#[test]
 fn distributions_go_to_one_file_each() {
     let (folder, path, _) = saved();
     let one = report(&path, &["--hgrm", "--only", "nanosleep"]);
@@ -58,7 +93,12 @@ fn distributions_go_to_one_file_each() {
     let into = folder.path().join("distributions");
     std::fs::create_dir(&into).unwrap();
     assert_eq!(report(&path, &["--hgrm", "-o", into.to_str().unwrap()]).code, Some(0));
-    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 3);
+    let index = std::fs::read_to_string(into.join("index.csv")).unwrap();
+    for line in index.lines().skip(1) {
+        assert!(into.join(line.split(',').next().unwrap()).is_file(), "{line}");
+    }
+    assert_eq!(index.lines().count(), 3);
 }
 
 #[test]

@@ -147,7 +147,7 @@ impl Scene {
         self.clear();
     }
 
-    /// How many whole runs are in the state folder.
+    /// How many runs that reached no file are in the state folder. All there are whole.
     pub(crate) fn kept_runs(&self) -> Result<usize, No> {
         let mut folders = vec![self.path().join("state")];
         let mut runs = 0;
@@ -158,7 +158,7 @@ impl Scene {
                 } else {
                     let run = Run::from_json(std::fs::File::open(&entry).unwrap());
                     run.map_err(|e| No::Wrong(format!("half a run was kept: {e}")))?;
-                    runs += 1;
+                    runs += usize::from(entry.file_name().is_some_and(|name| name != "last.json"));
                 }
             }
         }
