@@ -1,5 +1,7 @@
 //! The manual and the shell completions, generated from the definition of the command line and checked against `--help`.
 
+mod sections;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -96,7 +98,9 @@ fn add_pages(command: &Command, name: &str, pages: &mut Vec<Page>) -> anyhow::Re
     let mut out = Vec::new();
     let titled = command.clone().display_name(name.to_owned());
     Man::new(titled).title(name.to_uppercase()).section("1").manual("punctual").render(&mut out)?;
-    let text = String::from_utf8(out).context("a page is text")?;
+    let mut text = String::from_utf8(out).context("a page is text")?;
+    let more = sections::PAGES.iter().find(|page| page.page == name);
+    text.push_str(&more.with_context(|| format!("{name} has no examples in manual/sections.rs"))?.roff());
     pages.push(Page { name: format!("{name}.1"), text, command: command.clone() });
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
         add_pages(sub, &format!("{name}-{}", sub.get_name()), pages)?;
@@ -164,6 +168,24 @@ mod tests {
         assert!(pages.iter().any(|page| page.name == "punctual.1"));
         assert!(pages.iter().any(|page| page.name == "punctual-report.1"));
         pages.iter().try_for_each(agrees_with_help).unwrap();
+    }
+
+    #[test]
+    fn every_page_has_examples_that_its_command_takes() {
+        let pages = pages().unwrap();
+        for sections in sections::PAGES {
+            let page = pages.iter().find(|page| page.name == format!("{}.1", sections.page));
+            let text = &page.unwrap_or_else(|| panic!("there is no command {}", sections.page)).text;
+            for title in ["EXAMPLES", "EXIT STATUS", "FILES", "SEE ALSO"] {
+                assert!(text.contains(&format!(".SH \"{title}\"")), "{}: {title}", sections.page);
+            }
+            for (line, _) in sections.examples {
+                // Whether a last run is kept depends on who runs the tests.
+                let words = line.split(' ').map(|word| if word == "last" { "./last" } else { word });
+                let taken = root().try_get_matches_from(words);
+                assert!(taken.is_ok(), "{line}: {}", taken.unwrap_err());
+            }
+        }
     }
 
     #[test]
