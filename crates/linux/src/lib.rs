@@ -41,12 +41,15 @@ pub mod poll;
 pub mod prctl;
 pub mod rescue;
 #[cfg_attr(
-    not(any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "riscv64",
-        target_arch = "loongarch64",
-        target_arch = "powerpc64"
+    not(all(
+        feature = "io-uring",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64"
+        )
     )),
     path = "ring_absent.rs"
 )]

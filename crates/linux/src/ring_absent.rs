@@ -1,4 +1,4 @@
-//! Timeouts through `io_uring(7)` on unsupported architectures: refused.
+//! Timeouts through `io_uring(7)` on unsupported architectures, or without the feature `io-uring`: refused.
 
 use crate::timed::{Armed, Ended};
 use crate::{Error, Result};
@@ -10,7 +10,7 @@ pub enum RingTimeout {}
 impl RingTimeout {
     /// Always fails, with EOPNOTSUPP.
     pub fn new() -> Result<Self> {
-        let object = format!("io_uring is not supported on {}", std::env::consts::ARCH);
+        let object = format!("this build has no io_uring for {}", std::env::consts::ARCH);
         Err(Error::from_errno("io_uring_setup", libc::EOPNOTSUPP).on(object))
     }
 }

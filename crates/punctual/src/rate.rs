@@ -123,6 +123,24 @@ impl Rate {
     }
 }
 
+/// A period as a rate: [`Rate::every`].
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{Rate, Ticker};
+///
+/// let mut ticker = Ticker::new(Duration::from_millis(1).try_into()?);
+/// assert_eq!(ticker.rate(), Rate::per_second(1000)?);
+/// # Ok::<(), punctual::BadRate>(())
+/// ```
+impl TryFrom<Duration> for Rate {
+    type Error = BadRate;
+
+    fn try_from(period: Duration) -> Result<Self, BadRate> {
+        Self::every(period)
+    }
+}
+
 /// Deadlines at a rate from a start, each exact and rounded up to a nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {

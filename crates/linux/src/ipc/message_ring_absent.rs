@@ -1,4 +1,4 @@
-//! Messages between two io_urings on unsupported architectures: refused.
+//! Messages between two io_urings on unsupported architectures, or without the feature `io-uring`: refused.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ pub struct MessageRing(Infallible);
 impl MessageRing {
     /// Always fails, with EOPNOTSUPP.
     pub fn new() -> Result<Self> {
-        let object = format!("io_uring is not supported on {}", std::env::consts::ARCH);
+        let object = format!("this build has no io_uring for {}", std::env::consts::ARCH);
         Err(Error::from_errno("io_uring_setup", libc::EOPNOTSUPP).on(object))
     }
 

@@ -53,7 +53,7 @@ const HOUSEKEEPING: u8 = 64;
 /// Waits until deadlines. See the [module](self).
 ///
 /// A sleeper holds the timer slack of its thread, so it is not `Send`. If you move it to another thread, rustc reports
-/// "`*const ()` cannot be sent between threads safely":
+/// "`(dyn ...BuildItOnTheThreadThatWaits + 'static)` cannot be sent between threads safely":
 ///
 /// ```compile_fail,E0277
 /// use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use punctual_linux::Error;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
@@ -14,12 +15,15 @@ thread_local! {
     static HELD: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
+/// Is not `Send`, and says so in the message of the compiler.
+trait BuildItOnTheThreadThatWaits: Unpin + UnwindSafe + RefUnwindSafe {}
+
 /// Holds the slack of the calling thread at 1 ns. The last guard of a thread restores the slack that the first one found.
 #[derive(Debug)]
 pub(super) struct FineSlack {
     state: State,
     problem: Option<Box<Error>>,
-    bound_to_thread: PhantomData<*const ()>,
+    bound_to_thread: PhantomData<dyn BuildItOnTheThreadThatWaits>,
 }
 
 /// Whether the slack is held.
