@@ -1,12 +1,13 @@
 //! Series that can share a picture.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::{Distribution, Param, Quantity, Run, Series};
 
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, parameter};
+use crate::words;
 
 /// Parameters by which lines of one picture may differ; those that differ otherwise make figures incomparable and are in a picture's title.
 const WITHIN: [&str; 4] = ["polls", "receive", "sender_cpu", "receiver_cpu"];
@@ -25,7 +26,7 @@ pub(super) struct Group<'a> {
     pub(super) label: String,
     /// What their figures are.
     pub(super) quantity: Quantity,
-    /// The series, the best median first.
+    /// The series: the baseline, then the best median first.
     pub(super) members: Vec<Member<'a>>,
     /// Series that are in the tables only: calls that make far more of a wait than was asked, and would flatten all others.
     pub(super) coarse: usize,
@@ -38,6 +39,8 @@ pub(super) struct Member<'a> {
     pub(super) series: &'a Series,
     /// Subject, and what distinguishes it from others of that subject.
     pub(super) label: String,
+    /// Whether the others are compared with it.
+    pub(super) is_baseline: bool,
     /// Its samples, decoded on demand: decoding takes most of the time, and few of many series are drawn.
     decoded: OnceCell<Option<Distribution>>,
 }
@@ -88,16 +91,21 @@ pub(super) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
     words.join(", ")
 }
 
-/// Names of series within a picture: the subject, with conditions and parameters where they differ.
+/// Names of series within a picture: the subject, with conditions and parameters where they differ, the latter only between
+/// series of one subject.
 pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
     let one_set = series.windows(2).all(|pair| pair[0].conditions == pair[1].conditions);
     let parameters: Vec<_> = series.iter().map(|series| series.experiment.parameters()).collect();
     let differs = |name: &str| parameters.windows(2).any(|pair| pair[0].get(name) != pair[1].get(name));
     let within: Vec<&str> = WITHIN.iter().copied().filter(|name| differs(name)).collect();
+    let of_subject = |subject: &str| series.iter().filter(|its| its.subject == subject).count();
     let name = |(series, parameters): (&&Series, &BTreeMap<String, Param>)| {
         let mut words = vec![sanitize(&series.subject)];
         if !one_set {
             words.push(conditions(run, &series.conditions));
+        }
+        if of_subject(&series.subject) == 1 {
+            return words.join(", ");
         }
         words.extend(within.iter().filter_map(|name| Some(parameter(name, parameters.get(*name)?))));
         words.join(", ")
@@ -117,23 +125,71 @@ pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> 
         }
         members.push(series);
     }
-    let one_quantity = order.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    let labels = labels(&order, &by_key);
     let mut groups = Vec::new();
-    for key in order {
+    for (key, label) in order.into_iter().zip(labels) {
         let Some(mut members) = by_key.remove(&key) else { continue };
         members.sort_by_key(|series| (rounds_up(series), series.summary.p50.unwrap_or(i64::MAX)));
         let exact = members.iter().filter(|series| !rounds_up(series)).count();
         let coarse = if exact > 0 { members.len() - exact } else { 0 };
         // They were sorted to the end.
         members.truncate(members.len() - coarse);
+        let baseline = baseline(run, &members);
+        if let Some(at) = baseline {
+            members[..=at].rotate_right(1);
+        }
         let names = names(run, &members);
-        let (quantity, label) = key;
-        let label = if one_quantity { label } else { [quantity_name(quantity), &label].join(", ") };
-        let member = |(series, label): (&&'a Series, String)| Member { series, label, decoded: OnceCell::new() };
-        let members = members.iter().zip(names).map(member).collect();
-        groups.push(Group { run, label: label.trim_end_matches(", ").to_owned(), quantity, members, coarse });
+        let member = |(i, (series, label)): (usize, (&&'a Series, String))| {
+            let is_baseline = i == 0 && baseline.is_some();
+            let label = if is_baseline { label + " (baseline)" } else { label };
+            Member { series, label, is_baseline, decoded: OnceCell::new() }
+        };
+        let members = members.iter().zip(names).enumerate().map(member).collect();
+        groups.push(Group { run, label, quantity: key.0, members, coarse });
     }
     groups
+}
+
+type Key = (Quantity, String);
+
+/// What distinguishes each group: its quantity where there are several, and the parameters that differ. Where that is not enough
+/// it is all that its series share.
+fn labels(order: &[Key], by_key: &BTreeMap<Key, Vec<&Series>>) -> Vec<String> {
+    let first = |key: &Key| by_key.get(key).and_then(|members| members.first().copied());
+    let parameters: Vec<_> = order.iter().filter_map(first).map(|series| series.experiment.parameters()).collect();
+    let values = |name: &str| {
+        let mut values: Vec<&Param> = parameters.iter().filter_map(|its| its.get(name)).collect();
+        values.dedup();
+        values.len()
+    };
+    let differing = |key: &Key| {
+        first(key).map_or(String::new(), |series| shared(series, |name| is_apart(name) && values(name) > 1))
+    };
+    let one_quantity = order.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    let label = |key: &Key, of: String| {
+        let parts = [if one_quantity { "" } else { quantity_name(key.0) }, &of];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let short: Vec<String> = order.iter().map(|key| label(key, differing(key))).collect();
+    let distinct: BTreeSet<&String> = short.iter().collect();
+    if order.len() > 1 && distinct.len() == order.len() {
+        return short;
+    }
+    order.iter().map(|key| label(key, key.1.clone())).collect()
+}
+
+/// The series that the others are compared with: the call that programs use most, under the usual conditions. Without such a
+/// call it is what was measured under several conditions, under the first of them.
+fn baseline(run: &Run, members: &[&Series]) -> Option<usize> {
+    let labels: Vec<&str> = members.iter().map(|series| series.conditions.as_str()).collect();
+    let first = || run.conditions.iter().map(|set| set.label.as_str()).find(|label| labels.contains(label));
+    let usual = words::usual(&labels).or_else(|| first().map(str::to_owned))?;
+    let under = |subject: &str| members.iter().position(|its| its.subject == subject && its.conditions == usual);
+    let sets = |subject: &str| members.iter().filter(|its| its.subject == subject).count();
+    let varied = || members.iter().map(|its| its.subject.as_str()).max_by_key(|name| sets(name));
+    let several = labels.iter().any(|label| *label != usual);
+    let known = words::SLEEPING_CALLS.iter().find_map(|name| under(name));
+    known.or_else(|| under(varied().filter(|name| several && sets(name) > 1)?))
 }
 
 /// Whether the call makes more of the wait than was asked: such series are looked at last.
@@ -159,6 +215,11 @@ impl Group<'_> {
     pub(super) fn title(&self, shown: &str) -> String {
         if self.label.is_empty() { shown.to_owned() } else { format!("{shown}, {}", self.label) }
     }
+}
+
+/// The baseline's place among these members.
+pub(super) fn place_of_baseline(members: &[&Member<'_>]) -> Option<usize> {
+    members.iter().position(|member| member.is_baseline)
 }
 
 /// Which members are shown at first: `most` of them, of different subjects if possible, the best first.

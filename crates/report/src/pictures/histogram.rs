@@ -6,6 +6,7 @@ use crate::document::{Axis, Form, Line, Picture, Point, Table};
 use crate::format::units;
 
 use super::group::{Group, MOST_LINES, Member, quantity_name, shown};
+use super::outlier;
 
 /// Classes to a power of ten.
 const PER_DECADE: f64 = 10.0;
@@ -24,10 +25,9 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         .collect();
     let named: Vec<&Member<'_>> = members.iter().map(|(member, _)| *member).collect();
     let at_first = shown(&named, AT_FIRST);
-    let lines: Vec<Line> =
+    let mut lines: Vec<Line> =
         members.iter().zip(at_first).map(|((member, classes), shown)| line(&member.label, classes, shown)).collect();
     let shares = || members.iter().flat_map(|(_, classes)| classes.iter().map(|class| class.share));
-    let places = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.x));
     let lowest = shares().filter(|share| *share > 0.0).fold(1.0, f64::min);
     let mut y = Axis::log("share of the samples", [lowest, 1.0], 10.0, &|share| units::share(share))?;
     y.ticks.retain(|(share, _)| (share.log10() - share.log10().round()).abs() < 1e-6);
@@ -36,7 +36,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         about: group.about(
             "How the samples spread: a narrow peak far left is best. Both scales are logarithmic, or rare samples would not show.",
         ),
-        x: Axis::log_ns(quantity_name(group.quantity), places())?,
+        x: outlier::horizontal(quantity_name(group.quantity), &mut lines)?,
         y,
         table: table(&members),
         lines,

@@ -7,6 +7,7 @@ mod album;
 mod group;
 pub(crate) mod heat;
 mod histogram;
+mod outlier;
 mod pareto;
 mod percentile;
 pub(crate) mod ramp;

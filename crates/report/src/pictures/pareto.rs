@@ -7,6 +7,7 @@ use crate::format::units;
 use crate::naming::conditions;
 
 use super::group::{Group, Member, quantity_name};
+use super::outlier;
 
 /// The smallest share of a CPU on the axis: 0.01 %.
 const LEAST_SHARE: f64 = 1e-4;
@@ -36,7 +37,6 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         lines.push(Line { label, shown: true, form: Form::Dots, points });
     }
     let all = || members.iter().filter_map(|member| placed(member.series));
-    let late = members.iter().filter_map(|member| upper(member.series)).chain(all().map(|(_, p50)| p50));
     Some(Picture {
         title: group.title("Lateness against CPU time"),
         about: group.about(
@@ -44,19 +44,11 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
              in both at the median (the Pareto front).",
         ),
         x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
-        // A quarter of a power of ten of room, for names beside the marks.
-        y: Axis::log_ns(quantity_name(group.quantity), room(late))?,
+        y: outlier::vertical(quantity_name(group.quantity), &mut lines, None)?,
         table: table(group, &members, &front),
         lines,
         letters: None,
     })
-}
-
-/// The values, and one beyond the largest.
-fn room(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
-    let values: Vec<f64> = values.collect();
-    let largest = values.iter().copied().fold(1.0, f64::max);
-    values.into_iter().chain([largest * 1.8])
 }
 
 /// CPU share and median.

@@ -5,7 +5,8 @@ use punctual_record::{Distribution, Quantile};
 use crate::document::{Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
 
-use super::group::{AT_FIRST, Group, MOST_LINES, Member, quantity_name, shown};
+use super::group::{AT_FIRST, Group, MOST_LINES, Member, place_of_baseline, quantity_name, shown};
+use super::outlier;
 
 /// Percentiles that are drawn, in millionths.
 const DRAWN: [u32; 19] = [
@@ -21,10 +22,9 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     }
     let members: Vec<&Member<'_>> =
         group.members.iter().filter(|member| member.distribution().is_some()).take(MOST_LINES).collect();
-    let lines: Vec<Line> =
+    let mut lines: Vec<Line> =
         members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let (_, right) = ends(points().map(|point| point.x))?;
+    let (_, right) = ends(lines.iter().flat_map(|line| &line.points).map(|point| point.x))?;
     let ticks = ["min", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"];
     let mut ticks: Vec<(f64, String)> = ticks.iter().enumerate().map(|(i, name)| (i as f64, (*name).into())).collect();
     ticks.insert(1, (place(0.5), "p50".into()));
@@ -35,7 +35,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
             "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum.",
         ),
         x: Axis::ticked("percentile", 0.0, right.max(1.0), ticks),
-        y: Axis::log_ns(quantity_name(group.quantity), points().map(|point| point.y))?,
+        y: outlier::vertical(quantity_name(group.quantity), &mut lines, place_of_baseline(&members))?,
         table: table(&members),
         lines,
         letters: None,

@@ -4,6 +4,7 @@ use crate::document::{Album, Axis, Form, Line, Picture, Point, Table};
 use crate::format::units;
 
 use super::group::{AT_FIRST, MOST_LINES};
+use super::outlier;
 
 /// Most loops that are drawn; of more, every second, third... is.
 const MOST_LOOPS: usize = 600;
@@ -25,20 +26,19 @@ pub(crate) struct Loops {
 pub(crate) fn album(ramps: Vec<Loops>) -> Option<Album> {
     let ramps: Vec<Loops> = ramps.into_iter().filter(|ramp| ramp.typical.len() > 1).take(MOST_LINES).collect();
     let picture = picture(&ramps)?;
-    Some(Album { kind: "Getting up to speed", pictures: vec![(String::new(), picture)], missing: String::new() })
+    Some(Album { kind: "Getting up to speed", pictures: vec![(String::new(), picture)], ..Album::default() })
 }
 
 fn picture(ramps: &[Loops]) -> Option<Picture> {
-    let lines: Vec<Line> =
+    let mut lines: Vec<Line> =
         ramps.iter().enumerate().map(|(i, ramp)| line(&ramp.name, &ramp.typical, i < AT_FIRST)).collect();
-    let points = || lines.iter().flat_map(|line| &line.points);
     let longest = ramps.iter().map(|ramp| ramp.typical.len()).max()?;
     Some(Picture {
         title: "Getting up to speed".into(),
         about: "The same work again and again, from a rested CPU on: how long each loop took (the median of the rounds). Lower is faster."
             .into(),
         x: Axis::linear("loop", 1.0, longest as f64, 10, &|n| format!("{n:.0}")),
-        y: Axis::log_ns("duration of a loop", points().map(|point| point.y))?,
+        y: outlier::vertical("duration of a loop", &mut lines, None)?,
         table: table(ramps),
         lines,
         letters: Some("loop number"),

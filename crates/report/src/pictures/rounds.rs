@@ -5,7 +5,8 @@ use punctual_record::{RoundFigures, Series};
 use crate::document::{Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
 
-use super::group::{Group, MOST_LINES, Member, quantity_name, shown};
+use super::group::{Group, MOST_LINES, Member, place_of_baseline, quantity_name, shown};
+use super::outlier;
 
 /// Lines shown at first.
 const AT_FIRST: usize = 6;
@@ -20,17 +21,16 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     let drawn =
         |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
     let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
-    let lines: Vec<Line> =
+    let mut lines: Vec<Line> =
         members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let (first, last) = ends(points().map(|point| point.x))?;
+    let (first, last) = ends(lines.iter().flat_map(|line| &line.points).map(|point| point.x))?;
     Some(Picture {
         title: group.title("Round by round"),
         about: group.about(
             "The median of each round, over the time of the run. A ring: the thread was preempted far more often than in its other rounds.",
         ),
         x: Axis::linear("time since the run began, in s", first.floor(), last.ceil(), 8, &|s| format!("{}", (s * 100.0).round() / 100.0)),
-        y: Axis::log_ns(&format!("{}, median", quantity_name(group.quantity)), points().map(|point| point.y))?,
+        y: outlier::vertical(&format!("{}, median", quantity_name(group.quantity)), &mut lines, place_of_baseline(&members))?,
         table: table(&members),
         lines,
         letters: None,

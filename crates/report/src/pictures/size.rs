@@ -8,6 +8,7 @@ use crate::document::{Album, Axis, Form, Line, Picture, Point, Table};
 use crate::format::units;
 
 use super::group::{AT_FIRST, MOST_LINES, is_apart, names, quantity_name, shared};
+use super::outlier;
 
 /// A message's size in bytes.
 fn size(series: &Series) -> Option<u64> {
@@ -42,14 +43,14 @@ fn picture(run: &Run, label: &str, series: &[&Series]) -> Option<Picture> {
     let differ = |series: &[&Series]| series.windows(2).any(|pair| size(pair[0]) != size(pair[1]));
     by_name.retain(|(_, series)| differ(series));
     by_name.sort_by_key(|(_, series)| series.iter().filter_map(|series| series.summary.p50).min());
-    let lines: Vec<Line> =
+    let mut lines: Vec<Line> =
         by_name.iter().enumerate().map(|(i, (name, series))| line(name, series, i < AT_FIRST)).collect();
-    let points = || lines.iter().flat_map(|line| &line.points);
+    let sizes: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
     Some(Picture {
         title: format!("Latency by size, {label}"),
         about: "The median for each size of message; the value tells p99 as well. Lower is better.".into(),
-        x: Axis::log("size of a message, in bytes", points().map(|point| point.x), 2.0, &bytes)?,
-        y: Axis::log_ns(&format!("{label}, median"), points().map(|point| point.y))?,
+        x: Axis::log("size of a message, in bytes", sizes, 2.0, &bytes)?,
+        y: outlier::vertical(&format!("{label}, median"), &mut lines, None)?,
         table: table(&by_name),
         lines,
         letters: None,

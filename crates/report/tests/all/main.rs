@@ -12,6 +12,7 @@ mod ipc;
 mod mutated;
 mod other_forms;
 mod pace;
+mod pictures;
 mod ramp;
 mod saved_forms;
 mod text;

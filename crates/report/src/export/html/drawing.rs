@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use crate::document::{Axis, Form, Picture};
+use crate::document::{Axis, Form, Picture, Point};
 
 /// Units of the drawing to one pixel at its natural size: coordinates are whole, and lines are smooth.
 pub(super) const FINE: i32 = 4;
@@ -52,6 +52,11 @@ impl<'a> Frame<'a> {
         let across = left + self.picture.x.part(x) * (right - left);
         let down = bottom - self.picture.y.part(y) * (bottom - top);
         (across.round() as i32, down.round() as i32)
+    }
+
+    /// Whether the point lies within both axes.
+    pub(super) fn holds(&self, point: &Point) -> bool {
+        point.x <= self.picture.x.high && point.y <= self.picture.y.high
     }
 
     /// Whether a figure fits into a square.

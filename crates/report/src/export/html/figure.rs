@@ -84,7 +84,8 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) ->
                 Form::Cells => { (cells(line, frame)) }
                 Form::Spans => { path class="stroke" d=(spans(line, frame)) {} }
             }
-            @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(|(_, at)| mark(number, *at)).collect();
+            @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { mark(number, *at) } else { marker::beyond(*at, HALF) };
+            @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(shapes).collect();
             @if !marks.is_empty() { path class="marks" d=(marks) {} }
             @for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
                 @if point.ring { circle class="ring" cx=(at.0) cy=(at.1) r=(HALF * 2) {} }

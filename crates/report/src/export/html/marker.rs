@@ -38,3 +38,8 @@ pub(super) fn draw(out: &mut String, line: usize, (x, y): (i32, i32), half: i32)
         _ => write!(out, "M{} {y}l{h} -{h}v{d}z", x - h),
     };
 }
+
+/// A mark for what lies beyond the end of an axis: a cross on it.
+pub(super) fn beyond((x, y): (i32, i32), half: i32) -> String {
+    format!("M{} {}l{d} {d}m0 -{d}l-{d} {d}", x - half, y - half, d = half * 2)
+}

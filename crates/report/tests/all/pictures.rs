@@ -1,0 +1,66 @@
+//! Pictures as data: each has its baseline, and an outlier squashes none.
+
+use crate::common::{Made, run, set};
+use punctual_record::Run;
+use punctual_report::Document;
+use punctual_report::document::{Album, Block, Picture};
+
+fn albums(run: &Run) -> Vec<Album> {
+    let document = Document::illustrated(run);
+    let blocks = document.sections().flat_map(|section| section.blocks.clone()).collect::<Vec<_>>();
+    blocks.into_iter().filter_map(|block| if let Block::Album(album) = block { Some(album) } else { None }).collect()
+}
+
+fn pictures(run: &Run, kind: &str) -> Vec<Picture> {
+    let of_kind = albums(run).into_iter().filter(|album| album.kind == kind);
+    of_kind.flat_map(|album| album.pictures).map(|(_, picture)| picture).collect()
+}
+
+/// Twelve methods that are all earlier than the call that programs use.
+fn many() -> Run {
+    const EARLIER: [&str; 12] = [
+        "spin_clock",
+        "spin_counter",
+        "spin_yield",
+        "hybrid",
+        "timerfd",
+        "futex",
+        "ppoll",
+        "pselect",
+        "select",
+        "io_uring",
+        "epoll_pwait2",
+        "sigtimedwait",
+    ];
+    let mut made = vec![Made::sleep("clock_nanosleep_abs", "SCHED_OTHER", 91_500)];
+    made.extend((1..).zip(EARLIER).map(|(n, name)| Made::sleep(name, "SCHED_OTHER", n * 5_000)));
+    run(&["punctual", "wait"], vec![set("SCHED_OTHER", "other", None, 50_000)], &made)
+}
+
+#[test]
+fn no_chart_is_without_its_baseline() {
+    for kind in ["Latency by percentile", "Histogram", "Round by round"] {
+        let pictures = pictures(&many(), kind);
+        assert!(!pictures.is_empty(), "{kind}");
+        for picture in pictures {
+            let shown: Vec<&str> =
+                picture.lines.iter().filter(|line| line.shown).map(|line| line.label.as_str()).collect();
+            assert_eq!(shown[0], "clock_nanosleep_abs (baseline)", "{kind}: {shown:?}");
+            assert!(shown.len() >= 3, "{kind}: {shown:?}");
+        }
+    }
+}
+
+#[test]
+fn one_slow_method_does_not_squash_the_others() {
+    let mut made: Vec<Made> =
+        (0..6).map(|n| Made::sleep(["a", "b", "c", "d", "e", "f"][n], "SCHED_OTHER", 7_000 + n as i64 * 900)).collect();
+    made.push(Made::sleep("stuck", "SCHED_OTHER", 80_000_000));
+    let run = run(&["punctual", "wait"], vec![set("SCHED_OTHER", "other", None, 50_000)], &made);
+    for picture in pictures(&run, "Latency by percentile") {
+        assert!(picture.y.high < 1e6, "{:?}", picture.y);
+        let stuck = picture.lines.iter().find(|line| line.label == "stuck").unwrap();
+        let tags: Vec<&str> = stuck.points.iter().filter_map(|point| point.tag.as_deref()).collect();
+        assert!(tags.len() == 1 && tags[0].starts_with("stuck: ") && tags[0].ends_with("ms ↑"), "{tags:?}");
+    }
+}
