@@ -23,8 +23,10 @@ pub use table::{Align, Column, Row, Table};
 /// A whole report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
-    /// What it is of: the command line.
+    /// What it is of: the question, the machine and the date.
     pub title: String,
+    /// The command line that it answers; empty where the title says it.
+    pub command: String,
     /// When, for how long, and with what it was measured; empty where the lead says it.
     pub made: String,
     /// The first screen: the answer, one table, what to do, how far to trust it.

@@ -49,8 +49,8 @@ impl Exporter<Compared> for Markdown {
 /// Writes the document; `level` is the mark of its title.
 fn write(document: &Document, level: &str, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "{level} {}\n", escaped(&document.title))?;
-    if !document.made.is_empty() {
-        writeln!(out, "{}\n", escaped(&document.made))?;
+    for line in [&document.command, &document.made].into_iter().filter(|line| !line.is_empty()) {
+        writeln!(out, "{}\n", escaped(line))?;
     }
     let hidden = hidden(document);
     for section in document.sections() {

@@ -4,6 +4,7 @@ mod advice;
 mod head;
 mod merged;
 mod notices;
+mod title;
 mod verdict;
 
 use punctual_record::{Run, Series};
@@ -56,12 +57,7 @@ fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
     closing.extend(notices::section(run));
     chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });
     let head = head::sections(run, &verdict, answers);
-    Document { title: title(run), made: made(run), head, lead, chapters }
-}
-
-fn title(run: &Run) -> String {
-    let words: Vec<String> = run.command.iter().map(|word| sanitize(word)).collect();
-    if words.is_empty() { "punctual".to_owned() } else { words.join(" ") }
+    Document { title: title::title(run), command: title::command(run), made: made(run), head, lead, chapters }
 }
 
 /// When, for how long, with what.

@@ -33,7 +33,9 @@ pub(super) fn page(document: &Document, holds: &Markup) -> Markup {
         (PreEscaped("<body>"))
         header {
             h1 { (document.title) }
-            @if !document.made.is_empty() { p class="faint" { (document.made) } }
+            @if !document.command.is_empty() || !document.made.is_empty() {
+                p class="faint made" { @if !document.command.is_empty() { code { (document.command) } " " } (document.made) }
+            }
             (blocks::chapter(&Chapter { title: String::new(), sections: document.head.clone() }, "head"))
             (blocks::chapter(&Chapter { title: String::new(), sections: document.lead.clone() }, "lead"))
         }
