@@ -2,7 +2,7 @@
 
 use super::{Axis, Table};
 
-/// Pictures of one kind. A page shows one at a time.
+/// Pictures of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Album {
     /// What the kind is called; empty where the section says it.
@@ -11,6 +11,8 @@ pub struct Album {
     pub pictures: Vec<(String, Picture)>,
     /// What they leave out. Empty: nothing.
     pub missing: String,
+    /// Small ones that a page shows all at once, each with its figures beside its rows. Otherwise it shows one at a time.
+    pub side_by_side: bool,
 }
 
 /// A picture.

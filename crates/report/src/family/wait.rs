@@ -16,6 +16,7 @@ use super::shared::{ALWAYS, Family, absent_note, grouped, interval_note};
 
 pub(super) mod answer;
 pub(super) mod candidates;
+mod picture;
 mod side_by_side;
 mod verdict;
 

@@ -44,7 +44,7 @@ pub(crate) fn album(title: String, what: &str, pairs: &[Pair]) -> Album {
         table: table(pairs),
         letters: Some("p50; the sender's CPU down, the receiver's across."),
     };
-    Album { kind: "From CPU to CPU", pictures: vec![(String::new(), picture)], missing: String::new() }
+    Album { kind: "From CPU to CPU", pictures: vec![(String::new(), picture)], ..Album::default() }
 }
 
 fn axis(title: &str, cpus: &[u32]) -> Axis {

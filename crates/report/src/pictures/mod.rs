@@ -4,6 +4,7 @@
 //! incomparable (what was asked, a message's size). What else differs between them is in a line's name.
 
 mod album;
+pub(crate) mod dots;
 mod group;
 pub(crate) mod heat;
 mod histogram;

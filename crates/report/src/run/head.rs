@@ -11,7 +11,7 @@ use crate::verdict::{Advice, Answer, Verdict};
 const MOST: usize = 5;
 
 /// The sections of the first screen; empty where nothing was measured.
-pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>) -> Vec<Section> {
+pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Option<Album>) -> Vec<Section> {
     if run.series.is_empty() {
         return Vec::new();
     }
@@ -23,14 +23,8 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>) -> Ve
     let most = if run.is_checkup() { 1 } else { usize::MAX };
     top.blocks.extend(verdict.answer.iter().take(most).map(|sentence| Block::Line(sentence.clone())));
     let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
-    let mut pictures = Vec::new();
-    for answer in answers {
-        figures.blocks.extend(answer.table.map(Block::Table));
-        pictures.extend(answer.picture.map(|picture| (String::new(), picture)));
-    }
-    if !pictures.is_empty() {
-        figures.blocks.push(Block::Album(Album { pictures, ..Album::default() }));
-    }
+    figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
+    figures.blocks.extend(picture.map(Block::Album));
     let mut sections = vec![top, figures];
     sections.extend(advice(&verdict.advice));
     sections.push(trust(verdict));

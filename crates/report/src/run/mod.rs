@@ -7,36 +7,36 @@ mod notices;
 mod title;
 mod verdict;
 
-use punctual_record::{Run, Series};
+use punctual_record::Run;
 
 use crate::background;
-use crate::document::{Album, Block, Chapter, Document, Section};
+use crate::document::{Block, Chapter, Document, Section};
 use crate::family;
 use crate::format::sanitize::sanitize;
-use crate::pictures;
+use crate::pictures::{self, dots};
 
 impl Document {
     /// What is said of a run; of its pictures, those that can be drawn in letters.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        document(run, |_, _| Vec::new())
+        document(run, false)
     }
 
     /// The same with all pictures, for which histograms have to be decoded.
     #[must_use]
     pub fn illustrated(run: &Run) -> Self {
-        document(run, pictures::albums)
+        document(run, true)
     }
 }
 
-fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
+fn document(run: &Run, illustrated: bool) -> Document {
     let mut lead = vec![background::machine(run)];
     lead.extend(merged::sections(run));
     if !run.complete {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         lead.push(Section::default().with(Block::Warning(text.to_owned())));
     }
-    let (verdict, answers) = verdict::answered(run);
+    let (verdict, mut answers) = verdict::answered(run);
     let mut chapters = Vec::new();
     chapters.extend(advice::section(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
@@ -44,10 +44,20 @@ fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
         let nothing = Section::default().with(Block::Paragraph("Nothing was measured.".to_owned()));
         chapters.push(Chapter { title: "Figures".to_owned(), sections: vec![nothing] });
     }
-    for (experiment, series) in &experiments {
+    let mut first_picture = None;
+    for ((experiment, series), answer) in experiments.iter().zip(&mut answers) {
         let mut sections = (family::of(experiment).sections)(run, series);
-        let blocks: Vec<Block> = albums(run, series).into_iter().map(Block::Album).collect();
-        if !blocks.is_empty() {
+        if illustrated {
+            let overview = answer.picture.take().or_else(|| dots::overview(run, series));
+            // The first screen has one picture.
+            let others = if first_picture.is_none() {
+                first_picture = overview;
+                None
+            } else {
+                overview
+            };
+            let albums = others.into_iter().chain(pictures::albums(run, series));
+            let blocks: Vec<Block> = albums.map(Block::Album).collect();
             sections.push(Section { blocks, ..Section::default() });
         }
         chapters.push(Chapter { title: sanitize(experiment), sections });
@@ -56,7 +66,7 @@ fn document(run: &Run, albums: fn(&Run, &[&Series]) -> Vec<Album>) -> Document {
     let mut closing = vec![background::disturbance(run)];
     closing.extend(notices::section(run));
     chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });
-    let head = head::sections(run, &verdict, answers);
+    let head = head::sections(run, &verdict, answers, first_picture);
     Document { title: title::title(run), command: title::command(run), made: made(run), head, lead, chapters }
 }
 

@@ -18,7 +18,7 @@ pub(crate) use rank::tested;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::document::{Picture, Table};
+use crate::document::{Album, Table};
 
 /// The verdict on a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -42,8 +42,8 @@ pub(crate) struct Answer {
     pub(crate) sentences: Vec<String>,
     /// One table for the first screen.
     pub(crate) table: Option<Table>,
-    /// One picture for the first screen of a page.
-    pub(crate) picture: Option<Picture>,
+    /// One picture for the first screen of a page: small panels, side by side.
+    pub(crate) picture: Option<Album>,
 }
 
 impl Answer {

@@ -1,6 +1,6 @@
 //! Pictures as data: each has its baseline, and an outlier squashes none.
 
-use crate::common::{Made, run, set};
+use crate::common::{Made, remedies_run, run, set};
 use punctual_record::Run;
 use punctual_report::Document;
 use punctual_report::document::{Album, Block, Picture};
@@ -12,7 +12,7 @@ fn albums(run: &Run) -> Vec<Album> {
 }
 
 fn pictures(run: &Run, kind: &str) -> Vec<Picture> {
-    let of_kind = albums(run).into_iter().filter(|album| album.kind == kind);
+    let of_kind = albums(run).into_iter().filter(|album| album.kind == kind && !album.side_by_side);
     of_kind.flat_map(|album| album.pictures).map(|(_, picture)| picture).collect()
 }
 
@@ -49,6 +49,27 @@ fn no_chart_is_without_its_baseline() {
             assert!(shown.len() >= 3, "{kind}: {shown:?}");
         }
     }
+}
+
+#[test]
+fn the_first_picture_sets_the_baseline_beside_the_cures() {
+    let albums = albums(&remedies_run(52_000, 52_100, 52_300));
+    let first = albums.iter().find(|album| album.side_by_side).unwrap();
+    let picture = &first.pictures[0].1;
+    let names: Vec<&str> = picture.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!((picture.title.as_str(), names[0]), ("clock_nanosleep_abs for 100 µs", "as found"));
+    assert!(names.contains(&"slack 1 ns"), "{names:?}");
+    assert!(!names.contains(&"CPU 1") && !names.contains(&"C-states off"), "what does not help is no cure: {names:?}");
+    assert_eq!(picture.table.rows.len(), names.len());
+}
+
+#[test]
+fn without_a_cure_the_picture_shows_what_was_tried() {
+    let mut run = remedies_run(52_000, 52_100, 52_300);
+    run.series.iter_mut().for_each(|series| series.rounds.clear());
+    let albums = albums(&run);
+    let picture = &albums.iter().find(|album| album.side_by_side).unwrap().pictures[0].1;
+    assert!(picture.y.ticks.iter().any(|(_, name)| name == "CPU 1"), "{:?}", picture.y.ticks);
 }
 
 #[test]

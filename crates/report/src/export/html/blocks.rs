@@ -2,29 +2,23 @@
 
 use maud::{Markup, html};
 
-use crate::document::{Album, Block, Chapter, Item, Phrase, Section};
+use crate::document::{Album, Block, Item, Phrase, Section};
 
-use super::figure::figure;
+use super::figure::{figure, small};
 use super::table::table;
 
-/// What stands under a chapter's title. `id`: of the chapter, and unique.
-pub(super) fn chapter(chapter: &Chapter, id: &str) -> Markup {
-    let section = |(n, section): (usize, &Section)| {
-        let is_title = section.heading == chapter.title;
-        html! {
-            @if !section.heading.is_empty() && !is_title { h3 { (section.heading) } }
-            (blocks(section, &format!("{id}-{n}")))
+/// Sections, one after the other. A heading that is the `title` above them is left out. `id`: unique.
+pub(super) fn sections(all: &[Section], title: &str, id: &str) -> Markup {
+    html! {
+        @for (n, section) in all.iter().enumerate() {
+            @if !section.heading.is_empty() && section.heading != title { h3 { (section.heading) } }
+            @for (i, its) in section.blocks.iter().enumerate() { (block(its, &format!("{id}-{n}-{i}"))) }
         }
-    };
-    html! { @for numbered in chapter.sections.iter().enumerate() { (section(numbered)) } }
+    }
 }
 
-/// What stands under a section's heading.
-pub(super) fn blocks(section: &Section, id: &str) -> Markup {
-    html! { @for (n, its) in section.blocks.iter().enumerate() { (block(its, &format!("{id}-{n}"))) } }
-}
-
-fn block(block: &Block, id: &str) -> Markup {
+/// A block. `id`: unique.
+pub(super) fn block(block: &Block, id: &str) -> Markup {
     match block {
         Block::Table(its) => table(its),
         Block::Legend(notes) => {
@@ -62,6 +56,9 @@ fn notice(phrase: &Phrase) -> Markup {
 
 /// The pictures of one kind; where there are several, the script shows the one that is chosen.
 fn album(album: &Album, id: &str) -> Markup {
+    if album.side_by_side {
+        return panels(album, id);
+    }
     html! {
         div class="album" {
             @if !album.kind.is_empty() { h3 { (album.kind) } }
@@ -77,5 +74,13 @@ fn album(album: &Album, id: &str) -> Markup {
             @for (i, (_, picture)) in album.pictures.iter().enumerate() { (figure(picture, &format!("{id}-{i}"))) }
             @if !album.missing.is_empty() { p class="faint" { (album.missing) } }
         }
+    }
+}
+
+/// The small pictures of an album, all of them, and once how to read them.
+pub(super) fn panels(album: &Album, id: &str) -> Markup {
+    html! {
+        div class="panels" { @for (i, (_, picture)) in album.pictures.iter().enumerate() { (small(picture, &format!("{id}-{i}"))) } }
+        @if let Some((_, first)) = album.pictures.first() { p class="faint reading" { (first.about) } }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use crate::document::{Axis, Form, Picture, Point};
+use crate::document::{Axis, Form, Picture, Point, Row};
 
 /// Units of the drawing to one pixel at its natural size: coordinates are whole, and lines are smooth.
 pub(super) const FINE: i32 = 4;
@@ -18,12 +18,26 @@ const AROUND: (i32, i32, i32) = (8, 30, 54);
 const ROW: i32 = 26;
 /// Left of the data: for figures with their units, for a letter of a name, and for the most letters of a name.
 const LEFT: (i32, i32, usize) = (84, 7, 40);
+/// Of a small picture: its width, around the data above and below, a row, a figure beside a row, and the most letters of a name.
+const SMALL: Small = Small { width: 400, above: 22, below: 26, row: 21, figure: 58, letters: 22 };
+/// Between the labels of a horizontal axis.
+const BETWEEN: i32 = 12;
 /// Length of a tick mark.
 const TICK: i32 = 5;
 /// Most squares across that have room for a figure each.
 const FITS: f64 = 12.0;
 /// Most labels of an axis whose ticks are squares.
 const NUMBERED: usize = 32;
+
+/// Sizes of a small picture, in pixels and letters.
+struct Small {
+    width: i32,
+    above: i32,
+    below: i32,
+    row: i32,
+    figure: i32,
+    letters: usize,
+}
 
 /// Where values stand, in units of the drawing.
 pub(super) struct Frame<'a> {
@@ -32,18 +46,46 @@ pub(super) struct Frame<'a> {
     pub(super) size: (i32, i32),
     /// From left to right and from top to bottom, where the data stand.
     data: [i32; 4],
+    /// Most letters of a name.
+    letters: usize,
 }
 
 impl<'a> Frame<'a> {
     /// The frame that the picture needs.
     pub(super) fn of(picture: &'a Picture) -> Self {
         let is_named = picture.lines.iter().any(|line| line.form == Form::Spans);
-        let letters = picture.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
-        let left = if is_named { 20 + LEFT.1 * letters.min(LEFT.2 + 1) as i32 } else { 0 }.max(LEFT.0);
+        let left = if is_named { 20 + LEFT.1 * longest(picture).min(LEFT.2 + 1) as i32 } else { 0 }.max(LEFT.0);
         let rows = ROW * picture.y.ticks.len() as i32;
         let height = if is_named { rows + AROUND.0 + AROUND.2 } else { SIZE.1 };
         let data = [left, SIZE.0 - AROUND.1, AROUND.0, height - AROUND.2].map(|pixels| pixels * FINE);
-        Self { picture, size: (SIZE.0 * FINE, height * FINE), data }
+        Self { picture, size: (SIZE.0 * FINE, height * FINE), data, letters: LEFT.2 }
+    }
+
+    /// A small frame for rows with their figures beside them, which fits a phone.
+    pub(super) fn small(picture: &'a Picture) -> Self {
+        let rows = SMALL.row * picture.y.ticks.len() as i32;
+        let left = 20 + LEFT.1 * longest(picture).min(SMALL.letters + 1) as i32;
+        let right = SMALL.width - SMALL.figure * (picture.table.columns.len() as i32 - 1) - 4;
+        let data = [left, right.max(left + SMALL.figure), SMALL.above, SMALL.above + rows].map(|pixels| pixels * FINE);
+        let size = (SMALL.width * FINE, (SMALL.above + rows + SMALL.below) * FINE);
+        Self { picture, size, data, letters: SMALL.letters }
+    }
+
+    /// The figures beside the rows of a small picture, under their headings.
+    pub(super) fn figures(&self) -> Markup {
+        let count = self.picture.table.columns.len();
+        let end = |column: usize| self.size.0 - (SMALL.figure * (count - 1 - column) as i32) * FINE;
+        let headings = self.picture.table.columns.iter().enumerate().skip(1);
+        html! {
+            @for (i, column) in headings { text class="head" x=(end(i)) y=(13 * FINE) text-anchor="end" { (column.heading) } }
+            @for ((place, _), row) in self.picture.y.ticks.iter().zip(&self.picture.table.rows) {
+                @if let Row::Cells(cells, _) = row {
+                    @for (i, cell) in cells.iter().enumerate().skip(1) {
+                        text x=(end(i)) y=(self.place(self.picture.x.low, *place).1 + 4 * FINE) text-anchor="end" { (cell) }
+                    }
+                }
+            }
+        }
     }
 
     /// From values to units of the drawing.
@@ -69,13 +111,17 @@ impl<'a> Frame<'a> {
         let (x, y) = (&self.picture.x, &self.picture.y);
         let [left, right, top, bottom] = self.data;
         let (mut grid, mut axis) = (String::new(), format!("M{left} {top}V{bottom}H{right}"));
-        for (value, _) in labelled(x) {
+        let widest = LEFT.1 * x.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as i32;
+        // The outer labels stand half outside.
+        let across = (((right - left) / FINE + widest) / (widest + BETWEEN)).max(2) as usize;
+        let across = across.min(NUMBERED);
+        for (value, _) in labelled(x, across) {
             let at = self.place(*value, y.low).0;
             // Writing into a string does not fail.
             let _ = write!(grid, "M{at} {bottom}V{top}");
             let _ = write!(axis, "M{at} {bottom}v{}", TICK * FINE);
         }
-        for (value, _) in labelled(y) {
+        for (value, _) in labelled(y, NUMBERED) {
             let at = self.place(x.low, *value).1;
             let _ = write!(grid, "M{left} {at}H{right}");
             let _ = write!(axis, "M{left} {at}h-{}", TICK * FINE);
@@ -84,13 +130,15 @@ impl<'a> Frame<'a> {
         html! {
             path class="grid" d=(grid) {}
             path class="axis" d=(axis) {}
-            @for (value, label) in labelled(x) {
+            @for (value, label) in labelled(x, across) {
                 text x=(self.place(*value, y.low).0) y=(bottom + 20 * FINE) text-anchor="middle" { (label) }
             }
-            @for (value, label) in labelled(y) {
-                text x=(left - 9 * FINE) y=(self.place(x.low, *value).1 + 4 * FINE) text-anchor="end" { (cut(label)) }
+            @for (value, label) in labelled(y, NUMBERED) {
+                text x=(left - 9 * FINE) y=(self.place(x.low, *value).1 + 4 * FINE) text-anchor="end" { (cut(label, self.letters)) }
             }
-            text x=(middle) y=(self.size.1 - 10 * FINE) text-anchor="middle" { (x.title) }
+            @if !x.title.is_empty() {
+                text x=(middle) y=(self.size.1 - 10 * FINE) text-anchor="middle" { (x.title) }
+            }
             @if !y.title.is_empty() {
                 text transform=(format!("translate({} {centre}) rotate(-90)", 16 * FINE)) text-anchor="middle" { (y.title) }
             }
@@ -98,13 +146,18 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The ticks that have room for their labels.
-fn labelled(axis: &Axis) -> impl Iterator<Item = &(f64, String)> {
-    axis.ticks.iter().step_by(axis.ticks.len().div_ceil(NUMBERED).max(1))
+/// The ticks that have room for their labels, at most `most`.
+fn labelled(axis: &Axis, most: usize) -> impl Iterator<Item = &(f64, String)> {
+    axis.ticks.iter().step_by(axis.ticks.len().div_ceil(most).max(1))
 }
 
-fn cut(name: &str) -> String {
-    match name.char_indices().nth(LEFT.2) {
+/// Letters of the longest name.
+fn longest(picture: &Picture) -> usize {
+    picture.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0)
+}
+
+fn cut(name: &str, letters: usize) -> String {
+    match name.char_indices().nth(letters) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
     }

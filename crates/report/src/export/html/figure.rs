@@ -16,26 +16,43 @@ const HALF: i32 = 4 * FINE;
 
 /// The picture as a figure; `id` is unique within the page.
 pub(super) fn figure(picture: &Picture, id: &str) -> Markup {
-    let frame = Frame::of(picture);
-    let (width, height) = frame.size;
-    let choice = picture.lines.len() > 1;
-    let tags = tags::places(&picture.lines, &frame);
     html! {
         figure class="picture" id=(id) {
             figcaption { strong { (picture.title) } " " span class="faint" { (picture.about) } }
-            div class="drawing" {
-                svg viewBox=(format!("0 0 {width} {height}")) role="group" tabindex="0" aria-labelledby=(format!("{id}-t {id}-k")) {
-                    title id=(format!("{id}-t")) { (picture.title) }
-                    (frame.axes())
-                    @for (number, (line, tags)) in picture.lines.iter().zip(&tags).enumerate() { (drawn(line, number, tags, &frame)) }
-                    circle class="ring here" r=(HALF * 2) cx="0" cy="0" {}
-                }
-                p class="tip" role="status" aria-live="polite" hidden {}
-            }
-            p class="keys faint" id=(format!("{id}-k")) { "Values: pointer, or arrow keys once the picture has the focus." }
-            @if choice { (legend(picture)) }
+            (drawing(picture, &Frame::of(picture), &html! {}, id))
+            @if picture.lines.len() > 1 { (legend(picture)) }
             @if !picture.table.rows.is_empty() { details { summary { "Figures" } (table(&picture.table)) } }
         }
+    }
+}
+
+/// The picture as a small figure that has its figures beside its rows.
+pub(super) fn small(picture: &Picture, id: &str) -> Markup {
+    let frame = Frame::small(picture);
+    html! {
+        figure class="picture small" id=(id) {
+            figcaption { strong { (picture.title) } }
+            (drawing(picture, &frame, &frame.figures(), id))
+        }
+    }
+}
+
+/// The drawing; `more` stands between its axes and its lines.
+fn drawing(picture: &Picture, frame: &Frame<'_>, more: &Markup, id: &str) -> Markup {
+    let (width, height) = frame.size;
+    let tags = tags::places(&picture.lines, frame);
+    html! {
+        div class="drawing" {
+            svg viewBox=(format!("0 0 {width} {height}")) role="group" tabindex="0" aria-labelledby=(format!("{id}-t {id}-k")) {
+                title id=(format!("{id}-t")) { (picture.title) }
+                (frame.axes())
+                (more)
+                @for (number, (line, tags)) in picture.lines.iter().zip(&tags).enumerate() { (drawn(line, number, tags, frame)) }
+                circle class="ring here" r=(HALF * 2) cx="0" cy="0" {}
+            }
+            p class="tip" role="status" aria-live="polite" hidden {}
+        }
+        p class="keys faint" id=(format!("{id}-k")) { "Values: pointer, or arrow keys once the picture has the focus." }
     }
 }
 

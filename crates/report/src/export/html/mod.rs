@@ -12,6 +12,7 @@ mod embed;
 mod figure;
 mod marker;
 mod page;
+mod screen;
 mod table;
 mod tags;
 

@@ -1,12 +1,12 @@
-//! A document as a page: head, contents, chapters, and what a browser may load.
+//! A document as a page: the first screen, chapters, and what a browser may load.
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::document::{Chapter, Document};
+use crate::document::{Chapter, Document, Section};
 
-use super::blocks;
+use super::{blocks, screen};
 
 const STYLE_SHEET: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -16,7 +16,6 @@ pub(super) const AFTER: &str = "</body></html>\n";
 
 /// A page up to where its data begin; [`AFTER`] ends it. `holds`: what the page says of itself at its end.
 pub(super) fn page(document: &Document, holds: &Markup) -> Markup {
-    let chapters = || document.chapters.iter().enumerate();
     html! {
         // Closed by `AFTER`.
         (DOCTYPE) (PreEscaped("<html lang=\"en\">"))
@@ -36,23 +35,52 @@ pub(super) fn page(document: &Document, holds: &Markup) -> Markup {
             @if !document.command.is_empty() || !document.made.is_empty() {
                 p class="faint made" { @if !document.command.is_empty() { code { (document.command) } " " } (document.made) }
             }
-            (blocks::chapter(&Chapter { title: String::new(), sections: document.head.clone() }, "head"))
-            (blocks::chapter(&Chapter { title: String::new(), sections: document.lead.clone() }, "lead"))
+            (screen::screen(&document.head))
         }
+        // A first screen with its picture has said what matters.
+        @if screen::has_picture(&document.head) { (folded(document)) } @else { (open(document)) }
+        footer class="faint" { p { (holds) } }
+        script { (PreEscaped(SCRIPT)) }
+    }
+}
+
+/// The introduction and all chapters, each to be opened.
+fn folded(document: &Document) -> Markup {
+    html! {
+        main {
+            (details("lead", "Machine", &document.lead))
+            @for (n, chapter) in document.chapters.iter().enumerate() { (details(&format!("c{n}"), &chapter.title, &chapter.sections)) }
+        }
+    }
+}
+
+fn details(id: &str, title: &str, sections: &[Section]) -> Markup {
+    html! {
+        details class="chapter" {
+            summary { h2 { (title) } }
+            div id=(id) { (blocks::sections(sections, title, id)) }
+        }
+    }
+}
+
+/// The introduction, the contents and all chapters.
+fn open(document: &Document) -> Markup {
+    let chapters = || document.chapters.iter().enumerate();
+    html! {
+        (blocks::sections(&document.lead, "", "lead"))
         nav aria-label="Contents" {
             ul { @for (n, chapter) in chapters() { li { a href=(format!("#c{n}")) { (chapter.title) } } } }
         }
-        main {
-            @for (n, chapter) in chapters() {
-                @let id = format!("c{n}");
-                section id=(id) {
-                    h2 { (chapter.title) }
-                    (blocks::chapter(chapter, &id))
-                }
-            }
+        main { @for (n, chapter) in chapters() { (section(&format!("c{n}"), chapter)) } }
+    }
+}
+
+fn section(id: &str, chapter: &Chapter) -> Markup {
+    html! {
+        section id=(id) {
+            h2 { (chapter.title) }
+            (blocks::sections(&chapter.sections, &chapter.title, id))
         }
-        footer class="faint" { p { (holds) } }
-        script { (PreEscaped(SCRIPT)) }
     }
 }
 

@@ -9,13 +9,14 @@ use crate::verdict::{Advice, Answer, Standing};
 use crate::words::{self, Figure, Figures};
 
 use super::candidates::reference;
+use super::picture::picture;
 
 /// The answer to: how late does a sleep end here, and why?
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) -> Answer {
     let all: Vec<Figures<'_>> =
         words::by_asked(series).into_iter().map(|(asked, series)| Figures::of(run, asked, &series)).collect();
     let sentences = all.first().and_then(|figures| lateness(figures, own)).into_iter().collect();
-    Answer { sentences, table: table(&all, own), picture: None }
+    Answer { sentences, table: table(&all, own), picture: picture(&all, own) }
 }
 
 /// `A 100 µs sleep ends 80 µs late here (p99 120 µs); 52 µs of it is timer slack.`

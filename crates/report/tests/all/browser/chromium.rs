@@ -131,9 +131,11 @@ impl Browser {
         }
     }
 
-    /// Makes the page believe in another width, colour scheme or medium.
+    /// Makes the page believe in another width, colour scheme or medium. A phone is 800 pixels high, a screen 900.
     pub(crate) fn emulate(&mut self, width: u32, scheme: &str, medium: &str) {
-        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600});
+        let is_phone = width < 600;
+        let height = if is_phone { 800 } else { 900 };
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", json!({"media": medium, "features": features}));

@@ -2,6 +2,7 @@
 
 mod chromium;
 mod runs;
+mod screen;
 
 use crate::forms::{unjudged, written};
 use std::path::PathBuf;
@@ -23,6 +24,13 @@ fn opened(run: &Run) -> Option<(Browser, tempfile::TempDir)> {
     let (folder, path) = saved(run);
     browser.emulate(1200, "light", "screen");
     browser.open(&path);
+    Some((browser, folder))
+}
+
+/// The page with all that is folded opened.
+fn unfolded(run: &Run) -> Option<(Browser, tempfile::TempDir)> {
+    let (mut browser, folder) = opened(run)?;
+    browser.eval("document.querySelectorAll('details.chapter').forEach(d => { d.open = true; })");
     Some((browser, folder))
 }
 
@@ -126,7 +134,7 @@ fn a_hostile_comparison_stays_text() {
 
 #[test]
 fn every_picture_is_there_and_none_is_empty() {
-    let Some((mut browser, _folder)) = opened(&runs::everything()) else { return };
+    let Some((mut browser, _folder)) = unfolded(&runs::everything()) else { return };
     let kinds = browser.eval("[...document.querySelectorAll('.album h3')].map(h => h.textContent)");
     let kinds: Vec<&str> = kinds.as_array().unwrap().iter().filter_map(|kind| kind.as_str()).collect();
     for kind in [
@@ -144,7 +152,7 @@ fn every_picture_is_there_and_none_is_empty() {
         "[...document.querySelectorAll('figure.picture')].filter(f => !f.hidden).filter(f => {
             const svg = f.querySelector('.drawing svg'), box = svg.getBoundingClientRect();
             const drawn = [...svg.querySelectorAll('.line:not(.off)')].some(l => { const b = l.getBBox(); return b.width + b.height > 0; });
-            return box.width < 300 || box.height < 150 || !drawn || svg.querySelectorAll('text').length < 4;
+            return box.width < 300 || box.height < (f.matches('.small') ? 80 : 150) || !drawn || svg.querySelectorAll('text').length < 4;
         }).map(f => f.querySelector('figcaption').textContent)",
     );
     assert_eq!(empty, serde_json::json!([]));
@@ -163,39 +171,40 @@ fn every_picture_is_there_and_none_is_empty() {
 
 #[test]
 fn values_are_told_under_the_pointer_and_by_keys() {
-    let Some((mut browser, _folder)) = opened(&runs::waits()) else { return };
-    browser.eval("document.querySelector('figure.picture').scrollIntoView()");
+    let Some((mut browser, _folder)) = unfolded(&runs::waits()) else { return };
+    browser.eval("document.querySelector('.album figure.picture').scrollIntoView()");
     let place = browser.eval(
-        "(() => { const svg = document.querySelector('figure.picture .drawing svg');
+        "(() => { const svg = document.querySelector('.album .drawing svg');
             const [x, y] = svg.querySelector('.line').dataset.values.split('\\n')[2].split('\\t').map(Number);
             const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
             return [box.left + x * scale, box.top + y * scale]; })()",
     );
-    assert_eq!(browser.eval("document.querySelector('.tip').hidden"), true);
+    assert_eq!(browser.eval("document.querySelector('.album .tip').hidden"), true);
     browser.point_at(place[0].as_f64().unwrap() + 2.0, place[1].as_f64().unwrap() + 2.0);
-    let said = browser.eval("document.querySelector('.tip').hidden ? '' : document.querySelector('.tip').textContent");
+    let said = browser
+        .eval("document.querySelector('.album .tip').hidden ? '' : document.querySelector('.album .tip').textContent");
     let said = said.as_str().unwrap();
     assert!(said.starts_with("clock_nanosleep_abs (baseline)") && said.contains("µs"), "{said:?}");
     browser.point_at(1.0, 1.0);
-    assert_eq!(browser.eval("document.querySelector('.tip').hidden"), true);
+    assert_eq!(browser.eval("document.querySelector('.album .tip').hidden"), true);
 
-    browser.eval("document.querySelector('figure.picture .drawing svg').focus()");
+    browser.eval("document.querySelector('.album .drawing svg').focus()");
     let mut told = Vec::new();
     for (key, code) in [("ArrowRight", 39), ("ArrowRight", 39), ("ArrowDown", 40), ("ArrowLeft", 37)] {
         browser.press(key, code);
-        told.push(browser.eval("document.querySelector('.tip').textContent").as_str().unwrap().to_owned());
+        told.push(browser.eval("document.querySelector('.album .tip').textContent").as_str().unwrap().to_owned());
     }
     assert!(told[0].contains("min"), "{told:?}");
     assert!(told.windows(2).all(|pair| pair[0] != pair[1]), "{told:?}");
     browser.press("Escape", 27);
-    assert_eq!(browser.eval("document.querySelector('.tip').hidden"), true);
+    assert_eq!(browser.eval("document.querySelector('.album .tip').hidden"), true);
     at_peace(&browser);
 }
 
 #[test]
 fn lines_are_switched_and_albums_leafed_through() {
-    let Some((mut browser, _folder)) = opened(&runs::waits()) else { return };
-    let visible = "[...document.querySelector('figure.picture').querySelectorAll('.line')].filter(l => getComputedStyle(l).display !== 'none').length";
+    let Some((mut browser, _folder)) = unfolded(&runs::waits()) else { return };
+    let visible = "[...document.querySelector('.album figure.picture').querySelectorAll('.line')].filter(l => getComputedStyle(l).display !== 'none').length";
     let before = browser.eval(visible).as_u64().unwrap();
     assert!(before >= 2);
     let place = browser.eval(
@@ -221,7 +230,7 @@ fn lines_are_switched_and_albums_leafed_through() {
 
 #[test]
 fn light_dark_print_and_phone() {
-    let Some((mut browser, _folder)) = opened(&runs::everything()) else { return };
+    let Some((mut browser, _folder)) = unfolded(&runs::everything()) else { return };
     let contrast = "(() => {
         const rgb = (c) => c.match(/[\\d.]+/g).slice(0, 3).map(Number);
         const light = (c) => { const [r, g, b] = rgb(c).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -259,7 +268,7 @@ fn light_dark_print_and_phone() {
 
 #[test]
 fn everything_is_reached_by_tab() {
-    let Some((mut browser, _folder)) = opened(&runs::waits()) else { return };
+    let Some((mut browser, _folder)) = unfolded(&runs::waits()) else { return };
     let mut reached = std::collections::BTreeSet::new();
     for _ in 0..400 {
         browser.press("Tab", 9);
@@ -267,7 +276,7 @@ fn everything_is_reached_by_tab() {
             browser.eval("(() => { const e = document.activeElement; return e ? e.tagName.toLowerCase() : ''; })()");
         reached.insert(at.as_str().unwrap().to_owned());
     }
-    for kind in ["a", "svg", "input", "button", "select", "summary"] {
+    for kind in ["svg", "input", "button", "select", "summary"] {
         assert!(reached.contains(kind), "{kind} is not reached: {reached:?}");
     }
     at_peace(&browser);

@@ -98,6 +98,28 @@ pub(crate) fn everything() -> Run {
     run
 }
 
+/// A check-up of a busy machine, at least of the size that check-ups have.
+pub(crate) fn checkup() -> Run {
+    let mut run = crate::common::remedies_run(52_200, 52_100, 20_000);
+    let mut longer = run.series.clone();
+    for series in &mut longer {
+        if let Experiment::Wait(its) = &mut series.experiment {
+            its.parameters.asked_ns = 1_000_000;
+            its.metrics.effective_ns = Some(1_000_000);
+        }
+    }
+    run.series.extend(longer);
+    run.series.iter_mut().for_each(|series| series.summary.stdev = Some(1000.0));
+    run.series.extend(ipc());
+    run.series.push(ramp("as found", 750_000, 0));
+    run.notices = vec![
+        Notice::BusyMachine { share: 0.46 },
+        Notice::Unsteady { series: 16, judged: 32 },
+        Notice::Steal { share: 0.023 },
+    ];
+    run
+}
+
 /// Every name tries to become markup.
 pub(crate) fn hostile() -> Run {
     const NAME: &str = "<img src=x onerror=pwned=1>";

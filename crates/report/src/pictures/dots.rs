@@ -1,0 +1,125 @@
+//! Dot plots for the first screen: a row per way, its median as a dot and a line to its 99th percentile, a panel per case.
+
+use punctual_record::{Quantity, Run, Series};
+
+use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::conditions;
+
+use super::group::{Group, Member, groups};
+
+/// Most panels: a screen has room for no more.
+const PANELS: usize = 4;
+/// Most rows of a panel that nobody chose.
+const ROWS: usize = 9;
+
+/// One case.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    /// The case: `wait 100 µs`.
+    pub(crate) title: String,
+    /// Its rows, from the top.
+    pub(crate) rows: Vec<Dot>,
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub(crate) struct Dot {
+    /// Its name.
+    pub(crate) name: String,
+    /// The median.
+    pub(crate) p50: Option<i64>,
+    /// The 99th percentile.
+    pub(crate) p99: Option<i64>,
+    /// Whether the others are compared with it.
+    pub(crate) baseline: bool,
+}
+
+/// The panels, all on one scale; `None` of fewer than two rows.
+pub(crate) fn album(mut panels: Vec<Panel>) -> Option<Album> {
+    panels.iter_mut().for_each(|panel| panel.rows.retain(|row| row.p50.is_some()));
+    panels.retain(|panel| panel.rows.len() >= 2);
+    panels.truncate(PANELS);
+    let figures = || panels.iter().flat_map(|panel| panel.rows.iter().flat_map(|row| [row.p50, row.p99]));
+    let (low, high) = ends(figures().flatten().map(|ns| ns.max(1) as f64))?;
+    let axis = Axis::log_ns("", [low, high])?;
+    let pictures = panels.into_iter().map(|panel| (panel.title.clone(), picture(panel, axis.clone())));
+    Some(Album { pictures: pictures.collect(), side_by_side: true, ..Album::default() })
+}
+
+/// The series of an experiment that says nothing of its own: the best ways of each case.
+pub(crate) fn overview(run: &Run, series: &[&Series]) -> Option<Album> {
+    use Quantity::{Away, CallCost, Lateness, OneWay, Overshoot, PeriodJitter, Response, RoundTrip};
+    let latencies = [Away, CallCost, Lateness, OneWay, Overshoot, PeriodJitter, Response, RoundTrip];
+    let latency = |group: &&Group<'_>| latencies.contains(&group.quantity) && !group.is_ordered();
+    let panel = |group: &Group<'_>| {
+        let row = |member: &Member<'_>| Dot {
+            name: name(run, group, member),
+            p50: member.series.summary.p50,
+            p99: member.series.summary.p99,
+            baseline: member.is_baseline,
+        };
+        Panel { title: group.label.clone(), rows: group.members.iter().map(row).take(ROWS).collect() }
+    };
+    album(groups(run, series).iter().filter(latency).map(panel).collect())
+}
+
+/// The subject, with its conditions where they are not those of the baseline.
+fn name(run: &Run, group: &Group<'_>, member: &Member<'_>) -> String {
+    let Some(base) = group.members.first().filter(|first| first.is_baseline) else { return member.label.clone() };
+    let subject = sanitize(&member.series.subject);
+    let conditions = conditions(run, &member.series.conditions);
+    match (member.series.conditions == base.series.conditions, member.series.subject == base.series.subject) {
+        (true, _) => subject,
+        (false, true) => conditions,
+        (false, false) => format!("{subject}, {conditions}"),
+    }
+}
+
+fn picture(panel: Panel, x: Axis) -> Picture {
+    let names: Vec<String> = panel.rows.iter().map(|row| row.name.clone()).collect();
+    let y = Axis::names(&names);
+    let line = |label: &str, baseline: bool| Line {
+        label: label.to_owned(),
+        shown: true,
+        form: Form::Spans,
+        points: (0..).zip(&panel.rows).filter(|(_, row)| row.baseline == baseline).map(point).collect(),
+    };
+    let mut lines = vec![line("measured", false)];
+    if let Some(base) = panel.rows.iter().find(|row| row.baseline) {
+        lines.extend([line(&base.name, true), guide(base, &y)]);
+    }
+    let cells = |row: &Dot| vec![row.name.clone(), units::known(row.p50), units::known(row.p99)];
+    let table = Table::of(&["", "p50", "p99"], panel.rows.iter().map(cells).collect());
+    Picture {
+        title: panel.title,
+        about: "A dot is the median, its line reaches to p99. The scale is logarithmic; left is better.".into(),
+        x,
+        y,
+        lines,
+        table,
+        letters: None,
+    }
+}
+
+fn point((place, row): (i32, &Dot)) -> Point {
+    let p50 = row.p50.unwrap_or(1).max(1) as f64;
+    let p99 = row.p99.map_or(p50, |ns| ns.max(1) as f64);
+    Point {
+        x: p50,
+        y: -f64::from(place),
+        says: format!("{}: p50 {}, p99 {}", row.name, units::known(row.p50), units::known(row.p99)),
+        mark: true,
+        span: Some((p50, p99)),
+        ..Point::default()
+    }
+}
+
+/// The baseline's median, across all rows.
+fn guide(base: &Dot, y: &Axis) -> Line {
+    let ns = base.p50.unwrap_or(1).max(1);
+    let point = |y: f64| Point { x: ns as f64, y, says: units::duration(ns), ..Point::default() };
+    let points = vec![point(y.low), point(y.high)];
+    Line { label: format!("p50, {}", base.name), shown: true, form: Form::Curve, points }
+}
