@@ -3,12 +3,12 @@
 use punctual_record::Run;
 
 use crate::document::{Block, Section};
+use crate::family::shared::grouped;
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, under};
 use crate::pictures::{self, heat::Pair};
 
-use super::super::shared::grouped;
-use super::{Message, Traffic, bytes, pair};
+use super::traffic::{Message, Traffic, bytes, pair};
 
 /// A map for each mechanism, kind of traffic, size, way of receiving and set of conditions.
 pub(super) fn sections<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Section> {

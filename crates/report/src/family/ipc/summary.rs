@@ -13,7 +13,7 @@ use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::words::Estimate;
 
-use super::{Message, bytes, megabytes};
+use super::traffic::{Message, bytes, megabytes};
 
 /// The well-known mechanism with which the best is compared.
 const USUAL: &str = "pipe";
