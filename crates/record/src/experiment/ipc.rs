@@ -66,6 +66,17 @@ pub struct Parameters {
     pub depth: Option<u64>,
 }
 
+/// The latencies of consecutive messages.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Block {
+    /// The smallest.
+    pub min_ns: i64,
+    /// Their mean.
+    pub mean_ns: f64,
+    /// The largest.
+    pub max_ns: i64,
+}
+
 metrics! {
     /// What came out beside the samples.
     pub struct Metrics {
@@ -89,5 +100,9 @@ metrics! {
         torn: u64 => sum,
         /// Messages that arrived out of order.
         reordered: u64 => sum,
+        /// Messages of each block, where blocks were asked for.
+        block_messages: u64 => same,
+        /// The blocks in their order, at most some thousands.
+        blocks: Vec<Block> => joined,
     }
 }

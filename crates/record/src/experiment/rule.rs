@@ -43,6 +43,11 @@ pub(super) fn same<T: PartialEq>(mine: Option<T>, other: Option<T>, _: Weights) 
     if mine == other { mine } else { None }
 }
 
+/// One list after the other.
+pub(super) fn joined<T: Clone>(mine: Option<Vec<T>>, other: Option<Vec<T>>, _: Weights) -> Option<Vec<T>> {
+    Some([mine?, other?].concat())
+}
+
 /// The mean of each entry; an entry that one lacks counts as zero there.
 pub(super) fn mean_of_each(
     mine: Option<BTreeMap<u64, f64>>,
@@ -69,6 +74,8 @@ mod tests {
         assert_eq!(least(Some(3), Some(2), (9, 1)), Some(2));
         assert_eq!(same(Some("a"), Some("a"), (1, 1)), Some("a"));
         assert_eq!(same(Some("a"), Some("b"), (1, 1)), None);
+        assert_eq!(joined(Some(vec![1]), Some(vec![2, 1]), (1, 1)), Some(vec![1, 2, 1]));
+        assert_eq!(joined(Some(vec![1]), None, (1, 1)), None);
         let (one, other) = (BTreeMap::from([(1, 1.0)]), BTreeMap::from([(2, 1.0)]));
         assert_eq!(mean_of_each(Some(one), Some(other), (1, 3)), Some(BTreeMap::from([(1, 0.25), (2, 0.75)])));
     }

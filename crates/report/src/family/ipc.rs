@@ -9,6 +9,7 @@ use crate::document::{Block, Section};
 
 use super::shared::{Family, measured, no_answer, no_candidates};
 
+mod blocks;
 mod map;
 mod summary;
 mod table;
@@ -35,6 +36,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         last.blocks.push(Block::Legend(table::legend(&listed)));
     }
     sections.extend(map::sections(run, &mapped));
+    sections.extend(blocks::section(run, &series));
     sections.extend(summary::sections(run, &series));
     sections
 }

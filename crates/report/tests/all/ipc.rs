@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::{Made, histogram, run, samples, set, summary};
 use crate::forms::{notices, shown, written};
 use insta::assert_snapshot;
-use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement, Receive};
+use punctual_record::experiment::ipc::{Block, Metrics, Mode, Parameters, Placement, Receive};
 use punctual_record::{About, Experiment, NotMeasured, Notice, Param, Quantity, Run, Series, Typed};
 use punctual_report::Style;
 use punctual_report::export::{Csv, Markdown};
@@ -151,6 +151,25 @@ fn conditions_side_by_side() {
         series("pipe", under("SCHED_FIFO 40"), 5_900, 165_000.0),
     ];
     assert_snapshot!(shown(&ipc_run(all), &at(100)));
+}
+
+fn in_blocks(mut series: Series, means: &[f64], largest: &[i64]) -> Series {
+    let Experiment::Ipc(its) = &mut series.experiment else { unreachable!() };
+    let block = |(mean, max): (&f64, &i64)| Block { min_ns: 1_600, mean_ns: *mean, max_ns: *max };
+    its.metrics.block_messages = Some(100_000);
+    its.metrics.blocks = Some(means.iter().zip(largest).map(block).collect());
+    series
+}
+
+#[test]
+fn blocks_show_how_far_their_means_and_maxima_lie_apart() {
+    let under = |conditions| series("posix-mq", Traffic { conditions, cpus: (0, 1), ..FULL }, 8_000, 650_000.0);
+    let found = in_blocks(under("SCHED_OTHER"), &[8_500.0, 4_100.4, 6_000.0], &[688_000, 55_000, 90_000]);
+    let fifo = in_blocks(under("SCHED_FIFO 40"), &[9_300.0, 5_000.0], &[85_000, 55_000]);
+    let text = shown(&ipc_run(vec![found, fifo]), &at(120));
+    let from = text.find("ipc blocks").expect("a section");
+    assert_snapshot!(&text[from..text[from..].find("\n\n").map_or(text.len(), |end| from + end)]);
+    assert!(!shown(&usual(), &at(120)).contains("ipc blocks"));
 }
 
 /// Every pair of `cpus`, near ones quicker.

@@ -8,9 +8,10 @@ use punctual::backoff::{Limits, Profile};
 use punctual::conditions::{Condition, Conditions, Refused, Scope};
 use punctual_linux as linux;
 use punctual_linux::interrupt::{Interrupter, Interruptible};
+use punctual_record::experiment::ipc::Block;
 use punctual_record::{Recorder, Usage};
 
-use super::block::{Block, Blocks};
+use super::block::{self, Blocks};
 use super::integrity::Integrity;
 use super::keeper::Keeper;
 use super::mechanism::Receive;
@@ -43,6 +44,8 @@ pub(crate) struct Extra {
     pub(super) late: u64,
     /// Errors with messages.
     pub(super) integrity: Integrity,
+    /// Blocks of messages.
+    pub(super) blocks: Vec<Block>,
 }
 
 impl Extra {
@@ -176,25 +179,24 @@ impl<'a> IpcBench<'a> {
         to_go.min(most.max(1))
     }
 
-    fn tell_blocks(&mut self, cell: usize) {
+    /// Shows the blocks of a batch, a line each, and keeps them.
+    fn keep_blocks(&mut self, cell: usize, kept: &mut Vec<Block>) {
         let name = self.doing(cell);
-        let blocks = self.blocks[cell].as_mut().map(Blocks::take).unwrap_or_default();
-        for block in blocks {
-            self.stage.say(line(&name, &block));
+        let Some((blocks, messages)) = self.blocks[cell].as_mut().zip(self.plan.blocks) else { return };
+        let new = blocks.take();
+        for (number, block) in (kept.len() + 1..).zip(&new) {
+            self.stage.say(format!("{name}: block {number} of {messages} messages: {}", line(block)));
         }
+        kept.extend(new);
+        kept.truncate(block::MOST);
     }
 }
 
 /// A block, as the note of 2011 had it: smallest, largest, mean.
-fn line(name: &str, block: &Block) -> String {
+fn line(block: &Block) -> String {
     let us = |ns: f64| format!("{:.2} us", ns / 1000.0);
-    let Block { number, messages, min_ns, max_ns, mean_ns } = *block;
-    format!(
-        "{name}: block {number} of {messages} messages: min {}, max {}, mean {}",
-        us(min_ns as f64),
-        us(max_ns as f64),
-        us(mean_ns)
-    )
+    let Block { min_ns, mean_ns, max_ns } = *block;
+    format!("min {}, max {}, mean {}", us(min_ns as f64), us(max_ns as f64), us(mean_ns))
 }
 
 impl Bench for IpcBench<'_> {
@@ -233,7 +235,7 @@ impl Bench for IpcBench<'_> {
         let Some((last, blocks)) = self.last.take() else { return };
         extra.plus(&last);
         self.blocks[index] = blocks;
-        self.tell_blocks(index);
+        self.keep_blocks(index, &mut extra.blocks);
     }
 }
 

@@ -137,6 +137,8 @@ fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> ipc::Metrics {
         duplicates: Some(integrity.doubled),
         torn: Some(integrity.torn),
         reordered: Some(integrity.reordered),
+        block_messages: plan.blocks.filter(|_| cell.mode != Mode::PingPong),
+        blocks: (!extra.blocks.is_empty()).then(|| extra.blocks.clone()),
     }
 }
 
@@ -198,6 +200,21 @@ mod tests {
         assert_eq!(there_and_back.series[0].quantity, Quantity::RoundTrip);
         let typed = there_and_back.series[0].experiment.ipc().unwrap();
         assert_eq!((typed.parameters.interval_ns, typed.metrics.late_sends), (None, None));
+    }
+
+    #[test]
+    fn blocks_are_kept_with_their_length() {
+        let block = ipc::Block { min_ns: 1, mean_ns: 3.0, max_ns: 5 };
+        let plan = Plan { blocks: Some(2), ..plan(vec![Mode::Saturated, Mode::PingPong]) };
+        let metrics = |cell, blocks: &[ipc::Block]| {
+            let extra = Extra { blocks: blocks.to_vec(), ..extra(Integrity::default()) };
+            let report = made::report(&plan, cell, &[5], &[extra.clone(), extra]);
+            report.series[0].experiment.ipc().unwrap().metrics.clone()
+        };
+        let saturated = metrics(0, &[block]);
+        assert_eq!((saturated.block_messages, saturated.blocks), (Some(2), Some(vec![block])));
+        let round_trips = metrics(1, &[]);
+        assert_eq!((round_trips.block_messages, round_trips.blocks), (None, None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement};
 
 use crate::family::shared::Measured;
+use crate::format::prose::unbroken;
 use crate::format::units;
 
 pub(super) type Message<'a> = Measured<'a, Parameters, Metrics>;
@@ -41,6 +42,26 @@ impl Traffic {
             (None, Placement::TwoCpus) => "two CPUs".to_owned(),
             (None, Placement::AnyCpu) => "any CPU".to_owned(),
         }
+    }
+}
+
+/// The kind of traffic in a few words.
+pub(super) fn brief(parameters: &Parameters) -> String {
+    let every = || parameters.interval_ns.map_or(String::new(), |ns| unbroken(&units::exact(ns)));
+    match parameters.mode {
+        Mode::PingPong => "there and back".to_owned(),
+        Mode::Saturated => "saturated".to_owned(),
+        Mode::Sporadic => format!("one every {}", every()),
+        Mode::Rate => format!("one due every {}", every()),
+    }
+}
+
+/// The place in a few words.
+pub(super) fn place(parameters: &Parameters) -> &'static str {
+    match parameters.place {
+        Placement::SameCpu => "one CPU",
+        Placement::TwoCpus => "two CPUs",
+        Placement::AnyCpu => "any CPU",
     }
 }
 
