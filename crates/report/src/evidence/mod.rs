@@ -1,11 +1,12 @@
 //! How much a difference is worth: the noise of figures, differences with their uncertainty, correction for several.
 //!
 //! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
-//! ([`rounds`]).
+//! ([`rounds`], and [`maxima`] for their largest samples).
 
 pub(crate) mod correction;
 pub(crate) mod difference;
 mod gamma;
+pub(crate) mod maxima;
 mod mean;
 pub(crate) mod noise;
 mod reading;

@@ -6,23 +6,23 @@ use crate::common::{Made, histogram, run, samples, set, summary};
 use crate::forms::{notices, shown, written};
 use insta::assert_snapshot;
 use punctual_record::experiment::ipc::{Block, Metrics, Mode, Parameters, Placement, Receive};
-use punctual_record::{About, Experiment, NotMeasured, Notice, Param, Quantity, Run, Series, Typed};
+use punctual_record::{About, Experiment, NotMeasured, Notice, Param, Quantity, RoundFigures, Run, Series, Typed};
 use punctual_report::Style;
 use punctual_report::export::{Csv, Markdown};
 
 /// How messages went.
 #[derive(Clone, Copy)]
-struct Traffic {
-    mode: Mode,
-    cpus: (u32, u32),
-    size: u64,
-    receive: Receive,
-    conditions: &'static str,
+pub(crate) struct Traffic {
+    pub(crate) mode: Mode,
+    pub(crate) cpus: (u32, u32),
+    pub(crate) size: u64,
+    pub(crate) receive: Receive,
+    pub(crate) conditions: &'static str,
 }
 
-const PING: Traffic =
+pub(crate) const PING: Traffic =
     Traffic { mode: Mode::PingPong, cpus: (0, 0), size: 64, receive: Receive::Block, conditions: "SCHED_OTHER" };
-const FULL: Traffic = Traffic { mode: Mode::Saturated, ..PING };
+pub(crate) const FULL: Traffic = Traffic { mode: Mode::Saturated, ..PING };
 
 fn call(subject: &str) -> &'static str {
     match subject {
@@ -34,8 +34,8 @@ fn call(subject: &str) -> &'static str {
     }
 }
 
-/// A series: a median in ns and messages a second.
-fn series(subject: &str, traffic: Traffic, median: i64, per_second: f64) -> Series {
+/// A series of ten rounds: a median in ns and messages a second.
+pub(crate) fn series(subject: &str, traffic: Traffic, median: i64, per_second: f64) -> Series {
     let Traffic { mode, cpus: (sender, receiver), size, receive, conditions } = traffic;
     let samples = samples(median, 3000);
     let place = if sender == receiver { Placement::SameCpu } else { Placement::TwoCpus };
@@ -46,9 +46,11 @@ fn series(subject: &str, traffic: Traffic, median: i64, per_second: f64) -> Seri
         receive,
         sender_cpu: Some(sender),
         receiver_cpu: Some(receiver),
-        interval_ns: (mode == Mode::Sporadic).then_some(1_000_000_000),
+        interval_ns: [Mode::Sporadic, Mode::Rate].contains(&mode).then_some(1_000_000_000),
         depth: None,
     };
+    let round =
+        |(round, samples): (u32, &[i64])| RoundFigures { round, summary: summary(samples), ..RoundFigures::default() };
     let metrics = Metrics {
         per_second: Some(per_second),
         peer_cpu_ns: Some(median as f64 / 3.0),
@@ -70,6 +72,7 @@ fn series(subject: &str, traffic: Traffic, median: i64, per_second: f64) -> Seri
         histogram: Some(histogram(&samples)),
         cpu_ns_per_op: Some(median as f64 / 2.0),
         cpu_share: Some(0.5),
+        rounds: (0..).zip(samples.chunks(300)).map(round).collect(),
         ..Made::sleep("nanosleep", conditions, median).series()
     }
 }
@@ -80,7 +83,7 @@ fn lossy(mut series: Series, lost: u64) -> Series {
     series
 }
 
-fn ipc_run(series: Vec<Series>) -> Run {
+pub(crate) fn ipc_run(series: Vec<Series>) -> Run {
     let sets = vec![set("SCHED_OTHER", "other", None, 50_000), set("SCHED_FIFO 40", "fifo:40", None, 50_000)];
     let used: Vec<_> = sets.into_iter().filter(|set| series.iter().any(|s| s.conditions == set.label)).collect();
     Run { series, ..run(&["punctual", "ipc"], used, &[]) }

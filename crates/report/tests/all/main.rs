@@ -9,6 +9,7 @@ mod document;
 mod forms;
 mod governors;
 mod ipc;
+mod ipc_verdict;
 mod mutated;
 mod other_forms;
 mod pace;

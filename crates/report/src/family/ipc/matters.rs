@@ -1,0 +1,222 @@
+//! What may matter to messages: size, rate, placement, priority. Two series are compared if they differ in nothing else.
+
+use punctual_record::experiment::ipc::{Mode, Placement, Receive};
+use punctual_record::{Notice, POLICY, Run};
+
+use crate::evidence::maxima::{self, Maxima};
+use crate::evidence::rounds::{self, Pair};
+use crate::evidence::{Effect, Figure};
+use crate::family::shared::grouped;
+use crate::naming::{self, conditions};
+
+use super::traffic::{Message, brief, bytes, place};
+
+/// What two series differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Dimension {
+    /// Bytes of a message.
+    Size,
+    /// From one message to the next.
+    Rate,
+    /// One CPU, two threads of one core, two cores.
+    Placement,
+    /// The scheduling policies of sender and receiver.
+    Priority,
+}
+
+impl Dimension {
+    const ALL: [Self; 4] = [Self::Size, Self::Rate, Self::Placement, Self::Priority];
+
+    /// Its word, and the preposition of its values.
+    pub(super) const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Size => ("Size", "with"),
+            Self::Rate => ("Rate", "with"),
+            Self::Placement => ("Placement", "on"),
+            Self::Priority => ("Priority", "under"),
+        }
+    }
+}
+
+/// A series and its place in the dimension.
+#[derive(Debug, Clone)]
+pub(super) struct Side<'a> {
+    pub(super) message: Message<'a>,
+    /// `64 B`, `one every 1 s`, `two CPUs`, `SCHED_FIFO 40`.
+    pub(super) name: String,
+    order: u64,
+}
+
+/// Two series, and how they differ.
+#[derive(Debug, Clone)]
+pub(super) struct Comparison<'a> {
+    pub(super) dimension: Dimension,
+    pub(super) from: Side<'a>,
+    pub(super) to: Side<'a>,
+    pub(super) p50: Effect,
+    pub(super) p99: Effect,
+    /// Of the priority: its purpose is a small maximum.
+    pub(super) maxima: Option<Maxima>,
+}
+
+impl Comparison<'_> {
+    /// What both have in common, in words.
+    pub(super) fn rest(&self, run: &Run) -> String {
+        let its = self.to.message.parameters;
+        let mut words = vec![naming_of(&self.to.message)];
+        for (dimension, word) in [
+            (Dimension::Size, bytes(its.size).replace(' ', "\u{a0}")),
+            (Dimension::Rate, brief(its)),
+            (Dimension::Placement, place(its).to_owned()),
+            (Dimension::Priority, conditions(run, &self.to.message.conditions)),
+        ] {
+            // Under the conditions as found there is nothing to say.
+            if dimension != self.dimension && !(word == naming::AS_FOUND || one_set(run, dimension)) {
+                words.push(word);
+            }
+        }
+        words.join(", ")
+    }
+}
+
+fn one_set(run: &Run, dimension: Dimension) -> bool {
+    dimension == Dimension::Priority && run.conditions.len() < 2
+}
+
+/// The mechanism, and how it receives if not in the kernel.
+pub(super) fn naming_of(message: &Message<'_>) -> String {
+    let name = crate::format::sanitize::sanitize(&message.subject);
+    match message.parameters.receive {
+        Receive::Block => name,
+        other => format!("{name} ({other})"),
+    }
+}
+
+/// All comparisons that the series allow, tested together. The first of each dimension stands for all others:
+/// the smallest size, the rarest message, one CPU, the ordinary policy.
+pub(super) fn comparisons<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Comparison<'a>> {
+    let found: Vec<(Dimension, Side<'a>, Side<'a>)> =
+        Dimension::ALL.into_iter().flat_map(|dimension| paired(run, dimension, series)).collect();
+    let questions: Vec<Pair<'a>> = found
+        .iter()
+        .flat_map(|(_, from, to)| {
+            let (before, after) = (from.message.series, to.message.series);
+            [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure })
+        })
+        .collect();
+    let mut effects = rounds::test(run, &questions).into_iter();
+    let priority = |(dimension, ..): &&(Dimension, Side<'_>, Side<'_>)| *dimension == Dimension::Priority;
+    let tails: Vec<_> =
+        found.iter().filter(priority).map(|(_, from, to)| (from.message.series, to.message.series)).collect();
+    let mut maxima = maxima::test(&tails).into_iter();
+    let comparison = |(dimension, from, to)| {
+        let (p50, p99) = (effects.next().unwrap_or_default(), effects.next().unwrap_or_default());
+        let maxima = if dimension == Dimension::Priority { maxima.next().flatten() } else { None };
+        Comparison { dimension, from, to, p50, p99, maxima }
+    };
+    found.into_iter().map(comparison).collect()
+}
+
+/// The pairs of series that differ in this dimension alone.
+fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(Dimension, Side<'a>, Side<'a>)> {
+    let placed: Vec<(Message<'a>, (u64, String))> =
+        series.iter().filter_map(|message| Some((*message, position(run, dimension, message)?))).collect();
+    let refs: Vec<&(Message<'a>, (u64, String))> = placed.iter().collect();
+    let mut pairs = Vec::new();
+    for (_, group) in grouped(&refs, |(message, _)| Rest::of(run, dimension, message)) {
+        let mut sides: Vec<Side<'a>> = group
+            .into_iter()
+            .map(|(message, (order, name))| Side { message: *message, name: name.clone(), order: *order })
+            .collect();
+        // Of several pairs of CPUs of one kind, the first stands for all.
+        sides.sort_by_key(|side| side.order);
+        sides.dedup_by_key(|side| side.order);
+        let mut sides = sides.into_iter();
+        let Some(first) = sides.next() else { continue };
+        pairs.extend(sides.map(|side| (dimension, first.clone(), side)));
+    }
+    pairs
+}
+
+/// Where a series stands in this dimension, and the name of that place; `None`: it has no place there.
+fn position(run: &Run, dimension: Dimension, message: &Message<'_>) -> Option<(u64, String)> {
+    let its = message.parameters;
+    match dimension {
+        Dimension::Size => Some((its.size, bytes(its.size))),
+        // A round trip has no rate of its own. Rare messages first.
+        Dimension::Rate if its.mode == Mode::PingPong => None,
+        Dimension::Rate => {
+            let name = if its.mode == Mode::Saturated { "saturated traffic".to_owned() } else { brief(its) };
+            Some((u64::MAX - its.interval_ns.unwrap_or(0).unsigned_abs(), name))
+        }
+        Dimension::Placement => {
+            let core = same_core(run, message);
+            let order = match its.place {
+                Placement::SameCpu => 0,
+                Placement::TwoCpus if core => 1,
+                Placement::TwoCpus => 2,
+                Placement::AnyCpu => 3,
+            };
+            Some((order, if core { "two threads of one core" } else { place(its) }.to_owned()))
+        }
+        Dimension::Priority => {
+            let index = run.conditions.iter().position(|set| set.label == message.conditions)?;
+            let set = &run.conditions[index];
+            let order = index as u64 + if set.is_real_time() { 1 << 32 } else { 0 };
+            (!set.refuses(POLICY)).then(|| (order, conditions(run, &message.conditions)))
+        }
+    }
+}
+
+fn same_core(run: &Run, message: &Message<'_>) -> bool {
+    let its = message.parameters;
+    let Some((a, b)) = its.sender_cpu.zip(its.receiver_cpu) else { return false };
+    run.notices.iter().any(
+        |notice| matches!(notice, Notice::SameCore { pairs } if pairs.contains(&[a, b]) || pairs.contains(&[b, a])),
+    )
+}
+
+/// What must be equal: everything but the dimension itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Rest<'a> {
+    subject: &'a str,
+    receive: Receive,
+    depth: Option<u64>,
+    size: Option<u64>,
+    mode: Option<(Mode, Option<i64>)>,
+    /// Whether latency counts from when a message was due, or from the call that sends it.
+    from_due: bool,
+    round_trip: bool,
+    cpus: Option<(Placement, Option<u32>, Option<u32>)>,
+    conditions: String,
+}
+
+impl<'a> Rest<'a> {
+    fn of(run: &Run, dimension: Dimension, message: &Message<'a>) -> Self {
+        let its = message.parameters;
+        let unless = |own: Dimension| dimension != own;
+        Self {
+            subject: &message.series.subject,
+            receive: its.receive,
+            depth: its.depth,
+            size: unless(Dimension::Size).then_some(its.size),
+            mode: unless(Dimension::Rate).then_some((its.mode, its.interval_ns)),
+            from_due: its.mode == Mode::Rate,
+            round_trip: its.mode == Mode::PingPong,
+            cpus: unless(Dimension::Placement).then_some((its.place, its.sender_cpu, its.receiver_cpu)),
+            conditions: if unless(Dimension::Priority) {
+                message.conditions.clone()
+            } else {
+                other_conditions(run, &message.conditions)
+            },
+        }
+    }
+}
+
+/// What was asked of a set, without the policy.
+fn other_conditions(run: &Run, label: &str) -> String {
+    let set = run.conditions.iter().find(|set| set.label == label);
+    let settings = set.into_iter().flat_map(|set| &set.settings);
+    let asked = settings.filter(|setting| setting.condition != POLICY && setting.asked.is_some());
+    asked.map(|setting| format!("{}={:?};", setting.condition, setting.asked)).collect()
+}

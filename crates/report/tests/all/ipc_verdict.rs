@@ -1,0 +1,175 @@
+//! What is said of messages, each sentence beside figures of which it must not be said.
+
+use crate::common::{Made, set};
+use crate::ipc::{FULL, PING, Traffic, ipc_run, series};
+use punctual_record::experiment::ipc::Mode;
+use punctual_record::{Experiment, Notice, Run, Series};
+use punctual_report::Verdict;
+
+const TWO: Traffic = Traffic { cpus: (0, 1), ..PING };
+
+/// The sentences of the first screen, with ordinary spaces.
+fn answer(run: &Run) -> String {
+    Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
+}
+
+fn said(all: Vec<Series>) -> String {
+    answer(&ipc_run(all))
+}
+
+fn message(traffic: Traffic, median: i64) -> Series {
+    series("posix-mq", traffic, median, 100_000.0)
+}
+
+fn of_rounds(mut series: Series, rounds: usize) -> Series {
+    series.rounds.truncate(rounds);
+    series
+}
+
+#[test]
+fn the_size_matters_where_its_rounds_show_it() {
+    let of = |size, median| message(Traffic { size, ..PING }, median);
+    let text = said(vec![of(8, 9_400), of(64, 9_410), of(1024, 9_450), of(65_536, 41_000)]);
+    let expected = "Size matters: 9.40 µs with 8 B, 41.0 µs with 64 KiB at p50 (posix-mq, there and back, one CPU). \
+                    No difference is shown up to 1 KiB.";
+    let figures = |text: &str| text.split(|c: char| c.is_ascii_digit() || c == '.').collect::<String>();
+    assert_eq!(figures(&text), figures(expected), "{text}");
+    let text = said(vec![of(8, 9_400), of(1024, 9_450)]);
+    assert!(text.starts_with("Size shows no difference: 9.") && !text.contains("matters"), "{text}");
+    let few = vec![of_rounds(of(8, 9_400), 4), of_rounds(of(65_536, 41_000), 4)];
+    let text = said(few);
+    assert_eq!(text, "Size is not tested: fewer than 5 rounds in common.");
+    assert_eq!(said(vec![of(8, 9_400)]), "", "one size answers nothing");
+}
+
+#[test]
+fn several_mechanisms_are_counted() {
+    let of = |name, size, median| series(name, Traffic { size, ..PING }, median, 100_000.0);
+    let text = said(vec![
+        of("pipe", 64, 6_000),
+        of("pipe", 65_536, 40_000),
+        of("memfd-futex", 64, 6_000),
+        of("memfd-futex", 65_536, 6_050),
+        of("ring", 64, 9_000),
+        of("ring", 65_536, 6_000),
+    ]);
+    assert!(text.contains("Shown in 2 of 3 comparisons, in 1 of them the other way."), "{text}");
+    let text = said(vec![
+        of("pipe", 64, 6_000),
+        of("pipe", 65_536, 6_050),
+        of_rounds(of("ring", 64, 6_000), 2),
+        of_rounds(of("ring", 65_536, 9_000), 2),
+    ]);
+    assert!(text.contains("Size shows no difference") && text.contains("1 of 2 comparisons; 1 not tested"), "{text}");
+}
+
+#[test]
+fn rare_messages_are_compared_with_frequent_ones_counted_from_the_same_moment() {
+    let of = |mode, median| message(Traffic { mode, ..TWO }, median);
+    let text = said(vec![of(Mode::Saturated, 8_100), of(Mode::Sporadic, 15_000)]);
+    assert!(text.starts_with("Rate matters: 15.0 µs with one every 1 s, 8.1"), "{text}");
+    assert!(text.contains("with saturated traffic at p50 (posix-mq, 64 B, two CPUs)."), "{text}");
+    let text = said(vec![of(Mode::Saturated, 8_100), of(Mode::Sporadic, 8_150)]);
+    assert!(text.starts_with("Rate shows no difference:"), "{text}");
+    // A round trip has no rate, and latency at a rate counts from another moment.
+    assert_eq!(said(vec![of(Mode::PingPong, 8_100), of(Mode::Sporadic, 15_000), of(Mode::Rate, 30_000)]), "");
+}
+
+#[test]
+fn the_placement_matters_and_two_threads_of_one_core_are_named() {
+    let pair = |cpus, median| message(Traffic { cpus, ..PING }, median);
+    let mut run = ipc_run(vec![pair((0, 0), 6_100), pair((0, 2), 60_000), pair((0, 1), 9_000)]);
+    run.notices.push(Notice::SameCore { pairs: vec![[0, 1]] });
+    let text = answer(&run);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("Placement matters: 6.1") && lines[0].contains("two threads of one core"), "{text}");
+    assert!(lines[1].contains("60.") && lines[1].contains("on two CPUs at p50"), "{text}");
+    let text = said(vec![pair((0, 0), 6_100), pair((0, 1), 6_110)]);
+    assert!(text.starts_with("Placement shows no difference"), "{text}");
+    assert_eq!(said(vec![pair((0, 0), 6_100)]), "");
+    // Time in a queue does not answer where round trips do.
+    let full = |cpus, median| message(Traffic { cpus, ..FULL }, median);
+    let both = vec![pair((0, 0), 6_100), pair((0, 1), 6_110), full((0, 0), 9_000), full((0, 1), 90_000)];
+    assert!(said(both).starts_with("Placement shows no difference"));
+    assert!(said(vec![full((0, 0), 9_000), full((0, 1), 90_000)]).starts_with("Placement matters"));
+}
+
+/// The same medians under two policies, and the maxima of ten rounds.
+fn policies(other: [i64; 10], fifo: [i64; 10]) -> Vec<Series> {
+    let under = |conditions, median, maxima: [i64; 10]| {
+        let mut its = message(Traffic { conditions, ..FULL }, median);
+        for (round, max) in its.rounds.iter_mut().zip(maxima) {
+            round.summary.max = Some(max);
+        }
+        its
+    };
+    vec![under("SCHED_OTHER", 8_000, other), under("SCHED_FIFO 40", 8_010, fifo)]
+}
+
+const LARGE: [i64; 10] = [688_000, 310_000, 455_000, 290_000, 512_000, 601_000, 333_000, 420_000, 388_000, 399_000];
+const SMALL: [i64; 10] = [85_000, 66_000, 71_000, 90_000, 82_000, 69_000, 77_000, 84_000, 60_000, 73_000];
+
+#[test]
+fn a_policy_steadies_the_maxima_where_nearly_all_rounds_say_so() {
+    let text = said(policies(LARGE, SMALL));
+    assert!(text.starts_with("Priority shows no difference: 8.0"), "{text}");
+    let steady = "SCHED_FIFO 40 steadies the maxima: the largest of a round is 73.0 instead of 399 µs, smaller in 10 of 10 rounds.";
+    assert!(text.ends_with(steady), "{text}");
+    let text = said(policies(SMALL, LARGE));
+    assert!(text.contains("SCHED_FIFO 40 makes the maxima larger") && text.contains("larger in 10 of 10"), "{text}");
+}
+
+#[test]
+fn a_lone_maximum_or_a_few_rounds_are_no_evidence() {
+    let mut lone = SMALL;
+    lone[3] = 9_000_000;
+    let mut mixed = LARGE;
+    for (place, max) in mixed.iter_mut().enumerate().filter(|(place, _)| place % 2 == 0) {
+        *max = SMALL[place] / 2;
+    }
+    for other in [lone, mixed] {
+        let text = said(policies(other, SMALL.map(|max| max + 500)));
+        assert!(text.contains("SCHED_FIFO 40 is not shown to steady the maxima"), "{text}");
+    }
+    let few: Vec<Series> = policies(LARGE, SMALL).into_iter().map(|its| of_rounds(its, 5)).collect();
+    assert!(said(few).ends_with("Its maxima are not tested: fewer than 6 rounds in common."));
+    // The larger maximum belongs to the series with twenty times the samples.
+    let mut unequal = policies(LARGE, SMALL);
+    unequal[0].rounds.iter_mut().for_each(|round| round.summary.count = 6_000);
+    let text = said(unequal);
+    assert!(text.contains("is not shown to steady the maxima"), "{text}");
+}
+
+#[test]
+fn sets_that_differ_in_more_than_the_policy_are_not_compared() {
+    let mut run = ipc_run(policies(LARGE, SMALL));
+    run.conditions[1] = set("SCHED_FIFO 40", "fifo:40", Some(1), 1);
+    assert_eq!(answer(&run), "");
+}
+
+#[test]
+fn a_part_of_a_check_up_says_one_short_sentence() {
+    let mut all = Vec::new();
+    for size in [64, 16_384] {
+        all.push(series("ring", Traffic { size, ..PING }, 7_000, 1.0));
+        all.push(series("pipe", Traffic { size, ..PING }, 6_700, 1.0));
+        all.push(series("ring", Traffic { size, ..TWO }, 59_000, 1.0));
+        all.push(series("pipe", Traffic { size, ..TWO }, 62_000, 1.0));
+    }
+    let of_messages =
+        |run: &Run| answer(run).lines().filter(|line| line.contains("CPU")).map(str::to_owned).collect::<Vec<_>>();
+    let mut run = ipc_run(all);
+    run.series.push(Made::sleep("nanosleep", "SCHED_OTHER", 52_000).series());
+    let lines = of_messages(&run);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("64 B there and back take 6.") && lines[0].ends_with("on two CPUs (pipe)."),
+        "{lines:?}"
+    );
+    assert!(lines[0].chars().count() < 80, "{lines:?}");
+    run.series
+        .retain(|its| its.experiment.ipc().is_none_or(|its| its.parameters.sender_cpu == its.parameters.receiver_cpu));
+    assert!(of_messages(&run).is_empty(), "one place");
+    assert!(run.series.iter().any(|its| matches!(its.experiment, Experiment::Ipc(_))));
+}
