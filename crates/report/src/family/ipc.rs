@@ -7,10 +7,12 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Section};
 
-use super::shared::{Family, measured, no_candidates};
+use super::shared::{Family, measured};
 
 mod answer;
 mod blocks;
+mod candidates;
+mod contest;
 mod map;
 mod matters;
 mod summary;
@@ -20,7 +22,7 @@ mod traffic;
 use traffic::{Message, Traffic, pair};
 
 pub(super) const FAMILY: Family =
-    Family { experiment: "ipc", sections, candidates: no_candidates, answer: answer::answer };
+    Family { experiment: "ipc", sections, candidates: candidates::candidates, answer: answer::answer };
 
 /// From this number of pairs of CPUs on, they make a map rather than a table each.
 const PAIRS_OF_A_MAP: usize = 3;
@@ -41,6 +43,6 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     sections.extend(map::sections(run, &mapped));
     sections.extend(blocks::section(run, &series));
     sections.extend(answer::section(run, &series));
-    sections.extend(summary::sections(run, &series));
+    sections.extend(summary::sections(run, &listed));
     sections
 }

@@ -4,7 +4,7 @@ use crate::common::{Made, set};
 use crate::ipc::{FULL, PING, Traffic, ipc_run, series};
 use punctual_record::experiment::ipc::Mode;
 use punctual_record::{Experiment, Notice, Run, Series};
-use punctual_report::Verdict;
+use punctual_report::{Document, Verdict};
 
 const TWO: Traffic = Traffic { cpus: (0, 1), ..PING };
 
@@ -146,6 +146,74 @@ fn sets_that_differ_in_more_than_the_policy_are_not_compared() {
     let mut run = ipc_run(policies(LARGE, SMALL));
     run.conditions[1] = set("SCHED_FIFO 40", "fifo:40", Some(1), 1);
     assert_eq!(answer(&run), "");
+}
+
+/// A pipe and others, there and back on two CPUs.
+fn mechanisms(medians: &[(&'static str, i64)]) -> Run {
+    ipc_run(medians.iter().map(|&(name, median)| series(name, TWO, median, 1_000.0)).collect())
+}
+
+#[test]
+fn the_quickest_mechanism_is_advised_with_its_equals() {
+    let verdict =
+        Verdict::of(&mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000), ("posix-mq", 19_050), ("udp", 40_000)]));
+    let names: Vec<&str> = verdict.advice.iter().map(|advice| advice.what.as_str()).collect();
+    assert_eq!(names, ["memfd-futex on two CPUs"]);
+    let advice = &verdict.advice[0];
+    assert_eq!((advice.instead_of.as_str(), advice.cases[0].case.as_str()), ("pipe", "64 B"));
+    assert_eq!(advice.equal.iter().map(|its| its.what.as_str()).collect::<Vec<_>>(), ["posix-mq on two CPUs"]);
+    assert_eq!(advice.price.program.as_deref(), Some("another design"));
+}
+
+#[test]
+fn a_mechanism_is_not_advised_for_little_or_without_a_test() {
+    let quick = |medians: &[(&'static str, i64)]| Verdict::of(&mechanisms(medians)).advice.len();
+    assert_eq!(quick(&[("pipe", 31_000), ("memfd-futex", 29_500)]), 0, "less than a tenth");
+    assert_eq!(quick(&[("pipe", 3_100), ("memfd-futex", 1_900)]), 0, "less than 2 µs");
+    assert_eq!(quick(&[("posix-mq", 31_000), ("memfd-futex", 19_000)]), 0, "no pipe to compare with");
+    let mut untested = mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000)]);
+    untested.series.iter_mut().for_each(|its| its.rounds.truncate(4));
+    assert_eq!(Verdict::of(&untested).advice.len(), 0);
+    // Rounds that scatter by more than they gain.
+    let mut noisy = mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000)]);
+    for (round, figures) in noisy.series[1].rounds.iter_mut().enumerate() {
+        figures.summary.p50 = Some(if round % 2 == 0 { 9_000 } else { 90_000 });
+    }
+    assert_eq!(Verdict::of(&noisy).advice.len(), 0);
+}
+
+#[test]
+fn each_size_is_a_case_and_each_place_an_advice() {
+    let mut all = Vec::new();
+    for cpus in [(0, 0), (0, 1)] {
+        for size in [64, 16_384] {
+            all.push(series("pipe", Traffic { cpus, size, ..PING }, 40_000, 1.0));
+            all.push(series("ring", Traffic { cpus, size, ..PING }, 20_000, 1.0));
+        }
+    }
+    let verdict = Verdict::of(&ipc_run(all));
+    let mut cases: Vec<_> = verdict.advice.iter().map(|advice| (advice.what.as_str(), advice.cases.len())).collect();
+    cases.sort_unstable();
+    assert_eq!(cases, [("ring on one CPU", 2), ("ring on two CPUs", 2)]);
+    assert_eq!(verdict.advice[0].code.rust.as_deref(), Some("punctual::ipc::Ring"));
+}
+
+/// All text of the full report.
+fn full(run: &Run) -> String {
+    format!("{:?}", Document::of(run))
+}
+
+#[test]
+fn quickest_is_said_of_several_whose_rounds_show_it() {
+    let text = full(&mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000), ("posix-mq", 19_050)]));
+    assert!(text.contains("Quickest there and back on two CPUs: memfd-futex"), "{text}");
+    assert!(text.contains("At p50, no difference is shown from posix-mq."), "{text}");
+    assert!(!full(&mechanisms(&[("pipe", 31_000)])).contains("Quickest"), "one is not the quickest");
+    assert!(!full(&mechanisms(&[("pipe", 31_000), ("posix-mq", 31_050)])).contains("Quickest"), "equals");
+    let mut untested = mechanisms(&[("pipe", 31_000), ("posix-mq", 19_000)]);
+    untested.series.iter_mut().for_each(|its| its.rounds.truncate(2));
+    let text = full(&untested);
+    assert!(!text.contains("Quickest") && text.contains("Not tested against pipe."), "{text}");
 }
 
 #[test]

@@ -1,78 +1,19 @@
 //! Conclusions on messages: the mechanism for small and large messages, for latency and throughput, with a sleeping and
-//! a spinning receiver. A mechanism is called better only if the confidence intervals do not overlap.
+//! a spinning receiver. A mechanism is called the quickest only if its rounds show it.
 
-use std::collections::BTreeMap;
-
-use punctual_record::experiment::ipc::{Mode, Placement, Receive};
+use punctual_record::experiment::ipc::{Mode, Receive};
 use punctual_record::{Run, Series};
 
 use crate::document::{Block, Item, Section};
+use crate::evidence::Outcome;
+use crate::family::shared::grouped;
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
-use crate::words::Estimate;
 
-use super::traffic::{Message, bytes, megabytes};
-
-/// The well-known mechanism with which the best is compared.
-const USUAL: &str = "pipe";
-
-/// One group of series that differ in mechanism and way of receiving only.
-struct Contest<'a> {
-    conditions: &'a str,
-    size: u64,
-    place: Placement,
-    mode: Mode,
-    series: Vec<Message<'a>>,
-}
-
-fn contests<'a>(series: &[Message<'a>]) -> Vec<Contest<'a>> {
-    let mut all: BTreeMap<(&'a str, u64, Placement, Mode), Vec<Message<'a>>> = BTreeMap::new();
-    for series in series {
-        let its = series.parameters;
-        all.entry((&series.series.conditions, its.size, its.place, its.mode)).or_default().push(*series);
-    }
-    let contest = |((conditions, size, place, mode), series)| Contest { conditions, size, place, mode, series };
-    all.into_iter().map(contest).collect()
-}
-
-/// A receiver that sleeps when it waits.
-fn sleeps(series: &Message<'_>) -> bool {
-    series.parameters.receive == Receive::Block
-}
-
-fn estimate(series: &Series) -> Option<Estimate> {
-    Some(Estimate { value: series.summary.p50?, interval: series.summary.ci95.p50 })
-}
-
-/// The words: a list per size and set of conditions, under each mechanism the calls that it takes.
-pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
-    let several = series.iter().any(|its| its.conditions != series[0].conditions);
-    let mut told: Vec<(String, Vec<Item>)> = Vec::new();
-    let mut calls: Vec<&str> = Vec::new();
-    for contest in contests(series) {
-        let findings = if contest.mode == Mode::Saturated { throughput(&contest) } else { latency(&contest) };
-        if findings.is_empty() {
-            continue;
-        }
-        let mut heading = format!("To pass messages of {}", bytes(contest.size));
-        if several {
-            heading.push_str(&format!(", {}", under(&conditions(run, contest.conditions))));
-        }
-        let items = findings.into_iter().map(|Finding { text, best }| {
-            let code = best.and_then(|best| best.about.call.as_deref()).filter(|call| !calls.contains(call));
-            calls.extend(code);
-            Item { text, code: code.map(sanitize) }
-        });
-        let items: Vec<Item> = items.collect();
-        match told.iter_mut().find(|(its, _)| *its == heading) {
-            Some((_, all)) => all.extend(items),
-            None => told.push((heading, items)),
-        }
-    }
-    told.into_iter().map(|(heading, items)| Section::new(heading).with(Block::Items(items))).collect()
-}
+use super::contest::{self, Contest, Race, contests, races, sleeps};
+use super::traffic::{Message, bytes, megabytes, place};
 
 /// One thing that the figures show, and the series whose calls belong to it.
 struct Finding<'a> {
@@ -80,61 +21,100 @@ struct Finding<'a> {
     best: Option<&'a Series>,
 }
 
-/// The quickest of those whose receiver sleeps, and the quickest of those that spin.
-fn latency<'a>(contest: &Contest<'a>) -> Vec<Finding<'a>> {
-    let what = match contest.mode {
-        Mode::PingPong => "there and back".to_owned(),
-        other => format!("one way ({other})"),
-    };
-    let place = place(contest);
-    let (sleeping, spinning): (Vec<_>, Vec<_>) = contest.series.iter().copied().partition(sleeps);
-    let mut findings = Vec::new();
-    if let Some((best, text)) = quickest(&sleeping) {
-        let who = if spinning.is_empty() { "" } else { " with a receiver that sleeps" };
-        findings.push(Finding { text: format!("Quickest {what} on {place}{who}: {text}."), best: Some(best.series) });
+/// The words: a list per size and set of conditions, under each mechanism the calls that it takes.
+pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
+    let several = series.iter().any(|its| its.conditions != series[0].conditions);
+    let contests = contests(series);
+    // For each contest: those that sleep, those that spin, the best of both.
+    let lists: Vec<Vec<Message<'_>>> = contests.iter().flat_map(lists).collect();
+    let raced = races(run, &lists);
+    let mut said: Vec<(String, Item)> = Vec::new();
+    let mut calls: Vec<&str> = Vec::new();
+    for (contest, races) in contests.iter().zip(raced.chunks(3)) {
+        let findings =
+            if contest.common.mode == Mode::Saturated { throughput(contest) } else { latency(contest, races) };
+        let mut heading = format!("To pass messages of {}", bytes(contest.common.size));
+        if several {
+            heading.push_str(&format!(", {}", under(&conditions(run, contest.common.conditions))));
+        }
+        for Finding { text, best } in findings {
+            let code = best.and_then(|best| best.about.call.as_deref()).filter(|call| !calls.contains(call));
+            calls.extend(code);
+            said.push((heading.clone(), Item { text, code: code.map(sanitize) }));
+        }
     }
-    let p50 = |series: &[Message<'_>]| series.iter().filter_map(|s| s.summary.p50).min();
-    if p50(&spinning).zip(p50(&sleeping)).is_some_and(|(awake, asleep)| awake > asleep) {
+    let refs: Vec<&(String, Item)> = said.iter().collect();
+    let section = |(heading, items): (&str, Vec<&(String, Item)>)| {
+        Section::new(heading).with(Block::Items(items.into_iter().map(|(_, item)| item.clone()).collect()))
+    };
+    grouped(&refs, |(heading, _)| heading.as_str()).into_iter().map(section).collect()
+}
+
+/// Of traffic whose latency is not time in a queue.
+fn lists<'a>(contest: &Contest<'a>) -> [Vec<Message<'a>>; 3] {
+    if contest.common.mode == Mode::Saturated {
+        return Default::default();
+    }
+    let (sleeping, spinning): (Vec<_>, Vec<_>) = contest.series.iter().copied().partition(sleeps);
+    let both = contest::quickest(&sleeping).into_iter().chain(contest::quickest(&spinning)).collect();
+    [sleeping, spinning, both]
+}
+
+/// The quickest of those whose receiver sleeps, and the quickest of those that spin.
+fn latency<'a>(contest: &Contest<'a>, races: &[Option<Race<'a>>]) -> Vec<Finding<'a>> {
+    let [sleeping, spinning, both] = races else { return Vec::new() };
+    let what = match (contest.common.mode, contest.common.interval_ns) {
+        (Mode::PingPong, _) => "there and back".to_owned(),
+        (Mode::Sporadic, Some(ns)) => format!("one way (one every {})", unbroken(&units::exact(ns))),
+        (_, Some(ns)) => format!("one way (one due every {})", unbroken(&units::exact(ns))),
+        (mode, None) => format!("one way ({mode})"),
+    };
+    let place = place(contest.series[0].parameters);
+    let mut findings = Vec::new();
+    if let Some(race) = sleeping {
+        let who = if spinning.is_none() { "" } else { " with a receiver that sleeps" };
+        findings
+            .push(Finding { text: quickest(race, &format!("{what} on {place}{who}")), best: Some(race.best.series) });
+    }
+    // The slower one is the only other of the two.
+    let slower =
+        both.as_ref().and_then(|race| race.others.first()).filter(|(_, effect)| effect.outcome == Outcome::Better);
+    if slower.is_some_and(|(other, _)| !sleeps(other)) {
         let text = format!("Polling does not pay on {place}: it keeps the other process from running.");
         findings.push(Finding { text, best: None });
-    } else if let Some((best, text)) = quickest(&spinning) {
-        let price = "with a receiver that polls, which costs it a CPU";
-        findings
-            .push(Finding { text: format!("Quickest {what} on {place} {price}: {text}."), best: Some(best.series) });
+    } else if let Some(race) = spinning {
+        let what = format!("{what} on {place} with a receiver that polls, which costs it a CPU");
+        findings.push(Finding { text: quickest(race, &what), best: Some(race.best.series) });
     }
     findings
 }
 
-fn place(contest: &Contest<'_>) -> &'static str {
-    match contest.place {
-        Placement::SameCpu => "one CPU",
-        Placement::TwoCpus => "two CPUs",
-        Placement::AnyCpu => "any CPU",
+/// The quickest, those that show no difference from it, and those that were not tested.
+fn quickest(race: &Race<'_>, what: &str) -> String {
+    let names = |outcome: Outcome| -> Vec<String> {
+        race.others.iter().filter(|(_, effect)| effect.outcome == outcome).map(|(its, _)| name(its)).collect()
+    };
+    let (slower, equal, untested) = (names(Outcome::Better), names(Outcome::NoDifference), names(Outcome::NotTested));
+    let summary = &race.best.summary;
+    let mut figures = format!("{} at p50", unbroken(&units::known(summary.p50)));
+    if let Some(p99) = summary.p99 {
+        figures.push_str(&format!(", {} at p99", unbroken(&units::duration(p99))));
     }
-}
-
-/// The quickest, and those that show no difference from it.
-fn quickest<'a>(series: &[Message<'a>]) -> Option<(Message<'a>, String)> {
-    let best = *series.iter().min_by_key(|s| s.summary.p50.unwrap_or(i64::MAX))?;
-    let estimate_of_best = estimate(&best)?;
-    let mut equal: Vec<String> = series
-        .iter()
-        .filter(|s| s.subject != best.subject || s.parameters.receive != best.parameters.receive)
-        .filter(|s| estimate(s).is_some_and(|its| its.exceeds(&estimate_of_best).is_none()))
-        .map(|s| name(s))
-        .collect();
-    // Each pair of CPUs has its series.
-    equal.sort();
-    equal.dedup();
-    let mut text = format!("{}, {} at p50", name(&best), unbroken(&units::duration(best.summary.p50?)));
-    if let Some(p99) = best.summary.p99 {
-        text.push_str(&format!(", {} at p99", unbroken(&units::duration(p99))));
-    }
+    let capital = what[..1].to_uppercase() + &what[1..];
+    let mut text = if race.others.is_empty() {
+        format!("{capital}: {}, {figures}.", name(&race.best))
+    } else if !slower.is_empty() {
+        format!("Quickest {what}: {}, {figures}.", name(&race.best))
+    } else {
+        format!("Lowest median {what}: {}, {figures}.", name(&race.best))
+    };
     if !equal.is_empty() {
-        let names = listed(&equal, 4);
-        text.push_str(&format!(". At p50, no difference from {names}"));
+        text.push_str(&format!(" At p50, no difference is shown from {}.", listed(&equal, 4)));
     }
-    Some((best, text))
+    if !untested.is_empty() {
+        text.push_str(&format!(" Not tested against {}.", listed(&untested, 4)));
+    }
+    text
 }
 
 fn name(series: &Message<'_>) -> String {
@@ -142,23 +122,29 @@ fn name(series: &Message<'_>) -> String {
     if series.parameters.receive == Receive::Backoff { format!("{name} (backoff)") } else { name }
 }
 
-/// What passes most, among those that sleep and among those that spin.
+/// What passes most, among those that sleep and among those that spin. These are figures, not tests: a round has no rate.
 fn throughput<'a>(contest: &Contest<'a>) -> Vec<Finding<'a>> {
     let (sleeping, spinning): (Vec<_>, Vec<_>) = contest.series.iter().copied().partition(sleeps);
     let rate = |series: &Message<'_>| series.metrics.per_second.unwrap_or(0.0);
-    let most = |series: &[Message<'a>]| {
-        let best = *series.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
-        let per_second = best.metrics.per_second?;
-        let (messages, mb) = (units::count(per_second.round() as u64), megabytes(per_second * contest.size as f64));
-        let rate = unbroken(&format!("{messages} a second"));
-        Some((best, format!("{}, {rate} ({})", name(&best), unbroken(&format!("{mb} MB/s")))))
+    let shown = |series: &Message<'a>| {
+        let per_second = rate(series);
+        let messages = unbroken(&format!("{} a second", units::count(per_second.round() as u64)));
+        let mb = unbroken(&format!("{} MB/s", megabytes(per_second * contest.common.size as f64)));
+        format!("{}, {messages} ({mb})", name(series))
     };
-    let place = place(contest);
+    let most = |mut series: Vec<Message<'a>>, who: &str| {
+        series.retain(|its| its.metrics.per_second.is_some());
+        series.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        let best = *series.first()?;
+        let place = place(contest.series[0].parameters);
+        let text = match series.get(1) {
+            Some(second) => format!("Most messages on {place}{who}: {}; then {}.", shown(&best), shown(second)),
+            None => format!("Messages on {place}{who}: {}.", shown(&best)),
+        };
+        Some(Finding { text, best: Some(best.series) })
+    };
     let pays = |series: &[Message<'_>]| series.iter().map(rate).fold(0.0, f64::max);
     let spinning = if pays(&spinning) > pays(&sleeping) { spinning } else { Vec::new() };
-    let (asleep, awake) = (most(&sleeping), most(&spinning));
-    let who = if asleep.is_some() { " with a receiver that polls" } else { "" };
-    let asleep = asleep.map(|(best, text)| (best, format!("Most messages on {place}: {text}.")));
-    let awake = awake.map(|(best, text)| (best, format!("Most messages on {place}{who}: {text}.")));
-    asleep.into_iter().chain(awake).map(|(best, text)| Finding { text, best: Some(best.series) }).collect()
+    let who = if sleeping.is_empty() { "" } else { " with a receiver that polls" };
+    [most(sleeping, ""), most(spinning, who)].into_iter().flatten().collect()
 }
