@@ -85,6 +85,8 @@ fn the_placement_matters_and_two_threads_of_one_core_are_named() {
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].starts_with("Placement matters: 6.1") && lines[0].contains("two threads of one core"), "{text}");
     assert!(lines[1].contains("60.") && lines[1].contains("on two CPUs at p50"), "{text}");
+    let text = said(vec![pair((0, 0), 6_100), pair((1, 1), 6_000), pair((0, 1), 9_000), pair((0, 2), 60_000)]);
+    assert!(text.contains("on CPU 0, 9.") && text.contains("on CPUs 0 and 1 at p50"), "of several pairs: {text}");
     let text = said(vec![pair((0, 0), 6_100), pair((0, 1), 6_110)]);
     assert!(text.starts_with("Placement shows no difference"), "{text}");
     assert_eq!(said(vec![pair((0, 0), 6_100)]), "");

@@ -9,7 +9,7 @@ use crate::evidence::{Effect, Figure};
 use crate::family::shared::grouped;
 use crate::naming::{self, conditions};
 
-use super::traffic::{Message, brief, bytes, place};
+use super::traffic::{Message, brief, bytes, cpus, place};
 
 /// What two series differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,9 +128,15 @@ fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(D
             .into_iter()
             .map(|(message, (order, name))| Side { message: *message, name: name.clone(), order: *order })
             .collect();
-        // Of several pairs of CPUs of one kind, the first stands for all.
+        // Of several pairs of CPUs of one kind, the first is compared, and named.
         sides.sort_by_key(|side| side.order);
-        sides.dedup_by_key(|side| side.order);
+        sides.dedup_by(|next, first| {
+            let same = next.order == first.order;
+            if same {
+                first.name = cpus(first.message.parameters).unwrap_or_else(|| first.name.clone());
+            }
+            same
+        });
         let mut sides = sides.into_iter();
         let Some(first) = sides.next() else { continue };
         pairs.extend(sides.map(|side| (dimension, first.clone(), side)));

@@ -65,6 +65,12 @@ pub(super) fn place(parameters: &Parameters) -> &'static str {
     }
 }
 
+/// The CPUs themselves, where both processes are pinned.
+pub(super) fn cpus(parameters: &Parameters) -> Option<String> {
+    let (a, b) = pair(parameters)?;
+    Some(if a == b { format!("CPU {a}") } else { format!("CPUs {a} and {b}") })
+}
+
 /// The CPUs of sender and receiver, where both are pinned.
 pub(super) fn pair(parameters: &Parameters) -> Option<(u32, u32)> {
     parameters.sender_cpu.zip(parameters.receiver_cpu)
