@@ -29,9 +29,9 @@ pub(crate) struct IpcArgs {
     /// the clock, received or not)
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "ping-pong,saturated", value_parser = mode)]
     pub(crate) mode: Vec<ModeArg>,
-    /// Interval of sporadic messages
-    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = values::positive_duration)]
-    pub(crate) every: Duration,
+    /// Intervals of sporadic messages; several are compared
+    #[arg(long, value_name = "DUR", value_delimiter = ',', default_value = "1s", value_parser = values::positive_duration)]
+    pub(crate) every: Vec<Duration>,
     /// Placement: same (one CPU for both), different (one each), both (same and different), or two CPUs as SENDER,RECEIVER
     #[arg(long, value_name = "CPUS", default_value = "both", value_parser = places, conflicts_with = "matrix")]
     pub(crate) cpus: Places,

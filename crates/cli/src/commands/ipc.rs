@@ -51,9 +51,10 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
     let mut sizes = args.size.clone();
     sizes.sort_unstable();
     sizes.dedup();
-    let modes = args.mode.iter().map(|mode| match *mode {
-        ModeArg::Sporadic => Mode::Sporadic { every: args.every },
-        ModeArg::Other(mode) => mode,
+    let sporadic = || args.every.iter().map(|every| Mode::Sporadic { every: *every }).collect();
+    let modes = args.mode.iter().flat_map(|mode| match *mode {
+        ModeArg::Sporadic => sporadic(),
+        ModeArg::Other(mode) => vec![mode],
     });
     Ok(Request {
         mechanisms: asked(args),

@@ -81,6 +81,17 @@ fn figures_add_up() {
 }
 
 #[test]
+fn rare_messages_have_a_series_for_each_interval() {
+    let every = ["--mode", "sporadic", "--every", "1ms,2ms"];
+    let amount = ["--samples", "10", "--rounds", "1", "--cpus", "same"];
+    let (run, left) = measured(&[&["ipc", "pipe"], &every[..], &amount[..]].concat());
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    let intervals: Vec<Param> =
+        run.series.iter().map(|series| series.experiment.parameters()["interval_ns"].clone()).collect();
+    assert_eq!(intervals, [Param::Int(1_000_000), Param::Int(2_000_000)]);
+}
+
+#[test]
 fn a_line_per_block_while_it_goes_on() {
     let left = run(&[
         "ipc",
