@@ -76,8 +76,8 @@ pub(crate) struct RampArgs {
     /// Idle time before each round
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
     pub(crate) rest: Duration,
-    /// Interleaved rounds, 1 to 10000
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "3"))]
+    /// Interleaved rounds, 1 to 10000; a claim takes 5
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = values::integer(1u32, 10_000, "6"))]
     pub(crate) rounds: u32,
     /// SCHED_FIFO priority of the governors' kernel threads for the run, 1 to 99
     #[arg(long, value_name = "N", value_parser = values::integer(1u8, 99, "50"))]

@@ -200,6 +200,8 @@ pub enum Quantity {
     Away,
     /// Duration of a fixed piece of work.
     Loop,
+    /// Duration of the same work right after a rest.
+    FirstLoops,
     /// From a change being made to its effect.
     Settling,
     /// From an activation to the end of its work.
@@ -219,6 +221,7 @@ impl Quantity {
             Self::CallCost => "call_cost",
             Self::Away => "away",
             Self::Loop => "loop",
+            Self::FirstLoops => "first_loops",
             Self::Settling => "settling",
             Self::Response => "response",
         }

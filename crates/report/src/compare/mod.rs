@@ -55,6 +55,7 @@ impl Verdict {
             quantity,
             Quantity::CallCost
                 | Quantity::Loop
+                | Quantity::FirstLoops
                 | Quantity::RoundTrip
                 | Quantity::Away
                 | Quantity::Settling

@@ -72,6 +72,7 @@ pub(crate) fn quantity_name(quantity: Quantity) -> &'static str {
         Quantity::CallCost => "cost of a call",
         Quantity::Away => "time away from the CPU",
         Quantity::Loop => "duration of a loop",
+        Quantity::FirstLoops => "duration of the first loops",
         Quantity::PeriodJitter => "period jitter",
         Quantity::Settling => "time until the new speed",
         Quantity::Response => "response time",

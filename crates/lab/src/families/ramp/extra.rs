@@ -33,6 +33,11 @@ impl Extra {
         (Some(interrupted.len() as f64 / taken.len() as f64), middle(&interrupted))
     }
 
+    /// A loop at the speed that the governor settles at: the median of the later halves of its rounds.
+    pub(super) fn settled_ns(&self) -> Option<i64> {
+        middle(&self.rounds.iter().flat_map(|round| &round[round.len() / 2..]).map(|its| its.ns).collect::<Vec<_>>())
+    }
+
     /// The median over the rounds of the picked value.
     pub(super) fn middle_of(&self, pick: impl Fn(&[i64]) -> Option<i64>) -> Option<i64> {
         middle(&self.durations().filter_map(|round| pick(&round)).collect::<Vec<_>>())

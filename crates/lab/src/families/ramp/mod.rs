@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use punctual::cpufreq::Cpufreq;
 use punctual_record::experiment::ramp;
-use punctual_record::{About, Experiment, Quantity, Typed};
+use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
 
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
@@ -32,6 +32,9 @@ use runner::RampBench;
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "ramp";
+/// The loops that show what a rest costs: the median of three outlives an interruption of one.
+const FIRST: usize = 3;
+
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     frame::run(plan, session).map(drop)
@@ -94,7 +97,9 @@ impl Family for Plan {
             Experiment::Ramp(Typed { parameters: self.parameters(), metrics: self.metrics(cell, measured) });
         let mut series = measured.series(measured.tally, Quantity::Loop, experiment);
         series.samples = Some(measured.extra.durations().flatten().collect());
-        Report::of(vec![series])
+        let mut report = Report::of(vec![series]);
+        report.series.extend(self.first_loops(measured));
+        report
     }
 }
 
@@ -104,11 +109,28 @@ impl Plan {
         ramp::Parameters { loops: self.loops, work_ns: ns(self.work), rest_ns: ns(self.rest) }
     }
 
+    /// The first loops of each round, which a test of the rounds compares with all of them. `None`: too few loops.
+    fn first_loops(&self, measured: &Measured<'_, Extra>) -> Option<Series> {
+        if (self.loops as usize) < 2 * FIRST {
+            return None;
+        }
+        let mut tally = SeriesTally::new();
+        let mut recorder = Recorder::new();
+        for (round, durations) in measured.tally.rounds().iter().zip(measured.extra.durations()) {
+            recorder.clear();
+            durations.iter().take(FIRST).for_each(|&ns| recorder.record(ns));
+            tally.add_round(round.round, round.started_ns, &recorder, Usage::default());
+        }
+        let experiment = Experiment::Ramp(Typed::asked(self.parameters()));
+        Some(measured.series(&tally, Quantity::FirstLoops, experiment))
+    }
+
     /// Further notices about a governor's loops.
     fn metrics(&self, cell: usize, measured: &Measured<'_, Extra>) -> ramp::Metrics {
         let (extra, extras) = (measured.extra, measured.extras);
         let best = extras.iter().flat_map(|its| its.rounds.iter().flatten()).map(|its| its.ns).min();
-        let arrived = |round: Vec<i64>| arrival(&round, best?, false).map(|at| round[..at].iter().sum());
+        let settled = extras.iter().filter_map(Extra::settled_ns).min();
+        let arrived = |round: Vec<i64>| arrival(&round, settled?, false).map(|at| round[..at].iter().sum());
         let arrivals: Vec<i64> = extra.durations().filter_map(arrived).collect();
         let reached = arrivals.len() * 2 > extra.rounds.len();
         let transitions: Option<Vec<u64>> = extra.transitions.iter().copied().collect();

@@ -1,0 +1,48 @@
+//! The remedy for a slow start that a run can judge: the governor `performance`.
+
+use punctual_record::{Quantity, Run, Series};
+
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::verdict::{Candidate, Code, Goal, Price, Trial};
+
+use super::claims::is_same_work;
+use super::{AS_FOUND, PERFORMANCE, governor};
+
+/// `performance` instead of what was found, where both were measured.
+pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+    // Without cpufreq no governor was set, whatever the series are called.
+    let Some(cpufreq) = &run.host.cpufreq else { return Vec::new() };
+    let first = || series.iter().copied().filter(|series| series.quantity == Quantity::FirstLoops);
+    let is_found = |series: &&Series| match cpufreq.governors.as_slice() {
+        _ if series.subject == AS_FOUND => governor(run, AS_FOUND) != Some(PERFORMANCE),
+        [one] => *one == series.subject && one != PERFORMANCE,
+        _ => false,
+    };
+    let one = |before: &'a Series| {
+        let work_ns = before.experiment.ramp()?.parameters.work_ns;
+        let after = first().find(|its| its.subject == PERFORMANCE && is_same_work(its, before))?;
+        Some(Candidate {
+            id: "governor performance".to_owned(),
+            goal: Goal::SpeedUp,
+            cause: "governor".to_owned(),
+            what: "governor performance".to_owned(),
+            instead_of: sanitize(&cpufreq.governors.join(", ")),
+            trials: vec![Trial { case: work_ns, name: case, before, after }],
+            price: Price {
+                privilege: Some("root".to_owned()),
+                energy: Some("costs energy and heat".to_owned()),
+                ..Price::default()
+            },
+            code: Code {
+                shell: Some("sudo punctual run --governor performance -- PROGRAM".to_owned()),
+                ..Code::default()
+            },
+        })
+    };
+    first().filter(is_found).filter_map(one).collect()
+}
+
+fn case(work_ns: i64) -> String {
+    format!("{} of work after a rest", units::exact(work_ns))
+}

@@ -1,0 +1,134 @@
+//! What the loops of each governor show: tested on rounds, and larger than a loop's own spread.
+//!
+//! Two questions. Are the first loops after a rest slower than the others? Are the loops slower than the fastest
+//! governor's? A difference counts only where something can change the frequency.
+
+use punctual_record::{Experiment, Quantity, Run, Series};
+
+use crate::evidence::rounds::{Pair, test};
+use crate::evidence::{Effect, Figure, Gain, Outcome};
+
+use super::super::shared::measured;
+use super::Ramp;
+
+/// Loops within this share of each other count as one speed: 5 %, below the step between two P-states.
+const ONE_SPEED: f64 = 0.05;
+/// Governors that keep one speed, with any driver.
+const CONSTANT: [&str; 2] = ["performance", "userspace"];
+/// Drivers under which the hardware varies the speed under `powersave`.
+const AUTONOMOUS: [&str; 2] = ["intel_pstate", "amd-pstate-epp"];
+
+/// A governor, and what is shown of it.
+pub(super) struct Judged<'a> {
+    pub(super) ramp: Ramp<'a>,
+    /// Whether it speeds up after a rest.
+    pub(super) start: Start,
+    /// What a loop loses to the fastest governor, where that is shown.
+    pub(super) slower: Option<(Gain, &'a str)>,
+}
+
+/// What is known of the first loops after a rest.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Start {
+    /// The kernel exposes no frequency.
+    NotExposed,
+    /// The governor keeps one speed.
+    OneSpeed,
+    /// The kernel counted no transition during the loops.
+    NoTransition,
+    /// They are slower, by this much.
+    Slow(Gain),
+    /// Tested, and not shown to be slower by more than a loop's spread.
+    NotShown,
+    /// Not tested, for this reason.
+    NotTested(String),
+}
+
+impl Judged<'_> {
+    /// Whether something is shown to change with time or with the governor.
+    pub(super) fn shows_a_change(&self) -> bool {
+        matches!(self.start, Start::Slow(_)) || self.slower.is_some()
+    }
+
+    /// Work until full speed, where a speed-up is shown.
+    pub(super) fn to_full_speed_ns(&self) -> Option<i64> {
+        match self.start {
+            Start::Slow(_) => self.ramp.metrics.to_full_speed_ns.filter(|ns| *ns > 0),
+            _ => None,
+        }
+    }
+}
+
+/// All governors of a run; their tests are corrected together.
+pub(super) fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>> {
+    let of = |quantity: Quantity| series.iter().copied().filter(move |series| series.quantity == quantity);
+    let ramps: Vec<Ramp<'a>> = measured(&of(Quantity::Loop).collect::<Vec<_>>(), Experiment::ramp);
+    let fastest = ramps.iter().filter(|ramp| ramp.summary.p50.is_some()).min_by_key(|ramp| ramp.summary.p50).copied();
+    let pair = |before: &'a Series, after: &'a Series| Pair { before, after, figure: Figure::P50 };
+    let first = |ramp: &Ramp<'a>| of(Quantity::FirstLoops).find(|series| is_start_of(series, ramp.series));
+    let starts: Vec<Option<Pair<'a>>> =
+        ramps.iter().map(|ramp| Some(pair(first(ramp)?, ramp.series)).filter(|_| fixed(run, ramp).is_none())).collect();
+    let others: Vec<Option<Pair<'a>>> = ramps
+        .iter()
+        .map(|ramp| {
+            let fastest = fastest.filter(|fastest| fastest.subject != ramp.subject)?;
+            Some(pair(ramp.series, fastest.series))
+        })
+        .collect();
+    let pairs: Vec<Pair<'a>> = starts.iter().chain(&others).flatten().copied().collect();
+    let mut effects = test(run, &pairs).into_iter();
+    let mut next = |pair: Option<Pair<'a>>| pair.and_then(|_| effects.next());
+    let starts: Vec<Option<Effect>> = starts.into_iter().map(&mut next).collect();
+    let others: Vec<Option<Effect>> = others.into_iter().map(&mut next).collect();
+    ramps
+        .into_iter()
+        .zip(starts.into_iter().zip(others))
+        .map(|(ramp, (start, other))| Judged {
+            start: fixed(run, &ramp).unwrap_or_else(|| outcome(&ramp, start)),
+            slower: other.and_then(|effect| shown(&ramp, &effect)).zip(fastest.map(|its| its.series.subject.as_str())),
+            ramp,
+        })
+        .collect()
+}
+
+/// Whether a series has the first loops of another one.
+pub(super) fn is_start_of(start: &Series, loops: &Series) -> bool {
+    start.subject == loops.subject && start.conditions == loops.conditions && is_same_work(start, loops)
+}
+
+/// Whether two series of ramps were asked for the same loops.
+pub(super) fn is_same_work(one: &Series, other: &Series) -> bool {
+    one.experiment.parameters() == other.experiment.parameters()
+}
+
+/// Why the speed cannot change, where that is known without a test.
+fn fixed(run: &Run, ramp: &Ramp<'_>) -> Option<Start> {
+    let metrics = ramp.metrics;
+    let cpufreq = run.host.cpufreq.as_ref();
+    if cpufreq.is_none() && metrics.driver.is_none() && metrics.transitions.is_none_or(|n| n == 0) {
+        return Some(Start::NotExposed);
+    }
+    if metrics.transitions == Some(0) {
+        return Some(Start::NoTransition);
+    }
+    let governor = super::governor(run, &ramp.subject)?;
+    let driver = metrics.driver.as_deref().or(cpufreq.and_then(|its| its.driver.as_deref())).unwrap_or_default();
+    let lowest = governor == "powersave" && !AUTONOMOUS.contains(&driver);
+    (CONSTANT.contains(&governor) || lowest).then_some(Start::OneSpeed)
+}
+
+fn outcome(ramp: &Ramp<'_>, effect: Option<Effect>) -> Start {
+    let Some(effect) = effect else { return Start::NotTested("the record has no first loops".to_owned()) };
+    match effect.outcome {
+        Outcome::NotTested => Start::NotTested(effect.why.unwrap_or_default()),
+        _ => shown(ramp, &effect).map_or(Start::NotShown, Start::Slow),
+    }
+}
+
+/// A shown gain that is more than another speed's least distance, and more than these loops' spread.
+fn shown(ramp: &Ramp<'_>, effect: &Effect) -> Option<Gain> {
+    let gain = effect.better()?;
+    let (low, high) = super::settled_tenths(ramp)?;
+    let after = effect.after_ns?;
+    (gain.ns > high - low && gain.ns as f64 > after as f64 * ONE_SPEED).then_some(gain)
+}
