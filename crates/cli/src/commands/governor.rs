@@ -113,7 +113,9 @@ fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
         switch::Request { governors, switches: args.switches, rounds: args.rounds, thread: (&args.thread).into() };
     let plan = switch::Plan::new(request).map_err(BadUsage::from)?;
     measure("governor switch", &args.output, &looping(&args.thread), |session| {
-        switch::run(plan, session).context("governor switch")
+        let follows = switch::run(plan, session).context("governor switch")?;
+        anyhow::ensure!(follows, "nothing to see: the speed does not follow the governor here");
+        Ok(())
     })
 }
 

@@ -105,8 +105,10 @@ is ramp-restored "$before" "$(state)"
 is columns "loop,performance,userspace,schedutil,ondemand,conservative,powersave" "$(head -1 /tmp/ramp.csv)"
 is rows 41 "$(wc -l </tmp/ramp.csv)"
 punctual governor switch --rounds 1 --switches 3 --json /tmp/switch.json >/tmp/switch.txt 2>&1
-is switch 0 $?
+switched=$?
 is switch-restored "$before" "$(state)"
+# An emulated CPU keeps its speed: nothing to see is no success.
+is switch "$(grep -q '"quantity": *"settling"' /tmp/switch.json && echo 0 || echo 1)" $switched
 # There and back.
 is writes 2 "$(grep -c '"quantity": *"call_cost"' /tmp/switch.json)"
 has wrong-governor "offers no governor" "$(punctual governor ramp nosuch --rounds 1 --loops 5 --rest 1ms 2>&1 | tr -s ' \n' ' ')"
@@ -121,7 +123,7 @@ is threads-back "" "$left"
 cat /tmp/ramp.txt /tmp/switch.txt /tmp/raised.txt
 "#,
     );
-    assert!(done.stdout.contains("loop number across; p performance"), "{}", done.stdout);
+    assert!(done.stdout.contains("ramp: loops of 750"), "{}", done.stdout);
     // What the threads are called decides where the line breaks.
     let said = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("these kernel threads were raised, and put back: kworker/1:"), "{}", done.stdout);
@@ -273,7 +275,7 @@ fn a_real_time_kernel_runs_the_whole_check_up() {
         7,
         r#"
 dirty; before=$(state)
-punctual --json /tmp/run.json >/tmp/run.txt 2>/tmp/notices.txt
+punctual --full --json /tmp/run.json >/tmp/run.txt 2>/tmp/notices.txt
 is status 0 $?
 is real-time 1 "$(grep -c '"preempt_rt": *true' /tmp/run.json)"
 is complete 1 "$(grep -c '"complete": *true' /tmp/run.json)"

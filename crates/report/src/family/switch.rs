@@ -4,16 +4,17 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
+use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
+use crate::verdict::{Advice, Answer};
 
-use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
+use super::shared::{ALWAYS, Family, Measured, distinct, measured, no_candidates};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "switch", sections, candidates: no_candidates, answer: no_answer };
+pub(super) const FAMILY: Family = Family { experiment: "switch", sections, candidates: no_candidates, answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);
@@ -37,13 +38,40 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
             format!("{}, {}", units::known(metrics.before_ns), units::known(metrics.after_ns))
         })
         .of(&series);
-    let legend = Block::Legend(vec![
-        Note::always("write: the write to scaling_governor."),
-        Note::always(
+    let mut notes = vec![Note::always("write: the write to scaling_governor.")];
+    if series.iter().any(|its| its.quantity == Quantity::Settling) {
+        notes.push(Note::always(
             "new speed: from the beginning of the write to the first loop that takes as long as loops do afterwards, to 5 %.",
-        ),
-    ]);
-    vec![Section::new(heading).with(Block::Table(table)).with(legend)]
+        ));
+    }
+    vec![Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))]
+}
+
+/// A sentence for each direction: when the new speed is there, or that it is not seen.
+fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let series = measured(series, Experiment::switch);
+    let duration = |ns: i64| unbroken(&units::duration(ns));
+    let one = |subject: &str| {
+        let of = |quantity| series.iter().find(|its| its.subject == subject && its.quantity == quantity);
+        let name = sanitize(subject);
+        let write = of(Quantity::CallCost).and_then(|its| its.summary.p50);
+        let write = write.map_or(String::new(), |ns| format!(" The write takes {} (p50).", duration(ns)));
+        Some(match of(Quantity::Settling).map(|its| (its.summary.p50, its.summary.min)) {
+            Some((Some(p50), _)) => {
+                format!("{name}: the new speed is there {} after the write (p50).{write}", duration(p50))
+            }
+            Some((None, min)) => {
+                format!("{name}: the new speed is there {} after the write (few samples).{write}", duration(min?))
+            }
+            None => format!("{name}: no change of speed seen.{write}"),
+        })
+    };
+    let mut sentences: Vec<String> =
+        distinct(series.iter().map(|its| its.subject.as_str())).into_iter().filter_map(one).collect();
+    if !series.is_empty() && series.iter().all(|its| its.quantity != Quantity::Settling) {
+        sentences.insert(0, "Nothing to see: the speed does not follow the governor here.".to_owned());
+    }
+    Answer::of(sentences)
 }
 
 /// What a series is of.

@@ -5,9 +5,9 @@ use crate::forms::{shown, written};
 use punctual_record::experiment::{boost, ramp, switch};
 use punctual_record::merge::Merger;
 use punctual_record::{About, Experiment, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage};
-use punctual_report::Style;
 use punctual_report::compare::{Comparison, Options, Side, Verdict, compare};
 use punctual_report::export::{Csv, OpenMetrics};
+use punctual_report::{Style, Verdict as Judgement};
 
 const ROUNDS: u32 = 12;
 
@@ -165,4 +165,27 @@ fn labels_and_columns_are_what_was_asked() {
     let labels = "{experiment=\"ramp\",subject=\"as found\",conditions=\"as found\",quantity=\"loop\",loops=\"100\",\
                   rest_ns=\"300000000\",work_ns=\"750000\"}";
     assert!(metrics.contains(&format!("punctual_samples{labels}")), "{metrics}");
+}
+
+fn answer(run: &Run) -> String {
+    Judgement::of(run).answer.join(" ").replace('\u{a0}', " ")
+}
+
+fn of(series: Vec<Series>) -> Run {
+    Run { series, ..run(&["punctual", "governor"], vec![found("as found", 50_000)], &[]) }
+}
+
+#[test]
+fn a_switch_says_when_the_new_speed_is_there_or_first_that_it_is_not_seen() {
+    let settling = OLD.switch();
+    let write = Series { quantity: Quantity::CallCost, ..settling.clone() };
+    let followed = answer(&of(vec![write.clone(), settling]));
+    let said = "powersave to performance: the new speed is there 40.2 µs after the write (p50). The write takes 40.2 µs (p50).";
+    assert_eq!(followed, said);
+    let unseen = of(vec![write]);
+    assert!(answer(&unseen).starts_with("Nothing to see: the speed does not follow the governor here."));
+    let text = shown(&unseen, &Style { width: 140, ..Style::default() });
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();
+    assert!(first.contains("Nothing to see"), "{text}");
+    assert!(!text.contains("new speed"), "{text}");
 }

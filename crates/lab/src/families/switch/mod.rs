@@ -27,9 +27,22 @@ use switcher::Switcher;
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "switch";
 
-/// Runs the plan and enters its measurements in the session.
-pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
-    frame::run(plan, session).map(drop)
+/// Runs the plan and enters its measurements in the session. False: governors were switched, and the speed did not
+/// follow them.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<bool, Error> {
+    let done = frame::run(plan, session)?;
+    let switches: Vec<&Switch> = done.extras.iter().flat_map(|extra| &extra.switches).collect();
+    Ok(switches.is_empty() || [0, 1].into_iter().any(|to| follows(&of(&switches, to))))
+}
+
+/// The switches to one governor.
+fn of<'a>(switches: &[&'a Switch], to: usize) -> Vec<&'a Switch> {
+    switches.iter().copied().filter(|switch| switch.to == to).collect()
+}
+
+/// Whether most switches changed the speed. A machine that disturbs the loops shows some changes, in both directions.
+fn follows(switches: &[&Switch]) -> bool {
+    2 * followed(switches).len() > switches.len()
 }
 
 /// One cell for both directions, which only take turns with each other.
@@ -91,7 +104,7 @@ impl Family for Plan {
 impl Plan {
     /// The two series of one direction.
     fn report_direction(&self, to: usize, measured: &Measured<'_, Extra>, report: &mut Report) {
-        let switches: Vec<&Switch> = measured.extra.switches.iter().filter(|switch| switch.to == to).collect();
+        let switches = of(&measured.extra.switches.iter().collect::<Vec<_>>(), to);
         if switches.is_empty() {
             return;
         }
@@ -105,7 +118,7 @@ impl Plan {
             loop_ns: Some(LOOP.as_nanos() as i64),
             before_ns: levels(|seen| seen.before_ns),
             after_ns: levels(|seen| seen.after_ns),
-            not_seen: Some(switches.iter().filter(|switch| switch.seen.settled_ns.is_none()).count() as u64),
+            not_seen: Some((switches.len() - followed(&switches).len()) as u64),
         };
         let series = |tally: &SeriesTally, quantity| {
             let experiment = Experiment::Switch(Typed { parameters: switch::Parameters {}, metrics: metrics.clone() });
@@ -113,18 +126,29 @@ impl Plan {
         };
         let write = |switch: &&Switch| Some((switch.round, switch.write_ns));
         report.series.push(series(&tally(switches.iter().filter_map(write)), Quantity::CallCost));
-        let settled = |switch: &&Switch| switch.seen.settled_ns.map(|ns| (switch.round, ns));
-        let settled = tally(switches.iter().filter_map(settled));
-        if settled.count() > 0 {
-            report.series.push(series(&settled, Quantity::Settling));
+        let followed = followed(&switches);
+        if follows(&switches) {
+            report.series.push(series(&tally(followed.into_iter()), Quantity::Settling));
         } else {
-            let no = Unavailable::but(
-                "loops take as long after the switch as before it: the speed does not follow the governor here",
-                "measure on a CPU whose clock really changes; two governors that keep the same speed show nothing either",
+            let why = format!(
+                "the speed does not follow the governor here: loops differed after {} of {} switches",
+                followed.len(),
+                switches.len()
             );
-            report.missing.push((self.subject(to), no));
+            let remedy = "measure on a CPU whose clock really changes; two governors that keep the same speed show nothing either";
+            report.missing.push((self.subject(to), Unavailable::but(why, remedy)));
         }
     }
+}
+
+/// The switches that changed the speed in the direction of most, with their round and time.
+fn followed(switches: &[&Switch]) -> Vec<(u32, i64)> {
+    let direction = |switch: &Switch| Some((switch.seen.after_ns? - switch.seen.before_ns?).signum());
+    let settled: Vec<(&Switch, i64)> =
+        switches.iter().filter_map(|switch| Some((*switch, switch.seen.settled_ns?))).collect();
+    let sum: i64 = settled.iter().filter_map(|(switch, _)| direction(switch)).sum();
+    let same = |(switch, _): &&(&Switch, i64)| direction(switch) == Some(sum.signum());
+    settled.iter().filter(same).map(|(switch, ns)| (switch.round, *ns)).collect()
 }
 
 /// One batch per round.
@@ -156,15 +180,15 @@ mod tests {
         let plan = Plan { other_cpu: Some(1), ..plan };
         let seen = |settled_ns| analysis::Seen { before_ns: Some(150), after_ns: Some(50), settled_ns };
         let switch = |to, settled_ns| Switch { to, round: 0, write_ns: 70, seen: seen(settled_ns) };
-        let switches = vec![switch(0, None), switch(1, Some(450)), switch(0, None), switch(1, None)];
-        let report = made::report(&plan, 0, &[70; 4], &[Extra { switches, rounds: 1 }]);
+        let switches = [switch(0, None), switch(1, Some(450)), switch(0, None), switch(1, None), switch(1, Some(460))];
+        let report = made::report(&plan, 0, &[70; 5], &[Extra { switches: switches.to_vec(), rounds: 1 }]);
         let shown: Vec<_> =
             report.series.iter().map(|its| (its.subject.as_str(), its.quantity, its.summary.count)).collect();
         assert_eq!(
             shown,
             [
-                ("powersave to performance", Quantity::CallCost, 2),
-                ("powersave to performance", Quantity::Settling, 1),
+                ("powersave to performance", Quantity::CallCost, 3),
+                ("powersave to performance", Quantity::Settling, 2),
                 ("performance to powersave", Quantity::CallCost, 2),
             ]
         );
@@ -173,5 +197,23 @@ mod tests {
         let metrics = &report.series[0].experiment.switch().unwrap().metrics;
         assert_eq!((metrics.cpu, metrics.switched_from_cpu, metrics.not_seen), (Some(0), Some(1), Some(1)));
         assert_eq!((metrics.loop_ns, metrics.before_ns, metrics.after_ns), (Some(50_000), Some(150), Some(50)));
+    }
+    #[test]
+    fn changes_by_chance_are_not_the_governors() {
+        let thread = Thread { cpu: Some(0), ..Thread::default() };
+        let plan = Plan::new(Request { governors: None, switches: 6, rounds: 1, thread }).unwrap();
+        // Loops that differ after every switch, as often faster as slower; and after a third of them, always faster.
+        let both = |n: i64| Some(if n % 2 == 0 { 50_i64 } else { 250 });
+        let rare = |n: i64| Some(if n % 3 == 0 { 50_i64 } else { 150 });
+        for after in [&both as &dyn Fn(i64) -> Option<i64>, &rare] {
+            let seen = |n: i64| {
+                let settled_ns = after(n).filter(|ns| *ns != 150).map(|_| 300);
+                analysis::Seen { before_ns: Some(150), after_ns: after(n), settled_ns }
+            };
+            let switches = (0..6).map(|n| Switch { to: 1, round: 0, write_ns: 70, seen: seen(n) }).collect();
+            let report = made::report(&plan, 0, &[70; 6], &[Extra { switches, rounds: 1 }]);
+            assert!(report.series.iter().all(|series| series.quantity == Quantity::CallCost));
+            assert_eq!(report.missing.len(), 1);
+        }
     }
 }
