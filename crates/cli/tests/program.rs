@@ -212,6 +212,8 @@ fn plans_that_make_no_sense_are_refused_before_anything_is_touched() {
         &["governor", "switch", "performance"],
         &["governor", "switch", "--switches", "0"],
         &["governor", "set"],
+        &["governor", "set", "userspace", "--speed", "1200"],
+        &["governor", "set", "performance", "--speed", "1.2GHz"],
         &["run", "--min-frequency=fast", "true"],
         &["run", "--cpu", "4095", "true"],
         &["run"],

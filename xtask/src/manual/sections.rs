@@ -238,7 +238,10 @@ pub(super) const PAGES: &[Sections] = &[
     },
     Sections {
         page: "punctual-governor-set",
-        examples: &[("punctual governor set performance", "On all CPUs.")],
+        examples: &[
+            ("punctual governor set performance", "On all CPUs."),
+            ("punctual governor set userspace --speed 1.2GHz --cpu 1", "One frequency, for the policy of CPU 1."),
+        ],
         status: PLAIN,
         files: &[JOURNAL],
         see_also: &["punctual-governor-restore(1)"],

@@ -56,6 +56,9 @@ pub(crate) struct SetArgs {
     /// The governor
     #[arg(value_name = "GOVERNOR")]
     pub(crate) governor: String,
+    /// Frequency to keep, with the governor userspace (example: 1.2GHz)
+    #[arg(long, value_name = "FREQ", value_parser = values::frequency)]
+    pub(crate) speed: Option<u64>,
     /// CPUs whose policies to set (0-3,8) [default: all]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<CpuSet>,

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use punctual::cpufreq::{FREQUENCY, parse_frequency};
 use punctual::parse_duration;
 
 /// Longest duration: a year. Whatever is computed of it fits 64 bits of nanoseconds.
@@ -33,6 +34,11 @@ where
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| format!("expected an integer from {least} to {most} (example: {example})"))
     }
+}
+
+/// A frequency with its unit, in kHz.
+pub(crate) fn frequency(text: &str) -> Result<u64, String> {
+    parse_frequency(text).ok_or_else(|| format!("expected {FREQUENCY}"))
 }
 
 /// A number of competitors for one CPU.

@@ -4,7 +4,7 @@ mod show;
 
 use anyhow::Context as _;
 use punctual::CpuSet;
-use punctual::cpufreq::{Cpufreq, Error};
+use punctual::cpufreq::{Cpufreq, Error, format_frequency};
 use punctual::restore::LockWait;
 use punctual_lab::{Thread, boost, ramp, switch};
 
@@ -38,10 +38,20 @@ fn told(error: &Error) -> anyhow::Error {
 fn set(args: &SetArgs) -> anyhow::Result<Exit> {
     let cpufreq = Cpufreq::system();
     let cpus = args.cpu.as_ref().map(|cpus| cpus.as_slice().to_vec()).unwrap_or_default();
-    let policies = cpufreq.set_governor(&cpus, &args.governor, LockWait::AtMost(PATIENCE)).map_err(|e| told(&e))?;
-    let policies: Vec<String> = policies.iter().map(|number| format!("policy{number}")).collect();
+    let wait = LockWait::AtMost(PATIENCE);
+    let policies = match args.speed {
+        Some(khz) if args.governor != "userspace" => {
+            let why = "only the governor userspace keeps a speed (example: set userspace --speed 1.2GHz)";
+            return Err(BadUsage::invalid("--speed", format_frequency(khz), why).into());
+        }
+        Some(khz) => cpufreq.set_speed_khz(&cpus, khz, wait),
+        None => cpufreq.set_governor(&cpus, &args.governor, wait),
+    };
+    let policies: Vec<String> =
+        policies.map_err(|e| told(&e))?.iter().map(|number| format!("policy{number}")).collect();
+    let speed = args.speed.map_or(String::new(), |khz| format!(" at {}", format_frequency(khz)));
     let text = format!(
-        "{}: governor {}, until a reboot or another change.\nRestore the previous one: sudo punctual governor restore\n",
+        "{}: governor {}{speed}, until a reboot or another change.\nRestore the previous one: sudo punctual governor restore\n",
         policies.join(", "),
         args.governor
     );

@@ -11,7 +11,7 @@ fn every_governor_is_set_read_back_and_restored() {
     let Some(machine) = machine(Kernel::V6_1, Table::PStates) else { return };
     run(
         &machine,
-        19,
+        23,
         r#"
 dirty; before=$(state)
 for governor in performance powersave ondemand conservative userspace schedutil; do
@@ -25,6 +25,13 @@ punctual governor set powersave --cpu 1 >/dev/null
 is one-cpu "userspace powersave" "$(echo $(cat $P/policy*/scaling_governor))"
 punctual governor restore >/dev/null
 is restored-one "$before" "$(state)"
+punctual governor set userspace --speed 1.4GHz >/dev/null
+is speed "1400000 1400000" "$(echo $(cat $P/policy*/scaling_setspeed))"
+punctual governor restore >/dev/null
+is restored-speed "$before" "$(state)"
+said=$(punctual governor set userspace --speed 9GHz 2>&1)
+is too-fast 1 $?
+has too-fast-limits "kHz is outside policy" "$said"
 said=$(punctual governor set interactive 2>&1)
 is unknown-status 1 $?
 has unknown-offers "only userspace, conservative" "$said"

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::frequency::format_frequency;
 use crate::restore;
 
 /// Why a virtual machine has no policy.
@@ -68,6 +69,16 @@ pub enum Error {
         /// The hardware's highest frequency.
         max_khz: u64,
     },
+    /// The policy has no such frequency.
+    #[error("policy{policy} has no step of {}, only {}", format_frequency(*asked_khz), steps(steps_khz))]
+    NoSuchStep {
+        /// The policy.
+        policy: usize,
+        /// The requested frequency.
+        asked_khz: u64,
+        /// Its frequencies.
+        steps_khz: Vec<u64>,
+    },
     /// The kernel accepted a value and shows another.
     #[error("policy{policy}: {file} was set to {set} and reads {found}")]
     NotKept {
@@ -88,6 +99,10 @@ pub enum Error {
         /// The levers tried.
         why: String,
     },
+}
+
+fn steps(khz: &[u64]) -> String {
+    khz.iter().copied().map(format_frequency).collect::<Vec<_>>().join(", ")
 }
 
 impl Error {
@@ -119,6 +134,7 @@ impl Error {
             },
             Self::NoAttribute { .. } => "use what this driver has: `punctual governor` shows it".into(),
             Self::NotUserspace { .. } => "set the governor userspace first".into(),
+            Self::NoSuchStep { .. } => "take one of those".into(),
             Self::OutOfRange { .. } => "ask for a frequency in that range".into(),
             Self::NotKept { .. } => {
                 "see what else sets it: thermald, power-profiles-daemon, tuned, a limit of the firmware".into()

@@ -87,7 +87,7 @@ impl GovernorGuard {
                 let governor = policy.governor.unwrap_or_else(|| "unknown".into());
                 return Err(Error::NotUserspace { policy: policy.number, governor });
             }
-            check_frequency(&policy, khz)?;
+            check_speed(&policy, khz)?;
         }
         self.set_all(Attribute::SetSpeed, &khz.to_string())
     }
@@ -284,6 +284,21 @@ fn check_frequency(policy: &CpufreqPolicy, khz: u64) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a policy can run at this speed: the kernel moves another one to its limits or to its next step.
+pub(super) fn check_speed(policy: &CpufreqPolicy, khz: u64) -> Result<(), Error> {
+    if let (Some(min_khz), Some(max_khz)) = (policy.min_khz, policy.max_khz)
+        && !(min_khz..=max_khz).contains(&khz)
+    {
+        return Err(Error::OutOfRange { policy: policy.number, asked_khz: khz, min_khz, max_khz });
+    }
+    let steps = &policy.frequencies_khz;
+    // Frequencies above the nominal one (boost) have a list of their own.
+    if steps.contains(&khz) || steps.last().is_none_or(|last| khz > *last) {
+        return Ok(());
+    }
+    Err(Error::NoSuchStep { policy: policy.number, asked_khz: khz, steps_khz: steps.clone() })
 }
 
 fn checked(attribute: Attribute, policy: usize, value: &str) -> Result<Setting, Error> {

@@ -9,7 +9,7 @@
 //! Refused: governors that a policy does not offer, frequencies outside the hardware's range, and a second program with
 //! a guard. Errors name the remedy ([`Error::remedy`]).
 //!
-//! Layers: attribute, error < policy < system < energy, idle, threads < raise < guard < permanent; work < full_speed;
+//! Layers: attribute, frequency < error < policy < system < energy, idle, threads < raise < guard < permanent; work < full_speed;
 //! lead, lever, full_speed, guard < boost. Journal, keeper and lock are [`crate::restore`]'s.
 //!
 //! ```no_run
@@ -31,6 +31,7 @@ mod attribute;
 mod boost;
 mod energy;
 mod error;
+mod frequency;
 mod full_speed;
 mod guard;
 mod idle;
@@ -47,6 +48,7 @@ pub use attribute::Attribute;
 pub use boost::{Activation, Boost, Cost};
 pub use energy::{Energy, EnergyZone};
 pub use error::Error;
+pub use frequency::{FREQUENCY, format_frequency, parse_frequency};
 pub use guard::GovernorGuard;
 pub use idle::IdleState;
 pub use lever::Lever;

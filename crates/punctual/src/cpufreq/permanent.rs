@@ -2,7 +2,7 @@
 
 use super::attribute::FORM;
 use super::error::Error;
-use super::guard::check_governor;
+use super::guard::{GovernorGuard, check_governor, check_speed};
 use super::raise::{Raised, THREADS};
 use super::system::Cpufreq;
 use crate::restore::journal::{Contents, Journal};
@@ -10,6 +10,8 @@ use crate::restore::{LockWait, NotRestored, Setting, files, put_back, replay};
 
 /// Name of the file with the values before the first persistent setting.
 const BEFORE: &str = "before-set";
+/// The governor that keeps a set speed.
+const USERSPACE: &str = "userspace";
 
 /// Result of [`Cpufreq::restore`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,9 +30,33 @@ impl Cpufreq {
     pub fn set_governor(&self, cpus: &[usize], name: &str, wait: LockWait) -> Result<Vec<usize>, Error> {
         let policies = self.policies_of(cpus)?;
         policies.iter().try_for_each(|policy| check_governor(policy, name))?;
+        self.set_permanently(cpus, wait, |guard| guard.set_governor(name))
+    }
+
+    /// Sets the governor `userspace` and its frequency, in kHz, as [`Cpufreq::set_governor`] does. Refuses a frequency
+    /// outside of a policy's limits, or between its steps.
+    pub fn set_speed_khz(&self, cpus: &[usize], khz: u64, wait: LockWait) -> Result<Vec<usize>, Error> {
+        let policies = self.policies_of(cpus)?;
+        policies.iter().try_for_each(|policy| {
+            check_governor(policy, USERSPACE)?;
+            check_speed(policy, khz)
+        })?;
+        self.set_permanently(cpus, wait, |guard| {
+            guard.set_governor(USERSPACE)?;
+            guard.set_speed_khz(khz)
+        })
+    }
+
+    /// Makes changes that stay, and keeps what they replace. Returns the numbers of the changed policies.
+    fn set_permanently(
+        &self,
+        cpus: &[usize],
+        wait: LockWait,
+        change: impl FnOnce(&mut GovernorGuard) -> Result<(), Error>,
+    ) -> Result<Vec<usize>, Error> {
         // The guard makes the changes, so a failure or a death halfway leaves nothing behind.
         let mut guard = self.guard(cpus, wait)?;
-        guard.set_governor(name)?;
+        change(&mut guard)?;
         let mut before = Journal::open(self.state(), BEFORE, &FORM)?;
         let mut kept = match before.read()? {
             Contents::Settings(settings) => settings,
@@ -44,8 +70,9 @@ impl Cpufreq {
         let known: Vec<usize> = kept.iter().map(Setting::number).collect();
         kept.extend(guard.found().iter().filter(|setting| !known.contains(&setting.number())).cloned());
         before.begin(&kept)?;
+        let changed = guard.policies().to_vec();
         guard.keep();
-        Ok(policies.into_iter().map(|policy| policy.number).collect())
+        Ok(changed)
     }
 
     /// Restores the leftovers of a dead program, and the values before [`Cpufreq::set_governor`].

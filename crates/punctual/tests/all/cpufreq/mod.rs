@@ -204,6 +204,43 @@ fn set_stays_and_restore_goes_back_to_before_the_first() {
 }
 
 #[test]
+fn a_speed_stays_until_restored_and_only_one_that_the_cpu_has() {
+    let machine = Machine::dirty();
+    let (before, cpufreq) = (machine.everything(), machine.cpufreq());
+    assert_eq!(cpufreq.set_speed_khz(&[], 1_400_000, PATIENT).unwrap(), [0, 2]);
+    for policy in [0, 2] {
+        let shown = ["scaling_governor", "scaling_setspeed"].map(|file| machine.get(policy, file));
+        assert_eq!(shown, ["userspace", "1400000"]);
+    }
+    cpufreq.set_speed_khz(&[0], 1_000_000, PATIENT).unwrap();
+    // The kernel shows no speed under another governor.
+    fs::write(machine.folder_of(2).join("scaling_setspeed"), "<unsupported>\n").unwrap();
+    assert_eq!(cpufreq.restore(PATIENT).unwrap().left, []);
+    assert_eq!(machine.everything(), before);
+
+    // Outside of the limits in force, between two steps, no such governor, no policy.
+    let refused = |khz| cpufreq.set_speed_khz(&[], khz, PATIENT).unwrap_err();
+    assert_eq!(refused(2_600_000).to_string(), "2600000 kHz is outside policy2's 1400000 to 2200000 kHz");
+    let steps = "policy0 has no step of 1.5GHz, only 1GHz, 1.4GHz, 1.8GHz, 2.2GHz, 2.6GHz, 3GHz";
+    assert_eq!(refused(1_500_000).to_string(), steps);
+    assert_eq!(machine.everything(), before);
+    let without = Machine::autonomous().cpufreq().set_speed_khz(&[], 1_400_000, PATIENT).unwrap_err();
+    assert!(without.to_string().contains("no governor \"userspace\", only performance, powersave"), "{without}");
+    assert!(matches!(Machine::bare().cpufreq().set_speed_khz(&[], 1, PATIENT), Err(Error::NotExposed { .. })));
+}
+
+#[test]
+fn a_guard_puts_back_the_speed_it_found() {
+    let machine = Machine::dirty();
+    let before = machine.everything();
+    let mut guard = machine.cpufreq().guard(&[0], PATIENT).unwrap();
+    guard.set_speed_khz(2_200_000).unwrap();
+    assert_eq!(machine.get(0, "scaling_setspeed"), "2200000");
+    drop(guard);
+    assert_eq!(machine.everything(), before);
+}
+
+#[test]
 fn links_among_the_settings_are_not_followed() {
     let machine = Machine::dirty();
     let victim = machine.root().join("victim");
