@@ -122,10 +122,10 @@ pub(crate) struct BoostArgs {
     #[arg(long, value_name = "DUR", value_parser = values::positive_duration)]
     pub(crate) deadline: Option<Duration>,
     /// Activations per round, 1 to 1000000
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "100"))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = values::integer(1u32, 1_000_000, "50"))]
     pub(crate) periods: u32,
-    /// Interleaved rounds, 1 to 10000
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::integer(1u32, 10_000, "3"))]
+    /// Interleaved rounds, 1 to 10000; a claim takes 5
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = values::integer(1u32, 10_000, "6"))]
     pub(crate) rounds: u32,
     /// Idle time before each round
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]

@@ -1,6 +1,9 @@
 //! The boost: deadlines met and the cost, with the machine as found, with boosted activations, and at permanent full
 //! speed.
 
+mod answer;
+mod deadlines;
+
 use punctual_record::experiment::boost::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
@@ -10,12 +13,12 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Family, Measured, measured, no_answer, no_candidates};
+use super::shared::{ALWAYS, Family, Measured, measured};
 
 type Boost<'a> = Measured<'a, Parameters, Metrics>;
 
 pub(super) const FAMILY: Family =
-    Family { experiment: "boost", sections, candidates: no_candidates, answer: no_answer };
+    Family { experiment: "boost", sections, candidates: answer::candidates, answer: answer::answer };
 
 /// The subjects, by their names in the record.
 const AS_FOUND: &str = "as found";
@@ -78,14 +81,13 @@ fn ghz(khz: i64) -> String {
     format!("{:.2} GHz", khz as f64 / 1e6)
 }
 
-/// What is to be said: what the boost was, what it was good for, and where each was in time.
+/// What is to be said: what the boost was, and the time at each frequency.
 fn words(series: &[Boost<'_>]) -> Vec<String> {
     let of = |name: &str| series.iter().find(|series| series.subject == name);
     let mut said = Vec::new();
     if let Some(boost) = of(BOOST) {
         said.push(how(boost.metrics));
         said.extend(full_speed(boost.metrics));
-        said.extend(worth(boost, of(AS_FOUND), of(PERFORMANCE)));
     }
     let states =
         series.iter().filter_map(|series| Some(format!("{}: {}", sanitize(&series.subject), states(series.metrics)?)));
@@ -126,21 +128,6 @@ fn full_speed(boost: &Metrics) -> Vec<String> {
         said.push(format!("While raised, the kernel showed {full} of {max}: another lever may do more (--by)."));
     }
     said
-}
-
-/// Deadlines beside the others'.
-fn worth(boost: &Boost<'_>, found: Option<&Boost<'_>>, performance: Option<&Boost<'_>>) -> Vec<String> {
-    let share = |series: &Boost<'_>| series.metrics.met.unwrap_or(0) as f64 / series.summary.count.max(1) as f64;
-    let Some(found) = found else { return Vec::new() };
-    let beside = performance.map_or(String::new(), |series| format!("; performance all the time {}", met(series)));
-    if share(found) >= share(boost) {
-        return vec![format!(
-            "It met no more deadlines than without it: {} against {}{beside}. On this machine a boost is not worth its price for this task.",
-            met(boost),
-            met(found)
-        )];
-    }
-    vec![format!("Deadlines met: {} with the boost, {} without{beside}.", met(boost), met(found))]
 }
 
 /// `1.00 GHz 93 %, 3.00 GHz 7 %`, the lowest first.

@@ -189,3 +189,85 @@ fn a_switch_says_when_the_new_speed_is_there_or_first_that_it_is_not_seen() {
     assert!(first.contains("Nothing to see"), "{text}");
     assert!(!text.contains("new speed"), "{text}");
 }
+
+/// A task whose activations take this long in each round; a tenth of them take half as long again.
+fn task(subject: &str, rounds: [i64; 6], metrics: boost::Metrics) -> Series {
+    const DEADLINE: i64 = 1_000_000;
+    let parameters = boost::Parameters { period_ns: 10_000_000, work_ns: 750_000, deadline_ns: DEADLINE, periods: 50 };
+    let mut tally = SeriesTally::new();
+    let (mut recorder, mut samples) = (Recorder::new(), Vec::new());
+    for (round, ns) in (0..).zip(rounds) {
+        recorder.clear();
+        for i in 0..50_i64 {
+            let ns = if i % 10 == 0 { ns * 3 / 2 } else { ns + i * 100 };
+            recorder.record(ns);
+            samples.push(ns);
+        }
+        tally.add_round(
+            round,
+            0,
+            &recorder,
+            Usage { elapsed_ns: 500_000_000, cpu_ns: Some(40_000_000), ..Usage::default() },
+        );
+    }
+    let met = samples.iter().filter(|ns| **ns <= DEADLINE).count() as u64;
+    let metrics = boost::Metrics { met: Some(met), governor: Some("schedutil".into()), ..metrics };
+    let series = tally.to_series(SeriesId {
+        experiment: Experiment::Boost(Typed { parameters, metrics }),
+        subject: subject.into(),
+        about: About::default(),
+        conditions: "as found".into(),
+        quantity: Quantity::Response,
+    });
+    Series { samples: Some(samples), ..series }
+}
+
+const SLOW: [i64; 6] = [1_200_000, 1_210_000, 1_190_000, 1_205_000, 1_195_000, 1_200_000];
+const FAST: [i64; 6] = [760_000, 761_000, 759_000, 760_000, 762_000, 760_000];
+
+fn boosted() -> boost::Metrics {
+    boost::Metrics {
+        lever: Some("lower frequency limit".into()),
+        raised_share: Some(0.12),
+        power_mw: Some(4_200),
+        ..boost::Metrics::default()
+    }
+}
+
+#[test]
+fn a_boost_that_meets_more_deadlines_is_advised_with_its_price() {
+    let plain = boost::Metrics { power_mw: Some(3_100), ..boost::Metrics::default() };
+    let run = of(vec![
+        task("as found", SLOW, plain.clone()),
+        task("boost", FAST, boosted()),
+        task("performance", FAST, plain),
+    ]);
+    let said = "The boost meets more deadlines: 270 of 300, 0 of 300 without it. Under performance all the time, 270 of 300 are met. \
+                Price of the boost: raised 12 % of the time, 4.20 W instead of 3.10 W and 800 µs of CPU time an activation, 800 µs without it.";
+    assert_eq!(answer(&run), said);
+    let verdict = Judgement::of(&run);
+    let [advice] = verdict.advice.as_slice() else { panic!("{:?}", verdict.advice) };
+    let whats = [advice.what.as_str(), advice.equal[0].what.as_str()];
+    assert!(whats.contains(&"punctual::cpufreq::Boost") && whats.contains(&"governor performance"), "{whats:?}");
+}
+
+#[test]
+fn a_boost_that_shows_no_difference_is_neither_praised_nor_advised() {
+    let plain = boost::Metrics::default;
+    // The rounds of the two scatter more than they differ.
+    let scattered = [980_000, 1_300_000, 760_000, 1_200_000, 900_000, 1_250_000];
+    let other = [1_250_000, 790_000, 1_240_000, 900_000, 1_260_000, 880_000];
+    for (found, boost) in [(FAST, FAST), (scattered, other)] {
+        let run = of(vec![task("as found", found, plain()), task("boost", boost, boosted())]);
+        assert!(answer(&run).starts_with("No difference in deadlines met is shown: "), "{}", answer(&run));
+        assert_eq!(Judgement::of(&run).advice, []);
+    }
+    let mut few = of(vec![task("as found", SLOW, plain()), task("boost", FAST, boosted())]);
+    for series in &mut few.series {
+        series.rounds.truncate(3);
+        series.samples.as_mut().unwrap().truncate(150);
+    }
+    assert!(answer(&few).contains("Fewer than 5 rounds: not tested."), "{}", answer(&few));
+    let alone = of(vec![task("as found", FAST, plain())]);
+    assert_eq!(answer(&alone), "No boost could be tried here. As found, 270 of 300 deadlines are met.");
+}
