@@ -48,7 +48,7 @@ enum Chore {
     },
     /// Check the release binary: size, start-up time, check-up time
     Budget,
-    /// Show the error rates of `punctual compare`, on identical runs and on runs with an injected change
+    /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
     Aa(aa::AaArgs),
     /// Measure against a peer, interleaved
     Compare {

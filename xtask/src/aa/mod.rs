@@ -3,7 +3,10 @@
 //! Measures the runs that the folder lacks, one after the other, compares them in several arrangements and prints a table for
 //! docs/results/aa.md. `--at-most` spreads the measurements over several calls.
 
+mod checkup;
 mod inject;
+mod measured;
+mod ramp;
 mod table;
 
 use std::fs::File;
@@ -18,7 +21,11 @@ use crate::tools;
 
 /// Options of `aa`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AaArgs {
+    /// Of what instead of `punctual compare`
+    #[command(subcommand)]
+    of: Option<Of>,
     /// Pairs of sides
     #[arg(long, default_value_t = 40)]
     pairs: usize,
@@ -42,8 +49,22 @@ pub(crate) struct AaArgs {
     measure_nothing: bool,
 }
 
+/// What else is measured without a change.
+#[derive(Debug, clap::Subcommand)]
+enum Of {
+    /// Count the runs of `governor ramp` that claim something
+    Ramp(ramp::RampArgs),
+    /// Count advice of check-ups that another one contradicts, and busy ones that do not say so first
+    Checkup(checkup::CheckupArgs),
+}
+
 /// Measures the missing runs, and shows the error rates once all exist.
 pub(crate) fn run(args: &AaArgs) -> anyhow::Result<()> {
+    match &args.of {
+        Some(Of::Ramp(args)) => return ramp::run(args),
+        Some(Of::Checkup(args)) => return checkup::run(args),
+        None => {}
+    }
     let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa"));
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let most = args.each.iter().copied().max().unwrap_or(1);
