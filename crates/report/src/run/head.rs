@@ -1,19 +1,20 @@
 //! The first screen: the answer, one table, what to do, how far to trust it.
 
-use punctual_record::Run;
+use punctual_record::{NotMeasured, Run};
 
 use crate::background;
 use crate::document::{Album, Block, Item, Section};
-use crate::format::prose::listed;
+use crate::format::prose::{listed, sentence};
+use crate::format::sanitize::sanitize;
 use crate::verdict::{Advice, Answer, Verdict};
 
 /// Most advices on the first screen.
 const MOST: usize = 5;
 
-/// The sections of the first screen; empty where nothing was measured.
+/// The sections of the first screen; where nothing was measured, one with the reason.
 pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Option<Album>) -> Vec<Section> {
     if run.series.is_empty() {
-        return Vec::new();
+        return nothing(run);
     }
     let mut top = Section::default();
     if verdict.trust.busy {
@@ -29,6 +30,12 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     sections.extend(advice(&verdict.advice));
     sections.push(trust(verdict));
     sections
+}
+
+/// Why nothing was measured, where that is known.
+fn nothing(run: &Run) -> Vec<Section> {
+    let line = |its: &NotMeasured| Block::Line(format!("Nothing was measured: {}", sentence(&sanitize(&its.why))));
+    run.not_measured.first().map(|its| Section::default().with(line(its))).into_iter().collect()
 }
 
 fn advice(all: &[Advice]) -> Option<Section> {

@@ -1,10 +1,14 @@
 //! Runs of the governor's experiments compared and merged: what was asked tells what belongs together, not what came out.
 
+use std::collections::BTreeMap;
+
 use crate::common::{found, run};
 use crate::forms::{shown, written};
 use punctual_record::experiment::{boost, ramp, switch};
 use punctual_record::merge::Merger;
-use punctual_record::{About, Experiment, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage};
+use punctual_record::{
+    About, Experiment, NotMeasured, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage,
+};
 use punctual_report::compare::{Comparison, Options, Side, Verdict, compare};
 use punctual_report::export::{Csv, OpenMetrics};
 use punctual_report::{Style, Verdict as Judgement};
@@ -188,6 +192,24 @@ fn a_switch_says_when_the_new_speed_is_there_or_first_that_it_is_not_seen() {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();
     assert!(first.contains("Nothing to see"), "{text}");
     assert!(!text.contains("new speed"), "{text}");
+}
+
+#[test]
+fn a_run_of_nothing_says_first_why() {
+    let why = "/sys/devices/system/cpu/cpufreq holds no frequency policy".to_owned();
+    let not_measured = NotMeasured {
+        experiment: "switch".into(),
+        subject: "powersave to performance".into(),
+        conditions: None,
+        parameters: BTreeMap::new(),
+        why,
+        remedy: None,
+    };
+    let run = Run { not_measured: vec![not_measured], ..of(Vec::new()) };
+    let text = shown(&run, &Style { width: 140, ..Style::default() });
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();
+    let said = "Nothing was measured: /sys/devices/system/cpu/cpufreq holds no frequency policy.";
+    assert_eq!(first.trim(), said);
 }
 
 /// A task whose activations take this long in each round; a tenth of them take half as long again.
