@@ -54,39 +54,46 @@ fn is_private(facts: &Metadata, user: u32) -> bool {
     facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0
 }
 
-/// Keeps a run as the last one, in place of the one before. Returns its file.
-pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<PathBuf> {
-    in_the_best(|folder| keep_in(folder, LAST, json))
+/// Keeps a run as the last one, in place of the one before.
+pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<()> {
+    keep_in(&best()?, LAST, json).map(drop)
 }
 
-/// The file of the last run kept; `None`: none is kept. The newest, where folders were usable at different times.
+/// The file of the last run kept; `None`: none is kept.
 pub(crate) fn last() -> Option<PathBuf> {
-    let kept = folders().flatten().map(|folder| folder.join(LAST));
-    let when = |path: &PathBuf| path.symlink_metadata().and_then(|facts| facts.modified()).ok();
-    kept.filter_map(|path| Some((when(&path)?, path))).max().map(|(_, path)| path)
+    best().ok().map(|folder| folder.join(LAST)).filter(|path| path.is_file())
 }
 
-/// Keeps a run after a failed write. Returns its file.
+/// The best folder that can be used. The error is that of the last one.
+fn best() -> io::Result<PathBuf> {
+    let mut failed = io::Error::other("no state folder can be used");
+    for folder in folders() {
+        match folder {
+            Ok(folder) => return Ok(folder),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+/// Keeps a run after a failed write, in the first folder that takes it. Returns its file.
 pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
-    in_the_best(|folder| {
-        forget_all_but(folder, RUNS_KEPT - 1);
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let (s, ns) = (since.as_secs(), since.subsec_nanos());
-        // Names sort by time.
-        keep_in(folder, &format!("{UNWRITTEN}{s:012}.{ns:09}-{}.json", std::process::id()), json)
-    })
-}
-
-/// Keeps a file in the first folder that takes it.
-fn in_the_best(keep: impl Fn(&Path) -> anyhow::Result<PathBuf>) -> anyhow::Result<PathBuf> {
     let mut failed = anyhow::anyhow!("no state folder can be used");
     for folder in folders() {
-        match folder.map_err(anyhow::Error::from).and_then(|folder| keep(&folder)) {
+        match folder.map_err(anyhow::Error::from).and_then(|folder| keep_among_others(&folder, json)) {
             Ok(path) => return Ok(path),
             Err(error) => failed = error,
         }
     }
     Err(failed)
+}
+
+fn keep_among_others(folder: &Path, json: &[u8]) -> anyhow::Result<PathBuf> {
+    forget_all_but(folder, RUNS_KEPT - 1);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let (s, ns) = (since.as_secs(), since.subsec_nanos());
+    // Names sort by time.
+    keep_in(folder, &format!("{UNWRITTEN}{s:012}.{ns:09}-{}.json", std::process::id()), json)
 }
 
 fn keep_in(folder: &Path, name: &str, json: &[u8]) -> anyhow::Result<PathBuf> {
