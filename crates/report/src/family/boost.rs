@@ -125,7 +125,7 @@ fn full_speed(boost: &Metrics) -> Vec<String> {
     let limits = boost.full_khz.zip(boost.max_khz);
     if let Some((full, max)) = limits.filter(|(full, max)| (*full as f64) < *max as f64 * SHORT_OF_LIMIT) {
         let (full, max) = (ghz(full), ghz(max));
-        said.push(format!("While raised, the kernel showed {full} of {max}: another lever may do more (--by)."));
+        said.push(format!("While raised, the kernel showed {full} of {max}: another lever may do more."));
     }
     said
 }
