@@ -101,6 +101,23 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
     }
 }
 
+/// Each figure has its own sum: the CPU clock's. Where the kernel's ticks sufficed, the parts add up to it.
+#[test]
+fn user_and_system_time_add_up() {
+    let _alone = alone_on_this_machine();
+    let run = measure_all(|| Request { competitors: vec![0], ..request(&["pause", "poll0", "nanosleep0"]) });
+    for series in calls(&run) {
+        let metrics = &series.experiment.yields().unwrap().metrics;
+        let (name, cpu) = (&series.subject, metrics.bare_cpu_ns.expect("the CPU clock of a thread"));
+        assert!(cpu > 0.0, "{name}");
+        let Some((user, system)) = metrics.user_ns_per_op.zip(metrics.system_ns_per_op) else { continue };
+        assert!((user + system - cpu).abs() <= 1e-6 * cpu && user >= 0.0 && system >= 0.0, "{name}: {metrics:?}");
+        if name == "pause" {
+            assert!(user > system, "{name} makes no system call: {metrics:?}");
+        }
+    }
+}
+
 #[test]
 fn precedence_decides_under_fifo() {
     let _alone = alone_on_this_machine();

@@ -1,4 +1,4 @@
-//! Resource usage: `getrusage(2)`, and the CPU clock of another thread.
+//! Resource usage: `getrusage(2)`, and the CPU clocks of a thread.
 
 use crate::clock::ns_of;
 use crate::{Result, check};
@@ -53,15 +53,56 @@ fn usage_of(call: &'static str, who: libc::c_int) -> Result<Usage> {
     })
 }
 
+/// CPU time of the calling thread by its three CPU clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuClocks {
+    /// The scheduler's count, current to the ns.
+    pub exact_ns: i64,
+    /// The part of `sampled_ns` in user mode.
+    pub user_ns: i64,
+    /// The ticks that found the thread running, as time. Kernels with full dynticks count it exactly.
+    pub sampled_ns: i64,
+}
+
+/// `clock_gettime` on the three CPU clocks of the calling thread.
+///
+/// `getrusage` scales its division into user and system time by the thread's whole history. While the thread runs, it
+/// also lags up to a tick behind. These clocks do neither.
+pub fn thread_cpu_clocks() -> Result<CpuClocks> {
+    Ok(CpuClocks {
+        exact_ns: cpu_clock_ns(0, CPUCLOCK_SCHED)?,
+        user_ns: cpu_clock_ns(0, CPUCLOCK_VIRT)?,
+        sampled_ns: cpu_clock_ns(0, CPUCLOCK_PROF)?,
+    })
+}
+
 /// `clock_gettime` on the CPU clock of thread `tid` of this process: its CPU time in ns. EINVAL once that thread has ended.
 pub fn cpu_time_of_thread_ns(tid: i32) -> Result<i64> {
-    // include/linux/posix-timers_types.h: the complement of the id in the upper bits, then CPUCLOCK_PERTHREAD_MASK (4) and
-    // CPUCLOCK_SCHED (2). pthread_getcpuclockid makes the same number from a pthread_t.
-    let clock: libc::clockid_t = (!tid << 3) | 6;
+    cpu_clock_ns(tid, CPUCLOCK_SCHED)
+}
+
+/// include/linux/posix-timers_types.h: user and system time, user time, and the scheduler's count.
+const CPUCLOCK_PROF: libc::clockid_t = 0;
+const CPUCLOCK_VIRT: libc::clockid_t = 1;
+const CPUCLOCK_SCHED: libc::clockid_t = 2;
+
+/// One CPU clock of a thread; 0 is the calling one.
+fn cpu_clock_ns(tid: i32, which: libc::clockid_t) -> Result<i64> {
+    // The complement of the id in the upper bits, then CPUCLOCK_PERTHREAD_MASK (4). pthread_getcpuclockid makes the same
+    // number from a pthread_t.
+    let clock: libc::clockid_t = (!tid << 3) | 4 | which;
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
     check("clock_gettime", unsafe { libc::clock_gettime(clock, &raw mut ts) })
         .map_err(|e| e.on(format!("CPU clock of thread {tid}")))?;
+    Ok(ns_of(ts))
+}
+
+/// The period of the kernel's tick, ns: the step of its coarse clocks.
+pub fn tick_ns() -> Result<i64> {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
+    check("clock_getres", unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut ts) })?;
     Ok(ns_of(ts))
 }
 
@@ -78,6 +119,21 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(thread_usage().unwrap().voluntary_switches >= before.voluntary_switches + 10);
+    }
+
+    #[test]
+    fn cpu_clocks_of_this_thread() {
+        let before = thread_cpu_clocks().unwrap();
+        let own = now_ns(Clock::ThreadCpu);
+        while now_ns(Clock::ThreadCpu) - own < 100_000_000 {
+            std::hint::spin_loop();
+        }
+        let after = thread_cpu_clocks().unwrap();
+        assert!(after.exact_ns - before.exact_ns >= 100_000_000);
+        // Some of 100 ms was sampled, even at 100 Hz, and no more of it in user mode than in all.
+        let (user, all) = (after.user_ns - before.user_ns, after.sampled_ns - before.sampled_ns);
+        assert!(user >= 0 && all > 0 && user <= all, "{user} of {all}");
+        assert!((500_000..=20_000_000).contains(&tick_ns().unwrap()));
     }
 
     #[test]

@@ -48,9 +48,11 @@ metrics! {
         observed: String => same,
         /// Cost of a call in a bare loop, without readings of the clock.
         bare_ns: f64 => mean,
-        /// User time per call (getrusage(2)).
+        /// CPU time of a call in the bare loop, by the thread's CPU clock.
+        bare_cpu_ns: f64 => mean,
+        /// The part of `bare_cpu_ns` in user mode; absent where the loop met too few of the kernel's ticks.
         user_ns_per_op: f64 => mean,
-        /// System time per call (getrusage(2)).
+        /// The rest of `bare_cpu_ns`.
         system_ns_per_op: f64 => mean,
         /// Share of the calls during which a competitor ran.
         yielded_share: f64 => mean,

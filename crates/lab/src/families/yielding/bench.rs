@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual::Policy;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::usage::thread_usage;
+use punctual_linux::usage::{CpuClocks, thread_cpu_clocks};
 use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::plan::{Cell, Plan};
@@ -47,10 +47,9 @@ pub(super) struct Sums {
     pub(super) elapsed_ns: i64,
     pub(super) own_cpu_ns: i64,
     pub(super) competitors_cpu_ns: i64,
-    /// Number of calls with measured user and system time.
-    pub(super) accounted_calls: u64,
-    pub(super) user_ns: i64,
-    pub(super) system_ns: i64,
+    /// Calls in bare loops, and the CPU time of these loops.
+    pub(super) bare_calls: u64,
+    pub(super) bare_cpu: CpuClocks,
 }
 
 impl Sums {
@@ -62,9 +61,15 @@ impl Sums {
         self.elapsed_ns += batch.elapsed_ns;
         self.own_cpu_ns += batch.own_cpu_ns;
         self.competitors_cpu_ns += batch.competitors_cpu_ns;
-        self.accounted_calls += batch.accounted_calls;
-        self.user_ns += batch.user_ns;
-        self.system_ns += batch.system_ns;
+        self.account(batch.bare_calls, batch.bare_cpu);
+    }
+
+    /// Adds the CPU time of a bare loop.
+    fn account(&mut self, calls: u64, cpu: CpuClocks) {
+        self.bare_calls += calls;
+        self.bare_cpu.exact_ns += cpu.exact_ns;
+        self.bare_cpu.user_ns += cpu.user_ns;
+        self.bare_cpu.sampled_ns += cpu.sampled_ns;
     }
 }
 
@@ -238,7 +243,7 @@ impl Bench for YieldBench<'_> {
 /// The bare loop: `n` calls in slices, each between two clock readings. Adds the cost of a call in each slice, ns.
 fn repeat(yielder: &mut dyn Yielder, n: u64, costs: &mut Vec<f64>, sums: &mut Sums) -> Result<(), Failure> {
     let slice = costs.last().map_or(1, |ns| (SLICE_NS / ns.max(0.1)) as u64).max(1);
-    let usage = thread_usage().ok();
+    let before = thread_cpu_clocks().ok();
     let mut to_go = n;
     while to_go > 0 {
         let calls = slice.min(to_go);
@@ -248,16 +253,15 @@ fn repeat(yielder: &mut dyn Yielder, n: u64, costs: &mut Vec<f64>, sums: &mut Su
         costs.push(took as f64 / calls as f64);
         to_go -= calls;
     }
-    account(usage, n, sums);
-    if punctual_linux::stop::requested() { Err(Failure::Stopped) } else { Ok(()) }
-}
-
-fn account(before: Option<punctual_linux::usage::Usage>, n: u64, sums: &mut Sums) {
-    if let Some((before, after)) = before.zip(thread_usage().ok()) {
-        sums.accounted_calls += n;
-        sums.user_ns += after.user_ns - before.user_ns;
-        sums.system_ns += after.system_ns - before.system_ns;
+    if let Some((before, after)) = before.zip(thread_cpu_clocks().ok()) {
+        let spent = CpuClocks {
+            exact_ns: after.exact_ns - before.exact_ns,
+            user_ns: after.user_ns - before.user_ns,
+            sampled_ns: after.sampled_ns - before.sampled_ns,
+        };
+        sums.account(n, spent);
     }
+    if punctual_linux::stop::requested() { Err(Failure::Stopped) } else { Ok(()) }
 }
 
 /// `n` calls, each timed, and the usage of the caller and its competitors meanwhile.
@@ -272,7 +276,6 @@ fn timed(
 ) -> Result<Usage, Failure> {
     let lines = crowd.map_or(&[][..], Crowd::lines);
     let competitors_ns = || crowd.map_or(Ok(0), Crowd::cpu_ns);
-    let usage = crowd.and_then(|_| thread_usage().ok());
     let begin = now_ns(Clock::Monotonic);
     let own = now_ns(Clock::ThreadCpu);
     let theirs = competitors_ns()?;
@@ -282,9 +285,6 @@ fn timed(
     sums.competitors_cpu_ns += competitors_ns()? - theirs;
     sums.own_cpu_ns += now_ns(Clock::ThreadCpu) - own;
     sums.elapsed_ns += now_ns(Clock::Monotonic) - begin;
-    if crowd.is_some() {
-        account(usage, n, sums);
-    }
     if flow.is_break() { Err(Failure::Stopped) } else { Ok(used) }
 }
 
@@ -293,4 +293,32 @@ fn median(slices: &mut Vec<f64>) -> Option<f64> {
     let mut later = slices.split_off(slices.len() / 2);
     later.sort_by(f64::total_cmp);
     later.get(later.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_linux::usage::thread_usage;
+
+    use super::*;
+    use crate::families::yielding::methods;
+
+    /// The kernel brings `getrusage` up to date when the thread is switched out, and at ticks. A loop shorter than a tick,
+    /// right after a sleep, therefore looked like no time at all.
+    #[test]
+    fn the_cpu_time_of_short_loops_adds_up() {
+        let mut yielder = (methods::find("poll0").unwrap().open)().unwrap();
+        let (mut costs, mut sums) = (Vec::new(), Sums::default());
+        let spent = |usage: punctual_linux::usage::Usage| usage.user_ns + usage.system_ns;
+        let mut truth = 0;
+        while truth < 300_000_000 {
+            std::thread::sleep(Duration::from_micros(100));
+            let before = spent(thread_usage().unwrap());
+            repeat(yielder.as_mut(), 10_000, &mut costs, &mut sums).unwrap();
+            // Switched out: now its usage is up to date.
+            std::thread::sleep(Duration::from_micros(100));
+            truth += spent(thread_usage().unwrap()) - before;
+        }
+        let ratio = sums.bare_cpu.exact_ns as f64 / truth as f64;
+        assert!((0.95..=1.0).contains(&ratio), "{ratio}: the rest is the sleep's own, a few microseconds a loop");
+    }
 }

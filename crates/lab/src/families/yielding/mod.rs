@@ -14,6 +14,7 @@ pub mod observed;
 pub mod plan;
 
 use punctual::Policy;
+use punctual_linux::usage::{CpuClocks, tick_ns};
 use punctual_record::experiment::yielding;
 use punctual_record::{About, Experiment, Quantity, Typed};
 
@@ -124,15 +125,31 @@ fn metrics(competitors: u32, extra: &Extra, observed: &str) -> yielding::Metrics
     let of_time = |ns: i64| per(ns as f64, sums.elapsed_ns as f64).filter(|_| competitors > 0);
     let mut bare = extra.bare_ns.clone();
     bare.sort_by(f64::total_cmp);
+    let bare_cpu_ns = per(sums.bare_cpu.exact_ns as f64, sums.bare_calls as f64);
+    let user = user_share(sums.bare_cpu, tick_ns().unwrap_or(i64::MAX));
     yielding::Metrics {
         observed: Some(observed.to_owned()),
         bare_ns: bare.get(bare.len() / 2).copied(),
-        user_ns_per_op: per(sums.user_ns as f64, sums.accounted_calls as f64),
-        system_ns_per_op: per(sums.system_ns as f64, sums.accounted_calls as f64),
+        bare_cpu_ns,
+        user_ns_per_op: bare_cpu_ns.zip(user).map(|(ns, user)| ns * user),
+        system_ns_per_op: bare_cpu_ns.zip(user).map(|(ns, user)| ns * (1.0 - user)),
         yielded_share: per(sums.calls_with_competitor as f64, sums.calls as f64).filter(|_| competitors > 0),
         competitor_cpu_share: of_time(sums.competitors_cpu_ns),
         own_cpu_share: of_time(sums.own_cpu_ns),
     }
+}
+
+/// The widest half of a 95 % interval that a share of user mode may have.
+const SPLIT_ERROR: f64 = 0.2;
+
+/// The share of user mode. Most kernels sample it: each tick counts as user or as system time, whole. `None` where the
+/// ticks are too few for [`SPLIT_ERROR`], by the interval of E. B. Wilson (1927).
+fn user_share(cpu: CpuClocks, tick_ns: i64) -> Option<f64> {
+    const Z: f64 = 1.96;
+    let ticks = cpu.sampled_ns as f64 / tick_ns as f64;
+    let share = (cpu.user_ns as f64 / cpu.sampled_ns as f64).clamp(0.0, 1.0);
+    let half = Z * (share * (1.0 - share) / ticks + (Z / (2.0 * ticks)).powi(2)).sqrt() / (1.0 + Z * Z / ticks);
+    (half <= SPLIT_ERROR).then_some(share)
 }
 
 #[cfg(test)]
@@ -144,6 +161,16 @@ mod tests {
     use super::bench::Sums;
     use super::*;
     use crate::frame::{Amount, made};
+
+    #[test]
+    fn user_and_system_time_need_enough_ticks() {
+        let share = |user: i64, ticks: i64| {
+            user_share(CpuClocks { exact_ns: 0, user_ns: user * 4_000_000, sampled_ns: ticks * 4_000_000 }, 4_000_000)
+        };
+        assert_eq!((share(0, 0), share(1, 2), share(5, 10), share(0, 4)), (None, None, None, None));
+        // The same number of ticks says more of a share near 0 or 1.
+        assert_eq!((share(0, 8), share(8, 8), share(20, 40)), (Some(0.0), Some(1.0), Some(0.5)));
+    }
 
     #[test]
     fn a_series_says_who_had_the_cpu() {

@@ -14,9 +14,10 @@ use crate::ways::yielding::Method;
 /// The first estimate of a call's cost: alone, a sleep with the default slack; with competitors, a part of their time
 /// slice.
 const USUAL_NS: (f64, f64) = (20_000.0, 500_000.0);
-/// The weights of the time shares. A cell with competitors gets ten times the share of one without: a slice lasts
-/// milliseconds, and a share of the CPU needs many slices. The schedule takes the square root.
-const IDEAL_NS: (f64, f64) = (10_000.0, 1_000_000.0);
+/// The weights of the time shares. A cell with competitors gets 2.6 times the share of one without: a slice lasts
+/// milliseconds, and a share of the CPU needs many slices. One without needs ticks for its user and system time. The
+/// schedule takes the square root.
+const IDEAL_NS: (f64, f64) = (150_000.0, 1_000_000.0);
 
 /// Policy of the competitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
