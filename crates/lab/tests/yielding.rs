@@ -90,7 +90,12 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
                 (yielded * count as f64).round() as u64,
                 "{name}: the calls that yielded have their own series"
             );
+            let shares: Vec<f64> = series.rounds.iter().filter_map(|round| round.competitor_cpu_share).collect();
+            assert!(shares.len() == series.rounds.len(), "{name}: {shares:?}");
             let (theirs, own) = left_share(series);
+            let (least, most) =
+                (shares.iter().copied().fold(1.0, f64::min), shares.iter().copied().fold(0.0, f64::max));
+            assert!(least <= theirs + 1e-9 && theirs <= most + 1e-9, "{name}: {theirs} of {shares:?}");
             assert!(theirs >= 0.0 && own > 0.0 && theirs + own <= 1.001, "{name}: {theirs} + {own}");
         }
         let left = |name: &str| {

@@ -178,6 +178,7 @@ flat! { RoundFigures {
     started_ns: u64,
     cpu_ns_per_op: Option<f64>,
     involuntary_switches: Option<u64>,
+    competitor_cpu_share: Option<f64>,
 } }
 
 /// What a series' figures are.
@@ -292,4 +293,7 @@ pub struct RoundFigures {
     /// Involuntary switches in this round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
+    /// Share of the CPU that competitors got in this round, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub competitor_cpu_share: Option<f64>,
 }

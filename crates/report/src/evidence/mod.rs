@@ -1,7 +1,7 @@
 //! How much a difference is worth: the noise of figures, differences with their uncertainty, correction for several.
 //!
 //! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
-//! ([`rounds`], and [`maxima`] for their largest samples).
+//! ([`rounds`]; [`maxima`] for their largest samples; [`shares`] for shares of the CPU).
 
 pub(crate) mod correction;
 pub(crate) mod difference;
@@ -12,6 +12,7 @@ pub(crate) mod noise;
 mod reading;
 pub(crate) mod rounds;
 pub(crate) mod share;
+pub(crate) mod shares;
 mod student;
 
 pub(crate) use difference::{Draft, Shift};
@@ -19,6 +20,7 @@ pub(crate) use mean::Mean;
 pub use reading::Figure;
 pub(crate) use reading::{Look, Reading, scale};
 pub use rounds::{Effect, Gain, Outcome};
+pub use shares::{ShareEffect, ShareGain};
 
 /// The false discovery rate, and the probability of any false alarm if nothing differs.
 pub const LEVEL: f64 = 0.05;

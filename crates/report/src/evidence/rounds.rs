@@ -212,7 +212,7 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
 }
 
 /// The scatter of single rounds: the median absolute deviation, scaled to a standard deviation.
-fn scatter(mut deviations: Vec<f64>) -> f64 {
+pub(super) fn scatter(mut deviations: Vec<f64>) -> f64 {
     let middle = median(&mut deviations);
     let mut away: Vec<f64> = deviations.iter().map(|deviation| (deviation - middle).abs()).collect();
     1.4826 * median(&mut away)

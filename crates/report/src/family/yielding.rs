@@ -1,109 +1,23 @@
 //! Yielding: a table for each situation, with the methods that let others run on top, and conclusions.
 
-use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
-use punctual_record::{Experiment, Quantity, Run, Series};
+use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Section};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
-use crate::naming::{AS_FOUND, conditions, under};
+use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Family, Measured, grouped, measured, no_answer, no_candidates};
+use situation::{Figure, Situation, situations};
 
+use super::shared::{ALWAYS, Family, measured};
+
+mod answer;
+mod candidates;
+mod situation;
 mod summary;
 
-type Yield<'a> = Measured<'a, Parameters, Metrics>;
-
 pub(super) const FAMILY: Family =
-    Family { experiment: "yield", sections, candidates: no_candidates, answer: no_answer };
-
-/// A call lets others run when it did so in at least this share of calls. Calls that never enter the scheduler are preempted during one call in
-/// ten thousand at most, since a slice lasts milliseconds.
-const YIELDS: f64 = 0.01;
-
-/// Against whom a series was measured.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Situation {
-    competitors: u32,
-    /// Absent: as found.
-    policy: Option<String>,
-    kind: Option<CompetitorKind>,
-    rank: Option<Rank>,
-}
-
-impl Situation {
-    fn of(parameters: &Parameters) -> Self {
-        Self {
-            competitors: parameters.competitors,
-            policy: parameters.competitor_policy.clone().filter(|policy| policy != AS_FOUND),
-            kind: parameters.competitor_kind,
-            rank: parameters.competitor_rank,
-        }
-    }
-
-    /// In words, for a heading or a sentence.
-    fn in_words(&self) -> String {
-        if self.competitors == 0 {
-            return "alone on its CPU".to_owned();
-        }
-        let plural = if self.competitors == 1 { "" } else { "s" };
-        let number = units::count(self.competitors.into());
-        let what = match self.kind {
-            Some(CompetitorKind::Thread) => format!("competitor thread{plural}"),
-            _ => format!("competitor{plural}"),
-        };
-        match self.policy.as_deref() {
-            None => format!("with {number} {what} on its CPU"),
-            Some(policy) => format!("with {number} {what} under {} on its CPU", sanitize(policy)),
-        }
-    }
-}
-
-/// A method in a situation: its calls, and those of them during which a competitor ran.
-#[derive(Debug, Clone, Copy)]
-struct Figure<'a> {
-    calls: Yield<'a>,
-    away: Option<Yield<'a>>,
-}
-
-impl Figure<'_> {
-    /// Share of the CPU that all competitors together had.
-    fn others_share(&self) -> Option<f64> {
-        self.calls.metrics.competitor_cpu_share
-    }
-
-    /// Share of the calls that let a competitor run; none when there was no competitor.
-    fn yielded(&self) -> Option<f64> {
-        self.calls.metrics.yielded_share
-    }
-
-    fn lets_others_run(&self) -> bool {
-        self.yielded().is_some_and(|share| share >= YIELDS)
-    }
-
-    /// What a call costs, ns: in the bare loop, or, where there was none, at the median.
-    fn cost_ns(&self) -> Option<f64> {
-        self.calls.metrics.bare_ns.or_else(|| self.calls.summary.p50.map(|ns| ns as f64))
-    }
-}
-
-/// The situations, each with its figures, in the order alone, fewest competitors first.
-fn situations<'a>(series: &[Yield<'a>]) -> Vec<(Situation, Vec<Figure<'a>>)> {
-    let figure = |calls: Yield<'a>| {
-        let same = |other: &&Yield<'_>| {
-            other.quantity == Quantity::Away
-                && other.subject == calls.subject
-                && other.conditions == calls.conditions
-                && other.parameters == calls.parameters
-        };
-        Figure { calls, away: series.iter().find(same).copied() }
-    };
-    let calls = series.iter().filter(|s| s.quantity == Quantity::CallCost);
-    let figures: Vec<Figure<'a>> = calls.map(|calls| figure(*calls)).collect();
-    let mut situations = grouped(&figures, |figure| Situation::of(figure.calls.parameters));
-    situations.sort_by(|a, b| a.0.cmp(&b.0));
-    situations
-}
+    Family { experiment: "yield", sections, candidates: candidates::candidates, answer: answer::answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let situations = situations(&measured(series, Experiment::yields));
@@ -166,8 +80,12 @@ fn columns<'a>(run: &'a Run, one_set: bool, against: bool) -> Columns<'a, Figure
         .ns("p50", 100, |s| s.calls.summary.p50)
         .ns("p99", 90, |s| s.calls.summary.p99)
         .ns("max", 50, |s| s.calls.summary.max)
+        .fine("CPU (loop)", 80, |s| s.calls.metrics.bare_cpu_ns)
+        .only_if(!against)
         .fine("user", 70, |s| s.calls.metrics.user_ns_per_op)
+        .only_if(!against)
         .fine("system", 71, |s| s.calls.metrics.system_ns_per_op)
+        .only_if(!against)
         .switches("switches", 65, |s| (s.calls.voluntary_switches_per_op, s.calls.involuntary_switches_per_op))
         .left("system calls", 80, |s| s.calls.metrics.observed.as_deref().map_or(units::ABSENT.to_owned(), sanitize))
 }
@@ -175,14 +93,18 @@ fn columns<'a>(run: &'a Run, one_set: bool, against: bool) -> Columns<'a, Figure
 /// What the columns mean, each note only where its column is shown.
 fn legend(run: &Run, situations: &[(Situation, Vec<Figure<'_>>)]) -> Vec<Note> {
     let read = units::duration_fine(run.clock.read_ns);
-    let mut notes = vec![Note::always(format!(
-        "p50, p99, max: of single calls, one clock reading ({read}) contained; user, system: as the kernel divides CPU time among them."
-    ))];
+    let mut notes =
+        vec![Note::always(format!("p50, p99, max: of single calls, one clock reading ({read}) contained."))];
     if situations.iter().any(|(situation, _)| situation.competitors == 0) {
         notes.push(Note::always(
             "call (loop): cost of a call in a loop that does nothing else, no clock reading contained.",
         ));
     }
+    notes.push(Note::on("CPU (loop)", "CPU (loop): CPU time of such a call, by the thread's CPU clock."));
+    notes.push(Note::on(
+        "user",
+        "user, system: its parts, to within 20 % of their sum; the kernel samples them at its ticks. Absent where the loop met too few.",
+    ));
     if situations.iter().any(|(situation, _)| situation.competitors > 0) {
         notes.push(Note::always(
             "lets others run: share of the calls during which a competitor made progress of its own; away: how long these calls took.",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::evidence::{Effect, Outcome};
+use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::prose::{listed, unbroken};
 use crate::format::units;
 
@@ -30,7 +30,8 @@ impl Goal {
     fn words(self) -> [&'static str; 2] {
         match self {
             Self::WakeOnTime | Self::SendEvenly => ["earlier", "later"],
-            Self::LetOthersRun | Self::BackSoon | Self::PassMessages => ["shorter", "longer"],
+            Self::BackSoon => ["sooner back", "later back"],
+            Self::LetOthersRun | Self::PassMessages => ["shorter", "longer"],
             Self::SpeedUp => ["faster", "slower"],
         }
     }
@@ -93,6 +94,25 @@ pub struct Case {
     /// Share of a CPU after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_share_after: Option<f64>,
+    /// The share of the CPU that others get, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<ShareEffect>,
+}
+
+impl Case {
+    /// The shown gain in others' share of the CPU; 0 where there is none.
+    #[must_use]
+    pub fn share_gained(&self) -> f64 {
+        let shown = self.others.as_ref().filter(|effect| effect.outcome == Outcome::Better);
+        shown.and_then(|effect| effect.gain).map_or(0.0, |gain| gain.share)
+    }
+
+    /// `others get 81 % of the CPU instead of 49 %`, where a difference is shown.
+    fn shares(&self) -> Option<String> {
+        let effect = self.others.as_ref().filter(|effect| effect.is_shown())?;
+        let share = |share: f64| unbroken(&units::share(share));
+        Some(format!("others get {} of the CPU instead of {}", share(effect.after?), share(effect.before?)))
+    }
 }
 
 /// What a remedy costs. Empty: nothing known to be needed.
@@ -150,6 +170,9 @@ impl Advice {
     #[must_use]
     pub fn best(&self) -> Option<&Case> {
         let gain = |case: &&Case| {
+            if self.goal == Goal::LetOthersRun {
+                return ((1e6 * case.share_gained()) as i64, 0);
+            }
             (case.p50.better().map_or(i64::MIN, |gain| gain.ns), case.p99.better().map_or(i64::MIN, |gain| gain.ns))
         };
         self.cases.iter().rev().max_by_key(gain)
@@ -175,7 +198,14 @@ impl Advice {
         let [smaller, larger] = self.goal.words();
         let duration = |ns: i64| unbroken(&units::duration(ns));
         let Some(case) = self.best() else { return format!("{}: not tested.", self.what) };
-        let at = if case.case.is_empty() { String::new() } else { format!(" at {}", unbroken(&case.case)) };
+        if self.goal == Goal::LetOthersRun {
+            return format!("{}: {}", self.what, self.text());
+        }
+        let at = match case.case.as_str() {
+            "" => String::new(),
+            its if its.starts_with("on ") || its.starts_with("with ") => format!(" {}", unbroken(its)),
+            its => format!(" at {}", unbroken(its)),
+        };
         let p50 = match (case.p50.better(), case.p50.worse()) {
             (Some(gain), _) => format!("{} {smaller}{at}", duration(gain.ns)),
             (_, Some(loss)) => format!("{} {larger}{at}", duration(loss.ns)),
@@ -209,6 +239,12 @@ impl Advice {
     #[must_use]
     pub fn effect(&self) -> String {
         let Some(case) = self.best() else { return "not tested".to_owned() };
+        let at = if case.case.is_empty() { String::new() } else { format!(" ({})", unbroken(&case.case)) };
+        if self.goal == Goal::LetOthersRun {
+            let outcome = case.others.as_ref().map(|effect| effect.outcome);
+            let none = if outcome == Some(Outcome::NoDifference) { "no difference shown" } else { "not tested" };
+            return format!("{}{at}", case.shares().unwrap_or_else(|| none.to_owned()));
+        }
         let [smaller, larger] = self.goal.words();
         let one = |effect: &Effect| match effect.outcome {
             Outcome::Better => effect.gain.map(|gain| format!("{} {smaller}", unbroken(&units::duration(gain.ns)))),
@@ -216,7 +252,6 @@ impl Advice {
             Outcome::NoDifference => Some("no difference shown".to_owned()),
             Outcome::NotTested => None,
         };
-        let at = if case.case.is_empty() { String::new() } else { format!(" ({})", unbroken(&case.case)) };
         match (one(&case.p50), one(&case.p99)) {
             (Some(p50), Some(p99)) => format!("{p50} at p50, {p99} at p99{at}"),
             (Some(p50), None) => format!("{p50} at p50, p99 not tested{at}"),
@@ -228,7 +263,8 @@ impl Advice {
     /// What it costs, in a few words each; never empty.
     fn cost(&self) -> Vec<String> {
         let share = |share: f64| unbroken(&units::share(share));
-        let cpu = self.best().and_then(|case| {
+        let by_time = self.best().filter(|_| self.goal != Goal::LetOthersRun);
+        let cpu = by_time.and_then(|case| {
             let (before, after) = (case.cpu_share_before?, case.cpu_share_after?);
             // A smaller difference is no price.
             ((after - before).abs() >= 0.01).then(|| format!("{} of a CPU instead of {}", share(after), share(before)))
@@ -238,6 +274,11 @@ impl Advice {
             Some(privilege) => format!("needs {privilege}"),
             None => "no privilege".to_owned(),
         };
-        cpu.into_iter().chain([needs]).chain([energy, others, program].into_iter().flatten().cloned()).collect()
+        let shares = by_time.and_then(Case::shares);
+        cpu.into_iter()
+            .chain(shares)
+            .chain([needs])
+            .chain([energy, others, program].into_iter().flatten().cloned())
+            .collect()
     }
 }

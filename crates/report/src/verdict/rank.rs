@@ -3,9 +3,10 @@
 use punctual_record::Run;
 
 use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{Effect, Figure, Outcome};
+use crate::evidence::shares::{self, Against};
+use crate::evidence::{Effect, Figure, Outcome, ShareEffect};
 
-use super::advice::{Advice, Case, Standing, Variant};
+use super::advice::{Advice, Case, Goal, Standing, Variant};
 use super::candidate::{Candidate, Trial};
 
 /// An advice with what it removes and the series that show it.
@@ -18,10 +19,13 @@ struct Judged<'a> {
 /// What the candidates of each experiment do: the advised ones first, the largest gain for its price first.
 pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> Vec<Advice> {
     let candidates = gathered(candidates);
-    let pairs: Vec<Pair<'_>> = candidates.iter().flat_map(|(_, its)| &its.trials).flat_map(pairs).collect();
+    let pairs: Vec<Pair<'_>> = candidates.iter().flat_map(|(_, its)| pairs(its)).collect();
+    let trials = candidates.iter().flat_map(|(_, its)| &its.trials);
+    let questions: Vec<_> = trials.map(|trial| (Against::Series(trial.before), trial.after)).collect();
     let mut effects = test(run, &pairs).into_iter();
+    let mut others = shares::test(&questions).into_iter();
     let judged: Vec<Judged<'_>> =
-        candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects)).collect();
+        candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects, &mut others)).collect();
     let mut advice = grouped(run, judged);
     advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(score(b).total_cmp(&score(a))));
     advice
@@ -44,30 +48,46 @@ fn gathered<'a, 'e>(candidates: Vec<(&'e str, Vec<Candidate<'a>>)>) -> Vec<(&'e 
     all
 }
 
-fn pairs<'a>(trial: &Trial<'a>) -> [Pair<'a>; 2] {
-    [Figure::P50, Figure::P99].map(|figure| Pair { before: trial.before, after: trial.after, figure })
+/// How long something takes, unless shares of the CPU are the goal.
+fn pairs<'a>(its: &Candidate<'a>) -> Vec<Pair<'a>> {
+    let of = |trial: &Trial<'a>| {
+        let Trial { before, after, .. } = *trial;
+        [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure })
+    };
+    if its.goal == Goal::LetOthersRun { Vec::new() } else { its.trials.iter().flat_map(of).collect() }
 }
 
-fn judge<'a>(experiment: &str, candidate: Candidate<'a>, effects: &mut impl Iterator<Item = Effect>) -> Judged<'a> {
-    let mut next = || effects.next().unwrap_or_default();
+fn judge<'a>(
+    experiment: &str,
+    candidate: Candidate<'a>,
+    effects: &mut impl Iterator<Item = Effect>,
+    others: &mut impl Iterator<Item = ShareEffect>,
+) -> Judged<'a> {
+    let timed = candidate.goal != Goal::LetOthersRun;
+    let mut next = || if timed { effects.next().unwrap_or_default() } else { Effect::default() };
     let case = |trial: &Trial<'_>| Case {
         case: (trial.name)(trial.case),
         p50: next(),
         p99: next(),
         cpu_share_before: trial.before.cpu_share.filter(|share| share.is_finite()),
         cpu_share_after: trial.after.cpu_share.filter(|share| share.is_finite()),
+        others: others.next().filter(|effect| effect.before.is_some() && effect.after.is_some()),
     };
     let cases: Vec<Case> = candidate.trials.iter().map(case).collect();
     let Candidate { id, goal, cause, what, instead_of, trials, price, code } = candidate;
-    let standing = standing(&cases);
+    let standing = standing(goal, &cases);
     let experiment = experiment.to_owned();
     let advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, equal: Vec::new() };
     Judged { advice, cause, trials }
 }
 
-fn standing(cases: &[Case]) -> Standing {
-    let effects = || cases.iter().flat_map(|case| [&case.p50, &case.p99]);
-    let any = |outcome: Outcome| effects().any(|effect| effect.outcome == outcome);
+fn standing(goal: Goal, cases: &[Case]) -> Standing {
+    let of = |case: &Case| match (goal, &case.others) {
+        (Goal::LetOthersRun, others) => vec![others.as_ref().map_or(Outcome::NotTested, |effect| effect.outcome)],
+        _ => vec![case.p50.outcome, case.p99.outcome],
+    };
+    let outcomes: Vec<Outcome> = cases.iter().flat_map(of).collect();
+    let any = |outcome: Outcome| outcomes.contains(&outcome);
     match (any(Outcome::Better), any(Outcome::Worse)) {
         (true, true) => Standing::Mixed,
         (true, false) => Standing::Advised,
@@ -103,6 +123,9 @@ fn grouped(run: &Run, judged: Vec<Judged<'_>>) -> Vec<Advice> {
 
 /// Whether two remedies show no difference at p50 in any common case, or one that is small beside what both gain.
 fn are_equal<'s>(run: &Run, one: &'s Judged<'_>, other: &'s Judged<'_>) -> bool {
+    if one.advice.goal == Goal::LetOthersRun {
+        return leave_equal_shares(one, other);
+    }
     let both = |trial: &'s Trial<'_>| {
         let same = other.trials.iter().find(|its| its.case == trial.case)?;
         Some(Pair { before: trial.after, after: same.after, figure: Figure::P50 })
@@ -116,9 +139,22 @@ fn are_equal<'s>(run: &Run, one: &'s Judged<'_>, other: &'s Judged<'_>) -> bool 
     !pairs.is_empty() && test(run, &pairs).iter().all(small)
 }
 
-/// Nanoseconds gained at p50 in the best case, less for what has a price.
+/// The same for the shares of the CPU that others get.
+fn leave_equal_shares(one: &Judged<'_>, other: &Judged<'_>) -> bool {
+    let same = |trial: &Trial<'_>| other.trials.iter().find(|its| its.case == trial.case).map(|its| its.after);
+    let questions: Vec<_> =
+        one.trials.iter().filter_map(|trial| Some((Against::Series(trial.after), same(trial)?))).collect();
+    let gained = one.advice.best().map_or(0.0, Case::share_gained);
+    let small = |effect: &ShareEffect| !effect.is_shown() || effect.gain.is_some_and(|g| g.share.abs() < gained / 5.0);
+    !questions.is_empty() && shares::test(&questions).iter().all(small)
+}
+
+/// Nanoseconds gained at p50 in the best case, less for what has a price. A hundredth of a CPU for others counts as 1 µs.
 fn score(advice: &Advice) -> f64 {
     let Some(case) = advice.best() else { return 0.0 };
+    if advice.goal == Goal::LetOthersRun {
+        return 1e5 * case.share_gained() / price(advice);
+    }
     let gain = case.p50.better().or_else(|| case.p99.better()).map_or(0, |gain| gain.ns);
     gain as f64 / price(advice)
 }

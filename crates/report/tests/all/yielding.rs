@@ -5,8 +5,9 @@ use crate::forms::shown;
 use insta::assert_snapshot;
 use punctual_record::experiment::polls::{self, Load, SenderPlace};
 use punctual_record::experiment::yielding::{self, CompetitorKind, Rank};
-use punctual_record::{Experiment, Quantity, Run, Series, Typed};
-use punctual_report::Style;
+use punctual_record::{About, Experiment, Quantity, Run, Series, Typed};
+use punctual_report::verdict::{Goal, Standing};
+use punctual_report::{Style, Verdict};
 
 fn series(experiment: Experiment, subject: &str, quantity: Quantity, median: i64, count: usize) -> Series {
     let samples = samples(median, count);
@@ -25,6 +26,7 @@ fn series(experiment: Experiment, subject: &str, quantity: Quantity, median: i64
 fn alone(subject: &str, ns: i64, observed: &str) -> Series {
     let metrics = yielding::Metrics {
         bare_ns: Some(ns as f64),
+        bare_cpu_ns: Some(ns as f64 * 0.75),
         user_ns_per_op: Some(ns as f64 / 4.0),
         system_ns_per_op: Some(ns as f64 / 2.0),
         observed: Some(observed.into()),
@@ -51,12 +53,21 @@ fn against(
         yielded_share: Some(shares.0),
         competitor_cpu_share: Some(shares.1),
         own_cpu_share: Some(1.0 - shares.1),
-        observed: Some("some_call".into()),
+        observed: Some(if subject == "sched_yield" { "sched_yield" } else { "some_call" }.into()),
         ..yielding::Metrics::default()
     };
     let none = Experiment::Yield(Typed::asked(parameters.clone()));
     let calls = Experiment::Yield(Typed { parameters, metrics });
-    let calls = series(calls, subject, Quantity::CallCost, ns, 3000);
+    let sleeps = subject.contains("sleep");
+    let mut calls = Series {
+        voluntary_switches_per_op: Some(if sleeps { 1.0 } else { 0.0 }),
+        involuntary_switches_per_op: Some(if sleeps { 0.0 } else { shares.0 }),
+        about: About { call: Some(format!("{subject}()")), ..About::default() },
+        ..series(calls, subject, Quantity::CallCost, ns, 3000)
+    };
+    for round in &mut calls.rounds {
+        round.competitor_cpu_share = Some(shares.1 + [-0.004, 0.0, 0.004][round.round as usize % 3]);
+    }
     let away = away.map(|ns| series(none, subject, Quantity::Away, ns, 1000));
     std::iter::once(calls).chain(away).collect()
 }
@@ -69,6 +80,7 @@ fn usual() -> Vec<Series> {
     let mut all = vec![
         alone("sched_yield", 400, "sched_yield"),
         alone("usleep0", 70_000, "clock_nanosleep"),
+        alone("nanosleep0", 70_000, "clock_nanosleep"),
         alone("pause", 20, "none"),
     ];
     let same = ("as found", Rank::Same);
@@ -95,17 +107,120 @@ fn nothing_is_wider_than_the_terminal() {
     }
 }
 
+/// What is advised for a goal: what to use, instead of what.
+fn advised(run: &Run, goal: Goal) -> Vec<(String, String)> {
+    let advice = Verdict::of(run).advice.into_iter().filter(|advice| advice.goal == goal);
+    advice.map(|advice| (advice.what, advice.instead_of)).collect()
+}
+
+fn pair(what: &str, instead_of: &str) -> (String, String) {
+    (what.to_owned(), instead_of.to_owned())
+}
+
+/// CFS: sched_yield goes on running, sleeps of nothing leave a competitor more than its half.
+fn on_cfs() -> Vec<Series> {
+    let same = ("as found", Rank::Same);
+    let mut all = vec![
+        alone("sched_yield", 400, "sched_yield"),
+        alone("usleep0", 55_000, "clock_nanosleep"),
+        alone("nanosleep0", 55_000, "clock_nanosleep"),
+    ];
+    all.extend(against("sched_yield", same, (0.000_1, 0.49), (650, Some(4_000_000))));
+    all.extend(against("usleep0", same, (0.997, 0.63), (110_000, Some(110_000))));
+    all.extend(against("nanosleep0", same, (0.997, 0.631), (110_000, Some(110_100))));
+    all
+}
+
 #[test]
-fn the_check_up_recommends_what_was_measured() {
-    let run = yield_run(&["punctual", "checkup"], usual());
-    let text = shown(&run, &Style { width: 100, ..Style::default() });
-    let advice = text.split("What to do").nth(1).unwrap_or_else(|| panic!("no advice in\n{text}"));
-    let advice: String = advice.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(advice.contains("sched_yield() instead of usleep(0)") && advice.contains("sched_yield();"), "{advice}");
-    assert!(advice.contains("a competitor gets 100 % of the CPU instead of 81 %"), "{advice}");
+fn advice_follows_the_goal() {
+    let run = yield_run(&["punctual", "yield"], usual());
+    // EEVDF: sched_yield leaves a competitor more, and is away for a time slice.
+    assert_eq!(advised(&run, Goal::LetOthersRun), [pair("sched_yield()", "usleep0()")]);
+    assert_eq!(advised(&run, Goal::BackSoon), [pair("usleep0()", "sched_yield()")]);
+    let verdict = Verdict::of(&run);
+    assert_eq!(
+        verdict.answer,
+        [
+            "To let others run: sched_yield. A competitor gets 100\u{a0}% of the CPU; with usleep0, 81\u{a0}%.",
+            "To be back soon: usleep0 or nanosleep0. Away for 63.0\u{a0}µs at p50 with a competitor; with sched_yield, 4.00\u{a0}ms.",
+        ]
+    );
+    let text: Vec<String> = verdict.advice.iter().map(|advice| advice.text()).collect();
+    assert!(
+        text.iter().any(|text| text.starts_with("others get 100\u{a0}% of the CPU instead of 81\u{a0}%")),
+        "{text:?}"
+    );
+    assert!(text.iter().any(|text| text.contains("others get 81\u{a0}% of the CPU instead of 100\u{a0}%")), "{text:?}");
+    assert!(
+        text.iter().any(|text| text.contains("a call alone takes 70.0\u{a0}µs instead of 400\u{a0}ns")),
+        "{text:?}"
+    );
+}
+
+/// Where sched_yield does not yield, it is advised for nothing.
+#[test]
+fn a_call_that_does_not_yield_is_never_advised() {
+    let run = yield_run(&["punctual", "checkup"], on_cfs());
+    let verdict = Verdict::of(&run);
+    assert!(verdict.advice.iter().all(|advice| !advice.what.contains("sched_yield")), "{verdict:?}");
+    assert_eq!(advised(&run, Goal::LetOthersRun), [pair("usleep0()", "sched_yield()")]);
+    assert_eq!(verdict.advice[0].equal.len(), 1, "nanosleep0 leaves as much");
+    let answer = verdict.answer.join(" ");
+    assert!(answer.contains("To let others run: nanosleep0 or usleep0."), "{answer}");
+    assert!(
+        answer.contains("sched_yield does not yield here: a competitor ran in <0.1\u{a0}% of the calls"),
+        "{answer}"
+    );
+    assert!(answer.contains("To be back soon: usleep0 or nanosleep0."), "{answer}");
+}
+
+/// The same figures, with rounds that scatter as widely as the shares differ; then without rounds.
+#[test]
+fn nothing_is_advised_below_the_scatter_or_untested() {
+    let altered = |alter: fn(&mut Series)| {
+        let mut all = usual();
+        all.iter_mut().for_each(alter);
+        yield_run(&["punctual", "yield"], all)
+    };
+    let scattered = altered(|series| {
+        let around = |share: f64, odd: bool| if odd { share + 0.45 } else { share - 0.45 };
+        for round in &mut series.rounds {
+            let odd = (round.round % 2 == 1) == (series.subject == "sched_yield");
+            round.competitor_cpu_share = round.competitor_cpu_share.map(|share| around(share, odd));
+        }
+        if series.quantity == Quantity::Away && series.subject == "usleep0" {
+            for round in &mut series.rounds {
+                let ns = Some(if round.round % 2 == 1 { 40_000 } else { 90_000_000 });
+                (round.summary.p50, round.summary.p99) = (ns, ns);
+            }
+        }
+    });
+    assert!(advised(&scattered, Goal::LetOthersRun).is_empty());
+    assert!(!advised(&scattered, Goal::BackSoon).contains(&pair("usleep0()", "sched_yield()")));
+    let answer = Verdict::of(&scattered).answer.join(" ");
+    assert!(answer.contains("No call is shown to let others run"), "{answer}");
+    let unknown = altered(|series| series.rounds.clear());
+    let verdict = Verdict::of(&unknown);
+    assert!(verdict.advice.is_empty() && !verdict.tried.is_empty(), "{verdict:?}");
+    assert!(verdict.tried.iter().all(|advice| advice.standing == Standing::NotTested), "{verdict:?}");
+    assert!(verdict.answer.iter().all(|sentence| sentence.contains("not tested")), "{:?}", verdict.answer);
     // Where nothing was measured of it, nothing is said.
     let run = yield_run(&["punctual", "checkup"], vec![alone("pause", 20, "none")]);
     assert!(!shown(&run, &Style::default()).contains("What to do"));
+    assert!(Verdict::of(&run).answer.is_empty());
+}
+
+#[test]
+fn words_say_what_is_voluntary() {
+    let run = yield_run(&["punctual", "yield"], usual());
+    let text: String = shown(&run, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Voluntary, because they wait (ru_nvcsw): usleep0 and nanosleep0."), "{text}");
+    assert!(text.contains("counts as involuntary (ru_nivcsw): sched_yield."), "{text}");
+    assert!(text.contains("Preempted only (ru_nivcsw): pause."), "{text}");
+    let mut without = usual();
+    without.iter_mut().for_each(|series| series.voluntary_switches_per_op = None);
+    let run = yield_run(&["punctual", "yield"], without);
+    assert!(!shown(&run, &Style::default()).contains("ru_nvcsw"));
 }
 
 /// A way of waiting for a message: `(idle, busy)` latency and the shares of the busy program and the receiver.

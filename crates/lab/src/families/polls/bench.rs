@@ -32,6 +32,8 @@ pub(crate) struct Extra {
     pub(super) round_trips: SeriesTally,
     pub(super) rounds: u32,
     pub(super) silence: Shares,
+    /// Share of the CPU that the busy program got while no message came, for each round.
+    pub(super) shares: Vec<Option<f64>>,
     /// Total CPU time of the busy program.
     pub(super) busy_cpu_ns: i64,
 }
@@ -212,6 +214,13 @@ impl<'a> PollBench<'a> {
     }
 }
 
+impl Shares {
+    /// That of the busy program; `None` where there was none.
+    pub(super) fn of_competitor(&self) -> Option<f64> {
+        (self.elapsed_ns != 0).then(|| self.competitor_ns as f64 / self.elapsed_ns as f64)
+    }
+}
+
 impl Bench for PollBench<'_> {
     type Extra = Extra;
 
@@ -256,6 +265,7 @@ impl Bench for PollBench<'_> {
         extra.round_trips.add_round(extra.rounds, 0, &self.round_trips, Usage::default());
         extra.rounds += 1;
         extra.busy_cpu_ns += busy_ns;
+        extra.shares.push(shares.of_competitor());
         extra.silence.elapsed_ns += shares.elapsed_ns;
         extra.silence.own_ns += shares.own_ns;
         extra.silence.competitor_ns += shares.competitor_ns;

@@ -91,9 +91,17 @@ impl Family for Plan {
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
         let of = |metrics| Experiment::Polls(Typed { parameters: parameters(self, &self.cells[cell]), metrics });
         let extra = measured.extra;
-        let mut series = vec![measured.series(measured.tally, Quantity::OneWay, of(metrics(extra)))];
+        let mut one_way = measured.series(measured.tally, Quantity::OneWay, of(metrics(extra)));
+        let shares = one_way.rounds.iter_mut().zip(&extra.shares);
+        shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
+        let mut series = vec![one_way];
         if extra.round_trips.count() > 0 {
-            series.push(measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default())));
+            let mut back = measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default()));
+            // The bench counts the batches that it kept; the rounds also count those left out.
+            for (round, of) in back.rounds.iter_mut().zip(&series[0].rounds) {
+                (round.round, round.started_ns) = (of.round, of.started_ns);
+            }
+            series.push(back);
         }
         Report::of(series)
     }
@@ -146,7 +154,7 @@ fn parameters(plan: &Plan, cell: &Cell) -> polls::Parameters {
 fn metrics(extra: &Extra) -> polls::Metrics {
     let silence = &extra.silence;
     let share = |ns: i64| (silence.elapsed_ns != 0).then(|| ns as f64 / silence.elapsed_ns as f64);
-    polls::Metrics { competitor_cpu_share: share(silence.competitor_ns), own_cpu_share: share(silence.own_ns) }
+    polls::Metrics { competitor_cpu_share: silence.of_competitor(), own_cpu_share: share(silence.own_ns) }
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub(crate) struct Extra {
     pub(super) away: SeriesTally,
     /// Cost of a call in the bare loop, ns, for each round.
     pub(super) bare_ns: Vec<f64>,
+    /// Share of the CPU that the competitors got, for each round.
+    pub(super) shares: Vec<Option<f64>>,
     pub(super) sums: Sums,
 }
 
@@ -236,6 +238,8 @@ impl Bench for YieldBench<'_> {
         let round = extra.sums.rounds;
         extra.away.add_round(round, 0, &self.away, Usage::default());
         extra.bare_ns.extend(bare_ns);
+        let share = sums.competitors_cpu_ns as f64 / sums.elapsed_ns as f64;
+        extra.shares.push(Some(share).filter(|share| share.is_finite()));
         extra.sums.add(&sums);
     }
 }

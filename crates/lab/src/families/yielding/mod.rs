@@ -97,9 +97,19 @@ impl Family for Plan {
         let of = |metrics| Experiment::Yield(Typed { parameters: self.parameters(cell), metrics });
         let extra = measured.extra;
         let metrics = metrics(self.cells[cell].competitors, extra, &self.observed[self.cells[cell].method]);
-        let mut series = vec![measured.series(measured.tally, Quantity::CallCost, of(metrics))];
+        let mut calls = measured.series(measured.tally, Quantity::CallCost, of(metrics));
+        if self.cells[cell].competitors > 0 {
+            let shares = calls.rounds.iter_mut().zip(&extra.shares);
+            shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
+        }
+        let mut series = vec![calls];
         if extra.away.count() > 0 {
-            series.push(measured.series(&extra.away, Quantity::Away, of(yielding::Metrics::default())));
+            let mut away = measured.series(&extra.away, Quantity::Away, of(yielding::Metrics::default()));
+            // The bench counts the batches that it kept; the rounds also count those left out.
+            for (round, of) in away.rounds.iter_mut().zip(&series[0].rounds) {
+                (round.round, round.started_ns) = (of.round, of.started_ns);
+            }
+            series.push(away);
         }
         Report::of(series)
     }
@@ -191,7 +201,7 @@ mod tests {
             competitors_cpu_ns: 30,
             ..Sums::default()
         };
-        let with_others = Extra { sums, away: made::tally(&[7]), bare_ns: Vec::new() };
+        let with_others = Extra { sums, away: made::tally(&[7]), shares: vec![Some(0.3)], ..Extra::default() };
         let alone = Extra { bare_ns: vec![9.0, 5.0, 6.0], ..Extra::default() };
         let extras = [alone, with_others];
         let report = made::report(&plan, 0, &[10], &extras);
@@ -210,5 +220,6 @@ mod tests {
         );
         assert_eq!((metrics.user_ns_per_op, metrics.observed.as_deref()), (None, Some("sched_yield")));
         assert_eq!(report.series[1].quantity, Quantity::Away);
+        assert_eq!(report.series[0].rounds[0].competitor_cpu_share, Some(0.3));
     }
 }

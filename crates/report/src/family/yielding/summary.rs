@@ -4,13 +4,15 @@ use punctual_record::Run;
 use punctual_record::experiment::yielding::Rank;
 
 use crate::document::{Block, Section};
+use crate::evidence::Figure as What;
+use crate::evidence::rounds::{Pair, test};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
 use super::super::shared::distinct;
-use super::{Figure, Situation};
+use super::situation::{Figure, Situation, YIELDS};
 
 /// Most names in a list before the rest is counted.
 const MOST_NAMES: usize = 12;
@@ -31,7 +33,10 @@ pub(super) fn sections(run: &Run, situations: &Situations<'_>) -> Vec<Section> {
         };
         for (situation, figures) in situations {
             let own: Vec<&Figure<'_>> = figures.iter().filter(|f| f.calls.conditions == *label).collect();
-            let texts = if situation.competitors == 0 { costs(&own) } else { who_gains(situation, &own) };
+            let mut texts = if situation.competitors == 0 { costs(&own) } else { who_gains(situation, &own) };
+            if situation.competitors > 0 {
+                texts.extend(switches(&own));
+            }
             if !texts.is_empty() {
                 let heading = format!("To yield {}{under}", situation.in_words());
                 sections.push(Section::new(heading).with(Block::said(texts)));
@@ -62,6 +67,7 @@ fn costs(figures: &[&Figure<'_>]) -> Vec<String> {
     }
     let mut texts = vec![format!("A call costs: {}.", listed(&list, usize::MAX))];
     if let Some((yielding, sleeping)) = pair(&sorted, "sched_yield", "usleep0")
+        && dearer(sleeping, yielding)
         && let Some((yielding, sleeping)) = yielding.cost_ns().zip(sleeping.cost_ns())
     {
         let times = sleeping / yielding.max(0.1);
@@ -71,6 +77,38 @@ fn costs(figures: &[&Figure<'_>]) -> Vec<String> {
         }
     }
     texts
+}
+
+/// Whether the intervals of both medians do not overlap.
+fn dearer(one: &Figure<'_>, other: &Figure<'_>) -> bool {
+    let interval = |figure: &Figure<'_>| figure.calls.summary.ci95.p50;
+    interval(one).zip(interval(other)).is_some_and(|(one, other)| one.low > other.high)
+}
+
+/// How the kernel counts what each call does (ru_nvcsw and ru_nivcsw of getrusage(2)).
+fn switches(figures: &[&Figure<'_>]) -> Vec<String> {
+    let class = |figure: &Figure<'_>| {
+        let (voluntary, involuntary) =
+            (figure.calls.voluntary_switches_per_op?, figure.calls.involuntary_switches_per_op?);
+        let observed = figure.calls.metrics.observed.as_deref();
+        Some(match () {
+            () if voluntary >= YIELDS => 0,
+            () if involuntary >= YIELDS && observed == Some("sched_yield") => 1,
+            () if involuntary > 0.0 => 2,
+            () => 3,
+        })
+    };
+    let texts = [
+        "Voluntary, because they wait (ru_nvcsw)",
+        "They yield but stay ready, which the kernel counts as involuntary (ru_nivcsw)",
+        "Preempted only (ru_nivcsw)",
+        "Neither voluntary nor preempted",
+    ];
+    let said = |(place, text): (usize, &&str)| {
+        let names: Vec<String> = figures.iter().filter(|f| class(f) == Some(place)).map(|f| name(f)).collect();
+        (!names.is_empty()).then(|| format!("{text}: {}.", listed(&names, MOST_NAMES)))
+    };
+    texts.iter().enumerate().filter_map(said).collect()
 }
 
 fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a Figure<'b>, &'a Figure<'b>)> {
@@ -138,31 +176,29 @@ fn gain(figure: &Figure<'_>) -> Option<String> {
     Some(text)
 }
 
-/// What another timer slack makes of the calls that sleep: a sentence where two variants differ in nothing else.
+/// What a shorter timer slack is shown to take off the calls that sleep: the largest effect of two variants that differ
+/// in nothing else.
 fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
     let (_, alone) = situations.iter().find(|(situation, _)| situation.competitors == 0)?;
-    let mut best: Option<(f64, String)> = None;
-    for a in alone {
-        for b in alone.iter().filter(|b| b.calls.subject == a.calls.subject) {
-            let (Some(from), Some(to)) = (set(run, a), set(run, b)) else { continue };
-            let (Some(long), Some(short)) = (from.timer_slack_ns(), to.timer_slack_ns()) else { continue };
-            let (Some(before), Some(after)) = (a.cost_ns(), b.cost_ns()) else { continue };
-            if from.policy() != to.policy() || long <= short || before - after <= best.as_ref().map_or(0.0, |b| b.0) {
-                continue;
-            }
-            let slack = |ns: i64| unbroken(&units::exact(ns));
-            let text = format!(
-                "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
-                name(a),
-                cost(a),
-                slack(long),
-                cost(b),
-                slack(short)
-            );
-            best = Some((before - after, text));
-        }
-    }
-    best.map(|(_, text)| text)
+    let shorter = |(a, b): &(&Figure<'_>, &Figure<'_>)| {
+        let (Some(from), Some(to)) = (set(run, a), set(run, b)) else { return false };
+        let longer = from.timer_slack_ns().zip(to.timer_slack_ns()).is_some_and(|(from, to)| from > to);
+        longer && a.calls.subject == b.calls.subject && from.policy() == to.policy()
+    };
+    let both: Vec<_> = alone.iter().flat_map(|a| alone.iter().map(move |b| (a, b))).filter(shorter).collect();
+    let pairs: Vec<Pair<'_>> =
+        both.iter().map(|(a, b)| Pair { before: a.calls.series, after: b.calls.series, figure: What::P50 }).collect();
+    let gains = test(run, &pairs).into_iter().map(|effect| effect.better().map_or(0, |gain| gain.ns));
+    let (_, (a, b)) = gains.zip(both).filter(|(gain, _)| *gain > 0).max_by_key(|(gain, _)| *gain)?;
+    let slack = |figure| Some(unbroken(&units::exact(set(run, figure)?.timer_slack_ns()?)));
+    Some(format!(
+        "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
+        name(a),
+        cost(a),
+        slack(a)?,
+        cost(b),
+        slack(b)?
+    ))
 }
 
 fn set<'a>(run: &'a Run, figure: &Figure<'_>) -> Option<&'a punctual_record::ConditionSet> {

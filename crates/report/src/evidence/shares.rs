@@ -1,0 +1,135 @@
+//! Whether others get more of the CPU in one series of a run than in another, or than a fixed share.
+//!
+//! Tested like the figures in ns ([`super::rounds`]): on the rounds that both series share, with the Allan deviation of
+//! their differences plus a floor, corrected for all questions of one call. Shares differ on a linear scale.
+
+use std::collections::BTreeMap;
+
+use punctual_record::{Experiment, Series};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::rounds::{Outcome, scatter};
+use super::{LEVEL, Shift, correction, noise};
+
+/// Differences between runs that no run shows by itself, as a standard deviation.
+const FLOOR: f64 = 0.005;
+
+/// What a series is compared with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Against<'a> {
+    /// Another series, round by round.
+    Series(&'a Series),
+    /// This share.
+    Share(f64),
+}
+
+/// What a change does to the share of the CPU that others get.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ShareEffect {
+    /// The verdict; better: others get more.
+    pub outcome: Outcome,
+    /// The share before, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<f64>,
+    /// The share after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<f64>,
+    /// After minus before; absent where it was not tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<ShareGain>,
+    /// Why it was not tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A gain in share with its 95 % interval; positive: others get more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ShareGain {
+    /// The gain.
+    pub share: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Scatter of single rounds around it: a smaller gain is never called one.
+    pub scatter: f64,
+}
+
+impl ShareEffect {
+    /// Whether a difference is shown.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        matches!(self.outcome, Outcome::Better | Outcome::Worse)
+    }
+}
+
+/// The share of the CPU that others got, in all rounds.
+pub(crate) fn whole(series: &Series) -> Option<f64> {
+    let share = match &series.experiment {
+        Experiment::Yield(typed) => typed.metrics.competitor_cpu_share,
+        Experiment::Polls(typed) => typed.metrics.competitor_cpu_share,
+        _ => None,
+    };
+    share.filter(|share| share.is_finite())
+}
+
+/// Answers all questions, corrected for their number, in their order.
+pub(crate) fn test(questions: &[(Against<'_>, &Series)]) -> Vec<ShareEffect> {
+    let drafts: Vec<Result<(Shift, f64), String>> = questions.iter().map(draft).collect();
+    let probabilities: Vec<f64> = drafts.iter().flatten().map(|(shift, _)| shift.probability()).collect();
+    let chosen = correction::significant(&probabilities, LEVEL);
+    let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
+    // Intervals of selected differences: Y. Benjamini and D. Yekutieli, 2005.
+    let miss = LEVEL * selected as f64 / probabilities.len().max(1) as f64;
+    let mut chosen = chosen.into_iter();
+    let finish = |(question, draft): (&(Against<'_>, &Series), Result<(Shift, f64), String>)| {
+        let (before, after) = (of(question.0), whole(question.1));
+        match draft {
+            Err(why) => ShareEffect { before, after, why: Some(why), ..ShareEffect::default() },
+            Ok((shift, scatter)) => {
+                let outcome = match chosen.next() == Some(true) && shift.by.abs() > scatter {
+                    true if shift.by > 0.0 => Outcome::Better,
+                    true => Outcome::Worse,
+                    false => Outcome::NoDifference,
+                };
+                let reach = shift.reach(miss);
+                let gain = ShareGain { share: shift.by, low: shift.by - reach, high: shift.by + reach, scatter };
+                ShareEffect { outcome, before, after, gain: Some(gain), why: None }
+            }
+        }
+    };
+    questions.iter().zip(drafts).map(finish).collect()
+}
+
+fn of(against: Against<'_>) -> Option<f64> {
+    match against {
+        Against::Series(series) => whole(series),
+        Against::Share(share) => Some(share),
+    }
+}
+
+fn draft(&(before, after): &(Against<'_>, &Series)) -> Result<(Shift, f64), String> {
+    let unknown = "the share of the CPU that others got is not known";
+    let from = of(before).ok_or(unknown)?;
+    let to = whole(after).ok_or(unknown)?;
+    let after = by_round(after);
+    let deviations: Vec<f64> = match before {
+        Against::Series(before) => {
+            let before = by_round(before);
+            before.iter().filter_map(|(round, share)| Some(after.get(round)? - share)).collect()
+        }
+        Against::Share(share) => after.values().map(|its| its - share).collect(),
+    };
+    let wandering = noise::wandering(&deviations)
+        .ok_or_else(|| format!("fewer than {} rounds with shares of the CPU", noise::MIN_ROUNDS))?;
+    let variance = wandering + 2.0 * FLOOR.powi(2);
+    let freedom = noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
+    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom: freedom.clamp(noise::FREEDOM, 1e6) };
+    Ok((shift, scatter(deviations)))
+}
+
+fn by_round(series: &Series) -> BTreeMap<u32, f64> {
+    let known = series.rounds.iter().filter_map(|round| Some((round.round, round.competitor_cpu_share?)));
+    known.filter(|(_, share)| share.is_finite()).collect()
+}

@@ -1,0 +1,152 @@
+//! Situations of a yield: alone, or against competitors; each with the figures of its methods.
+
+use punctual_record::Quantity;
+use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
+
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::naming::AS_FOUND;
+
+use super::super::shared::{Measured, grouped};
+
+pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
+
+/// A call lets others run when it did so in at least this share of calls. Calls that never enter the scheduler are preempted during one call in
+/// ten thousand at most, since a slice lasts milliseconds.
+pub(super) const YIELDS: f64 = 0.01;
+
+/// Against whom a series was measured.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Situation {
+    pub(super) competitors: u32,
+    /// Absent: as found.
+    pub(super) policy: Option<String>,
+    pub(super) kind: Option<CompetitorKind>,
+    pub(super) rank: Option<Rank>,
+}
+
+impl Situation {
+    pub(super) fn of(parameters: &Parameters) -> Self {
+        Self {
+            competitors: parameters.competitors,
+            policy: parameters.competitor_policy.clone().filter(|policy| policy != AS_FOUND),
+            kind: parameters.competitor_kind,
+            rank: parameters.competitor_rank,
+        }
+    }
+
+    /// In words, for a heading or a sentence.
+    pub(super) fn in_words(&self) -> String {
+        if self.competitors == 0 {
+            return "alone on its CPU".to_owned();
+        }
+        let plural = if self.competitors == 1 { "" } else { "s" };
+        let number = units::count(self.competitors.into());
+        let what = match self.kind {
+            Some(CompetitorKind::Thread) => format!("competitor thread{plural}"),
+            _ => format!("competitor{plural}"),
+        };
+        match self.policy.as_deref() {
+            None => format!("with {number} {what} on its CPU"),
+            Some(policy) => format!("with {number} {what} under {} on its CPU", sanitize(policy)),
+        }
+    }
+}
+
+/// A method in a situation: its calls, and those of them during which a competitor ran.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figure<'a> {
+    pub(super) calls: Yield<'a>,
+    pub(super) away: Option<Yield<'a>>,
+}
+
+impl<'a> Figure<'a> {
+    /// Its method.
+    pub(super) fn name(&self) -> &'a str {
+        &self.calls.series.subject
+    }
+
+    /// Share of the CPU that all competitors together had.
+    pub(super) fn others_share(&self) -> Option<f64> {
+        self.calls.metrics.competitor_cpu_share
+    }
+
+    /// Share of the calls that let a competitor run; none when there was no competitor.
+    pub(super) fn yielded(&self) -> Option<f64> {
+        self.calls.metrics.yielded_share
+    }
+
+    pub(super) fn lets_others_run(&self) -> bool {
+        self.yielded().is_some_and(|share| share >= YIELDS)
+    }
+
+    /// What a call costs, ns: in the bare loop, or, where there was none, at the median.
+    pub(super) fn cost_ns(&self) -> Option<f64> {
+        self.calls.metrics.bare_ns.or_else(|| self.calls.summary.p50.map(|ns| ns as f64))
+    }
+}
+
+/// The situations, each with its figures, in the order alone, fewest competitors first.
+pub(super) fn situations<'a>(series: &[Yield<'a>]) -> Vec<(Situation, Vec<Figure<'a>>)> {
+    let figure = |calls: Yield<'a>| {
+        let same = |other: &&Yield<'_>| {
+            other.quantity == Quantity::Away
+                && other.subject == calls.subject
+                && other.conditions == calls.conditions
+                && other.parameters == calls.parameters
+        };
+        Figure { calls, away: series.iter().find(same).copied() }
+    };
+    let calls = series.iter().filter(|s| s.quantity == Quantity::CallCost);
+    let figures: Vec<Figure<'a>> = calls.map(|calls| figure(*calls)).collect();
+    let mut situations = grouped(&figures, |figure| Situation::of(figure.calls.parameters));
+    situations.sort_by(|a, b| a.0.cmp(&b.0));
+    situations
+}
+
+/// What programs call to yield, by custom.
+pub(super) const HABITS: [&str; 2] = ["sched_yield", "usleep0"];
+
+/// Methods against competitors whose rank is the caller's: what a method calls decides who runs.
+#[derive(Debug, Clone)]
+pub(super) struct Contest<'a> {
+    /// Busy competitors.
+    pub(super) competitors: u32,
+    /// The methods under one set of conditions.
+    pub(super) figures: Vec<Figure<'a>>,
+    /// The same methods alone, as far as they were measured.
+    pub(super) alone: Vec<Figure<'a>>,
+}
+
+impl<'a> Contest<'a> {
+    /// The contest with the fewest competitors, under the first set of conditions that has one.
+    pub(super) fn of(situations: &[(Situation, Vec<Figure<'a>>)]) -> Option<Self> {
+        let even = |situation: &Situation| {
+            situation.competitors > 0 && situation.policy.is_none() && situation.rank == Some(Rank::Same)
+        };
+        let (situation, figures) = situations.iter().find(|(situation, _)| even(situation))?;
+        let conditions = &figures.first()?.calls.series.conditions;
+        let same = |figure: &&Figure<'a>| figure.calls.series.conditions == *conditions;
+        let alone = situations.iter().find(|(situation, _)| situation.competitors == 0);
+        Some(Self {
+            competitors: situation.competitors,
+            figures: figures.iter().filter(same).copied().collect(),
+            alone: alone.into_iter().flat_map(|(_, figures)| figures).filter(same).copied().collect(),
+        })
+    }
+
+    /// The share that competitors get from a fair scheduler although the caller never yields.
+    pub(super) fn fair_share(&self) -> f64 {
+        f64::from(self.competitors) / f64::from(self.competitors + 1)
+    }
+
+    /// The habits that were measured.
+    pub(super) fn habits(&self) -> impl Iterator<Item = &Figure<'a>> {
+        HABITS.iter().filter_map(|name| self.figures.iter().find(|figure| figure.name() == *name))
+    }
+
+    /// A method alone.
+    pub(super) fn alone(&self, figure: &Figure<'_>) -> Option<&Figure<'a>> {
+        self.alone.iter().find(|alone| alone.name() == figure.name())
+    }
+}
