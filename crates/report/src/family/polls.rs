@@ -1,71 +1,23 @@
 //! Polls before yielding: a table of latencies, a table of shares, and the settings worth choosing.
 
-use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace};
-use punctual_record::{Experiment, Quantity, Run, Series};
+use punctual_record::experiment::polls::SenderPlace;
+use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Family, Measured, grouped, measured, no_answer, no_candidates};
+use setting::{Setting, settings};
 
+use super::shared::{ALWAYS, Family, grouped, measured};
+
+mod answer;
+mod candidates;
 mod front;
-
-type Polled<'a> = Measured<'a, Parameters, Metrics>;
+mod setting;
 
 pub(super) const FAMILY: Family =
-    Family { experiment: "polls", sections, candidates: no_candidates, answer: no_answer };
-
-/// One way of waiting for a message, under one set of conditions.
-#[derive(Debug, Clone, Copy, Default)]
-struct Setting<'a> {
-    subject: &'a str,
-    conditions: &'a str,
-    /// None: it does not poll a fixed number of times.
-    polls: Option<u32>,
-    idle: Option<Polled<'a>>,
-    idle_back: Option<Polled<'a>>,
-    busy: Option<Polled<'a>>,
-    busy_back: Option<Polled<'a>>,
-}
-
-impl Setting<'_> {
-    /// One-way latency at p50 on an idle CPU, ns.
-    fn idle_ns(&self) -> Option<i64> {
-        self.idle?.summary.p50
-    }
-
-    /// The same with the busy program there.
-    fn busy_ns(&self) -> Option<i64> {
-        self.busy?.summary.p50
-    }
-
-    /// Share of the CPU that the busy program had while no message came.
-    fn share(&self) -> Option<f64> {
-        self.busy?.metrics.competitor_cpu_share
-    }
-
-    fn receiver_share(&self) -> Option<f64> {
-        self.busy?.metrics.own_cpu_share
-    }
-}
-
-fn settings<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
-    let key = |s: &Polled<'a>| (s.series.subject.as_str(), s.series.conditions.as_str(), s.parameters.polls);
-    let setting = |((subject, conditions, polls), all): ((&'a str, &'a str, Option<u32>), Vec<Polled<'a>>)| {
-        let of = |load, quantity| all.iter().copied().find(|s| (s.parameters.load, s.quantity) == (load, quantity));
-        Setting {
-            subject,
-            conditions,
-            polls,
-            idle: of(Load::Idle, Quantity::OneWay),
-            idle_back: of(Load::Idle, Quantity::RoundTrip),
-            busy: of(Load::Busy, Quantity::OneWay),
-            busy_back: of(Load::Busy, Quantity::RoundTrip),
-        }
-    };
-    grouped(series, key).into_iter().map(setting).collect()
-}
+    Family { experiment: "polls", sections, candidates: candidates::candidates, answer: answer::answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::polls);

@@ -234,7 +234,14 @@ fn way(subject: &str, polls: Option<u32>, latency: (i64, i64), shares: (f64, f64
                 own_cpu_share: told.then_some(shares.1),
             };
             let parameters = polls::Parameters { load, sender: SenderPlace::OtherCpu, polls };
-            all.push(series(Experiment::Polls(Typed { parameters, metrics }), subject, quantity, ns, 3000));
+            let mut its = Series {
+                about: About { call: Some(format!("{subject}()")), ..About::default() },
+                ..series(Experiment::Polls(Typed { parameters, metrics }), subject, quantity, ns, 3000)
+            };
+            for round in its.rounds.iter_mut().filter(|_| told) {
+                round.competitor_cpu_share = Some(shares.0 + [-0.004, 0.0, 0.004][round.round as usize % 3]);
+            }
+            all.push(its);
         }
     }
     all
@@ -266,7 +273,45 @@ fn a_setting_beaten_in_both_is_not_on_the_front() {
     // After 1 poll: slower and leaves less than after 100; after 100 000: slower and leaves less.
     assert!(text.contains("sched_yield: 100 polls: 104 ns, 100 %."), "{text}");
     assert!(text.contains("usleep0: 100 000 polls: 131 ns, 49 %; 1 poll: 37.3 µs, 81 %."), "{text}");
-    assert!(text.contains("No polling setting beats it in all three."), "{text}");
+}
+
+#[test]
+fn the_head_says_how_many_polls() {
+    let run = yield_run(&["punctual", "yield", "--polls", "0,1,100"], settings());
+    let verdict = Verdict::of(&run);
+    let answer = verdict.answer.join("\n").replace('\u{a0}', " ");
+    // On an idle CPU never yielding is as quick, but leaves others half of the CPU.
+    assert!(answer.contains("On an idle CPU: sched_yield after 100 polls. A message takes 104 ns at p50; with futex_wait, 25.2 µs. A busy program gets 100 % of the CPU. No difference shown from never_yields."), "{answer}");
+    assert!(answer.contains("On a busy CPU: never_yields. A message takes 1.09 µs at p50; with futex_wait, 21.9 µs. A busy program gets 49 % of the CPU."), "{answer}");
+    let advised: Vec<(&str, &str)> =
+        verdict.advice.iter().map(|advice| (advice.what.as_str(), advice.cases[0].case.as_str())).collect();
+    assert!(advised.contains(&("sched_yield after 100 polls", "on an idle CPU")), "{advised:?}");
+    // A message to a yielding receiver waits for a time slice of the busy program.
+    assert!(!advised.contains(&("sched_yield after 100 polls", "on a busy CPU")), "{advised:?}");
+    let spins = verdict.advice.iter().find(|advice| advice.what == "never_yields").unwrap();
+    assert!(spins.text().contains("others get 49\u{a0}% of the CPU instead of 100\u{a0}%"), "{}", spins.text());
+}
+
+/// Rounds that overlap show no difference, and without rounds nothing was tested.
+#[test]
+fn no_number_of_polls_is_advised_below_the_scatter_or_untested() {
+    let mut scattered = settings();
+    for series in &mut scattered {
+        let spins = series.subject != "futex_wait";
+        for round in &mut series.rounds {
+            round.summary.p50 = Some(if (round.round % 2 == 1) == spins { 10 } else { 90_000_000 });
+            round.summary.p99 = round.summary.p50;
+        }
+    }
+    let verdict = Verdict::of(&yield_run(&["punctual", "yield"], scattered));
+    assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
+    assert!(verdict.answer.iter().all(|sentence| !sentence.contains("; with futex_wait")), "{:?}", verdict.answer);
+    let mut unknown = settings();
+    unknown.iter_mut().for_each(|series| series.rounds.clear());
+    let verdict = Verdict::of(&yield_run(&["punctual", "yield"], unknown));
+    assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
+    assert!(verdict.answer.iter().all(|sentence| sentence.contains("was not tested")), "{:?}", verdict.answer);
+    assert!(!verdict.answer.is_empty());
 }
 
 #[test]
@@ -275,5 +320,5 @@ fn half_a_run_is_told_as_far_as_it_goes() {
     incomplete.retain(|s| s.experiment.polls().unwrap().parameters.load == Load::Idle);
     let run = Run { complete: false, ..yield_run(&["punctual", "yield"], incomplete) };
     let text = shown(&run, &Style::default());
-    assert!(text.contains("Incomplete") && text.contains("105 ns") && !text.contains("Least latency"), "{text}");
+    assert!(text.contains("Incomplete") && text.contains("105 ns") && !text.contains("On a busy CPU"), "{text}");
 }
