@@ -21,6 +21,9 @@ pub(crate) fn find(run: &Run) -> Option<String> {
 
 fn in_head(run: &Run) -> Result<(), String> {
     possible("clock.read_ns", Some(run.clock.read_ns))?;
+    for process in &run.disturbance.busiest {
+        possible("disturbance.busiest", Some(process.cpu_share))?;
+    }
     run.notices.iter().try_for_each(|notice| match notice {
         Notice::Steal { share } | Notice::BusyMachine { share } => possible("the share of a notice", Some(*share)),
         _ => Ok(()),

@@ -1,13 +1,16 @@
 //! Activity of the rest of the machine during a run.
 //!
-//! Takes the counters of `/proc/stat` and `/proc/pressure/cpu` at the start and at the end, and the usage of the
-//! measuring process ([`OwnUsage`]). Returns a [`Disturbance`]. Facts that the machine does not report stay absent.
+//! Takes the counters of `/proc/stat`, `/proc/pressure/cpu` and `/proc/[pid]/stat` at the start and at the end, and the
+//! usage of the measuring process ([`OwnUsage`]). Returns a [`Disturbance`]. Facts that the machine does not report stay absent.
 //! Nothing is read during the measurement.
+
+mod processes;
 
 use std::path::{Path, PathBuf};
 
 use crate::model::Disturbance;
 use crate::tree::Tree;
+use processes::Processes;
 
 /// Nanoseconds in a tick of `/proc/stat`. `USER_HZ` is 100 on every architecture that Linux supports
 /// (include/asm-generic/param.h), whatever the kernel's own HZ.
@@ -28,6 +31,7 @@ pub struct DisturbanceProbe {
     root: PathBuf,
     before: Counters,
     pressure: Option<f64>,
+    processes: Processes,
 }
 
 impl DisturbanceProbe {
@@ -36,13 +40,15 @@ impl DisturbanceProbe {
     pub fn start(root: &Path) -> Self {
         let tree = Tree::new(root);
         let pressure = tree.text("proc/pressure/cpu").as_deref().and_then(pressure);
-        Self { root: root.into(), before: Counters::read(&tree), pressure }
+        let processes = Processes::read(&tree);
+        Self { root: root.into(), before: Counters::read(&tree), pressure, processes }
     }
 
     /// Reads the counters again and returns the difference.
     #[must_use]
     pub fn finish(self, own: OwnUsage) -> Disturbance {
-        let after = Counters::read(&Tree::new(&self.root));
+        let tree = Tree::new(&self.root);
+        let after = Counters::read(&tree);
         let times = self.before.times.zip(after.times).map(|(before, after)| after.since(before));
         let share = |ticks: u64, total: u64| (total > 0).then(|| ticks as f64 / total as f64);
         let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
@@ -55,6 +61,9 @@ impl DisturbanceProbe {
             busy_share: times.and_then(|times| share(times.busy, times.total())),
             cpu_pressure_before: self.pressure,
             major_faults: own.major_faults,
+            busiest: times
+                .map(|times| Processes::read(&tree).busiest(&self.processes, times.total()))
+                .unwrap_or_default(),
         }
     }
 }
@@ -164,6 +173,7 @@ mod tests {
             busy_share: Some(0.3),
             cpu_pressure_before: Some(0.015),
             major_faults: Some(0),
+            busiest: Vec::new(),
         };
         assert_eq!(probe.finish(own), expected);
     }

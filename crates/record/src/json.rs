@@ -213,6 +213,9 @@ impl Run {
             Notice::Steal { share } | Notice::BusyMachine { share } => Some(share),
             _ => None,
         });
+        if !self.disturbance.busiest.iter().all(|process| process.cpu_share.is_finite()) {
+            return Err(WriteError::NotFinite { field: "disturbance.busiest" });
+        }
         match shares.into_iter().all(|share| share.is_finite()) {
             true => Ok(()),
             false => Err(WriteError::NotFinite { field: "the share of a notice" }),

@@ -112,6 +112,8 @@ fn disturbance(run: &Run, next: &Run) -> Disturbance {
         busy_share: mean(one.busy_share, other.busy_share),
         cpu_pressure_before: one.cpu_pressure_before.zip(other.cpu_pressure_before).map(|(a, b)| a.max(b)),
         major_faults: sum(one.major_faults, other.major_faults),
+        // A process belongs to one machine and one run: `merged_from` has them.
+        busiest: Vec::new(),
     }
 }
 

@@ -15,6 +15,6 @@ pub use flat::MOST_SERIES;
 pub(crate) use flat::bounded;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use notice::{Notice, PauseCause};
-pub use run::{Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
+pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
 pub(crate) use series::Written;
 pub use series::{About, Ci95, Interval, Part, Quantity, RoundFigures, Series, Summary};

@@ -139,4 +139,18 @@ pub struct Disturbance {
     pub cpu_pressure_before: Option<f64>,
     /// Major page faults of the process during the run (`ru_majflt`).
     pub major_faults: Option<u64>,
+    /// Other processes that used the CPUs most, at most three, the busiest first. Empty: none that could be seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub busiest: Vec<BusyProcess>,
+}
+
+/// Another process that used the CPUs during the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BusyProcess {
+    /// Its name (`/proc/PID/stat`, comm).
+    pub name: String,
+    /// Its process ID.
+    pub pid: u32,
+    /// Its share of all CPUs' time, 0 to 1; includes children that it waited for.
+    pub cpu_share: f64,
 }

@@ -1,11 +1,12 @@
 //! How far to trust a run: how busy the machine was, and how much its rounds differ.
 
-use punctual_record::{Notice, Run};
+use punctual_record::{BusyProcess, Notice, Run};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{Advice, Goal};
 use crate::format::prose::unbroken;
+use crate::format::sanitize::sanitize;
 use crate::format::units;
 
 /// How far to trust the figures.
@@ -65,7 +66,8 @@ impl Trust {
         for notice in &run.notices {
             match notice {
                 Notice::BusyMachine { share: its } if *its >= BUSY => {
-                    trust.lower(Level::Poor, format!("Other programs used {} of the CPUs.", share(*its)));
+                    let who = who(run);
+                    trust.lower(Level::Poor, format!("Other programs used {} of the CPUs{who}.", share(*its)));
                     trust.busy = true;
                 }
                 Notice::Steal { share: its } if *its >= STOLEN => {
@@ -117,4 +119,44 @@ fn least(tested: &[Advice]) -> Option<i64> {
     let mut all: Vec<i64> = gains.map(|gain| (gain.ns - gain.low_ns).max(gain.scatter_ns)).collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied()
+}
+
+/// `: cc1 (pid 123) 43 %, make (pid 99) 8 %`.
+fn who(run: &Run) -> String {
+    let one = |process: &BusyProcess| {
+        let text = format!("{} (pid {}) {}", sanitize(&process.name), process.pid, units::share(process.cpu_share));
+        unbroken(&text)
+    };
+    let all: Vec<String> = run.disturbance.busiest.iter().map(one).collect();
+    if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(notices: &str, busiest: &str) -> Run {
+        let text = format!(
+            r#"{{"schema": "punctual.run/2", "tool": {{"name": "punctual", "version": "0"}},
+            "started": "2026-01-02T03:04:05Z", "elapsed_ns": 1, "complete": true, "command": [], "subcommand": "wait",
+            "host": {{"rt": {{}}}}, "conditions": [], "series": [], "not_measured": [], "merged_from": [],
+            "clock": {{"source": "x", "read_ns": 20.0, "resolution_ns": 1, "granularity_ns": 1}},
+            "notices": {notices}, "disturbance": {{"busiest": {busiest}}}}}"#
+        );
+        Run::from_json(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_busy_machine_names_who_was_busy() {
+        let cc1 = r#"[{"name": "cc1\u001b[2J", "pid": 123, "cpu_share": 0.43}, {"name": "make", "pid": 9, "cpu_share": 0.08}]"#;
+        let busy = r#"[{"code": "busy-machine", "share": 0.56}]"#;
+        let said =
+            |notices: &str, busiest: &str| Trust::of(&run(notices, busiest), &[]).why.join(" ").replace('\u{a0}', " ");
+        assert_eq!(
+            said(busy, cc1),
+            "Other programs used 56 % of the CPUs: cc1?[2J (pid 123) 43 %, make (pid 9) 8.0 %."
+        );
+        assert_eq!(said(busy, "[]"), "Other programs used 56 % of the CPUs.");
+        assert_eq!(said("[]", cc1), "", "a quiet machine");
+    }
 }
