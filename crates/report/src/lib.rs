@@ -17,7 +17,6 @@ pub mod frequency;
 pub mod notice;
 pub mod threshold;
 pub mod verdict;
-pub mod words;
 
 mod background;
 pub mod evidence;
@@ -25,6 +24,7 @@ mod format;
 mod naming;
 mod pictures;
 mod run;
+mod words;
 
 pub use document::Document;
 pub use export::text::Style;

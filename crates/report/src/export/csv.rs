@@ -7,7 +7,9 @@
 //! - `count`, `negative`, `overflow`;
 //! - `min_ns`, `p50_ns`, `p50_low_ns`, `p50_high_ns`, `p90_ns`, `p99_ns`, `p99_low_ns`, `p99_high_ns`, `p999_ns`, `max_ns`,
 //!   `mean_ns`, `stdev_ns`; `low` and `high` are the ends of the 95 % confidence interval;
-//! - `cpu_ns_per_op`, `cpu_share` (0 to 1), `voluntary_switches_per_op`, `involuntary_switches_per_op`.
+//! - `cpu_ns_per_op`, `cpu_share` (0 to 1), `voluntary_switches_per_op`, `involuntary_switches_per_op`;
+//! - `elapsed_p50_ns`, `error_share`: of calls that wait for a duration, what was asked plus p50, and p50 as a share of what
+//!   was asked.
 //!
 //! A run of ramps alone (`punctual governor ramp`) has a row per loop instead: `loop`, and a column per governor, in ns.
 //!
@@ -21,6 +23,7 @@ use crate::naming;
 use punctual_record::{Interval, Param, Run, Series};
 
 use crate::family::ramp;
+use crate::family::wait::asked;
 
 use super::exporter::{Error, Exporter};
 
@@ -29,7 +32,7 @@ use super::exporter::{Error, Exporter};
 pub struct Csv;
 
 const BEFORE: [&str; 4] = ["experiment", "subject", "conditions", "quantity"];
-const AFTER: [&str; 19] = [
+const AFTER: [&str; 21] = [
     "count",
     "negative",
     "overflow",
@@ -49,6 +52,8 @@ const AFTER: [&str; 19] = [
     "cpu_share",
     "voluntary_switches_per_op",
     "involuntary_switches_per_op",
+    "elapsed_p50_ns",
+    "error_share",
 ];
 
 impl Exporter<Run> for Csv {
@@ -155,5 +160,7 @@ fn figures(series: &Series) -> [String; AFTER.len()] {
         real(series.cpu_share),
         real(series.voluntary_switches_per_op),
         real(series.involuntary_switches_per_op),
+        int(asked::elapsed(series)),
+        real(asked::error(series)),
     ]
 }

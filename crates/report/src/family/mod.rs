@@ -12,7 +12,7 @@ pub(crate) mod ramp;
 mod shared;
 mod sweep;
 mod switch;
-mod wait;
+pub(crate) mod wait;
 mod yielding;
 
 use punctual_record::{Run, Series};

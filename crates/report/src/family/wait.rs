@@ -1,8 +1,6 @@
-//! Waiting: one table per requested duration with the best method on top, and conclusions.
+//! Waiting: one table per requested duration with the best method on top; what it says stands in the head.
 
-use std::collections::BTreeMap;
-
-use punctual_record::{Run, Series};
+use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
 use crate::format::distribution::{self, Scale};
@@ -12,13 +10,19 @@ use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::words;
 
+use asked::{elapsed, error, rounds_to};
+
 use super::shared::{ALWAYS, Family, absent_note, grouped, interval_note};
 
 pub(super) mod answer;
+pub(crate) mod asked;
 pub(super) mod candidates;
+mod head;
+mod levers;
 mod picture;
 mod side_by_side;
-mod verdict;
+mod suggestion;
+mod timers;
 
 pub(super) const FAMILY: Family =
     Family { experiment: "wait", sections, candidates: candidates::candidates, answer: answer::answer };
@@ -33,12 +37,9 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         last.blocks.push(Block::Legend(legend(series)));
     }
     sections.extend(side_by_side::section(run, &groups));
-    sections.extend(verdict::sections(run, &groups));
+    sections.extend(suggestion::section(run));
     sections
 }
-
-/// The durations asked, ascending, each with its series.
-type Groups<'a> = BTreeMap<i64, Vec<&'a Series>>;
 
 fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
     let one_set = series.iter().all(|its| its.conditions == series[0].conditions);
@@ -53,6 +54,7 @@ fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
     }
     let scale = scale(series);
     let usual = usual.as_deref();
+    let relative = series.iter().any(|series| series.quantity == Quantity::Overshoot);
     let named = |series: &&Series| match usual {
         Some(usual) if usual == series.conditions => String::new(),
         _ => conditions(run, &series.conditions),
@@ -64,6 +66,10 @@ fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
         .count("n", 40, |series| Some(series.summary.count))
         .ns("min", 20, |series| series.summary.min)
         .estimate("p50", (ALWAYS, 60), |series| (series.summary.p50, series.summary.ci95.p50))
+        .known("elapsed", 6, |series| elapsed(series), units::duration)
+        .only_if(relative)
+        .known("error", 5, |series| error(series), units::error)
+        .only_if(relative)
         .ns("p90", 10, |series| series.summary.p90)
         .estimate("p99", (ALWAYS, 30), |series| (series.summary.p99, series.summary.ci95.p99))
         .ns("p99.9", 50, |series| series.summary.p999)
@@ -83,11 +89,6 @@ fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
         section.blocks.push(Block::Legend(vec![Note::on("distribution", text)]));
     }
     section
-}
-
-/// What a coarse call rounds the duration to; `None` where it waits as long as asked.
-fn rounds_to(series: &Series) -> Option<i64> {
-    series.experiment.any_wait()?.rounds_to()
 }
 
 /// The scale of the drawings: that of the methods that do what was asked, for a coarse one would flatten all others.
@@ -118,6 +119,7 @@ fn legend(series: &[&Series]) -> Vec<Note> {
     let mut notes = vec![
         Note::always("Figures are how late a wait ended: after its deadline, or beyond the duration asked for."),
         interval_note(),
+        Note::on("error", "elapsed: duration asked + p50; error: p50 in per cent of the duration asked."),
         Note::on("CPU", "CPU: share of one CPU while waiting."),
         Note::on("switches", "switches: times per wait that the thread gave up the CPU + was preempted."),
         Note::on("distribution", "Height of a distribution: logarithmic, a step is half a decade."),

@@ -91,15 +91,6 @@ pub(crate) fn interval_like(interval: Interval, figure: i64) -> String {
     format!("[{:.*} {:.*}]", decimals, interval.low as f64 / unit.ns, decimals, interval.high as f64 / unit.ns)
 }
 
-/// An interval with its own units, for sentences: `[70.9 µs to 71.6 µs]`, or `[70.9 to 71.6 µs]` where both share one.
-pub(crate) fn interval(interval: Interval) -> String {
-    let (low, high) = (duration(interval.low), duration(interval.high));
-    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
-        (Some((number, a)), Some((_, b))) if a == b => format!("[{number} to {high}]"),
-        _ => format!("[{low} to {high}]"),
-    }
-}
-
 /// A share from 0 to 1 in per cent: `0.3 %`, `4.1 %`, `52 %`, `100 %`; what is not zero never shows as `0 %`.
 pub(crate) fn share(share: f64) -> String {
     let percent = share * 100.0;
@@ -114,6 +105,11 @@ pub(crate) fn share(share: f64) -> String {
     } else {
         format!("{percent:.0} %")
     }
+}
+
+/// An error as a share of what was asked, in per cent with three significant digits: `0.0067 %`, `68 %`, `6500 %`.
+pub(crate) fn error(share: f64) -> String {
+    format!("{} %", significant(share * 100.0))
 }
 
 /// A duration with two significant digits, for a figure that stands for several (`19 µs`).
@@ -235,8 +231,6 @@ mod tests {
     fn intervals_share_their_figure_s_unit() {
         assert_eq!(interval_like(Interval { low: 70_900, high: 71_640 }, 71_200), "[70.9 71.6]");
         assert_eq!(interval_like(Interval { low: 900, high: 1_240 }, 1_010), "[0.90 1.24]");
-        assert_eq!(interval(Interval { low: 900, high: 1_240 }), "[900 ns to 1.24 µs]");
-        assert_eq!(interval(Interval { low: 70_900, high: 71_640 }), "[70.9 to 71.6 µs]");
     }
 
     #[test]

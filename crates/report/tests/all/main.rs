@@ -18,5 +18,5 @@ mod ramp;
 mod saved_forms;
 mod text;
 mod verdict;
-mod words;
+mod wait;
 mod yielding;

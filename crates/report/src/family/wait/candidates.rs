@@ -1,14 +1,15 @@
 //! The remedies for late wake-ups that a run can judge: conditions, timers without slack, absolute deadlines, the
 //! library's sleeper, spinning.
 
-use punctual_record::{POLICY, Quantity, Run, Series, TIMER_SLACK};
+use punctual_record::{ConditionSet, POLICY, Quantity, Run, Series, TIMER_SLACK};
 
-use crate::format::prose::sentence;
-use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
-use crate::words::{self, Figure, Figures, Lever};
+use crate::words::{self, Figure, Figures};
+
+use super::levers::{Lever, large_slack, levers};
+use super::timers;
 
 /// The library's sleeper.
 const SLEEPER: &str = "hybrid";
@@ -30,7 +31,7 @@ pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> 
 
 /// The changes of conditions that these figures can judge.
 pub(in crate::family) fn conditions<'a>(figures: &Figures<'a>) -> Vec<Candidate<'a>> {
-    words::levers(figures).iter().filter_map(|lever| condition(figures, lever)).collect()
+    levers(figures).iter().filter_map(|lever| condition(figures, lever)).collect()
 }
 
 fn trial<'a>(figures: &Figures<'a>, before: &Figure<'a>, after: &Figure<'a>) -> Trial<'a> {
@@ -41,8 +42,7 @@ fn trial<'a>(figures: &Figures<'a>, before: &Figure<'a>, after: &Figure<'a>) -> 
 fn condition<'a>(figures: &Figures<'a>, lever: &Lever<'_, 'a>) -> Option<Candidate<'a>> {
     let (from, to) = lever.leader()?;
     let setting = lever.setting;
-    let slack =
-        setting.condition == TIMER_SLACK || (setting.condition == POLICY && words::large_slack(lever.from).is_some());
+    let slack = setting.condition == TIMER_SLACK || (setting.condition == POLICY && large_slack(lever.from).is_some());
     let code = setting.code.as_deref().map(naming::code);
     let mut lines = code.as_deref().unwrap_or_default().lines();
     let c = lines.next().map(str::to_owned);
@@ -56,19 +56,19 @@ fn condition<'a>(figures: &Figures<'a>, lever: &Lever<'_, 'a>) -> Option<Candida
         instead_of: lever.from.label.clone(),
         trials: vec![trial(figures, from, to)],
         price: Price {
-            privilege: privilege(&setting.condition),
+            privilege: privilege(lever.to, &setting.condition),
             others: None,
             energy: (setting.condition == "dma-latency").then(|| "idle CPUs stay awake".to_owned()),
-            program: setting.price.as_deref().map(|price| sentence(&sanitize(price))).filter(|_| false),
+            program: None,
         },
         code: Code { c, rust: None, shell },
     })
 }
 
-/// The privilege that a condition needs.
-fn privilege(condition: &str) -> Option<String> {
+/// The privilege that a condition needs, as it is in this set.
+pub(super) fn privilege(set: &ConditionSet, condition: &str) -> Option<String> {
     let name = match condition {
-        POLICY => "CAP_SYS_NICE",
+        POLICY if set.is_real_time() => "CAP_SYS_NICE",
         "dma-latency" => "/dev/cpu_dma_latency",
         "lock-memory" => "CAP_IPC_LOCK",
         _ => return None,
@@ -78,7 +78,7 @@ fn privilege(condition: &str) -> Option<String> {
 
 /// A timer without slack instead of a sleeping call, under the same conditions.
 fn timer<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
-    let (from, to) = words::without_slack_rows(figures)?;
+    let (from, to) = timers::without_slack(figures)?;
     Some(Candidate {
         cause: SLACK.to_owned(),
         price: Price { program: Some("a file descriptor".to_owned()), ..Price::default() },
@@ -116,7 +116,7 @@ fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candid
 
 /// Spinning for the last part of a wait: by the library's sleeper, or, where that was not measured, for all of it.
 fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
-    let from = reference(figures)?;
+    let from = figures.reference()?;
     let like = |row: &&Figure<'_>| row.conditions == from.conditions;
     if let Some(to) = figures.exact().filter(like).find(|row| row.subject == SLEEPER) {
         return Some(Candidate {
@@ -128,10 +128,4 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
     }
     let to = words::best(figures.exact().filter(like).filter(|row| row.sleeps() == Some(false)))?;
     Some(Candidate { id: "spinning".to_owned(), cause: "spinning".to_owned(), ..call(figures, from, to) })
-}
-
-/// The sleeping call that stands for what programs do, under the usual conditions.
-pub(super) fn reference<'f, 'a>(figures: &'f Figures<'a>) -> Option<&'f Figure<'a>> {
-    let known = |name: &&str| figures.ranked().find(|row| row.subject == **name && row.sleeps() != Some(false));
-    words::SLEEPING_CALLS.iter().find_map(known)
 }

@@ -6,8 +6,6 @@ use crate::pictures::dots::{self, Dot, Panel};
 use crate::verdict::{Advice, Standing};
 use crate::words::{Figure, Figures};
 
-use super::candidates::reference;
-
 /// What stands for a remedy that every duration has: the library's sleeper, and spinning.
 const ALWAYS: [(&str, &str); 2] = [("hybrid", "punctual::Sleeper"), ("spin_clock", "spinning")];
 
@@ -18,7 +16,7 @@ pub(super) fn picture(all: &[Figures<'_>], own: &[&Advice]) -> Option<Album> {
 }
 
 fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
-    let base = reference(figures)?;
+    let base = figures.reference()?;
     let advised: Vec<&Advice> = own.iter().copied().filter(|advice| advice.standing == Standing::Advised).collect();
     let mut rows = vec![dot(base, &base.conditions, true)];
     let others: Vec<&Figure<'_>> =

@@ -8,7 +8,7 @@ use crate::format::units;
 use crate::naming::conditions;
 
 use super::super::shared::distinct;
-use super::{Groups, rounds_to};
+use super::asked::{Groups, rounds_to};
 
 /// The table, its rows by duration; nothing where fewer than two methods were measured under more than one set of conditions.
 pub(super) fn section(run: &Run, groups: &Groups<'_>) -> Option<Section> {

@@ -1,47 +1,32 @@
-//! Effects of single conditions: compares sets of conditions that differ in exactly one, with a finding for each.
+//! Changes of a single condition: pairs of sets of conditions that differ in exactly one.
 
 use punctual_record::{ConditionSet, POLICY, Param, Setting, TIMER_SLACK};
 
 use crate::format::prose::{listed, unbroken};
-use crate::format::units;
 use crate::naming::{self, AS_FOUND};
-
-use super::figures::{Difference, Estimate, Figure, Figures, SLEEPING_CALLS, best};
-use super::finding::{Code, Finding, Place, Sentence};
+use crate::words::{Figure, Figures, SLEEPING_CALLS, best};
 
 /// From this slack on it is worth a word: below a microsecond it drowns in the cost of waking up.
 const LARGE_SLACK_NS: i64 = 1_000;
 
 /// Two sets of conditions that differ in one, and the methods that sleep under both.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lever<'f, 'a> {
+pub(super) struct Lever<'f, 'a> {
     /// The set from which the change starts: the larger slack, the ordinary policy, what was found.
-    pub from: &'a ConditionSet,
+    pub(super) from: &'a ConditionSet,
     /// The set with the change.
-    pub to: &'a ConditionSet,
+    pub(super) to: &'a ConditionSet,
     /// What is changed, as it is in `to`.
-    pub setting: &'a Setting,
+    pub(super) setting: &'a Setting,
     /// The same method under both: first `from`, then `to`.
-    pub pairs: Vec<(&'f Figure<'a>, &'f Figure<'a>)>,
+    pub(super) pairs: Vec<(&'f Figure<'a>, &'f Figure<'a>)>,
     /// What else was asked of both, and not of all sets.
     both: Vec<&'a Setting>,
 }
 
-/// How many methods a change helps, how many it harms, and how many show no difference, at p50.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Earlier with the change.
-    pub earlier: usize,
-    /// Later with the change.
-    pub later: usize,
-    /// No difference shown.
-    pub alike: usize,
-}
-
 impl<'f, 'a> Lever<'f, 'a> {
     /// The pair that stands for the others: the sleeping call that programs use most, or the one that is least late with the change.
-    #[must_use]
-    pub fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
+    pub(super) fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
         let known = |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.p50.is_some());
         if let Some(pair) = SLEEPING_CALLS.iter().find_map(known) {
             return Some(pair);
@@ -50,33 +35,8 @@ impl<'f, 'a> Lever<'f, 'a> {
         self.pairs.iter().copied().find(|(_, to)| std::ptr::eq(*to, leader))
     }
 
-    /// What the change brings to that pair at p50, where that can be told.
-    #[must_use]
-    pub fn gain(&self) -> Option<Difference> {
-        let (from, to) = self.leader()?;
-        from.p50?.exceeds(&to.p50?)
-    }
-
-    /// The change's effect on all pairs.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
-        for (from, to) in &self.pairs {
-            let (Some(before), Some(after)) = (from.p50, to.p50) else { continue };
-            if before.exceeds(&after).is_some() {
-                tally.earlier += 1;
-            } else if after.exceeds(&before).is_some() {
-                tally.later += 1;
-            } else {
-                tally.alike += 1;
-            }
-        }
-        tally
-    }
-
     /// `slack 1 ns instead of slack 50 us`.
-    #[must_use]
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let phrase = |setting: &Setting| unbroken(&naming::phrase(&setting.phrase));
         let from = self.from.setting(&self.setting.condition).map_or_else(|| unbroken(AS_FOUND), phrase);
         let mut name = format!("{} instead of {from}", phrase(self.setting));
@@ -93,8 +53,7 @@ impl<'f, 'a> Lever<'f, 'a> {
 }
 
 /// All changes that these figures can judge.
-#[must_use]
-pub fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
+pub(super) fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
     let mut sets: Vec<&'a ConditionSet> = Vec::new();
     for set in figures.rows.iter().filter_map(|row| row.set) {
         if !sets.iter().any(|known| known.label == set.label) {
@@ -148,16 +107,16 @@ fn change<'a>(from: &ConditionSet, to: &'a ConditionSet, sets: &[&ConditionSet])
     counts.then_some(changed)
 }
 
-/// From SCHED_OTHER to a real-time policy. Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was
+/// From SCHED_OTHER to another policy. Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was
 /// asked decides whether it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
 fn change_of_policy<'a>(from: &ConditionSet, to: &'a ConditionSet, sets: &[&ConditionSet]) -> Option<&'a Setting> {
     let others = |set: &ConditionSet| differing(from, set).iter().any(|name| ![POLICY, TIMER_SLACK].contains(name));
-    if from.policy() != Some("other") || !to.is_real_time() || others(to) {
+    if from.policy() != Some("other") || others(to) {
         return None;
     }
     let same_slack = |set: &ConditionSet| asked_slack(from) == asked_slack(set);
     let partner = |set: &&ConditionSet| same_slack(set) && set.policy() == to.policy() && !others(set);
-    let bare = from.timer_slack_ns()? < LARGE_SLACK_NS && asked_slack(to).is_none();
+    let bare = to.is_real_time() && from.timer_slack_ns()? < LARGE_SLACK_NS && asked_slack(to).is_none();
     let counts = same_slack(to) || (bare && !sets.iter().any(partner));
     to.setting(POLICY).filter(|_| counts)
 }
@@ -186,65 +145,7 @@ fn differing<'a>(one: &'a ConditionSet, other: &'a ConditionSet) -> Vec<&'a str>
 }
 
 /// The slack of ordinary threads under these conditions, where it is large enough to matter.
-pub(crate) fn large_slack(set: &ConditionSet) -> Option<i64> {
+pub(super) fn large_slack(set: &ConditionSet) -> Option<i64> {
     let ordinary = set.policy().is_some() && !set.is_real_time();
     set.timer_slack_ns().filter(|&ns| ordinary && ns >= LARGE_SLACK_NS)
-}
-
-/// What each change of a condition brings.
-#[must_use]
-pub fn changes(figures: &Figures<'_>) -> Vec<Finding> {
-    levers(figures).iter().filter_map(|lever| finding(lever)).collect()
-}
-
-fn finding(lever: &Lever<'_, '_>) -> Option<Finding> {
-    let (from, to) = lever.leader()?;
-    let (before, after) = (from.p50?, to.p50?);
-    let differs = |a: Estimate, b: Estimate| a.exceeds(&b).is_some() || b.exceeds(&a).is_some();
-    let lead = Sentence::new(format!("{}: {} ", lever.name(), to.subject));
-    let mut finding = Finding::new(Place::Conditions, effect(lead, "p50", before, after));
-    if let (Some(its_before), Some(its_after)) = (from.p99, to.p99)
-        && (differs(before, after) || differs(its_before, its_after))
-    {
-        finding.tails.push(effect(Sentence::new("It "), "p99", its_before, its_after));
-    }
-    finding.tails.extend(others(lever));
-    let gains = before.exceeds(&after).is_some();
-    // prctl(2), PR_SET_TIMERSLACK: not applied to threads under a real-time policy.
-    if gains && lever.setting.condition == POLICY && large_slack(lever.from).is_some() {
-        finding.tails.push(Sentence::new("Real-time threads have no timer slack: that can be part of it."));
-    }
-    finding.code = lever.setting.code.as_deref().filter(|_| gains).map(|code| Code::Setting(naming::code(code)));
-    Some(finding)
-}
-
-/// `wakes 49.5 µs [49.2 to 49.9 µs] earlier at p50.`
-fn effect(head: Sentence, percentile: &str, before: Estimate, after: Estimate) -> Sentence {
-    let figure = |estimate: Estimate| units::duration(estimate.value);
-    match (before.exceeds(&after), after.exceeds(&before)) {
-        (Some(gain), _) => head.words("wakes ").figure(gain.shown()).words(format!(" earlier at {percentile}.")),
-        (_, Some(loss)) => head.words("wakes ").figure(loss.shown()).words(format!(" later at {percentile}.")),
-        _ => {
-            let head = head.words(format!("shows no difference at {percentile} ("));
-            head.figure(figure(before)).words(" late, and ").figure(figure(after)).words(").")
-        }
-    }
-}
-
-/// `Of 13 methods that sleep, 11 are earlier and 2 show no difference at p50.`; nothing where there is one method only.
-fn others(lever: &Lever<'_, '_>) -> Option<Sentence> {
-    let Tally { earlier, later, alike } = lever.tally();
-    let total = earlier + later + alike;
-    if total < 2 {
-        return None;
-    }
-    let be = |n: usize, word: &str| format!("{n} {} {word}", if n == 1 { "is" } else { "are" });
-    let show = if alike == 1 { "shows" } else { "show" };
-    let parts = [
-        (earlier, be(earlier, "earlier")),
-        (later, be(later, "later")),
-        (alike, format!("{alike} {show} no difference")),
-    ];
-    let parts: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
-    Some(Sentence::new(format!("Of {total} methods that sleep, {} at p50.", listed(&parts, 3))))
 }
