@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use punctual_record::{Param, Quantity};
 use serde::Serialize;
 
+use crate::evidence::difference::Turn;
 use crate::evidence::{Draft, Reading, Shift, correction, difference, noise, scale, share};
 pub use crate::evidence::{Figure, LEVEL};
 pub use changes::Change;
@@ -273,9 +274,9 @@ fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String
 fn draft(old: &Measured, new: &Measured, figure: Figure, turns: Option<&[(usize, usize)]>) -> Result<Draft, String> {
     let reading = |entry: &Entry| entry.readings[figure as usize];
     if let Some(turns) = turns {
-        let of = |side: &Measured, run: usize| side.entries.iter().find(|entry| entry.run == run).map(reading);
-        let pairs: Vec<_> = turns.iter().filter_map(|&(a, b)| Some((of(old, a)?, of(new, b)?))).collect();
-        if let Some(draft) = difference::in_turns(&pairs) {
+        let of = |side: &'_ Measured, run: usize| side.entries.iter().position(|entry| entry.run == run);
+        let turn = |&(a, b): &(usize, usize)| Some(turn(&old.entries[of(old, a)?], &new.entries[of(new, b)?], figure));
+        if let Some(draft) = difference::in_turns(turns.iter().filter_map(turn).collect()) {
             return Ok(draft);
         }
     }
@@ -291,6 +292,20 @@ fn draft(old: &Measured, new: &Measured, figure: Figure, turns: Option<&[(usize,
         }
         .unwrap_or_else(|| "it was not measured".to_owned())
     })
+}
+
+/// Two neighbours. Only a p99 jumps from run to run, so only it is given by the places where it may lie.
+fn turn(old: &Entry, new: &Entry, figure: Figure) -> Turn {
+    let of = |entry: &Entry| entry.readings[figure as usize];
+    let places = match (figure, &old.tail, &new.tail) {
+        (Figure::P50 | Figure::Cpu, ..) => Vec::new(),
+        (Figure::P99, Some(old), Some(new)) => new.iter().zip(old.iter()).map(|(new, old)| new - old).collect(),
+        (Figure::P99, ..) => match (of(old), of(new)) {
+            (Reading::Known { place: old, .. }, Reading::Known { place: new, .. }) => vec![new - old],
+            _ => Vec::new(),
+        },
+    };
+    Turn { old: of(old), new: of(new), places }
 }
 
 fn why_not(reading: &Reading, figure: Figure) -> Option<String> {

@@ -10,7 +10,7 @@ use punctual_record::{
     ConditionSet, Distribution, Host, Identity, Param, Run, Series, Setting, Source, identities, telling,
 };
 
-use crate::evidence::{Look, Reading};
+use crate::evidence::{Look, Reading, scale, tail};
 use crate::naming;
 
 /// A series' subject for an error: the file may call it anything.
@@ -88,6 +88,8 @@ pub(super) struct Entry {
     pub(super) count: u64,
     /// In the order of [`Figure::ALL`].
     pub(super) readings: [Reading; 3],
+    /// Where its 99th percentile may lie; `None` without a histogram.
+    pub(super) tail: Option<Box<[f64; tail::PLACES]>>,
 }
 
 impl Side {
@@ -198,5 +200,6 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
 }
 
 fn entry(look: &Look<'_>, run: usize, distribution: Option<&Distribution>) -> Entry {
-    Entry { run, count: look.summary.count, readings: look.readings(distribution) }
+    let tail = distribution.and_then(|its| tail::places(its, scale())).map(Box::new);
+    Entry { run, count: look.summary.count, readings: look.readings(distribution), tail }
 }

@@ -4,6 +4,7 @@
 //! is always that *between runs*. With one run a side it comes from the noise within the runs ([`super::noise`]). With
 //! several runs, their scatter counts too ([`super::share`]).
 
+use super::center::center;
 use super::noise::FREEDOM;
 use super::reading::Reading;
 use super::share::{Estimate, Scatter};
@@ -12,6 +13,9 @@ use super::student;
 /// The part of a side's variance that more runs do not reduce if the sides did not alternate: the machine drifts
 /// between the two measurements.
 const SHARED: f64 = 0.5;
+
+/// Fewest pairs for a robust centre: of fewer, no scatter can tell what lies far off.
+const ROBUST: usize = 20;
 
 /// A difference on the comparison's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,16 +40,21 @@ impl Shift {
     /// freedom detect it. A quantile of the noncentral t distribution (N. L. Johnson and B. L. Welch, 1940, their first
     /// approximation).
     pub(crate) fn shows(&self, miss: f64) -> f64 {
-        /// The 90 % quantile of a normal variable.
-        const ONE_OF_TEN: f64 = 1.281_552;
-        let needed = student::quantile(miss, self.freedom);
-        (needed + ONE_OF_TEN * (1.0 + needed * needed / (2.0 * self.freedom)).sqrt()) * self.error
+        errors_to_show(miss, self.freedom) * self.error
     }
 
     /// Half the width of the confidence interval with this error probability.
     pub(crate) fn reach(&self, miss: f64) -> f64 {
         student::quantile(miss, self.freedom) * self.error
     }
+}
+
+/// The smallest detectable difference in standard errors.
+fn errors_to_show(miss: f64, freedom: f64) -> f64 {
+    /// The 90 % quantile of a normal variable.
+    const ONE_OF_TEN: f64 = 1.281_552;
+    let needed = student::quantile(miss, freedom);
+    needed + ONE_OF_TEN * (1.0 + needed * needed / (2.0 * freedom)).sqrt()
 }
 
 /// A difference with an unknown variance between runs.
@@ -69,7 +78,7 @@ impl Draft {
     /// The scatter of several runs; `None` with one run a side.
     pub(crate) fn scatter(&self) -> Option<&Scatter> {
         match &self.scatter {
-            Known::Seen(scatter, _) => Some(scatter),
+            Known::Seen(scatter, ..) => Some(scatter),
             Known::All(_) => None,
         }
     }
@@ -129,7 +138,8 @@ fn several(old: &[Figure], new: &[Figure], from: f64, to: f64) -> Known {
     let deviations = sides.iter().flat_map(|(side, mean)| side.iter().map(move |run| run.place - mean)).collect();
     let freedom = (old.len() + new.len() - 2) as f64;
     let of_mean = |side: &[Figure]| SHARED + (1.0 - SHARED) / side.len() as f64;
-    Known::Seen(Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) }, of_mean(old) + of_mean(new))
+    let scatter = Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) };
+    Known::Seen(scatter, of_mean(old) + of_mean(new))
 }
 
 /// Variance of one run's figure, estimated from the run itself.
@@ -138,17 +148,47 @@ fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
     sum / count
 }
 
+/// An old run and its neighbour.
+pub(crate) struct Turn {
+    pub(crate) old: Reading,
+    pub(crate) new: Reading,
+    /// For a percentile of the tail: new minus old at the places where it may lie ([`super::tail`]). Otherwise empty.
+    pub(crate) places: Vec<f64>,
+}
+
 /// The difference between two sides that alternated. The two runs of a pair saw the same drift, so the pairs'
 /// differences are independent and average out with more pairs.
-pub(crate) fn in_turns(pairs: &[(Reading, Reading)]) -> Option<Draft> {
-    let pairs: Vec<(Figure, Figure)> = pairs.iter().filter_map(|(old, new)| Some((known(old)?, known(new)?))).collect();
+pub(crate) fn in_turns(turns: Vec<Turn>) -> Option<Draft> {
+    let one = |turn: Turn| Some((known(&turn.old)?, known(&turn.new)?, turn.places));
+    let (mut pairs, mut places) = (Vec::new(), Vec::new());
+    for (old, new, its) in turns.into_iter().filter_map(one) {
+        pairs.push((old, new));
+        places.push(its);
+    }
     if pairs.len() < 2 {
         return None;
     }
     let count = pairs.len() as f64;
+    let is_robust = pairs.len() >= ROBUST && places.iter().all(|its| !its.is_empty());
+    let (from, by, deviations) = if is_robust { centered(&pairs, &places) } else { averaged(&pairs) };
+    let forecast = 2.0 * forecast(pairs.iter().flat_map(|(old, new)| [old, new]));
+    let scatter = Scatter { deviations, freedom: count - 1.0, forecast };
+    Some(Draft { from, by, scatter: Known::Seen(scatter, 1.0 / count) })
+}
+
+/// The mean of the old figures, that of the differences, and the differences' deviations.
+fn averaged(pairs: &[(Figure, Figure)]) -> (f64, f64, Vec<f64>) {
+    let count = pairs.len() as f64;
     let from = pairs.iter().map(|(old, _)| old.place).sum::<f64>() / count;
     let by = pairs.iter().map(|(old, new)| new.place - old.place).sum::<f64>() / count;
-    let deviations = pairs.iter().map(|(old, new)| new.place - old.place - by).collect();
-    let forecast = 2.0 * forecast(pairs.iter().flat_map(|(old, new)| [old, new]));
-    Some(Draft { from, by, scatter: Known::Seen(Scatter { deviations, freedom: count - 1.0, forecast }, 1.0 / count) })
+    (from, by, pairs.iter().map(|(old, new)| new.place - old.place - by).collect())
+}
+
+/// The same with the robust centre. Differences below the floor between runs always count by their size.
+fn centered(pairs: &[(Figure, Figure)], places: &[Vec<f64>]) -> (f64, f64, Vec<f64>) {
+    let floor = pairs.iter().map(|(old, new)| old.floor + new.floor).sum::<f64>() / pairs.len() as f64;
+    let old: Vec<Vec<f64>> = pairs.iter().map(|(old, _)| vec![old.place]).collect();
+    let (from, _) = center(&old, floor.sqrt());
+    let (by, deviations) = center(places, floor.sqrt());
+    (from, by, deviations)
 }

@@ -3,6 +3,7 @@
 //! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
 //! ([`rounds`]; [`maxima`] for their largest samples; [`shares`] for shares of the CPU).
 
+mod center;
 pub(crate) mod correction;
 pub(crate) mod difference;
 mod gamma;
@@ -14,6 +15,7 @@ pub(crate) mod rounds;
 pub(crate) mod share;
 pub(crate) mod shares;
 mod student;
+pub(crate) mod tail;
 
 pub(crate) use difference::{Draft, Shift};
 pub(crate) use mean::Mean;

@@ -168,7 +168,8 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
     let variance = wandering + 2.0 * floor(figure).powi(2) + rounding(run, from) + rounding(run, to);
     let freedom = noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
     let (from, to) = (scale.place(from), scale.place(to));
-    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom: freedom.clamp(noise::FREEDOM, 1e6) };
+    let freedom = freedom.clamp(noise::FREEDOM, 1e6);
+    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom };
     Ok(Draft { shift, scatter: scatter(deviations) })
 }
 

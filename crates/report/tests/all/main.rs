@@ -14,6 +14,7 @@ mod mutated;
 mod other_forms;
 mod pace;
 mod pictures;
+mod power;
 mod ramp;
 mod saved_forms;
 mod text;
