@@ -41,6 +41,7 @@ pub(crate) fn read(text: &[u8]) -> serde_json::Result<Run> {
         not_measured: old.not_measured,
         notices: old.notices,
         disturbance: old.disturbance,
+        limits: Vec::new(),
         merged_from: old.merged_from,
     };
     relabel(&mut run);

@@ -2,7 +2,7 @@
 //!
 //! Takes a [`punctual_record::Run`], fresh or read from a file of any machine, or two sides of runs ([`compare`]). The
 //! report is composed once, as a [`Document`], and laid out by an exporter ([`export`]): text for a terminal, a page
-//! for a browser, Markdown. Other exporters write the figures. [`threshold`] gives the verdict for a build. This crate
+//! for a browser, Markdown. Other exporters write the figures. [`gate`] gives the verdict for a build. This crate
 //! measures nothing, prints nothing and does not read the machine it runs on.
 //!
 //! A run may come from anywhere, so its names are not trusted: control characters are removed, and an undecodable
@@ -14,8 +14,8 @@ pub mod document;
 pub mod export;
 mod family;
 pub mod frequency;
+pub mod gate;
 pub mod notice;
-pub mod threshold;
 pub mod verdict;
 
 mod background;

@@ -1,11 +1,11 @@
 //! Fuzzes saved runs: reads, reports in every form, compares and merges them.
 
 use punctual_record::merge::Merger;
-use punctual_record::{Distribution, Experiment, Run, Tool};
-use punctual_report::compare::limit::{self, Amount, Limit};
+use punctual_record::{Distribution, Experiment, Key, Limit, Run, Tool};
+use punctual_report::compare::limit::{self, Amount, Limit as Increase};
 use punctual_report::compare::{Compared, Options, Side, compare};
 use punctual_report::export::{self, Csv, Exporter, Html, Markdown, OpenMetrics, hgrm, html, text};
-use punctual_report::threshold::{self, Key, Threshold};
+use punctual_report::gate::Gate;
 use punctual_report::{Document, Style};
 use serde_json::Value;
 
@@ -33,8 +33,7 @@ pub(super) struct Records {
     documents: Vec<Value>,
     words: Vec<String>,
     usual: Run,
-    thresholds: Vec<Threshold>,
-    limits: Vec<Limit>,
+    limits: Vec<Increase>,
 }
 
 impl Records {
@@ -57,10 +56,7 @@ impl Records {
             documents,
             words,
             usual,
-            thresholds: [(Key::P50, 1), (Key::P99, 200_000), (Key::Max, 1_000_000_000)]
-                .map(|(key, limit_ns)| Threshold { key, limit_ns })
-                .into(),
-            limits: vec![Limit { figure: None, subject: None, amount: Amount::Share(0.1) }],
+            limits: vec![Increase { figure: None, subject: None, amount: Amount::Share(0.1) }],
         }
     }
 
@@ -74,7 +70,7 @@ impl Records {
             2 => as_tables(&run),
             3 => self.compared(&run, random),
             4 => self.merged(&run)?,
-            _ => drop(threshold::evaluate(&self.thresholds, &run)),
+            _ => judged(&run),
         }
         Ok(true)
     }
@@ -135,6 +131,13 @@ fn other_experiment(document: &mut Value, others: &[Value], random: &mut Random)
 fn style(random: &mut Random) -> Style {
     let width = *random.of(&[0, 20, 80, 140, 100_000]);
     Style { width, color: random.one_in(2), unicode: random.one_in(2) }
+}
+
+/// Judges a run by limits that every run can be judged by.
+fn judged(run: &Run) {
+    let limits = [(Key::P50, 1), (Key::P99, 200_000), (Key::Max, 1_000_000_000)];
+    let limit = |(figure, above_ns)| Limit { figure, subject: Some("*".to_owned()), above_ns };
+    drop(Gate::of(&Run { limits: limits.map(limit).into(), ..run.clone() }));
 }
 
 /// Checks that a run survives writing and reading.

@@ -26,8 +26,12 @@ pub(crate) struct CompareArgs {
     /// New runs; fewer are needed if recorded interleaved with the old ones (old, new, old, new, ...)
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "old", value_parser = input::run_name())]
     pub(crate) new: Vec<PathBuf>,
-    /// Exit with status 3 if this is shown or cannot be judged ('p99 worse by 10%', 'p50 of nanosleep worse by 5us', 'any worse by 50%')
-    #[arg(long, value_name = "LIMIT", value_parser = limits::limit)]
+    /// Exit with status 3 if this increase is shown or cannot be judged ('p99 +10%', 'p50 of nanosleep +5us', 'any +50%')
+    ///
+    /// The figures are p50, p99, cpu (CPU time per operation) and any. The first line of the report says PASS, FAIL or UNDECIDED, and how
+    /// many runs would decide. Without `of SUBJECT` a limit is about lateness, as for the measuring commands; `of *` is every series. The
+    /// earlier form 'p99 worse by 10%' is read too.
+    #[arg(long, value_name = "LIMIT", value_parser = limits::of_comparison)]
     pub(crate) fail_if: Vec<Limit>,
     /// Report limits that cannot be judged, but do not fail for them
     #[arg(long, requires = "fail_if")]

@@ -26,6 +26,7 @@ pub(crate) use conditions::{ConditionArgs, check};
 pub(crate) use flags::Flags;
 pub(crate) use governor::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, ShowArgs, SwitchArgs, ThreadArgs};
 pub(crate) use ipc::{IpcArgs, ModeArg};
+pub(crate) use limits::{about_nothing, check as check_limits};
 pub(crate) use names::chosen;
 pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;

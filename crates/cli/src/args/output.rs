@@ -1,7 +1,7 @@
 //! Where the results go.
 
 use clap::Args;
-use punctual_report::threshold::Threshold;
+use punctual_record::Limit;
 
 use super::limits;
 use crate::output::{Outputs, Target};
@@ -26,9 +26,14 @@ pub(crate) struct OutputArgs {
     /// Colour the tables
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// Exit with status 3 if a series exceeds this (p99=200us; keys: min, p50, p90, p99, p99.9, max, mean)
-    #[arg(long, value_name = "KEY=DUR", value_delimiter = ',', value_parser = limits::threshold)]
-    pub(crate) fail_above: Vec<Threshold>,
+    /// Exit with status 3 if a figure is above this, or cannot be judged ('p99 > 200us', 'p99 of nanosleep > 200us')
+    ///
+    /// The figures are min, p50, p90, p99, p99.9, max and mean. The first line of the report says PASS, FAIL or UNDECIDED. Without
+    /// `of SUBJECT` a limit is about lateness: overshoot, lateness, period jitter, one-way and round-trip times, but not work loops and
+    /// costs of calls. SUBJECT is a name (nanosleep), an experiment and a name (ramp performance), or a pattern with * for any letters;
+    /// `of *` is every series. The earlier form p99=200us is read too.
+    #[arg(long, visible_alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
+    pub(crate) fail_if: Vec<Limit>,
     /// Do not keep this run as the last one, which `punctual report last` shows
     ///
     /// Every run that measured something replaces the one before it in the state folder: $XDG_STATE_HOME/punctual or

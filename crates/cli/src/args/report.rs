@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use punctual_record::Limit;
+
+use super::limits;
 use crate::input;
 use crate::output::Target;
 use crate::terminal::Color;
@@ -24,6 +27,9 @@ pub(crate) struct ReportArgs {
     /// Only these subjects (nanosleep,ppoll)
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+    /// Exit with status 3 if a figure is above this, or cannot be judged ('p99 > 200us'), instead of the limits of the run
+    #[arg(long, visible_alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
+    pub(crate) fail_if: Vec<Limit>,
     /// Print no notices
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -7,7 +7,7 @@ use punctual_report::Document;
 use punctual_report::compare::{Compared, Options, Side, compare, limit};
 use punctual_report::export::{Exporter, Html, Json, Markdown, Text, text};
 
-use crate::args::{CompareArgs, Form};
+use crate::args::{CompareArgs, Form, about_nothing};
 use crate::exit::{Exit, with_causes};
 use crate::output::Outputs;
 use crate::refusal::BadUsage;
@@ -25,6 +25,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
         return Err(BadUsage(format!("the run that began at {started} is an old and a new run: {why}")).into());
     }
     let comparison = compare(&old, &new, Options { across_conditions: args.across_conditions });
+    limit::check_subjects(&args.fail_if, &comparison).map_err(|missing| about_nothing(&missing))?;
     let judgement = (!args.fail_if.is_empty()).then(|| limit::evaluate(&args.fail_if, &comparison));
     // Judged before anything is written: a failed write must not hide an exceeded limit.
     let compared = Compared { comparison, judgement };

@@ -3,7 +3,7 @@
 use punctual::CpuSet;
 use punctual_lab::{Observer, Session, Stop};
 use punctual_report::export::text;
-use punctual_report::threshold;
+use punctual_report::gate;
 
 use super::deliver::deliver;
 use super::nothing;
@@ -41,6 +41,7 @@ pub(super) fn measure_watched(
     let outcome = experiment(&mut session);
     let mut run = session.close();
     Flags::of(name).name_in(&mut run);
+    run.limits.clone_from(&wanted.fail_if);
     drop(locks);
     observer.finish();
     let failure = outcome.err();
@@ -50,13 +51,13 @@ pub(super) fn measure_watched(
         return Err(error);
     }
     // Judged before anything is written: a failed write must not hide an exceeded limit.
-    let verdict = threshold::evaluate(&wanted.fail_above, &run);
+    let verdict = gate::evaluate(&run);
     // A run that failed half-way is reported too.
     let all_written = deliver(&run, wanted, outputs);
-    let phrases = threshold::phrases(&verdict, &run);
+    let phrases = gate::phrases(&verdict, &run);
     terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
     let exit = match interrupt::exit(&stop) {
-        Exit::Done if !wanted.fail_above.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        Exit::Done if !run.limits.is_empty() && !verdict.all_kept() => Exit::Exceeded,
         exit => exit.unless_lost(all_written),
     };
     match failure {

@@ -11,6 +11,7 @@ mod measure;
 mod merge;
 mod nothing;
 mod pace;
+mod planned;
 mod report;
 mod run;
 mod wait;
@@ -24,6 +25,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
     if conditions::wanted(&args) {
         return conditions::list();
     }
+    planned::check(&args)?;
     match args.command {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),

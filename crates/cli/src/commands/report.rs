@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use punctual_record::sanitize::{self, NAME};
-use punctual_record::{Distribution, Run, Series};
+use punctual_record::{Distribution, Limit, Run, Series};
 use punctual_report::Document;
 use punctual_report::export::{self, Exporter, MOST_SERIES, csv, hgrm, text};
+use punctual_report::gate;
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, check_limits};
 use crate::exit::{Exit, with_causes};
 use crate::input;
 use crate::nearest::nearest;
@@ -20,10 +21,12 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let read = || {
         let mut run = input::read_run(&args.run)?;
         only(&mut run, &args.only)?;
+        judge(&mut run, &args.fail_if)?;
         anyhow::Ok(run)
     };
     if let Some(folder) = folder(args) {
-        return distributions(&read()?, folder);
+        let run = read()?;
+        return Ok(said(args, &run, distributions(&run, folder)?));
     }
     let outputs = Outputs::open([("--output", &args.output)], std::slice::from_ref(&args.run))?;
     let takes_stdout = outputs.takes_stdout();
@@ -47,7 +50,28 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(said(args, &run, Exit::Done))
+}
+
+/// Replaces the run's limits by those of the command line, if any.
+fn judge(run: &mut Run, limits: &[Limit]) -> Result<(), BadUsage> {
+    if !limits.is_empty() {
+        let series = run.series.iter().map(|its| (its.experiment.name(), its.subject.as_str(), its.quantity));
+        check_limits(limits, &series.collect::<Vec<_>>())?;
+        run.limits = limits.to_vec();
+    }
+    Ok(())
+}
+
+/// Prints the findings of limits on the command line, and returns the exit status.
+fn said(args: &ReportArgs, run: &Run, exit: Exit) -> Exit {
+    if args.fail_if.is_empty() {
+        return exit;
+    }
+    let judgement = gate::evaluate(run);
+    let phrases = gate::phrases(&judgement, run);
+    terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(args.color)));
+    if judgement.all_kept() { exit } else { Exit::Exceeded }
 }
 
 /// Refuses a run with more series than the form takes.

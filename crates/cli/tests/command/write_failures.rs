@@ -109,7 +109,7 @@ fn limits_decide_whatever_becomes_of_the_reader() {
         assert_eq!(punctual(&args).current_dir(folder.path()).output().unwrap().status.code(), Some(0));
     }
     for form in ["", "--format json", "--format markdown", "--html -"] {
-        let compare = format!("\"$1\" compare a b --fail-if \"any worse by 0.1%\" {form}");
+        let compare = format!("\"$1\" compare a b --fail-if \"any +0.1%\" {form}");
         let text = format!("{{ {compare} 2> said; echo $? > status; }} | true; cat status");
         assert_eq!(script(folder.path(), &text).stdout.trim(), "3", "{form} | true");
         assert_eq!(script(folder.path(), &format!("{compare} > /dev/full")).code, Some(3), "{form} > /dev/full");

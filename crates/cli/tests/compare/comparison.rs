@@ -33,7 +33,7 @@ fn what_became_later_is_found() {
 #[test]
 fn markdown_for_a_pull_request() {
     let folder = runs();
-    let args = ["compare", "a.json", "late.json", "--format", "markdown", "--fail-if", "p50 worse by 10%"];
+    let args = ["compare", "a.json", "late.json", "--format", "markdown", "--fail-if", "p50 +10%"];
     let left = punctual(folder.path(), &args);
     assert_eq!(left.code, Some(3), "{}", left.stderr);
     insta::assert_snapshot!(left.stdout);
@@ -72,28 +72,50 @@ fn limits() {
         let left = punctual(folder.path(), &[&["compare", "a.json", new][..], limit].concat());
         (left.code, left.stderr)
     };
-    let (code, said) = ends("same.json", &["--fail-if", "p50 worse by 20%"]);
+    let (code, said) = ends("same.json", &["--fail-if", "p50 +20%"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    let (code, said) = ends("late.json", &["--fail-if", "p50 worse by 10%"]);
+    let (code, said) = ends("late.json", &["--fail-if", "p50 +10%"]);
     assert_eq!(code, Some(3));
-    assert!(said.contains("exceeded: p50 of nanosleep") && said.contains("p50 worse by 10%"), "{said}");
+    assert!(said.contains("exceeded: p50 of nanosleep") && said.contains("p50 +10%"), "{said}");
+    assert_eq!(ends("late.json", &["--fail-if", "p50 worse by 10%"]).1, said, "the earlier form");
     // Worse, but by less than the limit; and not what the limit is about.
-    assert_eq!(ends("late.json", &["--fail-if", "p50 worse by 40%"]).0, Some(0));
-    assert_eq!(ends("late.json", &["--fail-if", "p50 of ppoll worse by 10%"]).0, Some(0));
-    assert_eq!(ends("late.json", &["--fail-if", "p50 of nano* worse by 5us"]).0, Some(3));
+    assert_eq!(ends("late.json", &["--fail-if", "p50 +40%"]).0, Some(0));
+    assert_eq!(ends("late.json", &["--fail-if", "p50 of ppoll +10%"]).0, Some(0));
+    assert_eq!(ends("late.json", &["--fail-if", "p50 of nano* +5us"]).0, Some(3));
     // A change of 0.01 % could hide in any data.
-    let (code, said) = ends("same.json", &["--fail-if", "p50 worse by 0.01%"]);
+    let (code, said) = ends("same.json", &["--fail-if", "p50 +0.01%"]);
     assert_eq!(code, Some(3));
     assert!(said.contains("unjudged: p50 of") && said.contains("could hide"), "{said}");
-    let (code, said) = ends("same.json", &["--fail-if", "p50 worse by 0.01%", "--allow-unjudged"]);
+    let (code, said) = ends("same.json", &["--fail-if", "p50 +0.01%", "--allow-unjudged"]);
     assert_eq!(code, Some(0));
     assert!(said.contains("unjudged"), "what cannot be judged is said all the same: {said}");
-    let (code, said) = ends("short.json", &["--fail-if", "any worse by 20%"]);
+    let (code, said) = ends("short.json", &["--fail-if", "any +20%"]);
     assert_eq!(code, Some(3));
     assert!(said.contains("fewer than 5 rounds"), "{said}");
-    let (code, said) = ends("same.json", &["--fail-if", "p50 of nosuch worse by 20%"]);
-    assert_eq!(code, Some(3));
-    assert!(said.contains("nothing that it is about"), "{said}");
+    let (code, said) = ends("same.json", &["--fail-if", "p50 of nanoslep +20%"]);
+    assert_eq!(code, Some(2), "a typo is judged as nothing");
+    assert!(said.contains("'of nanoslep'") && said.contains("nearest: nanosleep"), "{said}");
+    let (code, said) = ends("same.json", &["--fail-if", "p50 > 20us"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("`punctual report`"), "{said}");
+}
+
+/// The verdict comes first, and what is undecided says how many runs decide it.
+#[test]
+fn the_verdict_comes_first() {
+    let folder = runs();
+    let first = |new: &str, limit: &str| {
+        let left = punctual(folder.path(), &["compare", "a.json", new, "--fail-if", limit]);
+        left.stdout.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(first("same.json", "p50 +20%").trim(), "PASS: 3 figures judged, none beyond its limit.");
+    assert!(first("late.json", "p50 +10%").starts_with("FAIL: p50 of nanosleep"), "{}", first("late.json", "p50 +10%"));
+    let args = ["compare", "a.json", "same.json", "--fail-if", "p99 +20%", "--format", "json"];
+    let json: serde_json::Value = serde_json::from_str(&punctual(folder.path(), &args).stdout).unwrap();
+    assert_eq!(json["gate"]["outcome"], "undecided");
+    let sentence = json["gate"]["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("UNDECIDED") && sentence.contains("interleaved runs a side"), "{sentence}");
+    assert!(json["series"].is_array(), "beside the comparison");
 }
 
 /// With turns, what one run a side cannot show becomes visible.

@@ -106,6 +106,7 @@ pub(crate) fn run(made: Made) -> Run {
         not_measured: Vec::new(),
         notices: Vec::new(),
         disturbance: Disturbance { steal_share: Some(0.001), busy_share: Some(0.1), ..Disturbance::default() },
+        limits: Vec::new(),
         merged_from: Vec::new(),
     }
 }

@@ -41,7 +41,7 @@ fn runs() -> Folder {
 #[test]
 fn what_is_on_the_page() {
     let folder = runs();
-    let args = ["compare", "a.json", "late.json", "--html", "-", "--fail-if", "p50 worse by 10%"];
+    let args = ["compare", "a.json", "late.json", "--html", "-", "--fail-if", "p50 +10%"];
     let left = punctual(folder.path(), &args);
     assert_eq!(left.code, Some(3), "{}", left.stderr);
     assert!(left.stdout.starts_with("<!DOCTYPE html>") && left.stdout.ends_with("</body></html>\n"));

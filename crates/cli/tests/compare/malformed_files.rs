@@ -63,7 +63,7 @@ fn the_same_run_twice_is_refused() {
         (&["compare", "a.json"], "OLD.json NEW.json"),
         (&["compare"], "OLD.json NEW.json"),
         (&["merge", "a.json", "a.json", "-o", "-"], "given twice"),
-        (&["compare", "a.json", "copy.json", "--fail-if", "p98 worse by 1%"], "p50, p99, cpu or any"),
+        (&["compare", "a.json", "copy.json", "--fail-if", "p98 +1%"], "p50, p99, cpu or any"),
     ] {
         let left = punctual(folder.path(), args);
         assert_eq!(left.code, Some(2), "{args:?}: {}", left.stderr);
@@ -85,7 +85,7 @@ fn nothing_in_common_is_said() {
     assert_eq!(left.code, Some(1));
     assert!(left.stdout.contains("Nothing could be compared"), "{}", left.stdout);
     assert!(left.stdout.contains("only in the old runs"), "{}", left.stdout);
-    let left = punctual(folder.path(), &["compare", "a.json", "b.json", "--fail-if", "any worse by 10%"]);
+    let left = punctual(folder.path(), &["compare", "a.json", "b.json", "--fail-if", "any +10%"]);
     assert_eq!(left.code, Some(3));
     let left = punctual(folder.path(), &["merge", "a.json", "b.json", "-o", "c.json"]);
     assert_eq!(left.code, Some(1));
@@ -175,7 +175,7 @@ fn very_many_series() {
     let folder = Folder::new();
     many(&folder, "a.json", 0, 8_000);
     many(&folder, "b.json", 1, 8_000);
-    let args = ["compare", "a.json", "b.json", "--fail-if", "any worse by 10%", "--html", "page.html"];
+    let args = ["compare", "a.json", "b.json", "--fail-if", "any +10%", "--html", "page.html"];
     let left = punctual(folder.path(), &args);
     assert_eq!(left.code, Some(3));
     assert!(left.stdout.len() < 100_000 && left.stderr.len() < 200_000, "{} {}", left.stdout.len(), left.stderr.len());

@@ -84,7 +84,7 @@ fn no_reader(subject: &Subject, _: Depth) -> Tried {
     let scene = Scene::new();
     let gate: &[&str] = match subject.name {
         "wait" => &["--fail-above", "p50=1ns"],
-        "compare" => &["--fail-if", "any worse by 0.0001%"],
+        "compare" => &["--fail-if", "any +0.0001%"],
         _ => &[],
     };
     let words = [&subject.short()[..], gate].concat();

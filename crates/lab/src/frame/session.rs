@@ -72,6 +72,7 @@ impl<'a> Session<'a> {
             not_measured: Vec::new(),
             notices: Vec::new(),
             disturbance: punctual_record::Disturbance::default(),
+            limits: Vec::new(),
             merged_from: Vec::new(),
         };
         Self {

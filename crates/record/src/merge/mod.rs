@@ -89,7 +89,13 @@ impl Merger {
     /// # Errors
     /// See [`Error`].
     pub fn new(first: Run) -> Result<Self, Error> {
-        let frame = Run { series: Vec::new(), merged_from: Vec::new(), not_measured: Vec::new(), ..first.clone() };
+        let frame = Run {
+            series: Vec::new(),
+            limits: Vec::new(),
+            merged_from: Vec::new(),
+            not_measured: Vec::new(),
+            ..first.clone()
+        };
         let mut merger = Self { run: frame, added: Vec::new(), places: BTreeMap::new() };
         merger.take(first, 0)?;
         Ok(merger)

@@ -6,6 +6,7 @@
 mod conditions;
 mod flat;
 mod host;
+mod limit;
 mod notice;
 mod run;
 mod series;
@@ -14,6 +15,7 @@ pub use conditions::{CPU, ConditionSet, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
 pub(crate) use flat::bounded;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
+pub use limit::{Key, Limit};
 pub use notice::{Notice, PauseCause};
 pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
 pub(crate) use series::Written;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConditionSet, Host, Notice, Series};
+use super::{ConditionSet, Host, Limit, Notice, Series};
 use crate::param::Param;
 
 /// The name and version of this format, as it stands in every file.
@@ -43,6 +43,9 @@ pub struct Run {
     pub notices: Vec<Notice>,
     /// How much else happened on the machine meanwhile.
     pub disturbance: Disturbance,
+    /// The limits that the run was asked to keep; its reports begin with the verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// The runs that were merged into this one, in order; empty when it was measured as it stands. In a merged run, `host` holds the
     /// facts that all of them share, `started` is that of the earliest, `elapsed_ns` the sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -210,6 +210,13 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    /// Whether it is lateness: the time by which an event is later than it was due, or that a message is under way. A work
+    /// loop, the cost of a call and a time that holds work are not.
+    #[must_use]
+    pub const fn is_lateness(self) -> bool {
+        matches!(self, Self::Overshoot | Self::Lateness | Self::PeriodJitter | Self::OneWay | Self::RoundTrip)
+    }
+
     /// Its name in the record.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -87,6 +87,7 @@ pub(crate) fn sample() -> Run {
             Notice::Other { text: "anything".into() },
         ],
         disturbance: Disturbance { steal_ns: Some(10_000_000), steal_share: Some(0.001), ..Disturbance::default() },
+        limits: Vec::new(),
         merged_from: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 use crate::document::{Block, Chapter, Column, Document, Level, Note, Phrase, Row, Section, Table};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
+use crate::gate::Gate;
 
 use super::limit::Judgement;
 use super::table::table;
@@ -18,12 +19,21 @@ pub struct Compared {
     pub judgement: Option<Judgement>,
 }
 
+impl Compared {
+    /// The verdict on the limits in a word, with its reason; `None` without limits.
+    #[must_use]
+    pub fn gate(&self) -> Option<Gate> {
+        self.judgement.as_ref().map(|judgement| words::gate(judgement, &self.comparison))
+    }
+}
+
 impl Document {
     /// The report of a comparison.
     #[must_use]
     pub fn of_comparison(compared: &Compared) -> Self {
         let comparison = &compared.comparison;
         let mut lead = Section::default();
+        lead.blocks.extend(compared.gate().map(|gate| Block::Line(gate.sentence)));
         lead.blocks.extend(words::summary(comparison).into_iter().map(Block::Paragraph));
         let interrupted = comparison.old.iter().chain(&comparison.new).filter(|run| !run.complete).count();
         if interrupted > 0 {

@@ -1,9 +1,13 @@
-//! Limits on increases of a figure: `p99 worse by 10%`.
+//! Limits on increases of a figure: `p99 +10%`.
 //!
 //! Takes limits and a [`Comparison`]. Returns the figures beyond their limit, those within, and those that cannot be
 //! judged: not comparable, or too noisy for a change by the limit. An unjudged figure never counts as kept.
 
 use std::fmt;
+
+use punctual_record::Quantity;
+
+use crate::gate::{Missing, Outcome, check, is_about};
 
 use super::{Comparison, Difference, Figure, FigureComparison, Verdict};
 
@@ -21,7 +25,7 @@ pub enum Amount {
 pub struct Limit {
     /// Its figures; all if none is named.
     pub figure: Option<Figure>,
-    /// Its subjects, with `*` for any letters; all if none is named.
+    /// Its subjects, with `*` for any letters; all that measure lateness if none is named.
     pub subject: Option<String>,
     /// Its size.
     pub amount: Amount,
@@ -35,30 +39,28 @@ impl fmt::Display for Limit {
             write!(f, " of {subject}")?;
         }
         match self.amount {
-            Amount::Share(share) => write!(f, " worse by {}%", share * 100.0),
-            Amount::Ns(ns) => write!(f, " worse by {ns}ns"),
+            Amount::Share(share) => write!(f, " +{}%", share * 100.0),
+            Amount::Ns(ns) if ns % 1000 == 0 => write!(f, " +{}us", ns / 1000),
+            Amount::Ns(ns) => write!(f, " +{ns}ns"),
         }
     }
 }
 
 impl Limit {
-    fn is_about(&self, subject: &str, figure: Figure) -> bool {
-        self.figure.is_none_or(|its| its == figure) && self.subject.as_deref().is_none_or(|its| like(its, subject))
+    fn is_about(&self, experiment: &str, subject: &str, quantity: Quantity) -> bool {
+        is_about(self.subject.as_deref(), experiment, subject, quantity)
     }
 }
 
-/// Whether a name matches a pattern in which `*` stands for any letters.
-fn like(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or("");
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        let Some(place) = rest.find(part) else { return false };
-        rest = &rest[place + part.len()..];
-    }
-    rest.ends_with(last)
+/// Checks that each limit is about a series of either side.
+///
+/// # Errors
+/// The first that is about none.
+pub fn check_subjects(limits: &[Limit], comparison: &Comparison) -> Result<(), Missing> {
+    let both = comparison.series.iter().map(|its| (its.experiment.as_str(), its.subject.as_str(), its.quantity));
+    let one = comparison.unmatched.iter().map(|its| (its.experiment.as_str(), its.subject.as_str(), its.quantity));
+    let there: Vec<_> = both.chain(one).collect();
+    if there.is_empty() { Ok(()) } else { check(limits.iter().map(|limit| limit.subject.as_deref()), &there) }
 }
 
 /// A figure beyond a limit, or one that cannot be judged.
@@ -79,8 +81,8 @@ pub struct Finding {
 pub enum What {
     /// Significantly worse by this much.
     Worse(Difference),
-    /// The noise of the figure could hide a change by the limit.
-    Blind(Difference),
+    /// The noise of the figure could hide a change by the limit; the number of interleaved runs a side that show it.
+    Blind(Difference, Option<u32>),
     /// Not comparable.
     Unknown(String),
 }
@@ -100,7 +102,13 @@ impl Judgement {
     /// Whether at least one figure was judged, and all were, and none is beyond its limit.
     #[must_use]
     pub fn all_kept(&self) -> bool {
-        self.kept > 0 && self.failed.is_empty() && self.unjudged.is_empty()
+        self.outcome() == Outcome::Pass
+    }
+
+    /// The verdict in a word.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        Outcome::of(self.failed.len(), self.unjudged.len(), self.kept)
     }
 }
 
@@ -111,7 +119,10 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
     for limit in limits {
         let mut met = 0;
         for (place, series) in comparison.series.iter().enumerate() {
-            for figure in series.figures.iter().filter(|figure| limit.is_about(&series.subject, figure.figure)) {
+            if !limit.is_about(&series.experiment, &series.subject, series.quantity) {
+                continue;
+            }
+            for figure in series.figures.iter().filter(|its| limit.figure.is_none_or(|figure| figure == its.figure)) {
                 met += 1;
                 let what = judge(limit, figure);
                 let found =
@@ -123,8 +134,8 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
                 }
             }
         }
-        let about = |subject: &str| limit.subject.as_deref().is_none_or(|its| like(its, subject));
-        for missing in comparison.unmatched.iter().filter(|missing| about(&missing.subject)) {
+        let about = |its: &&super::Unmatched| limit.is_about(&its.experiment, &its.subject, its.quantity);
+        for missing in comparison.unmatched.iter().filter(about) {
             // A series that only the new runs have cannot be worse.
             if missing.why == super::matching::ONLY_NEW {
                 continue;
@@ -163,38 +174,14 @@ fn judge(limit: &Limit, figure: &FigureComparison) -> Option<What> {
     match figure.verdict {
         Verdict::Worse if value >= bound => Some(What::Worse(difference)),
         Verdict::Worse | Verdict::Better => None,
-        Verdict::NoDifference if half > bound => Some(What::Blind(difference)),
+        Verdict::NoDifference if half > bound => {
+            let ns = match limit.amount {
+                Amount::Ns(_) => bound,
+                Amount::Share(_) => bound * difference.old_ns,
+            };
+            Some(What::Blind(difference, difference.runs_to_show(ns)))
+        }
         Verdict::NoDifference => None,
         Verdict::NotComparable => Some(What::Unknown(figure.why.clone().unwrap_or_default())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn patterns() {
-        for (pattern, name, fits) in [
-            ("a", "a", true),
-            ("a", "ab", false),
-            ("a*", "ab", true),
-            ("*b", "ab", true),
-            ("*b", "abc", false),
-            ("a*c*e", "abcde", true),
-            ("a*c*e", "abde", false),
-            ("*", "", true),
-            ("ab*b", "ab", false),
-        ] {
-            assert_eq!(like(pattern, name), fits, "{pattern} {name}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_panics(name in "\\PC{0,10}", pattern in "[a*é]{0,6}") {
-            let _ = like(&pattern, &name);
-        }
     }
 }

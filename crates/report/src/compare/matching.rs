@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_record::{Identity, Setting};
+use punctual_record::{Identity, Quantity, Setting};
 use serde::Serialize;
 
 use crate::naming::AS_FOUND;
@@ -17,6 +17,8 @@ pub struct Unmatched {
     pub experiment: String,
     /// The subject.
     pub subject: String,
+    /// What its figures are.
+    pub quantity: Quantity,
     /// Label of its conditions.
     pub conditions: String,
     /// Why.
@@ -69,7 +71,7 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, options: Options) -> Mat
 }
 
 /// The identity without conditions.
-fn thing(identity: &Identity) -> (&str, &str, &str, punctual_record::Quantity) {
+fn thing(identity: &Identity) -> (&str, &str, &str, Quantity) {
     (&identity.experiment, &identity.subject, &identity.parameters, identity.quantity)
 }
 
@@ -77,6 +79,7 @@ fn only(identity: &Identity, measured: &Measured, why: &str) -> Unmatched {
     Unmatched {
         experiment: identity.experiment.clone(),
         subject: identity.subject.clone(),
+        quantity: identity.quantity,
         conditions: measured.label.clone(),
         why: why.to_owned(),
     }

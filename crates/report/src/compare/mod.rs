@@ -163,6 +163,18 @@ pub struct Difference {
     pub shows_ns: f64,
     /// The same as a share of the old figure.
     pub shows_share: Option<f64>,
+    /// The variance between neighbours on the comparison's scale, and the strictest error probability of the correction.
+    #[serde(skip)]
+    pub(crate) noise: (f64, f64),
+}
+
+impl Difference {
+    /// The fewest interleaved runs a side that show an increase by this much, with 90 % power; `None`: no number in reach.
+    #[must_use]
+    pub fn runs_to_show(&self, ns: f64) -> Option<u32> {
+        let by = scale().place(self.old_ns + ns) - scale().place(self.old_ns);
+        difference::runs_to_show(by, self.noise.0, self.noise.1)
+    }
 }
 
 /// An estimate and its 95 % confidence interval.
@@ -327,7 +339,8 @@ fn told(shift: &Shift, compared: usize) -> Difference {
     let by_ns = Range { value: by(shift.by), low: by(shift.by - reach), high: by(shift.by + reach) };
     // Alone among all compared figures, a difference must pass the strictest step of the correction. A difference that
     // passes on average does so only every other time.
-    let shows_ns = by(shift.shows(LEVEL / compared.max(1) as f64));
+    let strictest = LEVEL / compared.max(1) as f64;
+    let shows_ns = by(shift.shows(strictest));
     let share = |ns: f64| ns / old_ns;
     let positive = old_ns > 0.0;
     Difference {
@@ -338,5 +351,6 @@ fn told(shift: &Shift, compared: usize) -> Difference {
         probability: shift.probability(),
         shows_ns,
         shows_share: positive.then(|| share(shows_ns)),
+        noise: (shift.pair, strictest),
     }
 }

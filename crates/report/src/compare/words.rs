@@ -6,6 +6,7 @@ use crate::document::{Level, Phrase};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
+use crate::gate::Gate;
 use crate::naming;
 
 use super::limit::{Finding, Judgement, What};
@@ -189,6 +190,11 @@ pub(super) fn judged(judgement: &Judgement, comparison: &Comparison) -> Vec<Phra
     failed.chain(unjudged).map(|(level, finding)| phrase(level, finding, comparison)).collect()
 }
 
+/// The verdict on the limits, as a word and its reason.
+pub(crate) fn gate(judgement: &Judgement, comparison: &Comparison) -> Gate {
+    Gate::new(judgement.outcome(), judgement.kept, &judged(judgement, comparison))
+}
+
 fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     let limit = sanitize(&finding.limit.to_string());
     let series = finding.series.and_then(|place| comparison.series.get(place));
@@ -199,14 +205,17 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     let of = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
     let text = match &finding.what {
         What::Worse(difference) => format!("{subject} is worse by {}; limit: {limit}.", of(difference)),
-        What::Blind(difference) => {
+        What::Blind(difference, _) => {
             format!("{subject}: a change by the limit could hide in {}; limit: {limit}.", of(difference))
         }
         What::Unknown(why) if subject.is_empty() => format!("{}; limit: {limit}.", sanitize(why)),
         What::Unknown(why) => format!("{subject}: {}; limit: {limit}.", sanitize(why)),
     };
-    let is_blind = matches!(finding.what, What::Blind(_));
-    let remedy = is_blind.then(|| "add interleaved runs on both sides, or widen the limit.".to_owned());
+    let remedy = match finding.what {
+        What::Blind(_, Some(runs)) => Some(format!("take about {runs} interleaved runs a side, or a wider limit.")),
+        What::Blind(_, None) => Some("widen the limit: the noise of a thousand runs a side exceeds it.".to_owned()),
+        _ => None,
+    };
     Phrase { level, text, remedy }
 }
 

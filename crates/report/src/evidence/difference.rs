@@ -14,6 +14,9 @@ use super::student;
 /// between the two measurements.
 const SHARED: f64 = 0.5;
 
+/// Most runs per side that are worth a number.
+const MOST_RUNS: u32 = 1000;
+
 /// Fewest pairs for a robust centre: of fewer, no scatter can tell what lies far off.
 const ROBUST: usize = 20;
 
@@ -28,6 +31,8 @@ pub(crate) struct Shift {
     pub(crate) error: f64,
     /// Degrees of freedom of the standard error.
     pub(crate) freedom: f64,
+    /// The variance of the difference between one old run and its neighbour, were the runs interleaved.
+    pub(crate) pair: f64,
 }
 
 impl Shift {
@@ -57,6 +62,21 @@ fn errors_to_show(miss: f64, freedom: f64) -> f64 {
     needed + ONE_OF_TEN * (1.0 + needed * needed / (2.0 * freedom)).sqrt()
 }
 
+/// The fewest interleaved runs a side with which a difference is detectable in the sense of [`Shift::shows`], given the
+/// variance between neighbours; `None` above [`MOST_RUNS`].
+pub(crate) fn runs_to_show(by: f64, pair: f64, miss: f64) -> Option<u32> {
+    let is_enough = |runs: u32| errors_to_show(miss, f64::from(runs) - 1.0) * (pair / f64::from(runs)).sqrt() <= by;
+    let (mut few, mut enough) = (1, MOST_RUNS);
+    if !is_enough(enough) {
+        return None;
+    }
+    while enough - few > 1 {
+        let middle = u32::midpoint(few, enough);
+        if is_enough(middle) { enough = middle } else { few = middle }
+    }
+    Some(enough)
+}
+
 /// A difference with an unknown variance between runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Draft {
@@ -70,8 +90,8 @@ pub(crate) struct Draft {
 enum Known {
     /// The variance itself.
     All(Estimate),
-    /// The scatter of several runs, and the factor from its variance to that of the difference.
-    Seen(Scatter, f64),
+    /// The scatter of several runs, and the factors from its variance to those of the difference and of one pair.
+    Seen(Scatter, f64, f64),
 }
 
 impl Draft {
@@ -85,12 +105,12 @@ impl Draft {
 
     /// The difference, given the variance of one run or pair if several were seen.
     pub(crate) fn settled(&self, estimate: Option<Estimate>) -> Shift {
-        let (variance, freedom) = match (&self.scatter, estimate) {
-            (Known::All(its), _) => (its.variance, its.freedom),
-            (Known::Seen(_, times), Some(its)) => (its.variance * times, its.freedom),
-            (Known::Seen(its, times), None) => (its.forecast * times, 1.0),
+        let (variance, pair, freedom) = match (&self.scatter, estimate) {
+            (Known::All(its), _) => (its.variance, its.variance, its.freedom),
+            (Known::Seen(_, times, pair), Some(its)) => (its.variance * times, its.variance * pair, its.freedom),
+            (Known::Seen(its, times, pair), None) => (its.forecast * times, its.forecast * pair, 1.0),
         };
-        Shift { from: self.from, by: self.by, error: variance.sqrt(), freedom }
+        Shift { from: self.from, by: self.by, error: variance.sqrt(), freedom, pair }
     }
 }
 
@@ -139,7 +159,7 @@ fn several(old: &[Figure], new: &[Figure], from: f64, to: f64) -> Known {
     let freedom = (old.len() + new.len() - 2) as f64;
     let of_mean = |side: &[Figure]| SHARED + (1.0 - SHARED) / side.len() as f64;
     let scatter = Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) };
-    Known::Seen(scatter, of_mean(old) + of_mean(new))
+    Known::Seen(scatter, of_mean(old) + of_mean(new), 2.0)
 }
 
 /// Variance of one run's figure, estimated from the run itself.
@@ -173,7 +193,7 @@ pub(crate) fn in_turns(turns: Vec<Turn>) -> Option<Draft> {
     let (from, by, deviations) = if is_robust { centered(&pairs, &places) } else { averaged(&pairs) };
     let forecast = 2.0 * forecast(pairs.iter().flat_map(|(old, new)| [old, new]));
     let scatter = Scatter { deviations, freedom: count - 1.0, forecast };
-    Some(Draft { from, by, scatter: Known::Seen(scatter, 1.0 / count) })
+    Some(Draft { from, by, scatter: Known::Seen(scatter, 1.0 / count, 1.0) })
 }
 
 /// The mean of the old figures, that of the differences, and the differences' deviations.

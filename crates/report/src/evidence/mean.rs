@@ -22,7 +22,8 @@ impl Mean {
         let values: Vec<f64> = series.rounds.iter().filter_map(figure).filter(|ns| ns.is_finite()).collect();
         let variance = noise::wandering(&values)?;
         let ns = values.iter().sum::<f64>() / values.len() as f64;
-        let reach = Shift { from: 0.0, by: ns, error: variance.sqrt(), freedom: noise::FREEDOM }.reach(LEVEL);
+        let reach =
+            Shift { from: 0.0, by: ns, error: variance.sqrt(), freedom: noise::FREEDOM, pair: variance }.reach(LEVEL);
         Some(Self { ns, low: ns - reach, high: ns + reach })
     }
 }

@@ -169,7 +169,7 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
     let freedom = noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
     let (from, to) = (scale.place(from), scale.place(to));
     let freedom = freedom.clamp(noise::FREEDOM, 1e6);
-    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom };
+    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom, pair: variance };
     Ok(Draft { shift, scatter: scatter(deviations) })
 }
 

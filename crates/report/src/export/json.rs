@@ -4,7 +4,8 @@ use std::io::Write;
 
 use punctual_record::Run;
 
-use crate::compare::Compared;
+use crate::compare::{Compared, Comparison};
+use crate::gate::Gate;
 use crate::verdict::Verdict;
 
 use super::exporter::{Error, Exporter};
@@ -14,6 +15,15 @@ use super::exporter::{Error, Exporter};
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     punctual_record::json_schema_with::<Verdict>()
+}
+
+/// A comparison's file: the comparison and, in the same object, the verdict on its limits.
+#[derive(serde::Serialize)]
+struct ComparisonFile<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<Gate>,
 }
 
 /// JSON.
@@ -36,7 +46,8 @@ impl Exporter<Compared> for Json {
     }
 
     fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
-        serde_json::to_writer_pretty(&mut *out, &compared.comparison).map_err(std::io::Error::from)?;
+        let file = ComparisonFile { comparison: &compared.comparison, gate: compared.gate() };
+        serde_json::to_writer_pretty(&mut *out, &file).map_err(std::io::Error::from)?;
         Ok(writeln!(out)?)
     }
 }

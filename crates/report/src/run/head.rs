@@ -13,8 +13,10 @@ const MOST: usize = 5;
 
 /// The sections of the first screen; where nothing was measured, one with the reason.
 pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Option<Album>) -> Vec<Section> {
+    // The verdict on limits comes first: a build reads one line.
+    let gate = verdict.gate.as_ref().map(|gate| Section::default().with(Block::Line(gate.sentence.clone())));
     if run.series.is_empty() {
-        return nothing(run);
+        return gate.into_iter().chain(nothing(run)).collect();
     }
     let mut top = Section::default();
     if verdict.trust.busy {
@@ -26,7 +28,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
     figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
     figures.blocks.extend(picture.map(Block::Album));
-    let mut sections = vec![top, figures];
+    let mut sections: Vec<Section> = gate.into_iter().chain([top, figures]).collect();
     sections.extend(advice(&verdict.advice));
     sections.push(trust(verdict));
     sections

@@ -14,6 +14,7 @@ use crate::document::{Block, Chapter, Document, Section};
 use crate::family;
 use crate::format::sanitize::sanitize;
 use crate::pictures::{self, dots};
+use crate::verdict::Verdict;
 
 impl Document {
     /// What is said of a run; of its pictures, those that can be drawn in letters.
@@ -38,6 +39,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
     }
     let (verdict, mut answers) = verdict::answered(run);
     let mut chapters = Vec::new();
+    chapters.extend(limits(&verdict).map(Chapter::of));
     chapters.extend(advice::section(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
     if experiments.is_empty() {
@@ -75,4 +77,15 @@ fn made(run: &Run) -> String {
     let seconds = run.elapsed_ns as f64 / 1e9;
     let [name, version] = [&run.tool.name, &run.tool.version].map(|text| sanitize(text));
     format!("Measured {:.0} for {seconds:.1} s with {name} {version}.", run.started)
+}
+
+/// Every finding of the gate, where its first line has not all of them.
+fn limits(verdict: &Verdict) -> Option<Section> {
+    /// Most findings of a report.
+    const MOST: usize = 300;
+    let findings = verdict.gate.as_ref().map(|gate| gate.findings.as_slice()).filter(|findings| findings.len() > 1)?;
+    let shown = findings.iter().take(MOST).cloned();
+    let more = findings.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    Some(Section::new("Limits").with(Block::said(shown.chain(more))))
 }

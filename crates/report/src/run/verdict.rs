@@ -5,6 +5,7 @@ use punctual_record::{Notice, Run};
 use crate::family;
 use crate::format::prose::sentence;
 use crate::format::sanitize::sanitize;
+use crate::gate::Gate;
 use crate::naming;
 use crate::verdict::{Answer, Standing, Trust, Verdict, tested};
 
@@ -32,7 +33,7 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
     let trust = Trust::of(run, &all);
     let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
     let answer = answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect();
-    let verdict = Verdict { answer, trust, advice, tried, untried: untried(run) };
+    let verdict = Verdict { gate: Gate::of(run), answer, trust, advice, tried, untried: untried(run) };
     (verdict, answers)
 }
 

@@ -19,10 +19,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::{Album, Table};
+use crate::gate::Gate;
 
 /// The verdict on a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
+    /// Whether the run keeps its limits; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
     /// Sentences that answer the question of the command, most important first.
     pub answer: Vec<String>,
     /// How far to trust the figures.

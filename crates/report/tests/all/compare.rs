@@ -73,6 +73,7 @@ impl Machine {
             not_measured: Vec::new(),
             notices: Vec::new(),
             disturbance: Disturbance::default(),
+            limits: Vec::new(),
             merged_from: Vec::new(),
         }
     }

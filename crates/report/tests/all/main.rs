@@ -7,6 +7,7 @@ mod common;
 mod compare;
 mod document;
 mod forms;
+mod gate;
 mod governors;
 mod ipc;
 mod ipc_verdict;

@@ -6,7 +6,6 @@ use insta::assert_snapshot;
 use punctual_record::{Notice, PauseCause, Refusal};
 use punctual_report::export::text::list::{self, ListRow};
 use punctual_report::export::{Csv, Error, Exporter as _, text};
-use punctual_report::threshold::{self, Threshold};
 use punctual_report::{Style, notice};
 
 fn every_notice() -> Vec<Notice> {
@@ -97,32 +96,6 @@ fn csv_reports_a_full_disk() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let error = Csv.write(&plain_run(), &mut &full).unwrap_err();
     assert!(matches!(&error, Error::Io(its) if its.kind() == std::io::ErrorKind::StorageFull), "{error}");
-}
-
-#[test]
-fn limits_are_judged_and_what_cannot_be_is_said() {
-    let made = [
-        Made::sleep("nanosleep", "SCHED_OTHER", 52_300),
-        Made::sleep("sleep", "SCHED_OTHER", 52_300).count(20),
-        Made::spin("spin_counter", "SCHED_OTHER", 33),
-    ];
-    let run = run(&["punctual", "wait"], vec![set("SCHED_OTHER", "other", None, 50_000)], &made);
-    let limits = [(threshold::Key::P99, 200_000), (threshold::Key::Mean, 10_000)];
-    let limits = limits.map(|(key, limit_ns)| Threshold { key, limit_ns });
-    let verdict = threshold::evaluate(&limits, &run);
-    assert!(!verdict.all_kept());
-    assert_eq!(verdict.exceeded.len(), 3);
-    assert_eq!(verdict.unjudged.len(), 1);
-    assert_eq!(verdict.kept, 2);
-    assert_snapshot!(text::phrases(&threshold::phrases(&verdict, &run), &Style::default()));
-    let exact = Threshold { key: threshold::Key::Max, limit_ns: run.series[2].summary.max.unwrap() };
-    let mut spin = run.clone();
-    spin.series = vec![run.series[2].clone()];
-    assert!(threshold::evaluate(&[exact], &spin).all_kept(), "equal is kept");
-    let below = Threshold { limit_ns: exact.limit_ns - 1, ..exact };
-    assert_eq!(threshold::evaluate(&[below], &spin).exceeded.len(), 1);
-    spin.series.clear();
-    assert!(!threshold::evaluate(&[exact], &spin).all_kept(), "nothing judged is not kept");
 }
 
 fn rows() -> Vec<ListRow> {

@@ -16,7 +16,7 @@ pub(super) fn compared(before: &Boost<'_>, after: &Boost<'_>) -> Outcome {
     let least = before.iter().chain(&after).map(|(_, count)| 1.0 / *count as f64).fold(0.0, f64::max);
     let by = differences.iter().sum::<f64>() / differences.len() as f64;
     let error = (wandering + least * least).sqrt();
-    let shift = Shift { from: 0.0, by, error, freedom: FREEDOM };
+    let shift = Shift { from: 0.0, by, error, freedom: FREEDOM, pair: error * error };
     match shift.probability() < LEVEL && by.abs() > error {
         true if by > 0.0 => Outcome::Better,
         true => Outcome::Worse,

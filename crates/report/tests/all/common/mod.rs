@@ -269,6 +269,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
             major_faults: Some(0),
             ..Disturbance::default()
         },
+        limits: Vec::new(),
         merged_from: Vec::new(),
     }
 }

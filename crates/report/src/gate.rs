@@ -1,0 +1,190 @@
+//! The verdict on limits, for builds that must fail if a machine becomes later: `p99 of futex > 200us`.
+//!
+//! Takes a run with the limits that it was asked to keep. Returns the series beyond them, and those that cannot be
+//! judged: a percentile without enough samples never counts as kept. A limit without a subject is about lateness; work
+//! loops and costs of calls are judged only where a limit names them.
+
+use punctual_record::{Key, Quantity, Run};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::document::Phrase;
+
+mod pattern;
+mod phrases;
+
+pub(crate) use pattern::is_about;
+pub use phrases::phrases;
+
+/// The verdict in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All figures were judged, and none is beyond its limit.
+    Pass,
+    /// A figure is beyond its limit.
+    Fail,
+    /// None is shown beyond its limit, and at least one cannot be judged.
+    Undecided,
+}
+
+impl Outcome {
+    /// From what was found. A gate at which nothing was judged is undecided.
+    pub(crate) fn of(failed: usize, unjudged: usize, kept: usize) -> Self {
+        match (failed, unjudged, kept) {
+            (1.., ..) => Self::Fail,
+            (0, 0, 1..) => Self::Pass,
+            _ => Self::Undecided,
+        }
+    }
+
+    /// `PASS`, `FAIL` or `UNDECIDED`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "PASS",
+            Self::Fail => "FAIL",
+            Self::Undecided => "UNDECIDED",
+        }
+    }
+}
+
+/// The verdict of all limits, as every form of a report has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Gate {
+    /// In a word.
+    pub outcome: Outcome,
+    /// In a sentence, which begins with the word.
+    pub sentence: String,
+    /// Each figure beyond its limit, then each that cannot be judged.
+    pub findings: Vec<String>,
+}
+
+impl Gate {
+    /// With the finding that decides it, or what was judged.
+    pub(crate) fn new(outcome: Outcome, kept: usize, phrases: &[Phrase]) -> Self {
+        let word = outcome.word();
+        let findings: Vec<String> = phrases.iter().map(finding).collect();
+        let sentence = match findings.as_slice() {
+            [] if kept == 0 => format!("{word}: nothing was judged."),
+            [] => format!("{word}: {kept} figure{} judged, none beyond its limit.", if kept == 1 { "" } else { "s" }),
+            [one] => format!("{word}: {one}"),
+            [first, rest @ ..] => format!("{word}: {first} And {} more.", rest.len()),
+        };
+        Self { outcome, sentence, findings }
+    }
+
+    /// The verdict on a run; `None` where it has no limits.
+    #[must_use]
+    pub fn of(run: &Run) -> Option<Self> {
+        (!run.limits.is_empty()).then(|| {
+            let judgement = evaluate(run);
+            let outcome = Outcome::of(judgement.exceeded.len(), judgement.unjudged.len(), judgement.kept);
+            Self::new(outcome, judgement.kept, &phrases(&judgement, run))
+        })
+    }
+}
+
+/// A phrase and its remedy, a sentence each.
+fn finding(phrase: &Phrase) -> String {
+    let Some(remedy) = &phrase.remedy else { return phrase.text.clone() };
+    let (first, rest) = remedy.split_at(remedy.chars().next().map_or(0, char::len_utf8));
+    format!("{} {}{rest}", phrase.text, first.to_uppercase())
+}
+
+/// A series beyond a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exceeded {
+    /// Index in `Run::series`.
+    pub series: usize,
+    /// Which figure.
+    pub key: Key,
+    /// The limit in ns.
+    pub limit_ns: i64,
+    /// The figure in ns: an integer for all but the mean.
+    pub value_ns: f64,
+}
+
+/// What cannot be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Index in `Run::series`; `None`: the run has no series that the limit is about.
+    pub series: Option<usize>,
+    /// Index in `Run::limits`.
+    pub limit: usize,
+}
+
+/// What became of the limits.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Judgement {
+    /// Beyond the limit.
+    pub exceeded: Vec<Exceeded>,
+    /// Cannot be judged.
+    pub unjudged: Vec<Unjudged>,
+    /// Figures that were judged and kept their limit.
+    pub kept: usize,
+}
+
+impl Judgement {
+    /// Whether at least one figure was judged, and all were, and none exceeds its limit.
+    #[must_use]
+    pub fn all_kept(&self) -> bool {
+        Outcome::of(self.exceeded.len(), self.unjudged.len(), self.kept) == Outcome::Pass
+    }
+}
+
+/// Judges the run by its limits.
+#[must_use]
+pub fn evaluate(run: &Run) -> Judgement {
+    let mut judgement = Judgement::default();
+    for (place, limit) in run.limits.iter().enumerate() {
+        let (key, limit_ns) = (limit.figure, limit.above_ns);
+        let mut met = false;
+        for (series, its) in run.series.iter().enumerate() {
+            if !is_about(limit.subject.as_deref(), its.experiment.name(), &its.subject, its.quantity) {
+                continue;
+            }
+            met = true;
+            match key.of(&its.summary) {
+                None => judgement.unjudged.push(Unjudged { series: Some(series), limit: place }),
+                Some(value_ns) if value_ns > limit_ns as f64 => {
+                    judgement.exceeded.push(Exceeded { series, key, limit_ns, value_ns });
+                }
+                Some(_) => judgement.kept += 1,
+            }
+        }
+        if !met {
+            judgement.unjudged.push(Unjudged { series: None, limit: place });
+        }
+    }
+    judgement
+}
+
+/// Checks that limits are about something. Takes the subject of each and what there is: experiment, subject, quantity.
+///
+/// # Errors
+/// The first that is about nothing, with the subjects that there are.
+pub fn check<'a>(
+    limits: impl IntoIterator<Item = Option<&'a str>>,
+    there: &[(&'a str, &'a str, Quantity)],
+) -> Result<(), Missing> {
+    for subject in limits {
+        let met = there.iter().any(|(experiment, its, quantity)| is_about(subject, experiment, its, *quantity));
+        if !met {
+            let mut subjects: Vec<String> = there.iter().map(|(_, subject, _)| (*subject).to_owned()).collect();
+            subjects.sort_unstable();
+            subjects.dedup();
+            return Err(Missing { subject: subject.map(str::to_owned), subjects });
+        }
+    }
+    Ok(())
+}
+
+/// A limit that is about nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its subject; `None`: it names none, and there is no lateness.
+    pub subject: Option<String>,
+    /// What it could name.
+    pub subjects: Vec<String>,
+}
