@@ -75,22 +75,34 @@ fn limits(judgement: &Judgement, comparison: &Comparison) -> Section {
     Section::new("Limits").with(Block::Paragraph(text)).with(Block::Notices(phrases))
 }
 
-/// Figures that differ, and figures that do not.
+/// Figures that differ, and figures that do not, a table for each experiment.
 fn figures(comparison: &Comparison) -> Vec<Section> {
     let mut sections = Vec::new();
-    let different = words::rows(comparison, words::differs);
-    if !different.is_empty() {
-        sections.push(Section::new("Different").with(Block::Table(table(comparison, &different))));
+    for (experiment, rows) in by_experiment(words::rows(comparison, words::differs)) {
+        let heading = format!("Different: {}", comparison.names.heading(experiment));
+        sections.push(Section::new(heading).with(Block::Table(table(comparison, &rows))));
     }
-    let same = words::rows(comparison, |verdict| verdict == Verdict::NoDifference);
-    if !same.is_empty() {
-        let heading = format!("No difference that this data can show: {} figures", units::count(same.len() as u64));
-        sections.push(folded(&heading, Block::Table(table(comparison, &same))));
+    for (experiment, rows) in by_experiment(words::rows(comparison, |verdict| verdict == Verdict::NoDifference)) {
+        let count = units::count(rows.len() as u64);
+        let heading = format!("No difference shown, {count} figures: {}", comparison.names.heading(experiment));
+        sections.push(folded(&heading, Block::Table(table(comparison, &rows))));
     }
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(notes(comparison)));
     }
     sections
+}
+
+/// The rows of each experiment, in the order of the series.
+fn by_experiment(rows: Vec<words::Row<'_>>) -> Vec<(&str, Vec<words::Row<'_>>)> {
+    let mut groups: Vec<(&str, Vec<words::Row<'_>>)> = Vec::new();
+    for row in rows {
+        match groups.last_mut().filter(|(experiment, _)| *experiment == row.0.experiment) {
+            Some((_, group)) => group.push(row),
+            None => groups.push((&row.0.experiment, vec![row])),
+        }
+    }
+    groups
 }
 
 /// How to read the figures, and the smallest detectable differences.

@@ -5,7 +5,7 @@ use crate::format::units;
 use crate::pictures;
 
 use super::table::full_table;
-use super::words::{change, interval, name};
+use super::words::{change, interval};
 use super::{Comparison, Figure, FigureComparison, SeriesComparison, Verdict};
 
 /// Most series in one picture: more are not readable.
@@ -41,7 +41,7 @@ fn share(figure: &FigureComparison) -> Option<(f64, f64, f64)> {
 }
 
 fn picture(comparison: &Comparison, series: &[&SeriesComparison]) -> Option<Picture> {
-    let names: Vec<String> = series.iter().map(|its| name(comparison, its)).collect();
+    let names: Vec<String> = series.iter().map(|its| comparison.names.anywhere(its)).collect();
     let within = |share: f64| share.clamp(FURTHEST.0, FURTHEST.1);
     let shares = series.iter().flat_map(|its| its.figures.iter().filter_map(share));
     let (low, high) = ends(shares.flat_map(|(value, low, high)| [value, low, high]).map(within).chain([-0.02, 0.02]))?;

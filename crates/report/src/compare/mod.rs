@@ -13,6 +13,7 @@ mod document;
 mod forest;
 pub mod limit;
 mod matching;
+mod names;
 mod side;
 mod table;
 mod words;
@@ -28,6 +29,7 @@ pub use crate::evidence::{Figure, LEVEL};
 pub use changes::Change;
 pub use document::Compared;
 pub use matching::Unmatched;
+use names::Names;
 use side::{Entry, Measured};
 pub use side::{Side, SideError};
 
@@ -94,9 +96,9 @@ pub struct Comparison {
     pub unmatched: Vec<Unmatched>,
     /// What is different about machines, programs and settings.
     pub changes: Vec<Change>,
-    /// Whether its series have more than one set of conditions, so that a name needs them.
+    /// What its series are called.
     #[serde(skip)]
-    pub many_conditions: bool,
+    pub(crate) names: Names,
 }
 
 /// A run by its file.
@@ -247,7 +249,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         new: names(new),
         in_turns: turns.is_some(),
         compared,
-        many_conditions: series.windows(2).any(|two| two[0].conditions != two[1].conditions),
+        names: Names::of(&series),
         series,
         unmatched: matched.unmatched,
         changes: changes::between(old, new),

@@ -18,16 +18,14 @@ fn columns<'f>() -> Columns<'f, Line<'f>> {
     Columns::new()
         .left("series", Column::ALWAYS, |line: &Line<'_>| line.name.clone())
         .left("figure", Column::ALWAYS, |line| line.figure.figure.name().to_owned())
-        .fine("old", 10, move |line| Some(difference(line)?.old_ns))
-        .fine("new", 20, move |line| Some(difference(line)?.new_ns))
+        .fine("old", Column::ALWAYS, move |line| Some(difference(line)?.old_ns))
+        .fine("new", Column::ALWAYS, move |line| Some(difference(line)?.new_ns))
         .known("change", Column::ALWAYS, difference, |its| words::change(&its))
         .column(Column::joined("[95 %]", 90), move |line| {
             difference(line).map_or(String::new(), |its| words::interval(&its))
         })
-        .known("detectable", 80, difference, |its| words::detectable(&its))
-        .left("verdict", Column::ALWAYS, |line| {
-            line.figure.verdict.word(line.figure.figure, line.series.quantity).to_owned()
-        })
+        .known("detectable", 10, difference, |its| words::detectable(&its))
+        .left("verdict", 20, |line| line.figure.verdict.word(line.figure.figure, line.series.quantity).to_owned())
 }
 
 pub(super) fn table(comparison: &Comparison, rows: &[words::Row<'_>]) -> Table {
@@ -36,7 +34,7 @@ pub(super) fn table(comparison: &Comparison, rows: &[words::Row<'_>]) -> Table {
     let mut before: Option<&SeriesComparison> = None;
     for (series, figure) in rows.iter().take(MOST) {
         let again = before.is_some_and(|before| std::ptr::eq(before, *series));
-        let name = if again { String::new() } else { words::name(comparison, series) };
+        let name = if again { String::new() } else { comparison.names.under_heading(series) };
         let paint = if figure.verdict == Verdict::Worse { Paint::Warning } else { Paint::Plain };
         lines.push(columns.row(&Line { name, series, figure }, paint));
         before = Some(series);

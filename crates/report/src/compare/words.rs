@@ -35,15 +35,6 @@ fn measured(experiment: &str, subject: &str) -> String {
     if ON_SETTINGS.contains(&experiment) { format!("{experiment} {subject}") } else { subject.to_owned() }
 }
 
-/// The name of a series: `nanosleep, asked 100 µs`, with its conditions if the comparison has several.
-pub(crate) fn name(comparison: &Comparison, series: &SeriesComparison) -> String {
-    let mut text = naming::subject(&measured(&series.experiment, &series.subject), &series.parameters);
-    if comparison.many_conditions {
-        text.push_str(&format!(", {}", naming::phrase(&series.conditions)));
-    }
-    text
-}
-
 /// A share with its sign: `+20.1 %`.
 pub(super) fn signed(share: f64) -> String {
     let percent = share * 100.0;
@@ -160,7 +151,7 @@ pub(super) fn missing(comparison: &Comparison) -> Vec<String> {
     let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (series, figure) in rows(comparison, |verdict| verdict == Verdict::NotComparable) {
         let why = sanitize(figure.why.as_deref().unwrap_or("unknown"));
-        by_reason.entry(why).or_default().push(name(comparison, series));
+        by_reason.entry(why).or_default().push(comparison.names.anywhere(series));
     }
     for one in &comparison.unmatched {
         let why = naming::phrase(&one.why);
@@ -199,7 +190,7 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     let limit = sanitize(&finding.limit.to_string());
     let series = finding.series.and_then(|place| comparison.series.get(place));
     let subject = match (series, finding.figure) {
-        (Some(series), Some(figure)) => format!("{} of {}", figure.name(), name(comparison, series)),
+        (Some(series), Some(figure)) => format!("{} of {}", figure.name(), comparison.names.anywhere(series)),
         _ => String::new(),
     };
     let of = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));

@@ -5,6 +5,7 @@ mod browser;
 mod calibrate;
 mod common;
 mod compare;
+mod compared;
 mod document;
 mod forms;
 mod gate;

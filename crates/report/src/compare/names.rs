@@ -1,0 +1,66 @@
+//! Names of series in a comparison: what tells a series from the others of its experiment, and no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_record::{Param, Quantity};
+
+use crate::format::sanitize::sanitize;
+use crate::naming;
+
+use super::SeriesComparison;
+
+/// What the series of one experiment share, and in what they differ.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Shared {
+    /// The parameters that all have with the same value.
+    parameters: BTreeMap<String, Param>,
+    conditions: BTreeSet<String>,
+    quantities: BTreeSet<Quantity>,
+}
+
+/// The names of a comparison.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Names(BTreeMap<String, Shared>);
+
+impl Names {
+    /// From all series.
+    pub(super) fn of(series: &[SeriesComparison]) -> Self {
+        let mut all: BTreeMap<String, Shared> = BTreeMap::new();
+        for its in series {
+            let first = || Shared { parameters: its.parameters.clone(), ..Shared::default() };
+            let shared = all.entry(its.experiment.clone()).or_insert_with(first);
+            shared.parameters.retain(|name, value| its.parameters.get(name) == Some(value));
+            shared.conditions.insert(its.conditions.clone());
+            shared.quantities.insert(its.quantity);
+        }
+        Self(all)
+    }
+
+    /// An experiment with what all its series share: `wait, asked 100 µs`.
+    pub(crate) fn heading(&self, experiment: &str) -> String {
+        let nothing = BTreeMap::new();
+        naming::subject(experiment, self.0.get(experiment).map_or(&nothing, |shared| &shared.parameters))
+    }
+
+    /// A series under the heading of its experiment: `nanosleep, slack 1 ns`.
+    pub(crate) fn under_heading(&self, series: &SeriesComparison) -> String {
+        let Some(shared) = self.0.get(&series.experiment) else { return sanitize(&series.subject) };
+        let varying = |(name, _): &(&String, &Param)| !shared.parameters.contains_key(*name);
+        let parameters =
+            series.parameters.iter().filter(varying).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut text = naming::subject(&series.subject, &parameters);
+        if shared.quantities.len() > 1 {
+            text.push_str(&format!(", {}", series.quantity.name().replace('_', " ")));
+        }
+        if shared.conditions.len() > 1 {
+            text.push_str(&format!(", {}", naming::phrase(&series.conditions)));
+        }
+        text
+    }
+
+    /// A series anywhere: after its experiment where there are several.
+    pub(crate) fn anywhere(&self, series: &SeriesComparison) -> String {
+        let name = self.under_heading(series);
+        if self.0.len() > 1 { format!("{} {name}", sanitize(&series.experiment)) } else { name }
+    }
+}
