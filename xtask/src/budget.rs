@@ -7,8 +7,8 @@ use anyhow::{Context as _, ensure};
 
 use crate::tools;
 
-/// Largest binary: 6 MB.
-const SIZE: u64 = 6_000_000;
+/// Largest binary: 6.5 MB.
+const SIZE: u64 = 6_500_000;
 /// Longest start-up: `punctual --version`, best of [`STARTS`], since other programs' load is not the binary's cost.
 const START: Duration = Duration::from_millis(5);
 const STARTS: u32 = 30;
@@ -19,7 +19,7 @@ const CHECKUP: Duration = Duration::from_secs(35);
 pub(crate) fn run() -> anyhow::Result<()> {
     let punctual = tools::punctual()?;
     let size = std::fs::metadata(&punctual).with_context(|| punctual.display().to_string())?.len();
-    println!("size {:.2} MB (budget {:.0} MB)", size as f64 / 1e6, SIZE as f64 / 1e6);
+    println!("size {:.2} MB (budget {:.1} MB)", size as f64 / 1e6, SIZE as f64 / 1e6);
     let time = |args: &[&str]| -> anyhow::Result<Duration> {
         let begin = Instant::now();
         let status = Command::new(&punctual).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status()?;

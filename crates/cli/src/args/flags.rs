@@ -73,7 +73,7 @@ impl Flags {
     /// Those of `wait`, `governor ramp`; none of a command that there is not.
     pub(crate) fn of(command: &str) -> Self {
         let none = || clap::Command::new("none");
-        let mut found = crate::command();
+        let mut found = <super::Args as clap::CommandFactory>::command();
         for word in command.split(' ') {
             found = found.find_subcommand(word).cloned().unwrap_or_else(none);
         }

@@ -1,7 +1,7 @@
 //! How much a difference is worth: the noise of figures, differences with their uncertainty, correction for several.
 //!
 //! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
-//! ([`rounds`]; [`maxima`] for their largest samples; [`shares`] for shares of the CPU).
+//! (`rounds`; `maxima` for their largest samples; `shares` for shares of the CPU).
 
 mod center;
 pub(crate) mod correction;

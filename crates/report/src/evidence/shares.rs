@@ -76,14 +76,14 @@ pub(crate) fn whole(series: &Series) -> Option<f64> {
 
 /// Answers all questions, corrected for their number, in their order.
 pub(crate) fn test(questions: &[(Against<'_>, &Series)]) -> Vec<ShareEffect> {
-    let drafts: Vec<Result<(Shift, f64), String>> = questions.iter().map(draft).collect();
+    let drafts: Vec<Draft> = questions.iter().map(draft).collect();
     let probabilities: Vec<f64> = drafts.iter().flatten().map(|(shift, _)| shift.probability()).collect();
     let chosen = correction::significant(&probabilities, LEVEL);
     let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
     // Intervals of selected differences: Y. Benjamini and D. Yekutieli, 2005.
     let miss = LEVEL * selected as f64 / probabilities.len().max(1) as f64;
     let mut chosen = chosen.into_iter();
-    let finish = |(question, draft): (&(Against<'_>, &Series), Result<(Shift, f64), String>)| {
+    let finish = |(question, draft): (&Question<'_>, Draft)| {
         let (before, after) = (of(question.0), whole(question.1));
         match draft {
             Err(why) => ShareEffect { before, after, why: Some(why), ..ShareEffect::default() },
@@ -109,7 +109,12 @@ fn of(against: Against<'_>) -> Option<f64> {
     }
 }
 
-fn draft(&(before, after): &(Against<'_>, &Series)) -> Result<(Shift, f64), String> {
+/// A baseline and the series that is compared with it.
+type Question<'a> = (Against<'a>, &'a Series);
+/// The difference and the scatter of its rounds, or why there is none.
+type Draft = Result<(Shift, f64), String>;
+
+fn draft(&(before, after): &Question<'_>) -> Draft {
     let unknown = "the share of the CPU that others got is not known";
     let from = of(before).ok_or(unknown)?;
     let to = whole(after).ok_or(unknown)?;
@@ -124,8 +129,8 @@ fn draft(&(before, after): &(Against<'_>, &Series)) -> Result<(Shift, f64), Stri
     let wandering = noise::wandering(&deviations)
         .ok_or_else(|| format!("fewer than {} rounds with shares of the CPU", noise::MIN_ROUNDS))?;
     let variance = wandering + 2.0 * FLOOR.powi(2);
-    let freedom = noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
-    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom: freedom.clamp(noise::FREEDOM, 1e6) };
+    let freedom = (noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2)).clamp(noise::FREEDOM, 1e6);
+    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom, pair: variance };
     Ok((shift, scatter(deviations)))
 }
 

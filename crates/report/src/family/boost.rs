@@ -4,7 +4,7 @@
 mod answer;
 mod deadlines;
 
-use punctual_record::experiment::boost::{Metrics, Parameters};
+use punctual_record::experiment::boost::Metrics;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
@@ -13,17 +13,12 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::shared::{ALWAYS, Family, Measured, measured};
-
-type Boost<'a> = Measured<'a, Parameters, Metrics>;
+use super::shared::{ALWAYS, Family, measured};
+use deadlines::{AS_FOUND, BOOST, Boost, met};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "boost", sections, candidates: answer::candidates, answer: answer::answer };
 
-/// The subjects, by their names in the record.
-const AS_FOUND: &str = "as found";
-const BOOST: &str = "boost";
-const PERFORMANCE: &str = "performance";
 /// A reported full speed this much below the upper limit is worth a remark: 5 %.
 const SHORT_OF_LIMIT: f64 = 0.95;
 
@@ -70,11 +65,6 @@ fn name(series: &Boost<'_>) -> String {
         (AS_FOUND, Some(governor)) => format!("{AS_FOUND} ({})", sanitize(governor)),
         (subject, _) => sanitize(subject),
     }
-}
-
-/// `99 of 100`.
-fn met(series: &Boost<'_>) -> String {
-    format!("{} of {}", units::count(series.metrics.met.unwrap_or(0)), units::count(series.summary.count))
 }
 
 fn ghz(khz: i64) -> String {

@@ -6,7 +6,7 @@ mod claims;
 
 use std::io::Write;
 
-use punctual_record::experiment::ramp::{Metrics, Parameters};
+use punctual_record::experiment::ramp::Metrics;
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
@@ -16,17 +16,11 @@ use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::pictures::{self, ramp::Loops};
 
-use super::shared::{ALWAYS, Family, Measured, measured};
-use claims::{Judged, judged};
-
-type Ramp<'a> = Measured<'a, Parameters, Metrics>;
+use super::shared::{ALWAYS, Family, measured};
+use claims::{AS_FOUND, Judged, Ramp, governor, judged, rounds, settled_tenths};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "ramp", sections, candidates: candidates::candidates, answer: answer::answer };
-/// The subject where no governor was set.
-const AS_FOUND: &str = "as found";
-/// The one that the check-up tries.
-const PERFORMANCE: &str = "performance";
 /// From this ratio of a loop to the median on, something stretched it: no change of frequency does that in the middle of a run.
 const STRETCHED: f64 = 1.5;
 
@@ -101,22 +95,6 @@ fn loops(its: &Judged<'_>) -> Loops {
     }
 }
 
-/// The governor of a series: its name, or the one found where all CPUs agree.
-fn governor<'a>(run: &'a Run, subject: &'a str) -> Option<&'a str> {
-    match run.host.cpufreq.as_ref().map(|cpufreq| cpufreq.governors.as_slice()) {
-        _ if subject != AS_FOUND => Some(subject),
-        Some([one]) => Some(one),
-        _ => None,
-    }
-}
-
-/// The rounds' loops, each round in order.
-fn rounds<'a>(series: &Ramp<'a>) -> Vec<&'a [i64]> {
-    let samples = series.series.samples.as_deref().unwrap_or_default();
-    let loops = usize::try_from(series.parameters.loops).ok().filter(|n| *n > 0);
-    samples.chunks(loops.unwrap_or(samples.len().max(1))).collect()
-}
-
 /// Loop by loop the middle one of all rounds.
 fn typical(series: &Ramp<'_>) -> Vec<i64> {
     let rounds = rounds(series);
@@ -134,16 +112,6 @@ fn spread(series: &Ramp<'_>) -> Option<f64> {
     let (low, high) = settled_tenths(series)?;
     let p50 = series.summary.p50.filter(|ns| *ns > 0)?;
     Some((high - low) as f64 / p50 as f64)
-}
-
-/// The 10th and the 90th percentile of the later halves of the rounds.
-fn settled_tenths(series: &Ramp<'_>) -> Option<(i64, i64)> {
-    let mut settled: Vec<i64> =
-        rounds(series).into_iter().flat_map(|round| round[round.len() / 2..].iter().copied()).collect();
-    settled.sort_unstable();
-    let at = |share: f64| settled.get(((settled.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
-    // Fewer than twenty values have no tenth worth the name.
-    Some((at(0.1)?, at(0.9)?)).filter(|_| settled.len() >= 20)
 }
 
 /// What is to be said of a series beside the answer.

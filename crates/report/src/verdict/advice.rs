@@ -7,22 +7,22 @@ use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::prose::{listed, unbroken};
 use crate::format::units;
 
-/// What is to be achieved.
+/// What is to be achieved, in the order in which advice is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// Wake up on time.
     WakeOnTime,
+    /// Send at an even rate.
+    SendEvenly,
+    /// Pass messages quickly.
+    PassMessages,
+    /// Reach full speed soon.
+    SpeedUp,
     /// Let other threads run.
     LetOthersRun,
     /// Give the CPU away and be back soon.
     BackSoon,
-    /// Pass messages quickly.
-    PassMessages,
-    /// Send at an even rate.
-    SendEvenly,
-    /// Reach full speed soon.
-    SpeedUp,
 }
 
 impl Goal {
@@ -94,12 +94,27 @@ pub struct Case {
     /// Share of a CPU after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_share_after: Option<f64>,
+    /// CPU time per operation before, in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_before: Option<f64>,
+    /// CPU time per operation after, in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_after: Option<f64>,
     /// The share of the CPU that others get, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<ShareEffect>,
 }
 
 impl Case {
+    /// Shares of a CPU before and after, where an operation takes another CPU time. A share alone is no price: a call that
+    /// returns earlier is made more often.
+    pub(crate) fn cpu_shares(&self) -> Option<[f64; 2]> {
+        let (before, after) = (self.cpu_ns_before?, self.cpu_ns_after?);
+        let alike = before.max(after) - before.min(after) <= 0.2 * before.max(after);
+        let shares = [self.cpu_share_before?, self.cpu_share_after?];
+        (!alike && (shares[1] - shares[0]).abs() >= 0.005).then_some(shares)
+    }
+
     /// The shown gain in others' share of the CPU; 0 where there is none.
     #[must_use]
     pub fn share_gained(&self) -> f64 {
@@ -264,11 +279,8 @@ impl Advice {
     fn cost(&self) -> Vec<String> {
         let share = |share: f64| unbroken(&units::share(share));
         let by_time = self.best().filter(|_| self.goal != Goal::LetOthersRun);
-        let cpu = by_time.and_then(|case| {
-            let (before, after) = (case.cpu_share_before?, case.cpu_share_after?);
-            // A smaller difference is no price.
-            ((after - before).abs() >= 0.01).then(|| format!("{} of a CPU instead of {}", share(after), share(before)))
-        });
+        let cpu = by_time.and_then(Case::cpu_shares);
+        let cpu = cpu.map(|[before, after]| format!("{} of a CPU instead of {}", share(after), share(before)));
         let Price { privilege, energy, others, program } = &self.price;
         let needs = match privilege {
             Some(privilege) => format!("needs {privilege}"),

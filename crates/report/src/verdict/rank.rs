@@ -27,7 +27,7 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     let judged: Vec<Judged<'_>> =
         candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects, &mut others)).collect();
     let mut advice = grouped(run, judged);
-    advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(score(b).total_cmp(&score(a))));
+    advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
     advice
 }
 
@@ -71,6 +71,8 @@ fn judge<'a>(
         p99: next(),
         cpu_share_before: trial.before.cpu_share.filter(|share| share.is_finite()),
         cpu_share_after: trial.after.cpu_share.filter(|share| share.is_finite()),
+        cpu_ns_before: trial.before.cpu_ns_per_op.filter(|ns| ns.is_finite()),
+        cpu_ns_after: trial.after.cpu_ns_per_op.filter(|ns| ns.is_finite()),
         others: others.next().filter(|effect| effect.before.is_some() && effect.after.is_some()),
     };
     let cases: Vec<Case> = candidate.trials.iter().map(case).collect();
@@ -161,8 +163,7 @@ fn score(advice: &Advice) -> f64 {
 
 /// 1: free. A tenth of a CPU, a privilege or another design counts as much as half of the gain.
 fn price(advice: &Advice) -> f64 {
-    let cpu = |case: &Case| Some((case.cpu_share_after? - case.cpu_share_before?).max(0.0));
-    let cpu = advice.best().and_then(cpu).unwrap_or(0.0);
+    let cpu = advice.best().and_then(Case::cpu_shares).map_or(0.0, |[before, after]| (after - before).max(0.0));
     let its = &advice.price;
     let points = [&its.privilege, &its.others, &its.program].into_iter().flatten().count() as f64;
     1.0 + 10.0 * cpu + 0.5 * points + if its.energy.is_some() { 1.0 } else { 0.0 }

@@ -20,13 +20,6 @@ pub(crate) struct Estimate {
     pub(crate) interval: Option<Interval>,
 }
 
-impl Estimate {
-    /// By how much `self` exceeds `other`, if the intervals show that it does; `None`: they touch, or one is missing.
-    pub(crate) fn exceeds(&self, other: &Self) -> Option<i64> {
-        (self.interval?.low > other.interval?.high).then(|| self.value.saturating_sub(other.value))
-    }
-}
-
 /// What sentences need of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure<'a> {
@@ -156,18 +149,5 @@ fn figure<'a>(run: &'a Run, series: &'a Series) -> Figure<'a> {
         p50: estimate(summary.p50, summary.ci95.p50),
         p99: estimate(summary.p99, summary.ci95.p99),
         cpu_share: series.cpu_share.filter(|share| share.is_finite()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_intervals_that_do_not_touch_show_a_difference() {
-        let estimate = |value, low, high| Estimate { value, interval: Some(Interval { low, high }) };
-        assert_eq!(estimate(100, 95, 105).exceeds(&estimate(50, 45, 60)), Some(50));
-        assert_eq!(estimate(100, 60, 105).exceeds(&estimate(50, 45, 60)), None);
-        assert_eq!(Estimate { value: 100, interval: None }.exceeds(&estimate(50, 45, 60)), None);
     }
 }

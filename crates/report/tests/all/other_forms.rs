@@ -1,11 +1,11 @@
 //! Everything that is not the main text: notices, CSV, limits, the list of methods.
 
-use crate::common::{Made, plain_run, run, set};
+use crate::common::{Made, plain_run, run};
 use crate::forms::{notices, written};
 use insta::assert_snapshot;
 use punctual_record::{Notice, PauseCause, Refusal};
 use punctual_report::export::text::list::{self, ListRow};
-use punctual_report::export::{Csv, Error, Exporter as _, text};
+use punctual_report::export::{Csv, Error, Exporter as _};
 use punctual_report::{Style, notice};
 
 fn every_notice() -> Vec<Notice> {

@@ -9,8 +9,7 @@ use crate::format::units;
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;
-use super::deadlines::compared;
-use super::{AS_FOUND, BOOST, Boost, PERFORMANCE, met};
+use super::deadlines::{AS_FOUND, BOOST, Boost, PERFORMANCE, compared, met};
 
 /// Deadlines with the boost and without, and its price.
 pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {

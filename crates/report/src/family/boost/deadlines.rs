@@ -1,9 +1,25 @@
 //! Deadlines met, of one series against another: tested on their rounds.
 
+use punctual_record::experiment::boost::{Metrics, Parameters};
+
 use crate::evidence::noise::{self, FREEDOM, MIN_ROUNDS};
 use crate::evidence::{LEVEL, Outcome, Shift};
+use crate::format::units;
 
-use super::Boost;
+use super::super::shared::Measured;
+
+/// A series of boosts.
+pub(super) type Boost<'a> = Measured<'a, Parameters, Metrics>;
+
+/// The subjects, by their names in the record.
+pub(super) const AS_FOUND: &str = "as found";
+pub(super) const BOOST: &str = "boost";
+pub(super) const PERFORMANCE: &str = "performance";
+
+/// `99 of 100`.
+pub(super) fn met(series: &Boost<'_>) -> String {
+    format!("{} of {}", units::count(series.metrics.met.unwrap_or(0)), units::count(series.summary.count))
+}
 
 /// Whether the second series meets more deadlines than the first (`Better`), fewer, or neither is shown.
 pub(super) fn compared(before: &Boost<'_>, after: &Boost<'_>) -> Outcome {

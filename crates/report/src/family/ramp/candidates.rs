@@ -6,8 +6,7 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
-use super::claims::is_same_work;
-use super::{AS_FOUND, PERFORMANCE, governor};
+use super::claims::{AS_FOUND, PERFORMANCE, governor, is_same_work};
 
 /// `performance` instead of what was found, where both were measured.
 pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {

@@ -3,13 +3,21 @@
 //! Two questions. Are the first loops after a rest slower than the others? Are the loops slower than the fastest
 //! governor's? A difference counts only where something can change the frequency.
 
+use punctual_record::experiment::ramp::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Gain, Outcome};
 
-use super::super::shared::measured;
-use super::Ramp;
+use super::super::shared::{Measured, measured};
+
+/// The loops of one governor.
+pub(super) type Ramp<'a> = Measured<'a, Parameters, Metrics>;
+
+/// The subject where no governor was set.
+pub(super) const AS_FOUND: &str = "as found";
+/// The one that the check-up tries.
+pub(super) const PERFORMANCE: &str = "performance";
 
 /// Loops within this share of each other count as one speed: 5 %, below the step between two P-states.
 const ONE_SPEED: f64 = 0.05;
@@ -17,6 +25,32 @@ const ONE_SPEED: f64 = 0.05;
 const CONSTANT: [&str; 2] = ["performance", "userspace"];
 /// Drivers under which the hardware varies the speed under `powersave`.
 const AUTONOMOUS: [&str; 2] = ["intel_pstate", "amd-pstate-epp"];
+
+/// The governor of a series: its name, or the one found where all CPUs agree.
+pub(super) fn governor<'a>(run: &'a Run, subject: &'a str) -> Option<&'a str> {
+    match run.host.cpufreq.as_ref().map(|cpufreq| cpufreq.governors.as_slice()) {
+        _ if subject != AS_FOUND => Some(subject),
+        Some([one]) => Some(one),
+        _ => None,
+    }
+}
+
+/// The 10th and the 90th percentile of the later halves of the rounds.
+pub(super) fn settled_tenths(series: &Ramp<'_>) -> Option<(i64, i64)> {
+    let mut settled: Vec<i64> =
+        rounds(series).into_iter().flat_map(|round| round[round.len() / 2..].iter().copied()).collect();
+    settled.sort_unstable();
+    let at = |share: f64| settled.get(((settled.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
+    // Fewer than twenty values have no tenth worth the name.
+    Some((at(0.1)?, at(0.9)?)).filter(|_| settled.len() >= 20)
+}
+
+/// The rounds' loops, each round in order.
+pub(super) fn rounds<'a>(series: &Ramp<'a>) -> Vec<&'a [i64]> {
+    let samples = series.series.samples.as_deref().unwrap_or_default();
+    let loops = usize::try_from(series.parameters.loops).ok().filter(|n| *n > 0);
+    samples.chunks(loops.unwrap_or(samples.len().max(1))).collect()
+}
 
 /// A governor, and what is shown of it.
 pub(super) struct Judged<'a> {
@@ -128,7 +162,7 @@ fn outcome(ramp: &Ramp<'_>, effect: Option<Effect>) -> Start {
 /// A shown gain that is more than another speed's least distance, and more than these loops' spread.
 fn shown(ramp: &Ramp<'_>, effect: &Effect) -> Option<Gain> {
     let gain = effect.better()?;
-    let (low, high) = super::settled_tenths(ramp)?;
+    let (low, high) = settled_tenths(ramp)?;
     let after = effect.after_ns?;
     (gain.ns > high - low && gain.ns as f64 > after as f64 * ONE_SPEED).then_some(gain)
 }

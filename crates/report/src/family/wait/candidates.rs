@@ -122,6 +122,7 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
         return Some(Candidate {
             id: "sleeper".to_owned(),
             what: "punctual::Sleeper".to_owned(),
+            price: Price { program: Some("the crate punctual".to_owned()), ..Price::default() },
             code: Code { rust: to.code.clone(), ..Code::default() },
             ..call(figures, from, to)
         });
