@@ -1,6 +1,7 @@
 //! The sleeping calls of the C library: `sleep(3)`, `usleep(3)`, `nanosleep(2)`, `clock_nanosleep(2)`, `sched_yield(2)`.
 //!
-//! Each makes exactly one call. A signal ends it with [`Ended::Sooner`]; the caller decides whether to continue.
+//! Each makes exactly one call. A signal ends it with [`Ended::Sooner`]; the caller decides whether to continue. Those
+//! named `_left` return what the call says is left.
 
 use crate::clock::{Clock, timespec_of};
 use crate::timed::Ended;
@@ -12,6 +13,14 @@ pub fn sleep(seconds: u32) -> Result<Ended> {
     // SAFETY: takes a number, touches no memory of ours.
     let left = unsafe { libc::sleep(seconds) };
     Ok(if left == 0 { Ended::TimeUp } else { Ended::Sooner })
+}
+
+/// `sleep(3)`: the whole seconds that it says are left. Less than a second left is 0, as if the time were up.
+#[inline]
+#[must_use]
+pub fn sleep_left(seconds: u32) -> u32 {
+    // SAFETY: takes a number, touches no memory of ours.
+    unsafe { libc::sleep(seconds) }
 }
 
 /// `usleep(3)`: microseconds; up to 4294 s with glibc and musl.
@@ -27,6 +36,30 @@ pub fn nanosleep(duration_ns: i64) -> Result<Ended> {
     let asked = timespec_of(duration_ns);
     // SAFETY: `asked` is valid for the call; the remainder is not wanted.
     Ended::of_zero("nanosleep", unsafe { libc::nanosleep(&raw const asked, std::ptr::null_mut()) }.into())
+}
+
+/// `nanosleep(2)`: the nanoseconds that it says are left after a signal; `None`: the time is up.
+#[inline]
+pub fn nanosleep_left(duration_ns: i64) -> Result<Option<i64>> {
+    let (asked, mut left) = (timespec_of(duration_ns), timespec_of(0));
+    // SAFETY: both are valid for the call.
+    let returned = unsafe { libc::nanosleep(&raw const asked, &raw mut left) };
+    Ok(left_after(Ended::of_zero("nanosleep", returned.into())?, &left))
+}
+
+/// `clock_nanosleep(2)` with a duration: the nanoseconds that it says are left after a signal; `None`: the time is up.
+#[inline]
+pub fn clock_nanosleep_left(clock: Clock, duration_ns: i64) -> Result<Option<i64>> {
+    let (asked, mut left) = (timespec_of(duration_ns), timespec_of(0));
+    // SAFETY: both are valid for the call.
+    let errno = unsafe { libc::clock_nanosleep(clock.id(), 0, &raw const asked, &raw mut left) };
+    Ok(left_after(Ended::of_errno("clock_nanosleep", errno, 0)?, &left))
+}
+
+#[inline]
+fn left_after(ended: Ended, left: &libc::timespec) -> Option<i64> {
+    let ns = (left.tv_sec as i64).saturating_mul(1_000_000_000).saturating_add(left.tv_nsec as i64);
+    (ended == Ended::Sooner).then_some(ns)
 }
 
 /// `clock_nanosleep(2)` with a duration in nanoseconds (negative: 0) on `clock`.

@@ -3,6 +3,7 @@
 //! A timer of `timer_create` signals only the thread that created it (`SIGEV_THREAD_ID`). `ITIMER_REAL` exists once per process, and
 //! its SIGALRM goes to any thread that does not block it. All values are on `CLOCK_MONOTONIC`.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -36,7 +37,13 @@ impl PosixTimer {
     /// `timer_settime(2)`: one expiry in `duration_ns`; 0 disarms it.
     #[inline]
     fn set(&self, duration_ns: i64) -> Result<()> {
-        let value = libc::itimerspec { it_interval: timespec_of(0), it_value: timespec_of(duration_ns) };
+        self.set_repeated(duration_ns, 0)
+    }
+
+    /// `timer_settime(2)`: an expiry in `duration_ns`, then one every `period_ns` (0: none).
+    #[inline]
+    fn set_repeated(&self, duration_ns: i64, period_ns: i64) -> Result<()> {
+        let value = libc::itimerspec { it_interval: timespec_of(period_ns), it_value: timespec_of(duration_ns) };
         // SAFETY: the timer exists until drop; `value` is valid for the call.
         check("timer_settime", unsafe { libc::timer_settime(self.0, 0, &raw const value, null_mut()) }).map(drop)
     }
@@ -46,6 +53,36 @@ impl Drop for PosixTimer {
     fn drop(&mut self) {
         // SAFETY: the timer exists and is used no more.
         unsafe { libc::timer_delete(self.0) };
+    }
+}
+
+/// A periodic signal to the thread that created it. Its handler does nothing: a sleep that it finds ends with EINTR.
+#[derive(Debug)]
+pub struct PeriodicSignal {
+    // Drop order: no more signals, then restore the old handler. A signal on its way is delivered on return from timer_delete(2).
+    timer: PosixTimer,
+    _handler: Handler,
+    period_ns: i64,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+impl PeriodicSignal {
+    /// `timer_create(2)`, for the calling thread. No signal comes before [`PeriodicSignal::start`].
+    pub fn new(period_ns: i64) -> Result<Self> {
+        let signal = own_signal::for_interrupting();
+        let handler = Handler::install(signal, Action::Interrupt)?;
+        let timer = PosixTimer::new(signal, 0)?;
+        Ok(Self { timer, _handler: handler, period_ns: period_ns.max(1), bound_to_thread: PhantomData })
+    }
+
+    /// `timer_settime(2)`: the first signal comes after one period.
+    pub fn start(&self) -> Result<()> {
+        self.timer.set_repeated(self.period_ns, self.period_ns)
+    }
+
+    /// `timer_settime(2)`: no more signals.
+    pub fn stop(&self) -> Result<()> {
+        self.timer.set(0)
     }
 }
 
@@ -265,5 +302,28 @@ impl SignalTimeout {
         // SAFETY: set and timeout are valid for the call; no information is asked for.
         let signal = unsafe { libc::sigtimedwait(&raw const self.signals, null_mut(), &raw const timeout) };
         Ended::of_failure("sigtimedwait", signal.into(), libc::EAGAIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sleep;
+
+    #[test]
+    fn a_periodic_signal_ends_sleeps_early_until_it_is_stopped() {
+        let signal = PeriodicSignal::new(1_000_000).unwrap();
+        assert_eq!(sleep::nanosleep_left(2_000_000).unwrap(), None);
+        signal.start().unwrap();
+        // An hour: only a signal ends it.
+        let hour = 3_600_000_000_000;
+        let left = sleep::nanosleep_left(hour).unwrap().expect("a signal ended it");
+        assert!((1..=hour).contains(&left), "{left}");
+        assert!(sleep::clock_nanosleep_left(Clock::Monotonic, hour).unwrap().is_some());
+        assert!((1..3_600).contains(&sleep::sleep_left(3_600)));
+        assert_eq!(sleep::usleep(3_600_000_000).unwrap(), Ended::Sooner);
+        assert_eq!(sleep::clock_nanosleep_until(Clock::Monotonic, i64::MAX).unwrap(), Ended::Sooner);
+        signal.stop().unwrap();
+        assert_eq!(sleep::nanosleep_left(2_000_000).unwrap(), None);
     }
 }
