@@ -167,6 +167,7 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
         methods,
         durations: durations(depth),
         companions,
+        interrupt: None,
         frame: Request::as_found(Amount::Time(takes), depth.of(6, 10, 30)),
     })?;
     wait::run(plan, session)?;

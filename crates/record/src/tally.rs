@@ -139,7 +139,7 @@ mod tests {
 
     fn id() -> SeriesId {
         SeriesId {
-            experiment: Experiment::Wait(Typed::asked(wait::Parameters { asked_ns: 100_000 })),
+            experiment: Experiment::Wait(Typed::asked(wait::Parameters::of(100_000))),
             subject: "nanosleep".into(),
             about: About::default(),
             conditions: "other".into(),

@@ -15,6 +15,12 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_nanos(1), LONGEST, "from 1ns to 8760h (example: 100us)")
 }
 
+/// From one signal to the next: handling one takes microseconds.
+pub(crate) fn signal_period(text: &str) -> Result<Duration, String> {
+    let least = Duration::from_micros(10);
+    duration(text, least, Duration::from_secs(3600), "from 10us to 1h (example: 50us)")
+}
+
 /// A duration between two others; `range`: these in words, with an example.
 fn duration(text: &str, least: Duration, most: Duration, range: &str) -> Result<Duration, String> {
     let duration = parse_duration(text).map_err(|e| e.to_string())?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use punctual_lab::wait::methods;
+use punctual_lab::wait::{interruptible, methods};
 use punctual_lab::ways::wait::Method;
 
-use super::names::{Chosen, Item, Names, Shelf};
+use super::names::{Chosen, Item, Names, Shelf, chosen};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// Measure how late each way of waiting wakes up, and its CPU time.
@@ -23,6 +23,9 @@ pub(crate) struct WaitArgs {
         allow_hyphen_values = true, value_parser = values::positive_duration
     )]
     pub(crate) durations: Vec<Duration>,
+    /// A signal every DUR: sleeps return early with EINTR (signal(7)) and continue with what they say is left
+    #[arg(long, value_name = "DUR", value_parser = values::signal_period)]
+    pub(crate) interrupt: Option<Duration>,
     /// List the ways to wait, their requirements and observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
@@ -32,6 +35,16 @@ pub(crate) struct WaitArgs {
     pub(crate) amount: AmountArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+impl WaitArgs {
+    /// The ways to wait that are measured: those named, else all that can be.
+    pub(crate) fn measured(&self) -> Vec<&'static Method> {
+        chosen(&self.methods).unwrap_or_else(|| match self.interrupt {
+            Some(_) => interruptible().collect(),
+            None => methods::all().collect(),
+        })
+    }
 }
 
 impl Item for Method {

@@ -14,10 +14,7 @@ pub(super) fn check(args: &Args) -> Result<(), BadUsage> {
     let (limits, planned) = match &args.command {
         None => (&args.checkup.output.fail_if, of_checkup()),
         Some(Command::Checkup(checkup)) => (&checkup.output.fail_if, of_checkup()),
-        Some(Command::Wait(wait)) => {
-            let methods = chosen(&wait.methods).unwrap_or_else(|| wait::methods::all().collect());
-            (&wait.output.fail_if, methods.into_iter().map(of_wait).collect())
-        }
+        Some(Command::Wait(wait)) => (&wait.output.fail_if, wait.measured().into_iter().map(of_wait).collect()),
         Some(Command::Ipc(ipc)) => {
             let mechanisms = chosen(&ipc.mechanisms).unwrap_or_else(|| ipc::mechanisms::all().collect());
             (&ipc.output.fail_if, mechanisms.into_iter().map(of_ipc).collect())

@@ -38,15 +38,16 @@ fn request(args: &WaitArgs) -> anyhow::Result<Request> {
     durations.sort_unstable();
     durations.dedup();
     let conditions = &args.conditions;
-    let compare = !named && !conditions.any();
+    let compare = !named && !conditions.any() && args.interrupt.is_none();
     let companions = match methods::find("clock_nanosleep_abs") {
         Some(method) if compare => checkup::companions(method),
         _ => Vec::new(),
     };
     Ok(Request {
-        methods: chosen(&args.methods).unwrap_or_else(|| methods::all().collect()),
+        methods: args.measured(),
         durations,
         companions,
+        interrupt: args.interrupt,
         frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?,
     })
 }

@@ -8,11 +8,12 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{Recorder, Usage};
 
+use super::interrupted::{Cuts, Signals};
 use super::plan::Plan;
 use crate::frame::Unavailable;
 use crate::frame::usage::{Meter, Sum};
 use crate::frame::{Bench, Failure};
-use crate::ways::wait::Waiter;
+use crate::ways::wait::{Method, Waiter};
 
 /// Longest stretch of waits before others get the CPU: a fifth of the delay that a terminal user notices.
 const STRETCH: Duration = Duration::from_millis(20);
@@ -21,6 +22,8 @@ const STRETCH: Duration = Duration::from_millis(20);
 pub(super) struct WaitBench<'a> {
     plan: &'a Plan,
     waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
+    /// Where signals interrupt the waits.
+    signals: Option<Signals>,
     throttle: RtThrottle,
 }
 
@@ -28,13 +31,19 @@ impl<'a> WaitBench<'a> {
     /// Opens every method of the plan on the calling thread.
     #[must_use]
     pub(super) fn open(plan: &'a Plan) -> Self {
-        let waiters = plan.methods.iter().map(|m| (m.open)()).collect();
-        Self { plan, waiters, throttle: RtThrottle::new() }
+        let signals = plan.interrupt.map(Signals::open);
+        let open = |method: &&'static Method| match &signals {
+            None => (method.open)(),
+            Some(Ok(signals)) => signals.waiter(method),
+            Some(Err(no)) => Err(no.clone()),
+        };
+        let waiters = plan.methods.iter().map(open).collect();
+        Self { plan, waiters, signals: signals.and_then(Result::ok), throttle: RtThrottle::new() }
     }
 }
 
 impl Bench for WaitBench<'_> {
-    type Extra = ();
+    type Extra = Cuts;
 
     fn doing(&self, cell: usize) -> String {
         let cell = &self.plan.cells[cell];
@@ -56,6 +65,9 @@ impl Bench for WaitBench<'_> {
             true => Failure::Stopped,
             false => Unavailable::because(format!("{call}: {error}")).into(),
         };
+        if let Some(signals) = &self.signals {
+            signals.cuts.borrow_mut().clear();
+        }
         waiter.begin(at.variant, asked_ns).map_err(failed)?;
         for _ in 0..plan.request.warmup {
             waiter.wait(now_ns(Clock::Monotonic), asked_ns).map_err(failed)?;
@@ -78,6 +90,12 @@ impl Bench for WaitBench<'_> {
         }
         waiter.end();
         Ok(total.usage())
+    }
+
+    fn keep(&mut self, _: usize, extra: &mut Cuts) {
+        if let Some(signals) = &self.signals {
+            extra.add(&signals.cuts.borrow());
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! take a deadline.
 
 mod bench;
+mod interrupted;
 pub mod methods;
 pub mod observed;
 mod plan;
@@ -22,6 +23,7 @@ use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
 };
 use bench::WaitBench;
+pub use interrupted::{Cuts, methods as interruptible};
 pub use plan::{AsExperiment, Plan, Request};
 
 /// Name of this experiment in the record.
@@ -33,7 +35,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 }
 
 impl Family for Plan {
-    type Extra = ();
+    type Extra = Cuts;
     type Company = ();
 
     fn request(&self) -> &Frame {
@@ -50,7 +52,7 @@ impl Family for Plan {
 
     fn asked(&self, cell: usize) -> Asked {
         let method = self.methods[self.cells[cell].method];
-        let parameters = wait::Parameters { asked_ns: self.cells[cell].asked_ns() };
+        let parameters = self.parameters(&self.cells[cell]);
         Asked {
             subject: method.name.into(),
             about: method.for_record(),
@@ -89,19 +91,24 @@ impl Family for Plan {
         Ok(())
     }
 
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = ()> + 'a>, Error> {
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Cuts> + 'a>, Error> {
         Ok(Box::new(WaitBench::open(self)))
     }
 
-    fn report(&self, cell: usize, measured: &Measured<'_, ()>) -> Report {
+    fn report(&self, cell: usize, measured: &Measured<'_, Cuts>) -> Report {
         let cell = &self.cells[cell];
         let method = self.methods[cell.method];
-        let parameters = wait::Parameters { asked_ns: cell.asked_ns() };
-        let metrics = wait::Metrics { effective_ns: Some(self.effective_ns(cell)) };
+        let parameters = self.parameters(cell);
+        let metrics = wait::Metrics { effective_ns: Some(self.effective_ns(cell)), ..measured.extra.metrics() };
         let quantity = if method.absolute { Quantity::Lateness } else { Quantity::Overshoot };
         let series = measured.series(measured.tally, quantity, (self.experiment)(Typed { parameters, metrics }));
         let (subject, count, min_ns) = (method.name.into(), series.summary.negative, series.summary.min.unwrap_or(0));
-        let notices = if count > 0 { vec![Notice::Early { subject, count, min_ns }] } else { Vec::new() };
+        // A wait that signals cut short may well end early.
+        let notices = if count > 0 && self.interrupt.is_none() {
+            vec![Notice::Early { subject, count, min_ns }]
+        } else {
+            Vec::new()
+        };
         Report { notices, ..Report::of(vec![series]) }
     }
 }
@@ -115,9 +122,15 @@ mod tests {
     fn a_series_says_what_the_call_makes_of_the_wait() {
         let methods = ["poll", "clock_nanosleep_abs"].map(|name| methods::find(name).unwrap()).to_vec();
         let frame = Frame::as_found(Amount::Time(Duration::from_secs(1)), 3);
-        let request = Request { methods, durations: vec![Duration::from_micros(100)], companions: Vec::new(), frame };
+        let request = Request {
+            methods,
+            durations: vec![Duration::from_micros(100)],
+            companions: Vec::new(),
+            interrupt: None,
+            frame,
+        };
         let plan = Plan::new(request).unwrap();
-        let extras = [(), ()];
+        let extras = [Cuts::default(), Cuts::default()];
         let report = made::report(&plan, 0, &[-5, 900_000], &extras);
         let series = &report.series[0];
         let typed = series.experiment.wait().unwrap();

@@ -8,7 +8,7 @@ use punctual_record::{Experiment, Typed};
 
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{self, Input, PlanError, Unavailable, Variant};
-use crate::ways::wait::Method;
+use crate::ways::wait::{Method, Unit, units_up};
 
 /// Longest single wait: one day. A longer one is a typing error.
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
@@ -49,6 +49,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// Conditions and amounts.
     pub request: frame::Request,
+    /// From one signal to the next, where signals interrupt the waits.
+    pub interrupt: Option<Duration>,
     /// The experiment in the record.
     pub experiment: AsExperiment,
     /// The kernel's tick rate in Hz, if known.
@@ -64,6 +66,8 @@ pub struct Request {
     pub durations: Vec<Duration>,
     /// Further conditions under which one method alone is measured, to show their effect.
     pub companions: Vec<(&'static Method, Variant)>,
+    /// From one signal to the next, where signals interrupt the waits.
+    pub interrupt: Option<Duration>,
     /// Conditions and amounts. Each method and duration is measured under each variant.
     pub frame: frame::Request,
 }
@@ -91,7 +95,8 @@ impl Plan {
 
     fn lay_out(request: Request) -> Self {
         let (methods, experiment) = (request.methods, Experiment::Wait);
-        let mut plan = Self { methods, cells: Vec::new(), request: request.frame, experiment, hz: None };
+        let interrupt = request.interrupt;
+        let mut plan = Self { methods, cells: Vec::new(), request: request.frame, interrupt, experiment, hz: None };
         for variant in 0..plan.request.variants.len() {
             for &asked in &request.durations {
                 plan.cells.extend((0..plan.methods.len()).map(|method| Cell { method, asked, variant }));
@@ -115,10 +120,28 @@ impl Plan {
         })
     }
 
+    /// What a cell is asked.
+    pub(super) fn parameters(&self, cell: &Cell) -> wait::Parameters {
+        let interrupt_ns = self.interrupt.map(|period| i64::try_from(period.as_nanos()).unwrap_or(i64::MAX));
+        wait::Parameters { interrupt_ns, ..wait::Parameters::of(cell.asked_ns()) }
+    }
+
     /// A cell's wait, rounded up to the call's unit.
     #[must_use]
     pub fn effective_ns(&self, cell: &Cell) -> i64 {
         self.methods[cell.method].effective_ns(cell.asked_ns(), self.hz)
+    }
+
+    /// How long a cell's wait takes: a signal ends a call that rounds to seconds, and a second with it.
+    fn expected_ns(&self, cell: &Cell) -> i64 {
+        let effective_ns = self.effective_ns(cell);
+        let seconds = units_up(effective_ns, 1_000_000_000);
+        match self.parameters(cell).interrupt_ns {
+            Some(period_ns) if self.methods[cell.method].unit == Unit::Second => {
+                effective_ns.min(period_ns.saturating_mul(seconds))
+            }
+            _ => effective_ns,
+        }
     }
 
     /// The schedule of this plan's cells.
@@ -127,7 +150,7 @@ impl Plan {
         let cost = |cell: &Cell| {
             let burns = self.methods[cell.method].kind.burns();
             let overshoot = if burns { USUAL_SPIN_OVERSHOOT_NS } else { USUAL_OVERSHOOT_NS };
-            let (ideal, expected) = (cell.asked_ns() as f64, self.effective_ns(cell) as f64);
+            let (ideal, expected) = (cell.asked_ns() as f64, self.expected_ns(cell) as f64);
             CellCost { ideal_ns: ideal + overshoot, expected_ns: expected + overshoot }
         };
         Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())

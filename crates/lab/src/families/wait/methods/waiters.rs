@@ -110,7 +110,7 @@ fn tried(first: linux::Result<Ended>) -> Result<(), Unavailable> {
 
 /// Whether to continue after an interruption: EINTR if the process wants to stop.
 #[inline]
-pub(super) fn go_on(call: &'static str) -> linux::Result<()> {
+pub(in crate::families::wait) fn go_on(call: &'static str) -> linux::Result<()> {
     if stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
 }
 
