@@ -77,6 +77,7 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual wait", "About 40 methods for 10 us, 100 us and 1 ms."),
             ("punctual wait usleep nanosleep --for 1us --policy other,rr:40", "What a real-time policy brings."),
             ("punctual wait clock_nanosleep_abs --timer-slack 50us,1ns --samples 100k", "What timer slack costs."),
+            ("punctual wait --for 1ms --interrupt 200us", "What signals make of sleeps."),
             (
                 "punctual wait clock_nanosleep_abs --for 1ms --fail-above p99=200us",
                 "A limit for CI: status 3 if it is exceeded.",

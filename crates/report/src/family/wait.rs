@@ -18,6 +18,7 @@ pub(super) mod answer;
 pub(crate) mod asked;
 pub(super) mod candidates;
 mod head;
+mod interrupted;
 mod levers;
 mod picture;
 mod side_by_side;
@@ -31,13 +32,16 @@ pub(super) const FAMILY: Family =
 const DRAWING: usize = 12;
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let signalled = interrupted::sections(run, series);
+    let series = &interrupted::undisturbed(series)[..];
     let groups = words::by_asked(series);
     let mut sections: Vec<Section> = groups.iter().map(|(asked, rows)| table_section(run, *asked, rows)).collect();
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(series)));
     }
     sections.extend(side_by_side::section(run, &groups));
-    sections.extend(suggestion::section(run));
+    sections.extend(suggestion::section(run).filter(|_| !series.is_empty()));
+    sections.extend(signalled);
     sections
 }
 

@@ -10,6 +10,7 @@ mod document;
 mod forms;
 mod gate;
 mod governors;
+mod interrupted;
 mod ipc;
 mod ipc_verdict;
 mod mutated;

@@ -12,6 +12,7 @@ use crate::words::{self, Figure, Figures};
 
 use super::candidates::privilege;
 use super::head;
+use super::interrupted;
 use super::levers::levers;
 use super::picture::picture;
 
@@ -22,9 +23,17 @@ const NAMES: usize = 3;
 
 /// The answer to: how late does a sleep end here, and why?
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) -> Answer {
+    let plain = interrupted::undisturbed(series);
     let all: Vec<Figures<'_>> =
-        words::by_asked(series).into_iter().map(|(asked, series)| Figures::of(run, asked, &series)).collect();
-    let Some(first) = all.first() else { return Answer::default() };
+        words::by_asked(&plain).into_iter().map(|(asked, series)| Figures::of(run, asked, &series)).collect();
+    let Some(first) = all.first() else {
+        let signalled = interrupted::answer(run, series);
+        return signalled.map_or_else(Answer::default, |(sentences, table)| Answer {
+            sentences,
+            table: Some(table),
+            ..Answer::default()
+        });
+    };
     let mut sentences: Vec<String> = lateness(run, first, own).into_iter().collect();
     if !run.is_checkup() {
         sentences.extend(policies(run, &all));

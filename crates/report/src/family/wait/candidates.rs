@@ -8,6 +8,7 @@ use crate::naming;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 use crate::words::{self, Figure, Figures};
 
+use super::interrupted::undisturbed;
 use super::levers::{Lever, large_slack, levers};
 use super::timers;
 
@@ -26,7 +27,7 @@ pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> 
         all.extend(awake(&figures));
         all
     };
-    words::by_asked(series).into_iter().flat_map(of).collect()
+    words::by_asked(&undisturbed(series)).into_iter().flat_map(of).collect()
 }
 
 /// The changes of conditions that these figures can judge.
