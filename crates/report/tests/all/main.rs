@@ -19,6 +19,7 @@ mod pace;
 mod pictures;
 mod power;
 mod ramp;
+mod records;
 mod saved_forms;
 mod text;
 mod verdict;

@@ -107,7 +107,7 @@ fn the_first_screen_is_a_screen() {
 /// The same advice in all forms.
 #[test]
 fn every_form_has_the_same_advice() {
-    use punctual_report::export::{Exporter as _, Html, Json, Markdown, Text};
+    use punctual_report::export::{Html, Json, Markdown, Text};
     let run = remedies_run(20_000, 52_100, 52_100);
     let written = |form: &dyn punctual_report::export::Exporter<Run>| {
         let mut out = Vec::new();

@@ -4,6 +4,7 @@ use punctual_record::{Quantity, Run};
 
 use crate::document::{Column, Paint, Row, Table};
 use crate::format::units;
+use crate::naming::AS_FOUND;
 use crate::verdict::{Advice, Standing};
 use crate::words::{Figure, Figures, SLEEPING_CALLS, best};
 
@@ -43,8 +44,7 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], own: &[&Advice]) -> Option<T
 /// The reference, and its other conditions where they are advised.
 fn of_checkup<'f>(first: &'f Figures<'_>, own: &[&Advice]) -> Option<Vec<Wanted<'f>>> {
     let base = first.reference()?;
-    let mut wanted =
-        vec![(format!("{}, {}", base.subject, base.conditions), base.subject.as_str(), base.conditions.as_str())];
+    let mut wanted = vec![(base_name(base), base.subject.as_str(), base.conditions.as_str())];
     for other in first.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions) {
         let advised =
             own.iter().any(|advice| advice.standing == Standing::Advised && advice.is_about(&other.conditions));
@@ -112,4 +112,9 @@ fn row(shown: &[&Figures<'_>], name: &str, (subject, conditions): (&str, &str), 
         }
     }
     Row::Cells(cells, Paint::Plain)
+}
+
+/// The baseline's row: what was found needs no name.
+fn base_name(base: &Figure<'_>) -> String {
+    if base.conditions == AS_FOUND { base.subject.clone() } else { format!("{}, {}", base.subject, base.conditions) }
 }

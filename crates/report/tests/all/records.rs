@@ -1,0 +1,67 @@
+//! The first screen of records of real machines: this kernel (6.18, EEVDF) quiet and beside a compiler, Debian's 6.1
+//! (CFS) and 6.12 (EEVDF) under emulation. The records are check-ups without their histograms.
+
+use insta::assert_snapshot;
+use punctual_record::Run;
+use punctual_report::evidence::{Effect, Outcome};
+use punctual_report::verdict::{Goal, Standing};
+use punctual_report::{Document, Style, Verdict};
+
+const RECORDS: [&str; 4] = ["quiet", "compiling", "debian-6.1", "debian-6.12"];
+
+fn record(name: &str) -> Run {
+    let path = format!("{}/tests/records/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    Run::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn head(run: &Run) -> String {
+    punctual_report::export::text::head(&Document::of(run), &Style { width: 80, ..Style::default() }, 23)
+}
+
+#[test]
+fn a_screen_each() {
+    for name in RECORDS {
+        let text = head(&record(name));
+        assert!(text.lines().count() <= 23, "{name}: {text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{name}: {text}");
+        assert_snapshot!(name, text);
+    }
+}
+
+/// A busy machine is the first thing to say, and of a quiet one it is not said.
+#[test]
+fn who_was_busy_comes_first() {
+    assert!(head(&record("compiling")).trim_start().starts_with("Busy machine: "));
+    for name in ["quiet", "debian-6.1", "debian-6.12"] {
+        assert!(!head(&record(name)).contains("Busy machine"), "{name}");
+    }
+}
+
+/// Every claim has a test behind it: its interval excludes zero and it exceeds the scatter of its rounds.
+#[test]
+fn no_claim_without_evidence() {
+    for name in RECORDS {
+        let verdict = Verdict::of(&record(name));
+        for advice in verdict.advice.iter().chain(&verdict.tried) {
+            let effects: Vec<&Effect> = advice.cases.iter().flat_map(|case| [&case.p50, &case.p99]).collect();
+            for effect in &effects {
+                let Some(gain) = effect.better().or(effect.worse()) else { continue };
+                assert!(gain.low_ns > 0 && gain.ns > gain.scatter_ns, "{name}: {}: {effect:?}", advice.what);
+            }
+            if advice.standing == Standing::Advised && advice.goal != Goal::LetOthersRun {
+                assert!(effects.iter().any(|effect| effect.outcome == Outcome::Better), "{name}: {}", advice.what);
+                assert!(effects.iter().all(|effect| effect.outcome != Outcome::Worse), "{name}: {}", advice.what);
+            }
+        }
+    }
+}
+
+/// CFS lets the caller of sched_yield go on soon: there it is no advice for letting others run.
+#[test]
+fn on_cfs_sched_yield_is_no_advice_to_let_others_run() {
+    let verdict = Verdict::of(&record("debian-6.1"));
+    let named = |advice: &&punctual_report::verdict::Advice| {
+        advice.goal == Goal::LetOthersRun && advice.what.starts_with("sched_yield")
+    };
+    assert!(verdict.advice.iter().find(named).is_none(), "{:?}", verdict.advice);
+}
