@@ -79,7 +79,7 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual wait clock_nanosleep_abs --timer-slack 50us,1ns --samples 100k", "What timer slack costs."),
             ("punctual wait --for 1ms --interrupt 200us", "What signals make of sleeps."),
             (
-                "punctual wait clock_nanosleep_abs --for 1ms --fail-above p99=200us",
+                "punctual wait clock_nanosleep_abs --for 1ms --fail-if p99=200us",
                 "A limit for CI: status 3 if it is exceeded.",
             ),
             ("punctual wait --list", "All methods and what they need."),

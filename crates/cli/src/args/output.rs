@@ -32,7 +32,7 @@ pub(crate) struct OutputArgs {
     /// `of SUBJECT` a limit is about lateness: overshoot, lateness, period jitter, one-way and round-trip times, but not work loops and
     /// costs of calls. SUBJECT is a name (nanosleep), an experiment and a name (ramp performance), or a pattern with * for any letters;
     /// `of *` is every series. The earlier form p99=200us is read too.
-    #[arg(long, visible_alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
+    #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
     pub(crate) fail_if: Vec<Limit>,
     /// Do not keep this run as the last one, which `punctual report last` shows
     ///

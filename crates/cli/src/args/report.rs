@@ -28,7 +28,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// Exit with status 3 if a figure is above this, or cannot be judged ('p99 > 200us'), instead of the limits of the run
-    #[arg(long, visible_alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
+    #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
     pub(crate) fail_if: Vec<Limit>,
     /// Print no notices
     #[arg(long, short)]

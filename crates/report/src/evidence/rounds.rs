@@ -189,7 +189,11 @@ fn differences(before: &Series, after: &Series, figure: Figure) -> Vec<f64> {
     before.iter().filter_map(|(round, ns)| Some(scale.place(*after.get(round)?) - scale.place(*ns))).collect()
 }
 
-/// The 99th percentiles of the pooled samples, each with its own noise.
+/// Share of the rounds whose bodies must agree with a difference of tails.
+const AGREE: f64 = 0.8;
+
+/// The 99th percentiles of the pooled samples, each with its own noise. One burst can make a tail, and nothing of it
+/// repeats: the difference counts only if most rounds have one of the same sign in their bodies.
 fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
     let reading = |series: &Series| {
         let granularity = run.clock.granularity_ns;
@@ -197,6 +201,7 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
         let distribution = Distribution::from_series(series).ok();
         look.readings(distribution.as_ref())[Figure::P99 as usize]
     };
+    let bodies = bodies(before, after);
     let (before, after) = (reading(before), reading(after));
     let why = |reading: &Reading| match reading {
         Reading::FewRounds => Some(format!("fewer than {} rounds", noise::MIN_ROUNDS)),
@@ -209,7 +214,19 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
     }
     let draft = difference::apart(&[before], &[after]).ok_or("p99 was not measured")?;
     let shift = draft.settled(None);
-    Ok(Draft { scatter: shift.error, shift })
+    let same = bodies.iter().filter(|body| **body * shift.by > 0.0).count();
+    let repeats = same as f64 >= AGREE * bodies.len().max(noise::MIN_ROUNDS) as f64;
+    Ok(Draft { scatter: if repeats { shift.error } else { shift.by.abs().max(shift.error) }, shift })
+}
+
+/// After minus before of each round that has both: at the 90th percentile, or, with few samples, at the median.
+fn bodies(before: &Series, after: &Series) -> Vec<f64> {
+    let figures = |round: &RoundFigures| [round.summary.p90, round.summary.p50];
+    let one = |round: &RoundFigures| {
+        let (before, after) = (figures(round), figures(after.rounds.iter().find(|its| its.round == round.round)?));
+        before.into_iter().zip(after).find_map(|(before, after)| Some((after? - before?) as f64))
+    };
+    before.rounds.iter().filter_map(one).collect()
 }
 
 /// The scatter of single rounds: the median absolute deviation, scaled to a standard deviation.

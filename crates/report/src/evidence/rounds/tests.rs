@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use punctual_record::{RoundFigures, Run, Series, Summary};
+use punctual_record::{Interval, RoundFigures, Run, Series, Summary};
 use serde_json::json;
 
 use super::*;
@@ -126,4 +126,23 @@ fn without_rounds_or_figures_nothing_is_tested() {
         assert_eq!(effect.outcome, Outcome::NotTested);
         assert!(effect.why.is_some() && effect.gain.is_none(), "{effect:?}");
     }
+}
+
+/// A tail that one burst made: the pooled p99 differs by far, and the rounds do not repeat it.
+#[test]
+fn a_tail_counts_only_where_rounds_repeat_it() {
+    let with = |p90s: &[i64], p99: i64| {
+        let mut made = series(&[50_000.0; 10]);
+        made.summary.p99 = Some(p99);
+        made.summary.count = 1000;
+        made.summary.ci95.p99 = Some(Interval { low: p99 - p99 / 50, high: p99 + p99 / 50 });
+        made.rounds.iter_mut().zip(p90s).for_each(|(round, p90)| round.summary.p90 = Some(*p90));
+        made
+    };
+    let before = with(&[60_000; 10], 80_000);
+    let outcome = |after: &Series| test(&run(), &[Pair { before: &before, after, figure: Figure::P99 }])[0].outcome;
+    let burst = [60_500, 59_500, 60_400, 59_600, 60_300, 59_700, 60_200, 59_800, 60_100, 59_900];
+    assert_eq!(outcome(&with(&burst, 400_000)), Outcome::NoDifference);
+    assert_eq!(outcome(&with(&[70_000; 10], 400_000)), Outcome::Worse);
+    assert_eq!(outcome(&with(&[30_000; 10], 40_000)), Outcome::Better);
 }

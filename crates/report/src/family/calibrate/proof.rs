@@ -34,9 +34,9 @@ pub(in crate::family) struct Proof {
 pub(in crate::family) enum Judgement {
     /// About half are early, and the mean error is small.
     Works,
-    /// Too many are early: TN is too large for sleeps of that length, by so many ns.
+    /// Too many are early: TN is too large for sleeps of that length, by this many ns.
     TooMuch(f64),
-    /// Too few are early: TN is too small, by so many ns.
+    /// Too few are early: TN is too small, by this many ns.
     TooLittle(f64),
     /// The rounds differ too much to say.
     Undecided,
