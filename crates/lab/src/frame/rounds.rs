@@ -31,9 +31,10 @@ use super::error::Failure;
 use super::hold::Hold;
 use super::ledger::{Held, Ledger, Shared};
 use super::left_out::Spoilt;
+use super::progress::Progress;
 use super::request::Request;
 use super::schedule::Schedule;
-use super::stage::{Progress, Stage};
+use super::stage::Stage;
 
 /// A family's part of the runner.
 pub(crate) trait Bench {

@@ -13,7 +13,8 @@ use punctual_record::{
 
 use super::clock_cost;
 use super::place::{Aside, Place};
-use super::stage::{Observer, OfRun, Outcome, Portion, Stage, Stop, Supervision, perform};
+use super::progress::{Observer, OfRun, Portion};
+use super::stage::{Outcome, Stage, Stop, Supervision, perform};
 use super::warden::Warden;
 
 /// Steal time above this share affects the tail of the figures: 1 %.

@@ -23,6 +23,7 @@ use punctual_linux::rescue;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::place::{Aside, Place};
+use super::progress::{Observer, Progress};
 pub use super::stop::Stop;
 
 /// Time for an interrupted experiment to return before it is moved off its CPU. Most return within a millisecond.
@@ -36,80 +37,6 @@ const CHILDREN: Duration = Duration::from_secs(1);
 /// 1.2 s.
 const RT_TIME: Duration = Duration::from_secs(5);
 const RT_TIME_KILL: Duration = Duration::from_secs(6);
-
-/// The progress of an experiment, reported while no clock runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    /// The next measurement, in words.
-    pub doing: String,
-    /// The part done, 0 to 1.
-    pub done: f64,
-    /// Estimated time left.
-    pub left: Duration,
-}
-
-/// The part of a run that an experiment is. The default is the whole run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Portion {
-    /// How long the experiments before it take.
-    pub before: Duration,
-    /// How long it takes.
-    pub takes: Duration,
-    /// How long the experiments after it take.
-    pub after: Duration,
-}
-
-impl Portion {
-    /// The progress of the run, from that of the experiment.
-    fn of_run(&self, progress: &Progress) -> Progress {
-        let whole = (self.before + self.takes + self.after).as_secs_f64();
-        let done = match whole > 0.0 {
-            true => (self.before.as_secs_f64() + self.takes.as_secs_f64() * progress.done.clamp(0.0, 1.0)) / whole,
-            false => progress.done,
-        };
-        Progress { doing: progress.doing.clone(), done, left: progress.left.saturating_add(self.after) }
-    }
-}
-
-/// Receives the progress of an experiment.
-pub trait Observer {
-    /// Called on the caller's thread, between two batches of measurements, never during one.
-    fn progress(&mut self, progress: &Progress);
-
-    /// A line of output from the experiment. Called under the same conditions as [`Observer::progress`].
-    fn line(&mut self, _text: &str) {}
-
-    /// Called once at the end.
-    fn finish(&mut self) {}
-}
-
-/// Shows the progress of an experiment as that of the run.
-pub(crate) struct OfRun<'o> {
-    pub(crate) observer: &'o mut dyn Observer,
-    pub(crate) portion: Portion,
-}
-
-impl Observer for OfRun<'_> {
-    fn progress(&mut self, progress: &Progress) {
-        self.observer.progress(&self.portion.of_run(progress));
-    }
-
-    fn line(&mut self, text: &str) {
-        self.observer.line(text);
-    }
-
-    fn finish(&mut self) {
-        self.observer.finish();
-    }
-}
-
-/// An observer that does nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: &Progress) {}
-}
 
 /// Why the experiment hands control to the caller.
 enum HandOver {
@@ -335,6 +262,7 @@ mod tests {
     use punctual_testing::in_a_process_of_its_own;
 
     use super::*;
+    use crate::frame::progress::Silent;
 
     struct Counting(Vec<f64>);
 
@@ -356,24 +284,6 @@ mod tests {
         });
         assert!(matches!(outcome.unwrap().outcome, Outcome::Done(true)));
         assert_eq!(seen.0, [0.0, 1.0, 2.0, 3.0, 4.0]);
-    }
-
-    #[test]
-    fn the_parts_of_a_run_have_one_progress() {
-        let s = Duration::from_secs;
-        let (first, last) = (
-            Portion { takes: s(6), after: s(2), ..Portion::default() },
-            Portion { before: s(6), takes: s(2), after: s(0) },
-        );
-        let seen = |portion: Portion, done, left| {
-            let its = portion.of_run(&Progress { left: s(left), ..at(done) });
-            (its.done, its.left)
-        };
-        assert_eq!(seen(first, 0.5, 3), (0.375, s(5)));
-        assert_eq!(seen(first, 1.0, 0), (0.75, s(2)));
-        assert_eq!(seen(last, 0.0, 2), (0.75, s(2)));
-        assert_eq!(seen(last, 1.0, 0), (1.0, s(0)));
-        assert_eq!(seen(Portion::default(), 0.5, 3), (0.5, s(3)), "a run of one part");
     }
 
     /// A request to stop applies to the whole process, so each of these tests runs in one of its own.

@@ -178,10 +178,10 @@ pub(crate) struct Turn {
 
 /// The difference between two sides that alternated. The two runs of a pair saw the same drift, so the pairs'
 /// differences are independent and average out with more pairs.
-pub(crate) fn in_turns(turns: Vec<Turn>) -> Option<Draft> {
+pub(crate) fn in_turns(all: Vec<Turn>) -> Option<Draft> {
     let one = |turn: Turn| Some((known(&turn.old)?, known(&turn.new)?, turn.places));
     let (mut pairs, mut places) = (Vec::new(), Vec::new());
-    for (old, new, its) in turns.into_iter().filter_map(one) {
+    for (old, new, its) in all.into_iter().filter_map(one) {
         pairs.push((old, new));
         places.push(its);
     }

@@ -23,7 +23,7 @@ use super::packet::{Header, this_boot};
 use super::stamp_clock::StampClock;
 use crate::frame::ledger::Held;
 use crate::frame::left_out::{LeftOut, Spoilt};
-use crate::frame::stage::Progress;
+use crate::frame::progress::Progress;
 use crate::frame::usage::Meter;
 use crate::frame::{self, Amount, Ledger, Place, Session};
 

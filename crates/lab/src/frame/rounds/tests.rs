@@ -11,8 +11,9 @@ use punctual_testing::in_a_process_of_its_own;
 use super::kept::Kept;
 use super::*;
 use crate::frame::breaks::{Break, Offset};
+use crate::frame::progress::Silent;
 use crate::frame::schedule::CellCost;
-use crate::frame::stage::{Silent, Stop, Supervision, perform};
+use crate::frame::stage::{Stop, Supervision, perform};
 use crate::frame::{Amount, Unavailable, Variant};
 
 const SLACK_NS: u64 = 123_456;
