@@ -26,6 +26,15 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// What precedes a remedy where its name does not tell its purpose.
+    fn purpose(self) -> &'static str {
+        match self {
+            Self::LetOthersRun => "to let others run, ",
+            Self::BackSoon => "to be back soon, ",
+            _ => "",
+        }
+    }
+
     /// A smaller figure, and a larger one.
     fn words(self) -> [&'static str; 2] {
         match self {
@@ -212,9 +221,9 @@ impl Advice {
     pub fn short(&self) -> String {
         let [smaller, larger] = self.goal.words();
         let duration = |ns: i64| unbroken(&units::duration(ns));
-        let Some(case) = self.best() else { return format!("{}: not tested.", self.what) };
+        let Some(case) = self.best() else { return format!("{}{}: not tested.", self.goal.purpose(), self.what) };
         if self.goal == Goal::LetOthersRun {
-            return format!("{}: {}", self.what, self.text());
+            return format!("{}{}: {}", self.goal.purpose(), self.what, self.text());
         }
         let at = match case.case.as_str() {
             "" => String::new(),
@@ -233,7 +242,7 @@ impl Advice {
             _ => "p99: no difference shown".to_owned(),
         };
         let cost = listed(&self.cost(), usize::MAX);
-        format!("{}: {p50} ({p99}); {cost}.{}", self.what, self.variants())
+        format!("{}{}: {p50} ({p99}); {cost}.{}", self.goal.purpose(), self.what, self.variants())
     }
 
     /// ` Equal here: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE). Take one.`
