@@ -13,6 +13,7 @@ mod cpu_lock;
 mod exit;
 mod input;
 mod interrupt;
+mod memory;
 mod nearest;
 mod output;
 mod progress;
@@ -34,6 +35,7 @@ pub fn command() -> clap::Command {
 /// Runs the command of the process's arguments and returns the exit status.
 #[must_use]
 pub fn main() -> ExitCode {
+    memory::explain_lack();
     // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
     let done = match args::Args::try_parse() {
