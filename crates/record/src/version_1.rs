@@ -42,6 +42,7 @@ pub(crate) fn read(text: &[u8]) -> serde_json::Result<Run> {
         notices: old.notices,
         disturbance: old.disturbance,
         limits: Vec::new(),
+        causes: None,
         merged_from: old.merged_from,
     };
     relabel(&mut run);

@@ -107,6 +107,7 @@ pub(crate) fn run(made: Made) -> Run {
         notices: Vec::new(),
         disturbance: Disturbance { steal_share: Some(0.001), busy_share: Some(0.1), ..Disturbance::default() },
         limits: Vec::new(),
+        causes: None,
         merged_from: Vec::new(),
     }
 }

@@ -74,6 +74,7 @@ impl<'a> Session<'a> {
             notices: Vec::new(),
             disturbance: punctual_record::Disturbance::default(),
             limits: Vec::new(),
+            causes: None,
             merged_from: Vec::new(),
         };
         Self {

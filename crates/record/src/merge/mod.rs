@@ -92,6 +92,7 @@ impl Merger {
         let frame = Run {
             series: Vec::new(),
             limits: Vec::new(),
+            causes: None,
             merged_from: Vec::new(),
             not_measured: Vec::new(),
             ..first.clone()

@@ -3,6 +3,7 @@
 //! Integers are nanoseconds unless their name says otherwise. A figure that the samples do not support is absent, never
 //! zero. A fact that the machine does not report is absent, never "fine".
 
+mod causes;
 mod conditions;
 mod flat;
 mod host;
@@ -11,6 +12,10 @@ mod notice;
 mod run;
 mod series;
 
+pub use causes::{
+    Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, LatePart, LateWake, Program, Spread,
+    Stretch, Unseen, Unsplit, WakePart, Waker, WatchEffect,
+};
 pub use conditions::{CPU, ConditionSet, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
 pub(crate) use flat::bounded;

@@ -74,6 +74,7 @@ impl Machine {
             notices: Vec::new(),
             disturbance: Disturbance::default(),
             limits: Vec::new(),
+            causes: None,
             merged_from: Vec::new(),
         }
     }

@@ -274,6 +274,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
             ..Disturbance::default()
         },
         limits: Vec::new(),
+        causes: None,
         merged_from: Vec::new(),
     }
 }

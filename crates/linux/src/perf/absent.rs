@@ -1,0 +1,46 @@
+//! Tracepoints on an architecture whose `perf_event_open(2)` bindings are missing: every call fails with ENOSYS.
+
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+pub use self::record::{Record, Sample};
+
+#[path = "record.rs"]
+mod record;
+
+/// The events of one CPU. It cannot exist here.
+#[derive(Debug)]
+pub enum CpuEvents {}
+
+impl CpuEvents {
+    /// Fails with ENOSYS.
+    pub fn open(_: usize, _: u32) -> Result<Self> {
+        Err(Error::from_errno("perf_event_open", libc::ENOSYS).on("this architecture"))
+    }
+
+    /// Nothing to add to.
+    pub fn add(&mut self, _: u64, _: Option<&str>) -> Result<()> {
+        match *self {}
+    }
+
+    /// Nothing to switch.
+    pub fn switch(&self, _: bool) -> Result<()> {
+        match *self {}
+    }
+
+    /// No CPU.
+    pub fn cpu(&self) -> usize {
+        match *self {}
+    }
+
+    /// Nothing to read.
+    pub fn drain(&mut self, _: &mut dyn FnMut(Record<'_>)) {
+        match *self {}
+    }
+}
+
+/// Nothing to wait for.
+pub fn wait(_: &[CpuEvents], _: Duration) -> Result<bool> {
+    Err(Error::from_errno("perf_event_open", libc::ENOSYS).on("this architecture"))
+}

@@ -1,0 +1,137 @@
+//! Tracepoints of a CPU, through a mapped ring: `perf_event_open(2)`.
+//!
+//! Events have the time of CLOCK_MONOTONIC. Everything ends with the descriptors: nothing is left in the kernel after a
+//! SIGKILL. The kernel drops events while a ring is full and counts them.
+
+mod record;
+mod ring;
+
+pub use record::{Record, Sample};
+
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::time::Duration;
+
+use perf_event_open_sys::{bindings, ioctls, perf_event_open};
+use rustix::event::{PollFd, PollFlags};
+
+use self::ring::Ring;
+use crate::{Error, Result, check};
+
+/// The events of one CPU and their ring.
+#[derive(Debug)]
+pub struct CpuEvents {
+    cpu: usize,
+    /// Before the descriptors, so that it is unmapped first.
+    ring: Ring,
+    /// The first owns the ring.
+    events: Vec<OwnedFd>,
+}
+
+impl CpuEvents {
+    /// `perf_event_open(2)`: the ring of this CPU, of `2^order` pages, without events.
+    ///
+    /// # Errors
+    /// EACCES or EPERM without CAP_PERFMON or CAP_SYS_ADMIN, as `kernel.perf_event_paranoid` says; ENODEV for an offline CPU; EMFILE;
+    /// EPERM from mmap(2) beyond `kernel.perf_event_mlock_kb`.
+    pub fn open(cpu: usize, order: u32) -> Result<Self> {
+        let mut attr = attr();
+        attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+        attr.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+        attr.set_watermark(1);
+        // Half the ring: the reader wakes rarely and still in time.
+        attr.__bindgen_anon_2.wakeup_watermark = (rustix::param::page_size() << order >> 1) as u32;
+        let first = open(&mut attr, cpu).map_err(|e| e.on(format!("CPU {cpu}")))?;
+        let ring = Ring::map(&first, order).map_err(|e| e.on(format!("the ring of CPU {cpu}")))?;
+        Ok(Self { cpu, ring, events: vec![first] })
+    }
+
+    /// `perf_event_open(2)`, `PERF_EVENT_IOC_SET_OUTPUT`, `PERF_EVENT_IOC_SET_FILTER`: adds the tracepoint with this number,
+    /// filtered in the kernel. It is off until [`CpuEvents::switch`].
+    ///
+    /// # Errors
+    /// ENOENT for an unknown tracepoint; EINVAL for a filter with an unknown field; EACCES.
+    pub fn add(&mut self, tracepoint: u64, filter: Option<&str>) -> Result<()> {
+        let mut attr = attr();
+        attr.type_ = bindings::PERF_TYPE_TRACEPOINT;
+        attr.config = tracepoint;
+        attr.__bindgen_anon_1.sample_period = 1;
+        let event =
+            open(&mut attr, self.cpu).map_err(|e| e.on(format!("tracepoint {tracepoint} on CPU {}", self.cpu)))?;
+        // SAFETY: takes two open descriptors of events of one CPU and one clock.
+        check("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", unsafe {
+            ioctls::SET_OUTPUT(event.as_raw_fd(), self.events[0].as_raw_fd())
+        })?;
+        if let Some(filter) = filter {
+            let text = CString::new(filter)
+                .map_err(|_| Error::from_errno("ioctl(PERF_EVENT_IOC_SET_FILTER)", libc::EINVAL))?;
+            // SAFETY: the kernel reads a string that ends with a zero byte.
+            check("ioctl(PERF_EVENT_IOC_SET_FILTER)", unsafe {
+                ioctls::SET_FILTER(event.as_raw_fd(), text.as_ptr().cast_mut())
+            })
+            .map_err(|e| e.on(filter))?;
+        }
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// `PERF_EVENT_IOC_ENABLE`, `PERF_EVENT_IOC_DISABLE`: switches all its events on or off.
+    pub fn switch(&self, on: bool) -> Result<()> {
+        for event in &self.events {
+            // SAFETY: takes an open descriptor of an event.
+            let done = unsafe {
+                if on { ioctls::ENABLE(event.as_raw_fd(), 0) } else { ioctls::DISABLE(event.as_raw_fd(), 0) }
+            };
+            check("ioctl(PERF_EVENT_IOC_ENABLE)", done)?;
+        }
+        Ok(())
+    }
+
+    /// Reads all that the ring holds, and frees it. No system call.
+    pub fn drain(&mut self, each: &mut dyn FnMut(Record<'_>)) {
+        self.ring.drain(each);
+    }
+
+    /// The CPU.
+    #[must_use]
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    fn first(&self) -> BorrowedFd<'_> {
+        self.events[0].as_fd()
+    }
+}
+
+/// `poll(2)`: sleeps until a ring is half full, at most this long. Whether one is.
+pub fn wait(rings: &[CpuEvents], timeout: Duration) -> Result<bool> {
+    let mut fds: Vec<PollFd<'_>> =
+        rings.iter().map(|ring| PollFd::from_borrowed_fd(ring.first(), PollFlags::IN)).collect();
+    let timeout = timeout.try_into().map_err(|_| Error::from_errno("poll", libc::EINVAL))?;
+    match rustix::event::poll(&mut fds, Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(Error::from_errno("poll", e.raw_os_error())),
+    }
+}
+
+/// What all events share.
+fn attr() -> bindings::perf_event_attr {
+    let mut attr = bindings::perf_event_attr::default();
+    attr.size = size_of::<bindings::perf_event_attr>() as u32;
+    attr.sample_type = u64::from(
+        bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_CPU | bindings::PERF_SAMPLE_RAW,
+    );
+    attr.set_disabled(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr
+}
+
+fn open(attr: &mut bindings::perf_event_attr, cpu: usize) -> Result<OwnedFd> {
+    // SAFETY: `attr` is initialised and names its own size.
+    let fd = unsafe { perf_event_open(attr, -1, cpu as i32, -1, u64::from(bindings::PERF_FLAG_FD_CLOEXEC)) };
+    check("perf_event_open", fd)?;
+    // SAFETY: the kernel just gave this number to this call, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

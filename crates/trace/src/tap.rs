@@ -1,0 +1,148 @@
+//! The events of all CPUs, in the order of time.
+
+use std::time::Duration;
+
+use punctual_linux::perf::{self, CpuEvents, Record};
+
+use crate::catalog::{KNOWN, Level, Tracepoint};
+use crate::event::Event;
+use crate::filter::Threads;
+use crate::{Error, Result, Tracefs};
+
+/// Pages of a CPU's ring: 2^9 (2 MiB of 4 KiB pages), some 20 000 events.
+const ORDER: u32 = 9;
+
+/// A CPU writes an event within this time of its stamp.
+const SETTLED: Duration = Duration::from_millis(1);
+
+/// Recording of events.
+#[derive(Debug)]
+pub struct Tap {
+    cpus: Vec<CpuEvents>,
+    /// By number.
+    tracepoints: Vec<Tracepoint>,
+    missing: Vec<&'static str>,
+    lost: u64,
+    /// Read, but too young: an earlier one of another CPU may still come.
+    young: Vec<Event>,
+}
+
+/// Events that were read at once.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// In the order of time.
+    pub events: Vec<Event>,
+    /// From each of these times on, on this CPU, the kernel dropped that many events: (time, CPU, number).
+    pub losses: Vec<(u64, u32, u64)>,
+}
+
+impl Tap {
+    /// Opens the events of all online CPUs. Nothing is recorded before [`Tap::switch`].
+    ///
+    /// # Errors
+    /// Without tracefs, without the privilege, or on a kernel without the events.
+    pub fn open(threads: &Threads, level: Level) -> Result<Self> {
+        let tracefs = Tracefs::open()?;
+        let mut cpus = online()
+            .into_iter()
+            .map(|cpu| CpuEvents::open(cpu, ORDER))
+            .collect::<punctual_linux::Result<Vec<_>>>()
+            .map_err(Error::Refused)?;
+        let (mut tracepoints, mut missing) = (Vec::new(), Vec::new());
+        for known in KNOWN.iter().filter(|known| known.level <= level) {
+            let Some(tracepoint) = known.find(&tracefs)? else {
+                missing.push(known.path);
+                continue;
+            };
+            let filter = threads.text(known.keep[level as usize]);
+            for cpu in &mut cpus {
+                cpu.add(tracepoint.id.into(), filter.as_deref()).map_err(Error::Refused)?;
+            }
+            tracepoints.push(tracepoint);
+        }
+        Ok(Self { cpus, tracepoints, missing, lost: 0, young: Vec::new() })
+    }
+
+    /// Begins recording, or suspends it.
+    ///
+    /// # Errors
+    /// As ioctl(2) says.
+    pub fn switch(&self, on: bool) -> Result<()> {
+        self.cpus.iter().try_for_each(|cpu| cpu.switch(on)).map_err(Error::Linux)
+    }
+
+    /// The events that this kernel lacks.
+    #[must_use]
+    pub fn missing(&self) -> &[&'static str] {
+        &self.missing
+    }
+
+    /// The events that are recorded.
+    pub fn recorded(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.tracepoints.iter().map(|tracepoint| tracepoint.path)
+    }
+
+    /// How many events the kernel dropped so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Sleeps until a ring is half full, at most this long.
+    ///
+    /// # Errors
+    /// As poll(2) says.
+    pub fn wait(&self, timeout: Duration) -> Result<bool> {
+        Ok(perf::wait(&self.cpus, timeout)?)
+    }
+
+    /// Reads what was recorded until [`SETTLED`] ago; the rest comes with the next call.
+    pub fn read(&mut self) -> Batch {
+        let until = now_ns().saturating_sub(SETTLED.as_nanos() as u64);
+        let mut batch = self.read_all();
+        let settled = batch.events.partition_point(|event| event.time_ns < until);
+        self.young = batch.events.split_off(settled);
+        batch
+    }
+
+    /// Reads all that was recorded. Call it when recording is off.
+    pub fn read_all(&mut self) -> Batch {
+        let mut batch = Batch { events: std::mem::take(&mut self.young), losses: Vec::new() };
+        let tracepoints = &self.tracepoints;
+        for cpu in &mut self.cpus {
+            let number = cpu.cpu();
+            let mut last = 0;
+            cpu.drain(&mut |record| match record {
+                Record::Sample(sample) => {
+                    last = sample.time_ns;
+                    let id = sample.raw.get(..2).map(|id| u16::from_ne_bytes([id[0], id[1]]));
+                    let tracepoint = tracepoints.iter().find(|tracepoint| Some(tracepoint.id) == id);
+                    if let Some(kind) = tracepoint.and_then(|tracepoint| tracepoint.decode(sample.raw)) {
+                        batch.events.push(Event { time_ns: sample.time_ns, cpu: sample.cpu, tid: sample.tid, kind });
+                    }
+                }
+                Record::Lost(dropped) => batch.losses.push((last, number as u32, dropped)),
+            });
+        }
+        self.lost += batch.losses.iter().map(|(_, _, number)| number).sum::<u64>();
+        // Stable: events of one CPU keep their order.
+        batch.events.sort_by_key(|event| event.time_ns);
+        batch
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The CPUs that are online, from `/sys/devices/system/cpu/online`; 0 where it is missing.
+fn online() -> Vec<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    };
+    let cpus: Vec<usize> = text.trim().split(',').filter_map(range).flatten().collect();
+    if cpus.is_empty() { vec![0] } else { cpus }
+}

@@ -1,0 +1,82 @@
+//! The rings on the real kernel.
+
+use std::time::Duration;
+
+use punctual_trace::{Error, Kind, Level, Tap, Threads};
+
+/// None where this machine does not permit it, which is said.
+fn tap(level: Level) -> Option<Tap> {
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    match Tap::open(&Threads::near([own]), level) {
+        Ok(tap) => Some(tap),
+        Err(e @ (Error::Refused(_) | Error::Tracefs(_) | Error::NoEvent(_))) => {
+            punctual_testing::lacks(&format!("tracepoints: {e}"));
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn a_sleep_shows_its_timer_and_its_system_call() {
+    let Some(mut tap) = tap(Level::Causes) else { return };
+    tap.switch(true).unwrap();
+    std::thread::sleep(Duration::from_millis(2));
+    tap.switch(false).unwrap();
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let batch = tap.read_all();
+    assert!(batch.events.is_sorted_by_key(|event| event.time_ns));
+    let ours: Vec<_> = batch.events.iter().filter(|event| event.tid == own).collect();
+    let position = |wanted: fn(&Kind) -> bool| ours.iter().position(|event| wanted(&event.kind));
+    let asked =
+        position(|kind| matches!(kind, Kind::TimerStart { soft_ns, hard_ns, .. } if soft_ns <= hard_ns)).unwrap();
+    let left = position(|kind| matches!(kind, Kind::Switch { prev_state, .. } if *prev_state != 0)).unwrap();
+    assert!(asked < left, "{ours:?}");
+    let Kind::TimerStart { soft_ns, .. } = ours[asked].kind else { unreachable!() };
+    let asked_for = soft_ns - ours[asked].time_ns.cast_signed();
+    assert!((1_000_000..=2_000_000).contains(&asked_for), "{asked_for}");
+    assert!(ours[left..].iter().any(|event| matches!(event.kind, Kind::Leave { returned: 0, .. })), "{ours:?}");
+}
+
+#[test]
+fn nothing_is_recorded_while_it_is_off_and_nothing_twice() {
+    let Some(mut tap) = tap(Level::Core) else { return };
+    std::thread::sleep(Duration::from_millis(1));
+    assert!(tap.read_all().events.is_empty());
+    tap.switch(true).unwrap();
+    std::thread::sleep(Duration::from_millis(1));
+    tap.switch(false).unwrap();
+    assert!(!tap.read_all().events.is_empty());
+    assert!(tap.read_all().events.is_empty());
+    assert!(tap.missing().is_empty());
+}
+
+#[test]
+fn a_full_ring_counts_what_it_drops() {
+    let Some(mut tap) = tap(Level::Core) else { return };
+    tap.switch(true).unwrap();
+    // Each call is two events of at least 64 bytes; the ring holds 2 MiB.
+    for _ in 0..60_000 {
+        let _ = rustix::process::getppid();
+    }
+    // The kernel says what it dropped before the next event that it can write.
+    let full = tap.read_all().events.len();
+    let _ = rustix::process::getppid();
+    tap.switch(false).unwrap();
+    let dropped: u64 = tap.read_all().losses.iter().map(|(_, _, number)| number).sum();
+    assert!(full < 120_000, "{full} events in a ring of 2 MiB");
+    assert_eq!((dropped, dropped > 0), (tap.lost(), true));
+}
+
+#[test]
+fn a_plain_user_gets_the_remedy() {
+    if !punctual_testing::needs_root("to become a plain user") {
+        return;
+    }
+    let refused = std::thread::spawn(|| {
+        let nobody = rustix::process::Uid::from_raw(12_347);
+        rustix::thread::set_thread_uid(nobody).unwrap();
+        Tap::open(&Threads::near([1]), Level::Core).map(drop).unwrap_err().to_string()
+    });
+    assert!(refused.join().unwrap().contains("remedy: "));
+}
