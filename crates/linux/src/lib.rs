@@ -64,7 +64,7 @@ pub mod socket;
 pub mod stop;
 pub mod supervise;
 pub mod sync;
-mod syscall_name;
+pub mod syscall_name;
 pub mod timed;
 pub mod timer;
 pub mod timerfd;

@@ -1,7 +1,8 @@
 //! Names of the system calls that this project uses, by their number on this architecture.
 
 /// The name of system call `number`; `syscall 123` for one not in the table.
-pub(crate) fn name_of(number: i64) -> String {
+#[must_use]
+pub fn name_of(number: i64) -> String {
     let own = KNOWN.iter().find(|(known, _)| *known == number);
     let wide = WITH_64_BIT_TIME.iter().find(|(known, _)| cfg!(target_pointer_width = "32") && *known == number);
     own.or(wide).map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())

@@ -110,9 +110,13 @@ pub(crate) const KNOWN: &[Known] = &[
     core("timer/hrtimer_expire_entry", Keep::All, &["hrtimer", "function", "now"], |f, raw| {
         Some(Kind::TimerExpire { timer: word(f, raw, 0)?, function: word(f, raw, 1)?, now_ns: number(f, raw, 2)? })
     }),
-    core("sched/sched_waking", Keep::About(&["pid"]), &["pid", "target_cpu"], |f, raw| {
-        Some(Kind::Waking { tid: small(f, raw, 0)?, target_cpu: small(f, raw, 1)?.cast_unsigned() })
-    }),
+    Known {
+        // All of them are needed to find who woke the waker.
+        keep: [Keep::About(&["pid"]), Keep::All],
+        ..core("sched/sched_waking", Keep::All, &["pid", "target_cpu"], |f, raw| {
+            Some(Kind::Waking { tid: small(f, raw, 0)?, target_cpu: small(f, raw, 1)?.cast_unsigned() })
+        })
+    },
     Known {
         keep: [Keep::About(&["prev_pid", "next_pid"]), Keep::All],
         ..core(
@@ -152,6 +156,7 @@ pub(crate) const KNOWN: &[Known] = &[
     cause("sched/sched_pi_setprio", Keep::All, &["pid", "oldprio", "newprio"], |f, raw| {
         Some(Kind::Inherit { tid: small(f, raw, 0)?, old: small(f, raw, 1)?, new: small(f, raw, 2)? })
     }),
+    cause("exceptions/page_fault_kernel", Keep::Own, &[], |_, _| Some(Kind::Fault)),
     cause("exceptions/page_fault_user", Keep::Own, &[], |_, _| Some(Kind::Fault)),
     cause("signal/signal_deliver", Keep::Own, &["sig"], |f, raw| Some(Kind::Signal { number: small(f, raw, 0)? })),
     cause("sched/sched_process_fork", Keep::All, &["parent_pid", "child_pid"], |f, raw| {

@@ -14,6 +14,11 @@ pub enum Error {
     /// The kernel lacks an event without which no wake-up can be cut.
     #[error("this kernel has no event {0} (kernel options CONFIG_FTRACE, CONFIG_EVENT_TRACING)")]
     NoEvent(&'static str),
+    /// Events number threads otherwise than this process does.
+    #[error(
+        "this process runs in a PID namespace of its own, where events cannot be told apart; remedy: run it outside of the container"
+    )]
+    Namespace,
     /// Another call failed.
     #[error(transparent)]
     Linux(#[from] punctual_linux::Error),

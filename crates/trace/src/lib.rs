@@ -5,18 +5,33 @@
 #![forbid(unsafe_code)]
 
 mod catalog;
+mod clocks;
+mod culprit;
 mod error;
 pub mod event;
 mod filter;
+mod follow;
 mod format;
+mod history;
+mod label;
+mod limits;
+mod names;
+mod split;
+mod stretches;
+mod tally;
 mod tap;
+mod target;
+mod thread;
+mod times;
 mod tracefs;
 mod watch;
+mod worst;
 
 pub use catalog::Level;
 pub use error::{Error, Result};
 pub use event::{Event, Kind};
 pub use filter::Threads;
 pub use tap::{Batch, Tap};
+pub use target::Target;
 pub use tracefs::Tracefs;
-pub use watch::{Target, Watch};
+pub use watch::Watch;

@@ -131,7 +131,7 @@ impl Tap {
     }
 }
 
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec.cast_unsigned() as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

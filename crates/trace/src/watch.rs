@@ -1,25 +1,37 @@
 //! Watches threads, and says why they woke up late.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual_record::{CauseSource, Causes};
+use punctual_record::{CauseSource, Causes, Unseen, Unsplit};
 
-use crate::{Batch, Level, Result, Tap, Threads};
-
-/// Which threads are watched.
-#[derive(Debug, Clone, Default)]
-pub struct Target {
-    /// These.
-    pub tids: Vec<i32>,
-    /// Also all that they create from now on, and those of their children.
-    pub with_children: bool,
-}
+use crate::clocks::Clocks;
+use crate::follow::Follower;
+use crate::split::{Uncut, split};
+use crate::tally::Tally;
+use crate::thread::Call;
+use crate::worst::Worst;
+use crate::{Batch, Error, Level, Result, Tap, Target, Threads, limits, names, tap};
 
 /// Watching.
 #[derive(Debug)]
 pub struct Watch {
     tap: Tap,
-    causes: Causes,
+    follower: Follower,
+    found: Found,
+    origin_ns: u64,
+    on_since_ns: Option<u64>,
+    watched_ns: u64,
+}
+
+/// What was found out.
+#[derive(Debug, Default)]
+struct Found {
+    tally: Tally,
+    worst: Worst,
+    wake_ups: u64,
+    split: u64,
+    uncut: BTreeMap<Uncut, u64>,
 }
 
 impl Watch {
@@ -28,16 +40,39 @@ impl Watch {
     /// # Errors
     /// As [`Tap::open`] says.
     pub fn open(target: &Target, level: Level) -> Result<Self> {
-        let tap = Tap::open(&Threads::near(target.tids.iter().copied()), level)?;
-        Ok(Self { tap, causes: Causes { source: CauseSource::Tracepoints, ..Causes::default() } })
+        if !names::numbers_are_the_machines() {
+            return Err(Error::Namespace);
+        }
+        let mut threads = Threads::near(target.tids.iter().copied());
+        if target.with_children {
+            threads = threads.and_from(names::next_thread());
+        }
+        let tap = Tap::open(&threads, level)?;
+        let mut follower = Follower::new(target, Clocks::read(), names::address_of("hrtimer_wakeup"));
+        target.tids.iter().filter(|tid| limits::limits_cpu_time(**tid)).for_each(|tid| follower.limit(*tid));
+        Ok(Self { tap, follower, found: Found::default(), origin_ns: tap::now_ns(), on_since_ns: None, watched_ns: 0 })
     }
 
-    /// Begins recording, or suspends it. Between is nothing watched.
+    /// Begins recording, or suspends it. Nothing is watched in between, and calls that go on then are not counted.
     ///
     /// # Errors
     /// As ioctl(2) says.
     pub fn switch(&mut self, on: bool) -> Result<()> {
-        self.tap.switch(on)
+        self.tap.switch(on)?;
+        let now = tap::now_ns();
+        if let Some(since) = self.on_since_ns.take() {
+            self.watched_ns += now - since;
+            let batch = self.tap.read_all();
+            self.take(&batch);
+            self.follower.suspend();
+        }
+        self.on_since_ns = on.then_some(now);
+        Ok(())
+    }
+
+    /// Calls from now on are counted apart, as waits of this nominal time. Call it when recording is off.
+    pub fn mark(&mut self, nominal_ns: Option<u64>) {
+        self.found.tally.mark(nominal_ns);
     }
 
     /// Waits for events, at most this long, and takes them in. `each` sees them too.
@@ -48,12 +83,72 @@ impl Watch {
         self.tap.wait(timeout)?;
         let batch = self.tap.read();
         each(&batch);
+        self.take(&batch);
         Ok(())
     }
 
-    /// What was found out so far. Call it when recording is off: it takes in what is left.
+    /// What was found out so far. Call it when recording is off.
     pub fn causes(&mut self) -> Causes {
-        self.tap.read_all();
-        self.causes.clone()
+        let batch = self.tap.read_all();
+        self.take(&batch);
+        let unsplit = self.found.uncut.iter().map(|(why, count)| Unsplit { why: why.to_string(), count: *count });
+        let missing = self
+            .tap
+            .missing()
+            .iter()
+            .map(|event| Unseen { what: format!("this kernel has no event {event}"), remedy: None });
+        Causes {
+            source: CauseSource::Tracepoints,
+            watched_ns: self.watched_ns + self.on_since_ns.map_or(0, |since| tap::now_ns() - since),
+            wake_ups: self.found.wake_ups,
+            split: self.found.split,
+            unsplit: unsplit.collect(),
+            lost_events: self.tap.lost(),
+            missing: missing.collect(),
+            calls: self.found.tally.calls(),
+            worst: self.found.worst.wakes(),
+            ..Causes::default()
+        }
+    }
+
+    /// Threads watched so far.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.follower.threads()
+    }
+
+    fn take(&mut self, batch: &Batch) {
+        let (found, origin) = (&mut self.found, self.origin_ns);
+        self.follower.take(batch, &mut |machine, call| found.take(&call, machine, origin));
+    }
+}
+
+impl Found {
+    fn take(&mut self, call: &Call, machine: &Follower, origin_ns: u64) {
+        if !call.blocked() {
+            return self.tally.at_once(call, machine);
+        }
+        self.wake_ups += 1;
+        match split(call, machine) {
+            Ok(split) => {
+                self.split += 1;
+                self.tally.cut(call, &split, machine);
+                self.worst.take(call, &split, machine, origin_ns);
+            }
+            Err(why) => {
+                *self.uncut.entry(why).or_default() += 1;
+                self.tally.uncut(call, machine);
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Uncut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoWaking => "the kernel showed no wake-up",
+            Self::NoSwitch => "the kernel did not show all switches, or events were lost",
+            Self::Order => "the times of its events contradict each other",
+        })
     }
 }

@@ -1,0 +1,101 @@
+//! Names for what events give as numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::read_to_string;
+use std::io::{BufRead as _, BufReader};
+
+/// The softirqs in the order of include/linux/interrupt.h, as in /proc/softirqs.
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// The softirq of this number.
+pub(crate) fn softirq(vector: u32) -> String {
+    SOFTIRQS.get(vector as usize).map_or_else(|| format!("softirq {vector}"), |name| (*name).to_owned())
+}
+
+/// The idle state of this number: its name in cpuidle's sysfs, or `halt` where the kernel has no cpuidle driver.
+pub(crate) fn idle_state(state: Option<u32>) -> String {
+    if state.is_none() {
+        return "idle loop".to_owned();
+    }
+    let named =
+        state.and_then(|state| read_to_string(format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/name")).ok());
+    named.map_or_else(|| "halt".to_owned(), |name| name.trim().to_owned())
+}
+
+/// The address of a kernel function; none for those who may not know it (`kernel.kptr_restrict`).
+pub(crate) fn address_of(function: &str) -> Option<u64> {
+    symbols(|address, name| (name == function).then_some(address))
+}
+
+/// The names of kernel functions.
+pub(crate) fn functions(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let mut names = BTreeMap::new();
+    if !addresses.is_empty() {
+        symbols(|address, name| {
+            if addresses.contains(&address) {
+                names.entry(address).or_insert_with(|| name.to_owned());
+            }
+            None::<()>
+        });
+    }
+    names
+}
+
+/// Looks at the symbols of /proc/kallsyms until `found` returns something.
+fn symbols<T>(mut found: impl FnMut(u64, &str) -> Option<T>) -> Option<T> {
+    let file = std::fs::File::open("/proc/kallsyms").ok()?;
+    for line in BufReader::new(file).lines() {
+        let line = line.ok()?;
+        let mut words = line.split_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
+        let name = words.nth(1)?;
+        if let Some(found) = found(address, name) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Whether threads have the numbers here that events give them: `PROC_PID_INIT_INO` (include/linux/proc_ns.h).
+pub(crate) fn numbers_are_the_machines() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
+/// The number that the next thread of the machine gets, unless numbers wrap (/proc/loadavg shows the last one).
+pub(crate) fn next_thread() -> i32 {
+    let text = read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().last().and_then(|last| last.parse::<i32>().ok()).map_or(1, |last| last + 1)
+}
+
+/// The policy and priority that a kernel priority stands for; none for SCHED_OTHER at nice 0.
+pub(crate) fn policy(prio: i32) -> Option<String> {
+    match prio {
+        ..0 => Some("SCHED_DEADLINE".to_owned()),
+        0..100 => Some(format!("real-time {}", 99 - prio)),
+        120 => None,
+        nice => Some(format!("nice {}", nice - 120)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_are_those_of_the_man_page() {
+        assert_eq!(policy(59).unwrap(), "real-time 40");
+        assert_eq!(policy(-1).unwrap(), "SCHED_DEADLINE");
+        assert_eq!((policy(120), policy(139).unwrap().as_str()), (None, "nice 19"));
+        assert_eq!((softirq(3).as_str(), softirq(77).as_str()), ("NET_RX", "softirq 77"));
+    }
+
+    #[test]
+    fn a_function_is_found_by_name_and_by_address() {
+        let Some(address) = address_of("hrtimer_wakeup") else {
+            return punctual_testing::lacks("/proc/kallsyms shows no addresses");
+        };
+        assert_eq!(functions(&[address].into())[&address], "hrtimer_wakeup");
+        assert_eq!(address_of("no_such_function"), None);
+    }
+}

@@ -1,0 +1,290 @@
+//! Cuts the lateness of a wake-up into parts, each with its cause. The parts add up to the lateness exactly.
+
+use punctual_record::{Cause, LatePart};
+
+use crate::event::Name;
+use crate::follow::Follower;
+use crate::history::{Doing, History, Span};
+use crate::thread::{By, Call, Fired, State};
+
+/// The kernel needs up to this long from a wake-up that it acts on at once to the switch, in a virtual machine too.
+const SWITCH_NS: u64 = 30_000;
+/// No CPU of the machine does anything for longer than this while a timer is due, unless something outside has them.
+const SILENCE_NS: u64 = 5_000_000;
+/// Leaving an idle state never takes this long: a limit on CPU time does.
+const LONG_NS: u64 = 1_000_000;
+/// `MAX_RT_PRIO` (include/linux/sched/prio.h): lower is real-time.
+const REAL_TIME: i32 = 100;
+
+/// Who or what took the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Who {
+    Nobody,
+    Thread(i32),
+    Interrupt(Name),
+    Softirq(u32),
+    /// The function of a timer, by address.
+    Function(u64),
+    /// An idle state of a CPU; none where the kernel does not name it.
+    Idle(Option<u32>),
+}
+
+/// A part of a lateness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) part: LatePart,
+    pub(crate) cause: Cause,
+    pub(crate) who: Who,
+    pub(crate) ns: u64,
+}
+
+/// A wake-up that was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// When the thread should have run: the timer's deadline, or the waker's wake-up.
+    pub(crate) due_ns: u64,
+    /// Whether a timer woke it.
+    pub(crate) timed: bool,
+    /// In the order of time; at most one for each part, cause and culprit.
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Split {
+    pub(crate) fn late_ns(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.ns).sum()
+    }
+}
+
+/// Why a wake-up cannot be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Uncut {
+    /// The wake-up was not seen.
+    NoWaking,
+    /// The switch to the thread was not seen.
+    NoSwitch,
+    /// The order of its times is impossible.
+    Order,
+}
+
+/// Cuts the wake-up of a call that blocked.
+pub(crate) fn split(call: &Call, machine: &Follower) -> Result<Split, Uncut> {
+    let woken = call.woken.as_ref().ok_or(Uncut::NoWaking)?;
+    if call.incomplete {
+        return Err(Uncut::NoSwitch);
+    }
+    // Only a timer's function that began before the wake-up, and had not ended, can have caused it.
+    let by_timer = matches!(woken.by, By::Serving(Doing::Timer { .. }));
+    let fired = call.fired.filter(|fired| by_timer && fired.function_ns <= woken.at_ns && fired.cpu == woken.cpu);
+    let due_ns = fired.map_or(woken.at_ns, |fired| fired.soft_ns);
+    if due_ns > call.returned_ns {
+        return Err(Uncut::Order);
+    }
+    let mut cut = Cut { machine, call, pieces: Vec::new() };
+    let mut at = due_ns;
+    if let Some(fired) = fired {
+        at = cut.before_wake_up(&fired, woken.at_ns.max(due_ns));
+    }
+    cut.after(at);
+    Ok(Split { due_ns, timed: fired.is_some(), pieces: cut.pieces })
+}
+
+struct Cut<'a> {
+    machine: &'a Follower,
+    call: &'a Call,
+    pieces: Vec<Piece>,
+}
+
+impl Cut<'_> {
+    fn add(&mut self, part: LatePart, cause: Cause, who: Who, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        let same = |piece: &&mut Piece| (piece.part, piece.cause, piece.who) == (part, cause, who);
+        match self.pieces.iter_mut().find(same) {
+            Some(piece) => piece.ns += ns,
+            None => self.pieces.push(Piece { part, cause, who, ns }),
+        }
+    }
+
+    /// From the deadline to the wake-up. Returns where it ended.
+    fn before_wake_up(&mut self, fired: &Fired, woken_ns: u64) -> u64 {
+        let due = self.stopped(fired.soft_ns, woken_ns);
+        let until = |ns: u64| ns.clamp(due, woken_ns);
+        let interrupt = until(fired.interrupt_ns);
+        let hard = until(fired.hard_ns).min(interrupt);
+        let function = until(fired.function_ns).max(interrupt);
+        self.add(LatePart::TimerSet, Cause::TimerSlack, Who::Nobody, hard - due);
+        self.until_interrupt(fired.cpu, hard, interrupt);
+        self.within(LatePart::TimerFunction, fired.cpu, interrupt, function, |_, doing| {
+            served(doing).unwrap_or((Cause::TimerPath, Who::Nobody))
+        });
+        self.within(LatePart::WakeUp, fired.cpu, function, woken_ns, |_, doing| match doing {
+            Doing::Timer { .. } => (Cause::TimerPath, Who::Nobody),
+            doing => served(doing).unwrap_or((Cause::TimerPath, Who::Nobody)),
+        });
+        woken_ns
+    }
+
+    /// The time that a stop took after the deadline. Returns when the thread went on, or the deadline.
+    fn stopped(&mut self, due: u64, woken_ns: u64) -> u64 {
+        let Some(stop) = self.call.steps.iter().rposition(|step| step.state == State::Stopped) else { return due };
+        let runs = |step: &&crate::thread::Step| matches!(step.state, State::Running(_));
+        let resumed = self.call.steps[stop..].iter().find(runs).map_or(due, |step| step.from_ns.min(woken_ns));
+        self.add(LatePart::WakeUp, Cause::Stopped, Who::Nobody, resumed.saturating_sub(due));
+        resumed.max(due)
+    }
+
+    fn until_interrupt(&mut self, cpu: u32, from: u64, to: u64) {
+        let silent = |history: &History| history.is_silent(from, to);
+        if to - from > SILENCE_NS && self.machine.cpus().iter().all(silent) {
+            self.add(LatePart::TimerInterrupt, Cause::Host, Who::Nobody, to - from);
+            return;
+        }
+        self.within(LatePart::TimerInterrupt, cpu, from, to, |_, doing| match doing {
+            Doing::Idle(state) => (Cause::IdleState, Who::Idle(Some(state))),
+            Doing::Thread(0) => (Cause::IdleState, Who::Idle(None)),
+            Doing::Thread(_) if to - from <= SWITCH_NS => (Cause::TimerPath, Who::Nobody),
+            Doing::Thread(tid) => (Cause::InterruptsOff, Who::Thread(tid)),
+            doing => served(doing).unwrap_or((Cause::TimerPath, Who::Nobody)),
+        });
+    }
+
+    /// From the wake-up on, by what the thread's state was.
+    fn after(&mut self, from: u64) {
+        let ends = self.call.steps.iter().skip(1).map(|step| step.from_ns).chain([self.call.returned_ns]);
+        let (mut ran, mut fault) = (false, false);
+        for (step, end) in self.call.steps.iter().zip(ends).collect::<Vec<_>>() {
+            let (begin, end) = (step.from_ns.max(from), end);
+            if end <= begin && !matches!(step.state, State::Running(_)) || end <= from {
+                continue;
+            }
+            let part = if ran { LatePart::Return } else { LatePart::RunQueue };
+            match step.state {
+                State::Running(cpu) => {
+                    ran = true;
+                    fault = self.call.faults.iter().any(|at| (begin..end).contains(at));
+                    self.returning(cpu, begin, end);
+                }
+                State::Ready(_) if fault => self.add(LatePart::Return, Cause::PageFault, Who::Nobody, end - begin),
+                State::Ready(cpu) => self.queued(part, cpu, begin, end, ran),
+                State::Asleep if fault => self.add(LatePart::Return, Cause::PageFault, Who::Nobody, end - begin),
+                State::Asleep => self.add(part, Cause::ReturnPath, Who::Nobody, end - begin),
+                State::Stopped => self.add(part, Cause::Stopped, Who::Nobody, end - begin),
+            }
+        }
+    }
+
+    fn returning(&mut self, cpu: u32, from: u64, to: u64) {
+        let faults = self.call.faults.iter().filter(|at| (from..to).contains(*at)).min().copied();
+        // The fault takes the time until the thread does something else that is seen.
+        let (plain, faulty) = faults.map_or((to, to), |at| (at, to));
+        let ours = |_: &Span, doing| served(doing).unwrap_or((Cause::ReturnPath, Who::Nobody));
+        self.within(LatePart::Return, cpu, from, plain, ours);
+        let fault = |_: &Span, doing| served(doing).unwrap_or((Cause::PageFault, Who::Nobody));
+        self.within(LatePart::Return, cpu, plain, faulty, fault);
+    }
+
+    /// The thread waits to run.
+    fn queued(&mut self, part: LatePart, cpu: u32, from: u64, to: u64, again: bool) {
+        let machine = self.machine;
+        let own = machine.known(self.call.tid).prio;
+        let queue = machine.cpu(cpu).map(|history| Queue::of(history, from, to)).unwrap_or_default();
+        let limited = to - from > LONG_NS && machine.has_limit(self.call.tid);
+        // The CPU that woke it leaves its idle state already.
+        let here = self.call.woken.as_ref().is_some_and(|woken| woken.cpu == cpu && woken.at_ns == from);
+        self.within(part, cpu, from, to, |span, doing| {
+            let chosen = queue.chosen_from_ns.is_some_and(|at| span.from_ns >= at);
+            match doing {
+                Doing::Thread(0) | Doing::Idle(_) if chosen || queue.idled_again || limited => {
+                    (if own < REAL_TIME { Cause::RtThrottling } else { Cause::Quota }, Who::Nobody)
+                }
+                Doing::Thread(0) | Doing::Idle(_) if here => (Cause::ContextSwitch, Who::Nobody),
+                // The rest of the function of the timer that woke it.
+                Doing::Timer { .. } if here && span.from_ns == from => (Cause::TimerPath, Who::Nobody),
+                Doing::Thread(0) => (Cause::IdleState, Who::Idle(None)),
+                Doing::Idle(state) => (Cause::IdleState, Who::Idle(Some(state))),
+                Doing::Thread(tid) => {
+                    let lower = own < REAL_TIME && own < machine.known(tid).prio;
+                    let cause = match (chosen, lower) {
+                        (false, _) if queue.first_ns <= SWITCH_NS => return (Cause::ContextSwitch, Who::Nobody),
+                        (true, true) => Cause::RtThrottling,
+                        (false, true) => Cause::NotPreempted,
+                        _ if again => Cause::Preempted,
+                        _ => Cause::OtherThread,
+                    };
+                    (cause, Who::Thread(tid))
+                }
+                doing => served(doing).unwrap_or((Cause::ContextSwitch, Who::Nobody)),
+            }
+        });
+    }
+
+    /// Gives each stretch of what this CPU did to its cause; a gap goes to that of the stretch before.
+    fn within(&mut self, part: LatePart, cpu: u32, from: u64, to: u64, cause: impl Fn(&Span, Doing) -> (Cause, Who)) {
+        let machine = self.machine;
+        let Some(history) = machine.cpu(cpu) else { return };
+        let mut at = from;
+        let spans: Vec<Span> = history.between(from, to).collect();
+        for span in &spans {
+            let (cause, who) = cause(span, span.doing);
+            let end = span.to_ns.min(to);
+            self.add(part, cause, who, end.saturating_sub(at));
+            at = at.max(end);
+        }
+        if at < to {
+            // Older than what is kept.
+            let doing = spans.last().map_or(Doing::Thread(self.call.tid), |span| span.doing);
+            let span = Span { from_ns: at, to_ns: to, doing };
+            let (cause, who) = cause(&span, doing);
+            self.add(part, cause, who, to - at);
+        }
+    }
+}
+
+/// What a CPU did while a thread waited for it, below interrupts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Queue {
+    /// How long it went on with what it did at the wake-up.
+    first_ns: u64,
+    /// From then on it did what the scheduler chose instead of the thread.
+    chosen_from_ns: Option<u64>,
+    /// It left an idle state and entered one again, although the thread was ready.
+    idled_again: bool,
+}
+
+impl Queue {
+    fn of(history: &History, from: u64, to: u64) -> Self {
+        let mut queue = Self::default();
+        let mut first = None;
+        let mut idle_left = false;
+        for span in history.between(from, to) {
+            let base = match span.doing {
+                Doing::Thread(tid) => tid,
+                Doing::Idle(_) => 0,
+                _ => continue,
+            };
+            queue.idled_again |= idle_left && matches!(span.doing, Doing::Idle(_));
+            idle_left |= span.doing == Doing::Thread(0);
+            if *first.get_or_insert(base) == base && queue.chosen_from_ns.is_none() {
+                queue.first_ns += span.to_ns - span.from_ns;
+            } else {
+                queue.chosen_from_ns.get_or_insert(span.from_ns);
+            }
+        }
+        queue
+    }
+}
+
+/// What interrupts whatever runs.
+fn served(doing: Doing) -> Option<(Cause, Who)> {
+    Some(match doing {
+        Doing::Interrupt(name) => (Cause::DeviceInterrupt, Who::Interrupt(name)),
+        Doing::Softirq(vector) => (Cause::Softirq, Who::Softirq(vector)),
+        Doing::Nmi => (Cause::Nmi, Who::Nobody),
+        Doing::Timer { function, .. } => (Cause::OtherTimers, Who::Function(function)),
+        Doing::Thread(_) | Doing::Idle(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The latest wake-ups, with what the CPUs did meanwhile.
+
+use punctual_linux::syscall_name;
+use punctual_record::{Activity, ChainLink, LateWake, Stretch, WakePart};
+
+use crate::culprit::Culprit;
+use crate::follow::Follower;
+use crate::history::Doing;
+use crate::label::Labels;
+use crate::names;
+use crate::split::{Split, Who};
+use crate::thread::{Call, State};
+
+/// Wake-ups kept.
+const MOST: usize = 10;
+/// Stretches kept of one wake-up, on each CPU.
+const STRETCHES: usize = 48;
+/// Shown before the deadline.
+const BEFORE_NS: u64 = 20_000;
+
+/// The latest so far, the worst first.
+#[derive(Debug, Default)]
+pub(crate) struct Worst {
+    wakes: Vec<LateWake>,
+}
+
+impl Worst {
+    /// Keeps this one if it is among the worst. `origin_ns` is when watching began.
+    pub(crate) fn take(&mut self, call: &Call, split: &Split, machine: &Follower, origin_ns: u64) {
+        let late_ns = split.late_ns();
+        if self.wakes.len() == MOST && self.wakes.last().is_some_and(|least| least.late_ns >= late_ns) {
+            return;
+        }
+        let at = self.wakes.partition_point(|wake| wake.late_ns >= late_ns);
+        self.wakes.insert(at, describe(call, split, machine, origin_ns));
+        self.wakes.truncate(MOST);
+    }
+
+    pub(crate) fn wakes(&self) -> Vec<LateWake> {
+        self.wakes.clone()
+    }
+}
+
+fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> LateWake {
+    let functions = split.pieces.iter().filter_map(|piece| match piece.who {
+        Who::Function(address) => Some(address),
+        _ => None,
+    });
+    let labels = Labels::of(&functions.collect());
+    let parts = split.pieces.iter().map(|piece| WakePart {
+        part: piece.part,
+        cause: piece.cause,
+        culprit: labels.label(Culprit::of(piece.who, machine)),
+        ns: piece.ns,
+    });
+    let chain = call.woken.iter().flat_map(|woken| &woken.chain).map(|link| ChainLink {
+        name: machine.known(link.tid).name.to_string(),
+        tid: link.tid.unsigned_abs(),
+        delay_ns: link.delay_ns,
+        worked_ns: link.worked_ns,
+    });
+    LateWake {
+        thread: machine.known(call.tid).name.to_string(),
+        tid: call.tid.unsigned_abs(),
+        call: syscall_name::name_of(call.number),
+        at_ns: split.due_ns.saturating_sub(origin_ns),
+        cpu: ran_on(call).unwrap_or(0),
+        late_ns: split.late_ns(),
+        parts: parts.collect(),
+        chain: if split.timed { Vec::new() } else { chain.collect() },
+        timeline: timeline(call, split, machine),
+    }
+}
+
+/// The CPU on which it returned.
+fn ran_on(call: &Call) -> Option<u32> {
+    call.steps.iter().rev().find_map(|step| match step.state {
+        State::Running(cpu) => Some(cpu),
+        _ => None,
+    })
+}
+
+fn timeline(call: &Call, split: &Split, machine: &Follower) -> Vec<Stretch> {
+    let mut cpus: Vec<u32> = call
+        .steps
+        .iter()
+        .filter(|step| step.from_ns >= split.due_ns)
+        .filter_map(|step| match step.state {
+            State::Running(cpu) | State::Ready(cpu) => Some(cpu),
+            _ => None,
+        })
+        .chain(call.fired.map(|fired| fired.cpu))
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let from = split.due_ns.saturating_sub(BEFORE_NS);
+    let of = |cpu: u32| {
+        let spans = machine.cpu(cpu).into_iter().flat_map(move |history| history.between(from, call.returned_ns));
+        spans.take(STRETCHES).map(move |span| {
+            let (activity, name) = activity(span.doing, call.tid, machine);
+            let from_ns = span.from_ns.cast_signed() - split.due_ns.cast_signed();
+            Stretch { cpu, from_ns, ns: span.to_ns - span.from_ns, activity, name }
+        })
+    };
+    cpus.into_iter().flat_map(of).collect()
+}
+
+fn activity(doing: Doing, own: i32, machine: &Follower) -> (Activity, String) {
+    match doing {
+        Doing::Thread(0) => (Activity::Idle, "idle".to_owned()),
+        Doing::Thread(tid) => {
+            let activity = if tid == own { Activity::Itself } else { Activity::Thread };
+            (activity, machine.known(tid).name.to_string())
+        }
+        Doing::Idle(state) => (Activity::Idle, names::idle_state(Some(state))),
+        Doing::Interrupt(name) => (Activity::Interrupt, name.to_string()),
+        Doing::Softirq(vector) => (Activity::Softirq, names::softirq(vector)),
+        Doing::Timer { .. } => (Activity::Timer, "timer".to_owned()),
+        Doing::Nmi => (Activity::Interrupt, "NMI".to_owned()),
+    }
+}
