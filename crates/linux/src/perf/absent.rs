@@ -7,6 +7,7 @@ use crate::{Error, Result};
 pub use self::record::{Record, Sample};
 
 #[path = "record.rs"]
+#[allow(dead_code, reason = "there is nothing to read here")]
 mod record;
 
 /// The events of one CPU. It cannot exist here.
