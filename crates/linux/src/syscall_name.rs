@@ -8,6 +8,13 @@ pub fn name_of(number: i64) -> String {
     own.or(wide).map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
 }
 
+/// The number of the system call of this name on this architecture; none for one not in the table.
+#[must_use]
+pub fn number_of(name: &str) -> Option<i64> {
+    let wide = WITH_64_BIT_TIME.iter().filter(|_| cfg!(target_pointer_width = "32"));
+    KNOWN.iter().chain(wide).find(|(_, known)| *known == name).map(|(number, _)| *number)
+}
+
 /// The 64-bit time calls of 32-bit kernels: the numbers are the same on all of them (Linux 5.1, `syscall.tbl`).
 const WITH_64_BIT_TIME: &[(i64, &str)] = &[
     (403, "clock_gettime64"),

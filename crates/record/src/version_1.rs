@@ -43,6 +43,7 @@ pub(crate) fn read(text: &[u8]) -> serde_json::Result<Run> {
         disturbance: old.disturbance,
         limits: Vec::new(),
         causes: None,
+        paths: Vec::new(),
         merged_from: old.merged_from,
     };
     relabel(&mut run);

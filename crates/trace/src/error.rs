@@ -19,6 +19,14 @@ pub enum Error {
         "this process runs in a PID namespace of its own, where events cannot be told apart; remedy: run it outside of the container"
     )]
     Namespace,
+    /// The kernel cannot trace functions.
+    #[error(
+        "this kernel lacks the tracer function_graph (kernel option CONFIG_FUNCTION_GRAPH_TRACER, and no lockdown)"
+    )]
+    NoTracer,
+    /// Another program traces.
+    #[error("tracefs is in use: {0} is not as after boot; remedy: end the other tracer first")]
+    InUse(&'static str),
     /// Another call failed.
     #[error(transparent)]
     Linux(#[from] punctual_linux::Error),

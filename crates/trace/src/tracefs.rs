@@ -1,4 +1,4 @@
-//! tracefs, read only and unseen by others.
+//! tracefs, unseen by others.
 //!
 //! A mount of its own (`fsopen(2)`, `fsmount(2)`, Linux 5.2) is attached nowhere and ends with its descriptor. Where this is
 //! refused, a mount that exists already is read.
@@ -26,7 +26,7 @@ impl Tracefs {
     /// # Errors
     /// Without CAP_SYS_ADMIN and without a readable mount.
     pub fn open() -> Result<Self> {
-        let refused = match detached() {
+        let refused = match detached(MountAttrFlags::MOUNT_ATTR_RDONLY) {
             Ok(root) => return Ok(Self { root }),
             Err(e) => e,
         };
@@ -34,6 +34,14 @@ impl Tracefs {
         let mounted = PLACES.iter().filter_map(|place| openat(CWD, *place, flags, Mode::empty()).ok());
         let mut readable = mounted.map(|root| Self { root }).filter(|it| it.read("events/header_page").is_ok());
         readable.next().ok_or(Error::Tracefs(refused.into()))
+    }
+
+    /// The root of a tracefs that can be written to.
+    ///
+    /// # Errors
+    /// Without CAP_SYS_ADMIN.
+    pub(crate) fn writable() -> Result<OwnedFd> {
+        detached(MountAttrFlags::empty()).map_err(|e| Error::Tracefs(e.into()))
     }
 
     /// The text of a file.
@@ -48,10 +56,9 @@ impl Tracefs {
     }
 }
 
-fn detached() -> rustix::io::Result<OwnedFd> {
+fn detached(access: MountAttrFlags) -> rustix::io::Result<OwnedFd> {
     let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&filesystem)?;
-    let attributes =
-        MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let attributes = access | MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }

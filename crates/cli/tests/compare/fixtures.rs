@@ -108,6 +108,7 @@ pub(crate) fn run(made: Made) -> Run {
         disturbance: Disturbance { steal_share: Some(0.001), busy_share: Some(0.1), ..Disturbance::default() },
         limits: Vec::new(),
         causes: None,
+        paths: Vec::new(),
         merged_from: Vec::new(),
     }
 }

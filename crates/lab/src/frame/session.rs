@@ -75,6 +75,7 @@ impl<'a> Session<'a> {
             disturbance: punctual_record::Disturbance::default(),
             limits: Vec::new(),
             causes: None,
+            paths: Vec::new(),
             merged_from: Vec::new(),
         };
         Self {

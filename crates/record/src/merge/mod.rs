@@ -93,6 +93,7 @@ impl Merger {
             series: Vec::new(),
             limits: Vec::new(),
             causes: None,
+            paths: Vec::new(),
             merged_from: Vec::new(),
             not_measured: Vec::new(),
             ..first.clone()

@@ -9,6 +9,7 @@ mod flat;
 mod host;
 mod limit;
 mod notice;
+mod path;
 mod run;
 mod series;
 
@@ -22,6 +23,7 @@ pub(crate) use flat::bounded;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use limit::{Key, Limit};
 pub use notice::{Notice, PauseCause};
+pub use path::{CallPath, PathSource, PathStep};
 pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
 pub(crate) use series::Written;
 pub use series::{About, Ci95, Interval, Part, Quantity, RoundFigures, Series, Summary};

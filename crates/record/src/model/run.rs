@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Causes, ConditionSet, Host, Limit, Notice, Series};
+use super::{CallPath, Causes, ConditionSet, Host, Limit, Notice, Series};
 use crate::param::Param;
 
 /// The name and version of this format, as it stands in every file.
@@ -49,6 +49,9 @@ pub struct Run {
     /// Why threads woke up late, where it was asked for and permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causes: Option<Causes>,
+    /// The ways of calls through the kernel, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<CallPath>,
     /// The runs that were merged into this one, in order; empty when it was measured as it stands. In a merged run, `host` holds the
     /// facts that all of them share, `started` is that of the earliest, `elapsed_ns` the sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

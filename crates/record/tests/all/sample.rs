@@ -89,6 +89,7 @@ pub(crate) fn sample() -> Run {
         disturbance: Disturbance { steal_ns: Some(10_000_000), steal_share: Some(0.001), ..Disturbance::default() },
         limits: Vec::new(),
         causes: None,
+        paths: Vec::new(),
         merged_from: Vec::new(),
     }
 }

@@ -75,6 +75,7 @@ impl Machine {
             disturbance: Disturbance::default(),
             limits: Vec::new(),
             causes: None,
+            paths: Vec::new(),
             merged_from: Vec::new(),
         }
     }

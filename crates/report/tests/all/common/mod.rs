@@ -275,6 +275,7 @@ pub fn run(command: &[&str], conditions: Vec<ConditionSet>, series: &[Made]) -> 
         },
         limits: Vec::new(),
         causes: None,
+        paths: Vec::new(),
         merged_from: Vec::new(),
     }
 }
