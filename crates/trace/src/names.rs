@@ -48,9 +48,12 @@ fn symbols<T>(mut found: impl FnMut(u64, &str) -> Option<T>) -> Option<T> {
     for line in BufReader::new(file).lines() {
         let line = line.ok()?;
         let mut words = line.split_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
         let name = words.nth(1)?;
-        if let Some(found) = found(address, name) {
+        // Zero: who may not know it, and per-CPU variables of x86 before Linux 6.15.
+        if address != 0
+            && let Some(found) = found(address, name)
+        {
             return Some(found);
         }
     }

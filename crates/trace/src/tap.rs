@@ -96,7 +96,7 @@ impl Tap {
         Ok(perf::wait(&self.cpus, timeout)?)
     }
 
-    /// Reads what was recorded until [`SETTLED`] ago; the rest comes with the next call.
+    /// Reads what was recorded until a millisecond ago; the rest comes with the next call.
     pub fn read(&mut self) -> Batch {
         let until = now_ns().saturating_sub(SETTLED.as_nanos() as u64);
         let mut batch = self.read_all();
