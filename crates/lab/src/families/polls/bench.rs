@@ -34,8 +34,6 @@ pub(crate) struct Extra {
     pub(super) silence: Shares,
     /// Share of the CPU that the busy program got while no message came, for each round.
     pub(super) shares: Vec<Option<f64>>,
-    /// Total CPU time of the busy program.
-    pub(super) busy_cpu_ns: i64,
 }
 
 /// The shares of the CPU while no message came.
@@ -61,8 +59,8 @@ pub(super) struct PollBench<'a> {
     mailbox: Mailbox,
     sender: Child,
     busy: Result<Crowd, Failure>,
-    /// The last batch's results beside its samples, until it counts: shares, and CPU time of the busy program.
-    last: Option<(Shares, i64)>,
+    /// The shares of the last batch, until it counts.
+    last: Option<Shares>,
     round_trips: Recorder,
     throttle: RtThrottle,
 }
@@ -240,9 +238,7 @@ impl Bench for PollBench<'_> {
         let at = self.plan.cells[cell];
         self.available(at.how)?;
         self.set_busy(at.busy)?;
-        let busy_before = self.busy.as_ref().map_or(0, |c| c.cpu_ns().unwrap_or(0));
         let measured = self.measure(&at, operations, into);
-        let busy_ns = self.busy.as_ref().map_or(0, |c| c.cpu_ns().unwrap_or(0)) - busy_before;
         let alive = self.busy.as_mut().map_or(Ok(()), Crowd::all_alive);
         self.set_busy(false)?;
         let label = &self.plan.request.variants[at.variant].label;
@@ -256,15 +252,14 @@ impl Bench for PollBench<'_> {
         if at.busy {
             alive?;
         }
-        self.last = Some((shares, busy_ns));
+        self.last = Some(shares);
         Ok(usage)
     }
 
     fn keep(&mut self, _: usize, extra: &mut Extra) {
-        let Some((shares, busy_ns)) = self.last.take() else { return };
+        let Some(shares) = self.last.take() else { return };
         extra.round_trips.add_round(extra.rounds, 0, &self.round_trips, Usage::default());
         extra.rounds += 1;
-        extra.busy_cpu_ns += busy_ns;
         extra.shares.push(shares.of_competitor());
         extra.silence.elapsed_ns += shares.elapsed_ns;
         extra.silence.own_ns += shares.own_ns;
