@@ -7,7 +7,7 @@ use punctual_lab::calibrate::can_be_calibrated;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 
-use super::names::{Chosen, Names, Shelf};
+use super::names::{Chosen, Names, Shelf, chosen};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
 /// Measure what a sleep adds on this machine (TN), and the cost of a clock reading (TS+TE).
@@ -31,6 +31,13 @@ pub(crate) struct CalibrateArgs {
     pub(crate) amount: AmountArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+impl CalibrateArgs {
+    /// The ways to sleep to measure.
+    pub(crate) fn calibrated(&self) -> Vec<&'static Method> {
+        chosen(&self.methods).unwrap_or_else(|| methods::find("nanosleep").into_iter().collect())
+    }
 }
 
 /// Every way to sleep for a duration.

@@ -7,6 +7,7 @@ use punctual::CpuSet;
 use punctual::Policy;
 use punctual::cpufreq::Lever;
 use punctual_lab::Thread;
+use punctual_lab::ramp::Governors;
 
 use super::{OutputArgs, values};
 use crate::terminal::Color;
@@ -91,6 +92,16 @@ pub(crate) struct RampArgs {
     pub(crate) output: OutputArgs,
 }
 
+impl RampArgs {
+    /// The governors to measure.
+    pub(crate) fn measured(&self) -> Governors {
+        match self.governors.as_slice() {
+            [] => Governors::All,
+            named => Governors::Named(named.to_vec()),
+        }
+    }
+}
+
 /// Options of `switch`.
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
@@ -107,6 +118,13 @@ pub(crate) struct SwitchArgs {
     pub(crate) thread: ThreadArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+impl SwitchArgs {
+    /// The two governors, if they are named.
+    pub(crate) fn between(&self) -> Option<[String; 2]> {
+        <[String; 2]>::try_from(self.governors.clone()).ok()
+    }
 }
 
 /// Options of `boost`.

@@ -7,11 +7,10 @@ use anyhow::Context as _;
 use punctual::{Conditions, Policy};
 use punctual_lab::calibrate::{self, Plan, Request};
 use punctual_lab::checkup::FIFO_PRIORITY;
-use punctual_lab::wait::methods;
 use punctual_lab::{Observer, Progress, Variant};
 
 use super::measure::{measure, measure_watched};
-use crate::args::{CalibrateArgs, chosen};
+use crate::args::CalibrateArgs;
 use crate::cpu_lock;
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
@@ -43,11 +42,7 @@ fn request(args: &CalibrateArgs) -> anyhow::Result<Request> {
         let fifo = Conditions::new().policy(Policy::Fifo(FIFO_PRIORITY));
         frame.variants.extend([exact, fifo].map(Variant::of));
     }
-    Ok(Request {
-        methods: chosen(&args.methods).unwrap_or_else(|| methods::find("nanosleep").into_iter().collect()),
-        check: args.check,
-        frame,
-    })
+    Ok(Request { methods: args.calibrated(), check: args.check, frame })
 }
 
 /// Prints each progress report as a line, at most twice a second per method and variant.

@@ -94,12 +94,8 @@ fn looping(args: &ThreadArgs) -> CpuSet {
 
 fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
     check_cpu(args.thread.cpu)?;
-    let governors = match args.governors.as_slice() {
-        [] => ramp::Governors::All,
-        named => ramp::Governors::Named(named.to_vec()),
-    };
     let request = ramp::Request {
-        governors,
+        governors: args.measured(),
         loops: args.loops,
         work: args.work,
         rounds: args.rounds,
@@ -115,12 +111,12 @@ fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
 
 fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
     check_cpu(args.thread.cpu)?;
-    let governors = match args.governors.as_slice() {
-        [from, to] => Some([from.clone(), to.clone()]),
-        _ => None,
+    let request = switch::Request {
+        governors: args.between(),
+        switches: args.switches,
+        rounds: args.rounds,
+        thread: (&args.thread).into(),
     };
-    let request =
-        switch::Request { governors, switches: args.switches, rounds: args.rounds, thread: (&args.thread).into() };
     let plan = switch::Plan::new(request).map_err(BadUsage::from)?;
     measure("governor switch", &args.output, &looping(&args.thread), |session| {
         let follows = switch::run(plan, session).context("governor switch")?;

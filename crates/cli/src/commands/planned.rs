@@ -1,17 +1,27 @@
 //! Whether the limits of a measuring command are about what it is going to measure, before anything is measured.
 
-use punctual_lab::{ipc, pace, wait, yielding};
+use punctual_lab::ways::wait::Method;
+use punctual_lab::ways::yielding::Method as Yielding;
+use punctual_lab::{Thread, boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
 use punctual_record::{Limit, Quantity};
 
-use crate::args::{Action, Args, Command, check_limits, chosen};
+use crate::args::{Action, Args, Command, PaceArgs, YieldArgs, check_limits, chosen};
 use crate::refusal::BadUsage;
 
 /// Experiment, subject and quantity.
-type Planned = Vec<(&'static str, &'static str, Quantity)>;
+type Planned = Vec<(&'static str, String, Quantity)>;
 
 /// Refuses a limit that is about nothing that the command measures.
 pub(super) fn check(args: &Args) -> Result<(), BadUsage> {
-    let (limits, planned) = match &args.command {
+    let Some((limits, planned)) = planned(args) else { return Ok(()) };
+    let planned: Vec<(&str, &str, Quantity)> =
+        planned.iter().map(|(of, its, quantity)| (*of, &**its, *quantity)).collect();
+    check_limits(limits, &planned)
+}
+
+/// The limits of a measuring command, and what it may measure. `None`: it measures nothing, or compares.
+fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
+    Some(match args.command.as_ref() {
         None => (&args.checkup.output.fail_if, of_checkup()),
         Some(Command::Checkup(checkup)) => (&checkup.output.fail_if, of_checkup()),
         Some(Command::Wait(wait)) => (&wait.output.fail_if, wait.measured().into_iter().map(of_wait).collect()),
@@ -19,58 +29,76 @@ pub(super) fn check(args: &Args) -> Result<(), BadUsage> {
             let mechanisms = chosen(&ipc.mechanisms).unwrap_or_else(|| ipc::mechanisms::all().collect());
             (&ipc.output.fail_if, mechanisms.into_iter().map(of_ipc).collect())
         }
-        Some(Command::Yield(yielding)) if yielding.polls.is_empty() => {
-            let methods = chosen(&yielding.methods).unwrap_or_else(|| yielding::methods::ALL.iter().collect());
-            (&yielding.output.fail_if, methods.into_iter().map(of_yield).collect())
+        Some(Command::Yield(yielding)) => (&yielding.output.fail_if, of_yielding(yielding)),
+        Some(Command::Pace(pace)) => (&pace.output.fail_if, of_pace(pace)),
+        Some(Command::Calibrate(args)) => {
+            let of_sleep = |method: &Method| of(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
+            (&args.output.fail_if, args.calibrated().into_iter().map(of_sleep).collect())
         }
-        Some(Command::Pace(pace)) if pace.receive.is_none() => {
-            let methods = chosen(&pace.by).unwrap_or_else(|| pace::methods::all().collect());
-            let lateness = |method: &'static pace::method::PacingMethod| ("pace", method.name, Quantity::Lateness);
-            (&pace.output.fail_if, methods.into_iter().map(lateness).collect())
-        }
-        Some(Command::Governor(governor)) => return of_governor(governor.action.as_ref()),
-        // Their subjects are known only afterwards, or they measure nothing.
-        Some(
-            Command::Yield(_)
-            | Command::Pace(_)
-            | Command::Calibrate(_)
-            | Command::Report(_)
-            | Command::Run(_)
-            | Command::Compare(_)
-            | Command::Merge(_),
-        ) => return Ok(()),
-    };
-    check_limits(limits, &planned)
+        Some(Command::Governor(governor)) => return of_governor(governor.action.as_ref()?),
+        Some(Command::Report(_) | Command::Run(_) | Command::Compare(_) | Command::Merge(_)) => return None,
+    })
 }
 
-fn of_wait(method: &'static punctual_lab::ways::wait::Method) -> (&'static str, &'static str, Quantity) {
-    (wait::EXPERIMENT, method.name, if method.absolute { Quantity::Lateness } else { Quantity::Overshoot })
+fn of(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) -> (&'static str, String, Quantity) {
+    (experiment, subject.into(), quantity)
 }
 
-fn of_ipc(mechanism: &'static ipc::mechanism::Mechanism) -> (&'static str, &'static str, Quantity) {
-    ("ipc", &mechanism.name, Quantity::OneWay)
+fn of_wait(method: &'static Method) -> (&'static str, String, Quantity) {
+    of(wait::EXPERIMENT, method.name, if method.absolute { Quantity::Lateness } else { Quantity::Overshoot })
 }
 
-fn of_yield(method: &'static punctual_lab::ways::yielding::Method) -> (&'static str, &'static str, Quantity) {
-    (yielding::EXPERIMENT, method.name, Quantity::CallCost)
+fn of_ipc(mechanism: &'static ipc::mechanism::Mechanism) -> (&'static str, String, Quantity) {
+    of(ipc::EXPERIMENT, &*mechanism.name, Quantity::OneWay)
+}
+
+fn of_yield(method: &'static Yielding) -> (&'static str, String, Quantity) {
+    of(yielding::EXPERIMENT, method.name, Quantity::CallCost)
+}
+
+fn of_yielding(args: &YieldArgs) -> Planned {
+    let named = chosen(&args.methods);
+    if args.polls.is_empty() {
+        return named.unwrap_or_else(|| yielding::methods::ALL.iter().collect()).into_iter().map(of_yield).collect();
+    }
+    let subjects = polls::subjects(&named.unwrap_or_else(yielding::methods::usual), &args.polls);
+    subjects.into_iter().map(|subject| of(polls::EXPERIMENT, subject, Quantity::OneWay)).collect()
+}
+
+fn of_pace(args: &PaceArgs) -> Planned {
+    if args.receive.is_some() {
+        return vec![of(pace::EXPERIMENT, pace::receive::SUBJECT, Quantity::PeriodJitter)];
+    }
+    let methods = chosen(&args.by).unwrap_or_else(|| pace::methods::all().collect());
+    let experiment = if args.sweep.is_some() { "sweep" } else { pace::EXPERIMENT };
+    methods.into_iter().map(|method| of(experiment, method.name, Quantity::Lateness)).collect()
 }
 
 /// Whatever the parts of a check-up may measure.
 fn of_checkup() -> Planned {
     let waits = wait::methods::all().map(of_wait);
     let yields = yielding::methods::ALL.iter().map(of_yield);
-    let loops = [("ramp", "as found", Quantity::Loop), ("ramp", "performance", Quantity::Loop)];
+    let loops = ramp::Governors::AgainstPerformance.subjects(None);
+    let loops = loops.into_iter().map(|governor| of(ramp::EXPERIMENT, governor, Quantity::Loop));
     waits.chain(ipc::mechanisms::all().map(of_ipc)).chain(yields).chain(loops).collect()
 }
 
-/// Work loops and switches are not late: their limits name a subject. Its name depends on the machine.
-fn of_governor(action: Option<&Action>) -> Result<(), BadUsage> {
-    let (limits, experiment) = match action {
-        Some(Action::Ramp(ramp)) => (&ramp.output.fail_if, "ramp"),
-        Some(Action::Switch(switch)) => (&switch.output.fail_if, "switch"),
-        Some(Action::Boost(boost)) => (&boost.output.fail_if, "boost"),
-        _ => return Ok(()),
-    };
-    let nameless: Vec<Limit> = limits.iter().filter(|limit| limit.subject.is_none()).cloned().collect();
-    check_limits(&nameless, &[(experiment, "as found", Quantity::Loop)])
+/// Work loops and switches are not late: their limits name a subject.
+fn of_governor(action: &Action) -> Option<(&[Limit], Planned)> {
+    Some(match action {
+        Action::Ramp(args) => {
+            let subjects = args.measured().subjects(Thread::from(&args.thread).its_cpu());
+            let loops = subjects.into_iter().map(|governor| of(ramp::EXPERIMENT, governor, Quantity::Loop));
+            (&args.output.fail_if, loops.collect())
+        }
+        Action::Switch(args) => {
+            let of_direction = |direction| of(switch::EXPERIMENT, direction, Quantity::Settling);
+            (&args.output.fail_if, switch::subjects(args.between()).map(of_direction).into())
+        }
+        Action::Boost(args) => {
+            let of_subject = |subject| of(boost::EXPERIMENT, subject, Quantity::Response);
+            (&args.output.fail_if, boost::subjects().map(of_subject).collect())
+        }
+        Action::Show(_) | Action::Set(_) | Action::Restore => return None,
+    })
 }

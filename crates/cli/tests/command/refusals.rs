@@ -1,6 +1,6 @@
 //! Invalid requests are refused before any change, with a valid alternative.
 
-use crate::support::{SHORT, refusals, run};
+use crate::support::{SHORT, measured, refusals, run};
 
 /// Every refusal: status 2, nothing on stdout, and this on stderr.
 #[test]
@@ -54,7 +54,17 @@ fn refusals_say_what_would_be_accepted() {
         &["wait", "--fail-if", "p99 +10%"],
         &["wait", "--fail-if", "p99 of nanoslep > 1ms"],
         &["yield", "--fail-if", "p99 > 1ms"],
+        &["calibrate", "--fail-if", "p99 of usleep > 1ms"],
+        &["yield", "--polls", "100", "--fail-if", "p99 of never_yields > 1ms"],
+        &["yield", "usleep0", "--polls", "0", "--fail-if", "p99 of sched_yield > 1ms"],
+        &["pace", "--receive", "127.0.0.1:0", "--fail-if", "p99 of timerfd > 1ms"],
+        &["pace", "--tick-only", "--sweep", "1k..2k", "--fail-if", "p99 of pace * > 1ms"],
         &["governor", "ramp", "--fail-if", "p99 > 1ms"],
+        &["governor", "ramp", "ondemand", "--fail-if", "p99 of on_demand > 1ms"],
+        &["governor", "switch", "--fail-if", "p99 of powersave > 1ms"],
+        &["governor", "switch", "powersave", "schedutil", "--fail-if", "p99 of powersave to performance > 1ms"],
+        &["governor", "boost", "--fail-if", "p99 > 1ms"],
+        &["governor", "boost", "--fail-if", "p99 of powersave > 1ms"],
         &["wait", "--color", "blue"],
         &["weit"],
         &["--no-such-flag"],
@@ -134,4 +144,32 @@ fn a_deadline_thread_confined_to_a_cpu_is_a_notice_or_an_error() {
     } else {
         assert_eq!(std::thread::available_parallelism().map_or(1, usize::from), 1, "only one CPU is the whole domain");
     }
+}
+
+/// Every subject of a run can have a limit: the names that limits are held against are those of the record.
+#[test]
+fn a_limit_on_what_is_measured_is_judged() {
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&["calibrate", "--samples", "5"], &["nanosleep"]),
+        (
+            &["yield", "usleep0", "--polls", "0,10", "--samples", "10", "--rounds", "1"],
+            &["never_yields", "usleep0", "futex_wait", "backoff"],
+        ),
+        (&["governor", "ramp", "--loops", "5", "--rounds", "1", "--rest", "1ms"], &["as found"]),
+        (&["governor", "boost", "--periods", "5", "--rounds", "1", "--rest", "1ms"], &["as found"]),
+    ];
+    for (args, subjects) in cases {
+        let limits: Vec<String> = subjects.iter().map(|its| format!("--fail-if=max of {its} > 1000s")).collect();
+        let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
+        let (run, left) = measured(&[args, &limits].concat());
+        assert_ne!(left.code, Some(2), "{args:?}: {}", left.stderr);
+        for subject in subjects {
+            assert!(run.series.iter().any(|series| series.subject == *subject), "{args:?}: no series {subject}");
+        }
+    }
+    let receives = run(&["pace", "--receive", "127.0.0.1:0", "--duration", "50ms", "--fail-if=p50 of receive > 1s"]);
+    assert_eq!(receives.code, Some(3), "nothing is sent, so nothing is judged: {}", receives.stderr);
+    // The governors of this machine are not known to the test, but this is none of them.
+    let ramp = run(&["governor", "ramp", "--fail-if=p99 of nanosleep > 1ms"]);
+    assert!(ramp.code == Some(2) && ramp.stderr.contains("not a subject here"), "{}", ramp.stderr);
 }

@@ -28,6 +28,11 @@ use tally::Extra;
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "boost";
 
+/// The subjects of every run.
+pub fn subjects() -> impl Iterator<Item = &'static str> {
+    Subject::ALL.into_iter().map(Subject::name)
+}
+
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     frame::run(plan, session).map(drop)

@@ -11,6 +11,9 @@ use punctual_record::{About, Experiment, Quantity, Recorder, SeriesId, SeriesTal
 use super::packet::Header;
 use crate::frame::Session;
 
+/// The subject of what is received.
+pub const SUBJECT: &str = "receive";
+
 /// Maximum number of streams of one rate at a time: one for each sender.
 const MOST_STREAMS: usize = 16;
 
@@ -109,7 +112,7 @@ impl Flow {
             let metrics = if quantity == Quantity::PeriodJitter { metrics.clone() } else { pace::Metrics::default() };
             session.add_series(tally.to_series(SeriesId {
                 experiment: Experiment::Pace(Typed { parameters: parameters.clone(), metrics }),
-                subject: "receive".into(),
+                subject: SUBJECT.into(),
                 about: About::default(),
                 conditions: conditions.to_owned(),
                 quantity,

@@ -19,6 +19,7 @@ use punctual_linux::net::{self, stamp};
 use punctual_record::{Notice, Usage};
 
 use super::flow::Flow;
+pub use super::flow::SUBJECT;
 use super::packet::{Header, this_boot};
 use super::stamp_clock::StampClock;
 use crate::frame::ledger::Held;

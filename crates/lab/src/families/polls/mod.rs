@@ -24,7 +24,7 @@ use crate::frame::{
 use bench::{Extra, Others, PollBench};
 use mailbox::Mailbox;
 use plan::Cell;
-pub use plan::{MOST_POLLS, Plan, ReceiveMethod, Request};
+pub use plan::{MOST_POLLS, Plan, ReceiveMethod, Request, subjects};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "polls";
@@ -54,7 +54,7 @@ impl Family for Plan {
     fn asked(&self, cell: usize) -> Asked {
         let how = self.cells[cell].how;
         Asked {
-            subject: subject(self, how).into(),
+            subject: how.subject(&self.methods).into(),
             about: About { call: call(self, how).map(str::to_owned), ..About::default() },
             experiment: Experiment::Polls(Typed::asked(parameters(self, &self.cells[cell]))),
         }
@@ -118,16 +118,6 @@ fn send_from(plan: &Plan, conditions: &Conditions) -> Result<(Mailbox, Child), F
     let lives = move || std::os::unix::process::parent_id() == parent && !punctual_linux::deadline::passed();
     let sender = child_under("punctual-send", conditions, move || theirs.send_all(own_cpu, lives));
     Ok((mailbox, sender.map_err(failed)??))
-}
-
-/// The name of a way in the record.
-fn subject(plan: &Plan, how: ReceiveMethod) -> &'static str {
-    match how {
-        ReceiveMethod::Spin => "never_yields",
-        ReceiveMethod::Yield { method, .. } => plan.methods[method].name,
-        ReceiveMethod::Block => "futex_wait",
-        ReceiveMethod::Backoff => "backoff",
-    }
 }
 
 /// The call it makes between polls.

@@ -32,6 +32,35 @@ pub enum ReceiveMethod {
     Backoff,
 }
 
+impl ReceiveMethod {
+    /// The ways that these polls and this many ways to yield make.
+    fn all(methods: usize, polls: &[u32]) -> Vec<Self> {
+        let mut all = Vec::new();
+        all.extend(polls.contains(&0).then_some(Self::Spin));
+        for method in 0..methods {
+            all.extend(polls.iter().filter(|n| **n > 0).map(|&polls| Self::Yield { method, polls }));
+        }
+        all.extend([Self::Block, Self::Backoff]);
+        all
+    }
+
+    /// Its name in the record.
+    pub(super) fn subject(self, methods: &[&'static Method]) -> &'static str {
+        match self {
+            Self::Spin => "never_yields",
+            Self::Yield { method, .. } => methods[method].name,
+            Self::Block => "futex_wait",
+            Self::Backoff => "backoff",
+        }
+    }
+}
+
+/// The subjects of a run with these ways to yield and these polls.
+#[must_use]
+pub fn subjects(methods: &[&'static Method], polls: &[u32]) -> Vec<&'static str> {
+    ReceiveMethod::all(methods.len(), polls).into_iter().map(|how| how.subject(methods)).collect()
+}
+
 /// One way, with or without a busy program on the receiver's CPU, under one variant.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
@@ -112,13 +141,7 @@ impl Plan {
     }
 
     fn lay_out(request: Request, polls: &[u32], (cpu, sender_cpu): (usize, usize)) -> Self {
-        let mut receive_methods = Vec::new();
-        receive_methods.extend(polls.contains(&0).then_some(ReceiveMethod::Spin));
-        for method in 0..request.methods.len() {
-            receive_methods
-                .extend(polls.iter().filter(|n| **n > 0).map(|&polls| ReceiveMethod::Yield { method, polls }));
-        }
-        receive_methods.extend([ReceiveMethod::Block, ReceiveMethod::Backoff]);
+        let receive_methods = ReceiveMethod::all(request.methods.len(), polls);
         let mut cells = Vec::new();
         for variant in 0..request.frame.variants.len() {
             for busy in [false, true] {

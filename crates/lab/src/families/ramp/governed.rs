@@ -25,6 +25,27 @@ pub enum Governors {
     AgainstPerformance,
 }
 
+impl Governors {
+    /// The subjects that a run on this CPU may have.
+    #[must_use]
+    pub fn subjects(&self, cpu: Option<usize>) -> Vec<String> {
+        self.subjects_at(&Cpufreq::system(), cpu)
+    }
+
+    fn subjects_at(&self, cpufreq: &Cpufreq, cpu: Option<usize>) -> Vec<String> {
+        let named = match self {
+            Self::All => {
+                let cpus: Vec<usize> = cpu.into_iter().collect();
+                let policies = cpufreq.policies_of(&cpus).unwrap_or_default();
+                policies.into_iter().next().map(|policy| policy.governors).unwrap_or_default()
+            }
+            Self::Named(names) => names.clone(),
+            Self::AgainstPerformance => vec![PERFORMANCE.to_owned()],
+        };
+        std::iter::once(AS_FOUND.to_owned()).chain(named).collect()
+    }
+}
+
 /// One governor: it becomes a series.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cell {
@@ -200,6 +221,28 @@ mod tests {
         let (governed, cells, notices) = taken(root.path(), &Governors::All, false).unwrap();
         assert_eq!(names(&cells), ["performance", "ondemand", "powersave", "mystery"].map(Some));
         assert!(governed.guard.is_some() && notices.is_empty());
+    }
+
+    #[test]
+    fn the_subjects_of_a_run_are_known_before_it() {
+        let root = machine("ondemand", "powersave ondemand performance");
+        for governors in [
+            Governors::All,
+            Governors::Named(vec!["powersave".into(), "ondemand".into()]),
+            Governors::AgainstPerformance,
+        ] {
+            let cpufreq = Cpufreq::at(root.path(), StateDir::at(root.path().join("run")));
+            let known = governors.subjects_at(&cpufreq, Some(0));
+            let (_, cells, _) = taken(root.path(), &governors, false).unwrap();
+            for cell in cells {
+                let subject = cell.governor.unwrap_or(AS_FOUND.into());
+                assert!(known.contains(&subject), "{governors:?}: {subject} of {known:?}");
+            }
+            assert!(!known.contains(&"schedutil".into()), "{known:?}");
+        }
+        let none = bare();
+        let cpufreq = Cpufreq::at(none.path(), StateDir::at(none.path().join("run")));
+        assert_eq!(Governors::All.subjects_at(&cpufreq, Some(0)), [AS_FOUND]);
     }
 
     #[test]

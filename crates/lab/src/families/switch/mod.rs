@@ -20,7 +20,7 @@ use crate::frame::{
 };
 use analysis::{Extra, Switch};
 use plan::LOOP;
-pub use plan::{Plan, Request};
+pub use plan::{Plan, Request, subjects};
 use runner::SwitchBench;
 use switcher::Switcher;
 

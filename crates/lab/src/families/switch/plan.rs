@@ -16,7 +16,7 @@ pub(super) const EACH: Duration = Duration::from_millis(80);
 /// The request for a plan.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The two governors. None: the lowest and the fastest that the policy offers.
+    /// The two governors. None: `powersave` and `performance`.
     pub governors: Option<[String; 2]>,
     /// Number of switches each way per round.
     pub switches: u32,
@@ -51,7 +51,7 @@ impl Plan {
         at_least_one(Input::Rounds, rounds)?;
         let whole = EACH.saturating_mul(2).saturating_mul(switches).saturating_mul(rounds);
         not_too_long(whole)?;
-        let governors = governors.unwrap_or_else(|| ["powersave".into(), "performance".into()]);
+        let governors = governors.unwrap_or_else(usual);
         let cpu = thread.its_cpu();
         Ok(Self {
             governors,
@@ -67,6 +67,21 @@ impl Plan {
 
     /// A direction in words.
     pub(super) fn subject(&self, to: usize) -> String {
-        format!("{} to {}", self.governors[1 - to], self.governors[to])
+        direction(&self.governors, to)
     }
+}
+
+fn usual() -> [String; 2] {
+    ["powersave".into(), "performance".into()]
+}
+
+fn direction(governors: &[String; 2], to: usize) -> String {
+    format!("{} to {}", governors[1 - to], governors[to])
+}
+
+/// The subjects of a run with these governors: both directions.
+#[must_use]
+pub fn subjects(governors: Option<[String; 2]>) -> [String; 2] {
+    let governors = governors.unwrap_or_else(usual);
+    [direction(&governors, 1), direction(&governors, 0)]
 }
