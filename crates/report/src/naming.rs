@@ -1,11 +1,11 @@
 //! Names in every form of report: sets of conditions, parameters, series.
 //!
 //! The name of a set is its label: the phrases of the requested settings (`SCHED_FIFO 40, slack 1 ns`), plus the
-//! refused ones.
+//! inherited policy and nice value unless they are the usual ones, plus the refused settings.
 
 use std::collections::BTreeMap;
 
-use punctual_record::{ConditionSet, Param, Run, Setting};
+use punctual_record::{ConditionSet, NICE, POLICY, Param, Run, Setting};
 
 use crate::format::sanitize::sanitize;
 use crate::format::units;
@@ -20,9 +20,28 @@ pub(crate) fn conditions(run: &Run, label: &str) -> String {
 
 /// The same for files that programs read: `slack 50 us`.
 pub(crate) fn label_of(run: &Run, label: &str) -> String {
-    let set = run.conditions.iter().find(|set| set.label == label);
-    let refused = set.iter().flat_map(|set| &set.refused).map(|refusal| format!(", {} refused", refusal.condition));
-    sanitize(&(label.to_owned() + &refused.collect::<String>()))
+    name_of(run.conditions.iter().find(|set| set.label == label), label)
+}
+
+fn name_of(set: Option<&ConditionSet>, label: &str) -> String {
+    let inherited: Vec<&str> = set.into_iter().flat_map(inherited).collect();
+    let own = (label != AS_FOUND || inherited.is_empty()).then_some(label);
+    let mut name = own.into_iter().chain(inherited).collect::<Vec<_>>().join(", ");
+    for refusal in set.iter().flat_map(|set| &set.refused) {
+        name.push_str(&format!(", {} refused", refusal.condition));
+    }
+    sanitize(&name)
+}
+
+/// What the process was started with (chrt(1), nice(1)) and nothing here asked for. The kernel does not use the nice
+/// value of a real-time thread.
+fn inherited(set: &ConditionSet) -> impl Iterator<Item = &str> {
+    let inherited = |name, usual: Param| {
+        let setting = set.setting(name).filter(|its| its.asked.is_none())?;
+        setting.applied.as_ref().filter(|its| **its != usual).map(|_| setting.phrase.as_str())
+    };
+    let nice = if set.is_real_time() { None } else { inherited(NICE, Param::Int(0)) };
+    inherited(POLICY, Param::Text("other".into())).into_iter().chain(nice)
 }
 
 /// The phrase of a setting in a document, with the unit that figures have: `slack 50 us` becomes `slack 50 µs`.
@@ -77,7 +96,36 @@ pub(crate) fn code(code: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::phrase;
+    use punctual_record::Refusal;
+
+    use super::*;
+
+    fn setting(condition: &str, asked: Option<Param>, applied: Param, phrase: &str) -> Setting {
+        let (condition, phrase) = (condition.to_owned(), phrase.to_owned());
+        Setting { condition, asked, applied: Some(applied), phrase, ..Setting::default() }
+    }
+
+    fn named(label: &str, settings: Vec<Setting>) -> String {
+        let refusal = Refusal { condition: "cpu".into(), ..Refusal::default() };
+        let refused = if label.contains("CPU") { vec![refusal] } else { Vec::new() };
+        name_of(Some(&ConditionSet { label: label.into(), settings, refused }), label)
+    }
+
+    #[test]
+    fn an_inherited_policy_or_nice_value_is_named() {
+        let policy = |text: &str, phrase| setting(POLICY, None, Param::Text(text.into()), phrase);
+        let (other, fifo) = (|| policy("other", "SCHED_OTHER"), || policy("fifo:9", "SCHED_FIFO 9"));
+        let nice = |nice| setting(NICE, None, Param::Int(nice), &format!("nice {nice}"));
+        let asked = |nice| setting(NICE, Some(Param::Int(nice)), Param::Int(nice), &format!("nice {nice}"));
+        assert_eq!(named("as found", vec![other(), nice(0)]), "as found");
+        assert_eq!(named("as found", vec![]), "as found");
+        assert_eq!(named("as found", vec![other(), nice(-20)]), "nice -20");
+        assert_eq!(named("slack 1 ns", vec![other(), nice(5)]), "slack 1 ns, nice 5");
+        assert_eq!(named("as found", vec![fifo(), nice(0)]), "SCHED_FIFO 9");
+        assert_eq!(named("as found", vec![fifo(), nice(5)]), "SCHED_FIFO 9", "it has no effect");
+        assert_eq!(named("nice 5", vec![other(), asked(5)]), "nice 5", "once");
+        assert_eq!(named("CPU 1", vec![other(), nice(-20)]), "CPU 1, nice -20, cpu refused");
+    }
 
     #[test]
     fn a_phrase_has_the_unit_of_figures() {

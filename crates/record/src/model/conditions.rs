@@ -10,6 +10,8 @@ use crate::param::Param;
 
 /// Name of the condition whose value is a scheduling policy, as typed (`fifo:40`, `other`).
 pub const POLICY: &str = "policy";
+/// Name of the condition whose value is a nice value.
+pub const NICE: &str = "nice";
 /// Name of the condition whose value is a timer slack, in ns.
 pub const TIMER_SLACK: &str = "timer-slack";
 /// Name of the condition whose value is a list of CPUs (`0-3,8`).

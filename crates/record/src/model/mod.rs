@@ -17,7 +17,7 @@ pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, LatePart, LateWake, Program, Spread,
     Stretch, Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
-pub use conditions::{CPU, ConditionSet, POLICY, Refusal, Setting, TIMER_SLACK};
+pub use conditions::{CPU, ConditionSet, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
 pub(crate) use flat::bounded;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
