@@ -227,7 +227,7 @@ impl Advice {
         }
         let at = match case.case.as_str() {
             "" => String::new(),
-            its if its.starts_with("on ") || its.starts_with("with ") => format!(" {}", unbroken(its)),
+            its if ["on ", "with ", "for "].iter().any(|word| its.starts_with(word)) => format!(" {}", unbroken(its)),
             its => format!(" at {}", unbroken(its)),
         };
         let p50 = match (case.p50.better(), case.p50.worse()) {

@@ -99,7 +99,7 @@ fn a_governor_that_was_tried_and_helped_is_advised_with_its_gain_and_price() {
     assert!((700_000..800_000).contains(&gain.ns), "{gain:?}");
     let text = text(&run);
     for part in [
-        "governor performance: 750 µs faster at 750 µs of work after a rest (p99 not tested); needs root and costs energy and heat.",
+        "governor performance: 750 µs faster for 750 µs of work after a rest (p99 not tested); needs root and costs energy and heat.",
         "sudo punctual run --governor performance -- PROGRAM",
         "as found reaches full speed after 12.0 ms of work: the first loops after a rest take 1.50 ms, all loops 751 µs (p50).",
         "loop number across",

@@ -99,5 +99,5 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
 }
 
 fn case(work_ns: i64) -> String {
-    format!("{} of work", units::exact(work_ns))
+    format!("for {} of work", units::exact(work_ns))
 }

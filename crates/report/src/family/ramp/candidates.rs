@@ -43,5 +43,5 @@ pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candida
 }
 
 fn case(work_ns: i64) -> String {
-    format!("{} of work after a rest", units::exact(work_ns))
+    format!("for {} of work after a rest", units::exact(work_ns))
 }
