@@ -6,8 +6,9 @@ use punctual_record::experiment::ramp::{Metrics, Parameters};
 use punctual_record::{
     About, Cpufreq, Experiment, Notice, Quantity, Recorder, Refusal, Run, Series, SeriesId, SeriesTally, Typed, Usage,
 };
-use punctual_report::Style;
+use punctual_report::document::{Block, Picture};
 use punctual_report::verdict::{Standing, Verdict};
+use punctual_report::{Document, Style};
 
 /// Loops of a round.
 const LOOPS: usize = 60;
@@ -105,6 +106,25 @@ fn a_governor_that_was_tried_and_helped_is_advised_with_its_gain_and_price() {
         "loop number across",
     ] {
         assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+/// Eighteen samples make no histogram: the picture of the loops has them.
+#[test]
+fn the_first_loops_are_not_drawn_apart() {
+    let run =
+        governor([ramp("as found", &after_a_rest(SLOW, 8), None), ramp("performance", &after_a_rest(FAST, 8), None)]);
+    let document = Document::illustrated(&run);
+    let blocks = || document.sections().flat_map(|section| &section.blocks);
+    let pictures: Vec<&Picture> = blocks()
+        .filter_map(|block| if let Block::Album(album) = block { Some(album) } else { None })
+        .flat_map(|album| album.pictures.iter().map(|(_, picture)| picture))
+        .collect();
+    assert!(!pictures.is_empty());
+    for picture in pictures {
+        let said = [&picture.title, &picture.x.title, &picture.y.title];
+        assert!(!said.iter().any(|text| text.contains("first loops")), "{said:?}");
+        assert!(!picture.title.starts_with("Histogram") && !picture.title.starts_with("Latency"), "{said:?}");
     }
 }
 
