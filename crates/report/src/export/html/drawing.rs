@@ -16,8 +16,10 @@ const SIZE: (i32, i32) = (760, 400);
 const AROUND: (i32, i32, i32) = (8, 30, 54);
 /// Height of a row of a picture of names.
 const ROW: i32 = 26;
-/// Left of the data: for figures with their units, for a letter of a name, and for the most letters of a name.
-const LEFT: (i32, i32, usize) = (84, 7, 40);
+/// Left of the data: for figures with their units, and the most letters of a name.
+const LEFT: (i32, usize) = (84, 40);
+/// Beside a name: the space before it, a tick mark and what stands between them.
+const BESIDE: i32 = 14;
 /// Of a small picture: its width, around the data above and below, a row, a figure beside a row, and the most letters of a name.
 const SMALL: Small = Small { width: 400, above: 22, below: 26, row: 21, figure: 58, letters: 22 };
 /// Between the labels of a horizontal axis.
@@ -54,17 +56,17 @@ impl<'a> Frame<'a> {
     /// The frame that the picture needs.
     pub(super) fn of(picture: &'a Picture) -> Self {
         let is_named = picture.lines.iter().any(|line| line.form == Form::Spans);
-        let left = if is_named { 20 + LEFT.1 * longest(picture).min(LEFT.2 + 1) as i32 } else { 0 }.max(LEFT.0);
+        let left = if is_named { BESIDE + widest(&picture.y, LEFT.1) } else { 0 }.max(LEFT.0);
         let rows = ROW * picture.y.ticks.len() as i32;
         let height = if is_named { rows + AROUND.0 + AROUND.2 } else { SIZE.1 };
         let data = [left, SIZE.0 - AROUND.1, AROUND.0, height - AROUND.2].map(|pixels| pixels * FINE);
-        Self { picture, size: (SIZE.0 * FINE, height * FINE), data, letters: LEFT.2 }
+        Self { picture, size: (SIZE.0 * FINE, height * FINE), data, letters: LEFT.1 }
     }
 
     /// A small frame for rows with their figures beside them, which fits a phone.
     pub(super) fn small(picture: &'a Picture) -> Self {
         let rows = SMALL.row * picture.y.ticks.len() as i32;
-        let left = 20 + LEFT.1 * longest(picture).min(SMALL.letters + 1) as i32;
+        let left = BESIDE + widest(&picture.y, SMALL.letters);
         let right = SMALL.width - SMALL.figure * (picture.table.columns.len() as i32 - 1) - 4;
         let data = [left, right.max(left + SMALL.figure), SMALL.above, SMALL.above + rows].map(|pixels| pixels * FINE);
         let size = (SMALL.width * FINE, (SMALL.above + rows + SMALL.below) * FINE);
@@ -111,7 +113,7 @@ impl<'a> Frame<'a> {
         let (x, y) = (&self.picture.x, &self.picture.y);
         let [left, right, top, bottom] = self.data;
         let (mut grid, mut axis) = (String::new(), format!("M{left} {top}V{bottom}H{right}"));
-        let widest = LEFT.1 * x.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as i32;
+        let widest = widest(x, usize::MAX);
         // The outer labels stand half outside.
         let across = (((right - left) / FINE + widest) / (widest + BETWEEN)).max(2) as usize;
         let across = across.min(NUMBERED);
@@ -151,9 +153,20 @@ fn labelled(axis: &Axis, most: usize) -> impl Iterator<Item = &(f64, String)> {
     axis.ticks.iter().step_by(axis.ticks.len().div_ceil(most).max(1))
 }
 
-/// Letters of the longest name.
-fn longest(picture: &Picture) -> usize {
-    picture.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0)
+/// The widest label in pixels, where each has at most so many letters.
+fn widest(axis: &Axis, letters: usize) -> i32 {
+    axis.ticks.iter().map(|(_, label)| cut(label, letters).chars().map(width).sum()).max().unwrap_or(0)
+}
+
+/// At least the width of a letter in pixels, in the widest of the fonts that the page names (DejaVu Sans).
+fn width(letter: char) -> i32 {
+    match letter {
+        ' ' | '-' | '.' | ',' | ':' | ';' | '(' | ')' | '/' | 'f' | 'i' | 'j' | 'l' | 'r' | 't' => 6,
+        'm' | 'w' | 'M' | 'W' | '…' => 13,
+        'a'..='z' | '0'..='9' | '_' | 'µ' => 9,
+        'A'..='Z' => 11,
+        _ => 13,
+    }
 }
 
 fn cut(name: &str, letters: usize) -> String {

@@ -49,7 +49,7 @@ fn ipc() -> Vec<Series> {
         Experiment::Ipc(Typed::asked(parameters))
     };
     let mut all = Vec::new();
-    for (subject, base) in [("posix_mq", 6_000), ("pipe", 5_000), ("ring", 180)] {
+    for (subject, base) in [("memfd-sysv-sem", 6_000), ("pipe", 5_000), ("ring", 180)] {
         for size in [8, 64, 1024, 16_384, 65_536] {
             let experiment = asked(size, ipc::Mode::PingPong, None);
             all.push(series(experiment, subject, Quantity::RoundTrip, base + size as i64 / 8));

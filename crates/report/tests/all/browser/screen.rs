@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde_json::json;
 
-use super::{at_peace, opened, runs};
+use super::{at_peace, opened, runs, unfolded};
 
 /// What stands on the first screen, and whether all of it is in sight.
 const SCREEN: &str = "(() => {
@@ -98,4 +98,22 @@ fn a_check_up_is_printed_whole_on_at_most_six_pages() {
     );
     let drawings = drawings.as_array().unwrap();
     assert!(drawings.len() >= 4 && drawings.iter().all(|its| *its == json!([true, true])), "{drawings:?}");
+}
+
+#[test]
+fn no_text_of_a_picture_is_clipped() {
+    let Some((mut browser, _folder)) = unfolded(&runs::everything()) else { return };
+    for width in [1400, 400] {
+        browser.emulate(width, "light", "screen");
+        let its = browser.eval(
+            "(() => { const small = [...document.querySelectorAll('figure.small svg')];
+                const out = (svg) => [...svg.querySelectorAll('text')].filter(t => { const b = t.getBBox();
+                    return b.x < 0 || b.x + b.width > svg.viewBox.baseVal.width + 1; }).map(t => t.textContent);
+                return { small: small.length, names: small.flatMap(s => [...s.querySelectorAll('text')].map(t => t.textContent)),
+                    out: small.flatMap(out) }; })()",
+        );
+        assert!(its["names"].as_array().unwrap().contains(&"memfd-sysv-sem".into()), "{its}");
+        assert_eq!(its["out"], json!([]), "{width}: {its}");
+    }
+    at_peace(&browser);
 }
