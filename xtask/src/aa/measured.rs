@@ -58,7 +58,7 @@ impl Measuring {
 pub(super) fn printed(binary: &Path, words: &[&str], into: &Path) -> anyhow::Result<String> {
     let output = Command::new(binary)
         .args(words)
-        .args(["--quiet", "--json"])
+        .args(["--quiet", "--no-keep", "--json"])
         .arg(into)
         .stderr(Stdio::null())
         .output()
