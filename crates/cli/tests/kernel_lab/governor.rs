@@ -72,6 +72,43 @@ is afterwards 6 "$(port 130)"
 
 #[test]
 #[ignore = "slow: run by the gate, which has the kernels"]
+fn a_speed_is_kept_until_it_is_restored() {
+    let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
+    // As ports: 3.0, 2.6, 2.2, 1.8, 1.4 and 1.0 GHz are 1 to 6. CPU 1 is limited to 1.4 to 2.2 GHz.
+    run(
+        &machine,
+        15,
+        r#"
+ports() { for port in 129 130; do dd if=/dev/port bs=1 skip=$port count=1 2>/dev/null | hexdump -e '1/1 "%u "'; done; }
+dirty; before=$(state)
+is found 4 "$(ports | cut -d' ' -f1)"
+said=$(punctual governor set userspace --speed 1.4GHz 2>&1)
+is status 0 $?
+has undo "punctual governor restore" "$said"
+is kept "5 5 " "$(ports)"
+taskset -c 0 sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done'
+is kept-under-work "5 5 " "$(ports)"
+said=$(punctual governor set userspace --speed 1.5GHz 2>&1)
+is between-steps-status 1 $?
+has between-steps-offers "only 1GHz, 1.4GHz" "$said"
+said=$(punctual governor set userspace --speed 2.6GHz 2>&1)
+is beyond-limit-status 1 $?
+has beyond-limit 2200000 "$said"
+said=$(punctual governor set performance --speed 1.4GHz 2>&1)
+is other-governor-status 2 $?
+has other-governor "only the governor userspace keeps a speed" "$said"
+is untouched "5 5 " "$(ports)"
+punctual governor set userspace --speed 2.2GHz --cpu 1 >/dev/null
+is one-cpu "5 3 " "$(ports)"
+punctual governor restore >/dev/null
+is restored "$before" "$(state)"
+is restored-port 4 "$(ports | cut -d' ' -f1)"
+"#,
+    );
+}
+
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn preferences_are_set_and_restored() {
     let Some(machine) = machine(Kernel::V6_12, Table::Cppc) else { return };
     run(
