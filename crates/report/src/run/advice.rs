@@ -9,10 +9,8 @@ pub(super) fn section(verdict: &Verdict) -> Option<Section> {
     if verdict.advice.len() > 1 {
         section.blocks.push(Block::Paragraph("Each by itself: the gains do not add up.".to_owned()));
     }
-    let item = |advice: &Advice| Item {
-        text: format!("{} instead of {}: {}", advice.what, advice.instead_of, advice.text()),
-        code: advice.code.lines(),
-    };
+    let item =
+        |advice: &Advice| Item { text: format!("{}: {}", change(advice), advice.text()), code: advice.code.lines() };
     let items: Vec<Item> = verdict.advice.iter().map(item).collect();
     if !items.is_empty() {
         section.blocks.push(Block::Numbered(items));
@@ -23,12 +21,7 @@ pub(super) fn section(verdict: &Verdict) -> Option<Section> {
         (Standing::NoDifference, "No difference that this run can show"),
         (Standing::NotTested, "Not tested"),
     ] {
-        let said: Vec<String> = verdict
-            .tried
-            .iter()
-            .filter(|advice| advice.standing == standing)
-            .map(|advice| format!("{} instead of {}", advice.what, advice.instead_of))
-            .collect();
+        let said: Vec<String> = verdict.tried.iter().filter(|advice| advice.standing == standing).map(change).collect();
         if !said.is_empty() {
             section.blocks.push(Block::Paragraph(format!("{lead}: {}.", said.join("; "))));
         }
@@ -37,4 +30,9 @@ pub(super) fn section(verdict: &Verdict) -> Option<Section> {
         section.blocks.push(Block::Paragraph(format!("Could not be tried: {}", verdict.untried.join(" "))));
     }
     (!section.blocks.is_empty()).then_some(section)
+}
+
+/// `to be back soon, usleep(0) instead of sched_yield()`: one change may serve a purpose and not another.
+fn change(advice: &Advice) -> String {
+    format!("{}{} instead of {}", advice.goal.purpose(), advice.what, advice.instead_of)
 }

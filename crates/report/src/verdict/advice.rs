@@ -27,7 +27,7 @@ pub enum Goal {
 
 impl Goal {
     /// What precedes a remedy where its name does not tell its purpose.
-    fn purpose(self) -> &'static str {
+    pub(crate) fn purpose(self) -> &'static str {
         match self {
             Self::LetOthersRun => "to let others run, ",
             Self::BackSoon => "to be back soon, ",

@@ -1,6 +1,7 @@
 //! The first screen of records of real machines: this kernel (6.18, EEVDF) quiet and beside a compiler, Debian's 6.1
 //! (CFS) and 6.12 (EEVDF) under emulation. The records are check-ups without their histograms.
 
+use crate::forms::shown;
 use insta::assert_snapshot;
 use punctual_record::Run;
 use punctual_report::evidence::{Effect, Outcome};
@@ -53,6 +54,22 @@ fn no_claim_without_evidence() {
                 assert!(effects.iter().all(|effect| effect.outcome != Outcome::Worse), "{name}: {}", advice.what);
             }
         }
+    }
+}
+
+/// One change may be tried for two purposes; then each sentence names its own.
+#[test]
+fn nothing_is_said_to_be_both_tested_and_not() {
+    for name in RECORDS {
+        let text = shown(&record(name), &Style { width: 1000, ..Style::default() });
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = |lead: &str| -> Vec<String> {
+            let list = text.split_once(lead).and_then(|(_, rest)| rest.split_once(". ")).map(|(list, _)| list);
+            list.into_iter().flat_map(|list| list.split("; ")).map(str::to_owned).collect()
+        };
+        let [untested, equal] = ["Not tested: ", "No difference that this run can show: "].map(said);
+        assert!(!equal.is_empty(), "{name}: {text}");
+        assert!(untested.iter().all(|item| !equal.contains(item)), "{name}: {untested:?}, {equal:?}");
     }
 }
 
