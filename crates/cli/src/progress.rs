@@ -57,6 +57,11 @@ impl Observer for Line {
         });
     }
 
+    /// To stderr: on stdout the report is first.
+    fn warn(&mut self, text: &str) {
+        self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "warning: {text}")));
+    }
+
     /// Clears the line.
     fn finish(&mut self) {
         self.bar.finish_and_clear();

@@ -4,9 +4,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use punctual_record::{Notice, Run};
-use punctual_testing::{Disturbed, NOBODY, needs_root, open_copy, skip, undisturbed};
+use punctual_testing::{Disturbed, NOBODY, alone_on_this_machine, needs_root, open_copy, skip, undisturbed};
 
-use crate::support::{SHORT, punctual};
+use crate::support::{SHORT, punctual, run};
 
 fn as_nobody(args: &[&str]) -> Option<(Run, String)> {
     // The other tests run as the user that you are.
@@ -71,6 +71,20 @@ fn without_path_or_environment_it_runs() {
     let mut command = punctual(&[&["wait", "nanosleep", "--for", "20us"][..], &SHORT].concat());
     let output = command.env_clear().env("PUNCTUAL_LOCK_NAMESPACE", "").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Whoever reads stdout finds the gate's verdict first, also where nothing can end the run in time.
+#[test]
+fn a_warning_before_the_run_is_no_part_of_the_report() {
+    let _alone = alone_on_this_machine();
+    let cpu = punctual_linux::affinity::affinity(0).unwrap()[0].to_string();
+    let measures =
+        ["wait", "nanosleep", "--for", "100us", "--policy", "fifo:10", "--fail-if", "min > 10s", "--no-keep"];
+    let inner = [&["run", "--cpu", &cpu, "--", env!("CARGO_BIN_EXE_punctual")], &measures[..], &SHORT].concat();
+    let left = run(&inner);
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    assert!(left.stdout.starts_with("PASS"), "{}", left.stdout);
+    assert!(left.stderr.starts_with("warning: nothing may be able to end this run in time"), "{}", left.stderr);
 }
 
 #[test]

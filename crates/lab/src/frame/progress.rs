@@ -44,6 +44,9 @@ pub trait Observer {
     /// A line of output from the experiment. Called under the same conditions as [`Observer::progress`].
     fn line(&mut self, _text: &str) {}
 
+    /// A warning that cannot wait for the report. Called before an experiment starts.
+    fn warn(&mut self, _text: &str) {}
+
     /// Called once at the end.
     fn finish(&mut self) {}
 }
@@ -61,6 +64,10 @@ impl Observer for OfRun<'_> {
 
     fn line(&mut self, text: &str) {
         self.observer.line(text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.observer.warn(text);
     }
 
     fn finish(&mut self) {

@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
             let line = format!("nothing may be able to end this run in time: {why}; {remedy}");
             let notice = Notice::Unsupervised { why, remedy: remedy.to_owned() };
             if place.real_time && !self.run.notices.contains(&notice) {
-                self.observer.line(&line);
+                self.observer.warn(&line);
                 self.run.notices.push(notice);
             }
         };
