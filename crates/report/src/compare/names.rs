@@ -14,8 +14,35 @@ use super::SeriesComparison;
 struct Shared {
     /// The parameters that all have with the same value.
     parameters: BTreeMap<String, Param>,
+    /// Parameters without which all names still differ: those that only some series have, with one value.
+    dispensable: BTreeSet<String>,
     conditions: BTreeSet<String>,
     quantities: BTreeSet<Quantity>,
+}
+
+fn dispensable(series: &[&SeriesComparison]) -> BTreeSet<String> {
+    let mut values: BTreeMap<&String, Vec<&Param>> = BTreeMap::new();
+    for (name, value) in series.iter().flat_map(|its| &its.parameters) {
+        let known = values.entry(name).or_default();
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    let names = |without: &BTreeSet<String>| {
+        let name = |its: &&SeriesComparison| {
+            let kept: Vec<_> = its.parameters.iter().filter(|(name, _)| !without.contains(*name)).collect();
+            format!("{:?}", (&its.subject, its.quantity, &its.conditions, kept))
+        };
+        series.iter().map(name).collect::<BTreeSet<_>>().len()
+    };
+    let (all, mut found) = (names(&BTreeSet::new()), BTreeSet::new());
+    for (name, _) in values.into_iter().filter(|(_, values)| values.len() == 1) {
+        found.insert(name.clone());
+        if names(&found) < all {
+            found.remove(name);
+        }
+    }
+    found
 }
 
 /// The names of a comparison.
@@ -33,6 +60,10 @@ impl Names {
             shared.conditions.insert(its.conditions.clone());
             shared.quantities.insert(its.quantity);
         }
+        for (experiment, shared) in &mut all {
+            let own: Vec<&SeriesComparison> = series.iter().filter(|its| its.experiment == *experiment).collect();
+            shared.dispensable = dispensable(&own);
+        }
         Self(all)
     }
 
@@ -45,7 +76,9 @@ impl Names {
     /// A series under the heading of its experiment: `nanosleep, slack 1 ns`.
     pub(crate) fn under_heading(&self, series: &SeriesComparison) -> String {
         let Some(shared) = self.0.get(&series.experiment) else { return sanitize(&series.subject) };
-        let varying = |(name, _): &(&String, &Param)| !shared.parameters.contains_key(*name);
+        let varying = |(name, _): &(&String, &Param)| {
+            !shared.parameters.contains_key(*name) && !shared.dispensable.contains(*name)
+        };
         let parameters =
             series.parameters.iter().filter(varying).map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut text = naming::subject(&series.subject, &parameters);

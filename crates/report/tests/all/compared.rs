@@ -28,8 +28,19 @@ fn made(minute: i64, later: i64) -> Run {
     let wait = |conditions, asked| Made::sleep("nanosleep", conditions, 50_000 * later).asked(asked);
     let waits = [wait(found, 100_000), wait(found, 1_000_000), wait(slack, 100_000), wait(slack, 1_000_000)];
     let mut run = run(&["punctual"], vec![self::found(found, 50_000), set(slack, "other", Some(1), 1)], &waits);
-    for (competitors, quantity) in [(1, Quantity::CallCost), (1, Quantity::Away), (2, Quantity::CallCost)] {
-        let parameters = yielding::Parameters { competitors, ..yielding::Parameters::default() };
+    let alone = yielding::Parameters::default();
+    let beside = |competitors| yielding::Parameters {
+        competitors,
+        competitor_kind: Some(yielding::CompetitorKind::Process),
+        competitor_policy: Some("as found".into()),
+        ..alone.clone()
+    };
+    for (parameters, quantity) in [
+        (alone.clone(), Quantity::CallCost),
+        (beside(1), Quantity::CallCost),
+        (beside(1), Quantity::Away),
+        (beside(2), Quantity::CallCost),
+    ] {
         let series = Made::sleep("sched_yield", found, 900 * later).series();
         run.series.push(Series { experiment: Experiment::Yield(Typed::asked(parameters)), quantity, ..series });
     }
@@ -68,7 +79,13 @@ fn old_new_and_change_are_always_there() {
 /// Two series of an experiment are never called the same.
 #[test]
 fn names_tell_series_apart() {
-    let text = shown(140);
+    for width in [80, 140] {
+        names_differ(&shown(width));
+    }
+    assert!(!shown(140).contains("competitor kind"), "which all that have competitors have");
+}
+
+fn names_differ(text: &str) {
     let mut names = Vec::new();
     for section in text.split("\n\n") {
         let rows = section.lines().skip_while(|line| !line.starts_with("  series  ")).skip(1);

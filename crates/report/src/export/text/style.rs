@@ -116,6 +116,26 @@ pub(super) fn cut(text: &str, columns: usize, style: &Style) -> String {
     out
 }
 
+/// The same, cut in its middle.
+pub(super) fn cut_inside(text: &str, columns: usize, style: &Style) -> String {
+    if display_width(text) <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(1);
+    let plain = |letters: &mut dyn Iterator<Item = char>, room: usize| {
+        let mut used = 0;
+        let fits = |c: &char| {
+            used += display_width(c.encode_utf8(&mut [0; 4]));
+            used <= room
+        };
+        letters.take_while(fits).collect::<Vec<char>>()
+    };
+    let end = plain(&mut text.chars().rev(), room / 2);
+    let begin = plain(&mut text.chars(), room - room / 2);
+    let ellipsis = if columns > 0 { style.ellipsis() } else { "" };
+    begin.into_iter().collect::<String>() + ellipsis + &end.into_iter().rev().collect::<String>()
+}
+
 fn spelled(c: char) -> &'static str {
     match c {
         'µ' | 'μ' => "u",
@@ -152,6 +172,7 @@ mod tests {
         #[test]
         fn cut_fits(text in "\\PC{0,40}", columns in 0usize..50) {
             prop_assert!(display_width(&cut(&text, columns, &Style::default())) <= columns);
+            prop_assert!(display_width(&cut_inside(&text, columns, &Style::default())) <= columns);
         }
     }
 }

@@ -3,10 +3,12 @@
 //! If the terminal is too narrow, whole columns are dropped by priority, and the caller gets their names. Table crates
 //! wrap or truncate cells instead, and rows must stay one line. What remains is padding.
 
+use std::collections::BTreeSet;
+
 use textwrap::core::display_width;
 
 use super::style::Style;
-use super::style::cut;
+use super::style::{cut, cut_inside};
 use crate::document::{Align, Column, Paint, Row, Table};
 
 /// A table as text.
@@ -20,6 +22,9 @@ pub(super) struct Rendered {
 
 const INDENT: usize = 2;
 
+/// A text cut to so many columns of the terminal.
+type Cut = fn(&str, usize, &Style) -> String;
+
 impl Table {
     /// The table within the style's columns.
     pub(super) fn render(&self, style: &Style) -> Rendered {
@@ -30,21 +35,23 @@ impl Table {
         let widths = self.widths();
         let shown = self.shown(&widths, style.columns());
         let widths = self.squeezed(widths, &shown, style.columns());
+        let cuts: Vec<Cut> = widths.iter().enumerate().map(|(i, width)| self.cut(i, *width, style)).collect();
         let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.full_heading(i)).collect();
         let mut text = String::new();
         let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_string()).collect();
-        for line in self
-            .shared_headings(&shown, &widths, style)
-            .into_iter()
-            .chain([self.line(&headings, &shown, &widths, style)])
-        {
+        for line in self.shared_headings(&shown, &widths, style).into_iter().chain([self.line(
+            &headings,
+            &shown,
+            (&widths, &cuts),
+            style,
+        )]) {
             text.push_str(&style.paint(Paint::Faint, &line));
             text.push('\n');
         }
         for row in &self.rows {
             match row {
                 Row::Cells(cells, paint) => {
-                    text.push_str(&style.paint(*paint, &self.line(cells, &shown, &widths, style)));
+                    text.push_str(&style.paint(*paint, &self.line(cells, &shown, (&widths, &cuts), style)));
                 }
                 Row::Label(label) => {
                     let line = cut(&format!("{:INDENT$}{label}", "").replace('\u{a0}', " "), style.columns(), style);
@@ -139,10 +146,21 @@ impl Table {
         (!line.trim().is_empty()).then(|| cut(line.trim_end(), style.columns(), style))
     }
 
-    fn line(&self, cells: &[String], shown: &[usize], widths: &[usize], style: &Style) -> String {
+    /// How the cells of a column are cut: different ones stay different.
+    fn cut(&self, column: usize, width: usize, style: &Style) -> Cut {
+        let cells = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells, _) => cells.get(column).map(String::as_str),
+            Row::Label(_) => None,
+        });
+        let cells: BTreeSet<&str> = cells.collect();
+        let seen: BTreeSet<String> = cells.iter().map(|cell| cut(cell, width, style)).collect();
+        if seen.len() < cells.len() { cut_inside } else { cut }
+    }
+
+    fn line(&self, cells: &[String], shown: &[usize], (widths, cuts): (&[usize], &[Cut]), style: &Style) -> String {
         let mut line = String::new();
         for (place, &i) in shown.iter().enumerate() {
-            let cell = cut(cells.get(i).map_or("", String::as_str), widths[i], style);
+            let cell = cuts[i](cells.get(i).map_or("", String::as_str), widths[i], style);
             let padding = " ".repeat(widths[i].saturating_sub(display_width(&cell)));
             line.push_str(&" ".repeat(self.gap(place, i)));
             match self.columns[i].align {
@@ -182,6 +200,23 @@ mod tests {
         let long = "a_name_of_twenty_chr";
         let narrow = table(long).render(&Style { width: 40, ..Style::default() });
         assert_eq!(narrow.dropped, ["p50 [95 %]"]);
+    }
+
+    #[test]
+    fn names_that_end_differently_stay_different() {
+        let row =
+            |name: &str| Row::Cells(vec![name.into(), "41 ns".into(), String::new(), String::new()], Paint::Plain);
+        let lines = |names: [&str; 2]| -> Vec<String> {
+            let both = Table { rows: names.map(row).into(), ..table("") };
+            let text = both.render(&Style { width: 40, ..Style::default() }).text;
+            text.lines().skip(1).map(str::to_owned).collect()
+        };
+        assert_eq!(
+            lines(["clock_nanosleep_abs, SCHED_FIFO 10", "clock_nanosleep_abs, SCHED_FIFO 40"]),
+            ["  clock_nanosleep…, SCHED_FIFO 10  41 ns", "  clock_nanosleep…, SCHED_FIFO 40  41 ns"]
+        );
+        let plain = lines(["clock_nanosleep_abs, SCHED_FIFO 10", "nanosleep"]);
+        assert_eq!(plain[0], "  clock_nanosleep_abs, SCHED_FIF…  41 ns", "only where it is needed");
     }
 
     proptest! {
