@@ -41,7 +41,7 @@ fn nothing(run: &Run) -> Vec<Section> {
 }
 
 fn advice(all: &[Advice]) -> Option<Section> {
-    let item = |advice: &Advice| Item::from(advice.short());
+    let item = |advice: &Advice| Item::from(advice.short(all));
     let items: Vec<Item> = all.iter().take(MOST).map(item).collect();
     (!items.is_empty()).then(|| Section::new("What to do").with(Block::Numbered(items)))
 }

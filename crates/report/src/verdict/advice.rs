@@ -218,12 +218,16 @@ impl Advice {
 
     /// The same for the first screen: `timer slack 1 ns: 52 µs earlier at 100 µs (p99 71 µs); no privilege.`
     #[must_use]
-    pub fn short(&self) -> String {
+    pub fn short(&self, all: &[Self]) -> String {
         let [smaller, larger] = self.goal.words();
         let duration = |ns: i64| unbroken(&units::duration(ns));
-        let Some(case) = self.best() else { return format!("{}{}: not tested.", self.goal.purpose(), self.what) };
+        // What improves on another advice is no second gain on what was found.
+        let further = all.iter().any(|other| other.goal == self.goal && other.is_about(&self.instead_of));
+        let instead = if further { format!(" instead of {}", self.instead_of) } else { String::new() };
+        let lead = format!("{}{}{instead}", self.goal.purpose(), self.what);
+        let Some(case) = self.best() else { return format!("{lead}: not tested.") };
         if self.goal == Goal::LetOthersRun {
-            return format!("{}{}: {}", self.goal.purpose(), self.what, self.text());
+            return format!("{lead}: {}", self.text());
         }
         let at = match case.case.as_str() {
             "" => String::new(),
@@ -242,7 +246,7 @@ impl Advice {
             _ => "p99: no difference shown".to_owned(),
         };
         let cost = listed(&self.cost(), usize::MAX);
-        format!("{}{}: {p50} ({p99}); {cost}.{}", self.goal.purpose(), self.what, self.variants())
+        format!("{lead}: {p50} ({p99}); {cost}.{}", self.variants())
     }
 
     /// ` Equal here: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE). Take one.`

@@ -5,7 +5,7 @@ use crate::forms::shown;
 use insta::assert_snapshot;
 use punctual_record::Run;
 use punctual_report::evidence::{Effect, Outcome};
-use punctual_report::verdict::{Goal, Standing};
+use punctual_report::verdict::{Advice, Goal, Standing};
 use punctual_report::{Document, Style, Verdict};
 
 const RECORDS: [&str; 4] = ["quiet", "compiling", "debian-6.1", "debian-6.12"];
@@ -71,6 +71,18 @@ fn nothing_is_said_to_be_both_tested_and_not() {
         assert!(!equal.is_empty(), "{name}: {text}");
         assert!(untested.iter().all(|item| !equal.contains(item)), "{name}: {untested:?}, {equal:?}");
     }
+}
+
+/// What improves on another advice is no second gain on what was found.
+#[test]
+fn an_advice_on_top_of_another_says_so() {
+    let all = Verdict::of(&record("quiet")).advice;
+    let further =
+        Advice { what: "SCHED_FIFO 40".into(), instead_of: "slack 1 ns".into(), equal: Vec::new(), ..all[0].clone() };
+    assert!(all[0].short(&all).starts_with("slack 1 ns: "), "{}", all[0].short(&all));
+    let said = further.short(&all);
+    assert!(said.starts_with("SCHED_FIFO 40 instead of slack 1 ns: "), "{said}");
+    assert!(further.short(&[]).starts_with("SCHED_FIFO 40: "));
 }
 
 /// CFS lets the caller of sched_yield go on soon: there it is no advice for letting others run.
