@@ -130,3 +130,13 @@ fn a_caution_of_the_answer_is_no_second_advice() {
     let text = shown(&policies(20_900), &Style { width: 200, ..Style::default() });
     assert!(!text.contains("To wait"), "{text}");
 }
+
+/// The library's sleeper is the method `hybrid`: one row, under both names.
+#[test]
+fn the_sleeper_has_one_row() {
+    let made = [Made::sleep("nanosleep", OTHER, 70_000), Made::sleep("hybrid", OTHER, 250)];
+    let text = shown(&run(&["punctual", "wait"], vec![set(OTHER, "other", None, 50_000)], &made), &Style::default());
+    let head = text.split("What to do").next().unwrap();
+    let rows = |name: &str| head.lines().filter(|line| line.trim_start().starts_with(name)).count();
+    assert_eq!((rows("punctual::Sleeper (hybrid)"), rows("punctual::Sleeper"), rows("hybrid")), (1, 1, 0), "{head}");
+}

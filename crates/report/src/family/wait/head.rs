@@ -26,7 +26,8 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], own: &[&Advice]) -> Option<T
     let first = shown.first()?;
     let mut wanted = if run.is_checkup() { of_checkup(first, own)? } else { of_calls(first) };
     wanted.truncate(ROWS);
-    wanted.extend(awake(&shown, first));
+    let known: Vec<(&str, &str)> = wanted.iter().map(|(_, subject, conditions)| (*subject, *conditions)).collect();
+    wanted.extend(awake(&shown, first).into_iter().filter(|(_, subject, its)| !known.contains(&(*subject, *its))));
     let error =
         !run.is_checkup() && shown.len() == 1 && first.rows.iter().any(|row| row.quantity == Quantity::Overshoot);
     let mut columns = vec![Column::left("how late", Column::ALWAYS)];
@@ -71,6 +72,7 @@ fn of_calls<'f>(first: &'f Figures<'_>) -> Vec<Wanted<'f>> {
         for row in base.into_iter().chain(others) {
             let follows = wanted.last().is_some_and(|(_, before, _): &Wanted<'_>| *before == subject);
             let name = match (first.many_conditions, follows) {
+                (false, _) if row.subject == "hybrid" => "punctual::Sleeper (hybrid)".to_owned(),
                 (false, _) => row.subject.clone(),
                 (true, false) => format!("{}, {}", row.subject, row.conditions),
                 (true, true) => format!("... {}", row.conditions),
