@@ -2,14 +2,20 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::packages::Packages;
 use crate::tools;
 
-/// A kernel of Debian 12 for amd64.
+/// The suite with kernels newer than those of Debian 12.
+const NEWEST: &str = "trixie-backports";
+
+/// How the package of a kernel begins.
+const IMAGE: &str = "linux-image-";
+
+/// A kernel of Debian for amd64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// Linux 6.1, the release's own.
@@ -20,11 +26,15 @@ pub enum Kernel {
     V6_12,
     /// Linux 6.12 with PREEMPT_RT.
     V6_12Rt,
+    /// Linux 7.3, the newest backport.
+    V7_3,
+    /// Linux 7.3 with PREEMPT_RT.
+    V7_3Rt,
 }
 
 impl Kernel {
     /// All kernels.
-    pub const ALL: [Self; 4] = [Self::V6_1, Self::V6_1Rt, Self::V6_12, Self::V6_12Rt];
+    pub const ALL: [Self; 6] = [Self::V6_1, Self::V6_1Rt, Self::V6_12, Self::V6_12Rt, Self::V7_3, Self::V7_3Rt];
 
     /// The name on the command line.
     #[must_use]
@@ -34,23 +44,15 @@ impl Kernel {
             Self::V6_1Rt => "6.1-rt",
             Self::V6_12 => "6.12",
             Self::V6_12Rt => "6.12-rt",
-        }
-    }
-
-    /// The meta-package that depends on the current kernel.
-    const fn meta_package(self) -> &'static str {
-        match self {
-            Self::V6_1 => "linux-image-amd64",
-            Self::V6_1Rt => "linux-image-rt-amd64",
-            Self::V6_12 => "linux-image-6.12-amd64",
-            Self::V6_12Rt => "linux-image-6.12-rt-amd64",
+            Self::V7_3 => "7.3",
+            Self::V7_3Rt => "7.3-rt",
         }
     }
 
     /// Whether it is a PREEMPT_RT kernel.
     #[must_use]
     pub const fn is_real_time(self) -> bool {
-        matches!(self, Self::V6_1Rt | Self::V6_12Rt)
+        matches!(self, Self::V6_1Rt | Self::V6_12Rt | Self::V7_3Rt)
     }
 
     /// The folder in the cache: `vmlinux`, and the package's `lib/modules`.
@@ -77,27 +79,24 @@ impl Kernel {
         Ok(entry.file_name().to_string_lossy().into_owned())
     }
 
-    /// Fetches it with `apt-get download`, unless cached. Needs package lists (`apt-get update`), but no privilege.
+    /// Fetches it with apt, unless cached. Needs package lists (`apt-get update`), but no privilege.
     pub fn fetch(self) -> anyhow::Result<()> {
         if self.is_here() {
             return Ok(());
         }
-        let package = self.package()?;
         let cache = crate::cache().join("kernels");
         std::fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
         let work = tempfile::Builder::new().prefix("fetch-").tempdir_in(&cache)?;
-        tools::output(
-            Command::new("apt-get")
-                .args(["-qq", "-o", "APT::Sandbox::User=root", "download", &package])
-                .current_dir(work.path()),
-        )
-        .with_context(|| format!("fetching {package}; the package lists may be missing (apt-get update)"))?;
-        let deb = only_file(work.path(), "deb")?;
         let unpacked = work.path().join("unpacked");
-        tools::output(tools::command("dpkg")?.arg("-x").arg(&deb).arg(&unpacked))?;
-        let version = package.trim_start_matches("linux-image-");
+        let (version, compressed) = match self {
+            Self::V6_1 => whole("linux-image-amd64", &unpacked)?,
+            Self::V6_1Rt => whole("linux-image-rt-amd64", &unpacked)?,
+            Self::V6_12 => whole("linux-image-6.12-amd64", &unpacked)?,
+            Self::V6_12Rt => whole("linux-image-6.12-rt-amd64", &unpacked)?,
+            Self::V7_3 => parts("7.3", "amd64", &unpacked)?,
+            Self::V7_3Rt => parts("7.3", "rt-amd64", &unpacked)?,
+        };
         tools::output(tools::command("depmod")?.arg("-b").arg(&unpacked).arg(version))?;
-        let compressed = unpacked.join("boot").join(format!("vmlinuz-{version}"));
         let image = std::fs::read(&compressed).with_context(|| format!("reading {}", compressed.display()))?;
         std::fs::write(unpacked.join("vmlinux"), elf_of(&image)?)?;
         // An interrupted run left no vmlinux; the folder has no other user.
@@ -107,17 +106,42 @@ impl Kernel {
         }
         std::fs::rename(&unpacked, &folder).with_context(|| format!("moving it to {}", folder.display()))
     }
+}
 
-    /// The package that the meta-package depends on.
-    fn package(self) -> anyhow::Result<String> {
-        let meta = self.meta_package();
-        let told = tools::output(Command::new("apt-cache").args(["depends", meta]))
-            .with_context(|| format!("apt does not know {meta}; run apt-get update"))?;
-        let told = String::from_utf8_lossy(&told).into_owned();
-        let depends = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-        let package = depends.map(str::trim).find(|name| name.starts_with("linux-image-"));
-        package.map(str::to_owned).with_context(|| format!("{meta} depends on no kernel:\n{told}"))
-    }
+/// Unpacks the kernel that a meta-package depends on, which is one package. Returns its version and its compressed image.
+fn whole(meta: &str, into: &Path) -> anyhow::Result<(String, PathBuf)> {
+    let packages = Packages::of_host();
+    let package = packages.dependencies(meta)?.into_iter().find(|name| name.starts_with(IMAGE));
+    let package = package.with_context(|| format!("{meta} depends on no kernel"))?;
+    let version = package.trim_start_matches(IMAGE).to_owned();
+    packages.unpack(&[package], into)?;
+    let compressed = into.join("boot").join(format!("vmlinuz-{version}"));
+    Ok((version, compressed))
+}
+
+/// Unpacks the newest kernel of a series from [`NEWEST`], where it is several packages. Returns its version and its compressed
+/// image.
+fn parts(series: &str, flavour: &str, into: &Path) -> anyhow::Result<(String, PathBuf)> {
+    let packages = Packages::of_suite(NEWEST)?;
+    let names = packages.names(&format!("{IMAGE}{series}."))?;
+    let version = newest(&names, flavour).with_context(|| format!("{NEWEST} has no Linux {series} for {flavour}"))?;
+    let parts = ["base", "binary", "modules"].map(|part| format!("linux-{part}-{version}"));
+    packages.unpack(&parts, into)?;
+    // /lib is a link to /usr/lib on such a system; kmod 30 searches /lib.
+    std::fs::rename(into.join("usr/lib"), into.join("lib"))?;
+    let compressed = into.join("lib/modules").join(&version).join("vmlinuz");
+    Ok((version, compressed))
+}
+
+/// The highest version of one flavour: `7.3.4+deb13-amd64` of `linux-image-7.3.4+deb13-amd64`.
+fn newest(names: &[String], flavour: &str) -> Option<String> {
+    let numbers = |name: &str| -> Vec<u32> {
+        let version = name.split(['+', '-']).next().unwrap_or_default();
+        version.split('.').filter_map(|number| number.parse().ok()).collect()
+    };
+    let versions = names.iter().filter_map(|name| name.strip_prefix(IMAGE));
+    let of_flavour = versions.filter(|version| version.split_once('-').is_some_and(|(_, found)| found == flavour));
+    of_flavour.max_by_key(|version| numbers(version)).map(str::to_owned)
 }
 
 impl fmt::Display for Kernel {
@@ -135,15 +159,6 @@ impl FromStr for Kernel {
             .into_iter()
             .find(|k| k.name() == typed)
             .ok_or_else(|| format!("unknown kernel '{typed}': expected {known}"))
-    }
-}
-
-fn only_file(folder: &Path, extension: &str) -> anyhow::Result<PathBuf> {
-    let entries = std::fs::read_dir(folder)?.filter_map(Result::ok).map(|e| e.path());
-    let mut found: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == extension)).collect();
-    match (found.pop(), found.is_empty()) {
-        (Some(file), true) => Ok(file),
-        _ => bail!("expected one .{extension} file in {}", folder.display()),
     }
 }
 
@@ -170,4 +185,25 @@ fn elf_of(image: &[u8]) -> anyhow::Result<Vec<u8>> {
     };
     ensure!(elf.starts_with(b"\x7fELF"), "the payload is not an ELF image");
     Ok(elf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_of_a_flavour_is_chosen_by_its_numbers() {
+        let names = [
+            "linux-image-7.3.4+deb13-amd64",
+            "linux-image-7.3.10+deb13-amd64",
+            "linux-image-7.3.9+deb13-amd64",
+            "linux-image-7.3.12+deb13-cloud-amd64",
+            "linux-image-7.3.12+deb13-amd64-dbg",
+            "linux-image-7.3.11+deb13-rt-amd64",
+        ]
+        .map(str::to_owned);
+        assert_eq!(newest(&names, "amd64").as_deref(), Some("7.3.10+deb13-amd64"));
+        assert_eq!(newest(&names, "rt-amd64").as_deref(), Some("7.3.11+deb13-rt-amd64"));
+        assert_eq!(newest(&names, "arm64"), None);
+    }
 }

@@ -14,6 +14,7 @@ mod acpi;
 mod initramfs;
 mod kernel;
 mod machine;
+mod packages;
 mod tools;
 
 pub use acpi::Table;

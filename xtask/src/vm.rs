@@ -12,7 +12,7 @@ pub(crate) struct VmArgs {
     /// Fetch these kernels and run nothing [default: all]
     #[arg(long, value_name = "KERNEL", num_args = 0.., conflicts_with = "command")]
     fetch: Option<Vec<Kernel>>,
-    /// Kernel: 6.1, 6.1-rt, 6.12, 6.12-rt
+    /// Kernel: 6.1, 6.1-rt, 6.12, 6.12-rt, 7.3, 7.3-rt
     #[arg(long, default_value = "6.1")]
     kernel: Kernel,
     /// CPUs, 1 to 8
