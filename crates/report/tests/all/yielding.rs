@@ -43,6 +43,7 @@ fn against(
     shares: (f64, f64),
     (ns, away): (i64, Option<i64>),
 ) -> Vec<Series> {
+    let sleeps = subject.contains("sleep");
     let parameters = yielding::Parameters {
         competitors: 1,
         competitor_kind: Some(CompetitorKind::Process),
@@ -53,14 +54,17 @@ fn against(
         yielded_share: Some(shares.0),
         competitor_cpu_share: Some(shares.1),
         own_cpu_share: Some(1.0 - shares.1),
-        observed: Some(if subject == "sched_yield" { "sched_yield" } else { "some_call" }.into()),
+        observed: Some(match subject {
+            "sched_yield" => "sched_yield".into(),
+            _ if sleeps => "clock_nanosleep".into(),
+            _ => "some_call".into(),
+        }),
         ..yielding::Metrics::default()
     };
     let none = Experiment::Yield(Typed::asked(parameters.clone()));
     let calls = Experiment::Yield(Typed { parameters, metrics });
-    let sleeps = subject.contains("sleep");
     let mut calls = Series {
-        voluntary_switches_per_op: Some(if sleeps { 1.0 } else { 0.0 }),
+        voluntary_switches_per_op: Some(if sleeps { shares.0 } else { 0.0 }),
         involuntary_switches_per_op: Some(if sleeps { 0.0 } else { shares.0 }),
         about: About { call: Some(format!("{subject}()")), ..About::default() },
         ..series(calls, subject, Quantity::CallCost, ns, 3000)
@@ -172,6 +176,74 @@ fn a_call_that_does_not_yield_is_never_advised() {
         "{answer}"
     );
     assert!(answer.contains("To be back soon: usleep0 or nanosleep0."), "{answer}");
+}
+
+/// Linux 7.2 and later: sleeps of nothing return at once. A competitor runs only when the scheduler preempts them.
+fn on_7_3() -> Vec<Series> {
+    let same = ("as found", Rank::Same);
+    let mut all = vec![alone("sched_yield", 400, "sched_yield"), alone("usleep0", 420, "clock_nanosleep")];
+    all.extend(against("sched_yield", same, (0.92, 0.97), (1_500_000, Some(1_500_000))));
+    all.extend(against("usleep0", same, (0.002, 0.5), (430, Some(3_000_000))));
+    all.extend(against("nanosleep0", same, (0.001, 0.5), (430, Some(3_000_000))));
+    all
+}
+
+/// The advice follows from what the calls did, not from their names: the same calls, on two kernels.
+#[test]
+fn a_sleep_that_gives_up_no_cpu_is_advised_for_nothing() {
+    let run = yield_run(&["punctual", "yield"], on_7_3());
+    let verdict = Verdict::of(&run);
+    assert_eq!(advised(&run, Goal::LetOthersRun), [pair("sched_yield()", "usleep0()")]);
+    // The only call that yields: nothing to use instead of it, and no call that does not yield to replace.
+    assert!(advised(&run, Goal::BackSoon).is_empty(), "{verdict:?}");
+    assert!(verdict.tried.iter().all(|advice| advice.goal != Goal::BackSoon), "{verdict:?}");
+    assert_eq!(
+        verdict.answer,
+        [
+            "To let others run: sched_yield. A competitor gets 97\u{a0}% of the CPU.",
+            "usleep0 does not yield here: it slept in 0.2\u{a0}% of the calls. A competitor ran in 0.2\u{a0}% of them and got 50\u{a0}% of the CPU.",
+            "To be back soon: only sched_yield yields. Away for 1.50\u{a0}ms at p50 with a competitor.",
+        ]
+    );
+    let words = |series| {
+        let text = shown(&yield_run(&["punctual", "yield"], series), &Style::default());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let ended = "Sleeps that ended before the thread gave up the CPU (ru_nvcsw): usleep0 and nanosleep0.";
+    let slept = "Voluntary, because they wait (ru_nvcsw): usleep0 and nanosleep0.";
+    let (before, since) = (words(usual()), words(on_7_3()));
+    assert!(since.contains(ended) && !since.contains(slept), "{since}");
+    assert!(before.contains(slept) && !before.contains(ended), "{before}");
+    assert!(!before.contains("usleep0 does not yield") && !before.contains("it slept in"), "{before}");
+    // A call that was not seen to sleep has no such sentence, although it yields as little.
+    let mut unseen = on_7_3();
+    for series in &mut unseen {
+        if let Experiment::Yield(typed) = &mut series.experiment {
+            typed.metrics.observed = None;
+        }
+    }
+    let unseen = words(unseen);
+    assert!(unseen.contains("usleep0 does not yield here") && !unseen.contains("slept"), "{unseen}");
+}
+
+/// Two variants of a call alone, with 50 µs of timer slack and with 1 ns.
+fn with_slacks(voluntary: f64) -> String {
+    let of = |label: &str, ns: i64| Series {
+        conditions: label.into(),
+        voluntary_switches_per_op: Some(voluntary),
+        ..alone("usleep0", ns, "clock_nanosleep")
+    };
+    let sets = vec![set("slack 50 µs", "other", None, 50_000), set("slack 1 ns", "other", None, 1)];
+    let series = vec![of("slack 50 µs", 70_000), of("slack 1 ns", 15_000)];
+    let run = Run { series, ..run(&["punctual", "yield"], sets, &[]) };
+    shown(&run, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn timer_slack_is_part_of_calls_that_sleep_only() {
+    let slack = "Timer slack is a part of what a sleep of nothing costs: usleep0 costs 70.0 µs with 50 µs of slack and 15.0 µs with 1 ns.";
+    assert!(with_slacks(1.0).replace('\u{a0}', " ").contains(slack), "{}", with_slacks(1.0));
+    assert!(!with_slacks(0.0).contains("Timer slack is a part"), "{}", with_slacks(0.0));
 }
 
 /// The same figures, with rounds that scatter as widely as the shares differ; then without rounds.

@@ -11,12 +11,12 @@ use crate::format::units;
 use crate::verdict::{Advice, Answer};
 
 use super::super::shared::measured;
-use super::situation::{Contest, Figure, situations};
+use super::situation::{Contest, Figure, YIELDS, situations};
 
 /// Most names of calls that show no difference.
 const MOST: usize = 3;
 
-/// A sentence for each goal, and one for a customary call that does not yield here.
+/// A sentence for each goal, and one for each customary call that does not yield here.
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let situations = situations(&measured(series, Experiment::yields));
     let Some(contest) = Contest::of(&situations) else { return Answer::default() };
@@ -90,16 +90,23 @@ fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// `sched_yield does not yield on this kernel: a competitor ran in <0.1 % of the calls and got 49 % of the CPU.`
-fn idle(contest: &Contest<'_>) -> Option<String> {
-    let habit = contest.habits().find(|habit| habit.yielded().is_some() && !habit.lets_others_run())?;
-    Some(format!(
-        "{} does not yield here: {} ran in {} of the calls and got {} of the CPU.",
-        sanitize(habit.name()),
-        rivals(contest),
-        share(habit.yielded()),
-        share(habit.others_share())
-    ))
+/// `usleep0 does not yield here: it slept in 0.2 % of the calls. A competitor ran in 0.2 % of them and got 50 % of the CPU.`
+fn idle(contest: &Contest<'_>) -> Vec<String> {
+    let idle = contest.habits().filter(|habit| habit.yielded().is_some() && !habit.lets_others_run());
+    let text = |habit: &Figure<'_>| {
+        let name = sanitize(habit.name());
+        let ran = format!("ran in {}", share(habit.yielded()));
+        let got = format!("got {} of the CPU", share(habit.others_share()));
+        match habit.slept() {
+            Some(slept) if slept < YIELDS => format!(
+                "{name} does not yield here: it slept in {} of the calls. {} {ran} of them and {got}.",
+                share(Some(slept)),
+                capital(&rivals(contest))
+            ),
+            _ => format!("{name} does not yield here: {} {ran} of the calls and {got}.", rivals(contest)),
+        }
+    };
+    idle.map(text).collect()
 }
 
 /// `To be back soon: usleep0 or nanosleep0. Away for 63 µs at p50 with a competitor; with sched_yield, 4 ms.`

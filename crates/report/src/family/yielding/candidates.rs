@@ -36,9 +36,9 @@ fn let_others_run<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
 /// Instead of the habit that is away longest, of those that yield at all.
 fn back_soon<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
     let away = |figure: &Figure<'_>| figure.away.and_then(|away| away.summary.p50);
-    let Some(from) = contest.habits().filter(|figure| away(figure).is_some()).max_by_key(|figure| away(figure)) else {
-        return Vec::new();
-    };
+    // What runs during a call that does not yield was scheduled by the kernel itself.
+    let yielding = contest.habits().filter(|figure| figure.lets_others_run() && away(figure).is_some());
+    let Some(from) = yielding.max_by_key(|figure| away(figure)) else { return Vec::new() };
     let others: Vec<&Figure<'a>> = contest
         .figures
         .iter()

@@ -80,6 +80,13 @@ impl<'a> Figure<'a> {
         self.yielded().is_some_and(|share| share >= YIELDS)
     }
 
+    /// Share of its calls that slept, of a method whose system call sleeps: since Linux 7.2 one whose time is over returns without
+    /// giving up the CPU.
+    pub(super) fn slept(&self) -> Option<f64> {
+        let sleeps = self.calls.metrics.observed.as_deref()?.contains("nanosleep");
+        sleeps.then_some(self.calls.voluntary_switches_per_op?.min(1.0))
+    }
+
     /// What a call costs, ns: in the bare loop, or, where there was none, at the median.
     pub(super) fn cost_ns(&self) -> Option<f64> {
         self.calls.metrics.bare_ns.or_else(|| self.calls.summary.p50.map(|ns| ns as f64))
