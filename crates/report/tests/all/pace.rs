@@ -127,6 +127,13 @@ fn the_packet_ceiling_is_that_of_the_shortest_sleep() {
     let said = answer(&paced(series));
     assert!(said.contains("reaches 5178 [5128 5218] a second by nanosleep, which sleeps the whole 66.7 µs."), "{said}");
     assert!(!said.contains("nanosleep_1ns"), "{said}");
+    // One that did not sleep is no sleep between events; the next shortest is.
+    let mut series = usual();
+    series[4].voluntary_switches_per_op = Some(0.001);
+    series.push(slow("usleep_1us", 11_900.0));
+    let said = answer(&paced(series));
+    assert!(said.contains("reaches 11 900 [11 850 11 940] a second by usleep_1us."), "{said}");
+    assert!(!said.contains("nanosleep_1ns"), "{said}");
     let said = answer(&paced(vec![late("nanosleep", 70_000, 300_000), late("nanosleep_1ns", 70_000, 300_000)]));
     assert!(!said.contains("With a sleep between events"), "{said}");
 }

@@ -166,9 +166,12 @@ pub(super) fn usual_rate(s: &Paced<'_>) -> Option<String> {
 /// How many events a second one thread reaches with a sleep between: the shortest sleep, and one of the whole period.
 pub(super) fn ceiling(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Option<String> {
     let slow = |s: &&Paced<'_>| s.metrics.rate_share.is_some_and(|share| share < 0.99);
+    // Since Linux 7.2 a sleep of 1 ns returns without giving up the CPU, which is no sleep.
+    let slept = |s: &&Paced<'_>| s.voluntary_switches_per_op.is_none_or(|switches| switches >= 0.01);
     // Those that reach the rate do not show their limit.
     let find = |subjects: [&str; 2]| {
-        subjects.into_iter().find_map(|subject| rows.iter().find(|s| s.subject == subject)).filter(slow)
+        let row = |subject: &str| rows.iter().find(|s| s.subject == subject).filter(slept);
+        subjects.into_iter().find_map(row).filter(slow)
     };
     let shortest = find(["nanosleep_1ns", "usleep_1us"]).and_then(|s| Some((s, usual_rate(s)?)));
     let whole = find(["nanosleep", "usleep"]).and_then(|s| Some((s, usual_rate(s)?)));
