@@ -112,6 +112,8 @@ fn real_time(host: &Host) -> String {
     };
     let throttle = match (rt.runtime_us, rt.period_us) {
         (Some(runtime), _) if runtime < 0 => "never throttled".to_owned(),
+        // As Linux 7.2 and later have by default.
+        (Some(runtime), Some(period)) if runtime >= period => "never throttled".to_owned(),
         (Some(runtime), Some(period)) => {
             let exact = |us: i64| units::exact(us.saturating_mul(1000));
             format!("throttled to {} of {}", exact(runtime), exact(period))

@@ -171,6 +171,18 @@ fn a_machine_that_tells_everything() {
     assert_snapshot!(shown(&full, &at(80)));
 }
 
+/// Linux 7.2 and later start with a real-time limit of the whole period.
+#[test]
+fn a_limit_of_the_whole_period_is_none() {
+    let with = |runtime_us: i64| {
+        let mut run = run(&["punctual", "wait"], vec![], &[]);
+        (run.host.rt.runtime_us, run.host.rt.period_us) = (Some(runtime_us), Some(1_000_000));
+        shown(&run, &Style { width: 140, ..Style::default() })
+    };
+    assert!(with(1_000_000).contains("never throttled"), "{}", with(1_000_000));
+    assert!(with(950_000).contains("throttled to 950 ms of 1 s") && !with(950_000).contains("never throttled"));
+}
+
 #[test]
 fn an_experiment_without_words_is_not_left_out() {
     let mut strange = run(&["punctual", "strange"], vec![], &[Made::sleep("pipe", "SCHED_OTHER", 5_000)]);
