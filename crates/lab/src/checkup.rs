@@ -175,7 +175,7 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
 }
 
 /// The common ways to yield: one of each kind.
-const YIELDING: &[&str] = &["pause", "sched_yield", "usleep0", "nanosleep1", "poll0"];
+const YIELDING: &[&str] = &["pause", "sched_yield", "usleep0", "usleep1", "poll0"];
 
 /// The two that the verdict compares.
 const YIELDING_QUICKLY: &[&str] = &["sched_yield", "usleep0"];

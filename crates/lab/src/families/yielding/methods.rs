@@ -68,6 +68,13 @@ pub static ALL: &[Method] = &[
         open: || call("usleep(0)", || sleep::usleep(0)),
     },
     Method {
+        name: "usleep1",
+        about: "a sleep of 1 microsecond: sleeps where one of 0 returns at once (Linux 7.2 and later)",
+        call: "usleep(1)",
+        system_calls: &["clock_nanosleep", "nanosleep"],
+        open: || call("usleep(1)", || sleep::usleep(1)),
+    },
+    Method {
         name: "nanosleep0",
         about: "a sleep of 0 nanoseconds",
         call: "nanosleep({0, 0}, NULL)",
