@@ -235,6 +235,34 @@ cat /tmp/boost.txt /tmp/notices.txt /tmp/governor.txt /tmp/min-frequency.txt
 
 #[test]
 #[ignore = "slow: run by the gate, which has the kernels"]
+fn a_boost_clamps_where_the_kernel_has_utilisation_clamps() {
+    let Some(machine) = machine(Kernel::V7_3, Table::PStates) else { return };
+    let done = run(
+        &machine,
+        5,
+        r#"
+for p in 0 1; do echo schedutil >$P/policy$p/scaling_governor; done
+before=$(state)
+at() { while read -r khz ticks; do [ "$khz" = $1 ] && echo $ticks; done <$P/policy0/stats/time_in_state; }
+fast=$(at 2600000)
+punctual governor boost --by clamp --cpu 0 --period 100ms --work 200us --deadline 90ms --periods 30 --rounds 1 --rest 50ms --json /tmp/boost.json >/tmp/boost.txt 2>&1
+is status 0 $?
+is restored "$before" "$(state)"
+is journal '' "$(cat /run/punctual/journal 2>/dev/null)"
+has told "The boost used the utilisation clamp" "$(tr -s ' \n' ' ' </tmp/boost.txt)"
+# A clamp asks schedutil for more than this little work does.
+[ "$(at 2600000)" -gt "$fast" ] && echo ok fast-counted || echo "FAILED fast-counted: $fast"
+echo "BEGIN RUN"; cat /tmp/boost.json; echo; echo "END RUN"
+"#,
+    );
+    let result = written(&done.stdout);
+    let boost = result.series.iter().find(|series| series.subject == "boost").unwrap();
+    assert_eq!(boost.experiment.metrics()["lever"], Param::Text("utilisation clamp".into()));
+    assert_eq!(boost.experiment.metrics()["governor"], Param::Text("schedutil".into()));
+}
+
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn a_killed_boost_leaves_nothing_raised() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     run(
@@ -313,22 +341,30 @@ has named "read-only, as in a container" "$said"
 #[test]
 #[ignore = "slow: run by the gate, which has the kernels"]
 fn a_real_time_kernel_runs_the_whole_check_up() {
-    let Some(machine) = machine(Kernel::V6_1Rt, Table::PStates) else { return };
-    let done = run(
-        &machine.table(Table::CStates),
-        7,
-        r#"
+    whole_check_up(Kernel::V6_1Rt);
+}
+
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
+fn the_newest_kernels_run_the_whole_check_up() {
+    whole_check_up(Kernel::V7_3);
+    whole_check_up(Kernel::V7_3Rt);
+}
+
+fn whole_check_up(kernel: Kernel) {
+    let Some(machine) = machine(kernel, Table::PStates) else { return };
+    let script = r#"
 dirty; before=$(state)
 punctual --full --json /tmp/run.json >/tmp/run.txt 2>/tmp/notices.txt
 is status 0 $?
-is real-time 1 "$(grep -c '"preempt_rt": *true' /tmp/run.json)"
+is real-time 1 "$(grep -c '"preempt_rt": *REAL_TIME' /tmp/run.json)"
 is complete 1 "$(grep -c '"complete": *true' /tmp/run.json)"
 has frequency '"experiment": "ramp"' "$(cat /tmp/run.json)"
 has tried '"subject": "performance"' "$(cat /tmp/run.json)"
 has told "governor performance instead of" "$(tr -s ' \n' ' ' </tmp/run.txt)"
 is untouched "$before" "$(state)"
 cat /tmp/run.txt /tmp/notices.txt
-"#,
-    );
+"#;
+    let done = run(&machine.table(Table::CStates), 7, &script.replace("REAL_TIME", &kernel.is_real_time().to_string()));
     assert!(done.stdout.contains("ramp: loops of 750"), "{}", done.stdout);
 }

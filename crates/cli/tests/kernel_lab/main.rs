@@ -8,3 +8,4 @@ mod pace_fq;
 mod random_kills;
 mod run;
 mod support;
+mod yielding;

@@ -33,6 +33,28 @@ is still-restored "$before" "$(state)"
 
 #[test]
 #[ignore = "slow: run by the gate, which has the kernels"]
+fn a_time_slice_is_set_where_the_kernel_has_one() {
+    for kernel in [Kernel::V6_1, Kernel::V6_12, Kernel::V7_3] {
+        let Some(machine) = machine(kernel, Table::PStates) else { return };
+        let script = if kernel == Kernel::V6_1 {
+            r#"
+said=$(punctual run --slice 200us -- echo it ran 2>&1)
+has refused "use Linux 6.12 or later" "$said"
+has went-on "it ran" "$said"
+"#
+        } else {
+            r#"
+slice() { set -- $(grep se.slice /proc/self/sched); echo $3; }
+has set 200000 "$(punctual run --slice 200us -- grep se.slice /proc/self/sched)"
+[ "$(slice)" != 200000 ] && echo ok own || echo "FAILED own: $(slice)"
+"#
+        };
+        run(&machine, 2, script);
+    }
+}
+
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
 fn signals_are_passed_on_and_everything_is_put_back() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     run(
