@@ -1,5 +1,5 @@
 //! The first screen of records of real machines: this kernel (6.18, EEVDF) quiet and beside a compiler, Debian's 6.1
-//! (CFS) and 6.12 (EEVDF) under emulation. The records are check-ups without their histograms.
+//! (CFS), 6.12 and 7.3 (EEVDF) under emulation. The records are check-ups without their histograms.
 
 use crate::forms::shown;
 use insta::assert_snapshot;
@@ -8,7 +8,7 @@ use punctual_report::evidence::{Effect, Outcome};
 use punctual_report::verdict::{Advice, Goal, Standing};
 use punctual_report::{Document, Style, Verdict};
 
-const RECORDS: [&str; 4] = ["quiet", "compiling", "debian-6.1", "debian-6.12"];
+const RECORDS: [&str; 5] = ["quiet", "compiling", "debian-6.1", "debian-6.12", "debian-7.3"];
 
 fn record(name: &str) -> Run {
     let path = format!("{}/tests/records/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -33,7 +33,7 @@ fn a_screen_each() {
 #[test]
 fn who_was_busy_comes_first() {
     assert!(head(&record("compiling")).trim_start().starts_with("Busy machine: "));
-    for name in ["quiet", "debian-6.1", "debian-6.12"] {
+    for name in ["quiet", "debian-6.1", "debian-6.12", "debian-7.3"] {
         assert!(!head(&record(name)).contains("Busy machine"), "{name}");
     }
 }
@@ -93,4 +93,23 @@ fn on_cfs_sched_yield_is_no_advice_to_let_others_run() {
         advice.goal == Goal::LetOthersRun && advice.what.starts_with("sched_yield")
     };
     assert!(verdict.advice.iter().find(named).is_none(), "{:?}", verdict.advice);
+}
+
+/// Linux 7.3 returns from usleep(0) without giving up the CPU: there it is no advice, and the head says so.
+#[test]
+fn where_usleep_0_does_not_sleep_it_is_no_advice() {
+    let about = "usleep0 does not yield here: it slept in";
+    let answered = |name: &str| {
+        let mut run = record(name);
+        run.series.retain(|series| series.experiment.name() == "yield");
+        Verdict::of(&run).answer.join(" ")
+    };
+    for name in RECORDS {
+        let since_7_2 = name == "debian-7.3";
+        assert_eq!(answered(name).contains(about), since_7_2, "{name}: {}", answered(name));
+    }
+    let advice = Verdict::of(&record("debian-7.3")).advice;
+    assert!(advice.iter().all(|advice| advice.what != "usleep(0)"), "{advice:?}");
+    let instead = |what: &str| advice.iter().any(|advice| advice.what == what && advice.instead_of == "usleep(0)");
+    assert!(instead("sched_yield()") && instead("usleep(1)"), "{advice:?}");
 }
