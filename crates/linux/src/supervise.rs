@@ -8,6 +8,8 @@
 //! The program is signalled through its pidfd, and never after it was reaped. Before Linux 5.3 the process ID serves, which the kernel does
 //! not reuse before then.
 
+mod gate;
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -21,6 +23,7 @@ use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid
 use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
 use crate::{Error, Result, check};
+pub use gate::{Gate, GateKeeper, gate};
 
 /// Settings that the program does not inherit from the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,7 +63,19 @@ impl Supervised {
     ///
     /// # Errors
     /// Those of exec (not found, not executable) and of creating a descriptor.
-    pub fn spawn(mut command: Command, settings: Settings) -> io::Result<Self> {
+    pub fn spawn(command: Command, settings: Settings) -> io::Result<Self> {
+        Self::start(command, settings, None)
+    }
+
+    /// The same; the new process executes its program once the gate's keeper is dropped by another thread.
+    ///
+    /// # Errors
+    /// As [`Supervised::spawn`].
+    pub fn spawn_behind(command: Command, settings: Settings, gate: Gate) -> io::Result<Self> {
+        Self::start(command, settings, Some(gate))
+    }
+
+    fn start(mut command: Command, settings: Settings, gate: Option<Gate>) -> io::Result<Self> {
         heed_children().map_err(io::Error::other)?;
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -72,7 +87,7 @@ impl Supervised {
         };
         // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may be called: it makes
         // system calls, allocates nothing and takes no lock.
-        unsafe { command.pre_exec(move || prepare(settings, &before)) };
+        unsafe { command.pre_exec(move || prepare(settings, &before, gate.as_ref())) };
         let started = signals_of(&all).map_err(io::Error::other).and_then(|signals| Ok((signals, command.spawn()?)));
         match started {
             Ok((signals, child)) => Ok(Self::of(&child, signals, before)),
@@ -97,8 +112,17 @@ impl Supervised {
 
     /// Passes signals on until the program has ended.
     pub fn wait(self) -> Result<Ended> {
-        let mut gone = false;
+        self.wait_and(|| {})
+    }
+
+    /// The same. `at_end` is called when the program has ended, while `/proc` still has its process.
+    pub fn wait_and(self, at_end: impl FnOnce()) -> Result<Ended> {
+        let (mut gone, mut at_end) = (false, Some(at_end));
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
+            if matches!(waitid(WaitId::Pid(self.pid), ended), Ok(Some(_))) {
+                at_end.take().into_iter().for_each(|at_end| at_end());
+            }
             if let Some(ended) = self.look()? {
                 return Ok(ended);
             }
@@ -200,7 +224,10 @@ fn next(signals: &OwnedFd) -> Result<Option<libc::signalfd_siginfo>> {
 }
 
 /// In the new process: applies the settings, and restores the inherited blocked and ignored signals.
-fn prepare(settings: Settings, mask: &libc::sigset_t) -> io::Result<()> {
+fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io::Result<()> {
+    if let Some(gate) = gate {
+        gate.pass();
+    }
     if settings.may_lock_memory {
         let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: `limit` is readable. A refusal leaves the limit as it is, which is documented.

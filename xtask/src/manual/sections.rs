@@ -96,6 +96,34 @@ pub(super) const PAGES: &[Sections] = &[
         ],
     },
     Sections {
+        page: "punctual-why",
+        examples: &[
+            ("punctual why", "Own waits of 100 us and 1 ms: where their lateness comes from."),
+            ("punctual why -- ./my-program --its-option", "A program, from its first instruction to its end."),
+            ("punctual why --pid 1234 --duration 30s", "A running process, for half a minute."),
+            ("punctual why --pid 1234 --thread 'worker-*' --html why.html", "Some of its threads, as a page."),
+            (
+                "punctual why -o why.txt --json why.json -- ./my-program",
+                "The report to files; stderr stays the program's.",
+            ),
+        ],
+        status: &[
+            ("0", "Done."),
+            ("1", "It failed while running; stderr says why."),
+            ("2", "Bad usage: nothing was changed or started."),
+            ("any", "With a program: its own status; 128 + N after signal N, 127 if not found, 126 if not executable."),
+        ],
+        files: KEPT,
+        see_also: &[
+            "punctual-wait(1)",
+            "punctual-run(1)",
+            "perf_event_open(2)",
+            "proc(5)",
+            "perf-sched(1)",
+            "capabilities(7)",
+        ],
+    },
+    Sections {
         page: "punctual-ipc",
         examples: &[
             ("punctual ipc --size 64,16k", "The usual mechanisms, with small and larger messages."),

@@ -41,6 +41,7 @@ impl AmountArgs {
             rounds: self.rounds,
             warmup: self.warmup,
             require: conditions.require,
+            watch: false,
         })
     }
 

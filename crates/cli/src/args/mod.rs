@@ -15,6 +15,7 @@ mod report;
 mod run;
 pub(crate) mod values;
 mod wait;
+mod why;
 mod yielding;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,7 @@ pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
+pub(crate) use why::WhyArgs;
 pub(crate) use yielding::YieldArgs;
 
 /// Measure how late this Linux machine is, why, and what to use instead.
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Checkup(CheckupArgs),
     /// Measure how late each way of waiting wakes up, and its CPU time
     Wait(Box<WaitArgs>),
+    /// Say why wake-ups are late: of own waits, of a program, of a running process
+    Why(Box<WhyArgs>),
     /// Measure how long a message takes between two processes
     Ipc(Box<IpcArgs>),
     /// Measure the cost of each way to yield the CPU, and who gets the CPU

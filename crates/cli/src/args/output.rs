@@ -53,12 +53,18 @@ pub(crate) struct OutputArgs {
     /// Print the first screen instead of all tables.
     #[arg(skip)]
     pub(crate) first_screen: bool,
+    /// Print the tables on stderr: stdout belongs to another program.
+    #[arg(skip)]
+    pub(crate) tables_on_stderr: bool,
+    /// Write all tables to this file instead.
+    #[arg(skip)]
+    pub(crate) output: Option<Target>,
 }
 
 impl OutputArgs {
     /// The outputs other than the tables, each with its flag.
     pub(crate) fn targets(&self) -> impl Iterator<Item = (&'static str, &Target)> {
-        let all = [("--json", &self.json), ("--html", &self.html), ("--csv", &self.csv)];
+        let all = [("--json", &self.json), ("--html", &self.html), ("--csv", &self.csv), ("--output", &self.output)];
         all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?)))
     }
 

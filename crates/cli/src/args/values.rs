@@ -27,6 +27,13 @@ fn duration(text: &str, least: Duration, most: Duration, range: &str) -> Result<
     if (least..=most).contains(&duration) { Ok(duration) } else { Err(format!("expected a duration {range}")) }
 }
 
+/// The number of a process.
+pub(crate) fn process(text: &str) -> Result<i32, String> {
+    // PID_MAX_LIMIT of include/linux/threads.h.
+    let number = text.parse().ok().filter(|number| (1..=4_194_304).contains(number));
+    number.ok_or_else(|| "expected a process ID (example: 1234)".to_owned())
+}
+
 /// An integer between two others. `example`: a value that is usual.
 pub(crate) fn integer<T>(
     least: T,

@@ -11,6 +11,7 @@ use crate::terminal::{self, Color};
 pub(crate) fn wanted(args: &Args) -> bool {
     match &args.command {
         Some(Command::Wait(args)) => args.conditions.list,
+        Some(Command::Why(args)) => args.conditions.list,
         Some(Command::Ipc(args)) => args.conditions.list,
         Some(Command::Yield(args)) => args.conditions.list,
         Some(Command::Calibrate(args)) => args.conditions.list,

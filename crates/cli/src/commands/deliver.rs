@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 use punctual_record::Run;
-use punctual_report::Document;
 use punctual_report::document::{Level, Paint, Phrase};
 use punctual_report::export::{self, text};
+use punctual_report::{Document, Style};
 
 use crate::args::{Flags, OutputArgs};
 use crate::exit::with_causes;
@@ -17,16 +17,17 @@ const FIRST_SCREEN_ROWS: usize = 22;
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
     stream::heed_signals();
-    let tables = !outputs.takes_stdout() && !wanted.without_tables;
+    let tables = wanted.tables_on_stderr || !outputs.takes_stdout();
+    let tables = tables && !wanted.without_tables && wanted.output.is_none();
     let mut failed = Vec::new();
     let mut kept_by = None;
     let mut page = None;
     for output in outputs.into_all() {
         let (flag, target, stays) = (output.flag, output.target.clone(), output.stays());
-        match write(run, output) {
+        match write(run, output, wanted) {
             Err(error) => failed.push(error),
-            // A page holds the whole run; CSV does not.
-            Ok(()) if flag == "--csv" => {}
+            // A page holds the whole run; CSV and tables do not.
+            Ok(()) if matches!(flag, "--csv" | "--output") => {}
             Ok(()) => {
                 kept_by.get_or_insert_with(|| target.to_string());
                 page = (flag == "--html" && stays).then_some(target).or(page);
@@ -35,7 +36,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     }
     let last = keep_last(run, wanted);
     let document = Document::of(run);
-    if tables && let Err(error) = terminal::print(&laid_out(&document, wanted, last)) {
+    if tables && let Err(error) = print(&document, wanted, last) {
         failed.push(error);
     }
     if !wanted.quiet {
@@ -61,9 +62,17 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     failed.is_empty()
 }
 
+/// Prints the tables where they belong.
+fn print(document: &Document, wanted: &OutputArgs, last: bool) -> anyhow::Result<()> {
+    if wanted.tables_on_stderr {
+        terminal::say(&laid_out(document, wanted, last, terminal::style_for_notices(wanted.color)));
+        return Ok(());
+    }
+    terminal::print(&laid_out(document, wanted, last, terminal::style(wanted.color)))
+}
+
 /// All tables; or the first screen, and where the rest is.
-fn laid_out(document: &Document, wanted: &OutputArgs, last: bool) -> String {
-    let style = terminal::style(wanted.color);
+fn laid_out(document: &Document, wanted: &OutputArgs, last: bool, style: Style) -> String {
     if !wanted.first_screen {
         return text::render(document, &style);
     }
@@ -74,7 +83,7 @@ fn laid_out(document: &Document, wanted: &OutputArgs, last: bool) -> String {
 
 /// Keeps a run that measured something as the last one. Returns whether it did.
 fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
-    if wanted.no_keep || run.series.is_empty() {
+    if wanted.no_keep || (run.series.is_empty() && run.causes.is_none()) {
         return false;
     }
     let mut json = Vec::new();
@@ -86,8 +95,16 @@ fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
     kept.is_ok()
 }
 
-/// Writes the form that the output's flag names.
-fn write(run: &Run, output: Output) -> anyhow::Result<()> {
+/// Writes the tables, or the form that the output's flag names.
+fn write(run: &Run, output: Output, wanted: &OutputArgs) -> anyhow::Result<()> {
+    if output.flag == "--output" {
+        let style = terminal::style_for_file(wanted.color);
+        let tables = text::render(&Document::of(run), &style);
+        return output.write(|out| {
+            out.extend(tables.as_bytes());
+            Ok(())
+        });
+    }
     let form = export::of_run(output.flag.trim_start_matches('-'));
     let form = form.with_context(|| format!("{}: no form of a run has this name", output.flag))?;
     output.write(|out| Ok(form.write(run, out)?))

@@ -15,6 +15,7 @@ mod planned;
 mod report;
 mod run;
 mod wait;
+mod why;
 mod yielding;
 
 use crate::args::{Args, Command};
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         None => checkup::run(&args.checkup),
         Some(Command::Checkup(checkup)) => checkup::run(&checkup),
         Some(Command::Wait(wait)) => wait::run(&wait),
+        Some(Command::Why(why)) => why::run(&why),
         Some(Command::Ipc(args)) => ipc::run(&args),
         Some(Command::Yield(args)) => yielding::run(&args),
         Some(Command::Report(report)) => report::run(&report),

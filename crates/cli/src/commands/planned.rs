@@ -5,7 +5,7 @@ use punctual_lab::ways::yielding::Method as Yielding;
 use punctual_lab::{Thread, boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
 use punctual_record::{Limit, Quantity};
 
-use crate::args::{Action, Args, Command, PaceArgs, YieldArgs, check_limits, chosen};
+use crate::args::{Action, Args, Command, PaceArgs, WhyArgs, YieldArgs, check_limits, chosen};
 use crate::refusal::BadUsage;
 
 /// Experiment, subject and quantity.
@@ -25,6 +25,7 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
         None => (&args.checkup.output.fail_if, of_checkup()),
         Some(Command::Checkup(checkup)) => (&checkup.output.fail_if, of_checkup()),
         Some(Command::Wait(wait)) => (&wait.output.fail_if, wait.measured().into_iter().map(of_wait).collect()),
+        Some(Command::Why(why)) => (&why.output.fail_if, WhyArgs::method().into_iter().map(of_wait).collect()),
         Some(Command::Ipc(ipc)) => {
             let mechanisms = chosen(&ipc.mechanisms).unwrap_or_else(|| ipc::mechanisms::all().collect());
             (&ipc.output.fail_if, mechanisms.into_iter().map(of_ipc).collect())

@@ -1,5 +1,6 @@
 //! `punctual run`.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::process::Command;
 
@@ -51,25 +52,32 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         Ok(program) => {
             // The program has inherited the conditions of this thread. What could not be restored ends with this process.
             drop(guard.end(Scope::Thread));
-            match program.wait().context("waiting for the program")? {
-                Ended::Exited(status) => Exit::Program(status),
-                Ended::Signalled(signal) => Exit::Signal(signal),
-                Ended::Unknown => {
-                    let program = args.program[0].to_string_lossy();
-                    terminal::complain(&format!("error: {program} ended; its exit status is unknown"));
-                    Exit::Failed
-                }
-            }
+            status(&args.program[0], program.wait().context("waiting for the program")?)
         }
-        Err(error) => {
-            terminal::complain(&format!("{}: {error}", args.program[0].to_string_lossy()));
-            Exit::Program(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
-        }
+        Err(error) => not_run(&args.program[0], &error),
     };
     for left in guard.restore() {
         terminal::complain(&format!("{left}; {}", left.remedy));
     }
     Ok(exit)
+}
+
+/// The exit status of a program that ended.
+pub(super) fn status(program: &OsStr, ended: Ended) -> Exit {
+    match ended {
+        Ended::Exited(status) => Exit::Program(status),
+        Ended::Signalled(signal) => Exit::Signal(signal),
+        Ended::Unknown => {
+            terminal::complain(&format!("error: {} ended; its exit status is unknown", program.to_string_lossy()));
+            Exit::Failed
+        }
+    }
+}
+
+/// The exit status of a shell for a program that could not be executed.
+pub(super) fn not_run(program: &OsStr, error: &std::io::Error) -> Exit {
+    terminal::complain(&format!("{}: {error}", program.to_string_lossy()));
+    Exit::Program(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
 }
 
 /// The refused conditions, as messages.

@@ -28,6 +28,8 @@ pub struct Request {
     pub warmup: u32,
     /// A refused condition is an error.
     pub require: bool,
+    /// The measuring thread is watched in every second round: the figures come from the others, the causes from these.
+    pub watch: bool,
 }
 
 impl Request {
@@ -35,7 +37,17 @@ impl Request {
     #[must_use]
     pub fn as_found(amount: Amount, rounds: u32) -> Self {
         let (variants, base) = (vec![Variant::as_found()], Conditions::new());
-        Self { variants, base, amount, rounds, warmup: 1, require: false }
+        Self { variants, base, amount, rounds, warmup: 1, require: false, watch: false }
+    }
+
+    /// The same, watched: with as many rounds for the causes as for the figures.
+    #[must_use]
+    pub fn watched(self) -> Self {
+        let amount = match self.amount {
+            Amount::Samples(samples) => Amount::Samples(samples.saturating_mul(2)),
+            time @ Amount::Time(_) => time,
+        };
+        Self { amount, rounds: self.rounds.saturating_mul(2), watch: true, ..self }
     }
 
     /// Whether a thread under one of the variants can monopolise a CPU.

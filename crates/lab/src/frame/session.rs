@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage;
 use punctual_record::{
-    ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool, Usage,
+    Causes, ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool, Usage,
 };
 
 use super::clock_cost;
@@ -27,6 +27,8 @@ pub struct Session<'a> {
     run: Run,
     begin_ns: i64,
     process_cpu_ns: i64,
+    /// CPU time of a program that was watched and is no child.
+    watched_cpu_ns: i64,
     probe: DisturbanceProbe,
     own: OwnUsage,
     children_cpu_ns: i64,
@@ -82,6 +84,7 @@ impl<'a> Session<'a> {
             run,
             begin_ns: now_ns(Clock::Monotonic),
             process_cpu_ns: now_ns(Clock::ProcessCpu),
+            watched_cpu_ns: 0,
             probe: DisturbanceProbe::start(root),
             own: OwnUsage::default(),
             children_cpu_ns: children_cpu_ns(),
@@ -222,6 +225,13 @@ impl<'a> Session<'a> {
         *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
     }
 
+    /// Enters why threads woke up late.
+    pub fn set_causes(&mut self, causes: Causes) {
+        let other = causes.program.as_ref().filter(|program| program.status.is_none());
+        self.watched_cpu_ns = other.and_then(|program| program.cpu_ns).unwrap_or(0).cast_signed();
+        self.run.causes = Some(causes);
+    }
+
     /// Closes the session.
     #[must_use]
     pub fn close(mut self) -> Run {
@@ -236,7 +246,8 @@ impl<'a> Session<'a> {
             self.run.notices.push(Notice::Interrupted { signal });
         }
         // Competitors and peers were all waited for: their CPU time belongs to the run, not to other programs.
-        let own_ns = now_ns(Clock::ProcessCpu) - self.process_cpu_ns + children_cpu_ns() - self.children_cpu_ns;
+        let children_ns = children_cpu_ns() - self.children_cpu_ns;
+        let own_ns = now_ns(Clock::ProcessCpu) - self.process_cpu_ns + children_ns + self.watched_cpu_ns;
         self.run.disturbance = self.probe.finish(self.own);
         let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
         let own_share = own_ns as f64 / (self.run.elapsed_ns.max(1) as f64 * cpus);

@@ -77,6 +77,6 @@ impl Thread {
         let variant = Variant::of(Conditions::new().maybe(self.policy, Conditions::policy));
         let base = Conditions::new().maybe(cpu, Conditions::cpu);
         let amount = Amount::Samples(u64::from(operations) * u64::from(rounds));
-        Request { variants: vec![variant], base, amount, rounds, warmup: 0, require: self.require }
+        Request { variants: vec![variant], base, amount, rounds, warmup: 0, require: self.require, watch: false }
     }
 }

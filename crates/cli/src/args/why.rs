@@ -1,0 +1,75 @@
+//! `punctual why`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use punctual::conditions::CONDITIONS;
+use punctual_lab::wait::methods;
+use punctual_lab::ways::wait::Method;
+
+use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use crate::output::Target;
+
+/// Say why wake-ups are late, and what each cause costs.
+///
+/// Without a program, waits 100 us and 1 ms itself and splits the lateness by cause. With a program, runs it and watches every blocking
+/// call of its threads and children until it ends: the program has this terminal and these streams, its exit status is returned, and
+/// the report goes to stderr. With --pid, watches a running process. The watched program is neither stopped nor traced (ptrace).
+/// Single wake-ups need CAP_PERFMON and tracefs; without, the times that threads waited for a CPU are shown.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// Watch this running process: its threads, and those that it creates
+    #[arg(long, value_name = "PID", value_parser = values::process, conflicts_with_all = of_own_waits(), allow_hyphen_values = true)]
+    pub(crate) pid: Option<i32>,
+    /// With --pid: only its threads of this name ('worker-*'), as they are at the start
+    #[arg(long, value_name = "NAME", requires = "pid")]
+    pub(crate) thread: Option<String>,
+    /// Durations of own waits
+    #[arg(
+        long = "for", value_name = "DUR", value_delimiter = ',', default_value = "100us,1ms",
+        allow_hyphen_values = true, value_parser = values::positive_duration
+    )]
+    pub(crate) durations: Vec<Duration>,
+    /// Print all tables, not only the first screen
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Write all tables to FILE, instead of the first screen to the terminal
+    #[arg(long = "output", short, value_name = "FILE", conflicts_with = "full")]
+    pub(crate) tables: Option<Target>,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArgs,
+    #[command(flatten)]
+    pub(crate) amount: AmountArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// The program to run and watch, and its arguments
+    #[arg(
+        value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true,
+        conflicts_with_all = of_own_waits().into_iter().chain(["pid", "duration"])
+    )]
+    pub(crate) program: Vec<OsString>,
+}
+
+impl WhyArgs {
+    /// How the own waits are made: as most programs make them.
+    pub(crate) fn method() -> Option<&'static Method> {
+        methods::find("nanosleep")
+    }
+
+    /// Where the results go.
+    pub(crate) fn outputs(&self) -> OutputArgs {
+        OutputArgs {
+            first_screen: !self.full,
+            tables_on_stderr: !self.program.is_empty(),
+            output: self.tables.clone(),
+            ..self.output.clone()
+        }
+    }
+}
+
+/// What is about own waits only.
+fn of_own_waits() -> Vec<&'static str> {
+    let own = ["durations", "samples", "rounds", "warmup", "fail_if", "no_wait", "require"];
+    CONDITIONS.iter().map(|condition| condition.name()).chain(own).collect()
+}

@@ -1,0 +1,18 @@
+//! `punctual why`: of own waits, of a program, of a running process.
+
+mod finish;
+mod own;
+mod process;
+mod program;
+
+use crate::args::WhyArgs;
+use crate::exit::Exit;
+
+/// Watches what the arguments name.
+pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
+    match args.pid {
+        Some(pid) => process::run(args, pid),
+        None if args.program.is_empty() => own::run(args),
+        None => program::run(args),
+    }
+}

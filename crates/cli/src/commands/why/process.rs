@@ -1,0 +1,67 @@
+//! A running process.
+
+use std::time::{Duration, Instant};
+
+use punctual::format_duration;
+use punctual_lab::program::{Account, Process, Refused, Watcher};
+use punctual_lab::{Silent, Stop};
+use punctual_record::{Notice, Program};
+use punctual_trace::Target;
+
+use super::finish;
+use crate::args::WhyArgs;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::refusal::BadUsage;
+
+/// How long without an answer of the user.
+const USUAL: Duration = Duration::from_secs(10);
+/// From one look at the process to the next.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Watches until the time is over, the process ends or a signal comes.
+pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
+    let process = find(args, pid)?;
+    let wanted = args.outputs();
+    let outputs = wanted.open()?;
+    let stop = Stop::default();
+    interrupt::listen(&stop)?;
+    let mut silent = Silent;
+    let mut session = finish::session(stop.clone(), &mut silent);
+    let (target, account) = match args.thread {
+        Some(_) => (Target { tids: process.tids.clone(), with_children: false }, Account::of_threads(&process.tids)),
+        None => (Target { tids: process.tids.clone(), with_children: true }, Account::of_process(pid)),
+    };
+    let duration = args.amount.duration.unwrap_or(USUAL);
+    let mut watcher = Watcher::begin(&target, account);
+    let begin = Instant::now();
+    let mut left = duration;
+    while !left.is_zero() && !stop.requested() && process.runs() {
+        watcher.step(left.min(LOOK), &mut |_| {});
+        left = duration.saturating_sub(begin.elapsed());
+    }
+    if !left.is_zero() && !stop.requested() {
+        let (name, after) = (&process.name, format_duration(tenths(begin.elapsed())));
+        let text = format!(
+            "{name} (process {pid}) ended after {after}; it was to be watched for {}",
+            format_duration(duration)
+        );
+        session.notice(Notice::Other { text });
+    }
+    let program = Program { name: process.name, pid: pid.cast_unsigned(), ..Program::default() };
+    let causes = watcher.end(program);
+    let all_written = finish::close(session, causes, &wanted, outputs);
+    Ok(interrupt::exit(&stop).unless_lost(all_written))
+}
+
+fn find(args: &WhyArgs, pid: i32) -> Result<Process, BadUsage> {
+    Process::find(pid, args.thread.as_deref()).map_err(|refused| match &refused {
+        Refused::Process(_) => BadUsage::invalid("--pid", pid, refused),
+        Refused::Threads(_) => BadUsage::invalid("--thread", args.thread.as_deref().unwrap_or_default(), refused),
+    })
+}
+
+/// To tenths of a second.
+fn tenths(time: Duration) -> Duration {
+    Duration::from_millis(time.as_millis() as u64 / 100 * 100)
+}

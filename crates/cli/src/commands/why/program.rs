@@ -1,0 +1,111 @@
+//! A program that is started to be watched.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use punctual_lab::program::{Account, Watcher};
+use punctual_lab::{Silent, Stop};
+use punctual_linux::supervise::{Ended, GateKeeper, Settings, Supervised, gate};
+use punctual_linux::{signal, usage};
+use punctual_record::{Causes, Program};
+use punctual_trace::Target;
+
+use super::finish;
+use crate::args::WhyArgs;
+use crate::commands::run::{not_run, status};
+use crate::exit::Exit;
+use crate::refusal::BadUsage;
+
+/// From one look at the events to the next, and the longest time that the end of the program waits for the report.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the program and watches it from its first instruction on. Returns its exit status, whatever becomes of the report.
+pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
+    let wanted = args.outputs();
+    let outputs = wanted.open()?;
+    if outputs.takes_stdout() {
+        let text = "stdout belongs to the program; name a file for the report (example: --json why.json)";
+        return Err(BadUsage(text.into()).into());
+    }
+    let mut silent = Silent;
+    let session = finish::session(Stop::default(), &mut silent);
+    let used_before = children_cpu_ns();
+    let (gate, keeper) = gate().context("a pipe to the program")?;
+    let mut observer = Observer::start(keeper)?;
+    let mut command = Command::new(&args.program[0]);
+    command.args(&args.program[1..]);
+    let program = match Supervised::spawn_behind(command, Settings::default(), gate) {
+        Ok(program) => program,
+        Err(error) => {
+            observer.end();
+            return Ok(not_run(&args.program[0], &error));
+        }
+    };
+    let pid = program.pid();
+    let ended = program.wait_and(|| observer.end()).context("waiting for the program")?;
+    observer.end();
+    let exit = status(&args.program[0], ended);
+    if let Some(mut causes) = observer.causes {
+        let name = Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
+        let code = match ended {
+            Ended::Exited(status) => Some(status.into()),
+            Ended::Signalled(signal) => Some(128 + i32::from(signal)),
+            Ended::Unknown => None,
+        };
+        let watched = causes.program.take().unwrap_or_default();
+        // The kernel's sum has the threads that lived between two readings of the account.
+        let used = children_cpu_ns().saturating_sub(used_before);
+        let cpu_ns = Some(watched.cpu_ns.unwrap_or(0).max(used));
+        causes.program = Some(Program { name, pid: pid.cast_unsigned(), status: code, cpu_ns, ..watched });
+        finish::close(session, causes, &wanted, outputs);
+    }
+    Ok(exit)
+}
+
+/// The thread that watches.
+struct Observer {
+    thread: Option<JoinHandle<Option<Causes>>>,
+    ending: Arc<AtomicBool>,
+    causes: Option<Causes>,
+}
+
+impl Observer {
+    /// Starts the thread. It lets the program go when it watches.
+    fn start(keeper: GateKeeper) -> anyhow::Result<Self> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ending);
+        let watch = move || {
+            // Signals are for the thread that passes them on.
+            let _blocked = signal::block_all_signals_for_this_thread();
+            let pid = keeper.process()?;
+            let target = Target { tids: vec![pid], with_children: true };
+            let mut watcher = Watcher::begin(&target, Account::of_process(pid));
+            drop(keeper);
+            while !told.load(Ordering::Acquire) {
+                watcher.step(LOOK, &mut |_| {});
+            }
+            Some(watcher.end(Program::default()))
+        };
+        let thread = std::thread::Builder::new().name("watch".into()).spawn(watch);
+        let thread = Some(thread.context("starting the thread that watches")?);
+        Ok(Self { thread, ending, causes: None })
+    }
+
+    /// Ends watching.
+    fn end(&mut self) {
+        self.ending.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            self.causes = thread.join().ok().flatten();
+        }
+    }
+}
+
+/// CPU time of the children that were waited for.
+fn children_cpu_ns() -> u64 {
+    usage::children_usage().map_or(0, |used| (used.user_ns + used.system_ns).unsigned_abs())
+}

@@ -1,0 +1,175 @@
+//! The scheduler's account of a program's threads: `/proc/TID/schedstat` (`Documentation/scheduler/sched-stats.rst`).
+//!
+//! Threads come and go, so it is read again and again. A thread that lives only between two readings is not in it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::process::tids;
+
+/// From one reading to the next.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Readings take at most one part of this many: 2 %.
+const SHARE: u32 = 50;
+
+/// CPU time of a thread, and the time it waited for a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Times {
+    cpu_ns: u64,
+    run_delay_ns: u64,
+}
+
+/// Whose account.
+#[derive(Debug, Clone)]
+enum Whose {
+    /// All threads of the process, and those of the processes that it creates from now on.
+    Process { pid: i32, elder: Vec<i32> },
+    /// These.
+    Threads(Vec<i32>),
+}
+
+/// The account of some threads since it was opened.
+#[derive(Debug)]
+pub struct Account {
+    whose: Whose,
+    before: BTreeMap<i32, Times>,
+    latest: BTreeMap<i32, Times>,
+    next: Instant,
+}
+
+impl Account {
+    /// Of a process and of its children to come.
+    #[must_use]
+    pub fn of_process(pid: i32) -> Self {
+        let elder = tids(pid).into_iter().flat_map(|tid| children(pid, tid)).collect();
+        Self::open(Whose::Process { pid, elder })
+    }
+
+    /// Of these threads.
+    #[must_use]
+    pub fn of_threads(tids: &[i32]) -> Self {
+        Self::open(Whose::Threads(tids.to_vec()))
+    }
+
+    fn open(whose: Whose) -> Self {
+        let mut account = Self { whose, before: BTreeMap::new(), latest: BTreeMap::new(), next: Instant::now() };
+        account.look();
+        account.before = account.latest.clone();
+        account
+    }
+
+    /// Reads it again, if it is time.
+    pub fn look_now_and_then(&mut self) {
+        if Instant::now() >= self.next {
+            self.look();
+        }
+    }
+
+    /// Reads it again.
+    pub fn look(&mut self) {
+        let begin = Instant::now();
+        let tids = match &self.whose {
+            Whose::Threads(tids) => tids.clone(),
+            Whose::Process { pid, elder } => family(*pid, elder),
+        };
+        for tid in tids {
+            if let Some(times) = read(tid) {
+                self.latest.insert(tid, times);
+            }
+        }
+        self.next = Instant::now() + BETWEEN.max(begin.elapsed() * SHARE);
+    }
+
+    /// Threads seen.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        self.latest.len() as u64
+    }
+
+    /// CPU time since it was opened, ns. `None`: the kernel keeps no account.
+    #[must_use]
+    pub fn cpu_ns(&self) -> Option<u64> {
+        self.sum(|times| times.cpu_ns)
+    }
+
+    /// Time that the threads waited for a CPU, summed, ns.
+    #[must_use]
+    pub fn run_delay_ns(&self) -> Option<u64> {
+        self.sum(|times| times.run_delay_ns)
+    }
+
+    fn sum(&self, of: fn(&Times) -> u64) -> Option<u64> {
+        let since = |(tid, now): (&i32, &Times)| of(now).saturating_sub(self.before.get(tid).map_or(0, of));
+        (!self.latest.is_empty()).then(|| self.latest.iter().map(since).sum())
+    }
+}
+
+/// The threads of the process and of its descendants, but for the elder children.
+fn family(pid: i32, elder: &[i32]) -> Vec<i32> {
+    let (mut all, mut processes) = (Vec::new(), vec![pid]);
+    while let Some(process) = processes.pop() {
+        for tid in tids(process) {
+            all.push(tid);
+            processes.extend(children(process, tid).into_iter().filter(|child| !elder.contains(child)));
+        }
+    }
+    all
+}
+
+/// The children of a thread; empty where the kernel does not tell (CONFIG_PROC_CHILDREN).
+fn children(pid: i32, tid: i32) -> Vec<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn read(tid: i32) -> Option<Times> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    let mut fields = text.split_whitespace().map(str::parse);
+    Some(Times { cpu_ns: fields.next()?.ok()?, run_delay_ns: fields.next()?.ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_counts_from_the_opening_on() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let spin = |ms: i64| {
+            let begin = punctual_linux::clock::now_ns(punctual_linux::clock::Clock::ThreadCpu);
+            while punctual_linux::clock::now_ns(punctual_linux::clock::Clock::ThreadCpu) - begin < ms * 1_000_000 {}
+        };
+        spin(20);
+        let mut account = Account::of_threads(&[own]);
+        spin(10);
+        account.look();
+        let Some(cpu_ns) = account.cpu_ns() else { return punctual_testing::lacks("no /proc/TID/schedstat") };
+        assert!(cpu_ns >= 10_000_000, "{cpu_ns}");
+        assert_eq!((account.threads(), account.run_delay_ns().is_some()), (1, true));
+        let mut again = Account::of_threads(&[own]);
+        again.look();
+        assert!(again.cpu_ns() < Some(cpu_ns + 20_000_000));
+    }
+
+    #[test]
+    fn children_to_come_belong_to_it_and_elder_ones_do_not() {
+        let mut elder = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut account = Account::of_process(std::process::id().cast_signed());
+        let before = account.threads();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        account.look();
+        let seen = |process: &std::process::Child| account.latest.contains_key(&process.id().cast_signed());
+        assert!(!seen(&elder) && account.threads() >= before);
+        if std::path::Path::new("/proc/self/task").join(own()).join("children").exists() {
+            assert!(seen(&child));
+        }
+        for process in [&mut elder, &mut child] {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    fn own() -> String {
+        rustix::thread::gettid().as_raw_nonzero().get().to_string()
+    }
+}

@@ -1,0 +1,199 @@
+//! The process to watch, from `/proc`, and why it cannot be watched.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Flag in `/proc/PID/stat` (`include/linux/sched.h`, PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Names in a refusal.
+const MOST_NAMES: usize = 8;
+
+/// A process and those of its threads that are watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// The threads.
+    pub tids: Vec<i32>,
+    /// When it started, in ticks since the boot: its number may be given to another.
+    started: u64,
+}
+
+/// Why a process cannot be watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// About the process.
+    Process(String),
+    /// About the name of its threads.
+    Threads(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Process(why) | Self::Threads(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl Process {
+    /// A process with its threads, or those of this name; `*` stands for any letters.
+    ///
+    /// # Errors
+    /// Without such a process or thread; for a kernel thread, for a process that has ended, for this process, and for another user's
+    /// process without the privilege.
+    pub fn find(pid: i32, thread: Option<&str>) -> Result<Self, Refused> {
+        let no = |why: String| Err(Refused::Process(why));
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        let Some(facts) = Facts::read(&folder) else { return no("there is no such process".into()) };
+        let name = &facts.name;
+        if facts.flags & KERNEL_THREAD != 0 {
+            return no(format!("{name} is a kernel thread, which makes no calls"));
+        }
+        if facts.group != pid {
+            let group = facts.group;
+            return no(format!("{name} is a thread of process {group} (example: --pid {group} --thread {name})"));
+        }
+        if pid.cast_unsigned() == std::process::id() {
+            return no("is this process; it watches its own waits without a process ID".into());
+        }
+        if matches!(facts.state, 'Z' | 'X') {
+            return no(format!("{name} has ended, and its parent has not waited for it"));
+        }
+        if !facts.may_be_watched {
+            return no(format!("{name} belongs to another user; watch it as that user or as root"));
+        }
+        let all = tids(pid);
+        let Some(wanted) = thread else { return Ok(facts.into_process(pid, all)) };
+        let named = |tid: &i32| std::fs::read_to_string(folder.join(format!("task/{tid}/comm"))).unwrap_or_default();
+        let tids: Vec<i32> = all.iter().copied().filter(|tid| is_like(wanted, named(tid).trim_end())).collect();
+        if tids.is_empty() {
+            let mut names: Vec<String> = all.iter().map(|tid| named(tid).trim_end().to_owned()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let more = if names.len() > MOST_NAMES { ", ..." } else { "" };
+            names.truncate(MOST_NAMES);
+            return Err(Refused::Threads(format!(
+                "no thread of {name} has this name; it has {}{more}",
+                names.join(", ")
+            )));
+        }
+        Ok(facts.into_process(pid, tids))
+    }
+
+    /// Whether it still runs: not ended, and its number not given to another.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        let facts = Facts::read(Path::new(&format!("/proc/{}", self.pid)));
+        facts.is_some_and(|facts| facts.started == self.started && !matches!(facts.state, 'Z' | 'X'))
+    }
+}
+
+/// The threads of a process.
+pub(super) fn tids(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// What `/proc/PID/stat` and `/proc/PID/status` say.
+struct Facts {
+    name: String,
+    state: char,
+    flags: u64,
+    started: u64,
+    group: i32,
+    may_be_watched: bool,
+}
+
+impl Facts {
+    fn into_process(self, pid: i32, tids: Vec<i32>) -> Process {
+        Process { pid, name: self.name, tids, started: self.started }
+    }
+
+    fn read(folder: &Path) -> Option<Self> {
+        let stat = std::fs::read(folder.join("stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
+        // The name may hold spaces and parentheses.
+        let (before, after) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = after.split_whitespace().collect();
+        let status = std::fs::read(folder.join("status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
+        let field = |text: &str, key: &str| {
+            text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next().map(str::to_owned))
+        };
+        let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let owner = field(&status, "Uid:")?;
+        // CAP_SYS_PTRACE, CAP_SYS_ADMIN or CAP_PERFMON (capabilities(7)): each reaches beyond one user.
+        let capabilities = u64::from_str_radix(&field(&own, "CapEff:").unwrap_or_default(), 16).unwrap_or(0);
+        let privileged = [19, 21, 38].into_iter().any(|bit| capabilities >> bit & 1 == 1);
+        Some(Self {
+            name: before.split_once('(')?.1.to_owned(),
+            state: fields.first()?.chars().next()?,
+            flags: fields.get(6)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+            group: field(&status, "Tgid:")?.parse().ok()?,
+            may_be_watched: privileged || field(&own, "Uid:") == Some(owner),
+        })
+    }
+}
+
+/// Whether a name matches a pattern in which `*` stands for any letters.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(after) = name.strip_prefix(first) else { return false };
+    (0..=after.len()).any(|at| after.is_char_boundary(at) && is_like(rest, &after[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_has_any_letters_between() {
+        for (pattern, name) in [("redis", "redis"), ("worker*", "worker-12"), ("*-12", "worker-12"), ("w*-*2", "w-12")]
+        {
+            assert!(is_like(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("redis", "redis-2"), ("worker*", "a worker"), ("*x", "worker"), ("", "worker")] {
+            assert!(!is_like(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_watched_says_why() {
+        let refused = |pid, thread| Process::find(pid, thread).unwrap_err().to_string();
+        assert_eq!(refused(i32::MAX, None), "there is no such process");
+        assert!(refused(std::process::id().cast_signed(), None).contains("this process"));
+        // kthreadd, where the process sees it.
+        if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+            assert_eq!(refused(2, None), "kthreadd is a kernel thread, which makes no calls");
+        }
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let process = Process::find(pid, None).unwrap();
+        assert_eq!((process.tids.as_slice(), process.runs()), (&[pid][..], true));
+        assert!(refused(pid, Some("no such name")).starts_with("no thread of "));
+        child.kill().unwrap();
+        while process.runs() {
+            std::thread::yield_now();
+        }
+        assert!(refused(pid, None).ends_with("has ended, and its parent has not waited for it"));
+        child.wait().unwrap();
+        assert_eq!(refused(pid, None), "there is no such process");
+    }
+
+    #[test]
+    fn a_thread_is_no_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            let _ = ended.recv();
+        });
+        let said = Process::find(told.recv().unwrap(), None).unwrap_err().to_string();
+        assert!(said.contains(&format!("is a thread of process {}", std::process::id())), "{said}");
+        drop(end);
+        thread.join().unwrap();
+    }
+}
