@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::io::{BufRead as _, BufReader};
+use std::sync::{Mutex, PoisonError};
 
 /// The softirqs in the order of include/linux/interrupt.h, as in /proc/softirqs.
 const SOFTIRQS: [&str; 10] =
@@ -28,18 +29,22 @@ pub(crate) fn address_of(function: &str) -> Option<u64> {
     symbols(|address, name| (name == function).then_some(address))
 }
 
+/// Functions that were looked up: reading all symbols takes tens of milliseconds.
+static LOOKED_UP: Mutex<BTreeMap<u64, Option<String>>> = Mutex::new(BTreeMap::new());
+
 /// The names of kernel functions.
 pub(crate) fn functions(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
-    let mut names = BTreeMap::new();
-    if !addresses.is_empty() {
+    let mut known = LOOKED_UP.lock().unwrap_or_else(PoisonError::into_inner);
+    if addresses.iter().any(|address| !known.contains_key(address)) {
+        known.extend(addresses.iter().map(|address| (*address, None)));
         symbols(|address, name| {
-            if addresses.contains(&address) {
-                names.entry(address).or_insert_with(|| name.to_owned());
+            if let Some(unnamed @ None) = known.get_mut(&address) {
+                *unnamed = Some(name.to_owned());
             }
             None::<()>
         });
     }
-    names
+    addresses.iter().filter_map(|address| Some((*address, known.get(address)?.clone()?))).collect()
 }
 
 /// Looks at the symbols of /proc/kallsyms until `found` returns something.
