@@ -60,6 +60,9 @@ pub(crate) struct IpcArgs {
     /// Scheduling policy of the receiver alone; several are compared
     #[arg(long, value_name = "POLICY", value_delimiter = ',', help_heading = "Conditions")]
     pub(crate) receiver_policy: Vec<Policy>,
+    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
+    #[arg(long)]
+    pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

@@ -52,6 +52,9 @@ pub(crate) struct PaceArgs {
     /// List the methods and their requirements; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
+    #[arg(long, conflicts_with_all = ["sweep", "receive"])]
+    pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

@@ -29,6 +29,9 @@ pub(crate) struct WaitArgs {
     /// List the ways to wait, their requirements and observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
+    #[arg(long)]
+    pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

@@ -45,6 +45,9 @@ pub(crate) struct YieldArgs {
     /// List the ways to yield and their observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
+    #[arg(long)]
+    pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

@@ -66,7 +66,10 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
         receive: unique(args.receive.iter().map(|how| (*how).into())),
         sender_policies: args.sender_policy.clone(),
         receiver_policies: args.receiver_policy.clone(),
-        frame: args.amount.request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }, conditions)?,
+        frame: args
+            .amount
+            .request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }, conditions)?
+            .watched(args.why),
         depth: args.depth,
         verify: args.verify.wanted(),
         blocks: args.blocks,

@@ -52,7 +52,10 @@ fn request(args: &PaceArgs) -> anyhow::Result<Request> {
         jitter: args.jitter,
         yes: args.yes,
         goal,
-        frame: args.amount.request(if args.sweep.is_some() { USUAL_FOR_A_SWEEP } else { USUAL }, &args.conditions)?,
+        frame: args
+            .amount
+            .request(if args.sweep.is_some() { USUAL_FOR_A_SWEEP } else { USUAL }, &args.conditions)?
+            .watched(args.why),
     })
 }
 

@@ -48,7 +48,7 @@ fn request(args: &WaitArgs) -> anyhow::Result<Request> {
         durations,
         companions,
         interrupt: args.interrupt,
-        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?,
+        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?.watched(args.why),
     })
 }
 

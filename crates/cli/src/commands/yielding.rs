@@ -64,7 +64,7 @@ fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
         kinds: args.competitor_kind.kinds(),
         competitor_policies,
         competitor_nice: args.competitor_nice,
-        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, &args.conditions)?,
+        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, &args.conditions)?.watched(args.why),
     })
 }
 
@@ -73,7 +73,7 @@ fn request_polls(args: &YieldArgs) -> anyhow::Result<polls::Request> {
         methods: chosen(&args.methods).unwrap_or_else(methods::usual),
         polls: args.polls.clone(),
         sender_cpu: args.sender_cpu.clone(),
-        frame: args.amount.request(USUAL_FOR_POLLS, &args.conditions)?,
+        frame: args.amount.request(USUAL_FOR_POLLS, &args.conditions)?.watched(args.why),
     })
 }
 

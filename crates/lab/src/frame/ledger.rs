@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::conditions::Conditions;
-use punctual_record::{Notice, SeriesTally};
+use punctual_record::{Causes, Notice, SeriesTally};
 
 use super::error::Failure;
 use super::left_out::{LeftOut, NotKept, Spoilt};
@@ -34,6 +34,8 @@ pub(crate) struct Ledger {
     pub(crate) ended_ns: i64,
     /// Whether every round was run.
     pub(crate) complete: bool,
+    /// Why the measuring thread woke up late, where it was watched.
+    pub(crate) causes: Option<Causes>,
 }
 
 /// The result of applying a variant.

@@ -36,9 +36,11 @@ mod stop;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unavailable;
+pub(crate) mod unseen;
 pub(crate) mod usage;
 pub mod variant;
 pub(crate) mod warden;
+pub(crate) mod watching;
 
 use std::sync::Arc;
 
@@ -61,6 +63,7 @@ pub use variant::{BadVariant, Variant};
 
 use punctual::conditions::Refused;
 use stage::Stage;
+use watching::Watching;
 
 /// The results of a family after its run.
 pub(crate) struct Done<X> {
@@ -84,7 +87,8 @@ pub(crate) fn run<F: Family>(mut family: F, session: &mut Session<'_>) -> Result
         move |stage| perform(&*family, &ledger, &extras, stage)
     })?;
     let refused = performed.transpose()?.unwrap_or_default();
-    let (ledger, extras) = (ledger.take(), extras.take());
+    let (mut ledger, extras) = (ledger.take(), extras.take());
+    ledger.causes.take().into_iter().for_each(|causes| session.set_causes(causes));
     let met = conditions::report(family.request(), &ledger, &refused, session);
     let wrong = outcome::cells(&*family, ledger, (&extras, &refused), session);
     met?;
@@ -111,8 +115,9 @@ fn perform<F: Family>(
             let mut bench = family.open(company, &scene)?;
             let variant_of = (0..family.cells()).map(|cell| family.variant(cell)).collect();
             let mut kept = Kept { bench: &mut *bench, extras: extras.clone() };
+            let watching = Watching::new(request.watch);
             let (bench, ledger, base, look) = (&mut kept, ledger.clone(), &mut base, Look::now);
-            Rounds { bench, schedule, request, variant_of, ledger, stage, base, look }.perform();
+            Rounds { bench, schedule, request, variant_of, ledger, stage, base, look, watching }.perform();
         }
     }
     conditions::put_back(base, ledger);

@@ -40,9 +40,12 @@ impl Request {
         Self { variants, base, amount, rounds, warmup: 1, require: false, watch: false }
     }
 
-    /// The same, watched: with as many rounds for the causes as for the figures.
+    /// The same, watched if `wanted`: with as many rounds for the causes as for the figures.
     #[must_use]
-    pub fn watched(self) -> Self {
+    pub fn watched(self, wanted: bool) -> Self {
+        if !wanted {
+            return self;
+        }
         let amount = match self.amount {
             Amount::Samples(samples) => Amount::Samples(samples.saturating_mul(2)),
             time @ Amount::Time(_) => time,

@@ -14,15 +14,14 @@
 //! keep a machine with one CPU usable.
 
 pub(crate) mod kept;
+mod watchdog;
 
 use std::time::Duration;
 
-use punctual::Policy;
 use punctual::conditions::Guard;
-use punctual::watchdog::{Watchdog, WatchdogConfig};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{Notice, Recorder, Usage};
+use punctual_record::{Recorder, Usage};
 
 use super::breaks::Look;
 use super::conditions;
@@ -35,6 +34,7 @@ use super::progress::Progress;
 use super::request::Request;
 use super::schedule::Schedule;
 use super::stage::Stage;
+use super::watching::Watching;
 
 /// A family's part of the runner.
 pub(crate) trait Bench {
@@ -46,6 +46,11 @@ pub(crate) trait Bench {
 
     /// Called after the pilot.
     fn begin(&mut self) {}
+
+    /// How long the cell waits by plan, where it waits.
+    fn nominal_ns(&self, _cell: usize) -> Option<u64> {
+        None
+    }
 
     /// How many operations the cell performs now, where the schedule says `scheduled`. 0 means none.
     fn operations(&self, _cell: usize, scheduled: u64) -> u64 {
@@ -81,6 +86,8 @@ pub(crate) struct Rounds<'a> {
     pub(crate) base: &'a mut Guard,
     /// How the clocks are read: [`Look::now`].
     pub(crate) look: fn() -> Look,
+    /// Says why the thread wakes up late.
+    pub(crate) watching: Watching,
 }
 
 /// The run ends early.
@@ -112,33 +119,31 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Interval of checks for a stop request during that wait.
 const NAP: Duration = Duration::from_millis(20);
 
-/// How often the watchdog checks a real-time thread. The watchdog preempts the thread it watches, so it checks
-/// seldom: about once in ten thousand waits of 100 µs. The breaks between stretches keep a thread well below these
-/// limits.
-const WATCH: WatchdogConfig = WatchdogConfig {
-    every: Duration::from_millis(800),
-    window: Duration::from_millis(1600),
-    busy_without_break: Duration::from_millis(1200),
-    busy: Duration::from_millis(1580),
-};
-
 impl Rounds<'_> {
     /// Performs the pilot and all rounds. Returns early, with the results so far, when the run must end.
     pub(crate) fn perform(mut self) {
         self.perform_all();
         self.bench.end();
+        if self.request.watch {
+            self.stage.announce(self.watching.takes());
+        }
+        let (causes, refused) = self.watching.end();
+        let mut ledger = self.ledger.open();
+        ledger.causes = causes;
+        refused.into_iter().for_each(|refused| ledger.notice(refused));
     }
 
     fn perform_all(&mut self) {
         let mut recorder = Recorder::new();
         let pilot = now_ns(Clock::Monotonic);
-        self.stage.announce(self.schedule.at_most());
+        self.stage.announce(self.schedule.at_most() + self.watching.takes());
         if self.pilot(&mut recorder).is_err() {
             return;
         }
         self.bench.begin();
+        self.watching.open();
         let course = Course { begin_ns: now_ns(Clock::Monotonic), total: self.schedule.after_pilot(since(pilot)) };
-        self.stage.announce(self.schedule.at_most());
+        self.stage.announce(self.schedule.at_most() + self.watching.takes());
         let ended = (0..self.schedule.rounds()).any(|round| self.round(round, course, &mut recorder).is_err());
         let mut ledger = self.ledger.open();
         ledger.give_reasons(|cell| self.request.variants[self.variant_of[cell]].label.as_str());
@@ -157,7 +162,7 @@ impl Rounds<'_> {
     fn pilot(&mut self, recorder: &mut Recorder) -> Result<(), Ended> {
         let begin = now_ns(Clock::Monotonic);
         for variant in 0..self.request.variants.len() {
-            let watchdog = self.watch(variant);
+            let watchdog = watchdog::over(&self.request.variants[variant]);
             let guard = self.request.variants[variant].conditions.apply();
             let held = self.judge(&guard);
             let left_out = held.left_out;
@@ -177,7 +182,7 @@ impl Rounds<'_> {
                     self.schedule.drop_cell(cell);
                 }
             }
-            self.unwatch(variant, watchdog);
+            watchdog::end(watchdog, &self.request.variants[variant], &self.ledger);
             self.put_back(guard);
         }
         Ok(())
@@ -185,15 +190,17 @@ impl Rounds<'_> {
 
     fn round(&mut self, round: u32, course: Course, recorder: &mut Recorder) -> Result<(), Ended> {
         let left = course.left();
-        for variant in 0..self.request.variants.len() {
+        // Causes of several conditions would be mixed: those of the first are found.
+        let variants = if self.watching.is_due(round) { 1 } else { self.request.variants.len() };
+        for variant in 0..variants {
             let idle = self.cells_of(variant).into_iter().all(|cell| self.bench.operations(cell, 1) == 0);
             if idle || self.ledger.open().held[variant].as_ref().is_none_or(|held| held.left_out) {
                 continue;
             }
-            let watchdog = self.watch(variant);
+            let watchdog = watchdog::over(&self.request.variants[variant]);
             let mut guard = self.request.variants[variant].conditions.apply();
             let outcome = self.turns((variant, round), (left, course), &mut guard, recorder);
-            self.unwatch(variant, watchdog);
+            watchdog::end(watchdog, &self.request.variants[variant], &self.ledger);
             self.put_back(guard);
             outcome?;
         }
@@ -211,7 +218,9 @@ impl Rounds<'_> {
         let mine = self.cells_of(variant);
         for turn in 0..mine.len() {
             let cell = mine[(turn + round as usize) % mine.len()];
-            let operations = self.bench.operations(cell, self.schedule.take(cell, round, left));
+            let scheduled = self.schedule.take(cell, round, left);
+            let most = self.watching.most(round, self.schedule.cost_ns(cell));
+            let operations = self.bench.operations(cell, scheduled.min(most));
             if operations == 0 || self.given_up(cell) || self.schedule.is_over(course.gone()) {
                 continue;
             }
@@ -240,10 +249,7 @@ impl Rounds<'_> {
             match self.batch(slot, guard, recorder)? {
                 Done::GivenUp => return Ok(true),
                 Done::Measured(usage) => {
-                    self.bench.keep(slot.cell, &mut ());
-                    let mut ledger = self.ledger.open();
-                    ledger.tallies[slot.cell].add_round(slot.round, started.as_nanos() as u64, recorder, usage);
-                    ledger.own.add(usage);
+                    self.enter(slot, started, recorder, usage);
                     return Ok(true);
                 }
                 Done::Spoilt(why) => {
@@ -260,10 +266,24 @@ impl Rounds<'_> {
         Ok(true)
     }
 
+    /// Enters a batch that counts. The figures of a watched one show the effect of watching only.
+    fn enter(&mut self, slot: Slot, started: Duration, recorder: &Recorder, usage: Usage) {
+        self.watching.compare(slot.cell, slot.round, recorder, usage);
+        let mut ledger = self.ledger.open();
+        ledger.own.add(usage);
+        if !self.watching.is_due(slot.round) {
+            self.bench.keep(slot.cell, &mut ());
+            let round = self.watching.figures_of(slot.round);
+            ledger.tallies[slot.cell].add_round(round, started.as_nanos() as u64, recorder, usage);
+        }
+    }
+
     /// One batch; a failure is entered in the ledger.
     fn batch(&mut self, slot: Slot, guard: &Guard, recorder: &mut Recorder) -> Result<Done, Ended> {
         let before = (self.look)();
-        let outcome = self.bench.batch(slot.cell, slot.operations, recorder);
+        let round = (slot.round, self.bench.nominal_ns(slot.cell));
+        let (bench, many) = (&mut *self.bench, (slot.operations, self.schedule.cost_ns(slot.cell)));
+        let outcome = self.watching.batch(round, many, &mut |n| bench.batch(slot.cell, n, recorder));
         if let Err(ended @ Failure::PeerEnded { .. }) = outcome {
             let mut ledger = self.ledger.open();
             ledger.failures[slot.cell] = Some(ended);
@@ -356,22 +376,6 @@ impl Rounds<'_> {
         let left_out = !refused.is_empty() && (self.request.variants.len() > 1 || self.request.require);
         // Only the base's guard can read some conditions, such as interrupts. They are part of the variant too.
         Held { applied: guard.applied().over(&self.base.applied()), refused, left_out }
-    }
-
-    /// A watchdog for a variant under which the thread could monopolise a CPU. It starts before the variant is
-    /// applied, so that it does not inherit it.
-    fn watch(&self, variant: usize) -> Option<Watchdog> {
-        let policy = self.request.variants[variant].conditions.get_policy().filter(Policy::is_real_time)?;
-        Watchdog::over_this_thread(policy, WATCH).ok()
-    }
-
-    fn unwatch(&self, variant: usize, watchdog: Option<Watchdog>) {
-        let Some(watchdog) = watchdog else { return };
-        if let Some(tripped) = watchdog.tripped() {
-            let conditions = self.request.variants[variant].label.clone();
-            let busy_ns = tripped.busy.as_nanos() as u64;
-            self.ledger.open().notices.push(Notice::WatchdogTripped { conditions, busy_ns });
-        }
     }
 
     fn put_back(&self, guard: Guard) {

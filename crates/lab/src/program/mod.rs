@@ -11,4 +11,4 @@ mod watcher;
 
 pub use account::Account;
 pub use process::{Process, Refused};
-pub use watcher::{Watcher, unseen};
+pub use watcher::Watcher;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use punctual_record::{CauseSource, Causes, Program, Unseen};
+use punctual_record::{CauseSource, Causes, Program};
 use punctual_trace::{Batch, Error, Level, Target, Watch};
 
 use super::account::Account;
+use crate::frame::unseen::unseen;
 
 /// What watches.
 #[derive(Debug)]
@@ -53,30 +54,5 @@ impl Watcher {
             (self.account.threads(), self.account.cpu_ns(), self.account.run_delay_ns());
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
         causes
-    }
-}
-
-/// What a refusal of the kernel's events leaves unseen, and the remedy.
-#[must_use]
-pub fn unseen(error: &Error) -> Unseen {
-    let text = error.to_string();
-    match text.split_once("; remedy: ") {
-        Some((why, remedy)) => Unseen { what: format!("single wake-ups: {why}"), remedy: Some(remedy.to_owned()) },
-        None => Unseen { what: format!("single wake-ups: {text}"), remedy: None },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_keeps_its_remedy_apart() {
-        let refused = Error::Tracefs(std::io::ErrorKind::PermissionDenied.into());
-        let unseen = unseen(&refused);
-        assert_eq!(unseen.what, "single wake-ups: reading tracefs: permission denied");
-        assert!(unseen.remedy.unwrap().starts_with("run as root, or "));
-        let missing = super::unseen(&Error::NoEvent("sched/sched_waking"));
-        assert!(missing.remedy.is_none() && missing.what.contains("sched/sched_waking"));
     }
 }

@@ -153,6 +153,14 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// The kernel's events were refused: no single wake-up could be watched.
+    Unseen {
+        /// What, and why.
+        why: String,
+        /// What would make it visible.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<String>,
+    },
     /// Something that held before the run could not be put back.
     NotRestored {
         /// What.

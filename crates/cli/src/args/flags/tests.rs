@@ -96,6 +96,7 @@ const NOTICES: &str = r#"[
     {"code": "watchdog-tripped", "conditions": "a", "busy_ns": 5},
     {"code": "overflow", "subject": "sleep", "count": 3},
     {"code": "counter-unavailable", "why": "no"},
+    {"code": "unseen", "why": "no", "remedy": "yes"},
     {"code": "not-restored", "what": "governor", "why": "no", "remedy": "yes"},
     {"code": "other", "text": "Something."}
 ]"#;

@@ -26,7 +26,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         durations,
         companions: Vec::new(),
         interrupt: None,
-        frame: args.amount.request(USUAL, &args.conditions)?.watched(),
+        frame: args.amount.request(USUAL, &args.conditions)?.watched(true),
     };
     let plan = Plan::new(request).map_err(BadUsage::from)?;
     measure(NAME, &args.outputs(), &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {

@@ -52,6 +52,10 @@ impl Bench for WaitBench<'_> {
         format!("{method} {} ({label})", format_duration(cell.asked))
     }
 
+    fn nominal_ns(&self, cell: usize) -> Option<u64> {
+        u64::try_from(self.plan.cells[cell].asked.as_nanos()).ok()
+    }
+
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let plan = self.plan;
         let at = &plan.cells[cell];

@@ -26,6 +26,10 @@ impl<X> Bench for Kept<'_, X> {
         self.bench.begin();
     }
 
+    fn nominal_ns(&self, cell: usize) -> Option<u64> {
+        self.bench.nominal_ns(cell)
+    }
+
     fn operations(&self, cell: usize, scheduled: u64) -> u64 {
         self.bench.operations(cell, scheduled)
     }

@@ -1,0 +1,260 @@
+//! Watching the measuring thread and its children: why they wake up late.
+//!
+//! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair, and the order within
+//! a pair alternates, so that drift does not look like an effect of watching. A watched batch is performed in pieces: the
+//! thread reads the kernel's rings in between, so that no other thread has to while the clock runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use punctual_linux::{children, sched};
+use punctual_record::statistics::{Quantile, confidence_ranks};
+use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
+use punctual_trace::{Error, Level, Target, Watch};
+
+use super::error::Failure;
+use super::unseen::unseen;
+use super::usage::Sum;
+
+/// Most operations of a piece: of some twenty events each, half a ring.
+const PIECE: u64 = 500;
+/// Longest piece: others fill the rings too.
+const PIECE_NS: f64 = 1e8;
+/// Most pieces of a batch: its causes need no more wake-ups.
+const PIECES: u64 = 10;
+
+/// Longest time for opening and closing the events: closing one waits until all CPUs have left it
+/// (tracepoint_synchronize_unregister), some 50 ms on a busy machine.
+const AROUND: Duration = Duration::from_secs(5);
+
+/// What watches, if anything does.
+#[derive(Debug, Default)]
+pub(crate) struct Watching {
+    wanted: bool,
+    /// `None` until the pilot is over.
+    watch: Option<Result<Watch, Error>>,
+    /// By cell: the first round of a pair and its p50.
+    halves: BTreeMap<usize, (u32, f64)>,
+    /// Watched p50 less unwatched p50 of a pair, ns.
+    differences: Vec<f64>,
+    /// What the scheduler says of the measuring thread in the watched rounds.
+    own: Own,
+}
+
+/// CPU time, time waited for a CPU, voluntary switches.
+#[derive(Debug, Default, Clone, Copy)]
+struct Own {
+    cpu_ns: u64,
+    run_delay_ns: Option<u64>,
+    switches: u64,
+}
+
+impl Watching {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
+    /// How much longer a run takes because of it.
+    pub(crate) fn takes(&self) -> Duration {
+        if self.wanted { AROUND } else { Duration::ZERO }
+    }
+
+    /// Opens the events of the calling thread, and of the processes and threads that it has started.
+    pub(crate) fn open(&mut self) {
+        if self.wanted {
+            let watch = Watch::open(&Target { tids: family(), with_children: true }, Level::Causes);
+            self.watch = Some(watch);
+        }
+    }
+
+    /// Whether this round is watched.
+    pub(crate) fn is_due(&self, round: u32) -> bool {
+        self.watch.is_some() && matches!(round % 4, 1 | 2)
+    }
+
+    /// The number of this round among those that are not watched.
+    pub(crate) fn figures_of(&self, round: u32) -> u32 {
+        if self.wanted { round / 2 } else { round }
+    }
+
+    /// How many operations a batch of this round performs at most.
+    pub(crate) fn most(&self, round: u32, cost_ns: f64) -> u64 {
+        if self.is_due(round) { piece(cost_ns) * PIECES } else { u64::MAX }
+    }
+
+    /// Performs a batch, watched if its round is.
+    pub(crate) fn batch(
+        &mut self,
+        (round, nominal_ns): (u32, Option<u64>),
+        (operations, cost_ns): (u64, f64),
+        perform: &mut dyn FnMut(u64) -> Result<Usage, Failure>,
+    ) -> Result<Usage, Failure> {
+        if !self.is_due(round) {
+            return perform(operations);
+        }
+        let (mut sum, mut left) = (Sum::default(), operations);
+        while left > 0 {
+            let n = left.min(piece(cost_ns));
+            let before = run_delay_ns();
+            self.switch(true, nominal_ns);
+            let outcome = perform(n);
+            self.switch(false, nominal_ns);
+            let used = outcome?;
+            self.own.add(used, before.zip(run_delay_ns()));
+            sum.add(used);
+            left -= n;
+        }
+        Ok(sum.usage())
+    }
+
+    fn switch(&mut self, on: bool, nominal_ns: Option<u64>) {
+        let Some(Ok(watch)) = &mut self.watch else { return };
+        if on {
+            watch.mark(nominal_ns);
+        }
+        if let Err(error) = watch.switch(on) {
+            self.watch = Some(Err(error));
+        }
+    }
+
+    /// Enters what a batch measured. Calls that do not give up the CPU wake nobody: they say nothing of the effect.
+    pub(crate) fn compare(&mut self, cell: usize, round: u32, recorder: &Recorder, usage: Usage) {
+        let count = recorder.count();
+        let gave_up = usage.voluntary.is_some_and(|switches| switches * 2 > count);
+        let Some(p50) = recorder.value_at_rank(count.div_ceil(2)).filter(|_| self.watch.is_some() && gave_up) else {
+            return;
+        };
+        match self.halves.remove(&cell) {
+            Some((before, first)) if before / 2 == round / 2 => {
+                let difference = if self.is_due(round) { p50 as f64 - first } else { first - p50 as f64 };
+                self.differences.push(difference);
+            }
+            _ => drop(self.halves.insert(cell, (round, p50 as f64))),
+        }
+    }
+
+    /// What was found out, and what was refused.
+    pub(crate) fn end(self) -> (Option<Causes>, Option<Notice>) {
+        match self.watch {
+            None => (None, None),
+            Some(Ok(mut watch)) => (Some(Causes { effect: effect(self.differences), ..watch.causes() }), None),
+            Some(Err(error)) => {
+                let missing = unseen(&error);
+                let (why, remedy) = (missing.what.clone(), missing.remedy.clone());
+                let program = Program {
+                    name: "punctual".into(),
+                    pid: std::process::id(),
+                    threads: 1,
+                    cpu_ns: Some(self.own.cpu_ns),
+                    run_delay_ns: self.own.run_delay_ns,
+                    status: None,
+                };
+                let causes = Causes {
+                    program: Some(program),
+                    source: CauseSource::RunDelay,
+                    wake_ups: self.own.switches,
+                    missing: vec![missing],
+                    ..Causes::default()
+                };
+                (Some(causes), Some(Notice::Unseen { why, remedy }))
+            }
+        }
+    }
+}
+
+impl Own {
+    fn add(&mut self, used: Usage, delays: Option<(u64, u64)>) {
+        self.cpu_ns += used.cpu_ns.unwrap_or(0);
+        self.switches += used.voluntary.unwrap_or(0);
+        let more = delays.map(|(before, after)| after.saturating_sub(before));
+        self.run_delay_ns = more.map(|more| self.run_delay_ns.unwrap_or(0) + more).or(self.run_delay_ns);
+    }
+}
+
+/// Operations of a piece.
+fn piece(cost_ns: f64) -> u64 {
+    (PIECE_NS / cost_ns.max(1.0)).clamp(1.0, PIECE as f64) as u64
+}
+
+/// The median and its interval by ranks; absent below six pairs.
+fn effect(mut differences: Vec<f64>) -> Option<WatchEffect> {
+    differences.sort_unstable_by(f64::total_cmp);
+    let pairs = differences.len() as u64;
+    let ranks = confidence_ranks(pairs, Quantile::P50)?;
+    let at = |rank: u64| differences[rank as usize - 1];
+    let p50_ns = f64::midpoint(at(pairs.div_ceil(2)), at(pairs / 2 + 1));
+    Some(WatchEffect { p50_ns, low_ns: at(ranks.low), high_ns: at(ranks.high), pairs })
+}
+
+/// Time that the calling thread waited for a CPU so far (`/proc/thread-self/schedstat`).
+fn run_delay_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The calling thread, the threads that this process started after it, and the threads of its children.
+fn family() -> Vec<i32> {
+    let own = sched::current_thread_id();
+    let tasks = |process: &str| {
+        let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).collect::<Vec<_>>()
+    };
+    let mut family: Vec<i32> = tasks("self").into_iter().filter(|tid| *tid >= own).collect();
+    family.extend(children::all().into_iter().flat_map(|child| tasks(&child.to_string())));
+    if !family.contains(&own) {
+        family.push(own);
+    }
+    family
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_of_rounds_has_one_that_is_watched() {
+        let off = Watching::new(false);
+        let on = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(true) };
+        assert!((0..8).all(|round| !off.is_due(round) && off.figures_of(round) == round));
+        let due: Vec<u32> = (0..8).filter(|round| on.is_due(*round)).collect();
+        assert_eq!(due, [1, 2, 5, 6]);
+        let figures: Vec<u32> = (0..8).filter(|round| !on.is_due(*round)).map(|round| on.figures_of(round)).collect();
+        assert_eq!(figures, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_effect_is_that_of_watching_in_either_order() {
+        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(true) };
+        let usage = Usage { voluntary: Some(100), ..Usage::default() };
+        for round in 0..16 {
+            let mut recorder = Recorder::new();
+            let late = if watching.is_due(round) { 52_000 } else { 50_000 };
+            (0..100).for_each(|_| recorder.record(late));
+            watching.compare(0, round, &recorder, usage);
+            // Never gives up the CPU: it must not dilute the effect.
+            watching.compare(1, round, &recorder, Usage { voluntary: Some(0), ..usage });
+        }
+        assert_eq!(watching.differences.len(), 8);
+        let effect = effect(watching.differences).unwrap();
+        assert_eq!(effect.pairs, 8);
+        assert!((1_900.0..=2_100.0).contains(&effect.p50_ns), "{effect:?}");
+        assert!(super::effect(vec![1.0; 5]).is_none(), "five pairs give no interval");
+    }
+
+    #[test]
+    fn a_refusal_leaves_the_run_delay_and_a_notice_with_the_remedy() {
+        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(true) };
+        let mut batches = Vec::new();
+        let done = watching.batch((1, None), (1_200, 1e3), &mut |n| {
+            batches.push(n);
+            Ok(Usage { voluntary: Some(n), cpu_ns: Some(10), ..Usage::default() })
+        });
+        assert_eq!((done.unwrap().voluntary, batches.as_slice()), (Some(1_200), &[500, 500, 200][..]));
+        let (causes, notice) = watching.end();
+        let causes = causes.unwrap();
+        assert_eq!((causes.source, causes.wake_ups, causes.effect), (CauseSource::RunDelay, 1_200, None));
+        assert!(causes.missing[0].remedy.is_some());
+        assert!(matches!(notice, Some(Notice::Unseen { remedy: Some(_), .. })), "{notice:?}");
+        assert_eq!(Watching::new(false).end(), (None, None));
+    }
+}
