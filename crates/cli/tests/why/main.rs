@@ -1,0 +1,7 @@
+//! `punctual why` with real programs.
+
+mod own;
+mod process;
+mod program;
+mod refusals;
+mod support;

@@ -1,0 +1,130 @@
+//! `why --pid`.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use punctual_record::{CauseSource, Notice, Run};
+use punctual_testing::{needs_root, open_copy};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Running, as_nobody, causes, output, program, punctual, saw_events, text};
+
+#[test]
+fn a_running_process_is_watched_for_a_while_and_goes_on() {
+    let mut watched = Running::sh("while :; do sleep 0.01; done");
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let left = output(&["why", "--pid", &watched.pid(), "--duration", "500ms", "--json", json.to_str().unwrap()]);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    assert!(watched.0.try_wait().unwrap().is_none(), "it goes on");
+    let causes = causes(&json);
+    let program = causes.program.clone().unwrap();
+    assert_eq!((program.name.as_str(), program.pid.to_string(), program.status), ("sh", watched.pid(), None));
+    if saw_events(&causes) {
+        assert!(causes.wake_ups > 0 && causes.watched_ns >= 400_000_000, "{causes:?}");
+        // It creates them after the beginning.
+        assert!(causes.calls.iter().any(|call| call.thread == "sleep"), "{:?}", causes.calls);
+    }
+}
+
+#[test]
+fn ctrl_c_reports_what_was_seen() {
+    let watched = Running::sh("while :; do sleep 0.01; done");
+    let args = ["why", "--pid", &watched.pid(), "--duration", "600s", "--json", "-"];
+    let child = punctual(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let left = child.wait_with_output().unwrap();
+    // A signal before it listens ends it, too.
+    if left.status.code().is_none() {
+        return punctual_testing::lacks("time: the machine is too busy for the command to begin within a second");
+    }
+    assert_eq!(left.status.code(), Some(130), "{}", text(&left.stderr));
+    let run = Run::from_json(&left.stdout[..]).unwrap();
+    assert!(run.causes.is_some() && !run.complete);
+    assert!(run.notices.contains(&Notice::Interrupted { signal: "SIGINT".into() }), "{:?}", run.notices);
+}
+
+#[test]
+fn a_process_that_ends_ends_the_watching_and_is_named() {
+    let watched = Running::sh("sleep 1");
+    // It has to be waited for, or it stays as a zombie: that counts as ended too.
+    let left = output(&["why", "--pid", &watched.pid(), "--duration", "600s", "--json", "-"]);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let run = Run::from_json(&left.stdout[..]).unwrap();
+    let said = format!("(process {}) ended after ", watched.pid());
+    assert!(
+        run.notices.iter().any(|notice| matches!(notice, Notice::Other { text } if text.contains(&said))),
+        "{:?}",
+        run.notices
+    );
+}
+
+#[test]
+fn threads_are_chosen_by_name() {
+    let script = "import threading, time, ctypes
+def named(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+    while True: time.sleep(0.005)
+for name in (b'first', b'second'): threading.Thread(target=named, args=(name,), daemon=True).start()
+time.sleep(1000)";
+    let Ok(child) = std::process::Command::new("python3").args(["-c", script]).spawn() else {
+        return punctual_testing::skip("python3 is missing");
+    };
+    let watched = Running(child);
+    let names = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", watched.pid())).unwrap().flatten();
+        tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default()).collect::<String>()
+    };
+    punctual_testing::until("both threads have their names", || {
+        let names = names();
+        names.contains("first") && names.contains("second")
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let pid = watched.pid();
+    let args = ["why", "--pid", &pid, "--thread", "f*t", "--duration", "300ms", "--json", json.to_str().unwrap()];
+    let left = output(&args);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let causes = causes(&json);
+    assert_eq!(causes.program.as_ref().unwrap().threads, 1);
+    if saw_events(&causes) {
+        assert!(
+            !causes.calls.is_empty() && causes.calls.iter().all(|call| call.thread == "first"),
+            "{:?}",
+            causes.calls
+        );
+    }
+    let wrong = output(&["why", "--pid", &pid, "--thread", "frist"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let said = text(&wrong.stderr);
+    assert!(said.contains("invalid --thread 'frist'") && said.contains("first, ") && said.contains("second"), "{said}");
+}
+
+/// Without a privilege the scheduler's account is left, with the remedy for the rest.
+#[test]
+fn a_plain_user_gets_the_account_and_the_remedy() {
+    if !needs_root("becoming a plain user") {
+        return;
+    }
+    let (folder, path) = open_copy(env!("CARGO_BIN_EXE_punctual").as_ref());
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let json = folder.path().join("why.json");
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.1";
+    let mut command = program(&path, &["why", "--no-keep", "--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
+    let left = as_nobody(&mut command).output().unwrap();
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let causes = causes(&json);
+    assert_eq!((causes.source, causes.wake_ups), (CauseSource::RunDelay, 0));
+    assert!(causes.missing[0].remedy.is_some(), "{:?}", causes.missing);
+    let found = causes.program.unwrap();
+    assert!(found.cpu_ns.is_some_and(|cpu_ns| cpu_ns > 0) && found.run_delay_ns.is_some(), "{found:?}");
+
+    let of_root = Running::sh("sleep 1000");
+    let mut command = program(&path, &["why", "--pid", &of_root.pid()]);
+    let refused = as_nobody(&mut command).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    assert!(said.contains("sh belongs to another user; watch it as that user or as root"), "{said}");
+}

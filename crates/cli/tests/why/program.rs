@@ -1,0 +1,135 @@
+//! `why -- PROGRAM`.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use punctual_testing::{eventually, until};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::support::{causes, output, punctual, saw_events, text};
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
+        let left = output(&["why", "--", "sh", "-c", script]);
+        assert_eq!(left.status.code(), Some(status), "{script}: {}", text(&left.stderr));
+    }
+    let missing = output(&["why", "no-such-program-anywhere"]);
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(text(&missing.stderr).contains("no-such-program-anywhere"), "{}", text(&missing.stderr));
+    assert_eq!(output(&["why", "/etc/passwd"]).status.code(), Some(126));
+}
+
+#[test]
+fn streams_and_arguments_are_the_programs_own() {
+    let script = "cat; echo to stdout; echo \"$1\" >&2";
+    let run = |mut command: Command| {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"through\n").unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let mut plain = Command::new("sh");
+    plain.args(["-c", script, "sh", "--pid"]);
+    let (plain, watched) = (run(plain), run(punctual(&["why", "sh", "-c", script, "sh", "--pid"])));
+    assert_eq!(watched.stdout, plain.stdout);
+    assert!(text(&watched.stderr).starts_with(&text(&plain.stderr)), "{}", text(&watched.stderr));
+    assert!(text(&watched.stderr).len() > plain.stderr.len(), "the report goes to stderr");
+}
+
+#[test]
+fn the_report_goes_to_a_file_and_stderr_stays_the_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tables, json) = (folder.path().join("why.txt"), folder.path().join("why.json"));
+    let files = ["-o", tables.to_str().unwrap(), "--json", json.to_str().unwrap()];
+    let left = output(&[&["why", "-q"][..], &files, &["--", "sh", "-c", "echo one; echo two >&2; exit 3"]].concat());
+    assert_eq!((left.status.code(), text(&left.stdout), text(&left.stderr)), (Some(3), "one\n".into(), "two\n".into()));
+    assert!(std::fs::metadata(&tables).unwrap().len() > 0);
+    let program = causes(&json).program.unwrap();
+    assert_eq!((program.name.as_str(), program.status), ("sh", Some(3)));
+}
+
+#[test]
+fn sleeps_of_a_program_and_of_its_children_are_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let script = "for i in 1 2 3 4 5; do sleep 0.01; done";
+    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let causes = causes(&json);
+    assert!(causes.program.as_ref().and_then(|program| program.cpu_ns).is_some_and(|cpu_ns| cpu_ns > 0));
+    if !saw_events(&causes) {
+        return;
+    }
+    let sleeps = causes.calls.iter().find(|call| call.thread == "sleep" && call.call == "clock_nanosleep");
+    let sleeps = sleeps.unwrap_or_else(|| panic!("{:?}", causes.calls));
+    assert_eq!(sleeps.blocked, 5, "{sleeps:?}");
+    let asked = sleeps.asked.unwrap();
+    assert!((9_900_000..=10_200_000).contains(&asked.p50_ns), "{asked:?}");
+    assert_eq!(sleeps.causes.iter().map(|cause| cause.time.total_ns).sum::<u64>(), sleeps.late.total_ns);
+}
+
+#[test]
+fn a_program_of_two_hundred_threads_is_watched_to_its_end() {
+    let script = "import threading, time
+threads = [threading.Thread(target=lambda: [time.sleep(0.01) for _ in range(5)]) for _ in range(200)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print('done')";
+    if Command::new("python3").arg("--version").output().is_err() {
+        return punctual_testing::skip("python3 is missing");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "python3", "-c", script]);
+    assert_eq!((left.status.code(), text(&left.stdout)), (Some(0), "done\n".into()), "{}", text(&left.stderr));
+    let causes = causes(&json);
+    if saw_events(&causes) {
+        let sleeps = causes.calls.iter().filter(|call| call.call == "clock_nanosleep").map(|call| call.blocked);
+        let sleeps: u64 = sleeps.sum();
+        assert!(
+            sleeps == 1000 || causes.lost_events > 0,
+            "{sleeps} sleeps of 1000, {} events lost",
+            causes.lost_events
+        );
+    }
+}
+
+#[test]
+fn signals_to_the_command_reach_the_program() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1] {
+        let script = "trap 'exit 9' TERM INT HUP USR1; echo ready; while :; do sleep 0.01; done";
+        let mut child = punctual(&["why", "--", "sh", "-c", script]);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let left = child.wait_with_output().unwrap();
+        assert_eq!(left.status.code(), Some(9), "{signal:?}");
+        assert!(!left.stderr.is_empty(), "what was seen is reported");
+    }
+}
+
+#[test]
+fn kill_9_leaves_the_program_running_and_nothing_else() {
+    let script = "echo $$; while :; do sleep 0.01; done";
+    let mut child = punctual(&["why", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut said = String::new();
+    while !said.ends_with('\n') {
+        let mut byte = [0];
+        stdout.read_exact(&mut byte).unwrap();
+        said.push(byte[0].into());
+    }
+    let program = Pid::from_raw(said.trim().parse().unwrap()).unwrap();
+    let command = Pid::from_child(&child).as_raw_nonzero().get();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(test_kill_process(program).is_ok(), "the program goes on");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.as_raw_nonzero())).unwrap();
+    let (_, after) = stat.rsplit_once(')').unwrap();
+    let state = after.split_whitespace().next().unwrap();
+    assert!(!["T", "t", "Z"].contains(&state), "neither stopped nor traced: {stat}");
+    // What the command had started is gone with it.
+    until("nothing of the command is left", || !std::path::Path::new(&format!("/proc/{command}")).exists());
+    kill_process(program, Signal::KILL).unwrap();
+    eventually("the program ends", || test_kill_process(program).err());
+}
