@@ -1,4 +1,4 @@
-//! Names of the system calls that this project uses, by their number on this architecture.
+//! Names of the system calls that this project uses, and of those that block, by their number on this architecture.
 
 /// The name of system call `number`; `syscall 123` for one not in the table.
 #[must_use]
@@ -69,6 +69,11 @@ names! {
     restart_syscall = SYS_restart_syscall,
     tgkill = SYS_tgkill,
     futex = SYS_futex,
+    futex_waitv = SYS_futex_waitv,
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
+    pause = SYS_pause,
+    wait4 = SYS_wait4,
+    waitid = SYS_waitid,
     mq_open = SYS_mq_open,
     mq_unlink = SYS_mq_unlink,
     mq_timedreceive = SYS_mq_timedreceive,
@@ -81,6 +86,12 @@ names! {
     sendto = SYS_sendto,
     recvmsg = SYS_recvmsg,
     sendmsg = SYS_sendmsg,
+    recvmmsg = SYS_recvmmsg,
+    sendmmsg = SYS_sendmmsg,
+    #[cfg(not(any(target_arch = "x86", target_arch = "s390x")))]
+    accept = SYS_accept,
+    accept4 = SYS_accept4,
+    connect = SYS_connect,
     io_uring_setup = SYS_io_uring_setup,
     io_uring_enter = SYS_io_uring_enter,
     io_uring_register = SYS_io_uring_register,
@@ -90,7 +101,16 @@ names! {
     sched_setscheduler = SYS_sched_setscheduler,
     sched_setaffinity = SYS_sched_setaffinity,
     read = SYS_read,
+    readv = SYS_readv,
+    pread64 = SYS_pread64,
     write = SYS_write,
+    writev = SYS_writev,
+    pwrite64 = SYS_pwrite64,
+    sendfile = SYS_sendfile,
+    splice = SYS_splice,
+    fsync = SYS_fsync,
+    fdatasync = SYS_fdatasync,
+    flock = SYS_flock,
     close = SYS_close,
     openat = SYS_openat,
     fcntl = SYS_fcntl,
@@ -109,6 +129,8 @@ names! {
     getpid = SYS_getpid,
     gettid = SYS_gettid,
     getrusage = SYS_getrusage,
+    execve = SYS_execve,
+    exit = SYS_exit,
     exit_group = SYS_exit_group,
 }
 
