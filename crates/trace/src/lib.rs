@@ -1,10 +1,11 @@
 //! Kernel events into causes: why a thread woke up late.
 //!
 //! [`Tap`] records tracepoints of all CPUs, filtered in the kernel to what concerns the watched threads.
-//! [`Watch`] follows the threads and gives the causes.
+//! [`Watch`] follows the threads and gives the causes. [`ChromeTrace`] writes the events as a file for Perfetto.
 #![forbid(unsafe_code)]
 
 mod catalog;
+mod chrome;
 mod clocks;
 mod culprit;
 mod error;
@@ -29,6 +30,7 @@ mod watch;
 mod worst;
 
 pub use catalog::Level;
+pub use chrome::ChromeTrace;
 pub use error::{Error, Result};
 pub use event::{Event, Kind};
 pub use filter::Threads;

@@ -58,11 +58,20 @@ impl Watch {
     /// # Errors
     /// As ioctl(2) says.
     pub fn switch(&mut self, on: bool) -> Result<()> {
+        self.switch_and(on, &mut |_| {})
+    }
+
+    /// The same; `each` sees the last events too.
+    ///
+    /// # Errors
+    /// As ioctl(2) says.
+    pub fn switch_and(&mut self, on: bool, each: &mut dyn FnMut(&Batch)) -> Result<()> {
         self.tap.switch(on)?;
         let now = tap::now_ns();
         if let Some(since) = self.on_since_ns.take() {
             self.watched_ns += now - since;
             let batch = self.tap.read_all();
+            each(&batch);
             self.take(&batch);
             self.follower.suspend();
         }
