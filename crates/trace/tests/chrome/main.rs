@@ -1,5 +1,7 @@
 //! The file for Perfetto.
 
+mod perfetto;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
