@@ -59,12 +59,21 @@ pub(crate) struct OutputArgs {
     /// Write all tables to this file instead.
     #[arg(skip)]
     pub(crate) output: Option<Target>,
+    /// Write the events of the watched program to this file.
+    #[arg(skip)]
+    pub(crate) trace: Option<Target>,
 }
 
 impl OutputArgs {
     /// The outputs other than the tables, each with its flag.
     pub(crate) fn targets(&self) -> impl Iterator<Item = (&'static str, &Target)> {
-        let all = [("--json", &self.json), ("--html", &self.html), ("--csv", &self.csv), ("--output", &self.output)];
+        let all = [
+            ("--json", &self.json),
+            ("--html", &self.html),
+            ("--csv", &self.csv),
+            ("--output", &self.output),
+            ("--trace", &self.trace),
+        ];
         all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?)))
     }
 

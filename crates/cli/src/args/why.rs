@@ -37,6 +37,12 @@ pub(crate) struct WhyArgs {
     /// Write all tables to FILE, instead of the first screen to the terminal
     #[arg(long = "output", short, value_name = "FILE", conflicts_with = "full")]
     pub(crate) tables: Option<Target>,
+    /// Write all events to FILE, for ui.perfetto.dev or chrome://tracing (-: to stdout, instead of the tables)
+    ///
+    /// The file is JSON (Trace Event Format): a track for each CPU and each watched thread, with its system calls, how late they return
+    /// and what wakes it up. A million events take some 130 MB. Needs --pid or PROGRAM; the page works offline once it is loaded.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<Target>,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]
@@ -63,6 +69,7 @@ impl WhyArgs {
             first_screen: !self.full,
             tables_on_stderr: !self.program.is_empty(),
             output: self.tables.clone(),
+            trace: self.trace.clone(),
             ..self.output.clone()
         }
     }

@@ -4,6 +4,7 @@
 //! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written: if a run cannot be
 //! converted, the old file stays unchanged.
 
+mod growing;
 mod place;
 mod refusal;
 mod regular;
@@ -19,6 +20,7 @@ use rustix::fs::{AtFlags, CWD, statat};
 use crate::refusal::BadUsage;
 use sink::{Identity, Sink};
 
+pub(crate) use growing::Growing;
 pub(crate) use target::Target;
 
 /// An open output.
@@ -42,6 +44,11 @@ impl Output {
     /// Whether the written data can be read again by its name.
     pub(crate) fn stays(&self) -> bool {
         matches!(self.sink, Sink::Regular(_))
+    }
+
+    /// To be written as its contents come.
+    pub(crate) fn grow(self) -> Growing {
+        Growing::new(self)
     }
 
     /// Writes everything that `fill` produces, or nothing.
@@ -100,6 +107,12 @@ impl Outputs {
     pub(crate) fn into_all(mut self) -> Vec<Output> {
         self.all.sort_by_key(|output| !output.stays());
         self.all
+    }
+
+    /// Takes out the output of this flag.
+    pub(crate) fn take(&mut self, flag: &str) -> Option<Output> {
+        let at = self.all.iter().position(|output| output.flag == flag)?;
+        Some(self.all.remove(at))
     }
 
     /// The output of a command with only one.

@@ -80,6 +80,27 @@ impl Regular {
         }
     }
 
+    /// Whether it takes its contents piece by piece.
+    pub(super) fn can_grow(&self) -> bool {
+        matches!(self.fresh, Some(Fresh::Unnamed(_)))
+    }
+
+    /// Appends to the new file, which has `written` bytes.
+    pub(super) fn grow(&self, bytes: &[u8], written: u64) -> io::Result<()> {
+        if size_limit() < written.saturating_add(bytes.len() as u64) {
+            return Err(Errno::FBIG.into());
+        }
+        let Some(Fresh::Unnamed(file)) = &self.fresh else { return Err(Errno::BADF.into()) };
+        Ok(taking::append(file, bytes)?)
+    }
+
+    /// Gives the name to the new file, which has `written` bytes. On failure the old file is unchanged.
+    pub(super) fn end_growth(self, written: u64) -> io::Result<()> {
+        let Some(Fresh::Unnamed(file)) = self.fresh else { return Err(Errno::BADF.into()) };
+        taking::complete(&file, written)?;
+        Ok(taking::name(&file, &self.folder, &self.name, self.old.is_some())?)
+    }
+
     fn in_place(&self, bytes: &[u8]) -> io::Result<()> {
         let Some((old, _)) = &self.old else { return Err(Errno::NOENT.into()) };
         let len = bytes.len() as u64;

@@ -39,14 +39,7 @@ impl Fresh {
         match self {
             Self::Unnamed(file) => {
                 fill(&file, bytes)?;
-                match if taken { Err(Errno::EXIST) } else { link(&file, folder, name) } {
-                    Err(Errno::EXIST) => {}
-                    other => return other,
-                }
-                out_of_reach(|| {
-                    let beside = free_name(folder, name, |beside| link(&file, folder, OsStr::new(beside)))?;
-                    take_over(folder, &beside, name)
-                })
+                self::name(&file, folder, name, taken)
             }
             Self::Named => out_of_reach(|| {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -70,8 +63,26 @@ impl Fresh {
     }
 }
 
+/// Gives an unnamed file its name; `taken`: another file has it.
+pub(super) fn name(file: &OwnedFd, folder: &OwnedFd, name: &OsStr, taken: bool) -> Result<(), Errno> {
+    match if taken { Err(Errno::EXIST) } else { link(file, folder, name) } {
+        Err(Errno::EXIST) => {}
+        other => return other,
+    }
+    out_of_reach(|| {
+        let beside = free_name(folder, name, |beside| link(file, folder, OsStr::new(beside)))?;
+        take_over(folder, &beside, name)
+    })
+}
+
 /// Writes everything and syncs it.
 fn fill(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
+    append(file, bytes)?;
+    complete(file, bytes.len() as u64)
+}
+
+/// Writes everything.
+pub(super) fn append(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match rustix::io::write(file, rest) {
@@ -81,7 +92,12 @@ fn fill(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
             Err(errno) => return Err(errno),
         }
     }
-    rustix::fs::ftruncate(file, bytes.len() as u64)?;
+    Ok(())
+}
+
+/// Ends the file after so many bytes, and syncs it.
+pub(super) fn complete(file: &OwnedFd, length: u64) -> Result<(), Errno> {
+    rustix::fs::ftruncate(file, length)?;
     rustix::fs::fsync(file)
 }
 

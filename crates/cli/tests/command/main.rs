@@ -13,5 +13,6 @@ mod refusals;
 mod report;
 mod restricted_environment;
 mod support;
+mod why_trace;
 mod write_failures;
 mod yielding;

@@ -39,12 +39,12 @@ impl Watcher {
         self.account.look_now_and_then();
     }
 
-    /// Ends, and says what was found out about the program.
+    /// Ends, and says what was found out about the program. `each` sees the last events.
     #[must_use]
-    pub fn end(mut self, program: Program) -> Causes {
+    pub fn end(mut self, program: Program, each: &mut dyn FnMut(&Batch)) -> Causes {
         self.account.look();
         let mut causes = match self.watch.and_then(|mut watch| {
-            watch.switch(false)?;
+            watch.switch_and(false, each)?;
             Ok(watch.causes())
         }) {
             Ok(causes) => causes,

@@ -4,6 +4,7 @@ mod finish;
 mod own;
 mod process;
 mod program;
+mod trace;
 
 use crate::args::WhyArgs;
 use crate::exit::Exit;

@@ -17,6 +17,10 @@ const USUAL: Duration = Duration::from_secs(6);
 
 /// Waits, and watches itself in every second round.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
+    if args.trace.is_some() {
+        let text = "--trace needs a program or --pid (example: why --trace FILE -- punctual wait)";
+        return Err(BadUsage(text.into()).into());
+    }
     args.conditions.check()?;
     let mut durations = args.durations.clone();
     durations.sort_unstable();

@@ -9,6 +9,7 @@ use punctual_record::{Notice, Program};
 use punctual_trace::Target;
 
 use super::finish;
+use super::trace::Trace;
 use crate::args::WhyArgs;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -23,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let process = find(args, pid)?;
     let wanted = args.outputs();
-    let outputs = wanted.open()?;
+    let mut outputs = wanted.open()?;
     let stop = Stop::default();
     interrupt::listen(&stop)?;
     let mut silent = Silent;
@@ -33,11 +34,12 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         None => (Target { tids: process.tids.clone(), with_children: true }, Account::of_process(pid)),
     };
     let duration = args.amount.duration.unwrap_or(USUAL);
+    let mut trace = Trace::begin(outputs.take("--trace"), &target);
     let mut watcher = Watcher::begin(&target, account);
     let begin = Instant::now();
     let mut left = duration;
     while !left.is_zero() && !stop.requested() && process.runs() {
-        watcher.step(left.min(LOOK), &mut |_| {});
+        watcher.step(left.min(LOOK), &mut |batch| trace.take(batch));
         left = duration.saturating_sub(begin.elapsed());
     }
     if !left.is_zero() && !stop.requested() {
@@ -49,8 +51,9 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         session.notice(Notice::Other { text });
     }
     let program = Program { name: process.name, pid: pid.cast_unsigned(), ..Program::default() };
-    let causes = watcher.end(program);
-    let all_written = finish::close(session, causes, &wanted, outputs);
+    let causes = watcher.end(program, &mut |batch| trace.take(batch));
+    let traced = trace.finish(&causes);
+    let all_written = finish::close(session, causes, &wanted, outputs) && traced;
     Ok(interrupt::exit(&stop).unless_lost(all_written))
 }
 

@@ -16,9 +16,11 @@ use punctual_record::{Causes, Program};
 use punctual_trace::Target;
 
 use super::finish;
+use super::trace::Trace;
 use crate::args::WhyArgs;
 use crate::commands::run::{not_run, status};
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::refusal::BadUsage;
 
 /// From one look at the events to the next, and the longest time that the end of the program waits for the report.
@@ -27,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs the program and watches it from its first instruction on. Returns its exit status, whatever becomes of the report.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let wanted = args.outputs();
-    let outputs = wanted.open()?;
+    let mut outputs = wanted.open()?;
     if outputs.takes_stdout() {
         let text = "stdout belongs to the program; name a file for the report (example: --json why.json)";
         return Err(BadUsage(text.into()).into());
@@ -36,7 +38,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let session = finish::session(Stop::default(), &mut silent);
     let used_before = children_cpu_ns();
     let (gate, keeper) = gate().context("a pipe to the program")?;
-    let mut observer = Observer::start(keeper)?;
+    let mut observer = Observer::start(keeper, outputs.take("--trace"))?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
     let program = match Supervised::spawn_behind(command, Settings::default(), gate) {
@@ -76,7 +78,7 @@ struct Observer {
 
 impl Observer {
     /// Starts the thread. It lets the program go when it watches.
-    fn start(keeper: GateKeeper) -> anyhow::Result<Self> {
+    fn start(keeper: GateKeeper, trace: Option<Output>) -> anyhow::Result<Self> {
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         let watch = move || {
@@ -84,12 +86,16 @@ impl Observer {
             let _blocked = signal::block_all_signals_for_this_thread();
             let pid = keeper.process()?;
             let target = Target { tids: vec![pid], with_children: true };
+            let mut trace = Trace::begin(trace, &target);
             let mut watcher = Watcher::begin(&target, Account::of_process(pid));
             drop(keeper);
             while !told.load(Ordering::Acquire) {
-                watcher.step(LOOK, &mut |_| {});
+                watcher.step(LOOK, &mut |batch| trace.take(batch));
             }
-            Some(watcher.end(Program::default()))
+            let causes = watcher.end(Program::default(), &mut |batch| trace.take(batch));
+            // The exit status is the program's, whatever becomes of the file.
+            trace.finish(&causes);
+            Some(causes)
         };
         let thread = std::thread::Builder::new().name("watch".into()).spawn(watch);
         let thread = Some(thread.context("starting the thread that watches")?);

@@ -1,0 +1,63 @@
+//! `why --trace`.
+
+use std::process::Command;
+
+fn why(args: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["why", "--no-keep"]).args(args).output().unwrap()
+}
+
+#[test]
+fn the_file_has_the_program_and_its_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    let done = why(&["--trace", file.to_str().unwrap(), "--", "sleep", "0.01"]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    if said.contains("the kernel's events are refused") {
+        punctual_testing::lacks("tracepoints");
+        assert!(!file.exists());
+        return;
+    }
+    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let lines = trace["traceEvents"].as_array().unwrap();
+    let has = |name: &str| lines.iter().any(|line| line["name"] == name);
+    assert!(has("process_name") && has("clock_nanosleep") && has("exit"), "{said}");
+    assert!(lines.iter().any(|line| line["name"] == "thread_name" && line["args"]["name"] == "sleep"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = folder.path().join("ran");
+    let (ran, absent) = (ran.to_str().unwrap(), folder.path().join("absent/trace.json"));
+    let same = folder.path().join("same.json");
+    let same = same.to_str().unwrap();
+    for (args, said) in [
+        (vec!["--trace", absent.to_str().unwrap()], "invalid --trace"),
+        (vec!["--trace", "-"], "stdout belongs to the program"),
+        (vec!["--trace", same, "--json", same], "are the same place"),
+    ] {
+        let done = why(&[&args[..], &["--", "touch", ran]].concat());
+        let text = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+    assert!(!std::path::Path::new(ran).exists());
+}
+
+#[test]
+fn own_waits_are_traced_as_a_program() {
+    let done = why(&["--trace", "trace.json"]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("example: why --trace FILE -- punctual wait"));
+}
+
+#[test]
+fn a_full_disk_is_said_and_the_status_is_the_programs() {
+    let done = why(&["--trace", "/dev/full", "--", "sh", "-c", "exit 7"]);
+    let text = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(7), "{text}");
+    assert!(text.contains("--trace /dev/full: "), "{text}");
+}
