@@ -71,6 +71,10 @@ pub fn phrase(notice: &Notice) -> Phrase {
         Notice::NotRestored { what, why, remedy } => {
             Phrase::new(Level::Failure, format!("{what} could not be put back: {}", sentence(why))).remedy(remedy)
         }
+        Notice::CausesNotMerged => {
+            let text = "The causes of wake-ups are not merged: their percentiles do not add up.";
+            Phrase::new(Level::Note, text.into()).remedy("report each run by itself for its causes")
+        }
         Notice::Other { text } => Phrase::new(Level::Note, sentence(text)),
     }
 }

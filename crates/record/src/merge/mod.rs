@@ -5,7 +5,8 @@
 //! [`Run::merged_from`]). Merging is associative: merging merged runs gives the same result as merging all at once.
 //!
 //! Refused: the same run given twice, runs timed by different clocks, runs without a common series, and series whose
-//! figures contradict their histograms, because adding those would invent samples.
+//! figures contradict their histograms, because adding those would invent samples. Causes are not merged: their percentiles
+//! cannot be added, and the runs may have watched different threads. A notice says so.
 
 mod around;
 mod figures;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::contradiction;
 use crate::distribution;
 use crate::identity::{Identity, identities};
-use crate::model::{NotMeasured, Run, SCHEMA, Series, Source, Tool};
+use crate::model::{NotMeasured, Notice, Run, SCHEMA, Series, Source, Tool};
 use crate::sanitize::{self, NAME};
 use figures::Added;
 
@@ -155,6 +156,9 @@ impl Merger {
     /// Adds the series of a run whose context is merged already. Its rounds begin `before` ns after those of the first
     /// run.
     fn take(&mut self, next: Run, before: u64) -> Result<(), Error> {
+        if next.causes.is_some() && !self.run.notices.contains(&Notice::CausesNotMerged) {
+            self.run.notices.push(Notice::CausesNotMerged);
+        }
         let offset = self.run.merged_from.len() as u32;
         for source in sources(&next) {
             if self.run.merged_from.contains(&source) {

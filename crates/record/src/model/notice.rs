@@ -170,6 +170,8 @@ pub enum Notice {
         /// What to do.
         remedy: String,
     },
+    /// Runs were merged of which at least one said why threads woke up late; the merged run does not.
+    CausesNotMerged,
     /// Something else.
     Other {
         /// A sentence.

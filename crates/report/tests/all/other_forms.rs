@@ -54,6 +54,7 @@ fn every_notice() -> Vec<Notice> {
         Notice::Overflow { subject, count: 3 },
         Notice::CounterUnavailable { why: "the TSC is not invariant".into() },
         Notice::NotRestored { what: "timer slack".into(), why: "EINVAL".into(), remedy: "start a new shell".into() },
+        Notice::CausesNotMerged,
         Notice::Other { text: "A sentence.".into() },
     ]
 }
