@@ -19,6 +19,7 @@ pub mod notice;
 pub mod verdict;
 
 mod background;
+mod causes;
 pub mod evidence;
 mod format;
 mod naming;

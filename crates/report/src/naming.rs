@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use punctual_record::{ConditionSet, NICE, POLICY, Param, Run, Setting};
+use serde::Serialize;
 
 use crate::format::sanitize::sanitize;
 use crate::format::units;
@@ -85,6 +86,12 @@ pub(crate) fn parameter(name: &str, value: &Param) -> String {
 pub(crate) fn subject(subject: &str, parameters: &BTreeMap<String, Param>) -> String {
     let parameters = parameters.iter().map(|(name, value)| parameter(name, value));
     [sanitize(subject)].into_iter().chain(parameters).collect::<Vec<_>>().join(", ")
+}
+
+/// What a variant is called in the record: `timer_slack`.
+pub(crate) fn code_of(variant: &impl Serialize) -> String {
+    let value = serde_json::to_value(variant).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Lines of code from a run, for a terminal.

@@ -13,8 +13,12 @@
 //!
 //! A run of ramps alone (`punctual governor ramp`) has a row per loop instead: `loop`, and a column per governor, in ns.
 //!
+//! A run without series that says why threads woke up late (`punctual why -- PROGRAM`) has a row per call and cause.
+//!
 //! A figure that is absent is an empty cell. A column that would be empty in every row is left out. Names stand as they are in the record; nothing is escaped beyond the
 //! quoting of CSV.
+
+mod causes;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -70,6 +74,9 @@ impl Exporter<Run> for Csv {
 fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
     if ramp::is_all(run) {
         return ramp::columns(run, writer).map_err(io);
+    }
+    if let Some(causes) = run.causes.as_ref().filter(|_| run.series.is_empty()) {
+        return written(&causes::table(causes), writer);
     }
     let mut table = identity(run);
     let figures: Vec<[String; AFTER.len()]> = run.series.iter().map(figures).collect();

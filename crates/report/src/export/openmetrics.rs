@@ -7,12 +7,17 @@
 //!   confidence intervals as `p50_low`, `p50_high`, `p99_low`, `p99_high`;
 //! - `punctual_samples`, `punctual_samples_negative`, `punctual_samples_overflow`;
 //! - `punctual_cpu_seconds` per operation, `punctual_cpu_ratio`, `punctual_switches` per operation with `kind="voluntary|involuntary"`;
+//! - `punctual_cause_seconds` per wake-up with `thread`, `call`, `part`, `cause` and `culprit`, `punctual_call_late_seconds`,
+//!   `punctual_wake_ups`, `punctual_wake_ups_split`, `punctual_events_lost`;
 //! - `punctual_run_info`, `punctual_run_start_seconds` (since 1970), `punctual_run_duration_seconds`, `punctual_run_complete`,
 //!   `punctual_steal_ratio`.
 //!
 //! Labels are `experiment`, `subject`, `conditions`, `quantity` and the parameters by their names in the record. A
 //! parameter with a reserved name gets the prefix `parameter_`. A series with the same labels as an earlier one gets
 //! `repeat="2"`, `"3"`...
+
+mod causes;
+mod lines;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -22,6 +27,7 @@ use punctual_record::{Quantity, Run, Series};
 use crate::naming;
 
 use super::exporter::{Error, Exporter};
+use lines::{escaped, family, number, repeated};
 
 /// Labels that parameters may not take.
 const TAKEN: [&str; 7] = ["experiment", "subject", "conditions", "quantity", "statistic", "kind", "repeat"];
@@ -53,17 +59,10 @@ fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
         }
     }
     per_series(&mut writer, &labelled)?;
+    causes::write(&mut writer, run.causes.as_ref())?;
     of_run(&mut writer, run)?;
     writer.write_all(b"# EOF\n")?;
     writer.flush()
-}
-
-fn family(writer: &mut impl Write, name: &str, unit: Option<&str>, help: &str) -> io::Result<()> {
-    writeln!(writer, "# TYPE punctual_{name} gauge")?;
-    if let Some(unit) = unit {
-        writeln!(writer, "# UNIT punctual_{name} {unit}")?;
-    }
-    writeln!(writer, "# HELP punctual_{name} {help}")
 }
 
 fn statistics(writer: &mut impl Write, series: &Series, labels: &str) -> io::Result<()> {
@@ -88,11 +87,6 @@ fn statistics(writer: &mut impl Write, series: &Series, labels: &str) -> io::Res
         writeln!(writer, "punctual_{name}_seconds{{{labels},statistic=\"{statistic}\"}} {}", number(ns / 1e9))?;
     }
     Ok(())
-}
-
-/// The shortest decimal number that is this one; very small and large ones with an exponent.
-fn number(value: f64) -> String {
-    format!("{value:?}")
 }
 
 /// A family with one value for each series that has it.
@@ -186,15 +180,7 @@ fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
 /// Every series with its labels, which no two share.
 fn labelled(run: &Run) -> Vec<(&Series, String)> {
     let mut seen: HashMap<String, u32> = HashMap::new();
-    let with_labels = |series| {
-        let mut labels = labels(run, series);
-        let times = seen.entry(labels.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
-            labels.push_str(&format!(",repeat=\"{times}\""));
-        }
-        (series, labels)
-    };
+    let with_labels = |series| (series, repeated(labels(run, series), &mut seen));
     run.series.iter().map(with_labels).collect()
 }
 
@@ -226,17 +212,4 @@ fn label_name(name: &str) -> String {
     let name: String = name.chars().take(LONGEST).map(allowed).collect();
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if begins_well { name } else { format!("parameter_{name}") }
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            _ => out.push(c),
-        }
-    }
-    out
 }

@@ -3,6 +3,7 @@
 use punctual_record::{NotMeasured, Run};
 
 use crate::background;
+use crate::causes;
 use crate::document::{Album, Block, Item, Section};
 use crate::format::prose::{listed, sentence};
 use crate::format::sanitize::sanitize;
@@ -15,22 +16,31 @@ const MOST: usize = 5;
 pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Option<Album>) -> Vec<Section> {
     // The verdict on limits comes first: a build reads one line.
     let gate = verdict.gate.as_ref().map(|gate| Section::default().with(Block::Line(gate.sentence.clone())));
-    if run.series.is_empty() {
+    let why = if causes::asked(run) { causes::figures(run) } else { Vec::new() };
+    if run.series.is_empty() && why.is_empty() {
         return gate.into_iter().chain(nothing(run)).collect();
     }
     let mut top = Section::default();
-    if verdict.trust.busy {
+    // What else ran beside another program is among its causes.
+    let watched = causes::program(run).is_some();
+    if verdict.trust.busy && !watched {
         top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.why.join(" "))));
     }
     // A check-up asks one question; the answers of its other parts are in the full report.
-    let most = if run.is_checkup() { 1 } else { usize::MAX };
+    let most = if run.is_checkup() { 1 + causes::sentences(run).len() } else { usize::MAX };
     top.blocks.extend(verdict.answer.iter().take(most).map(|sentence| Block::Line(sentence.clone())));
-    let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
-    figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
-    figures.blocks.extend(picture.map(Block::Album));
-    let mut sections: Vec<Section> = gate.into_iter().chain([top, figures]).collect();
+    let mut sections: Vec<Section> = gate.into_iter().chain([top]).collect();
+    if why.is_empty() {
+        let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
+        figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
+        figures.blocks.extend(picture.map(Block::Album));
+        sections.push(figures);
+    }
+    sections.extend(why);
     sections.extend(advice(&verdict.advice));
-    sections.push(trust(verdict));
+    let mut last = if watched { Section::default() } else { trust(verdict) };
+    last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
+    sections.push(last);
     sections
 }
 

@@ -10,6 +10,7 @@ mod verdict;
 use punctual_record::Run;
 
 use crate::background;
+use crate::causes;
 use crate::document::{Block, Chapter, Document, Section};
 use crate::family;
 use crate::format::sanitize::sanitize;
@@ -42,7 +43,10 @@ fn document(run: &Run, illustrated: bool) -> Document {
     chapters.extend(limits(&verdict).map(Chapter::of));
     chapters.extend(advice::section(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
-    if experiments.is_empty() {
+    let why = causes::sections(run).map(|sections| Chapter { title: "Why late".to_owned(), sections });
+    let (first, later) = if causes::asked(run) { (why, None) } else { (None, why) };
+    chapters.extend(first);
+    if experiments.is_empty() && run.causes.is_none() {
         let nothing = Section::default().with(Block::Paragraph("Nothing was measured.".to_owned()));
         chapters.push(Chapter { title: "Figures".to_owned(), sections: vec![nothing] });
     }
@@ -64,6 +68,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
         }
         chapters.push(Chapter { title: sanitize(experiment), sections });
     }
+    chapters.extend(later);
     chapters.extend(background::not_measured(run).map(Chapter::of));
     let mut closing = vec![background::disturbance(run)];
     closing.extend(notices::section(run));

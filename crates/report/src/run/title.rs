@@ -2,12 +2,14 @@
 
 use punctual_record::Run;
 
+use crate::causes;
 use crate::format::sanitize::sanitize;
 
 /// `How late: AMD EPYC 7763, Linux 6.18.44, 2026-11-22`. What is unknown is left out.
 pub(super) fn title(run: &Run) -> String {
     let subject = match run.subcommand.as_str() {
         "checkup" | "wait" | "pace" => "How late".to_owned(),
+        "why" => causes::program(run).map_or("Why late".to_owned(), |program| format!("Why {program} is late")),
         name => format!("punctual {}", sanitize(name)).trim_end().to_owned(),
     };
     let known = |fact: &Option<String>| fact.as_deref().map(sanitize);

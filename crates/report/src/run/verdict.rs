@@ -2,6 +2,7 @@
 
 use punctual_record::{Notice, Run};
 
+use crate::causes;
 use crate::family;
 use crate::format::prose::sentence;
 use crate::format::sanitize::sanitize;
@@ -32,9 +33,22 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
         .collect();
     let trust = Trust::of(run, &all);
     let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
-    let answer = answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect();
+    let answer = answer(run, answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect());
     let verdict = Verdict { gate: Gate::of(run), answer, trust, advice, tried, untried: untried(run) };
     (verdict, answers)
+}
+
+/// The sentences of the families with those on causes: alone where causes are the question, else after the first.
+fn answer(run: &Run, mut sentences: Vec<String>) -> Vec<String> {
+    let why = causes::sentences(run);
+    if why.is_empty() {
+        return sentences;
+    }
+    if causes::asked(run) {
+        return why;
+    }
+    sentences.splice(sentences.len().min(1)..sentences.len().min(1), why);
+    sentences
 }
 
 /// The sets of conditions that the kernel refused, and what they would need.

@@ -3,6 +3,7 @@
 
 mod browser;
 mod calibrate;
+mod causes;
 mod common;
 mod compare;
 mod compared;

@@ -56,6 +56,7 @@ fn document() -> (Value, Vec<String>) {
         let figures = punctual_record::RoundFigures { summary: series.summary.clone(), ..Default::default() };
         series.rounds = (0..6).map(|round| punctual_record::RoundFigures { round, ..figures.clone() }).collect();
     }
+    run.causes = crate::common::causes::program_run().causes;
     let value = serde_json::to_value(&run).unwrap();
     let mut all = Vec::new();
     places(&value, "", &mut all);

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use crate::common::causes::{own_run, program_run};
 use crate::common::{Made, plain_run, run, set};
 use crate::forms::written;
 use hdrhistogram::Histogram;
@@ -106,7 +107,7 @@ print(sum(len(family.samples) for family in parse(sys.stdin.read())))
 fn openmetrics_is_read_by_prometheus_parser() {
     let mut empty = small();
     empty.series.clear();
-    for run in [small(), plain_run(), hostile(), empty] {
+    for run in [small(), plain_run(), hostile(), empty, program_run(), own_run()] {
         let text = as_openmetrics(&run);
         let samples = text.lines().filter(|line| !line.starts_with('#')).count();
         if let Some(found) = parsed(&text) {

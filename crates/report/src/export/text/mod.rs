@@ -19,7 +19,7 @@ use paragraph::paragraph;
 pub use style::Style;
 
 use crate::compare::Compared;
-use crate::document::{Block, Document, Level, Paint, Phrase, Section};
+use crate::document::{Block, Document, Level, Paint, Phrase, Row, Section};
 
 use super::exporter::{Error, Exporter};
 
@@ -61,18 +61,39 @@ pub fn render(document: &Document, style: &Style) -> String {
     sections(document.sections(), style)
 }
 
-/// The first screen as text, in at most `rows` lines where that is possible: advice is left out from the end.
+/// The first screen as text, in at most `rows` lines where that is possible: advice is left out from the end, then rows
+/// of the last table.
 #[must_use]
 pub fn head(document: &Document, style: &Style, rows: usize) -> String {
+    /// Fewest rows of a table that is cut.
+    const LEAST: usize = 3;
     let mut head = document.head.clone();
     loop {
         let text = sections(&head, style);
-        let items = head.iter_mut().flat_map(|section| &mut section.blocks).find_map(|block| match block {
+        if text.lines().count() <= rows {
+            return text;
+        }
+        let mut blocks: Vec<&mut Block> = head.iter_mut().flat_map(|section| &mut section.blocks).collect();
+        let items = blocks.iter_mut().find_map(|block| match block {
             Block::Numbered(items) if items.len() > 1 => Some(items),
             _ => None,
         });
-        match items.filter(|_| text.lines().count() > rows) {
-            Some(items) => drop(items.pop()),
+        if let Some(items) = items {
+            items.pop();
+            continue;
+        }
+        let table = blocks.into_iter().rev().find_map(|block| match block {
+            Block::Table(table) if table.rows.len() > LEAST => Some(table),
+            _ => None,
+        });
+        match table {
+            Some(table) => {
+                table.rows.pop();
+                // A line that heads no row says nothing.
+                while let Some(Row::Label(_)) = table.rows.last() {
+                    table.rows.pop();
+                }
+            }
             None => return text,
         }
     }

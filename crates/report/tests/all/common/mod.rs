@@ -1,6 +1,7 @@
 //! Runs made by hand, with histograms, for the tests of the reports.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
+pub mod causes;
 mod remedies;
 
 pub use remedies::remedies_run;

@@ -1,0 +1,113 @@
+//! Causes in full: all calls, the causes of each call, who woke its threads, remedies with their code.
+
+use punctual_record::{CallCauses, CauseTime, Causes, Run, Spread, Waker};
+
+use crate::document::{Block, Column, Columns, Item, Note, Section, Table};
+use crate::format::units;
+
+use super::head::{by_call, heading};
+use super::phrase::{Why, name, part};
+use super::remedy::{Place, remedy};
+use super::tally::{calls, each, ranked, share};
+use super::{watching, worst};
+
+/// Most calls with a section of their own, and most rows of a table.
+const CALLS: usize = 12;
+const ROWS: usize = 300;
+/// Most remedies.
+const REMEDIES: usize = 8;
+
+/// The sections; `None` where the run does not say why.
+pub(crate) fn sections(run: &Run) -> Option<Vec<Section>> {
+    let causes = run.causes.as_ref()?;
+    let calls = calls(causes);
+    let mut sections = vec![extent(causes)];
+    if !calls.is_empty() {
+        let table = by_call(run, causes, &calls, true);
+        let notes = vec![
+            Note::always("Late: from the timer's deadline, or from the waker's wake-up, to the return of the call."),
+            Note::on("blocked", "blocked: how often the call gave up the CPU."),
+        ];
+        sections.push(Section::new("Calls").with(Block::Table(table)).with(Block::Legend(notes)));
+    }
+    let lost: Vec<&CallCauses> = calls.into_iter().filter(|call| call.late.total_ns > 0).take(CALLS).collect();
+    sections.extend(lost.iter().map(|call| of_call(run, call)));
+    sections.extend(remedies(run, causes, &lost));
+    sections.extend(worst::section(run, causes));
+    Some(sections)
+}
+
+/// Who was watched, and how much of it is known.
+fn extent(causes: &Causes) -> Section {
+    let mut section = Section::default();
+    section.blocks.extend(causes.program.iter().map(|its| Block::Paragraph(watching::program(its, causes))));
+    section.blocks.push(Block::Paragraph(watching::extent(causes)));
+    section.blocks.extend(causes.missing.iter().take(ROWS).map(|its| Block::Paragraph(watching::unseen(its))));
+    section
+}
+
+fn ns(ns: u64) -> Option<i64> {
+    Some(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+fn of_call(run: &Run, call: &CallCauses) -> Section {
+    let guest = run.host.hypervisor.is_some();
+    let label = |one: &CauseTime| Why { cause: one.cause, culprit: one.culprit.as_deref(), guest }.label();
+    let columns = Columns::new()
+        .left("part", 30, |one: &&CauseTime| part(one.part).to_owned())
+        .left("lost to", Column::ALWAYS, move |one| label(one))
+        .count("n", 50, |one| Some(one.time.count))
+        .ns("p50", 40, |one| ns(one.time.p50_ns))
+        .ns("p99", 40, |one| ns(one.time.p99_ns?))
+        .ns("max", 45, |one| ns(one.time.max_ns))
+        .fine("a wake-up", Column::ALWAYS, |one| Some(each(one.time.total_ns, call)))
+        .share("share", Column::ALWAYS, |one| Some(share(one.time.total_ns, call)));
+    let mut causes: Vec<&CauseTime> = call.causes.iter().filter(|one| one.time.total_ns > 0).collect();
+    causes.sort_by_key(|one| std::cmp::Reverse(one.time.total_ns));
+    causes.truncate(ROWS);
+    let notes = vec![
+        Note::on("n", "n: wake-ups that the cause made late; p50, p99 and max are of those."),
+        Note::always("A wake-up: the time lost, divided by all split wake-ups; these add up to the lateness."),
+    ];
+    let mut section = Section::new(format!("Why late: {}", heading(call)))
+        .with(Block::Table(columns.of(&causes)))
+        .with(Block::Legend(notes));
+    section.blocks.extend((!call.wakers.is_empty()).then(|| Block::Table(wakers(call))));
+    section
+}
+
+/// Who woke the threads, how late it was itself, and how long it worked before.
+fn wakers(call: &CallCauses) -> Table {
+    let p50 = |spread: Option<Spread>| spread.filter(|its| its.count > 0).and_then(|its| ns(its.p50_ns));
+    let p99 = |spread: Option<Spread>| spread.and_then(|its| its.p99_ns).and_then(ns);
+    Columns::new()
+        .left("woken by", Column::ALWAYS, |its: &Waker| match its.tid {
+            Some(tid) => format!("{} ({tid})", name(&its.name)),
+            None => name(&its.name),
+        })
+        .left("in", 40, |its| its.call.as_deref().map_or(units::ABSENT.to_owned(), name))
+        .count("n", Column::ALWAYS, |its| Some(its.count))
+        .ns("late itself p50", Column::ALWAYS, move |its| p50(its.own_delay))
+        .ns("its p99", 30, move |its| p99(its.own_delay))
+        .ns("worked p50", Column::ALWAYS, move |its| p50(its.worked))
+        .of(call.wakers.iter().take(ROWS))
+}
+
+/// The remedies of the largest causes, with what to write.
+fn remedies(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Section> {
+    let place = Place { host: &run.host, foreign: causes.program.is_some() };
+    let mut items: Vec<Item> = Vec::new();
+    let mut seen = Vec::new();
+    for lost in calls.iter().flat_map(|call| ranked(call, run.host.hypervisor.is_some())) {
+        let Some(remedy) = remedy(&lost.why, place).filter(|remedy| !seen.contains(&remedy.short)) else { continue };
+        seen.push(remedy.short);
+        let code = Some(remedy.code.to_owned()).filter(|code| !code.is_empty());
+        items.push(Item { text: format!("{}: {}.", lost.why.label(), remedy.short), code });
+        if items.len() == REMEDIES {
+            break;
+        }
+    }
+    let note = "A remedy is for its cause. Its gain was not measured in this run.";
+    (!items.is_empty())
+        .then(|| Section::new("Remedies by cause").with(Block::Paragraph(note.to_owned())).with(Block::Items(items)))
+}

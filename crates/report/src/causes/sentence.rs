@@ -1,0 +1,131 @@
+//! The answer to: why is it late? One sentence, from totals: parts of medians do not add up.
+
+use punctual_record::{CallCauses, CauseSource, Causes, Program, Run};
+
+use crate::format::prose::unbroken;
+use crate::format::units;
+
+use super::phrase::{name, several};
+use super::tally::{calls, each, leading, ranked};
+
+/// Share of the watched time that a thread without any wake-up has to run or wait for a CPU: then it never blocked.
+const THROUGHOUT: f64 = 0.9;
+
+/// The sentences; none where the run does not say why.
+pub(crate) fn sentences(run: &Run) -> Vec<String> {
+    let Some(causes) = &run.causes else { return Vec::new() };
+    if causes.source == CauseSource::RunDelay {
+        return causes.program.iter().map(|program| run_delay(program, causes)).collect();
+    }
+    let Some(call) = calls(causes).into_iter().find(|call| call.late.count > 0) else {
+        return vec![never_late(causes)];
+    };
+    let mut sentences = vec![late(run, causes, call)];
+    if causes.split.saturating_mul(2) < causes.wake_ups {
+        let [split, all] = [causes.split, causes.wake_ups].map(units::count);
+        sentences.push(format!("Only {split} of {all} wake-ups could be split."));
+    }
+    sentences
+}
+
+fn ns(ns: u64) -> String {
+    unbroken(&units::duration(i64::try_from(ns).unwrap_or(i64::MAX)))
+}
+
+fn mean(ns: f64) -> String {
+    unbroken(&units::duration(ns.round() as i64))
+}
+
+/// `A sleep of 100 µs returns 74.3 µs late on average (p99 121 µs); 50.2 µs of it is timer slack.`
+fn late(run: &Run, causes: &Causes, call: &CallCauses) -> String {
+    let who = subject(causes, call);
+    if call.late.total_ns == 0 {
+        return format!("{who} on time.");
+    }
+    let mut text = format!("{who} {} late on average", mean(each(call.late.total_ns, call)));
+    if let Some(p99) = call.late.p99_ns {
+        text.push_str(&format!(" (p99 {})", ns(p99)));
+    }
+    if let Some((total, culprits)) = leading(&ranked(call, run.host.hypervisor.is_some())) {
+        let what = match culprits.as_slice() {
+            [most, _, ..] if most.why.culprit.is_some() => {
+                several(most.why.cause, most.why.culprit.unwrap_or_default())
+            }
+            [most, ..] => most.why.predicate(),
+            [] => return text + ".",
+        };
+        text.push_str(&format!("; {} of it {what}", mean(each(total, call))));
+    }
+    text + "."
+}
+
+/// `A sleep of 100 µs returns`, `redis-server returns from epoll_wait`.
+fn subject(causes: &Causes, call: &CallCauses) -> String {
+    let [thread, of] = [&call.thread, &call.call].map(|text| name(text));
+    match (&causes.program, call.nominal_ns) {
+        (None, Some(asked)) => {
+            let asked = unbroken(&units::exact(i64::try_from(asked).unwrap_or(i64::MAX)));
+            match call.call.contains("nanosleep") {
+                true => format!("A sleep of {asked} returns"),
+                false => format!("A wait of {asked} by {of} returns"),
+            }
+        }
+        (Some(program), _) if name(&program.name) != thread => {
+            format!("Thread {thread} of {} returns from {of}", name(&program.name))
+        }
+        _ => format!("{thread} returns from {of}"),
+    }
+}
+
+/// Nothing was split: nothing blocked, nothing woke up, or nothing could be split.
+fn never_late(causes: &Causes) -> String {
+    let who = causes.program.as_ref().map_or("the measuring thread".to_owned(), |program| name(&program.name));
+    let span = ns(causes.watched_ns);
+    if causes.wake_ups > 0 {
+        return format!("None of the {} wake-ups of {who} could be split.", units::count(causes.wake_ups));
+    }
+    if causes.lost_events > 0 {
+        return format!(
+            "No wake-up of {who} was seen: the kernel dropped {} events.",
+            units::count(causes.lost_events)
+        );
+    }
+    match causes.program.as_ref().and_then(|program| ran(program, causes.watched_ns)) {
+        Some(share) if share >= THROUGHOUT => {
+            format!("{who} never gives up the CPU: it blocked in no call for {span}.")
+        }
+        Some(share) => {
+            let share = unbroken(&units::share(share));
+            format!("No blocking call of {who} ended in {span}; each thread ran for {share} of that.")
+        }
+        None => format!("No blocking call of {who} ended in {span}."),
+    }
+}
+
+/// The share of the watched time that each thread ran or waited for a CPU, on average.
+fn ran(program: &Program, watched_ns: u64) -> Option<f64> {
+    let busy = program.cpu_ns?.saturating_add(program.run_delay_ns.unwrap_or(0));
+    let possible = watched_ns as f64 * program.threads.max(1) as f64;
+    (possible > 0.0).then(|| busy as f64 / possible)
+}
+
+/// Only the time in the run queue is known, and no single wake-up.
+fn run_delay(program: &Program, causes: &Causes) -> String {
+    let (who, span) = (name(&program.name), ns(causes.watched_ns));
+    let threads = if program.threads > 1 {
+        format!(", {} threads together", units::count(program.threads))
+    } else {
+        String::new()
+    };
+    match program.run_delay_ns {
+        None => format!("How long {who} waits for a CPU is not known."),
+        Some(0) => format!("{who} never waits for a CPU in {span}{threads}. Other causes were not watched."),
+        Some(delay) => {
+            let share = unbroken(&units::share(delay as f64 / causes.watched_ns.max(1) as f64));
+            format!(
+                "{who} waits for a CPU for {} in {span} ({share}){threads}. Other causes were not watched.",
+                ns(delay)
+            )
+        }
+    }
+}

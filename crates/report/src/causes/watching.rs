@@ -1,0 +1,86 @@
+//! How far to trust causes: what watching adds, what was split, what was lost and what could not be seen.
+
+use punctual_record::{CauseSource, Causes, Program, Unseen, WatchEffect};
+
+use crate::format::prose::{listed, sentence, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+
+use super::phrase::name;
+
+/// Most reasons in a sentence.
+const REASONS: usize = 3;
+
+/// Who was watched, for how long: `redis-server, pid 4711: 3 threads, 12 % of a CPU, watched for 10.0 s.`
+pub(super) fn program(program: &Program, causes: &Causes) -> String {
+    let threads = match program.threads {
+        1 => "1 thread".to_owned(),
+        n => format!("{} threads", units::count(n)),
+    };
+    let mut facts = vec![threads];
+    if let Some(cpu) = program.cpu_ns.filter(|_| causes.watched_ns > 0) {
+        facts.push(format!("{} of a CPU", units::share(cpu as f64 / causes.watched_ns as f64)));
+    }
+    facts.push(format!("watched for {}", units::duration(i64::try_from(causes.watched_ns).unwrap_or(i64::MAX))));
+    facts.extend(program.status.map(status));
+    let facts: Vec<String> = facts.iter().map(|fact| unbroken(fact)).collect();
+    format!("{}, pid\u{a0}{}: {}.", name(&program.name), program.pid, facts.join(", "))
+}
+
+/// A shell's status: 128 + n after signal n.
+fn status(status: i32) -> String {
+    match status {
+        129..=192 => format!("ended by signal {}", status - 128),
+        _ => format!("exit status {status}"),
+    }
+}
+
+/// What watching adds, what was split, what was lost.
+pub(super) fn extent(causes: &Causes) -> String {
+    if causes.source == CauseSource::RunDelay {
+        return "Source: the run delay of /proc/TID/schedstat; single wake-ups were not watched.".to_owned();
+    }
+    let split = match (causes.split, causes.wake_ups) {
+        (_, 0) => "No wake-up was seen".to_owned(),
+        (split, all) if split >= all => format!("All {} wake-ups are split", units::count(all)),
+        (split, all) => {
+            let reasons: Vec<String> = causes
+                .unsplit
+                .iter()
+                .map(|its| format!("{} not: {}", units::count(its.count), sanitize(&its.why)))
+                .collect();
+            let why = if reasons.is_empty() { String::new() } else { format!(" ({})", listed(&reasons, REASONS)) };
+            format!("{} of {} wake-ups are split{why}", units::count(split), units::count(all))
+        }
+    };
+    let lost = match causes.lost_events {
+        0 => "no event was lost".to_owned(),
+        1 => "1 event was lost".to_owned(),
+        n => format!("{} events were lost", units::count(n)),
+    };
+    format!("{} {split}; {lost}.", effect(causes.effect))
+}
+
+fn effect(effect: Option<WatchEffect>) -> String {
+    let finite = |its: &WatchEffect| its.p50_ns.is_finite() && its.low_ns.is_finite() && its.high_ns.is_finite();
+    let Some(its) = effect.filter(finite) else { return "What watching adds was not measured.".to_owned() };
+    let show = |ns: f64| unbroken(&units::duration_fine(ns));
+    let pairs = units::count(its.pairs);
+    if its.low_ns <= 0.0 {
+        let most = show(its.high_ns.max(0.0));
+        return format!("Watching adds nothing that {pairs} pairs of batches show: at most {most} to p50.");
+    }
+    let [by, low, high] = [its.p50_ns, its.low_ns, its.high_ns].map(show);
+    format!("Watching adds {by} to p50 (95 %: {low} to {high}, {pairs} pairs of batches).")
+}
+
+/// `Not seen: softirqs, the kernel has no such event. Remedy: ...`.
+pub(super) fn unseen(its: &Unseen) -> String {
+    let mut text = format!("Not seen: {}", sentence(&sanitize(&its.what)));
+    if let Some(remedy) =
+        its.remedy.as_deref().map(|remedy| sentence(&sanitize(remedy))).filter(|text| !text.is_empty())
+    {
+        text.push_str(&format!(" Remedy: {remedy}"));
+    }
+    text
+}

@@ -1,0 +1,265 @@
+//! Why threads woke up late: each sentence, and data in which it must not appear.
+
+use crate::common::causes::{call, cause, causes, own_run, program_run, redis, sleep, spread};
+use crate::common::{lever_run, run};
+use crate::forms::{shown, written};
+use insta::assert_snapshot;
+use punctual_record::merge::Merger;
+use punctual_record::{CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WatchEffect};
+use punctual_report::export::{Csv, Html, Markdown, OpenMetrics, text};
+use punctual_report::{Document, Style, Verdict};
+
+/// The first screen, as a terminal of 80 columns shows it.
+fn screen(run: &Run) -> String {
+    text::head(&Document::of(run), &Style::default(), 22)
+}
+
+/// All of the text, its white space squeezed.
+fn said(run: &Run) -> String {
+    shown(run, &Style { width: 1000, ..Style::default() }).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The answer of `why` to these causes of another program, on the machine of all tests.
+fn answer(causes: Causes) -> String {
+    let mut run = run(&["punctual", "why", "--pid", "4711"], Vec::new(), &[]);
+    run.causes = Some(causes);
+    Verdict::of(&run).answer.join(" ").replace('\u{a0}', " ")
+}
+
+fn watched(program: Program) -> Causes {
+    Causes { program: Some(program), watched_ns: 10_000_000_000, ..Causes::default() }
+}
+
+#[test]
+fn own_waits() {
+    let text = screen(&own_run());
+    assert!(text.lines().count() <= 22 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_snapshot!(text);
+}
+
+#[test]
+fn another_program() {
+    let text = screen(&program_run());
+    assert!(text.lines().count() <= 22 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_snapshot!(text);
+}
+
+#[test]
+fn another_program_in_full() {
+    assert_snapshot!(shown(&program_run(), &Style { width: 110, ..Style::default() }));
+}
+
+#[test]
+fn the_largest_screen_fits_a_terminal() {
+    let many = |n: u64| {
+        let causes = (0..20).map(|i| {
+            let culprit = format!("a-worker-with-a-long-name/{n}:{i}-and-its-queue");
+            cause(LatePart::RunQueue, Cause::OtherThread, Some(&culprit), 9_999 + i)
+        });
+        CallCauses {
+            nominal_ns: Some(999_999 + n),
+            ..call("a-thread-with-a-name", "clock_nanosleep", causes.collect())
+        }
+    };
+    let mut run = own_run();
+    let unseen =
+        Unseen { what: "softirqs: the kernel has no such event here".into(), remedy: Some("CAP_PERFMON".into()) };
+    run.causes =
+        Some(Causes { missing: vec![unseen; 4], split: 1, lost_events: 99_999, ..causes((0..9).map(many).collect()) });
+    run.notices.push(Notice::BusyMachine { share: 0.9 });
+    let text = screen(&run);
+    assert!(text.lines().count() <= 24 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_answer_is_made_of_totals() {
+    // The median of the lateness and of its parts do not add up; totals do.
+    let mut skewed = call(
+        "redis-server",
+        "epoll_wait",
+        vec![
+            cause(LatePart::RunQueue, Cause::OtherThread, Some("cc1"), 30_000),
+            cause(LatePart::Return, Cause::ReturnPath, None, 2_000),
+        ],
+    );
+    skewed.late.p50_ns = 900;
+    let said = answer(Causes { program: Some(redis()), ..causes(vec![skewed]) });
+    assert_eq!(
+        said,
+        "redis-server returns from epoll_wait 32.0 µs late on average (p99 64.0 µs); 30.0 µs of it passes while cc1 runs."
+    );
+}
+
+#[test]
+fn several_culprits_are_one_cause() {
+    let ran = |who: &str, ns| cause(LatePart::RunQueue, Cause::OtherThread, Some(who), ns);
+    let slack = cause(LatePart::TimerSet, Cause::TimerSlack, None, 25_000);
+    let several = vec![slack.clone(), ran("cc1", 20_000), ran("ld", 10_000)];
+    let of = |its| answer(Causes { program: Some(redis()), ..causes(vec![call("redis-server", "poll", its)]) });
+    assert!(of(several).ends_with("30.0 µs of it passes while other threads run (cc1 most)."));
+    let one = of(vec![slack, ran("cc1", 20_000)]);
+    assert!(one.ends_with("25.0 µs of it is timer slack.") && !one.contains("cc1"), "{one}");
+}
+
+#[test]
+fn what_is_on_time_is_not_late() {
+    let call = CallCauses { late: spread(1000, 0), causes: Vec::new(), ..call("redis-server", "poll", Vec::new()) };
+    let said = answer(Causes { program: Some(redis()), ..causes(vec![call]) });
+    assert_eq!(said, "redis-server returns from poll on time.");
+}
+
+#[test]
+fn never_blocking_is_told_from_sleeping_throughout_and_from_blindness() {
+    let never = "redis-server never gives up the CPU: it blocked in no call for 10.0 s.";
+    let busy = Program { cpu_ns: Some(9_900_000_000), ..redis() };
+    assert_eq!(answer(watched(busy.clone())), never);
+    // Ready all the time, though others ran half of it.
+    let waiting = Program { cpu_ns: Some(5_000_000_000), run_delay_ns: Some(4_900_000_000), ..redis() };
+    assert_eq!(answer(watched(waiting)), never);
+    let asleep = Program { cpu_ns: Some(0), run_delay_ns: Some(0), ..redis() };
+    assert_eq!(
+        answer(watched(asleep)),
+        "No blocking call of redis-server ended in 10.0 s; each thread ran for 0 % of that."
+    );
+    // One thread of two runs throughout: the other sleeps.
+    let half = Program { threads: 2, ..busy.clone() };
+    assert!(!answer(watched(half)).contains("never gives up"));
+    assert!(!answer(watched(Program { cpu_ns: None, ..busy.clone() })).contains("never gives up"));
+    let lost = Causes { lost_events: 5, ..watched(busy.clone()) };
+    assert_eq!(answer(lost), "No wake-up of redis-server was seen: the kernel dropped 5 events.");
+    let unsplit = Causes { wake_ups: 7, ..watched(busy) };
+    assert_eq!(answer(unsplit), "None of the 7 wake-ups of redis-server could be split.");
+}
+
+#[test]
+fn few_split_wake_ups_are_said() {
+    let slack = || vec![call("redis-server", "poll", vec![cause(LatePart::TimerSet, Cause::TimerSlack, None, 50_000)])];
+    let of = |split| answer(Causes { program: Some(redis()), split, ..causes(slack()) });
+    assert!(of(400).ends_with("Only 400 of 1000 wake-ups could be split."));
+    assert!(!of(990).contains("Only"));
+}
+
+#[test]
+fn the_run_delay_alone_names_no_cause() {
+    let only = |program| Causes { source: CauseSource::RunDelay, ..watched(program) };
+    let of = |delay| answer(only(Program { run_delay_ns: delay, ..redis() }));
+    assert_eq!(
+        of(Some(40_000_000)),
+        "redis-server waits for a CPU for 40.0 ms in 10.0 s (0.4 %). Other causes were not watched."
+    );
+    assert_eq!(of(Some(0)), "redis-server never waits for a CPU in 10.0 s. Other causes were not watched.");
+    assert_eq!(of(None), "How long redis-server waits for a CPU is not known.");
+    let mut run = program_run();
+    let missing = vec![Unseen { what: "tracepoints: permission denied".into(), remedy: Some("CAP_PERFMON".into()) }];
+    run.causes = Some(Causes { missing, ..only(redis()) });
+    let text = said(&run);
+    assert!(text.contains("Not seen: tracepoints: permission denied. Remedy: CAP_PERFMON."), "{text}");
+    assert!(!text.contains("late on average") && !text.contains("wake-ups are split"), "{text}");
+}
+
+#[test]
+fn what_watching_adds_is_claimed_from_its_interval() {
+    let of = |effect| {
+        let mut run = own_run();
+        run.causes.as_mut().unwrap().effect = effect;
+        said(&run)
+    };
+    let measured = WatchEffect { p50_ns: 1_800.0, low_ns: 1_200.0, high_ns: 2_300.0, pairs: 40 };
+    assert!(of(Some(measured)).contains("Watching adds 1.80 µs to p50 (95 %: 1.20 µs to 2.30 µs, 40 pairs"));
+    let none = of(Some(WatchEffect { low_ns: -200.0, ..measured }));
+    assert!(none.contains("Watching adds nothing that 40 pairs of batches show: at most 2.30 µs"), "{none}");
+    assert!(!none.contains("adds 1.80"), "{none}");
+    assert!(of(None).contains("What watching adds was not measured."));
+}
+
+#[test]
+fn another_command_answers_its_own_question_first() {
+    let mut waits = lever_run(&["punctual", "wait"]);
+    let before = Verdict::of(&waits).answer;
+    waits.causes = Some(causes(vec![sleep(100_000)]));
+    let after = Verdict::of(&waits).answer;
+    assert_eq!((before.len() + 1, &before[0]), (after.len(), &after[0]));
+    assert!(after[1].contains("of it is timer slack"), "{after:?}");
+    let text = said(&waits);
+    assert!(text.find("Why late: clock_nanosleep, 100 µs") > text.find("clock_nanosleep_abs"), "after the tables");
+    assert!(!said(&lever_run(&["punctual", "wait"])).contains("Why late"));
+    let mut checked = lever_run(&["punctual", "checkup"]);
+    checked.causes = waits.causes;
+    assert!(screen(&checked).contains("A sleep of 100 µs returns 74.0 µs late on average"), "{}", screen(&checked));
+}
+
+#[test]
+fn remedies_claim_no_gain() {
+    for run in [own_run(), program_run()] {
+        let text = said(&run);
+        let section = text.split_once("Remedies by cause").expect("the section is there").1;
+        assert!(section.contains("Its gain was not measured in this run."), "{section}");
+    }
+    let text = said(&own_run());
+    assert!(text.contains("prctl(PR_SET_TIMERSLACK, 1UL);") && !text.contains("mlockall"), "{text}");
+}
+
+#[test]
+fn causes_of_merged_runs_are_absent() {
+    let later = Run { started: "2027-01-01T00:00:00Z".parse().unwrap(), ..own_run() };
+    let mut merger = Merger::new(own_run()).unwrap();
+    merger.add(later).unwrap();
+    let merged = merger.finish(own_run().tool, own_run().command).unwrap();
+    assert_eq!(merged.causes, None);
+    let notices = crate::forms::notices(&merged, &Style::default());
+    assert!(notices.contains("causes of wake-ups are not merged"), "{notices}");
+    let plain = lever_run(&["punctual", "wait"]);
+    let other = Run { started: "2027-01-01T00:00:00Z".parse().unwrap(), ..plain.clone() };
+    let mut merger = Merger::new(plain.clone()).unwrap();
+    merger.add(other).unwrap();
+    let merged = merger.finish(plain.tool, plain.command).unwrap();
+    assert!(merged.notices.is_empty(), "nothing is missing where nothing was recorded");
+}
+
+#[test]
+fn causes_are_rows_and_metrics() {
+    let csv = written(&Csv, &program_run());
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("thread,call,wake_ups,part,cause,culprit,count,total_ns,p50_ns,p99_ns,max_ns"));
+    let first = "bio_lazy_free,futex,1000,run_queue,context_switch,,1000,5000000,5000,10000,20000";
+    assert_eq!((lines.next(), lines.count()), (Some(first), 4));
+    assert!(written(&Csv, &own_run()).starts_with("experiment,"), "series come first");
+    let metrics = written(&OpenMetrics, &program_run());
+    for line in [
+        "punctual_cause_seconds{thread=\"redis-server\",call=\"epoll_wait\",part=\"run_queue\",cause=\"other_thread\",culprit=\"cc1\"} 4e-6",
+        "punctual_call_late_seconds{thread=\"redis-server\",call=\"epoll_wait\",statistic=\"mean\"} 3.1e-5",
+        "punctual_wake_ups_split 1998.0",
+        "punctual_events_lost 12.0",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing from {metrics}");
+    }
+    assert!(!written(&OpenMetrics, &lever_run(&["punctual", "wait"])).contains("punctual_wake_ups"));
+}
+
+#[test]
+fn hostile_names_are_obeyed_by_nothing() {
+    let evil = "\u{1b}[2J<b>x</b>|`@me`";
+    let mut run = program_run();
+    let causes = run.causes.as_mut().unwrap();
+    causes.program.as_mut().unwrap().name = evil.into();
+    causes.missing[0].what = evil.into();
+    causes.unsplit[0].why = evil.into();
+    for call in &mut causes.calls {
+        call.thread = evil.into();
+        call.call = evil.into();
+        call.causes.iter_mut().for_each(|its| its.culprit = Some(evil.into()));
+        call.wakers.iter_mut().for_each(|its| its.name = evil.into());
+    }
+    for wake in &mut causes.worst {
+        wake.thread = evil.into();
+        wake.parts.iter_mut().for_each(|its| its.culprit = Some(evil.into()));
+        wake.chain.iter_mut().for_each(|its| its.name = evil.into());
+        wake.timeline.iter_mut().for_each(|its| its.name = evil.into());
+    }
+    let text = shown(&run, &Style::default());
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let page = written(&Html, &run);
+    assert!(!page.split("<script").next().unwrap().contains("<b>"));
+    let markdown = written(&Markdown, &run);
+    assert!(!markdown.contains("<b>") && !markdown.contains("@me"), "{markdown}");
+}
