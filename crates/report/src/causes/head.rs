@@ -90,11 +90,16 @@ fn cpu(run: &Run, call: &CallCauses) -> Option<f64> {
     series?.cpu_share.filter(|share| share.is_finite())
 }
 
-/// What a call is called in a heading: `redis-server, epoll_wait`; of waits of our own `clock_nanosleep, 100 µs`.
-pub(super) fn heading(call: &CallCauses) -> String {
-    match call.nominal_ns.and_then(|ns| i64::try_from(ns).ok()) {
-        Some(ns) => format!("{}, {}", name(&call.call), units::exact(ns)),
-        None => format!("{}, {}", name(&call.thread), name(&call.call)),
+/// What a call is called in a heading.
+pub(super) fn heading(its: &CallCauses) -> String {
+    call(&its.thread, &its.call, its.nominal_ns)
+}
+
+/// `redis-server, epoll_wait`; of a wait of our own `clock_nanosleep, 100 µs`.
+pub(crate) fn call(thread: &str, call: &str, nominal_ns: Option<u64>) -> String {
+    match nominal_ns.and_then(|ns| i64::try_from(ns).ok()) {
+        Some(ns) => format!("{}, {}", name(call), units::exact(ns)),
+        None => format!("{}, {}", name(thread), name(call)),
     }
 }
 

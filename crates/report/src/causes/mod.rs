@@ -15,7 +15,8 @@ mod tally;
 mod watching;
 mod worst;
 
-pub(crate) use head::{figures, trust};
+pub(crate) use head::{call, figures, trust};
+pub(crate) use phrase::{label, part};
 pub(crate) use sections::sections;
 pub(crate) use sentence::sentences;
 

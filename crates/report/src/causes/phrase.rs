@@ -100,8 +100,13 @@ pub(super) fn several(cause: Cause, most: &str) -> String {
     }
 }
 
+/// The name of a cause, on a guest or not.
+pub(crate) fn label(cause: Cause, culprit: Option<&str>, guest: bool) -> String {
+    Why { cause, culprit, guest }.label()
+}
+
 /// A part of the lateness, by where it begins and ends.
-pub(super) fn part(part: LatePart) -> &'static str {
+pub(crate) fn part(part: LatePart) -> &'static str {
     match part {
         LatePart::TimerSet => "timer set later",
         LatePart::TimerInterrupt => "expiry to interrupt",

@@ -8,7 +8,7 @@ use crate::gate::Gate;
 use super::limit::Judgement;
 use super::table::table;
 use super::words::{self, MOST};
-use super::{Comparison, RunName, Verdict, forest};
+use super::{Comparison, RunName, Verdict, forest, why};
 
 /// A comparison, with the verdict on its limits, if any.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +35,7 @@ impl Document {
         let mut lead = Section::default();
         lead.blocks.extend(compared.gate().map(|gate| Block::Line(gate.sentence)));
         lead.blocks.extend(words::summary(comparison).into_iter().map(Block::Paragraph));
+        lead.blocks.extend(comparison.causes.iter().flat_map(why::sentences).map(Block::Paragraph));
         let interrupted = comparison.old.iter().chain(&comparison.new).filter(|run| !run.complete).count();
         if interrupted > 0 {
             lead.blocks.push(Block::Warning(format!(
@@ -46,6 +47,7 @@ impl Document {
         let forest = forest::album(comparison).map(Block::Album);
         sections.extend(forest.map(|album| Section::new("Changes and their intervals").with(album)));
         sections.extend(figures(comparison));
+        sections.extend(comparison.causes.as_ref().and_then(why::section));
         let missing = words::missing(comparison);
         sections.extend((!missing.is_empty()).then(|| folded("Not comparable", items(missing))));
         sections.push(folded("What changed around it", changes(comparison)));

@@ -8,14 +8,17 @@
 //! Nothing is refused: an incomparable figure has its own verdict, which never counts as agreement. No random numbers
 //! are used: the same files give the same result.
 
+mod causes;
 mod changes;
 mod document;
 mod forest;
 pub mod limit;
 mod matching;
 mod names;
+mod recorded;
 mod side;
 mod table;
+mod why;
 mod words;
 
 use std::collections::BTreeMap;
@@ -26,6 +29,7 @@ use serde::Serialize;
 use crate::evidence::difference::Turn;
 use crate::evidence::{Draft, Reading, Shift, correction, difference, noise, scale, share};
 pub use crate::evidence::{Figure, LEVEL};
+pub use causes::{CauseComparison, CausesCompared};
 pub use changes::Change;
 pub use document::Compared;
 pub use matching::Unmatched;
@@ -96,6 +100,9 @@ pub struct Comparison {
     pub unmatched: Vec<Unmatched>,
     /// What is different about machines, programs and settings.
     pub changes: Vec<Change>,
+    /// Why threads woke up late; absent where no run has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causes: Option<CausesCompared>,
     /// What its series are called.
     #[serde(skip)]
     pub(crate) names: Names,
@@ -248,6 +255,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         old: names(old),
         new: names(new),
         in_turns: turns.is_some(),
+        causes: causes::compared(old, new, turns.as_deref()),
         compared,
         names: Names::of(&series),
         series,

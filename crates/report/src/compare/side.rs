@@ -13,6 +13,8 @@ use punctual_record::{
 use crate::evidence::{Look, Reading, scale, tail};
 use crate::naming;
 
+use super::recorded::Recorded;
+
 /// A series' subject for an error: the file may call it anything.
 fn subject_of(series: &Series) -> String {
     sanitize::line(&series.subject, NAME)
@@ -55,6 +57,8 @@ pub struct Side {
     /// The runs, in the order in which they were given.
     pub(super) runs: Vec<RunFacts>,
     pub(super) series: BTreeMap<Identity, Measured>,
+    /// The causes of those runs that have some.
+    pub(super) causes: Vec<Recorded>,
 }
 
 /// The stored part of a run.
@@ -123,6 +127,7 @@ impl Side {
             }
             self.runs.push(RunFacts { name: name.to_owned(), source });
         }
+        self.causes.extend(Recorded::of(first, run));
         let mut seen = BTreeSet::new();
         for (series, identity) in run.series.iter().zip(identities(run)) {
             if series.unit != "ns" {

@@ -48,7 +48,8 @@ pub(super) fn signed(share: f64) -> String {
     }
 }
 
-fn signed_ns(ns: f64) -> String {
+/// A duration with its sign.
+pub(super) fn signed_ns(ns: f64) -> String {
     let text = units::duration_fine(ns.abs());
     let minus = '−';
     format!("{}{text}", if ns < 0.0 { minus } else { '+' })

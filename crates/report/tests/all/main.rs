@@ -7,6 +7,7 @@ mod causes;
 mod common;
 mod compare;
 mod compared;
+mod compared_causes;
 mod document;
 mod forms;
 mod gate;

@@ -1,0 +1,216 @@
+//! Why threads woke up late, on both sides: the time lost to each cause per wake-up, and whether it differs.
+//!
+//! The noise comes from consecutive stretches of a run, and from several runs where there are some. Nothing below it is
+//! a difference. The tests are corrected for their number. Causes that only one side has recorded are not compared.
+
+use std::collections::BTreeSet;
+
+use punctual_record::{Cause, LatePart};
+use serde::Serialize;
+
+use crate::evidence::difference::{self, Turn};
+use crate::evidence::{Draft, LEVEL, Reading, Shift, correction, share};
+
+use super::recorded::{Blamed, Call, Key, Lost, Recorded};
+use super::side::Side;
+use super::{Range, Verdict};
+
+/// From this share of a change on, a culprit is named for it.
+const MOST: f64 = 0.5;
+
+/// The causes of two sides.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CausesCompared {
+    /// Why something is not compared, in a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<String>,
+    /// How many causes could be compared: the verdicts are corrected for it.
+    pub compared: usize,
+    /// The causes of the calls that both sides have.
+    pub causes: Vec<CauseComparison>,
+    /// Whether all runs were measured in virtual machines.
+    #[serde(skip)]
+    pub(super) guest: bool,
+}
+
+/// A cause of a call on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CauseComparison {
+    /// The threads.
+    pub thread: String,
+    /// The system call.
+    pub call: String,
+    /// Nominal wait, where it was one of our own series, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nominal_ns: Option<u64>,
+    /// The part of the lateness.
+    pub part: LatePart,
+    /// The cause.
+    pub cause: Cause,
+    /// Who or what, where most of the difference is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub culprit: Option<String>,
+    /// The verdict: worse is more time.
+    pub verdict: Verdict,
+    /// Time lost per wake-up on the old side; of several runs the mean.
+    pub old_ns: f64,
+    /// On the new side.
+    pub new_ns: f64,
+    /// New minus old; absent where it could not be tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_ns: Option<Range>,
+}
+
+/// The causes of both sides; `None` where neither has any.
+pub(super) fn compared(old: &Side, new: &Side, turns: Option<&[(usize, usize)]>) -> Option<CausesCompared> {
+    let not_compared = match (old.causes.is_empty(), new.causes.is_empty()) {
+        (true, true) => return None,
+        (true, false) => Some("Causes are not recorded in the old runs."),
+        (false, true) => Some("Causes are not recorded in the new runs."),
+        _ if unseen(old) != unseen(new) => {
+            Some("Causes are not compared: what could not be seen differs between the sides.")
+        }
+        _ => None,
+    };
+    if let Some(why) = not_compared {
+        return Some(CausesCompared { not_compared: vec![why.to_owned()], ..CausesCompared::default() });
+    }
+    let [in_old, in_new] =
+        [old, new].map(|side| side.causes.iter().flat_map(|its| its.calls.keys()).collect::<BTreeSet<_>>());
+    let both: Vec<&Call> = in_old.intersection(&in_new).copied().collect();
+    let one = in_old.symmetric_difference(&in_new).count();
+    let rows: Vec<Row<'_>> = both.iter().flat_map(|call| rows(Pair { old, new, turns, call })).collect();
+    let drafts: Vec<Option<Draft>> =
+        rows.iter().map(|row| row.pair.draft(&|blamed| blamed.causes.get(&row.key))).collect();
+    let shifts = settled(drafts);
+    let probabilities: Vec<f64> = shifts.iter().flatten().map(Shift::probability).collect();
+    let mut significant = correction::significant(&probabilities, LEVEL).into_iter();
+    let causes = rows.iter().zip(&shifts).map(|(row, shift)| {
+        let shown = shift.is_some() && significant.next() == Some(true);
+        row.compared(shift.as_ref(), shown)
+    });
+    let causes: Vec<CauseComparison> = causes.collect();
+    let said = match one {
+        0 => None,
+        1 => Some("1 call is recorded on one side only.".to_owned()),
+        n => Some(format!("{n} calls are recorded on one side only.")),
+    };
+    let guest = old.hosts().chain(new.hosts()).all(|host| host.hypervisor.is_some());
+    Some(CausesCompared { not_compared: said.into_iter().collect(), compared: probabilities.len(), causes, guest })
+}
+
+/// What no run of a side could see, and what some could not.
+fn unseen(side: &Side) -> BTreeSet<&BTreeSet<String>> {
+    side.causes.iter().map(|its| &its.unseen).collect()
+}
+
+/// A call that both sides have.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    old: &'a Side,
+    new: &'a Side,
+    turns: Option<&'a [(usize, usize)]>,
+    call: &'a Call,
+}
+
+struct Row<'a> {
+    pair: Pair<'a>,
+    key: Key,
+}
+
+/// A row for each cause that either side has.
+fn rows(pair: Pair<'_>) -> impl Iterator<Item = Row<'_>> {
+    let of = |side: &Side| {
+        blamed(side, pair.call).flat_map(|(_, its)| its.causes.keys().copied()).collect::<BTreeSet<Key>>()
+    };
+    let keys: Vec<Key> = of(pair.old).union(&of(pair.new)).copied().collect();
+    keys.into_iter().map(move |key| Row { pair, key })
+}
+
+/// The call in the runs of a side that have it.
+fn blamed<'a>(side: &'a Side, call: &'a Call) -> impl Iterator<Item = (usize, &'a Blamed)> {
+    side.causes.iter().filter_map(|its: &Recorded| Some((its.run, its.calls.get(call)?)))
+}
+
+/// Takes a time of a call.
+type Of<'f> = &'f dyn Fn(&Blamed) -> Option<&Lost>;
+
+impl Pair<'_> {
+    fn draft(&self, of: Of<'_>) -> Option<Draft> {
+        let readings = |side| -> Vec<(usize, Reading)> {
+            blamed(side, self.call).map(|(run, its)| (run, its.reading(of(its)))).collect()
+        };
+        let (old, new) = (readings(self.old), readings(self.new));
+        let find = |all: &[(usize, Reading)], run: usize| all.iter().find(|(its, _)| *its == run).map(|(_, its)| *its);
+        let turn =
+            |(a, b): &(usize, usize)| Some(Turn { old: find(&old, *a)?, new: find(&new, *b)?, places: Vec::new() });
+        let turns = self.turns.and_then(|turns| difference::in_turns(turns.iter().filter_map(turn).collect()));
+        let all = |side: &[(usize, Reading)]| side.iter().map(|(_, reading)| *reading).collect::<Vec<_>>();
+        turns.or_else(|| difference::apart(&all(&old), &all(&new)))
+    }
+
+    fn mean(&self, side: &Side, of: Of<'_>) -> f64 {
+        let all: Vec<f64> = blamed(side, self.call).map(|(_, its)| of(its).map_or(0.0, |lost| lost.each_ns)).collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
+    }
+}
+
+/// The differences; several runs estimate their scatter together.
+fn settled(drafts: Vec<Option<Draft>>) -> Vec<Option<Shift>> {
+    let scatters: Vec<_> = drafts.iter().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
+    let mut estimates = share::estimates(&scatters).into_iter();
+    let settle = |draft: Draft| {
+        let estimate = draft.scatter().and_then(|_| estimates.next());
+        draft.settled(estimate)
+    };
+    drafts
+        .into_iter()
+        .map({
+            let mut settle = settle;
+            move |draft| draft.map(&mut settle)
+        })
+        .collect()
+}
+
+impl Row<'_> {
+    fn compared(&self, shift: Option<&Shift>, shown: bool) -> CauseComparison {
+        let of: Of<'_> = &|blamed| blamed.causes.get(&self.key);
+        let verdict = match shift {
+            None => Verdict::NotComparable,
+            Some(shift) if shown && shift.by > 0.0 => Verdict::Worse,
+            Some(_) if shown => Verdict::Better,
+            Some(_) => Verdict::NoDifference,
+        };
+        let range = |shift: &Shift| {
+            let reach = shift.reach(LEVEL);
+            Range { value: shift.by, low: shift.by - reach, high: shift.by + reach }
+        };
+        CauseComparison {
+            thread: self.pair.call.thread.clone(),
+            call: self.pair.call.name.clone(),
+            nominal_ns: self.pair.call.nominal_ns,
+            part: self.key.0,
+            cause: self.key.1,
+            culprit: shift.filter(|_| shown).and_then(|shift| self.culprit(shift.by)),
+            verdict,
+            old_ns: self.pair.mean(self.pair.old, of),
+            new_ns: self.pair.mean(self.pair.new, of),
+            by_ns: shift.map(range),
+        }
+    }
+
+    /// The culprit of most of the change, if its own time is shown to differ.
+    fn culprit(&self, by: f64) -> Option<String> {
+        let Pair { old, new, call, .. } = self.pair;
+        let culprits = |side| blamed(side, call).flat_map(|(_, its)| its.culprits.keys());
+        let names: BTreeSet<&String> =
+            culprits(old).chain(culprits(new)).filter(|(key, _)| *key == self.key).map(|(_, name)| name).collect();
+        names.into_iter().find_map(|name| {
+            let key = (self.key, name.clone());
+            let draft = self.pair.draft(&|blamed| blamed.culprits.get(&key))?;
+            let shift = settled(vec![Some(draft)]).pop()??;
+            let is_most = shift.by / by >= MOST && shift.probability() <= LEVEL;
+            is_most.then(|| name.clone())
+        })
+    }
+}
