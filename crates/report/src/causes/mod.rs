@@ -8,6 +8,7 @@ use punctual_record::Run;
 
 mod head;
 mod phrase;
+mod pictures;
 mod remedy;
 mod sections;
 mod sentence;

@@ -2,14 +2,14 @@
 
 use punctual_record::{CallCauses, CauseTime, Causes, Run, Spread, Waker};
 
-use crate::document::{Block, Column, Columns, Item, Note, Section, Table};
+use crate::document::{Album, Block, Column, Columns, Item, Note, Section, Table};
 use crate::format::units;
 
 use super::head::{by_call, heading};
 use super::phrase::{Why, name, part};
 use super::remedy::{Place, remedy};
 use super::tally::{calls, each, ranked, share};
-use super::{watching, worst};
+use super::{pictures, watching, worst};
 
 /// Most calls with a section of their own, and most rows of a table.
 const CALLS: usize = 12;
@@ -17,11 +17,15 @@ const ROWS: usize = 300;
 /// Most remedies.
 const REMEDIES: usize = 8;
 
-/// The sections; `None` where the run does not say why.
-pub(crate) fn sections(run: &Run) -> Option<Vec<Section>> {
+/// The sections, with pictures or without; `None` where the run does not say why.
+pub(crate) fn sections(run: &Run, illustrated: bool) -> Option<Vec<Section>> {
     let causes = run.causes.as_ref()?;
+    let guest = run.host.hypervisor.is_some();
     let calls = calls(causes);
     let mut sections = vec![extent(causes)];
+    let pictures =
+        |album: Option<Album>| album.filter(|_| illustrated).map(|album| Section::default().with(Block::Album(album)));
+    sections.extend(pictures(pictures::bars(causes, guest)));
     if !calls.is_empty() {
         let table = by_call(run, causes, &calls, true);
         let notes = vec![
@@ -34,6 +38,7 @@ pub(crate) fn sections(run: &Run) -> Option<Vec<Section>> {
     sections.extend(lost.iter().map(|call| of_call(run, call)));
     sections.extend(remedies(run, causes, &lost));
     sections.extend(worst::section(run, causes));
+    sections.extend(pictures(pictures::timelines(causes, guest)));
     Some(sections)
 }
 

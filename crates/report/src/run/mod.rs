@@ -43,7 +43,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
     chapters.extend(limits(&verdict).map(Chapter::of));
     chapters.extend(advice::section(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
-    let why = causes::sections(run).map(|sections| Chapter { title: "Why late".to_owned(), sections });
+    let why = causes::sections(run, illustrated).map(|sections| Chapter { title: "Why late".to_owned(), sections });
     let (first, later) = if causes::asked(run) { (why, None) } else { (None, why) };
     chapters.extend(first);
     if experiments.is_empty() && run.causes.is_none() {

@@ -6,6 +6,7 @@ use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::merge::Merger;
 use punctual_record::{CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WatchEffect};
+use punctual_report::document::{Album, Block};
 use punctual_report::export::{Csv, Html, Markdown, OpenMetrics, text};
 use punctual_report::{Document, Style, Verdict};
 
@@ -234,6 +235,41 @@ fn causes_are_rows_and_metrics() {
         assert!(metrics.contains(line), "{line} is missing from {metrics}");
     }
     assert!(!written(&OpenMetrics, &lever_run(&["punctual", "wait"])).contains("punctual_wake_ups"));
+}
+
+fn albums(run: &Run) -> Vec<Album> {
+    let blocks =
+        Document::illustrated(run).chapters.into_iter().flat_map(|chapter| chapter.sections).flat_map(|its| its.blocks);
+    blocks.filter_map(|block| if let Block::Album(album) = block { Some(album) } else { None }).collect()
+}
+
+#[test]
+fn bars_add_up_to_the_lateness() {
+    let albums = self::albums(&program_run());
+    let bars = &albums[0].pictures[0].1;
+    let names: Vec<&str> = bars.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["redis-server, epoll_wait", "bio_lazy_free, futex"]);
+    let of = |row: f64| bars.lines.iter().flat_map(|line| &line.points).filter(move |point| point.y == row);
+    let spans: Vec<(f64, f64)> = of(0.0).filter_map(|point| point.span).collect();
+    assert_eq!((spans[0].0, spans.last().unwrap().1, spans.len()), (0.0, 31_000.0, 4));
+    assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{spans:?}");
+    assert_eq!(bars.lines[0].label, "another thread ran", "the most time first");
+}
+
+#[test]
+fn a_timeline_has_a_row_for_each_cpu() {
+    let albums = self::albums(&program_run());
+    let picture = &albums[1].pictures[0].1;
+    let names: Vec<&str> = picture.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["late", "CPU 1", "CPU 0"], "its own CPU first");
+    let labels: Vec<&str> = picture.lines.iter().map(|line| line.label.as_str()).collect();
+    assert_eq!(labels, ["the lateness", "the thread itself", "another thread", "idle", "interrupt", "softirq"]);
+    assert_eq!((picture.x.low, picture.x.high), (-20_000.0, 812_000.0));
+    let page = written(&Html, &program_run());
+    assert!(page.contains("class=\"bar\"") && page.contains("kworker/1:2"));
+    let mut quiet = program_run();
+    quiet.causes.as_mut().unwrap().worst.clear();
+    assert_eq!(self::albums(&quiet).len(), 1);
 }
 
 #[test]

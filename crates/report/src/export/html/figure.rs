@@ -67,8 +67,9 @@ fn legend(picture: &Picture) -> Markup {
                 label class=(marker::class(number)) {
                     input type="checkbox" data-line=(number) checked[line.shown];
                     svg class="sample" viewBox="0 0 144 48" aria-hidden="true" {
-                        @if line.form != Form::Dots && line.form != Form::Cells { path class="stroke" d="M4 24H140" {} }
-                        path class="marks" d=(mark(number, (72, 24))) {}
+                        @if !matches!(line.form, Form::Dots | Form::Cells | Form::Bars) { path class="stroke" d="M4 24H140" {} }
+                        @if line.form == Form::Bars { rect class="bar" x="4" y="4" width="136" height="40" {} }
+                        @else { path class="marks" d=(mark(number, (72, 24))) {} }
                     }
                     span { (line.label) }
                 }
@@ -100,13 +101,14 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) ->
                 Form::Dots => { path class="stroke thin" d=(whiskers(line, &places, frame)) {} }
                 Form::Cells => { (cells(line, frame)) }
                 Form::Spans => { path class="stroke" d=(spans(line, frame)) {} }
+                Form::Bars => { (bars(line, frame)) }
             }
             @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { mark(number, *at) } else { marker::beyond(*at, HALF) };
             @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(shapes).collect();
             @if !marks.is_empty() { path class="marks" d=(marks) {} }
             @for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
                 @if point.ring { circle class="ring" cx=(at.0) cy=(at.1) r=(HALF * 2) {} }
-                @if let Some(text) = &point.tag {
+                @if let Some(text) = point.tag.as_ref().filter(|_| line.form != Form::Bars) {
                     @if line.form == Form::Cells { @if frame.fits() { (centred(text, point, *at)) } }
                     @else if let Some(Some(tag)) = tags.get(i) { (tagged(text, *tag)) }
                 }
@@ -161,6 +163,23 @@ fn spans(line: &Line, frame: &Frame<'_>) -> String {
         }
     }
     out
+}
+
+/// Bars, the tag inside those that are long enough.
+fn bars(line: &Line, frame: &Frame<'_>) -> Markup {
+    /// Half the height of a bar, as a share of its row, and about the width of a letter.
+    const HIGH: f64 = 0.4;
+    const LETTER: i32 = 7 * FINE;
+    html! {
+        @for (point, (from, to)) in line.points.iter().filter_map(|point| Some((point, point.span?))) {
+            @let ((left, top), (right, bottom)) = (frame.place(from, point.y + HIGH), frame.place(to, point.y - HIGH));
+            @let width = (right - left).max(FINE);
+            rect class="bar" x=(left) y=(top) width=(width) height=(bottom - top) {}
+            @if let Some(text) = point.tag.as_ref().filter(|text| (text.chars().count() as i32 + 1) * LETTER < width) {
+                text class="tag on-bar" x=(left + width / 2) y=((top + bottom) / 2) dy=(4 * FINE) text-anchor="middle" { (text) }
+            }
+        }
+    }
 }
 
 /// Squares of one unit around each point.

@@ -1,6 +1,6 @@
 //! Places of the labels beside marks: no label covers another or leaves the drawing.
 
-use crate::document::Line;
+use crate::document::{Form, Line, Point};
 
 use super::drawing::{FINE, Frame};
 
@@ -62,7 +62,9 @@ pub(super) fn places(lines: &[Line], frame: &Frame<'_>) -> Vec<Vec<Option<Tag>>>
         })
     };
     let of_line = |line: &Line| -> Vec<Option<Tag>> {
-        line.points.iter().map(|point| place(frame.place(point.x, point.y), point.tag.as_deref()?)).collect()
+        // A bar has its tag inside.
+        let tag = |point: &Point| point.tag.clone().filter(|_| line.form != Form::Bars);
+        line.points.iter().map(|point| place(frame.place(point.x, point.y), &tag(point)?)).collect()
     };
     lines.iter().map(of_line).collect()
 }

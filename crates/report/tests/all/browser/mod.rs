@@ -1,5 +1,6 @@
 //! The page in a browser: opened from a file, pictures drawn, values under the pointer, lines switched, no complaint, no network.
 
+mod causes;
 mod chromium;
 mod runs;
 mod screen;
