@@ -6,6 +6,9 @@ const MONOTONIC: DynamicClockId<'_> = DynamicClockId::Known(rustix::time::ClockI
 const OTHERS: [DynamicClockId<'_>; 3] =
     [DynamicClockId::Known(rustix::time::ClockId::Realtime), DynamicClockId::Boottime, DynamicClockId::Tai];
 
+/// Readings of one time differ by less, even if the thread is preempted between them: CLOCK_BOOTTIME is ahead by the time in suspend.
+const SAME_NS: i64 = 100_000_000;
+
 /// How far the other clocks are ahead of CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone)]
 pub(crate) struct Clocks {
@@ -20,7 +23,9 @@ impl Clocks {
         };
         let ahead = |clock| {
             let (before, other, after) = (now(MONOTONIC)?, now(clock)?, now(MONOTONIC)?);
-            Some(other - (before + after) / 2)
+            let ahead = other - (before + after) / 2;
+            // Two clocks that run alike differ by the readings only.
+            Some(if ahead.abs() > SAME_NS { ahead } else { 0 })
         };
         let [realtime, boottime, tai] = OTHERS.map(|clock| ahead(clock).unwrap_or(0));
         Self { ahead_ns: [0, realtime, boottime, tai] }

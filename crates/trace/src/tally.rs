@@ -20,6 +20,16 @@ const MOST: usize = 512;
 /// Wakers shown.
 const WAKERS: usize = 5;
 
+/// Calls that are made to wait or to yield: their return at once says something, that of others does not.
+const MADE_TO_WAIT: [&str; 9] =
+    ["sleep", "yield", "poll", "select", "epoll_", "futex", "recv", "sigtimedwait", "mq_timedreceive"];
+
+fn can_block(number: i64) -> bool {
+    let name = syscall_name::name_of(number);
+    // epoll_ctl changes a set, and epoll_create makes one.
+    !name.starts_with("epoll_c") && MADE_TO_WAIT.iter().any(|part| name.contains(part))
+}
+
 #[derive(Debug, Default)]
 struct CauseTally {
     time: Times,
@@ -113,7 +123,8 @@ impl Tally {
             })
             .collect();
         let labels = Labels::of(&functions);
-        let mut calls: Vec<CallCauses> = self.calls.iter().map(|(key, call)| call.causes(key, &labels)).collect();
+        let shown = self.calls.iter().filter(|((_, number, _), call)| call.blocked > 0 || can_block(*number));
+        let mut calls: Vec<CallCauses> = shown.map(|(key, call)| call.causes(key, &labels)).collect();
         calls.sort_by_key(|call| std::cmp::Reverse((call.late.total_ns, call.calls)));
         calls
     }
