@@ -155,17 +155,19 @@ fn labelled(axis: &Axis, most: usize) -> impl Iterator<Item = &(f64, String)> {
 
 /// The widest label in pixels, where each has at most so many letters.
 fn widest(axis: &Axis, letters: usize) -> i32 {
-    axis.ticks.iter().map(|(_, label)| cut(label, letters).chars().map(width).sum()).max().unwrap_or(0)
+    let width = |label: &str| cut(label, letters).chars().map(width).sum::<i32>();
+    let widest = axis.ticks.iter().map(|(_, label)| width(label)).max().unwrap_or(0);
+    (widest + FINE - 1) / FINE
 }
 
-/// At least the width of a letter in pixels, in the widest of the fonts that the page names (DejaVu Sans).
+/// At least the width of a letter in units of the drawing, in the widest of the fonts that the page names (DejaVu Sans).
 fn width(letter: char) -> i32 {
     match letter {
-        ' ' | '-' | '.' | ',' | ':' | ';' | '(' | ')' | '/' | 'f' | 'i' | 'j' | 'l' | 'r' | 't' => 6,
-        'm' | 'w' | 'M' | 'W' | '…' => 13,
-        'a'..='z' | '0'..='9' | '_' | 'µ' => 9,
-        'A'..='Z' => 11,
-        _ => 13,
+        ' ' | '-' | '.' | ',' | ':' | ';' | '(' | ')' | '/' | 'f' | 'i' | 'j' | 'l' | 'r' | 't' => 22,
+        'm' | 'w' | 'M' | 'W' | '…' => 52,
+        'a'..='z' | '0'..='9' | '_' | 'µ' => 33,
+        'A'..='Z' => 42,
+        _ => 52,
     }
 }
 
