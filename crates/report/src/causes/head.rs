@@ -26,7 +26,11 @@ pub(crate) fn figures(run: &Run) -> Vec<Section> {
     };
     let mut first = Section::default().with(Block::Paragraph(background::name(&run.host)));
     first.blocks.extend(causes.program.iter().map(|its| Block::Paragraph(watching::program(its, causes))));
-    let calls = calls(causes);
+    let mut calls = calls(causes);
+    // Calls that return at once are of interest only where no other is.
+    if calls.first().is_some_and(|call| call.late.count > 0) {
+        calls.retain(|call| call.late.count > 0);
+    }
     if !calls.is_empty() {
         first.blocks.push(Block::Table(by_call(run, causes, &calls, false)));
     }
@@ -57,7 +61,7 @@ pub(super) fn by_call(run: &Run, causes: &Causes, calls: &[&CallCauses], full: b
         .count("n", Column::ALWAYS, |call| Some(call.calls))
         .count("blocked", 20, |call| Some(call.blocked))
         .only_if(full)
-        .known("asked", 50, asked, units::exact)
+        .known("asked", 50, |call| asked(call), |text| text)
         .ns("late p50", Column::ALWAYS, move |call| late(call).map(|late| ns(late.p50_ns)))
         .ns("p99", Column::ALWAYS, move |call| late(call)?.p99_ns.map(ns))
         .ns("max", 10, move |call| late(call).map(|late| ns(late.max_ns)))
@@ -72,10 +76,11 @@ pub(super) fn by_call(run: &Run, causes: &Causes, calls: &[&CallCauses], full: b
     columns.table(rows)
 }
 
-/// What was asked, as it was typed where that is known.
-fn asked(call: &&CallCauses) -> Option<i64> {
-    let ns = call.nominal_ns.or_else(|| call.asked.filter(|asked| asked.count > 0).map(|asked| asked.p50_ns))?;
-    i64::try_from(ns).ok()
+/// What was asked: as it was typed, or the median.
+fn asked(call: &CallCauses) -> Option<String> {
+    let ns = |ns: u64| i64::try_from(ns).ok();
+    let median = || call.asked.filter(|asked| asked.count > 0).and_then(|asked| ns(asked.p50_ns));
+    call.nominal_ns.and_then(ns).map(units::exact).or_else(|| median().map(units::duration))
 }
 
 /// The CPU share of the series that made the call: the only one of this duration, or the one with the name of the call.
@@ -103,11 +108,12 @@ pub(crate) fn call(thread: &str, call: &str, nominal_ns: Option<u64>) -> String 
     }
 }
 
-/// The causes of the first calls; `None` where no time was lost.
+/// The causes of the first call, or of our own waits of the two shortest times; `None` where no time was lost.
 fn by_cause(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Table> {
     let guest = run.host.hypervisor.is_some();
     let place = Place { host: &run.host, foreign: causes.program.is_some() };
-    let shown: Vec<&&CallCauses> = calls.iter().filter(|call| call.late.total_ns > 0).take(2).collect();
+    let shown: Vec<&&CallCauses> =
+        calls.iter().filter(|call| call.late.total_ns > 0).take(if place.foreign { 1 } else { 2 }).collect();
     let most = CAUSES[shown.len().checked_sub(1)?];
     let columns = [
         Column::left("lost to", Column::ALWAYS),
@@ -117,7 +123,7 @@ fn by_cause(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Table> 
     ];
     let mut rows = Vec::new();
     for call in &shown {
-        if shown.len() > 1 {
+        if calls.len() > 1 {
             rows.push(Row::Label(heading(call)));
         }
         let all = ranked(call, guest);

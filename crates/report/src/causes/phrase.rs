@@ -7,7 +7,8 @@ const NAME: usize = 32;
 
 /// A name from the kernel or from a file, on one line and short.
 pub(super) fn name(text: &str) -> String {
-    punctual_record::sanitize::line(text, NAME)
+    let text = punctual_record::sanitize::line(text, NAME);
+    if text.trim().is_empty() { "unnamed".to_owned() } else { text }
 }
 
 /// A cause with its culprit, on a machine that is a guest or not.

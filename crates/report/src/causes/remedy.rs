@@ -33,6 +33,22 @@ const FIRST: Remedy = Remedy {
     code: "punctual run --policy fifo:40 -- PROGRAM\npunctual run --cpu CPU -- PROGRAM\npunctual run --slice 100us -- PROGRAM",
 };
 
+/// Against a thread that is real-time itself.
+const HIGHER: Remedy = Remedy {
+    short: "a higher priority or another CPU",
+    code: "punctual run --policy fifo:PRIO -- PROGRAM\npunctual run --cpu CPU -- PROGRAM",
+};
+
+/// Culprits carry their policy, where it is not the usual one: `irq/24 (real-time 50)`.
+fn thread(culprit: Option<&str>) -> Remedy {
+    let is = |policy: &str| culprit.is_some_and(|name| name.contains(policy));
+    match (is("(SCHED_DEADLINE"), is("(real-time ")) {
+        (true, _) => ANOTHER_CPU,
+        (_, true) => HIGHER,
+        _ => FIRST,
+    }
+}
+
 /// The remedy for a cause; `None` where none is known.
 pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
     let guest = why.guest;
@@ -51,7 +67,7 @@ pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
         Cause::Host if guest => Remedy { short: "pin the vCPUs on the host", code: "" },
         Cause::Host => Remedy { short: "firmware settings (SMI)", code: "" },
         Cause::OtherTimers => ANOTHER_CPU,
-        Cause::OtherThread | Cause::Preempted => FIRST,
+        Cause::OtherThread | Cause::Preempted => thread(why.culprit),
         Cause::NotPreempted => {
             Remedy { short: "preempt=full, PREEMPT_RT", code: "echo full > /sys/kernel/debug/sched/preempt" }
         }
@@ -111,6 +127,18 @@ mod tests {
         let host = Host::default();
         assert_eq!(short(Cause::TimerSlack, &host, false), Some("prctl(PR_SET_TIMERSLACK, 1)"));
         assert_eq!(short(Cause::TimerSlack, &host, true), Some("/proc/TID/timerslack_ns = 1"));
+    }
+
+    #[test]
+    fn a_real_time_thread_yields_to_a_higher_priority_only() {
+        let host = Host::default();
+        let of = |culprit| {
+            let why = Why { cause: Cause::OtherThread, culprit: Some(culprit), guest: false };
+            remedy(&why, Place { host: &host, foreign: true }).map(|remedy| remedy.short)
+        };
+        assert_eq!(of("irq/24 (real-time 50)"), Some("a higher priority or another CPU"));
+        assert_eq!(of("dl (SCHED_DEADLINE)"), Some("another CPU"));
+        assert_eq!(of("cc1 (nice 5)"), Some("SCHED_FIFO or another CPU"));
     }
 
     #[test]

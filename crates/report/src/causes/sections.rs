@@ -2,7 +2,7 @@
 
 use punctual_record::{CallCauses, CauseTime, Causes, Run, Spread, Waker};
 
-use crate::document::{Album, Block, Column, Columns, Item, Note, Section, Table};
+use crate::document::{Album, Block, Column, Columns, Item, Note, Paint, Row, Section, Table};
 use crate::format::units;
 
 use super::head::{by_call, heading};
@@ -14,6 +14,8 @@ use super::{pictures, watching, worst};
 /// Most calls with a section of their own, and most rows of a table.
 const CALLS: usize = 12;
 const ROWS: usize = 300;
+/// Most causes of a call; the record has all.
+const CAUSES: usize = 12;
 /// Most remedies.
 const REMEDIES: usize = 8;
 
@@ -59,23 +61,29 @@ fn of_call(run: &Run, call: &CallCauses) -> Section {
     let guest = run.host.hypervisor.is_some();
     let label = |one: &CauseTime| Why { cause: one.cause, culprit: one.culprit.as_deref(), guest }.label();
     let columns = Columns::new()
-        .left("part", 30, |one: &&CauseTime| part(one.part).to_owned())
+        .left("part", 60, |one: &&CauseTime| part(one.part).to_owned())
         .left("lost to", Column::ALWAYS, move |one| label(one))
-        .count("n", 50, |one| Some(one.time.count))
-        .ns("p50", 40, |one| ns(one.time.p50_ns))
-        .ns("p99", 40, |one| ns(one.time.p99_ns?))
+        .count("n", 20, |one| Some(one.time.count))
+        .ns("p50", 25, |one| ns(one.time.p50_ns))
+        .ns("p99", 30, |one| ns(one.time.p99_ns?))
         .ns("max", 45, |one| ns(one.time.max_ns))
         .fine("a wake-up", Column::ALWAYS, |one| Some(each(one.time.total_ns, call)))
         .share("share", Column::ALWAYS, |one| Some(share(one.time.total_ns, call)));
     let mut causes: Vec<&CauseTime> = call.causes.iter().filter(|one| one.time.total_ns > 0).collect();
     causes.sort_by_key(|one| std::cmp::Reverse(one.time.total_ns));
-    causes.truncate(ROWS);
+    let rest = causes.split_off(causes.len().min(CAUSES));
+    let mut rows: Vec<Row> = causes.iter().map(|one| columns.row(one, Paint::Plain)).collect();
+    if !rest.is_empty() {
+        let total = rest.iter().fold(0u64, |sum, one| sum.saturating_add(one.time.total_ns));
+        let [each, share] = [units::duration_fine(each(total, call)), units::share(share(total, call))];
+        rows.push(Row::Label(format!("and {} more: {each} a wake-up, {share}", units::count(rest.len() as u64))));
+    }
     let notes = vec![
         Note::on("n", "n: wake-ups that the cause made late; p50, p99 and max are of those."),
         Note::always("A wake-up: the time lost, divided by all split wake-ups; these add up to the lateness."),
     ];
     let mut section = Section::new(format!("Why late: {}", heading(call)))
-        .with(Block::Table(columns.of(&causes)))
+        .with(Block::Table(columns.table(rows)))
         .with(Block::Legend(notes));
     section.blocks.extend((!call.wakers.is_empty()).then(|| Block::Table(wakers(call))));
     section

@@ -14,10 +14,10 @@ pub(super) struct Lost<'a> {
     pub(super) total_ns: u64,
 }
 
-/// The calls with the most time lost first; waits of our own from the shortest to the longest.
+/// The calls with the most time lost first; waits of our own from the shortest to the longest. What was never late is last.
 pub(super) fn calls(causes: &Causes) -> Vec<&CallCauses> {
     let mut calls: Vec<&CallCauses> = causes.calls.iter().collect();
-    calls.sort_by_key(|call| (call.nominal_ns, Reverse(call.late.total_ns)));
+    calls.sort_by_key(|call| (call.late.count == 0, call.nominal_ns, Reverse(call.late.total_ns), Reverse(call.calls)));
     calls
 }
 

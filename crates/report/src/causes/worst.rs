@@ -1,6 +1,6 @@
 //! The latest wake-ups, part by part, with a bar for when each part took its time.
 
-use punctual_record::{Causes, LateWake, Run, WakePart};
+use punctual_record::{Causes, LateWake, Run};
 
 use crate::document::{Block, Column, Paint, Row, Section, Table};
 use crate::format::units;
@@ -12,6 +12,8 @@ pub(super) const WORST: usize = 10;
 /// Most parts of one, and most links of its chain.
 const PARTS: usize = 40;
 const LINKS: usize = 4;
+/// A part below this share of the lateness has no row.
+const LEAST: f64 = 0.01;
 /// Letters of a bar.
 const BAR: usize = 24;
 
@@ -58,16 +60,28 @@ fn chain(wake: &LateWake) -> impl Iterator<Item = String> {
     })
 }
 
+/// The parts in the order of time, without those that took next to nothing; what these took together comes last.
 fn parts(wake: &LateWake, guest: bool) -> Vec<Row> {
     let all = wake.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns)).max(1);
-    let mut at = 0u64;
-    let row = |its: &WakePart| {
-        let why = Why { cause: its.cause, culprit: its.culprit.as_deref(), guest };
-        let cells = vec![ns(at), part(its.part).to_owned(), why.label(), ns(its.ns), bar(at, its.ns, all)];
+    let (mut at, mut short) = (0u64, (0u64, 0u64));
+    let mut rows = Vec::new();
+    for its in &wake.parts {
+        if its.ns as f64 >= LEAST * all as f64 && rows.len() < PARTS {
+            let why = Why { cause: its.cause, culprit: its.culprit.as_deref(), guest };
+            let cells = vec![ns(at), part(its.part).to_owned(), why.label(), ns(its.ns), bar(at, its.ns, all)];
+            rows.push(Row::Cells(cells, Paint::Plain));
+        } else {
+            short = (short.0 + 1, short.1.saturating_add(its.ns));
+        }
         at = at.saturating_add(its.ns);
-        Row::Cells(cells, Paint::Plain)
-    };
-    wake.parts.iter().take(PARTS).map(row).collect()
+    }
+    if short.0 > 0 {
+        let plural = if short.0 == 1 { "" } else { "s" };
+        let name = format!("{} shorter part{plural}", units::count(short.0));
+        let cells = vec![String::new(), String::new(), name, ns(short.1), String::new()];
+        rows.push(Row::Cells(cells, Paint::Faint));
+    }
+    rows
 }
 
 /// When a part took its time, on the scale of the whole wake-up: at least one letter.

@@ -5,7 +5,9 @@ use crate::common::{lever_run, run};
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::merge::Merger;
-use punctual_record::{CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WatchEffect};
+use punctual_record::{
+    CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WakePart, WatchEffect,
+};
 use punctual_report::document::{Album, Block};
 use punctual_report::export::{Csv, Html, Markdown, OpenMetrics, text};
 use punctual_report::{Document, Style, Verdict};
@@ -89,6 +91,27 @@ fn the_answer_is_made_of_totals() {
         said,
         "redis-server returns from epoll_wait 32.0 µs late on average (p99 64.0 µs); 30.0 µs of it passes while cc1 runs."
     );
+}
+
+#[test]
+fn calls_that_return_at_once_are_shown_where_no_other_is() {
+    let at_once =
+        CallCauses { calls: 9, at_once: 9, blocked: 0, late: spread(0, 0), ..call("punctual", "ioctl", vec![]) };
+    let mut run = own_run();
+    run.causes.as_mut().unwrap().calls.insert(0, at_once.clone());
+    assert!(!screen(&run).contains("ioctl") && said(&run).contains("ioctl"), "{}", screen(&run));
+    run.causes = Some(causes(vec![at_once]));
+    assert!(screen(&run).contains("ioctl"), "{}", screen(&run));
+}
+
+#[test]
+fn short_parts_of_a_late_wake_up_are_one_row() {
+    let mut run = program_run();
+    let parts = &mut run.causes.as_mut().unwrap().worst[0].parts;
+    parts.extend([parts[2].clone(), parts[2].clone()].map(|part| WakePart { ns: 100, ..part }));
+    let short = said(&run);
+    assert!(short.contains("2 shorter parts 200 ns"), "{short}");
+    assert!(!said(&program_run()).contains("shorter part"));
 }
 
 #[test]
