@@ -80,7 +80,6 @@ fn subject(causes: &Causes, call: &CallCauses) -> String {
 /// Nothing was split: nothing blocked, nothing woke up, or nothing could be split.
 fn never_late(causes: &Causes) -> String {
     let who = causes.program.as_ref().map_or("the measuring thread".to_owned(), |program| name(&program.name));
-    let span = ns(causes.watched_ns);
     if causes.wake_ups > 0 {
         return format!("None of the {} wake-ups of {who} could be split.", units::count(causes.wake_ups));
     }
@@ -92,13 +91,13 @@ fn never_late(causes: &Causes) -> String {
     }
     match causes.program.as_ref().and_then(|program| ran(program, causes.watched_ns)) {
         Some(share) if share >= THROUGHOUT => {
-            format!("{who} never gives up the CPU: it blocked in no call for {span}.")
+            format!("{who} never gives up the CPU: it blocked in no call{}.", span("for", causes))
         }
         Some(share) => {
             let share = unbroken(&units::share(share));
-            format!("No blocking call of {who} ended in {span}; each thread ran for {share} of that.")
+            format!("No blocking call of {who} ended{}; each thread ran for {share} of that.", span("in", causes))
         }
-        None => format!("No blocking call of {who} ended in {span}."),
+        None => format!("No blocking call of {who} ended{}.", span("in", causes)),
     }
 }
 
@@ -109,9 +108,15 @@ fn ran(program: &Program, watched_ns: u64) -> Option<f64> {
     (possible > 0.0).then(|| busy as f64 / possible)
 }
 
+/// ` in 10.0 s`; nothing where it is not known.
+fn span(preposition: &str, causes: &Causes) -> String {
+    if causes.watched_ns > 0 { format!(" {preposition} {}", ns(causes.watched_ns)) } else { String::new() }
+}
+
 /// Only the time in the run queue is known, and no single wake-up.
 fn run_delay(program: &Program, causes: &Causes) -> String {
-    let (who, span) = (name(&program.name), ns(causes.watched_ns));
+    let who = name(&program.name);
+    let span = span("in", causes);
     let threads = if program.threads > 1 {
         format!(", {} threads together", units::count(program.threads))
     } else {
@@ -119,13 +124,11 @@ fn run_delay(program: &Program, causes: &Causes) -> String {
     };
     match program.run_delay_ns {
         None => format!("How long {who} waits for a CPU is not known."),
-        Some(0) => format!("{who} never waits for a CPU in {span}{threads}. Other causes were not watched."),
+        Some(0) => format!("{who} never waits for a CPU{span}{threads}. Other causes were not watched."),
         Some(delay) => {
-            let share = unbroken(&units::share(delay as f64 / causes.watched_ns.max(1) as f64));
-            format!(
-                "{who} waits for a CPU for {} in {span} ({share}){threads}. Other causes were not watched.",
-                ns(delay)
-            )
+            let part = delay as f64 / causes.watched_ns as f64;
+            let part = if part.is_finite() { format!(" ({})", unbroken(&units::share(part))) } else { String::new() };
+            format!("{who} waits for a CPU for {}{span}{part}{threads}. Other causes were not watched.", ns(delay))
         }
     }
 }

@@ -21,7 +21,8 @@ pub(super) fn program(program: &Program, causes: &Causes) -> String {
     if let Some(cpu) = program.cpu_ns.filter(|_| causes.watched_ns > 0) {
         facts.push(format!("{} of a CPU", units::share(cpu as f64 / causes.watched_ns as f64)));
     }
-    facts.push(format!("watched for {}", units::duration(i64::try_from(causes.watched_ns).unwrap_or(i64::MAX))));
+    let watched = Some(causes.watched_ns).filter(|ns| *ns > 0);
+    facts.extend(watched.map(|ns| format!("watched for {}", units::duration(i64::try_from(ns).unwrap_or(i64::MAX)))));
     facts.extend(program.status.map(status));
     let facts: Vec<String> = facts.iter().map(|fact| unbroken(fact)).collect();
     format!("{}, pid\u{a0}{}: {}.", name(&program.name), program.pid, facts.join(", "))

@@ -173,6 +173,8 @@ fn the_run_delay_alone_names_no_cause() {
     );
     assert_eq!(of(Some(0)), "redis-server never waits for a CPU in 10.0 s. Other causes were not watched.");
     assert_eq!(of(None), "How long redis-server waits for a CPU is not known.");
+    let unknown = Causes { watched_ns: 0, ..only(redis()) };
+    assert_eq!(answer(unknown), "redis-server waits for a CPU for 40.0 ms. Other causes were not watched.");
     let mut run = program_run();
     let missing = vec![Unseen { what: "tracepoints: permission denied".into(), remedy: Some("CAP_PERFMON".into()) }];
     run.causes = Some(Causes { missing, ..only(redis()) });
