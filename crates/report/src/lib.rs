@@ -23,6 +23,7 @@ mod causes;
 pub mod evidence;
 mod format;
 mod naming;
+mod paths;
 mod pictures;
 mod run;
 mod words;

@@ -7,6 +7,7 @@ use crate::causes;
 use crate::document::{Album, Block, Item, Section};
 use crate::format::prose::{listed, sentence};
 use crate::format::sanitize::sanitize;
+use crate::paths;
 use crate::verdict::{Advice, Answer, Verdict};
 
 /// Most advices on the first screen.
@@ -17,7 +18,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     // The verdict on limits comes first: a build reads one line.
     let gate = verdict.gate.as_ref().map(|gate| Section::default().with(Block::Line(gate.sentence.clone())));
     let why = if causes::asked(run) { causes::figures(run) } else { Vec::new() };
-    if run.series.is_empty() && why.is_empty() {
+    if run.series.is_empty() && run.paths.is_empty() && why.is_empty() {
         return gate.into_iter().chain(nothing(run)).collect();
     }
     let mut top = Section::default();
@@ -34,11 +35,12 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
         let mut figures = Section::default().with(Block::Paragraph(background::name(&run.host)));
         figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
         figures.blocks.extend(picture.map(Block::Album));
+        figures.blocks.extend(paths::first(run));
         sections.push(figures);
     }
     sections.extend(why);
     sections.extend(advice(&verdict.advice));
-    let mut last = if watched { Section::default() } else { trust(verdict) };
+    let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(verdict) };
     last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
     sections.push(last);
     sections

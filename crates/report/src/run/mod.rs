@@ -14,6 +14,7 @@ use crate::causes;
 use crate::document::{Block, Chapter, Document, Section};
 use crate::family;
 use crate::format::sanitize::sanitize;
+use crate::paths;
 use crate::pictures::{self, dots};
 use crate::verdict::Verdict;
 
@@ -46,7 +47,8 @@ fn document(run: &Run, illustrated: bool) -> Document {
     let why = causes::sections(run, illustrated).map(|sections| Chapter { title: "Why late".to_owned(), sections });
     let (first, later) = if causes::asked(run) { (why, None) } else { (None, why) };
     chapters.extend(first);
-    if experiments.is_empty() && run.causes.is_none() {
+    chapters.extend(paths::section(run).map(Chapter::of));
+    if experiments.is_empty() && run.causes.is_none() && run.paths.is_empty() {
         let nothing = Section::default().with(Block::Paragraph("Nothing was measured.".to_owned()));
         chapters.push(Chapter { title: "Figures".to_owned(), sections: vec![nothing] });
     }

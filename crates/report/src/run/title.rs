@@ -9,6 +9,7 @@ use crate::format::sanitize::sanitize;
 pub(super) fn title(run: &Run) -> String {
     let subject = match run.subcommand.as_str() {
         "checkup" | "wait" | "pace" => "How late".to_owned(),
+        "why" if !run.paths.is_empty() => "Through the kernel".to_owned(),
         "why" => causes::program(run).map_or("Why late".to_owned(), |program| format!("Why {program} is late")),
         name => format!("punctual {}", sanitize(name)).trim_end().to_owned(),
     };

@@ -8,6 +8,7 @@ use crate::format::prose::sentence;
 use crate::format::sanitize::sanitize;
 use crate::gate::Gate;
 use crate::naming;
+use crate::paths;
 use crate::verdict::{Answer, Standing, Trust, Verdict, tested};
 
 impl Verdict {
@@ -40,6 +41,7 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
 
 /// The sentences of the families with those on causes: alone where causes are the question, else after the first.
 fn answer(run: &Run, mut sentences: Vec<String>) -> Vec<String> {
+    sentences.extend(paths::sentences(run));
     let why = causes::sentences(run);
     if why.is_empty() {
         return sentences;

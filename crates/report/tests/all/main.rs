@@ -18,6 +18,7 @@ mod ipc_verdict;
 mod mutated;
 mod other_forms;
 mod pace;
+mod paths;
 mod pictures;
 mod power;
 mod ramp;

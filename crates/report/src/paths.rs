@@ -1,0 +1,119 @@
+//! The ways of calls through the kernel, side by side: depth, functions, ns.
+//!
+//! Takes the paths of a run. Each is the median of those that were recorded, so that a stray interrupt is not in it. Names
+//! are neutralised.
+
+use punctual_record::{CallPath, PathSource, PathStep, Run};
+
+use crate::document::{Align, Block, Column, Paint, Row, Section, Table};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+
+/// Paths beside each other: a terminal has room for no more.
+const ABREAST: usize = 3;
+/// Most paths, most steps of one, and most of them on the first screen.
+const PATHS: usize = 30;
+const STEPS: usize = 400;
+const FIRST: usize = 12;
+/// Deepest indentation, and letters of a name.
+const DEEPEST: u32 = 24;
+const NAME: usize = 48;
+
+/// The answer: how long each takes, through how much. Empty without paths.
+pub(crate) fn sentences(run: &Run) -> Vec<String> {
+    let said = |path: &CallPath| {
+        let count = units::count((path.steps.len() as u64).saturating_add(path.cut_off));
+        let what = match path.source {
+            PathSource::FunctionGraph => "functions of the kernel",
+            PathSource::Events => "events of the kernel",
+        };
+        format!("{} takes {} with recording, and passes {count} {what}.", name(&path.method), ns(path.took_ns))
+    };
+    run.paths.iter().take(ABREAST).map(said).collect()
+}
+
+/// The first steps, for the first screen; `None` without paths.
+pub(crate) fn first(run: &Run) -> Option<Block> {
+    let paths = run.paths.get(..run.paths.len().min(ABREAST)).filter(|paths| !paths.is_empty())?;
+    Some(Block::Table(table(paths, FIRST)))
+}
+
+/// All paths; `None` without any.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let shown = run.paths.get(..run.paths.len().min(PATHS)).filter(|paths| !paths.is_empty())?;
+    let mut section = Section::new("Through the kernel");
+    for paths in shown.chunks(ABREAST) {
+        section.blocks.push(Block::Table(table(paths, STEPS)));
+        section.blocks.push(Block::said(paths.iter().map(origin)));
+    }
+    Some(section)
+}
+
+fn name(text: &str) -> String {
+    punctual_record::sanitize::line(text, NAME)
+}
+
+fn ns(ns: u64) -> String {
+    units::duration(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// Two columns for each path: when or how long, and what.
+fn table(paths: &[CallPath], most: usize) -> Table {
+    let columns = |path: &CallPath| {
+        let [time, what] = match path.source {
+            PathSource::FunctionGraph => ["took", "function"],
+            PathSource::Events => ["at", "event"],
+        };
+        let over = name(&path.method);
+        [(time, Align::Right), (what, Align::Left)]
+            .map(|(heading, align)| Column::named(heading.to_owned(), align, Column::ALWAYS).over(&over))
+    };
+    let cells = |path: &CallPath, at: usize| match path.steps.get(at) {
+        Some(step) => [time(path.source, step), indented(step)],
+        None => [String::new(), String::new()],
+    };
+    let longest = paths.iter().map(|path| path.steps.len()).max().unwrap_or(0);
+    let row = |at: usize| Row::Cells(paths.iter().flat_map(|path| cells(path, at)).collect(), Paint::Plain);
+    let mut rows: Vec<Row> = (0..longest.min(most)).map(row).collect();
+    if longest > most {
+        rows.push(Row::Label(format!("and {} more steps", units::count((longest - most) as u64))));
+    }
+    Table { columns: paths.iter().flat_map(columns).collect(), rows }
+}
+
+fn time(source: PathSource, step: &PathStep) -> String {
+    let time = match source {
+        PathSource::FunctionGraph => step.took_ns,
+        PathSource::Events => step.at_ns,
+    };
+    time.map_or_else(|| units::ABSENT.to_owned(), ns)
+}
+
+/// A dot for each level: spaces would vanish from Markdown.
+fn indented(step: &PathStep) -> String {
+    "· ".repeat(step.depth.min(DEEPEST) as usize) + &name(&step.name)
+}
+
+/// What recorded a path, of how many calls it is the median, and what is not in it.
+fn origin(path: &CallPath) -> String {
+    let source = match path.source {
+        PathSource::FunctionGraph => "recorded by the tracer function_graph, which takes time itself",
+        PathSource::Events => "recorded from tracepoints: what happened, not the functions",
+    };
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
+    let mut text = format!(
+        "{}, {}: {source}. The median of {} call{}",
+        name(&path.method),
+        sanitize(&path.call).trim_end_matches(';'),
+        units::count(path.recorded),
+        plural(path.recorded)
+    );
+    if path.interrupted > 0 {
+        let count = units::count(path.interrupted);
+        text.push_str(&format!("; {count} more with an interrupt in between are left out"));
+    }
+    if path.cut_off > 0 {
+        text.push_str(&format!("; {} further step{} are not kept", units::count(path.cut_off), plural(path.cut_off)));
+    }
+    text + "."
+}
