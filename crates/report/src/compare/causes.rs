@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::evidence::difference::{self, Turn};
 use crate::evidence::{Draft, LEVEL, Reading, Shift, correction, share};
 
+use super::outcome::{Range, Verdict};
 use super::recorded::{Blamed, Call, Key, Lost, Recorded};
 use super::side::Side;
-use super::{Range, Verdict};
 
 /// From this share of a change on, a culprit is named for it.
 const MOST: f64 = 0.5;

@@ -15,6 +15,7 @@ mod forest;
 pub mod limit;
 mod matching;
 mod names;
+mod outcome;
 mod recorded;
 mod side;
 mod table;
@@ -34,52 +35,12 @@ pub use changes::Change;
 pub use document::Compared;
 pub use matching::Unmatched;
 use names::Names;
+pub use outcome::{Range, Verdict};
 use side::{Entry, Measured};
 pub use side::{Side, SideError};
 
 /// The name and version of a comparison's JSON.
 pub const SCHEMA: &str = "punctual.comparison/1";
-
-/// What became of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Shown to be larger: later, slower, more CPU time.
-    Worse,
-    /// Shown to be smaller.
-    Better,
-    /// No difference that this data can show.
-    NoDifference,
-    /// Cannot be compared.
-    NotComparable,
-}
-
-impl Verdict {
-    /// In words, for what the figure is of.
-    #[must_use]
-    pub fn word(self, figure: Figure, quantity: Quantity) -> &'static str {
-        let call = matches!(
-            quantity,
-            Quantity::CallCost
-                | Quantity::Loop
-                | Quantity::FirstLoops
-                | Quantity::RoundTrip
-                | Quantity::Away
-                | Quantity::Settling
-                | Quantity::Response
-        );
-        match (self, figure, call) {
-            (Self::Worse, Figure::Cpu, _) => "more CPU",
-            (Self::Better, Figure::Cpu, _) => "less CPU",
-            (Self::Worse, _, true) => "longer",
-            (Self::Better, _, true) => "shorter",
-            (Self::Worse, ..) => "later",
-            (Self::Better, ..) => "sooner",
-            (Self::NoDifference, ..) => "no difference shown",
-            (Self::NotComparable, ..) => "not comparable",
-        }
-    }
-}
 
 /// Two sides, compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -184,17 +145,6 @@ impl Difference {
         let by = scale().place(self.old_ns + ns) - scale().place(self.old_ns);
         difference::runs_to_show(by, self.noise.0, self.noise.1)
     }
-}
-
-/// An estimate and its 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Range {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
 }
 
 /// Permitted differences between compared series.

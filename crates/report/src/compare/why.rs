@@ -5,8 +5,8 @@ use crate::document::{Block, Column, Columns, Note, Section};
 use crate::format::units;
 
 use super::causes::{CauseComparison, CausesCompared};
+use super::outcome::{Range, Verdict};
 use super::words::{differs, signed_ns};
-use super::{Range, Verdict};
 
 /// Most sentences, and most rows.
 const SENTENCES: usize = 4;
