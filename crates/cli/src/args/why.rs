@@ -35,7 +35,7 @@ pub(crate) struct WhyArgs {
     #[arg(long)]
     pub(crate) full: bool,
     /// Write all tables to FILE, instead of the first screen to the terminal
-    #[arg(long = "output", short, value_name = "FILE", conflicts_with = "full")]
+    #[arg(long = "output", short = 'o', value_name = "FILE", conflicts_with = "full")]
     pub(crate) tables: Option<Target>,
     /// Write all events to FILE, for ui.perfetto.dev or chrome://tracing (-: to stdout, instead of the tables)
     ///

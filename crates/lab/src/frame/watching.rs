@@ -13,7 +13,7 @@ use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, Wat
 use punctual_trace::{Error, Level, Target, Watch};
 
 use super::error::Failure;
-use super::unseen::unseen;
+use super::unseen::{hidden, unseen};
 use super::usage::Sum;
 
 /// Most operations of a piece: of some twenty events each, half a ring.
@@ -41,9 +41,10 @@ pub(crate) struct Watching {
     own: Own,
 }
 
-/// CPU time, time waited for a CPU, voluntary switches.
+/// Elapsed time, CPU time, time waited for a CPU, voluntary switches.
 #[derive(Debug, Default, Clone, Copy)]
 struct Own {
+    elapsed_ns: u64,
     cpu_ns: u64,
     run_delay_ns: Option<u64>,
     switches: u64,
@@ -137,7 +138,11 @@ impl Watching {
     pub(crate) fn end(self) -> (Option<Causes>, Option<Notice>) {
         match self.watch {
             None => (None, None),
-            Some(Ok(mut watch)) => (Some(Causes { effect: effect(self.differences), ..watch.causes() }), None),
+            Some(Ok(mut watch)) => {
+                let mut causes = Causes { effect: effect(self.differences), ..watch.causes() };
+                causes.missing.extend(hidden(&causes));
+                (Some(causes), None)
+            }
             Some(Err(error)) => {
                 let missing = unseen(&error);
                 let (why, remedy) = (missing.what.clone(), missing.remedy.clone());
@@ -152,6 +157,7 @@ impl Watching {
                 let causes = Causes {
                     program: Some(program),
                     source: CauseSource::RunDelay,
+                    watched_ns: self.own.elapsed_ns,
                     wake_ups: self.own.switches,
                     missing: vec![missing],
                     ..Causes::default()
@@ -164,6 +170,7 @@ impl Watching {
 
 impl Own {
     fn add(&mut self, used: Usage, delays: Option<(u64, u64)>) {
+        self.elapsed_ns += used.elapsed_ns;
         self.cpu_ns += used.cpu_ns.unwrap_or(0);
         self.switches += used.voluntary.unwrap_or(0);
         let more = delays.map(|(before, after)| after.saturating_sub(before));
@@ -247,13 +254,13 @@ mod tests {
         let mut batches = Vec::new();
         let done = watching.batch((1, None), (1_200, 1e3), &mut |n| {
             batches.push(n);
-            Ok(Usage { voluntary: Some(n), cpu_ns: Some(10), ..Usage::default() })
+            Ok(Usage { elapsed_ns: 1_000, voluntary: Some(n), cpu_ns: Some(10), ..Usage::default() })
         });
         assert_eq!((done.unwrap().voluntary, batches.as_slice()), (Some(1_200), &[500, 500, 200][..]));
         let (causes, notice) = watching.end();
         let causes = causes.unwrap();
         assert_eq!((causes.source, causes.wake_ups, causes.effect), (CauseSource::RunDelay, 1_200, None));
-        assert!(causes.missing[0].remedy.is_some());
+        assert_eq!((causes.watched_ns, causes.missing[0].remedy.is_some()), (3_000, true));
         assert!(matches!(notice, Some(Notice::Unseen { remedy: Some(_), .. })), "{notice:?}");
         assert_eq!(Watching::new(false).end(), (None, None));
     }
