@@ -15,6 +15,7 @@ pub mod checkup;
 pub mod crowd;
 mod families;
 pub mod frame;
+pub mod paths;
 pub mod program;
 mod speed;
 pub mod ways;

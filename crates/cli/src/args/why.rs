@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use punctual::conditions::CONDITIONS;
+use punctual_lab::paths::Way;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use crate::nearest::nearest;
 use crate::output::Target;
 
 /// Say why wake-ups are late, and what each cause costs.
@@ -25,6 +27,15 @@ pub(crate) struct WhyArgs {
     /// With --pid: only its threads of this name ('worker-*'), as they are at the start
     #[arg(long, value_name = "NAME", requires = "pid")]
     pub(crate) thread: Option<String>,
+    /// Record the way of these calls through the kernel (sched_yield nanosleep): its functions, or its events
+    ///
+    /// Names are those of `punctual wait --list` and `punctual yield --list`. Functions need the tracer function_graph, which some kernels
+    /// lack. Waits are of the shortest duration of --for.
+    #[arg(
+        long, value_name = "METHOD", num_args = 1.., value_parser = way,
+        conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "program", "trace", "duration"])
+    )]
+    pub(crate) path: Vec<Way>,
     /// Durations of own waits
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "100us,1ms",
@@ -73,6 +84,15 @@ impl WhyArgs {
             ..self.output.clone()
         }
     }
+}
+
+/// A way to wait or to yield.
+fn way(text: &str) -> Result<Way, String> {
+    Way::all().find(|way| way.name() == text).ok_or_else(|| {
+        let near = nearest(text, Way::all().map(|way| way.name().to_owned()));
+        let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
+        format!("expected a way to wait or to yield (example: sched_yield){near}")
+    })
 }
 
 /// What is about own waits only.

@@ -6,6 +6,7 @@ use punctual_report::document::{Level, Paint, Phrase};
 use punctual_report::export::{self, text};
 use punctual_report::{Document, Style};
 
+use super::nothing;
 use crate::args::{Flags, OutputArgs};
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
@@ -83,7 +84,7 @@ fn laid_out(document: &Document, wanted: &OutputArgs, last: bool, style: Style) 
 
 /// Keeps a run that measured something as the last one. Returns whether it did.
 fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
-    if wanted.no_keep || (run.series.is_empty() && run.causes.is_none()) {
+    if wanted.no_keep || (nothing::is_in(run) && run.causes.is_none()) {
         return false;
     }
     let mut json = Vec::new();

@@ -45,7 +45,7 @@ pub(super) fn measure_watched(
     drop(locks);
     observer.finish();
     let failure = outcome.err();
-    if run.series.is_empty()
+    if nothing::is_in(&run)
         && let Some(error) = failure
     {
         return Err(error);
@@ -66,7 +66,7 @@ pub(super) fn measure_watched(
             let failed = explain(&error);
             Ok(if exit == Exit::Done { failed } else { exit })
         }
-        None if exit == Exit::Done && run.series.is_empty() => Err(nothing::measured(&run)),
+        None if exit == Exit::Done && nothing::is_in(&run) => Err(nothing::measured(&run)),
         None => Ok(exit),
     }
 }

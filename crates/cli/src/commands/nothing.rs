@@ -4,7 +4,12 @@ use punctual_record::{Notice, Run};
 
 use crate::args::Flags;
 
-/// The error for a run without series.
+/// Whether a run has no results.
+pub(super) fn is_in(run: &Run) -> bool {
+    run.series.is_empty() && run.paths.is_empty()
+}
+
+/// The error for a run without results.
 pub(super) fn measured(run: &Run) -> anyhow::Error {
     let failed = |notice: &Notice| match notice {
         Notice::PartFailed { part, why, .. } => Some((format!("{part}: {why}"), None)),

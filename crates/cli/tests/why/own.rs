@@ -75,3 +75,15 @@ fn a_plain_user_measures_and_gets_the_remedy() {
     assert_eq!((causes.source, causes.effect), (CauseSource::RunDelay, None));
     assert!(causes.watched_ns > 0 && causes.wake_ups > 0 && causes.program.unwrap().run_delay_ns.is_some());
 }
+
+#[test]
+fn the_way_of_a_call_through_the_kernel_is_recorded() {
+    let left = output(&["why", "--json", "-", "--path", "sched_yield", "nanosleep"]);
+    if left.status.code() == Some(1) && text(&left.stderr).contains("paths of calls: ") {
+        return punctual_testing::lacks(&text(&left.stderr));
+    }
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let run = Run::from_json(&left.stdout[..]).unwrap();
+    let found: Vec<&str> = run.paths.iter().map(|path| path.method.as_str()).collect();
+    assert_eq!((found.as_slice(), run.series.len()), (&["sched_yield", "nanosleep"][..], 0));
+}

@@ -24,6 +24,9 @@ fn bad_input_says_what_would_be_accepted() {
         (&["--json", "-", never], "stdout belongs to the program"),
         (&["-o", "/dev/stdout", never], "stdout belongs to the program"),
         (&["--json", "/no/such/folder/why.json", never], "/no/such/folder/why.json"),
+        (&["--path", "sched_yeild"], "invalid --path 'sched_yeild': expected a way to wait or to yield"),
+        (&["--pid", "1", "--path", "sched_yield"], "--path"),
+        (&["--path", "sched_yield", "--cpu", "0"], "--cpu"),
         (&["--for", "0ns"], "invalid --for '0ns'"),
         (&["--fail-if", "p99 of usleep > 1us"], "usleep"),
     ];

@@ -8,7 +8,8 @@ use std::time::Duration;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage;
 use punctual_record::{
-    Causes, ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool, Usage,
+    CallPath, Causes, ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool,
+    Usage,
 };
 
 use super::clock_cost;
@@ -230,6 +231,11 @@ impl<'a> Session<'a> {
         let other = causes.program.as_ref().filter(|program| program.status.is_none());
         self.watched_cpu_ns = other.and_then(|program| program.cpu_ns).unwrap_or(0).cast_signed();
         self.run.causes = Some(causes);
+    }
+
+    /// Adds the way of a call through the kernel.
+    pub(crate) fn add_path(&mut self, path: CallPath) {
+        self.run.paths.push(path);
     }
 
     /// Closes the session.

@@ -6,11 +6,13 @@ use punctual_trace::Error;
 /// In words, and the remedy.
 #[must_use]
 pub(crate) fn unseen(error: &Error) -> Unseen {
-    let text = error.to_string();
-    match text.split_once("; remedy: ") {
-        Some((why, remedy)) => Unseen { what: format!("single wake-ups: {why}"), remedy: Some(remedy.to_owned()) },
-        None => Unseen { what: format!("single wake-ups: {text}"), remedy: None },
-    }
+    without("single wake-ups: ", &error.to_string())
+}
+
+/// What is missing, why, and the remedy, from the text of an error.
+pub(crate) fn without(what: &str, text: &str) -> Unseen {
+    let (why, remedy) = text.split_once("; remedy: ").map_or((text, None), |(why, remedy)| (why, Some(remedy)));
+    Unseen { what: format!("{what}{why}"), remedy: remedy.map(str::to_owned) }
 }
 
 /// Fewer wake-ups say nothing.

@@ -2,6 +2,7 @@
 
 mod finish;
 mod own;
+mod path;
 mod process;
 mod program;
 mod trace;
@@ -13,6 +14,7 @@ use crate::exit::Exit;
 pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     match args.pid {
         Some(pid) => process::run(args, pid),
+        None if !args.path.is_empty() => path::run(args, args.path.clone()),
         None if args.program.is_empty() => own::run(args),
         None => program::run(args),
     }

@@ -1,0 +1,157 @@
+//! The ways of calls through the kernel: what one wait or one yield does there.
+//!
+//! The input is a list of [`Way`]s. The [`Session`] receives the path of each, or the reason for a missing one. Recording
+//! takes time itself: these are no figures of how long a call takes.
+
+use std::time::Duration;
+
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::{CallPath, NotMeasured, Notice};
+use punctual_trace::PathRecorder;
+
+use crate::families::{wait, yielding};
+use crate::frame::place::Place;
+use crate::frame::stage::Stage;
+use crate::frame::unseen::without;
+use crate::frame::{Error, Progress, Session, Unavailable};
+use crate::ways;
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = "path";
+
+/// Longest recording of one way: a call that waits whole seconds is made two dozen times.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A way to wait or to yield.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    /// To wait.
+    Wait(&'static ways::wait::Method),
+    /// To yield.
+    Yield(&'static ways::yielding::Method),
+}
+
+impl Way {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        yielding::methods::ALL.iter().map(Self::Yield).chain(wait::methods::all().map(Self::Wait))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Wait(method) => method.name,
+            Self::Yield(method) => method.name,
+        }
+    }
+
+    fn record(&self, asked_ns: i64, recorder: &mut PathRecorder) -> Result<CallPath, Unavailable> {
+        let refused = |error: punctual_trace::Error| without("not recorded: ", &error.to_string());
+        let found = match self {
+            Self::Wait(method) => {
+                let mut waiter = (method.open)()?;
+                let mut failed = None;
+                let mut wait = || failed = waiter.wait(now_ns(Clock::Monotonic), asked_ns).err();
+                // The first call of a method differs: it touches its memory.
+                wait();
+                let names = (method.name, method.call);
+                let found = recorder.record(names, method.system_calls, &mut wait);
+                if let Some(error) = failed {
+                    return Err(Unavailable::because(format!("{}: {error}", method.call)));
+                }
+                found
+            }
+            Self::Yield(method) => {
+                let mut yielder = (method.open)()?;
+                yielder.repeat(1);
+                recorder.record((method.name, method.call), method.system_calls, &mut || yielder.repeat(1))
+            }
+        };
+        let nothing = "it made no system call, or none without an interrupt";
+        found
+            .map_err(|error| {
+                let unseen = refused(error);
+                Unavailable { why: unseen.what, remedy: unseen.remedy }
+            })?
+            .ok_or_else(|| Unavailable::because(nothing))
+    }
+}
+
+/// What was recorded of each way, and why there is no graph of functions.
+type Recorded = (Vec<(Way, Result<CallPath, Unavailable>)>, Option<String>);
+
+/// Records the path of each; a wait is of this length.
+///
+/// # Errors
+/// If the kernel lets nothing be recorded.
+pub fn run(ways: Vec<Way>, asked: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let asked_ns = i64::try_from(asked.as_nanos()).unwrap_or(i64::MAX);
+    let performed = session.perform(Place::default(), move |stage| perform(&ways, asked_ns, stage))?;
+    let Some((recorded, no_graph)) = performed.transpose()? else { return Ok(()) };
+    for (way, result) in recorded {
+        match result {
+            Ok(path) => session.add_path(path),
+            Err(Unavailable { why, remedy }) => session.add_not_measured(NotMeasured {
+                experiment: EXPERIMENT.to_owned(),
+                subject: way.name().to_owned(),
+                conditions: None,
+                parameters: std::collections::BTreeMap::new(),
+                why,
+                remedy,
+            }),
+        }
+    }
+    if let Some(text) = no_graph {
+        let unseen = without("functions of the kernel: ", &text);
+        session.notice(Notice::Unseen { why: unseen.what, remedy: unseen.remedy });
+    }
+    Ok(())
+}
+
+/// Runs on the stage.
+fn perform(ways: &[Way], asked_ns: i64, stage: &Stage) -> Result<Recorded, Error> {
+    stage.announce(LONGEST);
+    let mut recorder = PathRecorder::open().map_err(|error| {
+        let unseen = without("paths of calls: ", &error.to_string());
+        Error::Unavailable(Unavailable { why: unseen.what, remedy: unseen.remedy })
+    })?;
+    let mut recorded = Vec::new();
+    for (at, way) in ways.iter().enumerate() {
+        stage.announce(LONGEST);
+        let done = at as f64 / ways.len() as f64;
+        if !stage.pause(Progress { doing: format!("path of {}", way.name()), done, left: Duration::ZERO }) {
+            break;
+        }
+        recorded.push((*way, way.record(asked_ns, &mut recorder)));
+    }
+    let no_graph = recorder.without().map(str::to_owned);
+    // Closing takes time as well.
+    stage.announce(LONGEST);
+    drop(recorder);
+    Ok((recorded, no_graph))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Silent, Stop};
+
+    #[test]
+    fn a_yield_has_a_path_or_a_reason_and_spinning_has_none() {
+        let named = |name: &str| Way::all().find(|way| way.name() == name).unwrap();
+        let mut silent = Silent;
+        let mut session = Session::open(vec!["test".into()], "why", Stop::default(), &mut silent);
+        let ways = vec![named("sched_yield"), named("clock_nanosleep"), named("spin_clock")];
+        if let Err(error) = run(ways, Duration::from_micros(100), &mut session) {
+            assert!(matches!(error, Error::Unavailable(_)), "{error}");
+            return punctual_testing::lacks(&error.to_string());
+        }
+        let run = session.close();
+        let found: Vec<&str> = run.paths.iter().map(|path| path.method.as_str()).collect();
+        assert_eq!(found, ["sched_yield", "clock_nanosleep"], "{:?}", run.not_measured);
+        assert!(run.paths.iter().all(|path| path.recorded > 0 && !path.steps.is_empty()));
+        assert!(run.paths[1].took_ns >= 100_000, "{:?}", run.paths[1]);
+        assert_eq!((run.not_measured.len(), run.not_measured[0].subject.as_str()), (1, "spin_clock"));
+    }
+}
