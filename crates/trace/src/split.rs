@@ -115,14 +115,29 @@ impl Cut<'_> {
         let function = until(fired.function_ns).max(interrupt);
         self.add(LatePart::TimerSet, Cause::TimerSlack, Who::Nobody, hard - due);
         self.until_interrupt(fired.cpu, hard, interrupt);
-        self.within(LatePart::TimerFunction, fired.cpu, interrupt, function, |_, doing| {
-            served(doing).unwrap_or((Cause::TimerPath, Who::Nobody))
+        let others = self.other_timers(fired.cpu, interrupt, function);
+        self.within(LatePart::TimerFunction, fired.cpu, interrupt, function, |span, doing| {
+            // From one timer's function to the next, the kernel is still busy with the others.
+            let between = others.iter().find(|(from, to, _)| *from <= span.from_ns && span.to_ns <= *to);
+            let others = between.map(|(_, _, function)| (Cause::OtherTimers, Who::Function(*function)));
+            served(doing).or(others).unwrap_or((Cause::TimerPath, Who::Nobody))
         });
         self.within(LatePart::WakeUp, fired.cpu, function, woken_ns, |_, doing| match doing {
             Doing::Timer { .. } => (Cause::TimerPath, Who::Nobody),
             doing => served(doing).unwrap_or((Cause::TimerPath, Who::Nobody)),
         });
         woken_ns
+    }
+
+    /// The gaps between functions of timers: from, to, the next function.
+    fn other_timers(&self, cpu: u32, from: u64, to: u64) -> Vec<(u64, u64, u64)> {
+        let spans = self.machine.cpu(cpu).into_iter().flat_map(|history| history.between(from, to));
+        let timers = spans.filter_map(|span| match span.doing {
+            Doing::Timer { function, .. } => Some((span.from_ns, span.to_ns, function)),
+            _ => None,
+        });
+        let timers: Vec<_> = timers.collect();
+        timers.windows(2).map(|pair| (pair[0].1, pair[1].0, pair[1].2)).collect()
     }
 
     /// The time that a stop took after the deadline. Returns when the thread went on, or the deadline.

@@ -114,11 +114,12 @@ impl Tap {
             let mut last = 0;
             cpu.drain(&mut |record| match record {
                 Record::Sample(sample) => {
-                    last = sample.time_ns;
+                    // The clock goes back a little when the kernel adjusts it; the order of the ring is right.
+                    last = last.max(sample.time_ns);
                     let id = sample.raw.get(..2).map(|id| u16::from_ne_bytes([id[0], id[1]]));
                     let tracepoint = tracepoints.iter().find(|tracepoint| Some(tracepoint.id) == id);
                     if let Some(kind) = tracepoint.and_then(|tracepoint| tracepoint.decode(sample.raw)) {
-                        batch.events.push(Event { time_ns: sample.time_ns, cpu: sample.cpu, tid: sample.tid, kind });
+                        batch.events.push(Event { time_ns: last, cpu: sample.cpu, tid: sample.tid, kind });
                     }
                 }
                 Record::Lost(dropped) => batch.losses.push((last, number as u32, dropped)),

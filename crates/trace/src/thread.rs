@@ -222,6 +222,8 @@ impl Watched {
             return None;
         }
         let mut call = self.call.take()?;
+        // Woken by what was due already, before it slept again: after a stop or a signal.
+        call.woken = call.woken.or(self.early.take());
         (call.returned_ns, call.returned) = (time_ns, returned);
         // It runs now; if the last that was seen is another state, its switch was not.
         call.incomplete |= !matches!(call.steps.last(), Some(Step { state: State::Running(_), .. }));

@@ -84,6 +84,17 @@ impl Watch {
         self.found.tally.mark(nominal_ns);
     }
 
+    /// How many of the latest wake-ups [`Causes::worst`] keeps: ten, unless asked otherwise.
+    pub fn keep(&mut self, most: usize) {
+        self.found.worst.keep(most);
+    }
+
+    /// When watching began, CLOCK_MONOTONIC: [`punctual_record::LateWake::at_ns`] counts from it.
+    #[must_use]
+    pub fn origin_ns(&self) -> u64 {
+        self.origin_ns
+    }
+
     /// Waits for events, at most this long, and takes them in. `each` sees them too.
     ///
     /// # Errors

@@ -8,10 +8,10 @@ use crate::follow::Follower;
 use crate::history::Doing;
 use crate::label::Labels;
 use crate::names;
-use crate::split::{Split, Who};
+use crate::split::Split;
 use crate::thread::{Call, State};
 
-/// Wake-ups kept.
+/// Wake-ups kept, unless asked otherwise.
 const MOST: usize = 10;
 /// Stretches kept of one wake-up, on each CPU.
 const STRETCHES: usize = 48;
@@ -19,39 +19,66 @@ const STRETCHES: usize = 48;
 const BEFORE_NS: u64 = 20_000;
 
 /// The latest so far, the worst first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Worst {
-    wakes: Vec<LateWake>,
+    wakes: Vec<Kept>,
+    most: usize,
+}
+
+/// A wake-up whose culprits are named when all are known: the kernel's list of names is long.
+#[derive(Debug)]
+struct Kept {
+    wake: LateWake,
+    /// Of its parts.
+    culprits: Vec<Culprit>,
+}
+
+impl Default for Worst {
+    fn default() -> Self {
+        Self { wakes: Vec::new(), most: MOST }
+    }
 }
 
 impl Worst {
+    /// Keeps this many from now on.
+    pub(crate) fn keep(&mut self, most: usize) {
+        self.most = most;
+        self.wakes.truncate(most);
+    }
+
     /// Keeps this one if it is among the worst. `origin_ns` is when watching began.
     pub(crate) fn take(&mut self, call: &Call, split: &Split, machine: &Follower, origin_ns: u64) {
         let late_ns = split.late_ns();
-        if self.wakes.len() == MOST && self.wakes.last().is_some_and(|least| least.late_ns >= late_ns) {
+        if self.wakes.len() >= self.most && self.wakes.last().is_none_or(|least| least.wake.late_ns >= late_ns) {
             return;
         }
-        let at = self.wakes.partition_point(|wake| wake.late_ns >= late_ns);
+        let at = self.wakes.partition_point(|kept| kept.wake.late_ns >= late_ns);
         self.wakes.insert(at, describe(call, split, machine, origin_ns));
-        self.wakes.truncate(MOST);
+        self.wakes.truncate(self.most);
     }
 
     pub(crate) fn wakes(&self) -> Vec<LateWake> {
-        self.wakes.clone()
+        let functions = self.wakes.iter().flat_map(|kept| &kept.culprits).filter_map(|culprit| match culprit {
+            Culprit::Function(address) => Some(*address),
+            _ => None,
+        });
+        let labels = Labels::of(&functions.collect());
+        let named = |kept: &Kept| {
+            let mut wake = kept.wake.clone();
+            for (part, culprit) in wake.parts.iter_mut().zip(&kept.culprits) {
+                part.culprit = labels.label(*culprit);
+            }
+            wake
+        };
+        self.wakes.iter().map(named).collect()
     }
 }
 
-fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> LateWake {
-    let functions = split.pieces.iter().filter_map(|piece| match piece.who {
-        Who::Function(address) => Some(address),
-        _ => None,
-    });
-    let labels = Labels::of(&functions.collect());
-    let parts = split.pieces.iter().map(|piece| WakePart {
-        part: piece.part,
-        cause: piece.cause,
-        culprit: labels.label(Culprit::of(piece.who, machine)),
-        ns: piece.ns,
+fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> Kept {
+    let culprits = split.pieces.iter().map(|piece| Culprit::of(piece.who, machine)).collect();
+    let parts = split.pieces.iter().map(|piece| {
+        let (part, cause, ns) = (piece.part, piece.cause, piece.ns);
+        WakePart { part, cause, culprit: None, ns }
     });
     let chain = call.woken.iter().flat_map(|woken| &woken.chain).map(|link| ChainLink {
         name: machine.known(link.tid).name.to_string(),
@@ -59,7 +86,7 @@ fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> L
         delay_ns: link.delay_ns,
         worked_ns: link.worked_ns,
     });
-    LateWake {
+    let wake = LateWake {
         thread: machine.known(call.tid).name.to_string(),
         tid: call.tid.unsigned_abs(),
         call: syscall_name::name_of(call.number),
@@ -69,7 +96,8 @@ fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> L
         parts: parts.collect(),
         chain: if split.timed { Vec::new() } else { chain.collect() },
         timeline: timeline(call, split, machine),
-    }
+    };
+    Kept { wake, culprits }
 }
 
 /// The CPU on which it returned.

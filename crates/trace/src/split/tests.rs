@@ -172,6 +172,20 @@ fn timers_served_before_are_named_by_their_function() {
 }
 
 #[test]
+fn the_time_between_two_other_timers_is_theirs() {
+    let mut machine = Machine::asleep_beside(20, 120);
+    for timer in 0..10 {
+        let at = 61.0 + f64::from(timer) * 2.0;
+        machine.at(at, 20, Kind::TimerExpire { timer: timer as u64 + 20, function: 99, now_ns: DUE as i64 + 60_000 });
+        machine.at(at + 1.0, 20, Kind::TimerDone { timer: timer as u64 + 20 });
+    }
+    machine.at(82.0, 20, Kind::TimerExpire { timer: 7, function: 1, now_ns: DUE as i64 + 60_000 });
+    machine.at(83.0, 20, Kind::Waking { tid: OWN, target_cpu: 0 });
+    machine.at(84.0, 20, Kind::TimerDone { timer: 7 }).runs(90.0, (20, 120, 0));
+    assert_eq!((machine.us(Cause::OtherTimers), machine.us(Cause::TimerPath)), (19, 15));
+}
+
+#[test]
 fn a_quota_keeps_a_ready_thread_from_an_idle_cpu() {
     let mut machine = Machine { limited: true, ..Machine::asleep() };
     machine.fires(60.0, 0).runs(40_060.0, (0, 120, 0));
@@ -214,6 +228,13 @@ fn a_stop_is_not_the_timers_doing() {
     );
     machine.switch(513.0, (OWN, 120, 1), (0, 120)).fires(515.0, 0).runs(525.0, (0, 120, 0));
     assert_eq!((machine.us(Cause::Stopped), machine.split().unwrap().late_ns()), (510, 528_000));
+    // The timer fires before the thread sleeps again.
+    machine.events.truncate(machine.events.len() - 6);
+    let now_ns = DUE as i64 + 514_000;
+    machine.at(514.0, OWN, Kind::TimerExpire { timer: 7, function: 1, now_ns });
+    machine.at(515.0, OWN, Kind::Waking { tid: OWN, target_cpu: 0 }).at(516.0, OWN, Kind::TimerDone { timer: 7 });
+    machine.at(518.0, OWN, Kind::Leave { number: 230, returned: 0 });
+    assert_eq!((machine.us(Cause::Stopped), machine.split().unwrap().late_ns()), (510, 518_000));
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! A late thread, what delays it, and the watch on it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sched::current_thread_id;
+use punctual_linux::sleep;
+use punctual_record::{Causes, LateWake};
+use punctual_testing::GIVE_UP;
+use punctual_trace::{Level, Target, Watch};
+
+/// The name of the late thread.
+pub(crate) const VICTIM: &str = "victim";
+
+/// What the threads of a play share.
+#[derive(Default)]
+pub(crate) struct Stage {
+    pub(crate) cpu: usize,
+    /// The injector acts.
+    on: AtomicBool,
+    /// The injector waits here.
+    entry: (Mutex<bool>, Condvar),
+    over: AtomicBool,
+    /// When the victim wants to wake up next.
+    pub(crate) deadline: AtomicU64,
+    /// Waits of the victim so far.
+    pub(crate) waits: AtomicUsize,
+    /// Delays injected so far.
+    pub(crate) hits: AtomicUsize,
+    /// When delays were injected.
+    windows: Mutex<Vec<(u64, u64)>>,
+}
+
+/// What was seen without the injector and with it.
+pub(crate) struct Seen {
+    pub(crate) quiet: Phase,
+    pub(crate) late: Phase,
+    pub(crate) windows: Vec<(u64, u64)>,
+}
+
+/// What was seen for a while.
+pub(crate) struct Phase {
+    /// In the order of time; `at_ns` is on CLOCK_MONOTONIC.
+    pub(crate) wakes: Vec<LateWake>,
+    pub(crate) causes: Causes,
+}
+
+impl Stage {
+    pub(crate) fn on(cpu: usize) -> Self {
+        Self { cpu, entry: (Mutex::new(true), Condvar::new()), ..Self::default() }
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.enter();
+    }
+
+    /// A delay was injected between these times.
+    pub(crate) fn injected(&self, from: u64, to: u64) {
+        self.delayed(from, to);
+        self.hit();
+    }
+
+    /// The same, where the victim counts the delays by [`Stage::hit`].
+    pub(crate) fn delayed(&self, from: u64, to: u64) {
+        self.windows.lock().unwrap().push((from, to));
+    }
+
+    pub(crate) fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The injector waits for its part; false if the play is over.
+    pub(crate) fn wait_for_part(&self) -> bool {
+        let (waits, entry) = &self.entry;
+        drop(entry.wait_while(waits.lock().unwrap(), |waits| *waits).unwrap());
+        self.goes_on()
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Lets the injector begin.
+    fn enter(&self) {
+        self.on.store(true, Ordering::Relaxed);
+        *self.entry.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.entry.1.notify_all();
+    }
+
+    /// The victim sleeps until a deadline that the injector knows.
+    pub(crate) fn sleep(&self, ns: u64) {
+        let deadline = now() + ns;
+        self.deadline.store(deadline, Ordering::Relaxed);
+        sleep_until(deadline);
+        self.waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The injector waits until shortly before the next deadline of the victim, which it returns.
+    pub(crate) fn next_deadline(&self, before_ns: u64) -> Option<u64> {
+        while self.goes_on() {
+            let deadline = self.deadline.load(Ordering::Relaxed);
+            if deadline > now() + before_ns {
+                sleep_until(deadline - before_ns);
+                return Some(deadline);
+            }
+            pause(100_000);
+        }
+        None
+    }
+
+    /// Runs both threads, and watches the victim: `wanted` waits without the injector, then as many delays.
+    pub(crate) fn play(&self, wanted: usize, victim: impl FnOnce() + Send, injector: impl FnOnce() + Send) -> Seen {
+        let (quiet, late) = std::thread::scope(|scope| {
+            let over = Over(self);
+            let (tell, tid) = channel();
+            let named = |name: &str| Builder::new().name(name.to_owned());
+            let late = named(VICTIM).spawn_scoped(scope, move || {
+                tell.send(current_thread_id()).unwrap();
+                victim();
+            });
+            named("injector").spawn_scoped(scope, injector).unwrap();
+            let tid = tid.recv().unwrap();
+            let late = late.unwrap();
+            let waits = || self.waits.load(Ordering::Relaxed) + if late.is_finished() { usize::MAX / 2 } else { 0 };
+            // It has prepared itself.
+            punctual_testing::until("the victim waits", || waits() > 0);
+            let quiet = watch(&[tid], wanted, waits);
+            self.enter();
+            let late = watch(&[tid], wanted * 5 / 4, || self.hits.load(Ordering::Relaxed));
+            drop(over);
+            (quiet, late)
+        });
+        self.seen(quiet, late)
+    }
+
+    pub(crate) fn seen(&self, quiet: Phase, late: Phase) -> Seen {
+        Seen { quiet, late, windows: std::mem::take(&mut self.windows.lock().unwrap()) }
+    }
+}
+
+/// Watches these threads until the count has grown by `wanted`.
+pub(crate) fn watch(tids: &[i32], wanted: usize, count: impl Fn() -> usize) -> Phase {
+    let mut watch = Watch::open(&Target { tids: tids.to_vec(), with_children: false }, Level::Causes).unwrap();
+    watch.keep(usize::MAX);
+    watch.switch(true).unwrap();
+    let (begin, counted) = (now(), count());
+    while count() < counted + wanted {
+        assert!(u128::from(now() - begin) < GIVE_UP.as_nanos(), "too few wake-ups");
+        watch.pump(Duration::from_millis(10), &mut |_| {}).unwrap();
+    }
+    watch.switch(false).unwrap();
+    let origin = watch.origin_ns();
+    let mut causes = watch.causes();
+    let mut wakes = std::mem::take(&mut causes.worst);
+    wakes.iter_mut().for_each(|wake| wake.at_ns += origin);
+    wakes.sort_by_key(|wake| wake.at_ns);
+    Phase { wakes, causes }
+}
+
+pub(crate) fn now() -> u64 {
+    now_ns(Clock::Monotonic) as u64
+}
+
+pub(crate) fn sleep_until(time: u64) {
+    let _ = sleep::clock_nanosleep_until(Clock::Monotonic, time as i64).unwrap();
+}
+
+pub(crate) fn pause(ns: u64) {
+    let _ = sleep::clock_nanosleep(Clock::Monotonic, ns as i64).unwrap();
+}
+
+/// Runs until this time, whatever else wants the CPU.
+pub(crate) fn spin_until(time: u64) {
+    while now() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// The play is over when this is dropped, after a panic too.
+struct Over<'a>(&'a Stage);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
