@@ -31,6 +31,7 @@ pub mod inherited;
 pub mod interrupt;
 pub mod ipc;
 pub mod memory;
+pub mod missing_pages;
 pub mod mqueue;
 pub mod named_lock;
 pub mod net;

@@ -6,7 +6,7 @@ use crate::clocks::Clocks;
 use crate::event::{Event, Kind, Name};
 use crate::history::{Doing, History};
 use crate::thread::{By, Call, Fired, Link, Watched, Woken};
-use crate::{Batch, Target};
+use crate::{Batch, Target, thread};
 
 /// Threads whose last wake-up is remembered; beyond, those not woken lately are forgotten.
 const REMEMBERED: usize = 1 << 14;
@@ -20,9 +20,39 @@ pub(crate) struct Known {
     pub(crate) name: Name,
     /// The kernel's priority: below 100 real-time.
     pub(crate) prio: i32,
-    pub(crate) woken_ns: u64,
-    pub(crate) woken_by: Option<By>,
-    pub(crate) ran_ns: u64,
+    last_ns: u64,
+    /// It runs since then.
+    runs_since_ns: Option<u64>,
+    /// It waits for a CPU since then.
+    ready_since_ns: Option<u64>,
+    /// Since its last wake-up.
+    delay_ns: u64,
+    worked_ns: u64,
+    woken_by: Chain,
+}
+
+impl Known {
+    /// What it did meanwhile was not seen.
+    fn forget(&mut self) {
+        *self = Self { name: self.name, prio: self.prio, last_ns: self.last_ns, ..Self::default() };
+    }
+}
+
+/// Who woke a thread, who woke that, and so on, as it was then.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chain {
+    links: [Link; LONGEST_CHAIN],
+    length: usize,
+}
+
+impl Chain {
+    /// The waker before its own wakers.
+    fn of(waker: Link, before: &Self) -> Self {
+        let length = LONGEST_CHAIN.min(before.length + 1);
+        let mut links = [waker; LONGEST_CHAIN];
+        links[1..length].copy_from_slice(&before.links[..length - 1]);
+        Self { links, length }
+    }
 }
 
 /// The state of the machine after the last event.
@@ -96,9 +126,14 @@ impl Follower {
         // What was served when it happened, before the event itself changes that.
         let serving = self.cpus[cpu].serving();
         self.cpus[cpu].take(event);
-        self.remember(event, serving);
+        let chain = self.chain(event, serving);
+        self.remember(event, chain);
         let (time, tid) = (event.time_ns, event.tid);
-        let mut woken = self.woken(event, serving);
+        let by = serving.map_or(By::Thread(tid), By::Serving);
+        let mut woken = matches!(event.kind, Kind::Waking { .. }).then(|| {
+            let chain = chain.links[..chain.length].to_vec();
+            Woken { at_ns: time, by, cpu: event.cpu, chain }
+        });
         let mut about = |who: i32| {
             if let Some(thread) = self.watched.get_mut(&who) {
                 thread.take(who, time, event.cpu, &event.kind, woken.take());
@@ -107,13 +142,14 @@ impl Follower {
         match event.kind {
             Kind::Enter { number, .. } => {
                 if let Some(thread) = self.watched.get_mut(&tid) {
+                    let left = thread.left_at_last();
                     thread.enter(tid, time, event.cpu, number);
+                    left.into_iter().for_each(|call| done(self, call));
                 }
             }
             Kind::Leave { returned, .. } => {
-                let call = self.watched.get_mut(&tid).and_then(|thread| thread.leave(time, returned));
-                if let Some(call) = call {
-                    done(self, call);
+                if let Some(thread) = self.watched.get_mut(&tid) {
+                    thread.leave(time, returned);
                 }
             }
             // In an interrupt the timer is not the thread's.
@@ -128,6 +164,13 @@ impl Follower {
             Kind::Fault => about(tid),
             Kind::Waking { tid, .. } | Kind::Migrate { tid, .. } => about(tid),
             Kind::Switch { prev, next, .. } => {
+                let left = self.watched.get_mut(&prev.tid).and_then(|thread| thread.left(time));
+                left.into_iter().for_each(|call| done(self, call));
+                let mut about = |who: i32| {
+                    if let Some(thread) = self.watched.get_mut(&who) {
+                        thread.take(who, time, event.cpu, &event.kind, None);
+                    }
+                };
                 about(prev.tid);
                 about(next.tid);
             }
@@ -154,58 +197,61 @@ impl Follower {
         }
     }
 
-    /// The waker of a watched thread, and who woke that.
-    fn woken(&self, event: &Event, serving: Option<Doing>) -> Option<Woken> {
-        let Kind::Waking { tid, .. } = event.kind else { return None };
-        self.watched.get(&tid)?;
-        let by = serving.map_or(By::Thread(event.tid), By::Serving);
-        let (mut chain, mut link, mut at) = (Vec::new(), by, event.time_ns);
-        while let By::Thread(waker) = link
-            && chain.len() < LONGEST_CHAIN
-            && let Some(known) = self.known.get(&waker)
-            // It has run again since: what it did before is forgotten.
-            && (1..=at).contains(&known.ran_ns)
-        {
-            let call = self.watched.get(&waker).and_then(Watched::in_call);
-            let delay_ns = if known.woken_ns > 0 { known.ran_ns.saturating_sub(known.woken_ns) } else { 0 };
-            chain.push(Link { tid: waker, call, delay_ns, worked_ns: at - known.ran_ns });
-            let Some(before) = known.woken_by.filter(|_| known.woken_ns < known.ran_ns) else { break };
-            (link, at) = (before, known.woken_ns);
-        }
-        Some(Woken { at_ns: event.time_ns, by, cpu: event.cpu, chain })
+    /// The waker, where it is a thread, and who woke that.
+    fn chain(&self, event: &Event, serving: Option<Doing>) -> Chain {
+        let waker = self.known.get(&event.tid).filter(|_| serving.is_none());
+        let (Kind::Waking { .. }, Some(known)) = (event.kind, waker) else { return Chain::default() };
+        let Some(since) = known.runs_since_ns else { return Chain::default() };
+        let call = self.watched.get(&event.tid).and_then(Watched::in_call);
+        let worked_ns = known.worked_ns + event.time_ns.saturating_sub(since);
+        Chain::of(Link { tid: event.tid, call, delay_ns: known.delay_ns, worked_ns }, &known.woken_by)
     }
 
-    fn remember(&mut self, event: &Event, serving: Option<Doing>) {
+    fn remember(&mut self, event: &Event, chain: Chain) {
+        let now = event.time_ns;
         match event.kind {
             Kind::Waking { tid, .. } => {
                 if self.known.len() > REMEMBERED {
-                    let old = event.time_ns.saturating_sub(1_000_000_000);
-                    self.known.retain(|_, known| known.woken_ns.max(known.ran_ns) > old);
+                    let old = now.saturating_sub(1_000_000_000);
+                    self.known.retain(|_, known| known.last_ns > old || known.runs_since_ns.is_some());
                 }
                 let known = self.known.entry(tid).or_default();
-                known.woken_ns = event.time_ns;
-                known.woken_by = Some(serving.map_or(By::Thread(event.tid), By::Serving));
+                known.last_ns = now;
+                // One that runs, or waits to, goes on with what it does.
+                if known.runs_since_ns.is_none() && known.ready_since_ns.is_none() {
+                    (known.delay_ns, known.worked_ns) = (0, 0);
+                    (known.ready_since_ns, known.woken_by) = (Some(now), chain);
+                }
             }
-            Kind::Switch { prev, next, .. } => {
+            Kind::Switch { prev, prev_state, next } => {
                 for thread in [prev, next] {
                     let known = self.known.entry(thread.tid).or_default();
-                    (known.name, known.prio) = (thread.name, thread.prio);
+                    (known.name, known.prio, known.last_ns) = (thread.name, thread.prio, now);
                 }
-                self.known.entry(next.tid).or_default().ran_ns = event.time_ns;
+                let before = self.known.entry(prev.tid).or_default();
+                before.worked_ns += before.runs_since_ns.take().map_or(0, |since| now.saturating_sub(since));
+                before.ready_since_ns = (!thread::sleeps(prev_state)).then_some(now);
+                let after = self.known.entry(next.tid).or_default();
+                after.delay_ns += after.ready_since_ns.take().map_or(0, |since| now.saturating_sub(since));
+                after.runs_since_ns = Some(now);
             }
             _ => {}
         }
     }
 
-    /// Nothing is recorded for a while: calls that go on are not followed.
-    pub(crate) fn suspend(&mut self) {
+    /// Nothing is recorded for a while: calls that go on are not followed. `done` gets those that ended.
+    pub(crate) fn suspend(&mut self, done: &mut dyn FnMut(&Self, Call)) {
+        let left: Vec<Call> = self.watched.values_mut().filter_map(Watched::left_at_last).collect();
+        left.into_iter().for_each(|call| done(self, call));
         self.cpus.iter_mut().for_each(History::forget);
         self.watched.values_mut().for_each(|thread| *thread = Watched::default());
+        self.known.values_mut().for_each(Known::forget);
     }
 
     /// Events are missing: what the CPUs did is unknown, and so is what the calls that go on went through.
     fn lose(&mut self) {
         self.cpus.iter_mut().for_each(History::forget);
         self.watched.values_mut().for_each(Watched::forget);
+        self.known.values_mut().for_each(Known::forget);
     }
 }

@@ -9,8 +9,16 @@ const MOST_STEPS: usize = 512;
 const STOPPED: i64 = 0x4 | 0x8;
 /// What `prev_state` shows of a sleeping thread; a preempted one has `TASK_REPORT_MAX` or nothing.
 const ASLEEP: i64 = 0xff;
+/// A thread that loses its CPU within this time after sys_exit has not reached its program yet: the kernel lets others run,
+/// or ends the time of a used-up quota (since Linux 6.18) on the way.
+const ON_THE_WAY_NS: u64 = 10_000;
 /// `-ERESTARTSYS` to `-ERESTART_RESTARTBLOCK` (include/linux/errno.h): the call goes on after the signal.
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+
+/// Whether `prev_state` is that of a thread which something must wake.
+pub(crate) fn sleeps(prev_state: i64) -> bool {
+    prev_state & (ASLEEP | STOPPED) != 0
+}
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,14 +61,14 @@ pub(crate) struct Woken {
 }
 
 /// A thread that woke another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) tid: i32,
     /// The system call in which it woke, where it is watched too.
     pub(crate) call: Option<i64>,
-    /// From its own wake-up until it ran.
+    /// How long it waited for a CPU since its own wake-up.
     pub(crate) delay_ns: u64,
-    /// From then until it woke the next.
+    /// How long it ran since, until it woke the next.
     pub(crate) worked_ns: u64,
 }
 
@@ -125,6 +133,8 @@ impl Call {
 pub(crate) struct Watched {
     call: Option<Call>,
     restarts: bool,
+    /// It left its call, and may not have reached its program yet.
+    leaving: Option<Call>,
     /// Woken while it still ran, on its way to sleep.
     early: Option<Woken>,
 }
@@ -164,6 +174,7 @@ impl Watched {
 
     /// Something about it happened on `cpu`; a wake-up comes with its waker.
     pub(crate) fn take(&mut self, tid: i32, time_ns: u64, cpu: u32, kind: &Kind, woken: Option<Woken>) {
+        self.on_the_way(tid, time_ns, cpu, kind);
         let Some(call) = &mut self.call else { return };
         let now = call.steps.last().map(|step| step.state);
         let runs = matches!(now, Some(State::Running(_)));
@@ -215,25 +226,50 @@ impl Watched {
         }
     }
 
-    /// It leaves the call on `cpu`. The call, if it was seen from its beginning and does not go on.
-    pub(crate) fn leave(&mut self, time_ns: u64, returned: i64) -> Option<Call> {
+    /// It leaves its call, unless the call goes on. [`Watched::left`] gives it.
+    pub(crate) fn leave(&mut self, time_ns: u64, returned: i64) {
         if RESTARTS.contains(&returned) && self.call.is_some() {
             self.restarts = true;
-            return None;
+            return;
         }
-        let mut call = self.call.take()?;
+        let Some(mut call) = self.call.take() else { return };
         // Woken by what was due already, before it slept again: after a stop or a signal.
         call.woken = call.woken.or(self.early.take());
         (call.returned_ns, call.returned) = (time_ns, returned);
         // It runs now; if the last that was seen is another state, its switch was not.
         call.incomplete |= !matches!(call.steps.last(), Some(Step { state: State::Running(_), .. }));
+        self.leaving = Some(call);
+    }
+
+    /// The call that it left, if it runs its program by now.
+    pub(crate) fn left(&mut self, now_ns: u64) -> Option<Call> {
+        let runs = |step: Option<&Step>| step.is_none_or(|step| matches!(step.state, State::Running(_)));
+        self.leaving.take_if(|call| now_ns > call.returned_ns + ON_THE_WAY_NS && runs(call.steps.last()))
+    }
+
+    /// The same at once: its next call begins, or watching ends.
+    pub(crate) fn left_at_last(&mut self) -> Option<Call> {
+        let mut call = self.leaving.take()?;
+        call.incomplete |= !matches!(call.steps.last(), Some(Step { state: State::Running(_), .. }));
         Some(call)
+    }
+
+    /// It loses its CPU, or gets one, after it left its call.
+    fn on_the_way(&mut self, tid: i32, time_ns: u64, cpu: u32, kind: &Kind) {
+        let Some(call) = &mut self.leaving else { return };
+        match *kind {
+            Kind::Switch { next, .. } if next.tid == tid => {
+                call.step(time_ns, State::Running(cpu));
+                call.returned_ns = time_ns;
+            }
+            Kind::Switch { prev_state, .. } if !sleeps(prev_state) => call.step(time_ns, State::Ready(cpu)),
+            Kind::Migrate { to, .. } => call.step(time_ns, State::Ready(to)),
+            _ => {}
+        }
     }
 
     /// Events were lost: what goes on is unknown.
     pub(crate) fn forget(&mut self) {
-        if let Some(call) = &mut self.call {
-            call.incomplete = true;
-        }
+        self.call.iter_mut().chain(&mut self.leaving).for_each(|call| call.incomplete = true);
     }
 }

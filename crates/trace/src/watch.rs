@@ -73,7 +73,8 @@ impl Watch {
             let batch = self.tap.read_all();
             each(&batch);
             self.take(&batch);
-            self.follower.suspend();
+            let (found, origin) = (&mut self.found, self.origin_ns);
+            self.follower.suspend(&mut |machine, call| found.take(&call, machine, origin));
         }
         self.on_since_ns = on.then_some(now);
         Ok(())

@@ -70,14 +70,16 @@ impl Machine {
         let mut events = self.events.clone();
         events.sort_by_key(|event| event.time_ns);
         let mut found = None;
-        follower.take(&Batch { events, losses: Vec::new() }, &mut |machine, call| {
+        let mut cut_one = |machine: &Follower, call: Call| {
             assert!(call.blocked());
             let cut = split(&call, machine);
             if let Ok(cut) = &cut {
                 assert_eq!(cut.late_ns(), call.returned_ns - cut.due_ns, "{cut:?}");
             }
             found = Some(cut);
-        });
+        };
+        follower.take(&Batch { events, losses: Vec::new() }, &mut cut_one);
+        follower.suspend(&mut cut_one);
         found.expect("the call ended")
     }
 
@@ -197,6 +199,20 @@ fn a_quota_keeps_a_ready_thread_from_an_idle_cpu() {
     machine.fires(60.0, 0).at(65.0, 0, Kind::Idle { state: None }).at(66.0, 0, Kind::Idle { state: Some(1) });
     machine.at(400.0, 0, Kind::Idle { state: None }).runs(410.0, (0, 120, 0));
     assert!(machine.us(Cause::Quota) >= 340);
+}
+
+#[test]
+fn a_quota_takes_the_cpu_on_the_way_back() {
+    let mut machine = Machine { limited: true, ..Machine::asleep() };
+    machine.fires(60.0, 0).runs(70.0, (0, 120, 0)).switch(75.0, (OWN, 120, 0), (0, 120));
+    machine.at(76.0, 0, Kind::Idle { state: Some(1) }).at(9_070.0, 0, Kind::Idle { state: None });
+    machine.switch(9_075.0, (0, 120, 0), (OWN, 120));
+    assert_eq!((machine.us(Cause::Quota), machine.split().unwrap().late_ns()), (9_000, 9_075_000));
+    // Later, the program has had the CPU.
+    let mut machine = Machine { limited: true, ..Machine::asleep() };
+    machine.fires(60.0, 0).runs(70.0, (0, 120, 0)).switch(95.0, (OWN, 120, 0), (0, 120));
+    machine.switch(9_075.0, (0, 120, 0), (OWN, 120));
+    assert_eq!((machine.us(Cause::Quota), machine.split().unwrap().late_ns()), (0, 73_000));
 }
 
 #[test]

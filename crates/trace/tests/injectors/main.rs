@@ -5,39 +5,50 @@
 //! injector, the same cause and culprit may take 2 us of at most 1 % of the wake-ups. The short form of the table runs
 //! with all tests; the long form has at least 200 late wake-ups of each injector.
 
+mod faults;
 mod groups;
 mod judge;
+mod limits;
+mod partners;
 mod place;
 mod play;
+mod softirqs;
 mod stops;
 mod threads;
 mod timers;
 
 /// A test of each injector in both forms.
 macro_rules! table {
-    ($($name:ident: $injector:expr;)*) => {
+    ($($name:ident: $holds:expr;)*) => {
         $(mod $name {
             use super::*;
 
             #[test]
             fn in_short() {
-                judge::names_the_cause(&$injector, 30);
+                ($holds)(30);
             }
 
             #[test]
             #[ignore = "200 late wake-ups"]
             fn at_length() {
-                judge::names_the_cause(&$injector, 200);
+                ($holds)(200);
             }
         })*
     };
 }
 
 table! {
-    timer_slack: timers::SLACK;
-    timers_at_once: timers::AT_ONCE;
-    busy_fifo_thread: threads::BUSY_FIFO;
-    fair_threads: threads::FAIR;
-    fork_storm: threads::FORKS;
-    stop_and_continue: stops::STOPPED;
+    timer_slack: |wanted| judge::names_the_cause(&timers::SLACK, wanted);
+    timers_at_once: |wanted| judge::names_the_cause(&timers::AT_ONCE, wanted);
+    busy_fifo_thread: |wanted| judge::names_the_cause(&threads::BUSY_FIFO, wanted);
+    fair_threads: |wanted| judge::names_the_cause(&threads::FAIR, wanted);
+    fork_storm: |wanted| judge::names_the_cause(&threads::FORKS, wanted);
+    stop_and_continue: |wanted| judge::names_the_cause(&stops::STOPPED, wanted);
+    used_up_quota: |wanted| judge::names_the_cause(&limits::QUOTA, wanted);
+    real_time_limit: |wanted| judge::names_the_cause(&limits::REAL_TIME, wanted);
+    network_flood: |wanted| judge::names_the_cause(&softirqs::NET_RX, wanted);
+    slow_partners_by_pipe: partners::pipes;
+    slow_partners_by_futex: partners::futexes;
+    dropped_pages: |wanted| judge::names_the_cause(&faults::DROPPED, wanted);
+    supplied_pages: |wanted| judge::names_the_cause(&faults::SUPPLIED, wanted);
 }

@@ -7,7 +7,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::sched::current_thread_id;
+use punctual_linux::sched::{current_thread_id, set_nice};
 use punctual_linux::sleep;
 use punctual_record::{Causes, LateWake};
 use punctual_testing::GIVE_UP;
@@ -101,6 +101,11 @@ impl Stage {
         let deadline = now() + ns;
         self.deadline.store(deadline, Ordering::Relaxed);
         sleep_until(deadline);
+        self.waited();
+    }
+
+    /// The victim has waited.
+    pub(crate) fn waited(&self) {
         self.waits.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -151,6 +156,8 @@ impl Stage {
 pub(crate) fn watch(tids: &[i32], wanted: usize, count: impl Fn() -> usize) -> Phase {
     let mut watch = Watch::open(&Target { tids: tids.to_vec(), with_children: false }, Level::Causes).unwrap();
     watch.keep(usize::MAX);
+    // Reads the events in time beside a compiler.
+    set_nice(0, -20).unwrap();
     watch.switch(true).unwrap();
     let (begin, counted) = (now(), count());
     while count() < counted + wanted {
@@ -158,6 +165,7 @@ pub(crate) fn watch(tids: &[i32], wanted: usize, count: impl Fn() -> usize) -> P
         watch.pump(Duration::from_millis(10), &mut |_| {}).unwrap();
     }
     watch.switch(false).unwrap();
+    set_nice(0, 0).unwrap();
     let origin = watch.origin_ns();
     let mut causes = watch.causes();
     let mut wakes = std::mem::take(&mut causes.worst);

@@ -16,6 +16,7 @@ pub(crate) const STOPPED: Injector = Injector {
     cause: Cause::Stopped,
     culprit: None,
     exact: true,
+    alone: false,
     call: "clock_nanosleep",
     least_ns: 500_000,
     play: stopped,

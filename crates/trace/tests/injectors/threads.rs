@@ -1,6 +1,7 @@
 //! Other threads on the CPU.
 
 use punctual_linux::child::Child;
+use punctual_linux::prctl::set_timer_slack_ns;
 use punctual_linux::sched::set_nice;
 use punctual_record::Cause;
 
@@ -14,6 +15,7 @@ const OF_THREADS: Injector = Injector {
     cause: Cause::OtherThread,
     culprit: None,
     exact: true,
+    alone: false,
     call: "clock_nanosleep",
     least_ns: 200_000,
     play: busy_fifo,
@@ -49,7 +51,7 @@ fn busy_fifo(stage: &Stage, wanted: usize) -> Option<Seen> {
 
 /// A thread of the same policy and more weight.
 pub(crate) const FAIR: Injector =
-    Injector { name: "busy fair thread", culprit: Some("injector"), play: fair, ..OF_THREADS };
+    Injector { name: "busy fair thread", culprit: Some("injector"), least_ns: 1_000_000, play: fair, ..OF_THREADS };
 
 /// The injector did not run for as long as this: something else did.
 const GAP_NS: u64 = 200_000;
@@ -64,6 +66,7 @@ fn fair(stage: &Stage, wanted: usize) -> Option<Seen> {
     let victim = || {
         join();
         set_nice(0, 19).unwrap();
+        set_timer_slack_ns(1).unwrap();
         while stage.goes_on() {
             let on = stage.is_on();
             stage.sleep(1_000_000);
@@ -74,6 +77,7 @@ fn fair(stage: &Stage, wanted: usize) -> Option<Seen> {
     };
     let injector = || {
         join();
+        set_nice(0, -20).unwrap();
         if !stage.wait_for_part() {
             return;
         }
