@@ -156,8 +156,8 @@ pub(crate) const KNOWN: &[Known] = &[
     cause("sched/sched_pi_setprio", Keep::All, &["pid", "oldprio", "newprio"], |f, raw| {
         Some(Kind::Inherit { tid: small(f, raw, 0)?, old: small(f, raw, 1)?, new: small(f, raw, 2)? })
     }),
+    // Those of the program itself are not in a call, and a compiler has tens of thousands a second.
     cause("exceptions/page_fault_kernel", Keep::Own, &[], |_, _| Some(Kind::Fault)),
-    cause("exceptions/page_fault_user", Keep::Own, &[], |_, _| Some(Kind::Fault)),
     cause("signal/signal_deliver", Keep::Own, &["sig"], |f, raw| Some(Kind::Signal { number: small(f, raw, 0)? })),
     cause("sched/sched_process_fork", Keep::All, &["parent_pid", "child_pid"], |f, raw| {
         Some(Kind::Fork { parent: small(f, raw, 0)?, child: small(f, raw, 1)? })

@@ -11,6 +11,9 @@ use crate::{Batch, Target, thread};
 /// Threads whose last wake-up is remembered; beyond, those not woken lately are forgotten.
 const REMEMBERED: usize = 1 << 14;
 
+/// So many switches to an idle thread must show one from it.
+const ENOUGH: u64 = 10;
+
 /// Wakers of wakers, back to the first cause.
 const LONGEST_CHAIN: usize = 4;
 
@@ -61,6 +64,8 @@ pub(crate) struct Follower {
     cpus: Vec<History>,
     watched: HashMap<i32, Watched>,
     known: HashMap<i32, Known>,
+    /// Switches to the idle thread of each CPU, and from it.
+    idle: Vec<(u64, u64)>,
     /// Which thread waits for a timer.
     timers: HashMap<u64, i32>,
     limited: HashSet<i32>,
@@ -74,7 +79,8 @@ impl Follower {
     pub(crate) fn new(target: &Target, clocks: Clocks, wakes: Option<u64>) -> Self {
         let watched = target.tids.iter().map(|tid| (*tid, Watched::default())).collect();
         let (known, timers, limited) = (HashMap::new(), HashMap::new(), HashSet::new());
-        Self { cpus: Vec::new(), watched, known, timers, limited, wakes, with_children: target.with_children, clocks }
+        let (cpus, idle) = (Vec::new(), Vec::new());
+        Self { cpus, idle, watched, known, timers, limited, wakes, with_children: target.with_children, clocks }
     }
 
     /// Takes in what was read at once; `done` gets each call that ended.
@@ -97,6 +103,12 @@ impl Follower {
 
     pub(crate) fn cpus(&self) -> &[History] {
         &self.cpus
+    }
+
+    /// The CPUs whose idle thread shows no events: each was left for it, and never by it.
+    pub(crate) fn silent_when_idle(&self) -> impl Iterator<Item = usize> + '_ {
+        let silent = |(_, (to, from)): &(usize, &(u64, u64))| *to >= ENOUGH && *from == 0;
+        self.idle.iter().enumerate().filter(silent).map(|(cpu, _)| cpu)
     }
 
     pub(crate) fn known(&self, tid: i32) -> Known {
@@ -122,6 +134,7 @@ impl Follower {
         let cpu = event.cpu as usize;
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, History::default);
+            self.idle.resize(cpu + 1, (0, 0));
         }
         // What was served when it happened, before the event itself changes that.
         let serving = self.cpus[cpu].serving();
@@ -164,6 +177,8 @@ impl Follower {
             Kind::Fault => about(tid),
             Kind::Waking { tid, .. } | Kind::Migrate { tid, .. } => about(tid),
             Kind::Switch { prev, next, .. } => {
+                let idle = &mut self.idle[cpu];
+                *idle = (idle.0 + u64::from(next.tid == 0), idle.1 + u64::from(prev.tid == 0));
                 let left = self.watched.get_mut(&prev.tid).and_then(|thread| thread.left(time));
                 left.into_iter().for_each(|call| done(self, call));
                 let mut about = |who: i32| {
@@ -253,5 +268,32 @@ impl Follower {
         self.cpus.iter_mut().for_each(History::forget);
         self.watched.values_mut().for_each(Watched::forget);
         self.known.values_mut().for_each(Known::forget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Thread;
+
+    #[test]
+    fn a_cpu_that_is_left_for_idle_and_never_by_it_is_found() {
+        let mut follower = Follower::new(&Target::default(), Clocks::of([0; 4]), None);
+        let thread = |tid| Thread { tid, prio: 120, name: Name::default() };
+        let mut switch = |time_ns, cpu, from, to| {
+            let kind = Kind::Switch { prev: thread(from), prev_state: 1, next: thread(to) };
+            follower.take(
+                &Batch { events: vec![Event { time_ns, cpu, tid: from, kind }], losses: Vec::new() },
+                &mut |_, _| (),
+            );
+        };
+        for time in 0..20 {
+            switch(time, 1, 5, 0);
+            switch(time, 0, 5, 0);
+            switch(time, 0, 0, 5);
+        }
+        // CPU 2 was left for idle only now and then.
+        (0..5).for_each(|time| switch(time, 2, 5, 0));
+        assert_eq!(follower.silent_when_idle().collect::<Vec<_>>(), [1]);
     }
 }

@@ -118,6 +118,10 @@ impl Watch {
             .missing()
             .iter()
             .map(|event| Unseen { what: format!("this kernel has no event {event}"), remedy: None });
+        let silent = self.follower.silent_when_idle().map(|cpu| Unseen {
+            what: format!("CPU {cpu} shows no events of its idle thread, as after it was taken offline"),
+            remedy: Some("restart the machine, or watch threads on another CPU".to_owned()),
+        });
         Causes {
             source: CauseSource::Tracepoints,
             watched_ns: self.watched_ns + self.on_since_ns.map_or(0, |since| tap::now_ns() - since),
@@ -125,7 +129,7 @@ impl Watch {
             split: self.found.split,
             unsplit: unsplit.collect(),
             lost_events: self.tap.lost(),
-            missing: missing.collect(),
+            missing: missing.chain(silent).collect(),
             calls: self.found.tally.calls(),
             worst: self.found.worst.wakes(),
             ..Causes::default()

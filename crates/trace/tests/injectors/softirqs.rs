@@ -54,7 +54,7 @@ fn flood(stage: &Stage, wanted: usize) -> Option<Seen> {
         }
         drop(receivers);
     };
-    Some(stage.play(wanted * 3, victim, injector))
+    Some(stage.play(wanted, victim, injector))
 }
 
 /// One of the receivers, all on the same port.
