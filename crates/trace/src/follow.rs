@@ -73,6 +73,8 @@ pub(crate) struct Follower {
     wakes: Option<u64>,
     with_children: bool,
     clocks: Clocks,
+    /// All events are recorded since then.
+    begun_ns: u64,
 }
 
 impl Follower {
@@ -80,7 +82,18 @@ impl Follower {
         let watched = target.tids.iter().map(|tid| (*tid, Watched::default())).collect();
         let (known, timers, limited) = (HashMap::new(), HashMap::new(), HashSet::new());
         let (cpus, idle) = (Vec::new(), Vec::new());
-        Self { cpus, idle, watched, known, timers, limited, wakes, with_children: target.with_children, clocks }
+        Self {
+            cpus,
+            idle,
+            watched,
+            known,
+            timers,
+            limited,
+            wakes,
+            with_children: target.with_children,
+            clocks,
+            begun_ns: 0,
+        }
     }
 
     /// Takes in what was read at once; `done` gets each call that ended.
@@ -153,7 +166,7 @@ impl Follower {
             }
         };
         match event.kind {
-            Kind::Enter { number, .. } => {
+            Kind::Enter { number, .. } if time >= self.begun_ns => {
                 if let Some(thread) = self.watched.get_mut(&tid) {
                     let left = thread.left_at_last();
                     thread.enter(tid, time, event.cpu, number);
@@ -252,6 +265,11 @@ impl Follower {
             }
             _ => {}
         }
+    }
+
+    /// Calls count that begin from now on.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.begun_ns = now_ns;
     }
 
     /// Nothing is recorded for a while: calls that go on are not followed. `done` gets those that ended.

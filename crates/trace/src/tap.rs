@@ -12,8 +12,8 @@ use crate::{Error, Result, Tracefs};
 /// Pages of a CPU's ring: 2^9 (2 MiB of 4 KiB pages), some 20 000 events.
 const ORDER: u32 = 9;
 
-/// A CPU writes an event within this time of its stamp.
-const SETTLED: Duration = Duration::from_millis(1);
+/// A CPU writes an event within this time of its stamp, even if the host takes the CPU away in between.
+const SETTLED: Duration = Duration::from_millis(10);
 
 /// Recording of events.
 #[derive(Debug)]

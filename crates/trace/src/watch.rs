@@ -49,7 +49,7 @@ impl Watch {
         }
         let tap = Tap::open(&threads, level)?;
         let mut follower = Follower::new(target, Clocks::read(), names::address_of("hrtimer_wakeup"));
-        target.tids.iter().filter(|tid| limits::limits_cpu_time(**tid)).for_each(|tid| follower.limit(*tid));
+        limits::limited(&target.tids).into_iter().for_each(|tid| follower.limit(tid));
         Ok(Self { tap, follower, found: Found::default(), origin_ns: tap::now_ns(), on_since_ns: None, watched_ns: 0 })
     }
 
@@ -66,16 +66,20 @@ impl Watch {
     /// # Errors
     /// As ioctl(2) says.
     pub fn switch_and(&mut self, on: bool, each: &mut dyn FnMut(&Batch)) -> Result<()> {
+        // Events go on and off one after another: only what all of them saw counts.
+        let before = tap::now_ns();
         self.tap.switch(on)?;
         let now = tap::now_ns();
         if let Some(since) = self.on_since_ns.take() {
-            self.watched_ns += now - since;
-            let batch = self.tap.read_all();
+            self.watched_ns += before.saturating_sub(since);
+            let mut batch = self.tap.read_all();
+            batch.events.retain(|event| event.time_ns < before);
             each(&batch);
             self.take(&batch);
             let (found, origin) = (&mut self.found, self.origin_ns);
             self.follower.suspend(&mut |machine, call| found.take(&call, machine, origin));
         }
+        self.follower.begin(now);
         self.on_since_ns = on.then_some(now);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Whether the injected cause was named.
 
-use punctual_record::{Cause, Causes, LateWake};
+use punctual_record::{Cause, LateWake};
 use punctual_testing::alone_on_this_machine;
 
 use crate::place;
@@ -55,7 +55,8 @@ pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
     for _ in 0..ATTEMPTS {
         let Some(seen) = (injector.play)(&Stage::on(cpu), wanted) else { return };
         let figures = injector.figures(&seen);
-        let line = figures.line(injector);
+        let causes = &seen.causes;
+        let line = format!("{}; {} of {} cut", figures.line(injector), causes.split, causes.wake_ups);
         println!("{line}");
         if figures.hold(injector, wanted) {
             return;
@@ -64,9 +65,8 @@ pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
             punctual_testing::lacks(&format!("{}: other programs use the CPU", injector.name));
             return;
         }
-        let uncut = |causes: &Causes| format!("{:?}, lost {}", causes.unsplit, causes.lost_events);
-        let uncut = (uncut(&seen.quiet.causes), uncut(&seen.late.causes));
-        said.push(format!("{line}\n  instead: {}\n  not cut: {uncut:?}", figures.instead.join("\n           ")));
+        let uncut = format!("{:?}, lost {}", causes.unsplit, causes.lost_events);
+        said.push(format!("{line}\n  instead: {}\n  not cut: {uncut}", figures.instead.join("\n           ")));
     }
     drop(alone);
     panic!("each of {ATTEMPTS} attempts failed:\n{}", said.join("\n"));
@@ -75,11 +75,11 @@ pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
 impl Injector {
     fn figures(&self, seen: &Seen) -> Figures {
         let ours = |wake: &&LateWake| wake.call == self.call;
-        let quiet: Vec<&LateWake> = seen.quiet.wakes.iter().filter(ours).collect();
+        let quiet: Vec<&LateWake> = seen.quiet.iter().filter(ours).collect();
         let wrong = quiet.iter().filter(|wake| self.time(wake) >= NAMED_NS).count();
         let (mut hit, mut right, mut exact) = (0, 0, 0);
         let (mut ratios, mut instead) = (Vec::new(), Vec::new());
-        for wake in seen.late.wakes.iter().filter(ours) {
+        for wake in seen.late.iter().filter(ours) {
             let injected = if self.exact { overlap(wake, &seen.windows) } else { wake.late_ns };
             if injected < self.least_ns || self.alone && others(wake) > wake.late_ns / 20 {
                 continue;

@@ -13,7 +13,7 @@ use punctual_testing::{Disturbed, alone_on_this_machine, undisturbed};
 use rustix::io::dup;
 
 use crate::place;
-use crate::play::{Phase, Stage, now, pause, spin_until};
+use crate::play::{Seen, Stage, now, pause, spin_until};
 
 /// Each works for so long, and the first keeps the second from the CPU for as long.
 const WORK_NS: u64 = 1_000_000;
@@ -72,7 +72,7 @@ fn work(slow: &AtomicU32) {
 }
 
 /// `first` wakes `second`, which wakes `third`, which wakes the victim.
-fn play(stage: &Stage, wanted: usize, bells: [Bell; 3]) -> (Phase, Phase) {
+fn play(stage: &Stage, wanted: usize, bells: [Bell; 3]) -> Seen {
     let slow = Shared::<AtomicU32>::new().unwrap();
     let cpu = stage.cpu;
     let spawn = |name: &str, priority: u32, mut act: Box<dyn FnMut()>| {
@@ -115,7 +115,7 @@ fn play(stage: &Stage, wanted: usize, bells: [Bell; 3]) -> (Phase, Phase) {
     };
     let seen = stage.play(wanted, victim, || ());
     drop((first, second, third));
-    (seen.quiet, seen.late)
+    seen
 }
 
 fn is_near(ns: u64, expected: u64) -> bool {
@@ -137,10 +137,9 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, bell: fn() -> Bell) {
     let alone = alone_on_this_machine();
     place::away_from(cpu);
     undisturbed(|_| {
-        let (quiet, late) = play(&Stage::on(cpu), wanted, [bell(), bell(), bell()]);
-        let of =
-            |phase: &Phase| phase.wakes.iter().filter(|wake| wake.call == call).cloned().collect::<Vec<LateWake>>();
-        let (quiet, mut late) = (of(&quiet), of(&late));
+        let seen = play(&Stage::on(cpu), wanted, [bell(), bell(), bell()]);
+        let of = |wakes: Vec<LateWake>| wakes.into_iter().filter(|wake| wake.call == call).collect::<Vec<_>>();
+        let (quiet, mut late) = (of(seen.quiet), of(seen.late));
         // The first may have begun before they were slow.
         late.drain(..late.len().min(2));
         let right = late.iter().filter(|wake| is_right(&wake.chain)).count();

@@ -37,15 +37,11 @@ pub(crate) struct Stage {
 
 /// What was seen without the injector and with it.
 pub(crate) struct Seen {
-    pub(crate) quiet: Phase,
-    pub(crate) late: Phase,
-    pub(crate) windows: Vec<(u64, u64)>,
-}
-
-/// What was seen for a while.
-pub(crate) struct Phase {
     /// In the order of time; `at_ns` is on CLOCK_MONOTONIC.
-    pub(crate) wakes: Vec<LateWake>,
+    pub(crate) quiet: Vec<LateWake>,
+    pub(crate) late: Vec<LateWake>,
+    pub(crate) windows: Vec<(u64, u64)>,
+    /// Of both.
     pub(crate) causes: Causes,
 }
 
@@ -124,7 +120,7 @@ impl Stage {
 
     /// Runs both threads, and watches the victim: `wanted` waits without the injector, then as many delays.
     pub(crate) fn play(&self, wanted: usize, victim: impl FnOnce() + Send, injector: impl FnOnce() + Send) -> Seen {
-        let (quiet, late) = std::thread::scope(|scope| {
+        let watcher = std::thread::scope(|scope| {
             let over = Over(self);
             let (tell, tid) = channel();
             let named = |name: &str| Builder::new().name(name.to_owned());
@@ -138,40 +134,55 @@ impl Stage {
             let waits = || self.waits.load(Ordering::Relaxed) + if late.is_finished() { usize::MAX / 2 } else { 0 };
             // It has prepared itself.
             punctual_testing::until("the victim waits", || waits() > 0);
-            let quiet = watch(&[tid], wanted, waits);
+            let mut watcher = Watcher::of(tid);
+            watcher.watch(wanted, waits);
             self.enter();
-            let late = watch(&[tid], wanted * 5 / 4, || self.hits.load(Ordering::Relaxed));
+            watcher.watch(wanted * 5 / 4, || self.hits.load(Ordering::Relaxed));
             drop(over);
-            (quiet, late)
+            watcher
         });
-        self.seen(quiet, late)
+        self.seen(watcher)
     }
 
-    pub(crate) fn seen(&self, quiet: Phase, late: Phase) -> Seen {
-        Seen { quiet, late, windows: std::mem::take(&mut self.windows.lock().unwrap()) }
+    pub(crate) fn seen(&self, mut watcher: Watcher) -> Seen {
+        let origin = watcher.watch.origin_ns();
+        let mut causes = watcher.watch.causes();
+        let mut wakes = std::mem::take(&mut causes.worst);
+        wakes.iter_mut().for_each(|wake| wake.at_ns += origin);
+        wakes.sort_by_key(|wake| wake.at_ns);
+        let late = wakes.split_off(wakes.partition_point(|wake| wake.at_ns < watcher.begun[1]));
+        Seen { quiet: wakes, late, windows: std::mem::take(&mut self.windows.lock().unwrap()), causes }
     }
 }
 
-/// Watches these threads until the count has grown by `wanted`.
-pub(crate) fn watch(tids: &[i32], wanted: usize, count: impl Fn() -> usize) -> Phase {
-    let mut watch = Watch::open(&Target { tids: tids.to_vec(), with_children: false }, Level::Causes).unwrap();
-    watch.keep(usize::MAX);
-    // Reads the events in time beside a compiler.
-    set_nice(0, -20).unwrap();
-    watch.switch(true).unwrap();
-    let (begin, counted) = (now(), count());
-    while count() < counted + wanted {
-        assert!(u128::from(now() - begin) < GIVE_UP.as_nanos(), "too few wake-ups");
-        watch.pump(Duration::from_millis(10), &mut |_| {}).unwrap();
+/// The watch on the late thread, first without the injector, then with it.
+pub(crate) struct Watcher {
+    watch: Watch,
+    /// When each time began.
+    begun: Vec<u64>,
+}
+
+impl Watcher {
+    pub(crate) fn of(tid: i32) -> Self {
+        let mut watch = Watch::open(&Target { tids: vec![tid], with_children: false }, Level::Causes).unwrap();
+        watch.keep(usize::MAX);
+        Self { watch, begun: Vec::new() }
     }
-    watch.switch(false).unwrap();
-    set_nice(0, 0).unwrap();
-    let origin = watch.origin_ns();
-    let mut causes = watch.causes();
-    let mut wakes = std::mem::take(&mut causes.worst);
-    wakes.iter_mut().for_each(|wake| wake.at_ns += origin);
-    wakes.sort_by_key(|wake| wake.at_ns);
-    Phase { wakes, causes }
+
+    /// Watches until the count has grown by `wanted`.
+    pub(crate) fn watch(&mut self, wanted: usize, count: impl Fn() -> usize) {
+        // Reads the events in time beside a compiler.
+        set_nice(0, -20).unwrap();
+        self.begun.push(now());
+        self.watch.switch(true).unwrap();
+        let (begin, counted) = (now(), count());
+        while count() < counted + wanted {
+            assert!(u128::from(now() - begin) < GIVE_UP.as_nanos(), "too few wake-ups");
+            self.watch.pump(Duration::from_millis(10), &mut |_| {}).unwrap();
+        }
+        self.watch.switch(false).unwrap();
+        set_nice(0, 0).unwrap();
+    }
 }
 
 pub(crate) fn now() -> u64 {

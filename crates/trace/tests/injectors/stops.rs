@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::judge::Injector;
 use crate::place;
-use crate::play::{Seen, Stage, VICTIM, now, pause, watch};
+use crate::play::{Seen, Stage, VICTIM, Watcher, now, pause};
 
 /// SIGSTOP, and SIGCONT 3 ms later.
 pub(crate) const STOPPED: Injector = Injector {
@@ -34,8 +34,9 @@ fn stopped(stage: &Stage, wanted: usize) -> Option<Seen> {
     .unwrap();
     let pid = Pid::from_raw(victim.id()).unwrap();
     // It waits for 2 ms each.
-    let quiet = watch(&[victim.id()], wanted, || (now() / 2_300_000) as usize);
-    let late = std::thread::scope(|scope| {
+    let mut watcher = Watcher::of(victim.id());
+    watcher.watch(wanted, || (now() / 2_300_000) as usize);
+    std::thread::scope(|scope| {
         scope.spawn(|| {
             place::fifo(60);
             while stage.goes_on() {
@@ -47,9 +48,8 @@ fn stopped(stage: &Stage, wanted: usize) -> Option<Seen> {
                 pause(3_000_000);
             }
         });
-        let late = watch(&[victim.id()], wanted * 5 / 4, || stage.hits.load(Ordering::Relaxed));
+        watcher.watch(wanted * 5 / 4, || stage.hits.load(Ordering::Relaxed));
         stage.end();
-        late
     });
-    Some(stage.seen(quiet, late))
+    Some(stage.seen(watcher))
 }
