@@ -141,8 +141,9 @@ impl Rounds<'_> {
             return;
         }
         self.bench.begin();
+        let took = since(pilot);
         self.watching.open();
-        let course = Course { begin_ns: now_ns(Clock::Monotonic), total: self.schedule.after_pilot(since(pilot)) };
+        let course = Course { begin_ns: now_ns(Clock::Monotonic), total: self.schedule.after_pilot(took) };
         self.stage.announce(self.schedule.at_most() + self.watching.takes());
         let ended = (0..self.schedule.rounds()).any(|round| self.round(round, course, &mut recorder).is_err());
         let mut ledger = self.ledger.open();
