@@ -99,7 +99,7 @@ pub(super) const PAGES: &[Sections] = &[
         page: "punctual-why",
         examples: &[
             ("punctual why", "Own waits of 100 us and 1 ms: where their lateness comes from."),
-            ("punctual why -- ./my-program --its-option", "A program, from its first instruction to its end."),
+            ("punctual why -- ./my-program", "A program, from its first instruction to its end."),
             ("punctual why --pid 1234 --duration 30s", "A running process, for half a minute."),
             ("punctual why --pid 1234 --thread 'worker-*' --html why.html", "Some of its threads, as a page."),
             (
