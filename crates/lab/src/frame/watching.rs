@@ -13,7 +13,7 @@ use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, Wat
 use punctual_trace::{Error, Level, Target, Watch};
 
 use super::error::Failure;
-use super::unseen::{hidden, unseen};
+use super::unseen::unseen;
 use super::usage::Sum;
 
 /// Most operations of a piece: of some twenty events each, half a ring.
@@ -138,11 +138,7 @@ impl Watching {
     pub(crate) fn end(self) -> (Option<Causes>, Option<Notice>) {
         match self.watch {
             None => (None, None),
-            Some(Ok(mut watch)) => {
-                let mut causes = Causes { effect: effect(self.differences), ..watch.causes() };
-                causes.missing.extend(hidden(&causes));
-                (Some(causes), None)
-            }
+            Some(Ok(mut watch)) => (Some(Causes { effect: effect(self.differences), ..watch.causes() }), None),
             Some(Err(error)) => {
                 let missing = unseen(&error);
                 let (why, remedy) = (missing.what.clone(), missing.remedy.clone());

@@ -6,7 +6,7 @@ use punctual_record::{CauseSource, Causes, Program};
 use punctual_trace::{Batch, Error, Level, Target, Watch};
 
 use super::account::Account;
-use crate::frame::unseen::{hidden, unseen};
+use crate::frame::unseen::unseen;
 
 /// Long enough for an event of each busy CPU.
 const LAST: Duration = Duration::from_millis(10);
@@ -61,7 +61,6 @@ impl Watcher {
                 Causes { source: CauseSource::RunDelay, watched_ns, missing, ..Causes::default() }
             }
         };
-        causes.missing.extend(hidden(&causes));
         let (threads, cpu_ns, run_delay_ns) =
             (self.account.threads(), self.account.cpu_ns(), self.account.run_delay_ns());
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
