@@ -4,6 +4,7 @@
 //! end of the forking *thread*.
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use crate::{Result, check, check_errno_return};
 
@@ -31,17 +32,34 @@ impl ParentDeath {
         Ok(Self(()))
     }
 
+    /// Sleeps until the parent's thread has ended, at most this long. Returns whether it has.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> bool {
+        let set = Self::signal();
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: timeout.subsec_nanos() as libc::c_long,
+        };
+        // SAFETY: set and time are readable; no information on the signal is asked for.
+        unsafe { libc::sigtimedwait(set.as_ptr(), std::ptr::null_mut(), &raw const timeout) == SIGNAL }
+    }
+
     /// Sleeps until the parent's thread has ended.
     pub fn wait(&self) {
+        let set = Self::signal();
+        // SAFETY: `set` is filled; no information on the signal is asked for. It fails with EINTR when the process was stopped and
+        // continued.
+        while unsafe { libc::sigwaitinfo(set.as_ptr(), std::ptr::null_mut()) } != SIGNAL {}
+    }
+
+    fn signal() -> MaybeUninit<libc::sigset_t> {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: `set` is writable.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), SIGNAL);
         }
-        // SAFETY: `set` was filled above; no information on the signal is asked for. It fails with EINTR when the process was stopped and
-        // continued.
-        while unsafe { libc::sigwaitinfo(set.as_ptr(), std::ptr::null_mut()) } != SIGNAL {}
+        set
     }
 }
 
@@ -61,15 +79,16 @@ mod tests {
         let thread = std::thread::spawn(move || {
             let child = Child::spawn("waits", move || {
                 let death = ParentDeath::instead_of_own().unwrap();
-                theirs.store(1, Ordering::Release);
-                death.wait();
+                assert!(!death.wait_for(Duration::from_millis(1)));
+                theirs.store(3, Ordering::Release);
+                while !death.wait_for(Duration::from_secs(1)) {}
                 theirs.store(2, Ordering::Release);
             });
             tell.send(child.unwrap()).unwrap();
             let _ = ended.recv();
         });
         let mut child = told.recv().unwrap();
-        while state.load(Ordering::Acquire) == 0 {
+        while state.load(Ordering::Acquire) != 3 {
             std::thread::yield_now();
         }
         assert_eq!(child.ended().unwrap(), None);

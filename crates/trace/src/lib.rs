@@ -38,4 +38,4 @@ pub use path::PathRecorder;
 pub use tap::{Batch, Tap};
 pub use target::Target;
 pub use tracefs::Tracefs;
-pub use watch::Watch;
+pub use watch::{WakeUp, Watch};

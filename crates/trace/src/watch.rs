@@ -24,9 +24,27 @@ pub struct Watch {
     watched_ns: u64,
 }
 
+/// A wake-up whose lateness is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakeUp {
+    /// When its call began, CLOCK_MONOTONIC, ns.
+    pub entered_ns: u64,
+    /// When the call returned.
+    pub returned_ns: u64,
+    /// How late, ns.
+    pub late_ns: u64,
+    /// Whether the thread's own timer ended the wait.
+    pub timed: bool,
+}
+
+/// Most wake-ups that wait to be taken.
+const MOST_APART: usize = 1 << 20;
+
 /// What was found out.
 #[derive(Debug, Default)]
 struct Found {
+    /// Wake-ups that are not counted, but handed on.
+    apart: Option<Vec<WakeUp>>,
     tally: Tally,
     worst: Worst,
     wake_ups: u64,
@@ -71,7 +89,7 @@ impl Watch {
         self.tap.switch(on)?;
         let now = tap::now_ns();
         if let Some(since) = self.on_since_ns.take() {
-            self.watched_ns += before.saturating_sub(since);
+            self.watched_ns += if self.found.apart.is_none() { before.saturating_sub(since) } else { 0 };
             let mut batch = self.tap.read_all();
             batch.events.retain(|event| event.time_ns < before);
             each(&batch);
@@ -98,6 +116,23 @@ impl Watch {
     #[must_use]
     pub fn origin_ns(&self) -> u64 {
         self.origin_ns
+    }
+
+    /// Wake-ups from now on are not counted, but handed on by [`Watch::wake_ups`]; or they are counted again. Calls that go on at this
+    /// moment are neither.
+    ///
+    /// # Errors
+    /// As ioctl(2) says.
+    pub fn set_apart(&mut self, apart: bool) -> Result<()> {
+        let on = self.on_since_ns.is_some();
+        self.switch(false)?;
+        self.found.apart = apart.then(Vec::new);
+        self.switch(on)
+    }
+
+    /// The wake-ups since the last call of this function, where they are not counted ([`Watch::set_apart`]).
+    pub fn wake_ups(&mut self) -> Vec<WakeUp> {
+        self.found.apart.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Waits for events, at most this long, and takes them in. `each` sees them too.
@@ -128,7 +163,8 @@ impl Watch {
         });
         Causes {
             source: CauseSource::Tracepoints,
-            watched_ns: self.watched_ns + self.on_since_ns.map_or(0, |since| tap::now_ns() - since),
+            watched_ns: self.watched_ns
+                + self.on_since_ns.filter(|_| self.found.apart.is_none()).map_or(0, |since| tap::now_ns() - since),
             wake_ups: self.found.wake_ups,
             split: self.found.split,
             unsplit: unsplit.collect(),
@@ -154,6 +190,16 @@ impl Watch {
 
 impl Found {
     fn take(&mut self, call: &Call, machine: &Follower, origin_ns: u64) {
+        if let Some(apart) = &mut self.apart {
+            if call.blocked()
+                && apart.len() < MOST_APART
+                && let Ok(split) = split(call, machine)
+            {
+                let (late_ns, timed) = (split.late_ns(), split.timed);
+                apart.push(WakeUp { entered_ns: call.entered_ns, returned_ns: call.returned_ns, late_ns, timed });
+            }
+            return;
+        }
         if !call.blocked() {
             return self.tally.at_once(call, machine);
         }

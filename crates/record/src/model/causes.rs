@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spread::Spread;
+use super::trial::Trial;
+
 /// What was found out about the wake-ups of a run, or of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Causes {
@@ -33,6 +36,9 @@ pub struct Causes {
     /// The latest wake-ups, the worst first; at most ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<LateWake>,
+    /// Remedies that were tried on the running program, after the causes were found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Trial>,
 }
 
 /// Another program that was watched.
@@ -96,22 +102,6 @@ pub struct Unseen {
     /// What would make it visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-}
-
-/// Percentiles of a time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
-    /// How many.
-    pub count: u64,
-    /// Their sum, ns.
-    pub total_ns: u64,
-    /// Median, ns.
-    pub p50_ns: u64,
-    /// 99th percentile, ns; absent below 100 values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_ns: Option<u64>,
-    /// The largest, ns.
-    pub max_ns: u64,
 }
 
 /// A call of one or more threads of the same name.

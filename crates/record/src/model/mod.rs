@@ -12,10 +12,12 @@ mod notice;
 mod path;
 mod run;
 mod series;
+mod spread;
+mod trial;
 
 pub use causes::{
-    Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, LatePart, LateWake, Program, Spread,
-    Stretch, Unseen, Unsplit, WakePart, Waker, WatchEffect,
+    Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, LatePart, LateWake, Program, Stretch,
+    Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
 pub use conditions::{CPU, ConditionSet, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
@@ -27,3 +29,5 @@ pub use path::{CallPath, PathSource, PathStep};
 pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
 pub(crate) use series::Written;
 pub use series::{About, Ci95, Interval, Part, Quantity, RoundFigures, Series, Summary};
+pub use spread::Spread;
+pub use trial::{Trial, TrialBlock, TrialCode, TrialPair, TrialPrice, TrialRefused};
