@@ -26,6 +26,7 @@ mod naming;
 mod paths;
 mod pictures;
 mod run;
+mod trials;
 mod words;
 
 pub use document::Document;

@@ -34,7 +34,8 @@ pub(crate) fn figures(run: &Run) -> Vec<Section> {
     if !calls.is_empty() {
         first.blocks.push(Block::Table(by_call(run, causes, &calls, false)));
     }
-    let causes = by_cause(run, causes, &calls);
+    // Where remedies were tried, the screen is theirs.
+    let causes = by_cause(run, causes, &calls).filter(|_| causes.trials.is_empty());
     std::iter::once(first).chain(causes.map(|table| Section::default().with(Block::Table(table)))).collect()
 }
 

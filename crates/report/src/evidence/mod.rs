@@ -1,7 +1,7 @@
 //! How much a difference is worth: the noise of figures, differences with their uncertainty, correction for several.
 //!
 //! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
-//! (`rounds`; `maxima` for their largest samples; `shares` for shares of the CPU).
+//! (`rounds`; `pairs` for blocks of a program; `maxima` for their largest samples; `shares` for shares of the CPU).
 
 mod center;
 pub(crate) mod correction;
@@ -10,6 +10,7 @@ mod gamma;
 pub(crate) mod maxima;
 mod mean;
 pub(crate) mod noise;
+pub(crate) mod pairs;
 mod reading;
 pub(crate) mod rounds;
 pub(crate) mod share;

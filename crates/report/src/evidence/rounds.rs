@@ -91,27 +91,33 @@ impl Effect {
 
 /// Answers all questions, corrected for their number, in their order.
 pub(crate) fn test(run: &Run, pairs: &[Pair<'_>]) -> Vec<Effect> {
-    let drafts: Vec<Result<Draft, String>> = pairs.iter().map(|pair| draft(run, pair)).collect();
-    let probabilities: Vec<f64> = drafts.iter().flatten().map(|draft| draft.shift.probability()).collect();
+    let one = |pair: &Pair<'_>| ([pair.before, pair.after].map(|series| whole(series, pair.figure)), draft(run, pair));
+    settled(pairs.iter().map(one).collect())
+}
+
+/// A figure before and after, and its difference or why there is none.
+pub(super) type Asked = ([Option<f64>; 2], Result<Draft, String>);
+
+/// The effects of these figures, corrected for the number of those that were tested.
+pub(super) fn settled(drafts: Vec<Asked>) -> Vec<Effect> {
+    let tested = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());
+    let probabilities: Vec<f64> = tested.map(|draft| draft.shift.probability()).collect();
     let chosen = correction::significant(&probabilities, LEVEL);
     let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
     // Intervals of selected differences: Y. Benjamini and D. Yekutieli, 2005.
     let miss = LEVEL * selected as f64 / probabilities.len().max(1) as f64;
     let mut chosen = chosen.into_iter();
-    let finish = |(pair, draft): (&Pair<'_>, Result<Draft, String>)| {
-        let [before, after] = [pair.before, pair.after].map(|series| whole(series, pair.figure));
-        match draft {
-            Err(why) => Effect::not_tested(before, after, why),
-            Ok(draft) => draft.effect(before, after, chosen.next() == Some(true), miss),
-        }
+    let finish = |([before, after], draft): Asked| match draft {
+        Err(why) => Effect::not_tested(before, after, why),
+        Ok(draft) => draft.effect(before, after, chosen.next() == Some(true), miss),
     };
-    pairs.iter().zip(drafts).map(finish).collect()
+    drafts.into_iter().map(finish).collect()
 }
 
 /// A difference before the correction.
-struct Draft {
-    shift: Shift,
-    scatter: f64,
+pub(super) struct Draft {
+    pub(super) shift: Shift,
+    pub(super) scatter: f64,
 }
 
 impl Draft {

@@ -8,6 +8,7 @@ use crate::document::{Album, Block, Item, Section};
 use crate::format::prose::{listed, sentence};
 use crate::format::sanitize::sanitize;
 use crate::paths;
+use crate::trials;
 use crate::verdict::{Advice, Answer, Verdict};
 
 /// Most advices on the first screen.
@@ -40,6 +41,11 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     }
     sections.extend(why);
     sections.extend(advice(&verdict.advice));
+    sections.extend(
+        Some(trials::summary(run, verdict))
+            .filter(|its| !its.is_empty())
+            .map(|blocks| Section { blocks, ..Section::default() }),
+    );
     let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(verdict) };
     last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
     sections.push(last);

@@ -16,6 +16,7 @@ use crate::family;
 use crate::format::sanitize::sanitize;
 use crate::paths;
 use crate::pictures::{self, dots};
+use crate::trials;
 use crate::verdict::Verdict;
 
 impl Document {
@@ -44,7 +45,9 @@ fn document(run: &Run, illustrated: bool) -> Document {
     chapters.extend(limits(&verdict).map(Chapter::of));
     chapters.extend(advice::section(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
-    let why = causes::sections(run, illustrated).map(|sections| Chapter { title: "Why late".to_owned(), sections });
+    let why =
+        causes::sections(run, illustrated).map(|sections| trials::section(run).into_iter().chain(sections).collect());
+    let why = why.map(|sections| Chapter { title: "Why late".to_owned(), sections });
     let (first, later) = if causes::asked(run) { (why, None) } else { (None, why) };
     chapters.extend(first);
     chapters.extend(paths::section(run).map(Chapter::of));

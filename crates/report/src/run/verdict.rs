@@ -9,7 +9,8 @@ use crate::format::sanitize::sanitize;
 use crate::gate::Gate;
 use crate::naming;
 use crate::paths;
-use crate::verdict::{Answer, Standing, Trust, Verdict, tested};
+use crate::trials;
+use crate::verdict::{Answer, Standing, Trust, Verdict, rank, tested};
 
 impl Verdict {
     /// The verdict on a run.
@@ -24,7 +25,9 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
     let experiments = family::experiments(run);
     let candidates =
         experiments.iter().map(|(name, series)| (*name, (family::of(name).candidates)(run, series))).collect();
-    let all = tested(run, candidates);
+    let mut all = tested(run, candidates);
+    all.extend(trials::advice(run));
+    rank(&mut all);
     let answers: Vec<Answer> = experiments
         .iter()
         .map(|(name, series)| {
@@ -61,7 +64,7 @@ fn untried(run: &Run) -> Vec<String> {
         let needs = sentence(&sanitize(&refusal.remedy));
         Some(if needs.is_empty() { text } else { format!("{text} To allow it: {needs}") })
     };
-    let mut said: Vec<String> = run.notices.iter().filter_map(said).collect();
+    let mut said: Vec<String> = run.notices.iter().filter_map(said).chain(trials::untried(run)).collect();
     said.dedup();
     said
 }

@@ -27,8 +27,13 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     let judged: Vec<Judged<'_>> =
         candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects, &mut others)).collect();
     let mut advice = grouped(run, judged);
-    advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
+    rank(&mut advice);
     advice
+}
+
+/// The advised ones first, the largest gain for its price first.
+pub(crate) fn rank(advice: &mut [Advice]) {
+    advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
 }
 
 /// Candidates of one name and goal as one, in the order of their first case.
@@ -83,7 +88,7 @@ fn judge<'a>(
     Judged { advice, cause, trials }
 }
 
-fn standing(goal: Goal, cases: &[Case]) -> Standing {
+pub(crate) fn standing(goal: Goal, cases: &[Case]) -> Standing {
     let of = |case: &Case| match (goal, &case.others) {
         (Goal::LetOthersRun, others) => vec![others.as_ref().map_or(Outcome::NotTested, |effect| effect.outcome)],
         _ => vec![case.p50.outcome, case.p99.outcome],

@@ -25,6 +25,7 @@ mod ramp;
 mod records;
 mod saved_forms;
 mod text;
+mod trials;
 mod verdict;
 mod wait;
 mod yielding;

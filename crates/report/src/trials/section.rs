@@ -1,0 +1,87 @@
+//! Remedies in words: a sentence for each, and a line for the first screen.
+
+use punctual_record::Run;
+
+use crate::document::{Block, Section};
+use crate::evidence::pairs::Change;
+use crate::evidence::{Effect, Outcome};
+use crate::format::prose::{listed, sentence, unbroken};
+use crate::format::sanitize::sanitize;
+use crate::format::units;
+use crate::verdict::{Case, Standing, Verdict};
+
+use super::judge::{Judged, judged, untried};
+
+/// All remedies; `None` where none was tried or refused.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mut lines: Vec<String> = judged(run).iter().flat_map(tried).collect();
+    lines.extend(untried(run).into_iter().map(|text| match text.split_once(": ") {
+        Some((remedy, why)) => format!("{remedy}: not tried: {why}"),
+        None => text,
+    }));
+    if lines.is_empty() {
+        return None;
+    }
+    let how = "Each was on and off in adjacent blocks of time, in random order, and everything was put back. In parentheses: the 95 % \
+               interval, corrected for the number of tests.";
+    Some(Section::new("Remedies tried").with(Block::Paragraph(how.to_owned())).with(Block::said(lines)))
+}
+
+/// What is no advice, in a line for the first screen.
+pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
+    let names = |standing: Standing| -> Vec<String> {
+        let its = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == "why");
+        its.map(|advice| advice.what.clone()).collect()
+    };
+    let not: Vec<String> = untried(run).iter().map(|text| text.split(": ").next().unwrap_or(text).to_owned()).collect();
+    let said = [
+        ("Worse here", names(Standing::Worse)),
+        ("Better and worse", names(Standing::Mixed)),
+        ("No difference shown", names(Standing::NoDifference)),
+        ("Too few wake-ups to test", names(Standing::NotTested)),
+        ("Not tried", not),
+    ];
+    let said = said.into_iter().filter(|(_, names)| !names.is_empty());
+    let texts: Vec<String> = said.map(|(lead, names)| format!("{lead}: {}.", listed(&names, 5))).collect();
+    if texts.is_empty() { Vec::new() } else { vec![Block::Paragraph(texts.join(" "))] }
+}
+
+/// `timer slack 1 ns on timers: 51 µs earlier at p50 (49 µs to 52 µs), ...`, for each kind of wake-ups.
+fn tried(judged: &Judged<'_>) -> Vec<String> {
+    let trial = judged.trial;
+    let cpu = judged.cpu.as_ref().map(cpu);
+    let pairs = units::count(trial.pairs.len() as u64);
+    let partly = trial.refused.as_ref().map(|refused| format!(" {}", sentence(&sanitize(&refused.why))));
+    let of = |case: &Case| {
+        let figures = [("p50", &case.p50), ("p99", &case.p99)].map(|(name, effect)| figure(name, effect));
+        let mut parts: Vec<String> = figures.into_iter().collect();
+        parts.dedup();
+        parts.extend(cpu.clone());
+        let text = format!("{} {}: {}; {pairs} pairs.", sanitize(&trial.remedy), case.case, parts.join(", "));
+        text + partly.as_deref().unwrap_or_default()
+    };
+    judged.cases.iter().map(of).collect()
+}
+
+fn figure(name: &str, effect: &Effect) -> String {
+    let ns = |ns: i64| unbroken(&units::duration(ns));
+    match (effect.outcome, effect.better().map(|gain| (gain, "earlier")).or(effect.worse().map(|loss| (loss, "later"))))
+    {
+        (_, Some((its, word))) => {
+            format!("{} {word} at {name} ({} to {})", ns(its.ns), ns(its.low_ns), ns(its.high_ns))
+        }
+        (Outcome::NotTested, _) => {
+            format!("{name} not tested ({})", effect.why.as_deref().unwrap_or("not measured"))
+        }
+        _ => format!("no difference shown at {name}"),
+    }
+}
+
+/// `CPU +0.3 % (0.2 to 0.4)`.
+fn cpu(change: &Change) -> String {
+    if !change.shown {
+        return "no difference in CPU time shown".to_owned();
+    }
+    let percent = |share: f64| format!("{:+.1}", 100.0 * share);
+    unbroken(&format!("CPU {} % ({} to {})", percent(change.by), percent(change.low), percent(change.high)))
+}

@@ -1,0 +1,156 @@
+//! Remedies that were tried on a program: each sentence, and data in which it must not appear.
+
+use insta::assert_snapshot;
+use punctual_record::{Run, Spread, Trial, TrialBlock, TrialCode, TrialPair, TrialPrice, TrialRefused};
+use punctual_report::evidence::Outcome;
+use punctual_report::export::text;
+use punctual_report::verdict::Standing;
+use punctual_report::{Document, Style, Verdict};
+
+use crate::common::causes::program_run;
+use crate::forms::shown;
+
+/// A block of 200 ms in which the timers' wake-ups were as late as this, using this share of a CPU.
+fn block(count: u64, late_ns: u64, share: f64) -> TrialBlock {
+    let late = Spread {
+        count,
+        total_ns: count * late_ns,
+        p50_ns: late_ns,
+        p99_ns: (count >= 100).then_some(2 * late_ns),
+        max_ns: 3 * late_ns,
+    };
+    TrialBlock { ns: 200_000_000, cpu_ns: Some((2e8 * share) as u64), timer: (count > 0).then_some(late), other: None }
+}
+
+/// Pairs of blocks with this number of wake-ups; both blocks drift together, and the second one by itself too.
+fn pairs(number: usize, count: u64, off_ns: u64, on_ns: u64, more: f64) -> Vec<TrialPair> {
+    let pair = |at: usize| {
+        let drift = [0.97, 1.0, 1.04, 0.99, 1.02][at % 5];
+        let own = [1.01, 0.99, 1.0][at % 3];
+        let ns = |ns: u64, by: f64| (ns as f64 * drift * by) as u64;
+        TrialPair {
+            off: block(count, ns(off_ns, 1.0), 0.10 * drift),
+            on: block(count, ns(on_ns, own), 0.10 * drift + more * own),
+        }
+    };
+    (0..number).map(pair).collect()
+}
+
+fn trial(id: &str, remedy: &str, pairs: Vec<TrialPair>) -> Trial {
+    Trial {
+        id: id.into(),
+        value: "1ns".into(),
+        remedy: remedy.into(),
+        what: "a setting of each thread".into(),
+        code: TrialCode { c: Some("set();".into()), shell: Some("set PID".into()) },
+        price: TrialPrice::default(),
+        threads: 3,
+        pairs,
+        refused: None,
+    }
+}
+
+fn run_of(trials: Vec<Trial>) -> Run {
+    let mut run = program_run();
+    run.causes.as_mut().unwrap().trials = trials;
+    run
+}
+
+fn said(run: &Run) -> String {
+    let text = shown(run, &Style { width: 1000, ..Style::default() });
+    text.replace('\u{a0}', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn refused(why: &str, remedy: Option<&str>) -> Option<TrialRefused> {
+    Some(TrialRefused { why: why.into(), remedy: remedy.map(str::to_owned) })
+}
+
+/// A gain, no difference, too few wake-ups, and a refusal.
+fn mixed() -> Run {
+    run_of(vec![
+        trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 81_000, 30_000, 0.003)),
+        trial("slice", "time slice 100 us", pairs(12, 150, 81_000, 81_000, 0.0)),
+        trial("cpu", "CPU 1 only", pairs(12, 3, 81_000, 30_000, 0.0)),
+        Trial {
+            refused: refused("not permitted", Some("run as root")),
+            ..trial("policy", "SCHED_FIFO 40", Vec::new())
+        },
+    ])
+}
+
+#[test]
+fn the_first_screen_has_what_was_tried() {
+    let text = text::head(&Document::of(&mixed()), &Style::default(), 24);
+    assert!(text.lines().count() <= 24 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_snapshot!(text);
+}
+
+#[test]
+fn a_gain_has_its_interval_and_its_price() {
+    let run = mixed();
+    let verdict = Verdict::of(&run);
+    let [advice] = verdict.advice.as_slice() else { panic!("{:?}", verdict.advice) };
+    assert_eq!((advice.id.as_str(), advice.cases.len()), ("timer-slack", 1));
+    let gain = advice.cases[0].p50.better().unwrap();
+    assert!(gain.low_ns < 51_000 && 51_000 < gain.high_ns, "{gain:?}");
+    assert_eq!(advice.price.program.as_deref(), Some("0.3\u{a0}% more of a CPU"));
+    let text = said(&run);
+    assert!(text.contains("timer slack 1 ns on timers: 51"), "{text}");
+    assert!(text.contains("µs earlier at p50 (") && text.contains("CPU +0.3 % (+0.3 to +0.3); 12 pairs."), "{text}");
+}
+
+#[test]
+fn no_difference_too_few_and_refused_are_three_things() {
+    let run = mixed();
+    let text = said(&run);
+    assert!(
+        text.contains("time slice 100 us on timers: no difference shown at p50, no difference shown at p99"),
+        "{text}"
+    );
+    let few = "CPU 1 only on timers: p50 not tested (too few wake-ups: 0 of 12 pairs of blocks have 10 in each, and a test takes 6)";
+    assert!(text.contains(few), "{text}");
+    assert!(text.contains("SCHED_FIFO 40: not tried: not permitted. To allow it: run as root."), "{text}");
+    let verdict = Verdict::of(&run);
+    let standing = |id: &str| verdict.tried.iter().find(|its| its.id == id).unwrap().standing;
+    assert_eq!((standing("slice"), standing("cpu")), (Standing::NoDifference, Standing::NotTested));
+    assert!(verdict.tried.iter().all(|its| its.id != "policy"));
+    assert_eq!(verdict.untried.len(), 1);
+}
+
+#[test]
+fn what_makes_it_later_is_no_advice() {
+    let verdict = Verdict::of(&run_of(vec![trial("cpu", "CPU 1 only", pairs(12, 150, 30_000, 60_000, 0.0))]));
+    assert!(verdict.advice.is_empty());
+    assert_eq!(verdict.tried[0].standing, Standing::Worse);
+}
+
+#[test]
+fn a_difference_below_the_scatter_is_none() {
+    // Every pair differs by 40 % to either side, and all of them by 3 % more to one.
+    let pair = |at: usize| {
+        let by = if at.is_multiple_of(2) { 1.4 } else { 0.66 };
+        TrialPair { off: block(150, 80_000, 0.1), on: block(150, (80_000.0 * by * 0.97) as u64, 0.1) }
+    };
+    let run = run_of(vec![trial("timer-slack", "timer slack 1 ns", (0..400).map(pair).collect())]);
+    let verdict = Verdict::of(&run);
+    assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
+    assert_eq!(verdict.tried[0].cases[0].p50.outcome, Outcome::NoDifference);
+}
+
+#[test]
+fn a_run_without_trials_has_no_word_of_them() {
+    let text = said(&program_run());
+    for word in ["Remedies tried", "Not tried", "No difference shown:", "Too few wake-ups"] {
+        assert!(!text.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn names_from_a_file_do_not_reach_a_terminal_as_they_are() {
+    let mut evil = trial("x\u{1b}[2J", "y\u{1b}[2J", pairs(12, 150, 81_000, 30_000, 0.0));
+    evil.price.privilege = Some("z\u{1b}[2J".into());
+    evil.refused = refused("w\u{1b}[2J", Some("v\u{1b}[2J"));
+    let also = Trial { pairs: Vec::new(), ..evil.clone() };
+    let text = shown(&run_of(vec![evil, also]), &Style::default());
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
