@@ -11,6 +11,7 @@
 //! [`Observer`].
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod checkup;
 pub mod crowd;
 mod families;

@@ -102,6 +102,7 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual why -- ./my-program", "A program, from its first instruction to its end."),
             ("punctual why --pid 1234 --duration 30s", "A running process, for half a minute."),
             ("punctual why --pid 1234 --thread 'worker-*' --html why.html", "Some of its threads, as a page."),
+            ("punctual why --pid 1234 --advise", "What would make it wake up earlier, tried on the running process."),
             (
                 "punctual why -o why.txt --json why.json -- ./my-program",
                 "The report to files; stderr stays the program's.",

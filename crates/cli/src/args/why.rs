@@ -18,6 +18,7 @@ use crate::output::Target;
 /// Without a program, waits 100 us and 1 ms itself and splits the lateness by cause. With a program, runs it and watches every blocking
 /// call of its threads and children until it ends: the program has this terminal and these streams, its exit status is returned, and
 /// the report goes to stderr. With --pid, watches a running process. The watched program is neither stopped nor traced (ptrace).
+/// With --advise, tries timer slack, time slice, SCHED_FIFO, one CPU and no idle states on the running program.
 /// Single wake-ups need CAP_PERFMON and tracefs; without, the times that threads waited for a CPU are shown.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
@@ -33,9 +34,12 @@ pub(crate) struct WhyArgs {
     /// lack. Waits are of the shortest duration of --for.
     #[arg(
         long, value_name = "METHOD", num_args = 1.., value_parser = way,
-        conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "program", "trace", "duration"])
+        conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "program", "trace", "duration", "advise"])
     )]
     pub(crate) path: Vec<Way>,
+    /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 20s]
+    #[arg(long, conflicts_with_all = of_own_waits())]
+    pub(crate) advise: bool,
     /// Durations of own waits
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "100us,1ms",
@@ -63,7 +67,7 @@ pub(crate) struct WhyArgs {
     /// The program to run and watch, and its arguments
     #[arg(
         value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true,
-        conflicts_with_all = of_own_waits().into_iter().chain(["pid", "duration"])
+        conflicts_with_all = of_own_waits().into_iter().chain(["pid"])
     )]
     pub(crate) program: Vec<OsString>,
 }

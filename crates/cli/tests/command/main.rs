@@ -1,5 +1,6 @@
 //! The command from a user's view: refusals, output, exit.
 
+mod advise;
 mod calibrate;
 mod cpu_locks;
 mod documentation;

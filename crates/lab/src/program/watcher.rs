@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use punctual_record::{CauseSource, Causes, Program};
-use punctual_trace::{Batch, Error, Level, Target, Watch};
+use punctual_record::{CauseSource, Causes, Program, Unseen};
+use punctual_trace::{Batch, Error, Level, Target, WakeUp, Watch};
 
 use super::account::Account;
 use crate::frame::unseen::unseen;
@@ -17,6 +17,9 @@ pub struct Watcher {
     watch: Result<Watch, Error>,
     account: Account,
     since: Instant,
+    /// CPU time and run delay that are not part of what was found, so far and since.
+    aside: [u64; 2],
+    aside_since: Option<[u64; 2]>,
 }
 
 impl Watcher {
@@ -27,7 +30,7 @@ impl Watcher {
             watch.switch(true)?;
             Ok(watch)
         });
-        Self { watch, account, since: Instant::now() }
+        Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None }
     }
 
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
@@ -43,9 +46,36 @@ impl Watcher {
         self.account.look_now_and_then();
     }
 
+    /// What happens from now on is not part of what is found, but handed on by [`Watcher::wake_ups`]; or it is part of it again.
+    pub(crate) fn set_apart(&mut self, apart: bool) {
+        if let Ok(watch) = &mut self.watch
+            && let Err(error) = watch.set_apart(apart)
+        {
+            self.watch = Err(error);
+        }
+        self.account.look();
+        let now = self.used();
+        if let Some(since) = self.aside_since.take() {
+            (0..2).for_each(|at| self.aside[at] += now[at].saturating_sub(since[at]));
+        }
+        self.aside_since = apart.then_some(now);
+    }
+
+    /// The wake-ups since the last call. What is missing where the kernel refuses its events.
+    pub(crate) fn wake_ups(&mut self) -> Result<Vec<WakeUp>, Unseen> {
+        self.watch.as_mut().map(Watch::wake_ups).map_err(|error| unseen(error))
+    }
+
+    fn used(&self) -> [u64; 2] {
+        [self.account.cpu_ns(), self.account.run_delay_ns()].map(Option::unwrap_or_default)
+    }
+
     /// Ends, and says what was found out about the program. `each` sees the last events.
     #[must_use]
     pub fn end(mut self, program: Program, each: &mut dyn FnMut(&Batch)) -> Causes {
+        if self.aside_since.is_some() {
+            self.set_apart(false);
+        }
         self.account.look();
         let watched_ns = self.since.elapsed().as_nanos() as u64;
         let mut causes = match self.watch.and_then(|mut watch| {
@@ -61,8 +91,9 @@ impl Watcher {
                 Causes { source: CauseSource::RunDelay, watched_ns, missing, ..Causes::default() }
             }
         };
-        let (threads, cpu_ns, run_delay_ns) =
-            (self.account.threads(), self.account.cpu_ns(), self.account.run_delay_ns());
+        let threads = self.account.threads();
+        let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
+        let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
         causes
     }

@@ -1,5 +1,6 @@
 //! `punctual why`: of own waits, of a program, of a running process.
 
+mod advise;
 mod finish;
 mod own;
 mod path;
@@ -9,9 +10,18 @@ mod trace;
 
 use crate::args::WhyArgs;
 use crate::exit::Exit;
+use crate::refusal::BadUsage;
 
 /// Watches what the arguments name.
 pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
+    if !args.program.is_empty() && args.amount.duration.is_some() && !args.advise {
+        let text = "invalid --duration: a program is watched until it ends; the time of --advise can be given (example: --advise --duration 60s)";
+        return Err(BadUsage(text.into()).into());
+    }
+    if args.advise && args.program.is_empty() && args.pid.is_none() {
+        let text = "invalid --advise: it takes a program (example: punctual why --advise --pid 1234)";
+        return Err(BadUsage(text.into()).into());
+    }
     match args.pid {
         Some(pid) => process::run(args, pid),
         None if !args.path.is_empty() => path::run(args, args.path.clone()),

@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use punctual::format_duration;
+use punctual_lab::advise::{Reach, Tried};
 use punctual_lab::program::{Account, Process, Refused, Watcher};
 use punctual_lab::{Silent, Stop};
 use punctual_record::{Notice, Program};
 use punctual_trace::Target;
 
-use super::finish;
 use super::trace::Trace;
+use super::{advise, finish};
 use crate::args::WhyArgs;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -33,14 +34,24 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         Some(_) => (Target { tids: process.tids.clone(), with_children: false }, Account::of_threads(&process.tids)),
         None => (Target { tids: process.tids.clone(), with_children: true }, Account::of_process(pid)),
     };
-    let duration = args.amount.duration.unwrap_or(USUAL);
+    let duration = args.amount.duration.unwrap_or(if args.advise { advise::USUAL } else { USUAL });
+    let reach = if args.thread.is_some() { Reach::Threads(process.tids.clone()) } else { Reach::Process };
+    let advisor = if args.advise { Some(advise::open(pid, reach)?) } else { None };
     let mut trace = Trace::begin(outputs.take("--trace"), &target);
     let mut watcher = Watcher::begin(&target, account);
     let begin = Instant::now();
-    let mut left = duration;
-    while !left.is_zero() && !stop.requested() && process.runs() {
+    let goes_on = || !stop.requested() && process.runs();
+    let watching = if args.advise { duration.mul_f64(advise::BEFORE) } else { duration };
+    let mut left = watching;
+    while !left.is_zero() && goes_on() {
         watcher.step(left.min(LOOK), &mut |batch| trace.take(batch));
-        left = duration.saturating_sub(begin.elapsed());
+        left = watching.saturating_sub(begin.elapsed());
+    }
+    let mut tried = Tried::default();
+    if let Some(mut advisor) = advisor {
+        tried = advisor
+            .run(&mut watcher, duration.saturating_sub(begin.elapsed()), &goes_on, &mut |batch| trace.take(batch));
+        left = if goes_on() { Duration::ZERO } else { duration.saturating_sub(begin.elapsed()) };
     }
     if !left.is_zero() && !stop.requested() {
         let (name, after) = (&process.name, format_duration(tenths(begin.elapsed())));
@@ -51,7 +62,8 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         session.notice(Notice::Other { text });
     }
     let program = Program { name: process.name, pid: pid.cast_unsigned(), ..Program::default() };
-    let causes = watcher.end(program, &mut |batch| trace.take(batch));
+    let mut causes = watcher.end(program, &mut |batch| trace.take(batch));
+    advise::enter(tried, &mut causes, &mut session);
     let traced = trace.finish(&causes);
     let all_written = finish::close(session, causes, &wanted, outputs) && traced;
     Ok(interrupt::exit(&stop).unless_lost(all_written))

@@ -5,18 +5,19 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use punctual_lab::advise::{Advisor, Reach, Tried};
 use punctual_lab::program::{Account, Watcher};
 use punctual_lab::{Silent, Stop};
 use punctual_linux::supervise::{Ended, GateKeeper, Settings, Supervised, gate};
 use punctual_linux::{signal, usage};
 use punctual_record::{Causes, Program};
-use punctual_trace::Target;
+use punctual_trace::{Batch, Target};
 
-use super::finish;
 use super::trace::Trace;
+use super::{advise, finish};
 use crate::args::WhyArgs;
 use crate::commands::run::{not_run, status};
 use crate::exit::Exit;
@@ -35,10 +36,11 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         return Err(BadUsage(text.into()).into());
     }
     let mut silent = Silent;
-    let session = finish::session(Stop::default(), &mut silent);
+    let mut session = finish::session(Stop::default(), &mut silent);
     let used_before = children_cpu_ns();
     let (gate, keeper) = gate().context("a pipe to the program")?;
-    let mut observer = Observer::start(keeper, outputs.take("--trace"))?;
+    let advise = args.advise.then(|| args.amount.duration.unwrap_or(advise::USUAL));
+    let mut observer = Observer::start(keeper, advise, outputs.take("--trace"))?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
     let program = match Supervised::spawn_behind(command, Settings::default(), gate) {
@@ -52,7 +54,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let ended = program.wait_and(|| observer.end()).context("waiting for the program")?;
     observer.end();
     let exit = status(&args.program[0], ended);
-    if let Some(mut causes) = observer.causes {
+    if let Some((mut causes, tried)) = observer.found {
         let name = Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
         let code = match ended {
             Ended::Exited(status) => Some(status.into()),
@@ -64,6 +66,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         let used = children_cpu_ns().saturating_sub(used_before);
         let cpu_ns = Some(watched.cpu_ns.unwrap_or(0).max(used));
         causes.program = Some(Program { name, pid: pid.cast_unsigned(), status: code, cpu_ns, ..watched });
+        advise::enter(tried, &mut causes, &mut session);
         finish::close(session, causes, &wanted, outputs);
     }
     Ok(exit)
@@ -71,14 +74,14 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
 
 /// The thread that watches.
 struct Observer {
-    thread: Option<JoinHandle<Option<Causes>>>,
+    thread: Option<JoinHandle<Option<(Causes, Tried)>>>,
     ending: Arc<AtomicBool>,
-    causes: Option<Causes>,
+    found: Option<(Causes, Tried)>,
 }
 
 impl Observer {
-    /// Starts the thread. It lets the program go when it watches.
-    fn start(keeper: GateKeeper, trace: Option<Output>) -> anyhow::Result<Self> {
+    /// Starts the thread. It lets the program go when it watches, and tries remedies for some time.
+    fn start(keeper: GateKeeper, advise: Option<Duration>, trace: Option<Output>) -> anyhow::Result<Self> {
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         let watch = move || {
@@ -89,25 +92,43 @@ impl Observer {
             let mut trace = Trace::begin(trace, &target);
             let mut watcher = Watcher::begin(&target, Account::of_process(pid));
             drop(keeper);
-            while !told.load(Ordering::Acquire) {
-                watcher.step(LOOK, &mut |batch| trace.take(batch));
+            let goes_on = || !told.load(Ordering::Acquire);
+            let mut each = |batch: &Batch| trace.take(batch);
+            let mut tried = Tried::default();
+            if let Some(time) = advise {
+                let before = time.mul_f64(advise::BEFORE);
+                watch_for(&mut watcher, before, &goes_on, &mut each);
+                // The gate is open: a process that is forked now does not hold it.
+                tried = match Advisor::open(pid, Reach::Descendants) {
+                    Ok(mut advisor) => advisor.run(&mut watcher, time - before, &goes_on, &mut each),
+                    Err(error) => Tried::none(&error),
+                };
             }
-            let causes = watcher.end(Program::default(), &mut |batch| trace.take(batch));
+            watch_for(&mut watcher, Duration::MAX, &goes_on, &mut each);
+            let causes = watcher.end(Program::default(), &mut each);
             // The exit status is the program's, whatever becomes of the file.
             trace.finish(&causes);
-            Some(causes)
+            Some((causes, tried))
         };
         let thread = std::thread::Builder::new().name("watch".into()).spawn(watch);
         let thread = Some(thread.context("starting the thread that watches")?);
-        Ok(Self { thread, ending, causes: None })
+        Ok(Self { thread, ending, found: None })
     }
 
     /// Ends watching.
     fn end(&mut self) {
         self.ending.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            self.causes = thread.join().ok().flatten();
+            self.found = thread.join().ok().flatten();
         }
+    }
+}
+
+/// Watches for this long, while it goes on.
+fn watch_for(watcher: &mut Watcher, time: Duration, goes_on: &dyn Fn() -> bool, each: &mut dyn FnMut(&Batch)) {
+    let begin = Instant::now();
+    while goes_on() && begin.elapsed() < time {
+        watcher.step(LOOK, each);
     }
 }
 

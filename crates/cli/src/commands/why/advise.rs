@@ -1,0 +1,51 @@
+//! Remedies that are tried on a program.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use punctual_lab::Session;
+use punctual_lab::advise::{Advisor, Reach, Tried};
+use punctual_record::{Causes, Trial};
+
+/// How long without an answer of the user: five remedies in eight pairs of blocks.
+pub(super) const USUAL: Duration = Duration::from_secs(20);
+/// The part of the time in which the program is only watched.
+pub(super) const BEFORE: f64 = 0.15;
+
+/// Prepares for a process.
+pub(super) fn open(pid: i32, reach: Reach) -> anyhow::Result<Advisor> {
+    Advisor::open(pid, reach).context("starting the process that puts settings back")
+}
+
+/// Enters what was tried.
+pub(super) fn enter(tried: Tried, causes: &mut Causes, session: &mut Session<'_>) {
+    causes.trials = tried.trials.into_iter().map(with_command).collect();
+    tried.notices.into_iter().for_each(|notice| session.notice(notice));
+}
+
+/// With the command that runs a program so.
+fn with_command(mut trial: Trial) -> Trial {
+    let run = format!("punctual run --{} {} -- PROGRAM", trial.id, trial.value);
+    let shell = trial.code.shell.take();
+    trial.code.shell = Some(shell.into_iter().chain([run]).collect::<Vec<_>>().join("\n"));
+    trial
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use punctual_record::TrialCode;
+
+    use super::*;
+
+    #[test]
+    fn the_command_of_each_remedy_is_one() {
+        for trial in punctual_lab::advise::remedies() {
+            let code = TrialCode { shell: Some("echo".into()), ..trial.code.clone() };
+            let shell = with_command(Trial { code, ..trial }).code.shell.unwrap();
+            let (first, run) = shell.split_once('\n').unwrap();
+            assert_eq!(first, "echo");
+            assert!(crate::args::Args::try_parse_from(run.split(' ')).is_ok(), "{run}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `why --advise` tries remedies on a living program and puts everything back, whatever happens.
+
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_linux::sched::{self, Attributes};
+use punctual_record::Run;
+use punctual_testing::{alone_on_this_machine, lacks, until};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{punctual, run};
+
+/// The threads of the test on which remedies are tried.
+const NAME: &str = "advised";
+
+/// Threads that sleep 1 ms again and again.
+struct Sleepers {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    tids: Vec<i32>,
+    before: Vec<Settings>,
+}
+
+/// What remedies change in a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Settings {
+    slack: Option<String>,
+    attributes: Attributes,
+    cpus: String,
+}
+
+impl Sleepers {
+    fn start() -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (tell, told) = std::sync::mpsc::channel();
+        let one = |_| {
+            let (over, tell) = (Arc::clone(&over), tell.clone());
+            let sleep = move || {
+                tell.send(sched::current_thread_id()).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            };
+            std::thread::Builder::new().name(NAME.into()).spawn(sleep).unwrap()
+        };
+        let threads: Vec<JoinHandle<()>> = (0..3).map(one).collect();
+        let tids: Vec<i32> = (0..3).map(|_| told.recv().unwrap()).collect();
+        let before = tids.iter().copied().map(settings).collect();
+        Self { over, threads, tids, before }
+    }
+
+    fn now(&self) -> Vec<Settings> {
+        self.tids.iter().copied().map(settings).collect()
+    }
+
+    fn are_as_before(&self) -> bool {
+        self.now() == self.before
+    }
+
+    /// The command on these threads.
+    fn advise(&self, duration: &str, json: &str) -> Child {
+        let pid = std::process::id().to_string();
+        let args = ["why", "--pid", &pid, "--thread", NAME, "--advise", "--duration", duration, "--json", json];
+        let mut command = punctual(&args);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
+    }
+
+    /// Waits until a remedy is on; false where the command ended without any.
+    fn are_changed_by(&self, command: &mut Child) -> bool {
+        let mut ended = false;
+        until("a remedy on trial", || {
+            ended = command.try_wait().unwrap().is_some();
+            ended || !self.are_as_before()
+        });
+        !ended
+    }
+}
+
+impl Drop for Sleepers {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn settings(tid: i32) -> Settings {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap();
+    let cpus = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned();
+    let slack = std::fs::read_to_string(format!("/proc/{tid}/timerslack_ns")).ok();
+    Settings { slack, attributes: sched::attributes(tid).unwrap(), cpus }
+}
+
+fn signal(command: &Child, signal: Signal) {
+    kill_process(Pid::from_child(command), signal).unwrap();
+}
+
+#[test]
+fn each_remedy_is_tried_or_refused_and_everything_is_put_back() {
+    let _alone = alone_on_this_machine();
+    let sleepers = Sleepers::start();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let status = sleepers.advise("8s", json.to_str().unwrap()).wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(sleepers.now(), sleepers.before);
+    let run = Run::from_json(std::fs::read(json).unwrap().as_slice()).unwrap();
+    let trials = run.causes.unwrap().trials;
+    assert_eq!(trials.len(), 5);
+    for trial in &trials {
+        assert!(!trial.pairs.is_empty() || trial.refused.is_some(), "{trial:?}");
+        for pair in &trial.pairs {
+            assert!(pair.off.ns > 0 && pair.on.ns > 0 && pair.on.cpu_ns.is_some(), "{pair:?}");
+        }
+    }
+    if trials.iter().all(|trial| trial.pairs.is_empty()) {
+        return lacks("no remedy could be tried");
+    }
+    let woken = |trial: &&punctual_record::Trial| trial.pairs.iter().any(|pair| pair.on.timer.is_some());
+    assert!(trials.iter().any(|trial| woken(&trial)), "{trials:?}");
+}
+
+/// Ends the command at some moment while a remedy is on, again and again.
+fn ended_by(end: Signal, times: u64) {
+    let _alone = alone_on_this_machine();
+    let sleepers = Sleepers::start();
+    for round in 0..times {
+        let mut command = sleepers.advise("4s", "/dev/null");
+        if !sleepers.are_changed_by(&mut command) {
+            return lacks("no remedy could be tried");
+        }
+        // Some moment of the following blocks.
+        std::thread::sleep(Duration::from_millis(round * 7919 % 311));
+        signal(&command, end);
+        command.wait().unwrap();
+        until("the settings of before", || sleepers.are_as_before());
+    }
+}
+
+#[test]
+fn sigkill_leaves_nothing_changed() {
+    ended_by(Signal::KILL, 4);
+}
+
+#[test]
+#[ignore = "slow: run by the gate"]
+fn sigkill_at_random_leaves_nothing_changed() {
+    ended_by(Signal::KILL, 20);
+}
+
+#[test]
+fn sigterm_and_ctrl_c_leave_nothing_changed() {
+    ended_by(Signal::TERM, 1);
+    ended_by(Signal::INT, 1);
+}
+
+#[test]
+fn a_command_that_stands_still_leaves_nothing_changed() {
+    let _alone = alone_on_this_machine();
+    let sleepers = Sleepers::start();
+    let mut command = sleepers.advise("8s", "/dev/null");
+    if !sleepers.are_changed_by(&mut command) {
+        return lacks("no remedy could be tried");
+    }
+    signal(&command, Signal::STOP);
+    until("the settings of before", || sleepers.are_as_before());
+    signal(&command, Signal::KILL);
+    command.wait().unwrap();
+    assert!(sleepers.are_as_before());
+}
+
+#[test]
+fn a_program_that_is_started_keeps_its_exit_status() {
+    let _alone = alone_on_this_machine();
+    let left = run(&["why", "--advise", "--duration", "2s", "--", "sh", "-c", "sleep 1; exit 7"]);
+    assert_eq!(left.code, Some(7), "{}", left.stderr);
+    assert_eq!(left.stdout, "");
+    assert!(left.stderr.contains("Not tried") || left.stderr.contains("Too few wake-ups"), "{}", left.stderr);
+}
+
+#[test]
+fn without_a_program_or_time_for_one_it_is_refused() {
+    for args in [&["why", "--advise"][..], &["why", "--duration", "1s", "--", "true"]] {
+        let left = run(args);
+        assert_eq!(left.code, Some(2), "{args:?}: {}", left.stderr);
+        assert!(left.stderr.contains("invalid --") && left.stderr.contains("(example: "), "{}", left.stderr);
+    }
+}

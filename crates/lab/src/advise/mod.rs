@@ -1,0 +1,22 @@
+//! Tries remedies on a running program, one at a time, on and off by turns, and puts everything back.
+//!
+//! What goes in is a process. What comes out are [`Trial`]s: pairs of adjacent blocks of time without and with the remedy, in random order,
+//! with the lateness of the wake-ups and the CPU time of each. The report judges them.
+//!
+//! Refused, with a reason: what the kernel does not permit, what the program has already, a real-time policy for busy threads. A later
+//! thread of the same number has another start time and is not touched. A guardian process puts the settings back when this process is
+//! killed or stands still. RLIMIT_RTTIME does not bound the real-time policy here: its signal would end the program.
+
+mod blocks;
+mod guardian;
+mod idle;
+mod random;
+mod reasons;
+mod remedy;
+mod saved;
+mod setting;
+mod settings;
+mod thread;
+mod trials;
+
+pub use trials::{Advisor, Reach, Tried, remedies};

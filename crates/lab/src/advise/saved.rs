@@ -1,0 +1,171 @@
+//! What was found before a trial, in memory that the guardian shares, and how it is put back.
+//!
+//! A value is saved before the setting is changed. It is put back only where the setting is still what the trial made of it, and only in
+//! the same thread. Threads that were created meanwhile, with the changed setting, get what their creator had.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_linux::shared::Shared;
+
+use super::setting::{Setting, Value, WORDS};
+use super::settings::SETTINGS;
+use super::thread::{Family, Thread, tick};
+
+/// Most threads of a trial.
+pub(super) const MOST_THREADS: usize = 16_384;
+/// Looks for new threads: those that appear during one are found by the next.
+const LOOKS: usize = 5;
+
+/// Words of a slot before its two values.
+const HEAD: usize = 4;
+type Slot = [AtomicU64; HEAD + 2 * WORDS];
+
+/// States of a slot.
+const KEPT: u64 = 1;
+const SAVED: u64 = 2;
+const SET: u64 = 3;
+
+/// Words of the header: the setting and 1, the slots in use, when the trial began.
+const WHICH: usize = 0;
+const COUNT: usize = 1;
+const BEGAN: usize = 2;
+
+/// The memory.
+#[derive(Debug, Clone)]
+pub(super) struct Saved {
+    header: Shared<[AtomicU64; 3]>,
+    slots: Shared<[Slot]>,
+}
+
+/// A thread that did not get back what it had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) thread: Thread,
+    pub(super) why: String,
+}
+
+impl Saved {
+    pub(super) fn new() -> punctual_linux::Result<Self> {
+        Ok(Self { header: Shared::new()?, slots: Shared::<[Slot]>::slice(MOST_THREADS)? })
+    }
+
+    /// Begins a trial of a setting.
+    pub(super) fn begin(&self, setting: usize) {
+        self.header[COUNT].store(0, Ordering::SeqCst);
+        self.header[BEGAN].store(tick(), Ordering::SeqCst);
+        self.header[WHICH].store(setting as u64 + 1, Ordering::SeqCst);
+    }
+
+    /// The thread keeps its value.
+    pub(super) fn keep(&self, thread: &Thread) {
+        self.enter(thread, KEPT, &[0; WORDS]);
+    }
+
+    /// The thread is going to lose this value. `None`: there is no room.
+    pub(super) fn save(&self, thread: &Thread, before: &Value) -> Option<usize> {
+        self.enter(thread, SAVED, before)
+    }
+
+    /// It has this value now.
+    pub(super) fn set(&self, slot: usize, value: &Value) {
+        store(&self.slots[slot][HEAD + WORDS..], value);
+        self.slots[slot][0].store(SET, Ordering::SeqCst);
+    }
+
+    fn enter(&self, thread: &Thread, state: u64, before: &Value) -> Option<usize> {
+        let at = self.header[COUNT].load(Ordering::SeqCst) as usize;
+        let slot = self.slots.get(at)?;
+        let numbers = [thread.process, thread.tid].map(|id| u64::from(id.cast_unsigned()));
+        for (word, value) in slot[1..HEAD].iter().zip([numbers[0], numbers[1], thread.started]) {
+            word.store(value, Ordering::SeqCst);
+        }
+        store(&slot[HEAD..HEAD + WORDS], before);
+        slot[0].store(state, Ordering::SeqCst);
+        self.header[COUNT].store(at as u64 + 1, Ordering::SeqCst);
+        Some(at)
+    }
+
+    /// Puts all back. It may be called again, and by two processes at once.
+    pub(super) fn put_back(&self, family: &Family) -> Vec<Left> {
+        let Some(which) = (self.header[WHICH].load(Ordering::SeqCst) as usize).checked_sub(1) else {
+            return Vec::new();
+        };
+        let setting = SETTINGS[which];
+        let count = self.header[COUNT].load(Ordering::SeqCst) as usize;
+        let slots = &self.slots[..count.min(MOST_THREADS)];
+        let mut left: Vec<Left> = slots.iter().filter_map(|slot| put_one_back(setting, slot)).collect();
+        for _ in 0..LOOKS {
+            if !self.put_inherited_back(setting, slots, family, &mut left) {
+                break;
+            }
+        }
+        left
+    }
+
+    /// Nothing is to be put back any more.
+    pub(super) fn clear(&self) {
+        self.header[WHICH].store(0, Ordering::SeqCst);
+    }
+
+    /// Threads created meanwhile. Returns whether there was one with the changed setting.
+    fn put_inherited_back(&self, setting: &dyn Setting, slots: &[Slot], family: &Family, left: &mut Vec<Left>) -> bool {
+        let began = self.header[BEGAN].load(Ordering::SeqCst);
+        let known = |thread: &Thread| slots.iter().any(|slot| thread_of(slot) == *thread);
+        let mut found = false;
+        for thread in family.threads() {
+            if thread.started < began || known(&thread) {
+                continue;
+            }
+            let Ok(now) = setting.read(&thread) else { continue };
+            let set = slots.iter().filter(|slot| slot[0].load(Ordering::SeqCst) == SET);
+            let mut values = set.map(|slot| (load(&slot[HEAD..]), load(&slot[HEAD + WORDS..])));
+            let Some(value) = values.find_map(|(before, set)| setting.inherited(&now, &before, &set)) else { continue };
+            found = true;
+            left.extend(written(setting, &thread, &value));
+        }
+        found
+    }
+}
+
+fn put_one_back(setting: &dyn Setting, slot: &Slot) -> Option<Left> {
+    let state = slot[0].load(Ordering::SeqCst);
+    let thread = thread_of(slot);
+    if state == KEPT || !thread.lives() {
+        return None;
+    }
+    let before = load(&slot[HEAD..]);
+    let set = load(&slot[HEAD + WORDS..]);
+    let now = match setting.read(&thread) {
+        Ok(now) => now,
+        Err(error) => return Some(Left { thread, why: error.to_string() }).filter(|left| left.thread.lives()),
+    };
+    // What the program set meanwhile is its own.
+    let ours = now != before && (state == SAVED || now == set);
+    if ours { written(setting, &thread, &before) } else { None }
+}
+
+fn written(setting: &dyn Setting, thread: &Thread, value: &Value) -> Option<Left> {
+    let why = match setting.put_back(thread, value).and_then(|()| setting.read(thread)) {
+        Ok(now) if now == *value => return None,
+        Ok(_) => "the kernel accepted it and did not keep it".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    thread.lives().then_some(Left { thread: *thread, why })
+}
+
+fn thread_of(slot: &Slot) -> Thread {
+    let word = |at: usize| slot[at].load(Ordering::SeqCst);
+    let number = |at: usize| (word(at) as u32).cast_signed();
+    Thread { process: number(1), tid: number(2), started: word(3) }
+}
+
+fn load(words: &[AtomicU64]) -> Value {
+    std::array::from_fn(|at| words[at].load(Ordering::SeqCst))
+}
+
+fn store(words: &[AtomicU64], value: &Value) {
+    words.iter().zip(value).for_each(|(word, value)| word.store(*value, Ordering::SeqCst));
+}
+
+#[cfg(test)]
+mod tests;
