@@ -30,6 +30,11 @@ impl CpuEvents {
         match *self {}
     }
 
+    /// Nothing is dropped.
+    pub fn dropped(&self) -> Option<u64> {
+        match *self {}
+    }
+
     /// No CPU.
     pub fn cpu(&self) -> usize {
         match *self {}

@@ -92,6 +92,19 @@ impl CpuEvents {
         self.ring.drain(each);
     }
 
+    /// `read(2)`: how many of its events found no room in the ring so far. None before Linux 6.0.
+    #[must_use]
+    pub fn dropped(&self) -> Option<u64> {
+        let mut total = 0;
+        for event in &self.events {
+            // The count of the event, then that of the drops.
+            let mut words = [0_u8; 16];
+            let length = rustix::io::read(event, &mut words).ok().filter(|length| *length == words.len())?;
+            total += u64::from_ne_bytes(words[length / 2..].try_into().ok()?);
+        }
+        Some(total)
+    }
+
     /// The CPU.
     #[must_use]
     pub fn cpu(&self) -> usize {
@@ -125,13 +138,23 @@ fn attr() -> bindings::perf_event_attr {
     attr.set_disabled(1);
     attr.set_use_clockid(1);
     attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.read_format = u64::from(bindings::PERF_FORMAT_LOST);
     attr
 }
 
 fn open(attr: &mut bindings::perf_event_attr, cpu: usize) -> Result<OwnedFd> {
     // SAFETY: `attr` is initialised and names its own size.
-    let fd = unsafe { perf_event_open(attr, -1, cpu as i32, -1, u64::from(bindings::PERF_FLAG_FD_CLOEXEC)) };
-    check("perf_event_open", fd)?;
+    let call = |attr: &mut bindings::perf_event_attr| unsafe {
+        perf_event_open(attr, -1, cpu as i32, -1, u64::from(bindings::PERF_FLAG_FD_CLOEXEC))
+    };
+    let fd = match check("perf_event_open", call(attr)) {
+        // Before Linux 6.0 an event does not count what it drops.
+        Err(e) if e.errno() == libc::EINVAL => {
+            attr.read_format = 0;
+            check("perf_event_open", call(attr))?
+        }
+        done => done?,
+    };
     // SAFETY: the kernel just gave this number to this call, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
