@@ -97,6 +97,7 @@ const NOTICES: &str = r#"[
     {"code": "overflow", "subject": "sleep", "count": 3},
     {"code": "counter-unavailable", "why": "no"},
     {"code": "unseen", "why": "no", "remedy": "yes"},
+    {"code": "causes-not-merged"},
     {"code": "not-restored", "what": "governor", "why": "no", "remedy": "yes"},
     {"code": "other", "text": "Something."}
 ]"#;
