@@ -245,9 +245,32 @@ fn the_first_error_of_the_writer_is_returned() {
     assert_eq!(trace.finish().unwrap_err().raw_os_error(), Some(libc::ENOSPC));
 }
 
+/// Keeps the CPU of the calling thread, which it pins there, from idling: some kernels hide events while their idle thread runs.
+fn with_a_busy_neighbour(work: impl FnOnce()) {
+    let mut here = rustix::thread::CpuSet::new();
+    here.set(rustix::thread::sched_getcpu());
+    rustix::thread::sched_setaffinity(None, &here).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It inherits the CPU.
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
 /// Sleeps of this thread, recorded by the kernel.
 #[test]
 fn own_sleeps_are_in_the_file() {
+    with_a_busy_neighbour(sleep_and_look);
+}
+
+fn sleep_and_look() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let mut tap = match Tap::open(&Threads::near([own]), Level::Causes) {
         Ok(tap) => tap,
