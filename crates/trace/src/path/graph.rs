@@ -16,33 +16,37 @@ impl Graph {
     }
 }
 
-/// All whole calls in the text. Lines look like ` 1)   0.250 us    |    get_timespec64();`.
-pub(crate) fn parse(text: &str) -> Vec<Graph> {
+/// All whole calls of function `root` in the text. Lines look like ` 1)   0.250 us    |    get_timespec64();`.
+pub(crate) fn parse(text: &str, root: &str) -> Vec<Graph> {
     let (mut graphs, mut current, mut open) = (Vec::new(), Graph::default(), Vec::new());
+    // How deep the root is called.
+    let mut base = None;
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         if line.contains("==========>") {
             current.interrupted = true;
             continue;
         }
         let Some((before, after)) = line.split_once('|') else { continue };
-        let depth = after.len() - after.trim_start().len();
-        let (depth, code) = (depth.saturating_sub(2) / 2, after.trim());
-        if let Some(name) = code.strip_suffix("() {") {
-            if depth == 0 {
-                (current, open) = (Graph::default(), Vec::new());
-            }
+        let (indent, code) = (after.len() - after.trim_start().len(), after.trim());
+        let begun = code.strip_suffix("() {");
+        if base.is_none() && begun == Some(root) {
+            (base, current, open) = (Some(indent), Graph::default(), Vec::new());
+        }
+        let Some(from) = base else { continue };
+        let depth = (indent.saturating_sub(from) / 2) as u32;
+        if let Some(name) = begun {
             open.push(current.steps.len());
-            current.steps.push(PathStep { depth: depth as u32, name: name.to_owned(), at_ns: None, took_ns: None });
+            current.steps.push(PathStep { depth, name: name.to_owned(), at_ns: None, took_ns: None });
         } else if let Some(name) = code.strip_suffix("();") {
             let took_ns = duration_ns(before);
-            current.steps.push(PathStep { depth: depth as u32, name: name.to_owned(), at_ns: None, took_ns });
+            current.steps.push(PathStep { depth, name: name.to_owned(), at_ns: None, took_ns });
         } else if code.starts_with('}') {
-            // The end of what began before recording has no beginning.
             if let Some(step) = open.pop().and_then(|at| current.steps.get_mut(at)) {
                 step.took_ns = duration_ns(before);
             }
-            if depth == 0 && open.is_empty() && !current.steps.is_empty() {
+            if open.is_empty() {
                 graphs.push(std::mem::take(&mut current));
+                base = None;
             }
         }
     }
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn whole_calls_are_read_with_their_depths() {
-        let graphs = parse(TEXT);
+        let graphs = parse(TEXT, "__x64_sys_sched_yield");
         let steps: Vec<_> = graphs[0].steps.iter().map(|step| (step.depth, step.name.as_str(), step.took_ns)).collect();
         let all = [
             (0, "__x64_sys_sched_yield", Some(103_200)),
@@ -103,6 +107,10 @@ mod tests {
         ];
         assert_eq!(steps, all);
         assert_eq!((graphs.len(), graphs[0].interrupted, graphs[1].interrupted), (2, false, true));
+        // In an instance all of a thread is traced: the root is called from somewhere.
+        let inner = parse(TEXT, "do_sched_yield");
+        assert_eq!((inner.len(), inner[0].steps[1].depth, inner[0].took_ns()), (1, 1, 12_500));
+        assert!(parse(TEXT, "other").is_empty());
         let (middle, whole, interrupted) = median(graphs);
         assert_eq!((middle.unwrap().took_ns(), whole, interrupted), (103_200, 1, 1));
         assert_eq!(median(Vec::new()), (None, 0, 0));
@@ -111,7 +119,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn nothing_panics(lines in proptest::collection::vec("( 0\\)|   1.0 us|  ==========>|)? *\\|? *(f\\(\\) \\{|f\\(\\);|\\}|é)", 0..30)) {
-            for graph in parse(&lines.join("\n")) {
+            for graph in parse(&lines.join("\n"), "f") {
                 proptest::prop_assert!(!graph.steps.is_empty());
             }
         }

@@ -90,10 +90,11 @@ fn path(source: PathSource) -> CallPath {
 fn by_graph(tracer: &Tracer, system_calls: &[&str], work: &mut dyn FnMut()) -> Result<Option<CallPath>> {
     let mut graphs = Vec::new();
     for system_call in system_calls {
+        let root = format!("{PREFIX}{system_call}");
         for _ in 0..CALLS {
             // A function that this kernel lacks is not the one that the C library calls.
-            let Ok(text) = tracer.record(&format!("{PREFIX}{system_call}"), work) else { break };
-            graphs.extend(graph::parse(&text));
+            let Ok(text) = tracer.record(&root, work) else { break };
+            graphs.extend(graph::parse(&text, &root));
         }
         if !graphs.is_empty() {
             break;

@@ -69,7 +69,10 @@ impl Tracer {
     /// # Errors
     /// EINVAL where the kernel has no such function, or does not trace it.
     pub(crate) fn record(&self, root: &str, work: &mut dyn FnMut()) -> IoResult<String> {
-        self.place.write("set_graph_function", root)?;
+        // An instance has no such filter; there all of the thread is traced.
+        if self.place.instance.is_none() {
+            self.place.write("set_graph_function", root)?;
+        }
         self.place.write("trace", "")?;
         self.place.write("tracing_on", "1")?;
         work();
