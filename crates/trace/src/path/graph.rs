@@ -16,8 +16,13 @@ impl Graph {
     }
 }
 
-/// All whole calls of function `root` in the text. Lines look like ` 1)   0.250 us    |    get_timespec64();`.
-pub(crate) fn parse(text: &str, root: &str) -> Vec<Graph> {
+/// Whether this is the function, or the compiler's copy of it: `root.isra.0`.
+fn is(name: &str, root: &str) -> bool {
+    name.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// All whole calls of one of these functions in the text. Lines look like ` 1)   0.250 us    |    get_timespec64();`.
+pub(crate) fn parse(text: &str, roots: &[String]) -> Vec<Graph> {
     let (mut graphs, mut current, mut open) = (Vec::new(), Graph::default(), Vec::new());
     // How deep the root is called.
     let mut base = None;
@@ -29,7 +34,7 @@ pub(crate) fn parse(text: &str, root: &str) -> Vec<Graph> {
         let Some((before, after)) = line.split_once('|') else { continue };
         let (indent, code) = (after.len() - after.trim_start().len(), after.trim());
         let begun = code.strip_suffix("() {");
-        if base.is_none() && begun == Some(root) {
+        if base.is_none() && begun.is_some_and(|name| roots.iter().any(|root| is(name, root))) {
             (base, current, open) = (Some(indent), Graph::default(), Vec::new());
         }
         let Some(from) = base else { continue };
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn whole_calls_are_read_with_their_depths() {
-        let graphs = parse(TEXT, "__x64_sys_sched_yield");
+        let graphs = parse(TEXT, &["__x64_sys_sched_yield".to_owned()]);
         let steps: Vec<_> = graphs[0].steps.iter().map(|step| (step.depth, step.name.as_str(), step.took_ns)).collect();
         let all = [
             (0, "__x64_sys_sched_yield", Some(103_200)),
@@ -108,9 +113,9 @@ mod tests {
         assert_eq!(steps, all);
         assert_eq!((graphs.len(), graphs[0].interrupted, graphs[1].interrupted), (2, false, true));
         // In an instance all of a thread is traced: the root is called from somewhere.
-        let inner = parse(TEXT, "do_sched_yield");
+        let inner = parse(TEXT, &["do_sched_yield".to_owned()]);
         assert_eq!((inner.len(), inner[0].steps[1].depth, inner[0].took_ns()), (1, 1, 12_500));
-        assert!(parse(TEXT, "other").is_empty());
+        assert!(parse(TEXT, &["other".to_owned(), "do_sched".to_owned()]).is_empty());
         let (middle, whole, interrupted) = median(graphs);
         assert_eq!((middle.unwrap().took_ns(), whole, interrupted), (103_200, 1, 1));
         assert_eq!(median(Vec::new()), (None, 0, 0));
@@ -119,7 +124,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn nothing_panics(lines in proptest::collection::vec("( 0\\)|   1.0 us|  ==========>|)? *\\|? *(f\\(\\) \\{|f\\(\\);|\\}|é)", 0..30)) {
-            for graph in parse(&lines.join("\n"), "f") {
+            for graph in parse(&lines.join("\n"), &["f".to_owned()]) {
                 proptest::prop_assert!(!graph.steps.is_empty());
             }
         }

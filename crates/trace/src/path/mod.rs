@@ -90,11 +90,12 @@ fn path(source: PathSource) -> CallPath {
 fn by_graph(tracer: &Tracer, system_calls: &[&str], work: &mut dyn FnMut()) -> Result<Option<CallPath>> {
     let mut graphs = Vec::new();
     for system_call in system_calls {
-        let root = format!("{PREFIX}{system_call}");
+        // A call without arguments has no wrapper.
+        let roots = [format!("{PREFIX}{system_call}"), format!("__do_sys_{system_call}")];
         for _ in 0..CALLS {
             // A function that this kernel lacks is not the one that the C library calls.
-            let Ok(text) = tracer.record(&root, work) else { break };
-            graphs.extend(graph::parse(&text, &root));
+            let Ok(text) = tracer.record(&roots[0], work) else { break };
+            graphs.extend(graph::parse(&text, &roots));
         }
         if !graphs.is_empty() {
             break;
