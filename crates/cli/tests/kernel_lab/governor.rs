@@ -273,8 +273,9 @@ echo powersave >$P/policy0/scaling_governor; echo conservative >$P/policy1/scali
 before=$(state)
 punctual governor boost --cpu 0 --by governor --period 20ms --work 5ms --periods 1000 >/dev/null 2>&1 & program=$!
 seen=
-for turn in 1 2 3 4 5 6; do while [ "$(state)" = "$before" ]; do usleep 1000; done; while [ "$(state)" != "$before" ]; do usleep 1000; done; done
-while [ "$(state)" = "$before" ]; do :; done
+runs() { readlink /proc/$program/exe >/dev/null; }
+for turn in 1 2 3 4 5 6; do while runs && [ "$(state)" = "$before" ]; do usleep 1000; done; while runs && [ "$(state)" != "$before" ]; do usleep 1000; done; done
+while runs && [ "$(state)" = "$before" ]; do :; done
 kill -9 $program; wait $program 2>/dev/null
 took=$(until_state "$before")
 [ "$took" != never ] && echo ok back || echo "FAILED back: $(state)"
