@@ -17,7 +17,7 @@ pub struct Pages {
 unsafe impl Send for Pages {}
 
 impl Pages {
-    /// `mmap(2)`: so many pages, none of them there yet.
+    /// `mmap(2)`: maps this number of pages; none is present yet.
     ///
     /// # Errors
     /// ENOMEM.

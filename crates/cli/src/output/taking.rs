@@ -95,7 +95,7 @@ pub(super) fn append(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Ends the file after so many bytes, and syncs it.
+/// Truncates the file to this length and syncs it.
 pub(super) fn complete(file: &OwnedFd, length: u64) -> Result<(), Errno> {
     rustix::fs::ftruncate(file, length)?;
     rustix::fs::fsync(file)

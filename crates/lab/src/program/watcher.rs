@@ -1,4 +1,4 @@
-//! Watches a program until it is told to end.
+//! Watches a program until the caller ends it.
 
 use std::time::{Duration, Instant};
 

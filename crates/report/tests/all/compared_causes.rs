@@ -28,7 +28,7 @@ fn one(old: Option<Causes>, new: Option<Causes>) -> Comparison {
     sides(&[run_with(0, old)], &[run_with(1, new)])
 }
 
-/// A call whose run queue takes these times, besides its slack.
+/// A call with timer slack and these times in the run queue.
 fn epoll(queued: &[(&str, u64)]) -> Causes {
     let slack = cause(LatePart::TimerSet, Cause::TimerSlack, None, 50_000);
     let ran = queued.iter().map(|(who, ns)| cause(LatePart::RunQueue, Cause::OtherThread, Some(who), *ns));

@@ -32,7 +32,7 @@ fn watch_for(watch: &mut Watch, ns: u64) -> Causes {
     watch.causes()
 }
 
-/// Threads that sleep for 100 us each, watched until so many wake-ups were seen.
+/// Four threads sleep for 100 us each until a million wake-ups were seen.
 #[test]
 #[ignore = "a million wake-ups"]
 fn a_million_wake_ups_fit_into_bounded_memory() {
@@ -57,11 +57,10 @@ fn a_million_wake_ups_fit_into_bounded_memory() {
         let mut watch = Watch::open(&Target { tids, with_children: false }, Level::Causes).unwrap();
         set_nice(0, -20).unwrap();
         let mut sizes = Vec::new();
-        let begin = now();
         let causes = loop {
             let causes = watch_for(&mut watch, 2_000_000_000);
             sizes.push(resident_kib());
-            if causes.wake_ups >= 1_000_000 || now() - begin > 400_000_000_000 {
+            if causes.wake_ups >= 1_000_000 {
                 break causes;
             }
         };
@@ -69,7 +68,6 @@ fn a_million_wake_ups_fit_into_bounded_memory() {
         let cut = causes.split as f64 * 100.0 / causes.wake_ups as f64;
         let line = format!("{} wake-ups, {cut:.3} % cut, {:?}", causes.wake_ups, causes.unsplit);
         println!("{line}, {} lost; resident {sizes:?} KiB", causes.lost_events);
-        assert!(causes.wake_ups >= 1_000_000, "{line}");
         // What is kept for each CPU and call fills up at the beginning.
         let (early, last) = (sizes[sizes.len() / 4], sizes[sizes.len() - 1]);
         assert!(last < early + 16 * 1024, "{sizes:?}");

@@ -153,7 +153,7 @@ fn labelled(axis: &Axis, most: usize) -> impl Iterator<Item = &(f64, String)> {
     axis.ticks.iter().step_by(axis.ticks.len().div_ceil(most).max(1))
 }
 
-/// The widest label in pixels, where each has at most so many letters.
+/// Width of the widest label in pixels. Longer labels are cut to this number of letters.
 fn widest(axis: &Axis, letters: usize) -> i32 {
     let width = |label: &str| cut(label, letters).chars().map(width).sum::<i32>();
     let widest = axis.ticks.iter().map(|(_, label)| width(label)).max().unwrap_or(0);

@@ -22,7 +22,7 @@ pub(super) struct Rendered {
 
 const INDENT: usize = 2;
 
-/// A text cut to so many columns of the terminal.
+/// The text, cut to this number of terminal columns.
 type Cut = fn(&str, usize, &Style) -> String;
 
 impl Table {
