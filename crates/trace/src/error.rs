@@ -4,9 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// tracefs cannot be read.
-    #[error(
-        "reading tracefs: {0}; remedy: run as root, or mount it readable (mount -t tracefs none /sys/kernel/tracing)"
-    )]
+    #[error("reading tracefs: {0}; remedy: run as root (CAP_SYS_ADMIN and CAP_PERFMON)")]
     Tracefs(std::io::Error),
     /// perf_event_open(2) was refused.
     #[error("{0}; remedy: CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1")]
