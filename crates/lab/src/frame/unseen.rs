@@ -23,7 +23,7 @@ mod tests {
     fn a_refusal_keeps_its_remedy_apart() {
         let refused = unseen(&Error::Tracefs(std::io::ErrorKind::PermissionDenied.into()));
         assert_eq!(refused.what, "single wake-ups: reading tracefs: permission denied");
-        assert!(refused.remedy.unwrap().starts_with("run as root, or "));
+        assert!(refused.remedy.unwrap().starts_with("run as root"));
         let missing = unseen(&Error::NoEvent("sched/sched_waking"));
         assert!(missing.remedy.is_none() && missing.what.contains("sched/sched_waking"));
     }
