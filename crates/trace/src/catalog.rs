@@ -43,13 +43,15 @@ pub(crate) struct Known {
 pub(crate) struct Tracepoint {
     pub(crate) id: u16,
     pub(crate) path: &'static str,
+    thread: Field,
     fields: Vec<Field>,
     decode: fn(&[Field], &[u8]) -> Option<Kind>,
 }
 
 impl Tracepoint {
-    pub(crate) fn decode(&self, raw: &[u8]) -> Option<Kind> {
-        (self.decode)(&self.fields, raw)
+    /// The thread that ran, 0 if it was the idle thread, and what happened.
+    pub(crate) fn decode(&self, raw: &[u8]) -> Option<(i32, Kind)> {
+        Some((self.thread.number(raw)? as i32, (self.decode)(&self.fields, raw)?))
     }
 }
 
@@ -64,7 +66,8 @@ impl Known {
         let format = Format::parse(&text);
         let found = format.and_then(|format| {
             let fields: Option<Vec<Field>> = self.fields.iter().map(|name| format.field(name)).collect();
-            Some(Tracepoint { id: format.id, path: self.path, fields: fields?, decode: self.decode })
+            let thread = format.field("common_pid")?;
+            Some(Tracepoint { id: format.id, path: self.path, thread, fields: fields?, decode: self.decode })
         });
         if found.is_none() && self.needed { Err(Error::NoEvent(self.path)) } else { Ok(found) }
     }

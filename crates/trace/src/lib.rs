@@ -35,7 +35,7 @@ pub use error::{Error, Result};
 pub use event::{Event, Kind};
 pub use filter::Threads;
 pub use path::PathRecorder;
-pub use tap::{Batch, Tap};
+pub use tap::{Batch, Room, Tap};
 pub use target::Target;
 pub use tracefs::Tracefs;
 pub use watch::{WakeUp, Watch};

@@ -11,7 +11,7 @@ use crate::split::{Uncut, split};
 use crate::tally::Tally;
 use crate::thread::Call;
 use crate::worst::Worst;
-use crate::{Batch, Error, Level, Result, Tap, Target, Threads, limits, names, tap};
+use crate::{Batch, Error, Level, Result, Room, Tap, Target, Threads, limits, names, tap};
 
 /// Watching.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Watch {
     ///
     /// # Errors
     /// As [`Tap::open`] says.
-    pub fn open(target: &Target, level: Level) -> Result<Self> {
+    pub fn open(target: &Target, level: Level, room: Room) -> Result<Self> {
         if !names::numbers_are_the_machines() {
             return Err(Error::Namespace);
         }
@@ -65,7 +65,7 @@ impl Watch {
         if target.with_children {
             threads = threads.and_from(names::next_thread());
         }
-        let tap = Tap::open(&threads, level)?;
+        let tap = Tap::open(&threads, level, room)?;
         let mut follower = Follower::new(target, Clocks::read(), names::address_of("hrtimer_wakeup"));
         limits::limited(&target.tids).into_iter().for_each(|tid| follower.limit(tid));
         Ok(Self { tap, follower, found: Found::default(), origin_ns: tap::now_ns(), on_since_ns: None, watched_ns: 0 })

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use punctual_trace::{Error, Kind, Level, Tap, Threads};
+use punctual_trace::{Error, Kind, Level, Room, Tap, Threads};
 
 /// None where this machine does not permit it, which is said.
 fn tap(level: Level) -> Option<Tap> {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
-    match Tap::open(&Threads::near([own]), level) {
+    match Tap::open(&Threads::near([own]), level, Room::Large) {
         Ok(tap) => Some(tap),
         Err(e @ (Error::Refused(_) | Error::Tracefs(_) | Error::NoEvent(_))) => {
             punctual_testing::lacks(&format!("tracepoints: {e}"));
@@ -84,7 +84,7 @@ fn a_plain_user_gets_the_remedy() {
     let refused = std::thread::spawn(|| {
         let nobody = rustix::process::Uid::from_raw(12_347);
         rustix::thread::set_thread_uid(nobody).unwrap();
-        Tap::open(&Threads::near([1]), Level::Core).map(drop).unwrap_err().to_string()
+        Tap::open(&Threads::near([1]), Level::Core, Room::Large).map(drop).unwrap_err().to_string()
     });
     assert!(refused.join().unwrap().contains("remedy: "));
 }

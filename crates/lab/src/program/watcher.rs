@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use punctual_record::{CauseSource, Causes, Program, Unseen};
-use punctual_trace::{Batch, Error, Level, Target, WakeUp, Watch};
+use punctual_trace::{Batch, Error, Level, Room, Target, WakeUp, Watch};
 
 use super::account::Account;
 use crate::frame::unseen::unseen;
@@ -26,7 +26,7 @@ impl Watcher {
     /// Begins. Where the kernel refuses its events, only the account is kept.
     #[must_use]
     pub fn begin(target: &Target, account: Account) -> Self {
-        let watch = Watch::open(target, Level::Causes).and_then(|mut watch| {
+        let watch = Watch::open(target, Level::Causes, Room::Large).and_then(|mut watch| {
             watch.switch(true)?;
             Ok(watch)
         });

@@ -8,7 +8,7 @@ use punctual_linux::syscall_name;
 use punctual_record::{CallPath, PathSource};
 
 use self::tracer::Tracer;
-use crate::{Level, Result, Tap, Threads};
+use crate::{Level, Result, Room, Tap, Threads};
 
 /// Calls recorded for one path; the median is shown.
 const CALLS: usize = 25;
@@ -49,7 +49,7 @@ impl PathRecorder {
             Err(why) => why.to_string(),
         };
         let own = rustix::thread::gettid().as_raw_nonzero().get();
-        let tap = Tap::open(&Threads::near([own]), Level::Core)?;
+        let tap = Tap::open(&Threads::near([own]), Level::Core, Room::Large)?;
         Ok(Self { by: By::Events(tap), without: Some(without) })
     }
 

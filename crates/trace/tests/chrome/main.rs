@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use punctual_trace::{Batch, ChromeTrace, Event, Kind, Level, Tap, Threads, event};
+use punctual_trace::{Batch, ChromeTrace, Event, Kind, Level, Room, Tap, Threads, event};
 use serde_json::Value;
 
 /// The lines of a trace.
@@ -272,7 +272,7 @@ fn own_sleeps_are_in_the_file() {
 
 fn sleep_and_look() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
-    let mut tap = match Tap::open(&Threads::near([own]), Level::Causes) {
+    let mut tap = match Tap::open(&Threads::near([own]), Level::Causes, Room::Large) {
         Ok(tap) => tap,
         Err(e) => return punctual_testing::lacks(&format!("tracepoints: {e}")),
     };

@@ -8,7 +8,7 @@ use punctual_linux::prctl::set_timer_slack_ns;
 use punctual_linux::sched::{current_thread_id, set_nice};
 use punctual_record::Causes;
 use punctual_testing::alone_on_this_machine;
-use punctual_trace::{Level, Target, Watch};
+use punctual_trace::{Level, Room, Target, Watch};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::place;
@@ -54,7 +54,7 @@ fn a_million_wake_ups_fit_into_bounded_memory() {
             });
         }
         let tids: Vec<i32> = told.iter().take(4).collect();
-        let mut watch = Watch::open(&Target { tids, with_children: false }, Level::Causes).unwrap();
+        let mut watch = Watch::open(&Target { tids, with_children: false }, Level::Causes, Room::Large).unwrap();
         set_nice(0, -20).unwrap();
         let mut sizes = Vec::new();
         let causes = loop {
@@ -96,7 +96,7 @@ fn ten_thousand_threads_are_watched() {
             spawned.unwrap();
         }
         let tids: Vec<i32> = told.iter().take(10_000).collect();
-        let mut watch = Watch::open(&Target { tids, with_children: false }, Level::Causes).unwrap();
+        let mut watch = Watch::open(&Target { tids, with_children: false }, Level::Causes, Room::Large).unwrap();
         let begin = now();
         let causes = loop {
             let causes = watch_for(&mut watch, 5_000_000_000);
@@ -125,7 +125,8 @@ fn a_killed_watcher_leaves_nothing() {
     let own = current_thread_id();
     let before = mounts();
     let mut watcher = Child::spawn("watcher", move || {
-        let mut watch = Watch::open(&Target { tids: vec![own], with_children: true }, Level::Causes).unwrap();
+        let mut watch =
+            Watch::open(&Target { tids: vec![own], with_children: true }, Level::Causes, Room::Large).unwrap();
         watch.switch(true).unwrap();
         loop {
             watch.pump(Duration::from_millis(10), &mut |_| {}).unwrap();

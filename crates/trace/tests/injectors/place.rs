@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::sched::{self, Attributes};
-use punctual_trace::{Error, Kind, Level, Tap, Threads};
+use punctual_trace::{Error, Kind, Level, Room, Tap, Threads};
 
 /// The CPU where late threads run: one that shows the switches from its idle thread, as not every CPU does after it was
 /// taken offline. None where this machine does not permit tracepoints, which is said.
@@ -26,7 +26,7 @@ fn find() -> Result<usize, String> {
         if set_affinity(0, &[cpu]).is_err() {
             continue;
         }
-        let mut tap = match Tap::open(&Threads::near([own]), Level::Causes) {
+        let mut tap = match Tap::open(&Threads::near([own]), Level::Causes, Room::Large) {
             Ok(tap) => tap,
             Err(e @ (Error::Refused(_) | Error::Tracefs(_) | Error::NoEvent(_) | Error::Namespace)) => {
                 return Err(format!("tracepoints: {e}"));

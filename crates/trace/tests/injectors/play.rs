@@ -11,7 +11,7 @@ use punctual_linux::sched::{current_thread_id, set_nice};
 use punctual_linux::sleep;
 use punctual_record::{Causes, LateWake};
 use punctual_testing::GIVE_UP;
-use punctual_trace::{Level, Target, Watch};
+use punctual_trace::{Level, Room, Target, Watch};
 
 /// The name of the late thread.
 pub(crate) const VICTIM: &str = "victim";
@@ -164,7 +164,8 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) fn of(tid: i32) -> Self {
-        let mut watch = Watch::open(&Target { tids: vec![tid], with_children: false }, Level::Causes).unwrap();
+        let mut watch =
+            Watch::open(&Target { tids: vec![tid], with_children: false }, Level::Causes, Room::Large).unwrap();
         watch.keep(usize::MAX);
         Self { watch, begun: Vec::new() }
     }
