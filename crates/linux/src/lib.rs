@@ -38,6 +38,7 @@ pub mod net;
 pub mod nop;
 pub mod observe;
 mod own_signal;
+#[cfg(feature = "tracepoints")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")), path = "perf/absent.rs")]
 pub mod perf;
 pub mod poll;
