@@ -3,17 +3,20 @@
 //! - [`skip`] and [`lacks`] say that a test could not run; under `PUNCTUAL_NO_SKIP=1` a [`skip`] fails. [`needs_root`] skips for other users.
 //! - [`alone`] keeps other tests of this process away; [`alone_on_this_machine`] those of every process.
 //! - [`eventually`] waits for what must come true; [`undisturbed`] repeats what another program may have disturbed.
+//! - [`library`] is the file of a shared library of this project.
 //! - [`in_a_process_of_its_own`] and [`as_plain_user`] run a test of this program again in another process; [`open_copy`] makes a
 //!   program that every user may run.
 #![forbid(unsafe_code)]
 
 mod disturbance;
+mod library;
 mod lock;
 mod patience;
 mod skip;
 mod user;
 
 pub use disturbance::{Disturbed, undisturbed};
+pub use library::library;
 pub use lock::{AloneHere, AloneOnThisMachine, alone, alone_on_this_machine};
 pub use patience::{GIVE_UP, eventually, until};
 pub use skip::{lacks, skip};

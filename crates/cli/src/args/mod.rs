@@ -11,6 +11,7 @@ mod limits;
 mod names;
 mod output;
 mod pace;
+mod remedies;
 mod report;
 mod run;
 pub(crate) mod values;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::conditions::ProgramConditions;
+use super::remedies::RemedyArgs;
 
 /// Run a program under chosen conditions, and put everything back afterwards.
 ///
@@ -15,6 +16,8 @@ use super::conditions::ProgramConditions;
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) conditions: ProgramConditions,
+    #[command(flatten)]
+    pub(crate) remedies: RemedyArgs,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

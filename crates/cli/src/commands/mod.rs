@@ -12,6 +12,7 @@ mod merge;
 mod nothing;
 mod pace;
 mod planned;
+mod preload;
 mod report;
 mod run;
 mod wait;

@@ -10,6 +10,7 @@ mod ipc;
 mod output_formats;
 mod output_targets;
 mod pace;
+mod preload;
 mod refusals;
 mod report;
 mod restricted_environment;

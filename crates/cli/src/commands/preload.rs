@@ -1,0 +1,81 @@
+//! A library that is loaded into a program: where it is, and whether the program will see it.
+
+mod program;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(super) use program::hidden;
+
+/// The variable that ld.so(8) reads.
+const LD_PRELOAD: &str = "LD_PRELOAD";
+
+/// Finds a library of this project: beside the command, or in the `lib` beside its `bin`.
+///
+/// # Errors
+/// With where it was looked for.
+pub(super) fn find(file: &str) -> Result<PathBuf, String> {
+    let command = std::env::current_exe().and_then(|path| path.canonicalize());
+    let Some(folder) = command.ok().and_then(|path| path.parent().map(Path::to_owned)) else {
+        return Err(format!("{file} was not found: the folder of this command is unknown; is /proc mounted?"));
+    };
+    let places = [folder.join(file), folder.join("../lib").join(file), folder.join("../lib/punctual").join(file)];
+    let found = places.iter().find(|place| place.is_file()).and_then(|place| place.canonicalize().ok());
+    let found = found.ok_or_else(|| {
+        format!(
+            "{file} was not found in {} or ../lib; build it (cargo build --release) or install it there",
+            folder.display()
+        )
+    })?;
+    // The separators of LD_PRELOAD cannot be quoted.
+    if found.to_string_lossy().contains([' ', ':']) {
+        return Err(format!(
+            "{} has a space or a colon in its path, which ld.so(8) cannot load; move it",
+            found.display()
+        ));
+    }
+    Ok(found)
+}
+
+/// Has the program load this library before others that it is to load.
+pub(super) fn into(command: &mut Command, library: &Path) {
+    command.env(LD_PRELOAD, before(library, std::env::var_os(LD_PRELOAD)));
+}
+
+fn before(library: &Path, others: Option<OsString>) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// A program's file, as execvp(3) finds it.
+fn file_of(program: &OsStr) -> Option<PathBuf> {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Some(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_libraries_stay() {
+        let own = Path::new("/x/own.so");
+        assert_eq!(before(own, None), "/x/own.so");
+        assert_eq!(before(own, Some("".into())), "/x/own.so");
+        assert_eq!(before(own, Some("a.so b.so".into())), "/x/own.so:a.so b.so");
+    }
+
+    #[test]
+    fn a_missing_library_is_said_with_its_place() {
+        let said = find("libnothing.so").unwrap_err();
+        assert!(said.contains("libnothing.so was not found in /") && said.contains("install"), "{said}");
+    }
+}

@@ -1,0 +1,128 @@
+//! A wait for events with a time limit: looks first, blocks with a margin, looks until the limit.
+
+use libc::{c_int, timespec};
+use punctual::margin::Aim;
+
+use crate::now::{now_ns, timespec as timespec_of};
+use crate::settings::Settings;
+use crate::{learn, next};
+
+/// A call that waits for events.
+pub(crate) trait Look {
+    /// Looks without waiting: what the function returns.
+    fn look(&mut self) -> c_int;
+    /// Blocks for at most this long; without end where there is none.
+    fn block(&mut self, limit: Option<&timespec>) -> c_int;
+}
+
+/// The wait. `limit_ns` is none where it has no end.
+pub(crate) fn wait(settings: &Settings, limit_ns: Option<i64>, call: &mut impl Look) -> c_int {
+    let began_ns = now_ns();
+    let deadline_ns = limit_ns.map(|limit| began_ns.saturating_add(limit));
+    if settings.poll_first_ns > 0 {
+        let until_ns = (began_ns + settings.poll_first_ns).min(deadline_ns.unwrap_or(i64::MAX));
+        let found = look_until(until_ns, call);
+        if found != 0 {
+            return found;
+        }
+    }
+    let Some(deadline_ns) = deadline_ns else { return call.block(None) };
+    match settings.precise {
+        Some(aim) => until(aim, deadline_ns, call),
+        None => call.block(Some(&timespec_of(deadline_ns - now_ns()))),
+    }
+}
+
+fn until(aim: Aim, deadline_ns: i64, call: &mut impl Look) -> c_int {
+    let now = now_ns();
+    let wait_ns = deadline_ns - now;
+    if let Some(margin_ns) = learn::margin_ns(aim, wait_ns).filter(|margin_ns| wait_ns > *margin_ns) {
+        let target_ns = deadline_ns - margin_ns;
+        let found = call.block(Some(&timespec_of(target_ns - now)));
+        if found != 0 {
+            return found;
+        }
+        learn::saw(aim, wait_ns, now_ns() - target_ns);
+    }
+    look_until(deadline_ns, call)
+}
+
+/// Looks at least once.
+fn look_until(until_ns: i64, call: &mut impl Look) -> c_int {
+    let errno = next::errno();
+    loop {
+        let found = call.look();
+        if found != 0 {
+            return found;
+        }
+        if now_ns() >= until_ns {
+            next::set_errno(errno);
+            return 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finds something at the look or block with this number.
+    struct Script {
+        calls: Vec<Option<i64>>,
+        finds_at: usize,
+    }
+
+    impl Script {
+        fn answer(&mut self, limit: Option<i64>) -> c_int {
+            self.calls.push(limit);
+            c_int::from(self.calls.len() == self.finds_at)
+        }
+    }
+
+    impl Look for Script {
+        fn look(&mut self) -> c_int {
+            self.answer(Some(0))
+        }
+
+        fn block(&mut self, limit: Option<&timespec>) -> c_int {
+            if let Some(limit) = limit {
+                std::thread::sleep(std::time::Duration::new(limit.tv_sec as u64, limit.tv_nsec as u32));
+            }
+            self.answer(limit.map(|limit| limit.tv_nsec as i64))
+        }
+    }
+
+    fn run(settings: Settings, limit_ns: Option<i64>, finds_at: usize) -> (c_int, Vec<Option<i64>>) {
+        let mut script = Script { calls: Vec::new(), finds_at };
+        let began = now_ns();
+        let found = wait(&settings, limit_ns, &mut script);
+        if found == 0 {
+            assert!(now_ns() - began >= limit_ns.unwrap(), "never early");
+        }
+        (found, script.calls)
+    }
+
+    #[test]
+    fn what_is_there_at_the_first_look_does_not_block() {
+        let settings = Settings { poll_first_ns: 1_000_000_000, ..Settings::default() };
+        assert_eq!(run(settings, None, 1), (1, vec![Some(0)]));
+        let (found, calls) = run(settings, None, 4);
+        assert_eq!((found, calls.len()), (1, 4));
+    }
+
+    #[test]
+    fn without_an_end_it_blocks_without_an_end() {
+        assert_eq!(run(Settings::default(), None, 1), (1, vec![None]));
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_blocked_for_less() {
+        let settings = Settings { precise: Some(Aim::default()), ..Settings::default() };
+        for _ in 0..20 {
+            let (found, calls) = run(settings, Some(2_000_000), usize::MAX);
+            assert_eq!(found, 0);
+            assert!(calls[0].unwrap() < 2_000_000, "{calls:?}");
+        }
+        assert_eq!(run(Settings::default(), Some(0), usize::MAX).0, 0);
+    }
+}

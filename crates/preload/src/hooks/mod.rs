@@ -1,0 +1,8 @@
+//! The functions that take the place of the C library's.
+
+mod futex;
+mod looking;
+mod sleeping;
+mod start;
+mod timeouts;
+mod yielding;

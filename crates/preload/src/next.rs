@@ -1,0 +1,108 @@
+//! The functions of the C library behind those of this one.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of the C library, looked up once.
+///
+/// `dlsym(3)` allocates only when it fails, so a lookup inside of an allocator's own start does not recurse.
+pub(crate) struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Next {
+    pub(crate) const fn new(name: &'static CStr) -> Self {
+        Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Its address; null where the C library lacks it.
+    #[inline]
+    pub(crate) fn address(&self) -> *mut c_void {
+        let found = self.found.load(Ordering::Relaxed);
+        if found.is_null() { self.look_up() } else { found }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        // SAFETY: the name ends with a zero byte. The order of loading is fixed, so every thread finds the same.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.found.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// Declares functions of the C library with their types, and `look_up_all`.
+macro_rules! next {
+    ($($name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty;)*) => {
+        $(
+            /// The C library's.
+            #[inline]
+            pub(crate) unsafe fn $name($($argument: $type),*) -> $returned {
+                let address = lookups::$name.address();
+                if address.is_null() {
+                    crate::next::set_errno(libc::ENOSYS);
+                    return -1;
+                }
+                // SAFETY: the C library's function of this name has this type.
+                let function: unsafe extern "C-unwind" fn($($type),*) -> $returned = unsafe { std::mem::transmute(address) };
+                // SAFETY: the caller keeps the function's contract.
+                unsafe { function($($argument),*) }
+            }
+        )*
+
+        #[allow(non_upper_case_globals, reason = "named after the functions")]
+        mod lookups {
+            use super::Next;
+
+            $(
+                pub(super) static $name: Next = Next::new(
+                    match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a name without a zero byte"),
+                    },
+                );
+            )*
+
+            pub(super) static ALL: &[&Next] = &[$(&$name),*];
+        }
+    };
+}
+
+next! {
+    nanosleep(asked: *const libc::timespec, rest: *mut libc::timespec) -> libc::c_int;
+    clock_nanosleep(clock: libc::clockid_t, flags: libc::c_int, asked: *const libc::timespec, rest: *mut libc::timespec) -> libc::c_int;
+    usleep(microseconds: libc::useconds_t) -> libc::c_int;
+    thrd_sleep(asked: *const libc::timespec, rest: *mut libc::timespec) -> libc::c_int;
+    sched_yield() -> libc::c_int;
+    poll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout_ms: libc::c_int) -> libc::c_int;
+    ppoll(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> libc::c_int;
+    select(count: libc::c_int, read: *mut libc::fd_set, write: *mut libc::fd_set, except: *mut libc::fd_set, timeout: *mut libc::timeval) -> libc::c_int;
+    pselect(count: libc::c_int, read: *mut libc::fd_set, write: *mut libc::fd_set, except: *mut libc::fd_set, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> libc::c_int;
+    epoll_wait(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout_ms: libc::c_int) -> libc::c_int;
+    epoll_pwait(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout_ms: libc::c_int, mask: *const libc::sigset_t) -> libc::c_int;
+    epoll_pwait2(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> libc::c_int;
+    syscall(number: libc::c_long, a: libc::c_long, b: libc::c_long, c: libc::c_long, d: libc::c_long, e: libc::c_long, f: libc::c_long) -> libc::c_long;
+}
+
+/// Finds all functions, before a signal handler or another thread can need them.
+pub(crate) fn look_up_all() {
+    for next in lookups::ALL {
+        next.address();
+    }
+}
+
+/// Whether the C library has this function.
+pub(crate) fn has_epoll_pwait2() -> bool {
+    !lookups::epoll_pwait2.address().is_null()
+}
+
+pub(crate) fn errno() -> libc::c_int {
+    // SAFETY: the C library gives each thread its own, always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+pub(crate) fn set_errno(errno: libc::c_int) {
+    // SAFETY: the same.
+    unsafe { *libc::__errno_location() = errno };
+}

@@ -1,0 +1,126 @@
+//! Waits of nearly no time: what programs put into loops that look for work.
+
+use std::cell::Cell;
+
+use crate::now::now_ns;
+use crate::settings::Zero;
+use crate::{next, now};
+
+/// Calls closer to each other than this belong to one loop without work.
+const SAME_LOOP_NS: i64 = 50_000;
+/// Calls of such a loop that pause, before it yields.
+const PAUSES: u32 = 64;
+/// Calls that pause or yield, before the C library's own call.
+const YIELDS: u32 = 256;
+/// Turns of a pause: 64 pauses together take a few microseconds.
+const TURNS: u32 = 4;
+
+/// The present loop of a thread.
+struct Streak {
+    calls: Cell<u32>,
+    last_ns: Cell<i64>,
+}
+
+thread_local! {
+    static STREAK: Streak = const { Streak { calls: Cell::new(0), last_ns: Cell::new(0) } };
+}
+
+/// What to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Pause,
+    Yield,
+    Own,
+}
+
+/// Performs what is set instead of the call. False where the call itself is to be made.
+pub(crate) fn replaced(zero: Zero) -> bool {
+    match zero {
+        Zero::Keep => return false,
+        Zero::Yield => yield_now(),
+        Zero::Pause => pause(),
+        Zero::Sleep => sleep(),
+        Zero::Backoff => match next_step() {
+            Step::Pause => pause(),
+            Step::Yield => yield_now(),
+            Step::Own => return false,
+        },
+    }
+    true
+}
+
+/// The call itself was made: what comes soon after its end is the same loop.
+pub(crate) fn called(zero: Zero) {
+    if zero == Zero::Backoff {
+        STREAK.with(|streak| streak.last_ns.set(now_ns()));
+    }
+}
+
+fn pause() {
+    (0..TURNS).for_each(|_| std::hint::spin_loop());
+}
+
+fn yield_now() {
+    // SAFETY: takes nothing. It cannot fail on Linux.
+    unsafe { next::sched_yield() };
+}
+
+fn sleep() {
+    let shortest = now::timespec(1);
+    let errno = next::errno();
+    // SAFETY: reads one timespec; the rest is not wanted. An interrupted one is as good: sched_yield(2) knows no EINTR.
+    unsafe { next::nanosleep(&raw const shortest, std::ptr::null_mut()) };
+    next::set_errno(errno);
+}
+
+fn next_step() -> Step {
+    STREAK.with(|streak| {
+        let now = now_ns();
+        let again = now - streak.last_ns.replace(now) < SAME_LOOP_NS;
+        let calls = if again { streak.calls.get().saturating_add(1) } else { 0 };
+        streak.calls.set(calls);
+        step(calls)
+    })
+}
+
+fn step(calls: u32) -> Step {
+    match calls {
+        0..PAUSES => Step::Pause,
+        PAUSES..YIELDS => Step::Yield,
+        _ => Step::Own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_without_work_goes_from_pauses_to_its_own_call() {
+        assert_eq!((step(0), step(PAUSES - 1)), (Step::Pause, Step::Pause));
+        assert_eq!((step(PAUSES), step(YIELDS - 1)), (Step::Yield, Step::Yield));
+        assert_eq!((step(YIELDS), step(u32::MAX)), (Step::Own, Step::Own));
+    }
+
+    #[test]
+    fn a_loop_that_worked_begins_with_a_pause() {
+        STREAK.with(|streak| {
+            streak.calls.set(YIELDS);
+            streak.last_ns.set(now_ns() - SAME_LOOP_NS);
+        });
+        assert_eq!(next_step(), Step::Pause);
+    }
+
+    #[test]
+    fn a_loop_that_sleeps_goes_on_sleeping() {
+        STREAK.with(|streak| streak.calls.set(YIELDS));
+        called(Zero::Backoff);
+        assert_eq!(next_step(), Step::Own);
+    }
+
+    #[test]
+    fn what_is_kept_is_not_replaced() {
+        assert!(!replaced(Zero::Keep));
+        assert!(replaced(Zero::Yield) && replaced(Zero::Pause) && replaced(Zero::Sleep));
+    }
+}

@@ -1,0 +1,5 @@
+//! The library in real programs.
+
+mod remedies;
+mod support;
+mod unchanged;
