@@ -22,12 +22,13 @@ const NAME: usize = 48;
 /// The answer: how long each takes, through how much. Empty without paths.
 pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let said = |path: &CallPath| {
-        let count = units::count((path.steps.len() as u64).saturating_add(path.cut_off));
+        let steps = (path.steps.len() as u64).saturating_add(path.cut_off);
         let what = match path.source {
-            PathSource::FunctionGraph => "functions of the kernel",
-            PathSource::Events => "events of the kernel",
+            PathSource::FunctionGraph => "function",
+            PathSource::Events => "event",
         };
-        format!("{} takes {} with recording, and passes {count} {what}.", name(&path.method), ns(path.took_ns))
+        let passes = format!("{} of the kernel", counted(steps, what));
+        format!("{} takes {} with recording, and passes {passes}.", name(&path.method), ns(path.took_ns))
     };
     run.paths.iter().take(ABREAST).map(said).collect()
 }
@@ -76,7 +77,7 @@ fn table(paths: &[CallPath], most: usize) -> Table {
     let row = |at: usize| Row::Cells(paths.iter().flat_map(|path| cells(path, at)).collect(), Paint::Plain);
     let mut rows: Vec<Row> = (0..longest.min(most)).map(row).collect();
     if longest > most {
-        rows.push(Row::Label(format!("and {} more steps", units::count((longest - most) as u64))));
+        rows.push(Row::Label(format!("and {}", counted((longest - most) as u64, "more step"))));
     }
     Table { columns: paths.iter().flat_map(columns).collect(), rows }
 }
@@ -100,20 +101,24 @@ fn origin(path: &CallPath) -> String {
         PathSource::FunctionGraph => "recorded by the tracer function_graph, which takes time itself",
         PathSource::Events => "recorded from tracepoints: what happened, not the functions",
     };
-    let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let mut text = format!(
-        "{}, {}: {source}. The median of {} call{}",
-        name(&path.method),
-        sanitize(&path.call).trim_end_matches(';'),
-        units::count(path.recorded),
-        plural(path.recorded)
-    );
+    let which = match path.recorded {
+        1 => "One call".to_owned(),
+        n => format!("The median of {}", counted(n, "call")),
+    };
+    let call = sanitize(&path.call);
+    let mut text = format!("{}, {}: {source}. {which}", name(&path.method), call.trim_end_matches(';'));
+    let is = |n: u64| if n == 1 { "is" } else { "are" };
     if path.interrupted > 0 {
-        let count = units::count(path.interrupted);
-        text.push_str(&format!("; {count} more with an interrupt in between are left out"));
+        let (count, is) = (units::count(path.interrupted), is(path.interrupted));
+        text.push_str(&format!("; {count} more with an interrupt in between {is} left out"));
     }
     if path.cut_off > 0 {
-        text.push_str(&format!("; {} further step{} are not kept", units::count(path.cut_off), plural(path.cut_off)));
+        text.push_str(&format!("; {} {} not kept", counted(path.cut_off, "further step"), is(path.cut_off)));
     }
     text + "."
+}
+
+/// `1 function`, `2 functions`.
+fn counted(n: u64, what: &str) -> String {
+    format!("{} {what}{}", units::count(n), if n == 1 { "" } else { "s" })
 }

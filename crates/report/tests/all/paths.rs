@@ -63,6 +63,20 @@ fn what_was_left_out_is_said_where_it_was() {
 }
 
 #[test]
+fn one_is_not_several() {
+    let mut run = paths();
+    run.paths.truncate(1);
+    run.paths[0].steps.truncate(1);
+    run.paths[0].recorded = 1;
+    run.paths[0].interrupted = 1;
+    let text = said(&run);
+    assert!(text.contains("passes 1 function of the kernel.") && !text.contains("1 functions"), "{text}");
+    assert!(text.contains("One call; 1 more with an interrupt in between is left out."), "{text}");
+    run.paths[0].cut_off = 1;
+    assert!(said(&run).contains("1 further step is not kept."), "{}", said(&run));
+}
+
+#[test]
 fn events_are_not_called_functions() {
     let mut run = paths();
     run.paths = vec![path("sched_yield", PathSource::Events, &[(0, "sys_enter", 0), (1, "sched_switch", 0)])];
