@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::frequency::format_frequency;
+use crate::cpu_set::CpuSet;
 use crate::restore;
 
 /// Why a virtual machine has no policy.
@@ -58,10 +59,17 @@ pub enum Error {
         governor: String,
     },
     /// The frequency is outside the hardware's range.
-    #[error("{asked_khz} kHz is outside policy{policy}'s {min_khz} to {max_khz} kHz")]
+    #[error(
+        "{file} of policy{policy} (CPU {}) cannot be {}: it takes {} to {}",
+        CpuSet::of(cpus.iter().copied()), format_frequency(*asked_khz), format_frequency(*min_khz), format_frequency(*max_khz)
+    )]
     OutOfRange {
+        /// The file.
+        file: &'static str,
         /// The policy.
         policy: usize,
+        /// Its CPUs.
+        cpus: Vec<usize>,
         /// The requested frequency.
         asked_khz: u64,
         /// The hardware's lowest frequency.

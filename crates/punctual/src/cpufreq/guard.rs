@@ -94,13 +94,13 @@ impl GovernorGuard {
 
     /// Sets the lowest frequency allowed, in kHz, on every policy.
     pub fn set_min_khz(&mut self, khz: u64) -> Result<(), Error> {
-        self.read_policies()?.iter().try_for_each(|policy| check_frequency(policy, khz))?;
+        self.read_policies()?.iter().try_for_each(|policy| check_limit(policy, Attribute::MinFrequency, khz))?;
         self.set_all(Attribute::MinFrequency, &khz.to_string())
     }
 
     /// Sets the highest frequency allowed, in kHz, on every policy.
     pub fn set_max_khz(&mut self, khz: u64) -> Result<(), Error> {
-        self.read_policies()?.iter().try_for_each(|policy| check_frequency(policy, khz))?;
+        self.read_policies()?.iter().try_for_each(|policy| check_limit(policy, Attribute::MaxFrequency, khz))?;
         self.set_all(Attribute::MaxFrequency, &khz.to_string())
     }
 
@@ -277,10 +277,20 @@ pub(super) fn check_governor(policy: &CpufreqPolicy, name: &str) -> Result<(), E
     Err(Error::UnknownGovernor { policy: policy.number, asked: name.into(), offered: policy.governors.clone() })
 }
 
-fn check_frequency(policy: &CpufreqPolicy, khz: u64) -> Result<(), Error> {
-    match (policy.hardware_min_khz, policy.hardware_max_khz) {
-        (Some(min_khz), Some(max_khz)) if !(min_khz..=max_khz).contains(&khz) => {
-            Err(Error::OutOfRange { policy: policy.number, asked_khz: khz, min_khz, max_khz })
+fn check_limit(policy: &CpufreqPolicy, limit: Attribute, khz: u64) -> Result<(), Error> {
+    check_range(policy, limit, khz, (policy.hardware_min_khz, policy.hardware_max_khz))
+}
+
+fn check_range(
+    policy: &CpufreqPolicy,
+    attribute: Attribute,
+    asked_khz: u64,
+    range: (Option<u64>, Option<u64>),
+) -> Result<(), Error> {
+    match range {
+        (Some(min_khz), Some(max_khz)) if !(min_khz..=max_khz).contains(&asked_khz) => {
+            let (file, cpus) = (attribute.file(), policy.cpus.clone());
+            Err(Error::OutOfRange { file, policy: policy.number, cpus, asked_khz, min_khz, max_khz })
         }
         _ => Ok(()),
     }
@@ -288,11 +298,7 @@ fn check_frequency(policy: &CpufreqPolicy, khz: u64) -> Result<(), Error> {
 
 /// Whether a policy can run at this speed: the kernel moves another one to its limits or to its next step.
 pub(super) fn check_speed(policy: &CpufreqPolicy, khz: u64) -> Result<(), Error> {
-    if let (Some(min_khz), Some(max_khz)) = (policy.min_khz, policy.max_khz)
-        && !(min_khz..=max_khz).contains(&khz)
-    {
-        return Err(Error::OutOfRange { policy: policy.number, asked_khz: khz, min_khz, max_khz });
-    }
+    check_range(policy, Attribute::SetSpeed, khz, (policy.min_khz, policy.max_khz))?;
     let steps = &policy.frequencies_khz;
     // Frequencies above the nominal one (boost) have a list of their own.
     if steps.contains(&khz) || steps.last().is_none_or(|last| khz > *last) {

@@ -41,9 +41,11 @@ impl Lever {
             Self::MinFrequency if governor == "userspace" => Err("userspace keeps the speed that was set".into()),
             Self::MinFrequency if governor == "performance" => Err("performance keeps the highest already".into()),
             Self::MinFrequency if policy.max_khz.is_none() || policy.min_khz.is_none() => {
-                Err("no frequency limits".into())
+                Err(format!("policy{} shows no scaling_min_freq or no scaling_max_freq", policy.number))
             }
-            Self::MinFrequency if policy.min_khz == policy.max_khz => Err("both limits are the same already".into()),
+            Self::MinFrequency if policy.min_khz == policy.max_khz => {
+                Err(format!("scaling_min_freq of policy{} is as high as scaling_max_freq already", policy.number))
+            }
             Self::Preference if policy.preference.is_none() => Err("no energy-performance preference".into()),
             Self::Preference if governor == "performance" => Err("performance has the preference already".into()),
             Self::Governor if !policy.governors.iter().any(|g| g == "performance") => {

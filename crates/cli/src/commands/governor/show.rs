@@ -1,7 +1,7 @@
 //! `punctual governor show`: reads the machine's frequency settings.
 
 use punctual::CpuSet;
-use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorThread, Serves};
+use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorThread, Serves, format_frequency};
 use punctual_report::export::text;
 use punctual_report::frequency::{self, IdleRow, Overview, PolicyRow};
 
@@ -109,7 +109,8 @@ fn notices(policies: &[CpufreqPolicy], threads: &[GovernorThread]) -> Vec<(Strin
         if let (Some(max), Some(hardware)) = (policy.max_khz, policy.hardware_max_khz)
             && max < hardware
         {
-            let text = format!("policy{} is limited to {max} of {hardware} kHz (scaling_max_freq).", policy.number);
+            let [max, hardware] = [max, hardware].map(format_frequency);
+            let text = format!("policy{} is limited to {max} of {hardware} (scaling_max_freq).", policy.number);
             notices.push((text, None));
         }
         if policy.governor.as_deref() == Some("powersave") && !policy.is_autonomous() {

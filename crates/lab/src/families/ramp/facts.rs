@@ -1,6 +1,6 @@
 //! Facts about a policy while its governor is measured. They may explain why full speed was not reached.
 
-use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Serves};
+use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Serves, format_frequency};
 
 /// Facts about one governor's turn.
 #[derive(Debug, Clone, Default)]
@@ -49,13 +49,16 @@ impl Facts {
         if let (Some(max), Some(hardware)) = (self.max_khz, self.hardware_max_khz)
             && max < hardware
         {
-            return Some(format!("scaling_max_freq holds it at {max} of {hardware} kHz"));
+            let [max, hardware] = [max, hardware].map(format_frequency);
+            return Some(format!("scaling_max_freq holds it at {max} of {hardware}"));
         }
         match governor {
             "powersave" if !self.autonomous => Some("it keeps the lowest frequency, by design".into()),
             "userspace" => {
                 let below = |khz: &u64| self.max_khz.is_none_or(|max| *khz < max);
-                self.set_speed_khz.filter(below).map(|khz| format!("it keeps the {khz} kHz that were set"))
+                self.set_speed_khz
+                    .filter(below)
+                    .map(|khz| format!("it keeps the {} that were set", format_frequency(khz)))
             }
             "ondemand" | "conservative" | "schedutil" => self.starved(governor, priority, transitions, raised),
             _ => None,
@@ -108,14 +111,14 @@ mod tests {
     #[test]
     fn a_speed_that_was_set_explains_slow_loops_only_below_the_highest() {
         let set = |khz| Facts { set_speed_khz: Some(khz), ..ondemand() };
-        assert!(set(1_000_000).why_slow(Some("userspace"), None, None, false).unwrap().contains("1000000 kHz"));
+        assert!(set(1_000_000).why_slow(Some("userspace"), None, None, false).unwrap().contains("keeps the 1GHz"));
         assert_eq!(set(3_000_000).why_slow(Some("userspace"), None, None, false), None);
     }
 
     #[test]
     fn limits_come_first_and_powersave_is_what_it_is() {
         let limited = Facts { max_khz: Some(1_000_000), ..ondemand() };
-        assert!(limited.why_slow(Some("performance"), None, None, false).unwrap().contains("1000000 of 3000000"));
+        assert!(limited.why_slow(Some("performance"), None, None, false).unwrap().contains("1GHz of 3GHz"));
         assert!(ondemand().why_slow(Some("powersave"), None, None, false).unwrap().contains("by design"));
         assert_eq!(Facts { autonomous: true, ..ondemand() }.why_slow(Some("powersave"), None, None, false), None);
     }

@@ -83,7 +83,7 @@ fn each_refusal_names_what_would_do_and_touches_nothing() {
     let refused: Vec<Condition> = guard.refused().iter().map(|no| no.condition).collect();
     assert_eq!(refused, [Condition::GOVERNOR, Condition::EPP, Condition::MIN_FREQUENCY]);
     assert!(guard.refused()[0].why.contains("only userspace, conservative"), "{}", guard.refused()[0]);
-    assert!(guard.refused()[2].why.contains("9000000 kHz is outside"), "{}", guard.refused()[2]);
+    assert!(guard.refused()[2].why.contains("scaling_min_freq of policy0"), "{}", guard.refused()[2]);
     assert_eq!(guard.restore(), []);
     assert_eq!(machine.everything(), before);
     let bare = on(&Machine::bare(), &Conditions::new().governor("performance"));

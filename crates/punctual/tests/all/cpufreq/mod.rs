@@ -220,7 +220,10 @@ fn a_speed_stays_until_restored_and_only_one_that_the_cpu_has() {
 
     // Outside of the limits in force, between two steps, no such governor, no policy.
     let refused = |khz| cpufreq.set_speed_khz(&[], khz, PATIENT).unwrap_err();
-    assert_eq!(refused(2_600_000).to_string(), "2600000 kHz is outside policy2's 1400000 to 2200000 kHz");
+    assert_eq!(
+        refused(2_600_000).to_string(),
+        "scaling_setspeed of policy2 (CPU 2) cannot be 2.6GHz: it takes 1.4GHz to 2.2GHz"
+    );
     let steps = "policy0 has no step of 1.5GHz, only 1GHz, 1.4GHz, 1.8GHz, 2.2GHz, 2.6GHz, 3GHz";
     assert_eq!(refused(1_500_000).to_string(), steps);
     assert_eq!(machine.everything(), before);
