@@ -16,7 +16,7 @@ mod candidates;
 mod proof;
 
 use answer::{HOW, clock, name, proof_columns};
-use proof::{Calibrated, beside};
+use proof::{Calibrated, EARLY, beside};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "calibrate", sections, candidates: candidates::candidates, answer: answer::answer };
@@ -95,9 +95,12 @@ fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'
     let too_short = adds.iter().filter(exceeds);
     let mut too_short: Vec<String> = too_short.map(|add| sanitize(&add.subject)).collect();
     let lead = unbroken(&units::exact(asked));
-    let legend = "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
-                  Of waits shortened by an exact TN half are early. Measured again: just before each turn of waits, on \
-                  sleeps as long as theirs.";
+    let [low, high] = [EARLY.start(), EARLY.end()].map(|share| unbroken(&units::share(*share)));
+    let legend = format!(
+        "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
+                  Of waits shortened by an exact TN half are early. It works where {low} to {high} are and the interval of \
+                  the mean error lies within half of TN. Measured again: just before each turn of waits, on sleeps as long as theirs."
+    );
     let mut section = Section::new(format!("proof: waits of {lead}"))
         .with(Block::Table(proof_columns(columns).of(&rows)))
         .with(Block::Legend(vec![Note::always(legend)]));

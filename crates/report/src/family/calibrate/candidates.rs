@@ -5,6 +5,7 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
+use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
@@ -48,12 +49,14 @@ fn candidate<'a>(id: &str, what: &str, before: &Calibrated<'a>, after: &Calibrat
 fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
     let works = |figure: Figure| {
         let its = beside(all, plain.series, figure)?;
-        (Proof::of(its.series)?.judgement() == Judgement::Works).then_some(its)
+        let proof = Proof::of(its.series)?;
+        (proof.judgement() == Judgement::Works).then_some((its, proof.early))
     };
     let name = sanitize(&plain.subject);
     let again = works(Figure::Remeasured).map(|its| (its, format!("{name} shortened by TN measured again")));
-    let (its, what) = again.or_else(|| Some((works(Figure::Compensated)?, format!("{name} shortened by TN"))))?;
-    let program = Some("about half of the waits end early".to_owned());
+    let ((its, early), what) =
+        again.or_else(|| Some((works(Figure::Compensated)?, format!("{name} shortened by TN"))))?;
+    let program = Some(format!("{} of the waits end early", unbroken(&units::share(early))));
     Some(Candidate { price: Price { program, ..Price::default() }, ..candidate("compensation", &what, plain, &its)? })
 }
 

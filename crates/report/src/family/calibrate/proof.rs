@@ -32,7 +32,7 @@ pub(in crate::family) struct Proof {
 /// Whether waits shortened by TN take as long as asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::family) enum Judgement {
-    /// About half are early, and the mean error is small.
+    /// As many are early as [`EARLY`] says, and the mean error is small.
     Works,
     /// Too many are early: TN is too large for sleeps of that length, by this many ns.
     TooMuch(f64),
@@ -43,7 +43,7 @@ pub(in crate::family) enum Judgement {
 }
 
 /// Of waits shortened by an exact TN, half are early. Outside of this range, TN misses most of them.
-const ABOUT_HALF: std::ops::RangeInclusive<f64> = 0.2..=0.8;
+pub(super) const EARLY: std::ops::RangeInclusive<f64> = 0.2..=0.8;
 
 impl Proof {
     /// `None`: fewer rounds than a test takes.
@@ -61,11 +61,11 @@ impl Proof {
 
     pub(in crate::family) fn judgement(&self) -> Judgement {
         let Mean { ns, low, high } = self.median;
-        if ABOUT_HALF.contains(&self.early) && self.is_small() {
+        if EARLY.contains(&self.early) && self.is_small() {
             Judgement::Works
-        } else if self.early > *ABOUT_HALF.end() && high < 0.0 {
+        } else if self.early > *EARLY.end() && high < 0.0 {
             Judgement::TooMuch(-ns)
-        } else if self.early < *ABOUT_HALF.start() && low > 0.0 {
+        } else if self.early < *EARLY.start() && low > 0.0 {
             Judgement::TooLittle(ns)
         } else {
             Judgement::Undecided
