@@ -88,7 +88,11 @@ pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
         }
         if let Some(before) = seen.insert(real, file) {
             let again = if before == file { String::new() } else { format!(" (also as {})", before.display()) };
-            return Err(BadUsage(format!("{} is given twice{again}; name each run once", file.display())));
+            return Err(BadUsage::invalid(
+                "run",
+                file.display(),
+                format!("it is given twice{again}; name each run once"),
+            ));
         }
     }
     Ok(())

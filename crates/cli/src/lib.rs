@@ -24,12 +24,12 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::FromArgMatches as _;
 
 /// The definition of the command line for parser, help, manual and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    args::Args::command()
+    args::command()
 }
 
 /// Runs the command of the process's arguments and returns the exit status.
@@ -38,10 +38,10 @@ pub fn main() -> ExitCode {
     memory::explain_lack();
     // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
-    let done = match args::Args::try_parse() {
+    let done = match command().try_get_matches().and_then(|found| args::Args::from_arg_matches(&found)) {
         Ok(args) => commands::dispatch(args),
         Err(refused) if refused.use_stderr() => {
-            refusal::say(&refused);
+            refusal::say(&refused, command());
             Ok(exit::Exit::Usage)
         }
         // The help and the version are output like any other.

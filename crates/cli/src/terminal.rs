@@ -16,7 +16,7 @@ const WIDEST: usize = 160;
 /// Width without a terminal.
 const WIDTH_OF_A_FILE: usize = 140;
 /// Most characters of a message, about fifty lines: quoted input must not fill the screen.
-pub(crate) const LONGEST_MESSAGE: usize = 4000;
+const LONGEST_MESSAGE: usize = 4000;
 /// Longest name shown whole.
 const LONGEST_NAME: usize = 300;
 
@@ -78,12 +78,6 @@ pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
 /// Prints a message on stderr without control characters. Ignores write errors.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "punctual: {}", sanitize::lines(text.trim_end(), LONGEST_MESSAGE));
-}
-
-/// Prints a message of the command-line parser on stderr, coloured if stderr takes colour.
-pub(crate) fn say_drawn(text: &clap::builder::StyledStr) {
-    let plain = anstream::AutoStream::choice(&io::stderr()) == anstream::ColorChoice::Never;
-    say(&if plain { text.to_string() } else { text.ansi().to_string() });
 }
 
 /// Prints laid-out text on stderr. Ignores write errors.

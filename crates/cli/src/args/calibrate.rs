@@ -20,7 +20,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(value_name = "METHOD", value_parser = Names::<WaysToSleep>::new(), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
     /// Wait that checks the calibration
-    #[arg(long, value_name = "DUR", default_value = "100us", allow_hyphen_values = true, value_parser = values::positive_duration)]
+    #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]
     pub(crate) check: Duration,
     /// Print what a sleep adds, a line per round, until Ctrl-C or --duration
     #[arg(long)]

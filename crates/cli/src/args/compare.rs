@@ -72,8 +72,8 @@ impl CompareArgs {
         let outputs = Outputs::open(self.html.as_ref().map(|target| ("--html", target)), inputs)?;
         match (form, &self.html) {
             (Some(form), Some(target)) if outputs.takes_stdout() => {
-                let why = "cannot both write to stdout; name a file for the page (example: --html page.html)";
-                Err(BadUsage(format!("--html {target} and --format {form} {why}")).into())
+                let why = format!("--format {form} has stdout already (example: --html page.html)");
+                Err(BadUsage::invalid("--html", target, why).into())
             }
             _ => Ok(outputs),
         }
@@ -84,8 +84,12 @@ impl CompareArgs {
         match self.files.as_slice() {
             [] if !self.old.is_empty() => Ok((self.old.clone(), self.new.clone())),
             [old, new] => Ok((vec![old.clone()], vec![new.clone()])),
-            [_] => Err(BadUsage("one run given, two needed (example: punctual compare OLD.json NEW.json)".into())),
-            _ => Err(BadUsage("no runs given (example: OLD.json NEW.json, or --old FILE... --new FILE...)".into())),
+            [_] => Err(BadUsage(
+                "invalid runs: one is given, two are needed (example: punctual compare OLD.json NEW.json)".into(),
+            )),
+            _ => Err(BadUsage(
+                "invalid runs: none is given (example: OLD.json NEW.json, or --old FILE... --new FILE...)".into(),
+            )),
         }
     }
 }

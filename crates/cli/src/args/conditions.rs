@@ -37,7 +37,7 @@ impl ConditionArgs {
     pub(crate) fn variants(&self) -> Result<Vec<Variant>, BadUsage> {
         let lists: Vec<_> = self.typed.iter().filter(|typed| is_compared(typed)).cloned().collect();
         let flags = || lists.iter().map(|(condition, _)| format!("--{condition}")).collect::<Vec<_>>().join(", ");
-        Variant::product(&lists).map_err(|error| BadUsage(format!("{}: {error}", flags())))
+        Variant::product(&lists).map_err(|error| BadUsage(format!("invalid {}: {error}; name each once", flags())))
     }
 
     /// Refuses what this machine could not do under any circumstances.

@@ -23,7 +23,7 @@ pub(crate) struct IpcArgs {
     #[arg(long, conflicts_with = "mechanisms")]
     pub(crate) all: bool,
     /// Message sizes in bytes, 8 to 1G (8, 64k, 1M) [default: 64, or 8 if the mechanism carries no more]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
     pub(crate) size: Vec<usize>,
     /// Traffic: ping-pong (round trips), saturated (as fast as received), sporadic (one per --every), rate:N/s (open loop: by
     /// the clock, received or not)

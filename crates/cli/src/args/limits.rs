@@ -94,7 +94,7 @@ pub(crate) fn about_nothing(missing: &Missing) -> BadUsage {
     let Some(subject) = &missing.subject else {
         let example = names().next().unwrap_or("*".into());
         return BadUsage(format!(
-            "--fail-if: nothing here is lateness; name a subject (example: 'p99 of {example} > 1ms')"
+            "invalid --fail-if: nothing here is lateness; name a subject (example: 'p99 of {example} > 1ms')"
         ));
     };
     let near = nearest(subject, names());

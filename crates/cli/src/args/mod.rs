@@ -19,7 +19,7 @@ mod wait;
 mod why;
 mod yielding;
 
-use clap::{Parser, Subcommand};
+use clap::{Command as Definition, CommandFactory as _, Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
@@ -37,6 +37,23 @@ pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
 pub(crate) use why::WhyArgs;
 pub(crate) use yielding::YieldArgs;
+
+/// Names of values that begin with a number: a negative one is refused as a value, not as an unknown option.
+const NUMBERS: [&str; 9] = ["DUR", "N", "N,N,..", "BYTES", "SIZE", "FREQ", "RATE", "FROM..TO", "PID"];
+
+/// The definition of the command line.
+pub(crate) fn command() -> Definition {
+    fn with_negative_numbers(command: Definition) -> Definition {
+        let is_number = |arg: &clap::Arg| {
+            let names = arg.get_value_names().unwrap_or_default();
+            arg.get_num_args().is_none_or(|number| number.min_values() > 0)
+                && names.iter().any(|name| NUMBERS.contains(&name.as_str()))
+        };
+        let of_all = |arg: clap::Arg| if is_number(&arg) { arg.allow_hyphen_values(true) } else { arg };
+        command.mut_args(of_all).mut_subcommands(with_negative_numbers)
+    }
+    with_negative_numbers(Args::command())
+}
 
 /// Measure how late this Linux machine is, why, and what to use instead.
 ///

@@ -19,10 +19,10 @@ use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 #[command(group = clap::ArgGroup::new("where").required(true).args(["to", "tick_only", "receive", "list", "list-conditions"]))]
 pub(crate) struct PaceArgs {
     /// Events per second (15k, 44100, 0.5, 1M)
-    #[arg(long, value_name = "RATE", default_value = "1k", value_parser = rate, allow_hyphen_values = true, conflicts_with = "sweep")]
+    #[arg(long, value_name = "RATE", default_value = "1k", value_parser = rate, conflicts_with = "sweep")]
     pub(crate) rate: Rate,
     /// Find the highest rate that each method holds within 1 %, between two rates (1k..1M)
-    #[arg(long, value_name = "FROM..TO", value_parser = sweep, allow_hyphen_values = true)]
+    #[arg(long, value_name = "FROM..TO", value_parser = sweep)]
     pub(crate) sweep: Option<(Rate, Rate)>,
     /// With --sweep: largest p99 lateness at which a rate counts as held
     #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]

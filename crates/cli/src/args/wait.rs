@@ -20,7 +20,7 @@ pub(crate) struct WaitArgs {
     /// Wait durations
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "10us,100us,1ms",
-        allow_hyphen_values = true, value_parser = values::positive_duration
+        value_parser = values::positive_duration
     )]
     pub(crate) durations: Vec<Duration>,
     /// A signal every DUR: sleeps return early with EINTR (signal(7)) and continue with what they say is left

@@ -23,14 +23,14 @@ use crate::output::Target;
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Watch this running process: its threads, and those that it creates
-    #[arg(long, value_name = "PID", value_parser = values::process, conflicts_with_all = of_own_waits(), allow_hyphen_values = true)]
+    #[arg(long, value_name = "PID", value_parser = values::process, conflicts_with_all = of_own_waits())]
     pub(crate) pid: Option<i32>,
     /// With --pid: only its threads of this name ('worker-*'), as they are at the start
     #[arg(long, value_name = "NAME", requires = "pid")]
     pub(crate) thread: Option<String>,
     /// Record the way of these calls through the kernel (sched_yield nanosleep): its functions, or its events
     ///
-    /// Names are those of `punctual wait --list` and `punctual yield --list`. Functions need the tracer function_graph, which some kernels
+    /// Names are those that `punctual wait` and `punctual yield` list. Functions need the tracer function_graph, which some kernels
     /// lack. Waits are of the shortest duration of --for.
     #[arg(
         long, value_name = "METHOD", num_args = 1.., value_parser = way,
@@ -43,7 +43,7 @@ pub(crate) struct WhyArgs {
     /// Durations of own waits
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "100us,1ms",
-        allow_hyphen_values = true, value_parser = values::positive_duration
+        value_parser = values::positive_duration
     )]
     pub(crate) durations: Vec<Duration>,
     /// Print all tables, not only the first screen
@@ -66,7 +66,7 @@ pub(crate) struct WhyArgs {
     pub(crate) output: OutputArgs,
     /// The program to run and watch, and its arguments
     #[arg(
-        value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true,
+        value_name = "PROGRAM", trailing_var_arg = true,
         conflicts_with_all = of_own_waits().into_iter().chain(["pid"])
     )]
     pub(crate) program: Vec<OsString>,

@@ -22,20 +22,20 @@ pub(crate) struct YieldArgs {
     #[arg(value_name = "METHOD", value_parser = Names::<WaysToYield>::new(), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
     /// Competitors on the caller's CPU in the third situation, 0 to 64 (0: measure the caller alone)
-    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = values::competitors)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::competitors)]
     pub(crate) competitors: u32,
     /// Scheduling policy of the competitors, as for --policy, or 'same' as the caller; several are compared
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub(crate) competitor_policy: Vec<CompetitorPolicyArg>,
     /// Nice value of the competitors, -20 (highest priority) to 19
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::integer(-20, 19, "5"))]
+    #[arg(long, value_name = "N", value_parser = values::integer(-20, 19, "5"))]
     pub(crate) competitor_nice: Option<i32>,
     /// Kind of competitors
     #[arg(long, value_name = "KIND", default_value = "process")]
     pub(crate) competitor_kind: CompetitorKind,
     /// Measure a receiver that polls N times before each yield (0: never yields)
     #[arg(
-        long, value_name = "N,N,..", value_delimiter = ',', allow_hyphen_values = true, value_parser = values::polls,
+        long, value_name = "N,N,..", value_delimiter = ',', value_parser = values::polls,
         conflicts_with_all = ["competitors", "competitor_policy", "competitor_nice", "competitor_kind", "list"]
     )]
     pub(crate) polls: Vec<u32>,

@@ -22,8 +22,9 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
         return once(depth, &output);
     };
     if !matches!(args.output.json, Some(Target::File(_))) {
-        let why = "needs --json FILE, one file per run (example: --json run.json writes run-1.json, run-2.json, ...)";
-        return Err(BadUsage(format!("--repeat {times} {why}")).into());
+        let why =
+            "it needs --json FILE, one file per run (example: --json run.json writes run-1.json, run-2.json, ...)";
+        return Err(BadUsage(format!("invalid --repeat: {why}")).into());
     }
     let all: Vec<OutputArgs> = (1..=times).map(|number| one_of(&args.output, number, times)).collect();
     Outputs::rehearse(all.iter().flat_map(OutputArgs::targets))?;

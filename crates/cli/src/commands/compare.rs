@@ -22,7 +22,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     let (old, new) = (side(&old_files)?, side(&new_files)?);
     if let Some(started) = old.shared_with(&new) {
         let why = "a run cannot be compared with itself";
-        return Err(BadUsage(format!("the run that began at {started} is an old and a new run: {why}")).into());
+        return Err(
+            BadUsage(format!("invalid runs: the one that began at {started} is an old and a new one: {why}")).into()
+        );
     }
     let comparison = compare(&old, &new, Options { across_conditions: args.across_conditions });
     limit::check_subjects(&args.fail_if, &comparison).map_err(|missing| about_nothing(&missing))?;

@@ -79,7 +79,7 @@ fn check(form: &dyn Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
     match run.series.len() {
         _ if form.is_for_people() => readable(run),
         n if form.name() == "hgrm" && n != 1 => Err(BadUsage(format!(
-            "--hgrm: the run has {n} series, one file holds one; name a folder (--output DIR) or a subject (--only)"
+            "invalid --hgrm: the run has {n} series, one file holds one; name a folder (--output DIR) or a subject (--only)"
         ))),
         _ => Ok(()),
     }
@@ -123,7 +123,7 @@ fn readable(run: &Run) -> Result<(), BadUsage> {
     }
     let most = MOST_SERIES;
     Err(BadUsage(format!(
-        "the run has {n} series; text, HTML and Markdown take at most {most}; use --only SUBJECT, --csv, --openmetrics or --json"
+        "invalid run: it has {n} series; text, HTML and Markdown take at most {most}; use --only SUBJECT, --csv, --openmetrics or --json"
     )))
 }
 

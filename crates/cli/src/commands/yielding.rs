@@ -38,7 +38,7 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
     if args.sender_cpu.is_some() {
         // The parser does not enforce this: a conflict of --polls suspends its requirement.
         return Err(BadUsage(
-            "--sender-cpu needs --polls: only polling has a sender (example: --polls 100 --sender-cpu 1)".into(),
+            "invalid --sender-cpu: it needs --polls, for only polling has a sender (example: --polls 100 --sender-cpu 1)".into(),
         )
         .into());
     }

@@ -126,8 +126,8 @@ impl Outputs {
         for (name, words) in [("stdout", stdout), ("stderr", stderr.as_ref())] {
             let Some(words) = words else { continue };
             if let Some(output) = self.all.iter().find(|output| output.stays() && output.identity.is(words)) {
-                let text = format!("{} {}: {name} goes to this file as well; name another", output.flag, output.target);
-                return Err(BadUsage(text));
+                let why = format!("{name} goes to this file as well; name another file");
+                return Err(BadUsage::invalid(output.flag, &output.target, why));
             }
         }
         Ok(())
@@ -139,13 +139,11 @@ fn refuse_second<'a>(
     output: &Output,
 ) -> Result<(), BadUsage> {
     let Some((flag, target, _)) = before.find(|(_, _, identity)| identity.is(&output.identity)) else { return Ok(()) };
-    let (one, other) = (format!("{flag} {target}"), format!("{} {}", output.flag, output.target));
-    Err(BadUsage(match (target, &output.target) {
-        (Target::Stdout, Target::Stdout) => {
-            format!("{one} and {other} cannot both have stdout; name a file for one of them")
-        }
-        _ => format!("{one} and {other} are the same place; name another for one of them"),
-    }))
+    let why = match (target, &output.target) {
+        (Target::Stdout, Target::Stdout) => format!("{flag} {target} has stdout already; name a file"),
+        _ => format!("{flag} {target} is the same place; name another file"),
+    };
+    Err(BadUsage::invalid(output.flag, &output.target, why))
 }
 
 fn refuse_input(output: &Output, inputs: &[PathBuf]) -> Result<(), BadUsage> {
@@ -158,7 +156,7 @@ fn refuse_input(output: &Output, inputs: &[PathBuf]) -> Result<(), BadUsage> {
         };
         if facts.is_ok_and(|facts| output.identity.is_file(&facts)) {
             let (flag, target, name) = (output.flag, &output.target, crate::terminal::shown(input));
-            return Err(BadUsage(format!("{flag} {target}: {name} is read; name another file to write")));
+            return Err(BadUsage::invalid(flag, target, format!("{name} is read; name another file to write")));
         }
     }
     Ok(())

@@ -194,7 +194,7 @@ fn what_cannot_be_written_is_refused_before_anything_is_measured() {
         (&["--json", "none/f"][..], "there is no folder none"),
         (&["--json", &long][..], "File name too long"),
         (&["--json", "F", "--html", "./dir/../F"][..], "the same place"),
-        (&["--json", "-", "--csv", "-"][..], "cannot both have stdout"),
+        (&["--json", "-", "--csv", "-"][..], "--json - has stdout already"),
         (&["--json", "dir/ok", "--html", "dir"][..], "is a folder"),
     ] {
         let long = ["wait", "nanosleep", "--for", "100us", "--duration", "500s"];

@@ -112,7 +112,7 @@ fn the_page_is_written_while_measuring() {
     assert_eq!(report(&page, &["--json"]).code, Some(0));
     let both = run(&["wait", "spin_clock", "--html", "-", "--json", "-"]);
     assert_eq!(both.code, Some(2));
-    assert!(both.stderr.contains("--html -") && both.stderr.contains("--json -"), "{}", both.stderr);
+    assert!(both.stderr.contains("invalid --html '-'") && both.stderr.contains("--json -"), "{}", both.stderr);
 }
 
 /// A file with this in it, reported; code and words.

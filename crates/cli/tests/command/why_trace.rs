@@ -37,7 +37,7 @@ fn a_file_that_cannot_be_written_is_refused_before_the_program_runs() {
     for (args, said) in [
         (vec!["--trace", absent.to_str().unwrap()], "invalid --trace"),
         (vec!["--trace", "-"], "stdout belongs to the program"),
-        (vec!["--trace", same, "--json", same], "are the same place"),
+        (vec!["--trace", same, "--json", same], "is the same place"),
     ] {
         let done = why(&[&args[..], &["--", "touch", ran]].concat());
         let text = String::from_utf8_lossy(&done.stderr);
@@ -51,7 +51,7 @@ fn a_file_that_cannot_be_written_is_refused_before_the_program_runs() {
 fn own_waits_are_traced_as_a_program() {
     let done = why(&["--trace", "trace.json"]);
     assert_eq!(done.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&done.stderr).contains("example: why --trace FILE -- punctual wait"));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("example: punctual why --trace FILE -- PROGRAM"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn in_a_file_beside_the_tables() {
     }
     let left = punctual(folder.path(), &["compare", "a.json", "late.json", "--html", "-", "--format", "json"]);
     assert_eq!(left.code, Some(2));
-    assert!(left.stderr.contains("--html -") && left.stderr.contains("--format json"), "{}", left.stderr);
+    assert!(left.stderr.contains("invalid --html '-'") && left.stderr.contains("--format json"), "{}", left.stderr);
     let left = punctual(folder.path(), &["report", "page.html"]);
     assert_eq!(left.code, Some(1));
     assert!(left.stderr.contains("holds no run"), "{}", left.stderr);

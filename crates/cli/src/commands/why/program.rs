@@ -32,7 +32,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let wanted = args.outputs();
     let mut outputs = wanted.open()?;
     if outputs.takes_stdout() {
-        let text = "stdout belongs to the program; name a file for the report (example: --json why.json)";
+        let text = "invalid output: stdout belongs to the program; name a file (example: --json why.json)";
         return Err(BadUsage(text.into()).into());
     }
     let mut silent = Silent;

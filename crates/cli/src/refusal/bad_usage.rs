@@ -1,0 +1,19 @@
+//! A command line that makes no sense.
+
+use crate::terminal;
+
+/// The command line asks for something that makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct BadUsage(pub(crate) String);
+
+impl BadUsage {
+    /// `value` of `what` (a flag, or what an argument is) breaks a constraint, which names what is accepted and an example.
+    pub(crate) fn invalid(
+        what: impl std::fmt::Display,
+        value: impl std::fmt::Display,
+        constraint: impl std::fmt::Display,
+    ) -> Self {
+        Self(format!("invalid {what} '{}': {constraint}", terminal::shown(value.to_string())))
+    }
+}

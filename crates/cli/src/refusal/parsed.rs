@@ -1,0 +1,241 @@
+//! What the parser refuses, in the form of all refusals. An argument that is repeated may hold anything.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::bad_usage::BadUsage;
+use super::example;
+use super::line::{Line, in_usage, named};
+use crate::nearest::nearest;
+use crate::terminal::shown;
+
+/// Most names in a list.
+const MOST: usize = 4;
+
+/// What is wrong, and what would be accepted.
+pub(super) fn explain(refused: &clap::Error, line: &Line) -> BadUsage {
+    let said = match refused.kind() {
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => value(refused, line),
+        ErrorKind::UnknownArgument => unknown(refused, line),
+        ErrorKind::InvalidSubcommand => command(refused, line),
+        ErrorKind::NoEquals => of_argument(refused, line, "its value follows an equals sign"),
+        ErrorKind::TooManyValues => too_many(refused, line),
+        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => number(refused, line),
+        ErrorKind::ArgumentConflict => conflict(refused, line),
+        ErrorKind::MissingRequiredArgument => missing(refused, line),
+        ErrorKind::InvalidUtf8 => Some(BadUsage("invalid argument: expected UTF-8 (example: run.json)".to_owned())),
+        _ => None,
+    };
+    said.unwrap_or_else(|| BadUsage(format!("invalid arguments: {} ({} --help lists all)", refused.kind(), line.path)))
+}
+
+fn text(refused: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match refused.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    }
+}
+
+fn texts(refused: &clap::Error, kind: ContextKind) -> Vec<&str> {
+    match refused.get(kind) {
+        Some(ContextValue::Strings(all)) => all.iter().map(String::as_str).collect(),
+        Some(ContextValue::String(one)) => vec![one],
+        _ => Vec::new(),
+    }
+}
+
+/// A value that its option does not take, or none.
+fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let what = line.name(text(refused, ContextKind::InvalidArg)?);
+    let value = text(refused, ContextKind::InvalidValue)?;
+    let constraint = match (refused.kind(), refused.get(ContextKind::ValidValue)) {
+        (ErrorKind::ValueValidation, _) => match text(refused, ContextKind::Custom) {
+            Some(constraint) => constraint.to_owned(),
+            None => std::error::Error::source(refused)?.to_string(),
+        },
+        // The parser gives the same error for an empty value and for a missing one.
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) if value.is_empty() || accepted.is_empty() => {
+            return of_argument(refused, line, "a value is missing");
+        }
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) => one_of(value, accepted),
+        _ => return None,
+    };
+    Some(BadUsage::invalid(what, value, constraint))
+}
+
+/// `invalid --for: a value is missing (example: --for 100us)`.
+fn of_argument(refused: &clap::Error, line: &Line, constraint: &str) -> Option<BadUsage> {
+    let shown = text(refused, ContextKind::InvalidArg)?;
+    let example = line.argument(shown).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+    Some(BadUsage(format!("invalid {}: {constraint} (example: {example})", line.name(shown))))
+}
+
+fn too_many(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let argument = text(refused, ContextKind::InvalidArg)?;
+    let example = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+    let constraint = format!("it takes no such value (example: {example})");
+    Some(BadUsage::invalid(named(argument), text(refused, ContextKind::InvalidValue)?, constraint))
+}
+
+fn number(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let of = |kind| match refused.get(kind) {
+        Some(ContextValue::Number(number)) => Some(*number),
+        _ => None,
+    };
+    let needed = of(ContextKind::ExpectedNumValues).or_else(|| of(ContextKind::MinValues))?;
+    let given = of(ContextKind::ActualNumValues)?;
+    of_argument(refused, line, &format!("it takes {needed} values, not {given}"))
+}
+
+/// An option or argument that the command does not have.
+fn unknown(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let argument = text(refused, ContextKind::InvalidArg)?;
+    let path = &line.path;
+    let Some(option) = argument.strip_prefix("--") else {
+        let what = if argument.starts_with('-') { "no such option" } else { "no further argument" };
+        let constraint = format!("{path} has {what} (example: {})", example::line(path));
+        return Some(BadUsage::invalid("argument", argument, constraint));
+    };
+    let near: Vec<String> = nearest(option, line.options()).into_iter().map(|name| format!("--{name}")).collect();
+    let hint = match (line.owners(option), near.as_slice()) {
+        (owners, _) if !owners.is_empty() => format!("; it belongs to {}", listed(&owners)),
+        (_, []) => String::new(),
+        (_, near) => format!("; nearest: {}", near.join(", ")),
+    };
+    Some(BadUsage(format!("invalid {}: {path} has no such option{hint} ({path} --help lists all)", shown(argument))))
+}
+
+fn command(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let typed = text(refused, ContextKind::InvalidSubcommand)?;
+    let names: Vec<String> = line.command.get_subcommands().map(|its| its.get_name().to_owned()).collect();
+    let constraint = format!("{} ({} --help lists all)", one_of(typed, &names), line.path);
+    Some(BadUsage::invalid("command", typed, constraint))
+}
+
+/// Two that exclude each other, or one twice.
+fn conflict(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let others = texts(refused, ContextKind::PriorArg);
+    let Some(argument) = text(refused, ContextKind::InvalidArg) else {
+        let command = text(refused, ContextKind::InvalidSubcommand)?;
+        let what = others.first().map_or("options".to_owned(), |its| named(its));
+        let (path, command) = (&line.path, shown(command));
+        let constraint = format!("it cannot be used with the command {command}");
+        return Some(BadUsage(format!("invalid {what}: {constraint} (example: {path} {command})")));
+    };
+    if others == [argument] {
+        return of_argument(refused, line, "it is given twice");
+    }
+    let typed = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+    let example = line.with(&typed).unwrap_or(typed);
+    let others: Vec<String> = others.into_iter().map(in_usage).collect();
+    let with = if others.is_empty() { "another option".to_owned() } else { listed(&others) };
+    Some(BadUsage(format!("invalid {}: it cannot be used with {with} (example: {example})", named(argument))))
+}
+
+fn missing(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let missing = texts(refused, ContextKind::InvalidArg);
+    let first = missing.first()?;
+    if let Some(needing) = line.in_need_of(first) {
+        let what = needing.get_long().map(|long| format!("--{long}"))?;
+        let needed = line.argument(first).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+        let text = format!("it needs {} (example: {needed} {})", named(first), example::of(&line.path, needing));
+        return Some(BadUsage(format!("invalid {what}: {text}")));
+    }
+    let path = line.path.split_once(' ').map_or(line.path.as_str(), |(_, path)| path);
+    let names: Vec<String> = missing.iter().map(|its| alternatives(its)).collect();
+    let is = if names.len() > 1 { "are" } else { "is" };
+    let example = example::line(&line.path);
+    Some(BadUsage(format!("invalid {path}: {} {is} missing (example: {example})", listed(&names))))
+}
+
+/// `one of --to, --tick-only` of `<--to <ADDR:PORT>|--tick-only>`.
+fn alternatives(shown: &str) -> String {
+    let Some(group) = shown.strip_prefix('<').filter(|group| group.starts_with("--")) else { return in_usage(shown) };
+    let names: Vec<String> = group.split('|').map(in_usage).collect();
+    format!("one of {}", names.join(", "))
+}
+
+fn one_of(value: &str, accepted: &[String]) -> String {
+    let near = nearest(value, accepted.iter().cloned());
+    let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
+    format!("expected one of {}{near}", accepted.join(", "))
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [one] => one.clone(),
+        [first @ .., last] if names.len() <= MOST => format!("{} and {last}", first.join(", ")),
+        _ => format!("{} and {} more", names[..MOST].join(", "), names.len() - MOST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_named_as_they_are_typed() {
+        assert_eq!(named("--for <DUR>"), "--for");
+        assert_eq!(named("--verify[=<WHEN>]"), "--verify");
+        assert_eq!(named("[METHOD]..."), "method");
+        assert_eq!(named("<RUN>"), "run");
+    }
+
+    #[test]
+    fn of_a_few_names_all_are_said_and_the_nearest() {
+        let accepted = ["auto", "always", "never"].map(String::from);
+        assert_eq!(one_of("alwas", &accepted), "expected one of auto, always, never; nearest: always");
+        assert_eq!(one_of("blue", &accepted), "expected one of auto, always, never");
+    }
+
+    /// What is said of a line of words.
+    fn said(typed: &str) -> String {
+        let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+        let refused = crate::command().try_get_matches_from([&["punctual".to_owned()][..], &words].concat());
+        explain(&refused.unwrap_err(), &Line::of(crate::command(), words)).to_string()
+    }
+
+    #[test]
+    fn every_kind_of_refusal_has_the_one_form() {
+        let cases = [
+            "why --pid 5 -- true",
+            "why --thread x",
+            "why --pid 5 --samples 10",
+            "wait --samples 5 --duration 1s",
+            "wait --json a --json b",
+            "ipc pipe --all",
+            "yield --sender-cpu 0",
+            "compare --old a.json",
+            "compare a.json b.json --allow-unjudged",
+            "report last --csv --html",
+            "pace --rate 1k --sweep 1k..2k --tick-only",
+            "pace",
+            "run",
+            "merge",
+            "governor set",
+            "wait --sampels 5",
+            "wait -x",
+            "wait --size 64",
+            "--cpu 0",
+            "merge a.json",
+            "report a.json b.json",
+            "weit",
+            "governor sett",
+            "--quick wait",
+            "wait --for",
+            "wait --color",
+            "why --path",
+            "run --no-such-option true",
+            "ipc --verify always",
+            "wait --quiet=yes",
+            "governor switch powersave",
+            "wait --warmup -1",
+            "wait --duration -1s",
+        ];
+        let lines: Vec<String> = cases.iter().map(|case| format!("$ punctual {case}\n{}\n", said(case))).collect();
+        for line in &lines {
+            let said = line.lines().nth(1).unwrap();
+            assert!(said.starts_with("invalid ") && said.contains(": ") && said.contains('('), "{line}");
+        }
+        insta::assert_snapshot!(lines.concat());
+    }
+}
