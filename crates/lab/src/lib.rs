@@ -18,6 +18,7 @@ mod families;
 pub mod frame;
 pub mod paths;
 pub mod program;
+pub mod sight;
 mod speed;
 pub mod ways;
 

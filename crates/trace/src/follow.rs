@@ -120,8 +120,12 @@ impl Follower {
 
     /// The CPUs whose idle thread shows no events: each was left for it, and never by it.
     pub(crate) fn silent_when_idle(&self) -> impl Iterator<Item = usize> + '_ {
-        let silent = |(_, (to, from)): &(usize, &(u64, u64))| *to >= ENOUGH && *from == 0;
-        self.idle.iter().enumerate().filter(silent).map(|(cpu, _)| cpu)
+        (0..self.idle.len()).filter(|cpu| self.shows_idle(*cpu) == Some(false))
+    }
+
+    /// Whether this CPU shows events of its idle thread; `None`: it was seldom left for it.
+    pub(crate) fn shows_idle(&self, cpu: usize) -> Option<bool> {
+        self.idle.get(cpu).filter(|(to, _)| *to >= ENOUGH).map(|(_, from)| *from > 0)
     }
 
     pub(crate) fn known(&self, tid: i32) -> Known {
@@ -313,5 +317,6 @@ mod tests {
         // CPU 2 was left for idle only now and then.
         (0..5).for_each(|time| switch(time, 2, 5, 0));
         assert_eq!(follower.silent_when_idle().collect::<Vec<_>>(), [1]);
+        assert_eq!([0, 1, 2, 3].map(|cpu| follower.shows_idle(cpu)), [Some(true), Some(false), None, None]);
     }
 }

@@ -176,6 +176,12 @@ impl Watch {
         }
     }
 
+    /// Whether this CPU shows the events of its idle thread; `None`: it seldom idled so far.
+    #[must_use]
+    pub fn shows_idle(&self, cpu: usize) -> Option<bool> {
+        self.follower.shows_idle(cpu)
+    }
+
     /// Threads watched so far.
     #[must_use]
     pub fn threads(&self) -> usize {

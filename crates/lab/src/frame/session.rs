@@ -9,7 +9,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage;
 use punctual_record::{
     CallPath, Causes, ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool,
-    Usage,
+    Unseen, Usage,
 };
 
 use super::clock_cost;
@@ -231,6 +231,11 @@ impl<'a> Session<'a> {
         let other = causes.program.as_ref().filter(|program| program.status.is_none());
         self.watched_cpu_ns = other.and_then(|program| program.cpu_ns).unwrap_or(0).cast_signed();
         self.run.causes = Some(causes);
+    }
+
+    /// Adds what could not be seen of the causes.
+    pub fn add_unseen(&mut self, unseen: Unseen) {
+        self.run.causes.iter_mut().for_each(|causes| causes.missing.push(unseen.clone()));
     }
 
     /// Adds the way of a call through the kernel.

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use punctual::CpuSet;
+use punctual::conditions::Condition;
+use punctual_lab::sight::{self, Sight};
 use punctual_lab::wait::{self, Plan, Request};
+use punctual_record::{Notice, Unseen};
 
 use super::finish::NAME;
 use crate::args::WhyArgs;
@@ -15,10 +19,10 @@ use crate::refusal::BadUsage;
 /// Default measuring time: a few thousand wake-ups of 1 ms.
 const USUAL: Duration = Duration::from_secs(6);
 
-/// Waits, and watches itself in every second round.
+/// Waits on one CPU, and watches itself in every second round. Without `--cpu`, on one that shows the events of its idle thread.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     if args.trace.is_some() {
-        let text = "--trace needs a program or --pid (example: why --trace FILE -- punctual wait)";
+        let text = "invalid --trace: it needs a program or --pid (example: punctual why --trace FILE -- PROGRAM)";
         return Err(BadUsage(text.into()).into());
     }
     args.conditions.check()?;
@@ -32,8 +36,25 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         interrupt: None,
         frame: args.amount.request(USUAL, &args.conditions)?.watched(true),
     };
-    let plan = Plan::new(request).map_err(BadUsage::from)?;
-    measure(NAME, &args.outputs(), &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {
-        wait::run(plan, session).context("why")
+    let mut plan = Plan::new(request).map_err(BadUsage::from)?;
+    let asked = args.conditions.cpus();
+    measure(NAME, &args.outputs(), &cpu_lock::cpus(asked.as_ref()), |session| {
+        let sight = if asked.is_none() { sight::find() } else { None };
+        if let Some(Sight { cpu, .. }) = sight {
+            plan.request.base = plan.request.base.with(Condition::CPU, cpu.to_string());
+        }
+        wait::run(plan, session).context("why")?;
+        if let Some(Sight { cpu, hidden }) = &sight {
+            session.notice(Notice::Other { text: format!("the waits are on CPU {cpu}; --cpu chooses another") });
+            unseen(*cpu, hidden).into_iter().for_each(|unseen| session.add_unseen(unseen));
+        }
+        Ok(())
     })
+}
+
+/// Which CPUs were not taken, and why.
+fn unseen(cpu: usize, hidden: &[usize]) -> Option<Unseen> {
+    let others = CpuSet::of(hidden.iter().copied());
+    let what = format!("the idle thread of CPU {others}, so the waits are on CPU {cpu}");
+    (!hidden.is_empty()).then_some(Unseen { what, remedy: None })
 }
