@@ -5,6 +5,8 @@
 use punctual_record::{Spread, TrialBlock};
 use punctual_trace::WakeUp;
 
+use super::usage::Spent;
+
 /// Fewer values do not support a 99th percentile.
 const FOR_P99: usize = 100;
 /// Most wake-ups of a block that count.
@@ -17,7 +19,7 @@ const LATER: usize = 2;
 struct Block {
     from_ns: u64,
     to_ns: u64,
-    cpu_ns: Option<u64>,
+    spent: Spent,
     /// By timers, and by others.
     late_ns: [Vec<u64>; 2],
     spreads: [Option<Spread>; 2],
@@ -38,9 +40,9 @@ impl Blocks {
     }
 
     /// It ends.
-    pub(super) fn end(&mut self, to_ns: u64, cpu_ns: Option<u64>) {
+    pub(super) fn end(&mut self, to_ns: u64, spent: Spent) {
         if let Some(block) = self.0.last_mut() {
-            (block.to_ns, block.cpu_ns) = (to_ns, cpu_ns);
+            (block.to_ns, block.spent) = (to_ns, spent);
         }
     }
 
@@ -62,7 +64,8 @@ impl Blocks {
         let block = &mut self.0[number];
         block.close();
         let [timer, other] = block.spreads;
-        TrialBlock { ns: block.to_ns.saturating_sub(block.from_ns), cpu_ns: block.cpu_ns, timer, other }
+        let Spent { cpu_ns, run_delay_ns, stolen_ns } = block.spent;
+        TrialBlock { ns: block.to_ns.saturating_sub(block.from_ns), cpu_ns, run_delay_ns, stolen_ns, timer, other }
     }
 }
 
@@ -101,11 +104,11 @@ mod tests {
         let mut blocks = Blocks::default();
         let first = blocks.begin(1000);
         blocks.take(&[wake_up(990, 1100, 9, true), wake_up(1000, 1100, 1, true), wake_up(1010, 1100, 2, false)]);
-        blocks.end(2000, Some(5));
+        blocks.end(2000, Spent { cpu_ns: Some(5), ..Spent::default() });
         let second = blocks.begin(2100);
         // Read later, and across the boundary.
         blocks.take(&[wake_up(1500, 1600, 3, true), wake_up(1900, 2200, 8, true), wake_up(2100, 2200, 4, true)]);
-        blocks.end(3000, None);
+        blocks.end(3000, Spent::default());
         let [one, two] = [first, second].map(|number| blocks.block(number));
         let figures = |block: &TrialBlock| block.timer.map(|its| (its.count, its.total_ns, its.p50_ns, its.max_ns));
         assert_eq!(figures(&one), Some((2, 4, 1, 3)));
@@ -129,7 +132,7 @@ mod tests {
             let from = number * 1000;
             assert_eq!(blocks.begin(from), number as usize);
             blocks.take(&[wake_up(from, from + 10, number + 1, true)]);
-            blocks.end(from + 900, None);
+            blocks.end(from + 900, Spent::default());
         }
         assert!(blocks.0[..7].iter().all(|block| block.late_ns[0].is_empty()));
         assert!((0..10).all(|number| blocks.block(number).timer.unwrap().max_ns == number as u64 + 1));

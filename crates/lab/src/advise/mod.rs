@@ -18,5 +18,6 @@ mod setting;
 mod settings;
 mod thread;
 mod trials;
+mod usage;
 
 pub use trials::{Advisor, Reach, Tried, remedies};

@@ -6,7 +6,7 @@ use std::fs;
 use punctual_linux::clock::{Clock, now_ns};
 
 /// `USER_HZ`, the unit of times in `/proc/PID/stat` (include/asm-generic/param.h).
-const TICK_NS: i64 = 10_000_000;
+pub(super) const TICK_NS: i64 = 10_000_000;
 
 /// A thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +35,19 @@ impl Thread {
         Self::find(self.process, self.tid) == Some(*self)
     }
 
-    /// CPU time used so far, ns (`/proc/TID/schedstat`).
-    pub(super) fn cpu_ns(&self) -> Option<u64> {
+    /// What it used so far (`/proc/TID/schedstat`).
+    pub(super) fn times(&self) -> Option<Times> {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.tid)).ok()?;
-        text.split_whitespace().next()?.parse().ok()
+        let mut fields = text.split_whitespace().map(str::parse);
+        Some(Times { cpu_ns: fields.next()?.ok()?, run_delay_ns: fields.next()?.ok()? })
     }
+}
+
+/// CPU time of a thread, and the time for which it waited for a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) cpu_ns: u64,
+    pub(super) run_delay_ns: u64,
 }
 
 impl fmt::Display for Thread {

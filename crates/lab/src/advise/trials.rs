@@ -18,6 +18,7 @@ use super::saved::{Left, Saved};
 use super::setting::Aim;
 use super::settings::{AFFINITY, FIFO, SETTINGS, cpus};
 use super::thread::{Family, Thread};
+use super::usage::Usage;
 use crate::program::Watcher;
 
 /// Fewest pairs of blocks that a verdict takes.
@@ -81,7 +82,6 @@ pub struct Advisor {
     saved: Saved,
     guardian: Guardian,
     open: Option<File>,
-    usage: HashMap<i32, (Thread, u64)>,
     shares: HashMap<i32, f64>,
     cpu: usize,
     left: Vec<(String, Left)>,
@@ -106,8 +106,8 @@ impl Advisor {
         let saved = Saved::new()?;
         let guardian = Guardian::start(&saved, &family)?;
         let only = if let Reach::Threads(tids) = reach { Some(tids) } else { None };
-        let (usage, shares) = (HashMap::new(), HashMap::new());
-        Ok(Self { family, only, saved, guardian, open: None, usage, shares, cpu: 0, left: Vec::new() })
+        let (shares, left) = (HashMap::new(), Vec::new());
+        Ok(Self { family, only, saved, guardian, open: None, shares, cpu: 0, left })
     }
 
     /// Tries all remedies for this long, while `goes_on`. The wake-ups meanwhile are not among the causes that `watcher` finds.
@@ -213,7 +213,7 @@ impl Advisor {
 
     /// Nothing changes for this long. Returns the number of the block; `None` if it was cut short.
     fn block(&mut self, course: &mut Course<'_>, length: Duration) -> Option<usize> {
-        let before = self.used();
+        let before = Usage::now(self.threads());
         let from = now_ns(Clock::Monotonic);
         let number = course.blocks.begin(from.unsigned_abs());
         let begin = Instant::now();
@@ -223,20 +223,9 @@ impl Advisor {
             left = length.saturating_sub(begin.elapsed());
         }
         let to = now_ns(Clock::Monotonic);
-        self.usage = self.used();
-        let since = |tid: &i32, now: &(Thread, u64)| {
-            let before = before.get(tid).filter(|its| its.0 == now.0).map_or(0, |its| its.1);
-            now.1.saturating_sub(before)
-        };
-        let elapsed = (to - from).max(1) as f64;
-        let cpu: u64 = self.usage.iter().map(|(tid, now)| since(tid, now)).sum();
-        self.shares = self
-            .usage
-            .iter()
-            .filter(|its| before.contains_key(its.0))
-            .map(|(tid, now)| (*tid, since(tid, now) as f64 / elapsed))
-            .collect();
-        course.blocks.end(to.unsigned_abs(), (!self.usage.is_empty()).then_some(cpu));
+        let used = Usage::now(self.threads());
+        self.shares = used.shares(&before, (to - from).unsigned_abs());
+        course.blocks.end(to.unsigned_abs(), used.since(&before));
         left.is_zero().then_some(number)
     }
 
@@ -303,11 +292,6 @@ impl Advisor {
             threads.retain(|thread| only.contains(&thread.tid));
         }
         threads
-    }
-
-    /// CPU times by thread.
-    fn used(&self) -> HashMap<i32, (Thread, u64)> {
-        self.threads().into_iter().filter_map(|thread| Some((thread.tid, (thread, thread.cpu_ns()?)))).collect()
     }
 
     /// The CPU that idled most since then, of those on which all threads may run.

@@ -72,6 +72,12 @@ pub struct TrialBlock {
     /// CPU time of the program's threads, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
+    /// Time for which the program's threads waited for a CPU, summed, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay_ns: Option<u64>,
+    /// Time that the host gave to others, of all CPUs, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_ns: Option<u64>,
     /// Lateness of the wake-ups by the threads' own timers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<Spread>,

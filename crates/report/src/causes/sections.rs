@@ -120,7 +120,10 @@ fn remedies(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Section
             break;
         }
     }
-    let note = "A remedy is for its cause. Its gain was not measured in this run.";
+    let tried = causes.trials.iter().any(|trial| !trial.pairs.is_empty());
+    let gain =
+        if tried { "Gains are only those of the remedies tried." } else { "Its gain was not measured in this run." };
+    let note = format!("A remedy is for its cause. {gain}");
     (!items.is_empty())
-        .then(|| Section::new("Remedies by cause").with(Block::Paragraph(note.to_owned())).with(Block::Items(items)))
+        .then(|| Section::new("Remedies by cause").with(Block::Paragraph(note)).with(Block::Items(items)))
 }

@@ -69,6 +69,13 @@ pub struct Gain {
     pub scatter_ns: i64,
 }
 
+impl Gain {
+    /// Whether its interval excludes none, and single rounds scatter by less.
+    pub(super) fn is_clear(&self) -> bool {
+        (self.low_ns > 0 || self.high_ns < 0) && self.ns.abs() > self.scatter_ns
+    }
+}
+
 impl Effect {
     /// The gain, if it is shown.
     #[must_use]
@@ -81,6 +88,11 @@ impl Effect {
     pub fn worse(&self) -> Option<Gain> {
         let turned = |gain: Gain| Gain { ns: -gain.ns, low_ns: -gain.high_ns, high_ns: -gain.low_ns, ..gain };
         self.gain.filter(|_| self.outcome == Outcome::Worse).map(turned)
+    }
+
+    fn of(before: Option<f64>, after: Option<f64>, gain: Gain) -> Self {
+        let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
+        Self { outcome: Outcome::NoDifference, before_ns, after_ns, gain: Some(gain), why: None }
     }
 
     fn not_tested(before: Option<f64>, after: Option<f64>, why: String) -> Self {
@@ -118,6 +130,8 @@ pub(super) fn settled(drafts: Vec<Asked>) -> Vec<Effect> {
 pub(super) struct Draft {
     pub(super) shift: Shift,
     pub(super) scatter: f64,
+    /// Its size, where that is not the shift itself. It has to be as clear as the shift.
+    pub(super) size: Option<Gain>,
 }
 
 impl Draft {
@@ -125,6 +139,14 @@ impl Draft {
         let scale = scale();
         let reach = self.shift.reach(miss);
         let from = scale.figure(self.shift.from);
+        if let Some(size) = self.size {
+            let outcome = match significant && size.is_clear() && (size.ns > 0) == (self.shift.by < 0.0) {
+                true if size.ns > 0 => Outcome::Better,
+                true => Outcome::Worse,
+                false => Outcome::NoDifference,
+            };
+            return Effect { outcome, ..Effect::of(before, after, size) };
+        }
         let gain = |by: f64| (from - scale.figure(self.shift.from + by)).round() as i64;
         let by = self.shift.by;
         let outcome = match significant && by.abs() > self.scatter {
@@ -134,8 +156,7 @@ impl Draft {
         };
         let scatter_ns = gain(by - self.scatter).abs_diff(gain(by)).try_into().unwrap_or(i64::MAX);
         let gain = Gain { ns: gain(by), low_ns: gain(by + reach), high_ns: gain(by - reach), scatter_ns };
-        let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
-        Effect { outcome, before_ns, after_ns, gain: Some(gain), why: None }
+        Effect { outcome, ..Effect::of(before, after, gain) }
     }
 }
 
@@ -176,7 +197,7 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
     let (from, to) = (scale.place(from), scale.place(to));
     let freedom = freedom.clamp(noise::FREEDOM, 1e6);
     let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom, pair: variance };
-    Ok(Draft { shift, scatter: scatter(deviations) })
+    Ok(Draft { shift, scatter: scatter(deviations), size: None })
 }
 
 /// A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
@@ -222,7 +243,7 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
     let shift = draft.settled(None);
     let same = bodies.iter().filter(|body| **body * shift.by > 0.0).count();
     let repeats = same as f64 >= AGREE * bodies.len().max(noise::MIN_ROUNDS) as f64;
-    Ok(Draft { scatter: if repeats { shift.error } else { shift.by.abs().max(shift.error) }, shift })
+    Ok(Draft { scatter: if repeats { shift.error } else { shift.by.abs().max(shift.error) }, shift, size: None })
 }
 
 /// After minus before of each round that has both: at the 90th percentile, or, with few samples, at the median.

@@ -2,19 +2,21 @@
 
 use punctual_record::{Run, Spread, Trial, TrialBlock, TrialRefused};
 
-use crate::evidence::Figure;
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
+use crate::evidence::{Effect, Figure, Gain};
 use crate::format::prose::{sentence, unbroken};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming;
-use crate::verdict::{Advice, Case, Code, Goal, Price, rank, standing};
+use crate::verdict::{Advice, Case, Code, Goal, Price, grouped, rank, standing};
+
+use super::acts;
+use super::quiet::Quiet;
 
 /// The experiment of the advice.
 const EXPERIMENT: &str = "why";
-/// Most trials, and pairs of one, that a file is believed to have.
+/// Most trials that a file is believed to have.
 const MOST_TRIALS: usize = 100;
-const MOST_PAIRS: usize = 10_000;
 /// A median of fewer wake-ups says little of its block.
 const WAKE_UPS: u64 = 10;
 
@@ -30,6 +32,7 @@ const KINDS: [(&str, Kind); 2] = [("on timers", |block| block.timer), ("on other
 #[derive(Debug)]
 pub(super) struct Judged<'a> {
     pub(super) trial: &'a Trial,
+    pub(super) quiet: Quiet<'a>,
     pub(super) cases: Vec<Case>,
     pub(super) cpu: Option<Change>,
 }
@@ -37,12 +40,16 @@ pub(super) struct Judged<'a> {
 /// All remedies that were tried, tested together.
 pub(super) fn judged(run: &Run) -> Vec<Judged<'_>> {
     let tried: Vec<&Trial> = trials(run).filter(|trial| !trial.pairs.is_empty()).collect();
-    let asked: Vec<(usize, &str)> = tried.iter().enumerate().flat_map(|(at, trial)| cases(at, trial)).collect();
-    let questions = asked.iter().flat_map(|(at, case)| questions(tried[*at], case)).collect();
+    let tried: Vec<(&Trial, Quiet<'_>)> = tried.iter().copied().zip(Quiet::of_all(&tried)).collect();
+    let asked: Vec<(usize, &str)> = tried.iter().enumerate().flat_map(|(at, (trial, _))| cases(at, trial)).collect();
+    let questions = asked.iter().flat_map(|(at, case)| questions(&tried[*at].1, case)).collect();
     let mut effects = test(questions).into_iter();
-    let cpu = shares(&tried.iter().map(|trial| cpu_shares(trial)).collect::<Vec<_>>());
-    let mut judged: Vec<Judged<'_>> =
-        tried.into_iter().zip(cpu).map(|(trial, cpu)| Judged { trial, cases: Vec::new(), cpu }).collect();
+    let cpu = shares(&tried.iter().map(|(_, quiet)| cpu_shares(quiet)).collect::<Vec<_>>());
+    let mut judged: Vec<Judged<'_>> = tried
+        .into_iter()
+        .zip(cpu)
+        .map(|((trial, quiet), cpu)| Judged { trial, quiet, cases: Vec::new(), cpu })
+        .collect();
     for (at, case) in asked {
         let mut next = || effects.next().unwrap_or_default();
         judged[at].cases.push(Case { case: case.to_owned(), p50: next(), p99: next(), ..Case::default() });
@@ -62,7 +69,7 @@ fn cases(at: usize, trial: &Trial) -> Vec<(usize, &'static str)> {
     if all.is_empty() { vec![(at, "on timers")] } else { all }
 }
 
-fn questions(trial: &Trial, case: &str) -> [Question; 2] {
+fn questions(quiet: &Quiet<'_>, case: &str) -> [Question; 2] {
     let of = KINDS.into_iter().find(|(name, _)| *name == case).map_or(KINDS[0].1, |(_, of)| of);
     let figures: [(Figure, Value, &str); 2] =
         [(Figure::P50, |its| Some(its.p50_ns), "10"), (Figure::P99, |its| its.p99_ns, "100")];
@@ -71,32 +78,59 @@ fn questions(trial: &Trial, case: &str) -> [Question; 2] {
             let spread = of(block).filter(|its| its.count >= WAKE_UPS)?;
             value(&spread).map(|ns| ns as f64)
         };
-        let all = trial.pairs.iter().take(MOST_PAIRS);
+        let all = quiet.pairs.iter();
         let pairs: Vec<[f64; 2]> = all.filter_map(|pair| Some([one(&pair.off)?, one(&pair.on)?])).collect();
-        let why = format!(
-            "too few wake-ups: {} of {} pairs of blocks have {needed} in each, and a test takes {MIN_PAIRS}",
-            pairs.len(),
-            trial.pairs.len()
-        );
+        let verb = if pairs.len() == 1 { "has" } else { "have" };
+        let (n, all) = (pairs.len(), quiet.pairs.len() + quiet.left_out);
+        let why = match quiet.left_out {
+            0 => format!("too few wake-ups: {n} of {all} pairs of blocks {verb} {needed} in each, and a test takes {MIN_PAIRS}"),
+            _ => format!(
+                "too few wake-ups: {n} of {all} pairs of blocks {verb} {needed} in each and were not disturbed, and a test takes {MIN_PAIRS}"
+            ),
+        };
         Question { figure, pairs, why }
     })
 }
 
-fn cpu_shares(trial: &Trial) -> Vec<[f64; 2]> {
+fn cpu_shares(quiet: &Quiet<'_>) -> Vec<[f64; 2]> {
     let share = |block: &TrialBlock| Some(block.cpu_ns? as f64 / block.ns.max(1) as f64);
-    let all = trial.pairs.iter().take(MOST_PAIRS);
-    all.filter_map(|pair| Some([share(&pair.off)?, share(&pair.on)?])).collect()
+    quiet.pairs.iter().filter_map(|pair| Some([share(&pair.off)?, share(&pair.on)?])).collect()
 }
 
 /// What each remedy that was tried does, the advised ones first.
 pub(crate) fn advice(run: &Run) -> Vec<Advice> {
-    let mut all: Vec<Advice> = judged(run).into_iter().map(one).collect();
+    let all = judged(run).into_iter().map(|judged| (one(run, &judged), judged)).collect();
+    let mut all = grouped(all, |(head, one), (_, other)| {
+        let gain = head.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
+        acts::share_a_cause(run, one.trial, other.trial, gain) && are_equal(one, other)
+    });
     rank(&mut all);
     all
 }
 
-fn one(judged: Judged<'_>) -> Advice {
-    let Judged { trial, cases, cpu } = judged;
+/// Whether two remedies gain as much at p50 in every common case, and at p99 where both are tested.
+fn are_equal(one: &Judged<'_>, other: &Judged<'_>) -> bool {
+    let common: Vec<(&Case, &Case)> = one
+        .cases
+        .iter()
+        .filter_map(|case| Some((case, other.cases.iter().find(|its| its.case == case.case)?)))
+        .collect();
+    let gains = |one: &Effect, other: &Effect| one.gain.zip(other.gain);
+    let p50: Vec<_> = common.iter().filter_map(|(one, other)| gains(&one.p50, &other.p50)).collect();
+    let p99 = common.iter().filter_map(|(one, other)| gains(&one.p99, &other.p99));
+    !p50.is_empty() && p50.iter().copied().chain(p99).all(is_as_much)
+}
+
+/// Their intervals overlap and they differ by less than single pairs do; or they differ by little beside what both gain.
+fn is_as_much((one, other): (Gain, Gain)) -> bool {
+    let apart = one.ns.abs_diff(other.ns);
+    let overlap = one.low_ns <= other.high_ns && other.low_ns <= one.high_ns;
+    let within = overlap && apart < one.scatter_ns.max(other.scatter_ns).unsigned_abs();
+    within || apart < one.ns.min(other.ns).max(0).unsigned_abs() / 5
+}
+
+fn one(run: &Run, judged: &Judged<'_>) -> Advice {
+    let Judged { trial, cases, cpu, .. } = judged;
     let text = |text: &Option<String>| text.as_deref().map(sanitize);
     let code = |text: &Option<String>| text.as_deref().map(naming::code);
     Advice {
@@ -105,17 +139,24 @@ fn one(judged: Judged<'_>) -> Advice {
         experiment: EXPERIMENT.to_owned(),
         what: sanitize(&trial.remedy),
         instead_of: "as found".to_owned(),
-        standing: standing(Goal::WakeOnTime, &cases),
-        cases,
+        standing: standing(Goal::WakeOnTime, cases),
+        cases: cases.clone(),
         price: Price {
             privilege: text(&trial.price.privilege),
             energy: text(&trial.price.energy),
             others: text(&trial.price.others),
-            program: cpu.and_then(|change| price(&change)),
+            program: cpu.as_ref().and_then(price),
         },
         code: Code { c: code(&trial.code.c), rust: None, shell: code(&trial.code.shell) },
+        doubt: cases.iter().find_map(|case| doubt(run, trial, case)),
         equal: Vec::new(),
     }
+}
+
+/// What speaks against a gain: causes say only what timers' wake-ups lost.
+pub(super) fn doubt(run: &Run, trial: &Trial, case: &Case) -> Option<String> {
+    let gain = case.p50.better().filter(|_| case.case == KINDS[0].0)?;
+    acts::doubt(run, trial, gain.ns)
 }
 
 /// `0.3 % more of a CPU`, where a difference is shown.

@@ -10,11 +10,11 @@ use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::verdict::{Case, Standing, Verdict};
 
-use super::judge::{Judged, judged, untried};
+use super::judge::{Judged, doubt, judged, untried};
 
 /// All remedies; `None` where none was tried or refused.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mut lines: Vec<String> = judged(run).iter().flat_map(tried).collect();
+    let mut lines: Vec<String> = judged(run).iter().flat_map(|judged| tried(run, judged)).collect();
     lines.extend(untried(run).into_iter().map(|text| match text.split_once(": ") {
         Some((remedy, why)) => format!("{remedy}: not tried: {why}"),
         None => text,
@@ -22,8 +22,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if lines.is_empty() {
         return None;
     }
-    let how = "Each was on and off in adjacent blocks of time, in random order, and everything was put back. In parentheses: the 95 % \
-               interval, corrected for the number of tests.";
+    let how = "Each was on and off in adjacent blocks of time, in random order, and everything was put back. A gain is the median of the \
+               pairs' differences; in parentheses: its 95 % interval.";
     Some(Section::new("Remedies tried").with(Block::Paragraph(how.to_owned())).with(Block::said(lines)))
 }
 
@@ -47,20 +47,31 @@ pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
 }
 
 /// `timer slack 1 ns on timers: 51 µs earlier at p50 (49 µs to 52 µs), ...`, for each kind of wake-ups.
-fn tried(judged: &Judged<'_>) -> Vec<String> {
+fn tried(run: &Run, judged: &Judged<'_>) -> Vec<String> {
     let trial = judged.trial;
     let cpu = judged.cpu.as_ref().map(cpu);
-    let pairs = units::count(trial.pairs.len() as u64);
+    let pairs = pairs(judged);
     let partly = trial.refused.as_ref().map(|refused| format!(" {}", sentence(&sanitize(&refused.why))));
     let of = |case: &Case| {
         let figures = [("p50", &case.p50), ("p99", &case.p99)].map(|(name, effect)| figure(name, effect));
         let mut parts: Vec<String> = figures.into_iter().collect();
         parts.dedup();
         parts.extend(cpu.clone());
-        let text = format!("{} {}: {}; {pairs} pairs.", sanitize(&trial.remedy), case.case, parts.join(", "));
-        text + partly.as_deref().unwrap_or_default()
+        let text = format!("{} {}: {}; {pairs}.", sanitize(&trial.remedy), case.case, parts.join(", "));
+        let doubt = doubt(run, trial, case).map_or(String::new(), |doubt| format!(" {doubt}"));
+        text + &doubt + partly.as_deref().unwrap_or_default()
     };
     judged.cases.iter().map(of).collect()
+}
+
+/// `9 pairs, without 2 in which others took the CPU far more than usual`.
+fn pairs(judged: &Judged<'_>) -> String {
+    let number = judged.quiet.pairs.len() as u64;
+    let pairs = format!("{} pair{}", units::count(number), if number == 1 { "" } else { "s" });
+    match judged.quiet.left_out as u64 {
+        0 => pairs,
+        n => format!("{pairs}, without {} in which others took the CPU far more than usual", units::count(n)),
+    }
 }
 
 fn figure(name: &str, effect: &Effect) -> String {

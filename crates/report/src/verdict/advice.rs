@@ -84,6 +84,9 @@ pub struct Advice {
     pub price: Price,
     /// What to write.
     pub code: Code,
+    /// What speaks against its gain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// Remedies of the same cause that show no difference from it: one of them is enough.
     pub equal: Vec<Variant>,
 }
@@ -249,9 +252,9 @@ impl Advice {
         format!("{lead}: {p50} ({p99}); {cost}.{}", self.variants())
     }
 
-    /// ` Equal here: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE). Take one.`
+    /// What speaks against it, and ` Equal here: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE). Take one.`
     fn variants(&self) -> String {
-        let mut text = String::new();
+        let mut text = self.doubt.as_ref().map_or(String::new(), |doubt| format!(" {doubt}"));
         if !self.equal.is_empty() {
             let named = |variant: &Variant| match &variant.price.privilege {
                 Some(privilege) => format!("{} ({privilege})", variant.what),

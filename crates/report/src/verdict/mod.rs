@@ -13,7 +13,7 @@ pub use advice::{Advice, Case, Code, Goal, Price, Standing, Variant};
 pub use trust::{Level, Trust};
 
 pub(crate) use candidate::{Candidate, Trial};
-pub(crate) use rank::{rank, standing, tested};
+pub(crate) use rank::{grouped, rank, standing, tested};
 
 use schemars::JsonSchema;
 use serde::Serialize;

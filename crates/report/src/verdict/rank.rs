@@ -9,9 +9,8 @@ use crate::evidence::{Effect, Figure, Outcome, ShareEffect};
 use super::advice::{Advice, Case, Goal, Standing, Variant};
 use super::candidate::{Candidate, Trial};
 
-/// An advice with what it removes and the series that show it.
-struct Judged<'a> {
-    advice: Advice,
+/// What an advice removes, and the series that show it.
+struct Shown<'a> {
     cause: String,
     trials: Vec<Trial<'a>>,
 }
@@ -24,9 +23,10 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     let questions: Vec<_> = trials.map(|trial| (Against::Series(trial.before), trial.after)).collect();
     let mut effects = test(run, &pairs).into_iter();
     let mut others = shares::test(&questions).into_iter();
-    let judged: Vec<Judged<'_>> =
+    let judged: Vec<(Advice, Shown<'_>)> =
         candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects, &mut others)).collect();
-    let mut advice = grouped(run, judged);
+    let mut advice =
+        grouped(judged, |(head, one), (_, other)| one.cause == other.cause && are_equal(run, (head, one), other));
     rank(&mut advice);
     advice
 }
@@ -67,7 +67,7 @@ fn judge<'a>(
     candidate: Candidate<'a>,
     effects: &mut impl Iterator<Item = Effect>,
     others: &mut impl Iterator<Item = ShareEffect>,
-) -> Judged<'a> {
+) -> (Advice, Shown<'a>) {
     let timed = candidate.goal != Goal::LetOthersRun;
     let mut next = || if timed { effects.next().unwrap_or_default() } else { Effect::default() };
     let case = |trial: &Trial<'_>| Case {
@@ -84,8 +84,9 @@ fn judge<'a>(
     let Candidate { id, goal, cause, what, instead_of, trials, price, code } = candidate;
     let standing = standing(goal, &cases);
     let experiment = experiment.to_owned();
-    let advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, equal: Vec::new() };
-    Judged { advice, cause, trials }
+    let (doubt, equal) = (None, Vec::new());
+    let advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, doubt, equal };
+    (advice, Shown { cause, trials })
 }
 
 pub(crate) fn standing(goal: Goal, cases: &[Case]) -> Standing {
@@ -104,41 +105,41 @@ pub(crate) fn standing(goal: Goal, cases: &[Case]) -> Standing {
     }
 }
 
-/// Advised remedies of one cause that show no difference from the cheapest of them become its variants.
-fn grouped(run: &Run, judged: Vec<Judged<'_>>) -> Vec<Advice> {
-    let mut heads: Vec<Judged<'_>> = Vec::new();
-    let mut judged = judged;
-    judged.sort_by(|a, b| price(&a.advice).total_cmp(&price(&b.advice)));
+/// Advised remedies of one goal that are equal to the cheapest of them become its variants.
+pub(crate) fn grouped<T>(
+    mut judged: Vec<(Advice, T)>,
+    equal: impl Fn(&(Advice, T), &(Advice, T)) -> bool,
+) -> Vec<Advice> {
+    let mut heads: Vec<(Advice, T)> = Vec::new();
+    judged.sort_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)));
     for its in judged {
-        let advised = its.advice.standing == Standing::Advised;
-        let equal = |head: &&mut Judged<'_>| {
-            head.cause == its.cause
-                && head.advice.goal == its.advice.goal
-                && head.advice.standing == Standing::Advised
-                && are_equal(run, head, &its)
+        let alike = |head: &&mut (Advice, T)| {
+            [&head.0, &its.0].iter().all(|advice| advice.standing == Standing::Advised)
+                && head.0.goal == its.0.goal
+                && equal(head, &its)
         };
-        match heads.iter_mut().find(equal).filter(|_| advised) {
-            Some(head) => {
-                let Advice { what, price, code, .. } = its.advice;
-                head.advice.equal.push(Variant { what, price, code });
+        match heads.iter_mut().find(alike) {
+            Some((head, _)) => {
+                let Advice { what, price, code, .. } = its.0;
+                head.equal.push(Variant { what, price, code });
             }
             None => heads.push(its),
         }
     }
-    heads.into_iter().map(|judged| judged.advice).collect()
+    heads.into_iter().map(|(advice, _)| advice).collect()
 }
 
 /// Whether two remedies show no difference at p50 in any common case, or one that is small beside what both gain.
-fn are_equal<'s>(run: &Run, one: &'s Judged<'_>, other: &'s Judged<'_>) -> bool {
-    if one.advice.goal == Goal::LetOthersRun {
-        return leave_equal_shares(one, other);
+fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Shown<'_>) -> bool {
+    if head.goal == Goal::LetOthersRun {
+        return leave_equal_shares(head, one, other);
     }
     let both = |trial: &'s Trial<'_>| {
         let same = other.trials.iter().find(|its| its.case == trial.case)?;
         Some(Pair { before: trial.after, after: same.after, figure: Figure::P50 })
     };
     let pairs: Vec<Pair<'_>> = one.trials.iter().filter_map(both).collect();
-    let gained = one.advice.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
+    let gained = head.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
     let small = |effect: &Effect| match (effect.outcome, effect.gain) {
         (Outcome::Better | Outcome::Worse, Some(gain)) => gain.ns.abs() < gained / 5,
         _ => true,
@@ -147,11 +148,11 @@ fn are_equal<'s>(run: &Run, one: &'s Judged<'_>, other: &'s Judged<'_>) -> bool 
 }
 
 /// The same for the shares of the CPU that others get.
-fn leave_equal_shares(one: &Judged<'_>, other: &Judged<'_>) -> bool {
+fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> bool {
     let same = |trial: &Trial<'_>| other.trials.iter().find(|its| its.case == trial.case).map(|its| its.after);
     let questions: Vec<_> =
         one.trials.iter().filter_map(|trial| Some((Against::Series(trial.after), same(trial)?))).collect();
-    let gained = one.advice.best().map_or(0.0, Case::share_gained);
+    let gained = head.best().map_or(0.0, Case::share_gained);
     let small = |effect: &ShareEffect| !effect.is_shown() || effect.gain.is_some_and(|g| g.share.abs() < gained / 5.0);
     !questions.is_empty() && shares::test(&questions).iter().all(small)
 }

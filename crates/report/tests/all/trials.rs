@@ -7,7 +7,7 @@ use punctual_report::export::text;
 use punctual_report::verdict::Standing;
 use punctual_report::{Document, Style, Verdict};
 
-use crate::common::causes::program_run;
+use crate::common::causes::{program_run, sleep};
 use crate::forms::shown;
 
 /// A block of 200 ms in which the timers' wake-ups were as late as this, using this share of a CPU.
@@ -19,7 +19,14 @@ fn block(count: u64, late_ns: u64, share: f64) -> TrialBlock {
         p99_ns: (count >= 100).then_some(2 * late_ns),
         max_ns: 3 * late_ns,
     };
-    TrialBlock { ns: 200_000_000, cpu_ns: Some((2e8 * share) as u64), timer: (count > 0).then_some(late), other: None }
+    TrialBlock {
+        ns: 200_000_000,
+        cpu_ns: Some((2e8 * share) as u64),
+        run_delay_ns: Some(1_000_000),
+        stolen_ns: Some(0),
+        timer: (count > 0).then_some(late),
+        other: None,
+    }
 }
 
 /// Pairs of blocks with this number of wake-ups; both blocks drift together, and the second one by itself too.
@@ -52,7 +59,10 @@ fn trial(id: &str, remedy: &str, pairs: Vec<TrialPair>) -> Trial {
 
 fn run_of(trials: Vec<Trial>) -> Run {
     let mut run = program_run();
-    run.causes.as_mut().unwrap().trials = trials;
+    let causes = run.causes.as_mut().unwrap();
+    // 50 us of each sleep are timer slack, 3 us another thread.
+    causes.calls.push(sleep(1_000_000));
+    causes.trials = trials;
     run
 }
 
@@ -95,7 +105,7 @@ fn a_gain_has_its_interval_and_its_price() {
     assert!(gain.low_ns < 51_000 && 51_000 < gain.high_ns, "{gain:?}");
     assert_eq!(advice.price.program.as_deref(), Some("0.3\u{a0}% more of a CPU"));
     let text = said(&run);
-    assert!(text.contains("timer slack 1 ns on timers: 51"), "{text}");
+    assert!(text.contains("timer slack 1 ns on timers: 50.9"), "{text}");
     assert!(text.contains("µs earlier at p50 (") && text.contains("CPU +0.3 % (+0.3 to +0.3); 12 pairs."), "{text}");
 }
 
@@ -137,10 +147,112 @@ fn a_difference_below_the_scatter_is_none() {
     assert_eq!(verdict.tried[0].cases[0].p50.outcome, Outcome::NoDifference);
 }
 
+/// The names of the advices, each with its variants.
+fn advised(run: &Run) -> Vec<(String, Vec<String>)> {
+    let variants =
+        |advice: &punctual_report::verdict::Advice| advice.equal.iter().map(|its| its.what.clone()).collect();
+    Verdict::of(run).advice.iter().map(|advice| (advice.what.clone(), variants(advice))).collect()
+}
+
+/// Timer slack, and SCHED_FIFO, which needs a privilege.
+fn slack_and_fifo(slack_ns: u64, fifo_ns: u64) -> Run {
+    let price = TrialPrice { privilege: Some("CAP_SYS_NICE".into()), ..TrialPrice::default() };
+    run_of(vec![
+        Trial { price, ..trial("policy", "SCHED_FIFO 40", pairs(12, 150, 81_000, fifo_ns, 0.0)) },
+        trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 81_000, slack_ns, 0.0)),
+    ])
+}
+
+#[test]
+fn equal_remedies_are_one_advice_without_privilege_first() {
+    let run = slack_and_fifo(30_000, 30_500);
+    assert_eq!(advised(&run), [("timer slack 1 ns".to_owned(), vec!["SCHED_FIFO 40".to_owned()])]);
+    let text = said(&run);
+    assert!(text.contains("no privilege. Equal here: SCHED_FIFO 40 (CAP_SYS_NICE). Take one."), "{text}");
+}
+
+#[test]
+fn remedies_of_unlike_gains_or_causes_are_several_advices() {
+    // The policy gains half as much again.
+    assert_eq!(advised(&slack_and_fifo(50_000, 30_000)).len(), 2);
+    assert!(!said(&slack_and_fifo(50_000, 30_000)).contains("Equal here"));
+    // One CPU gains as much as less slack by chance: no cause is common to both.
+    let alike = |id| trial(id, id, pairs(12, 150, 81_000, 30_000, 0.0));
+    assert_eq!(advised(&run_of(vec![alike("timer-slack"), alike("cpu")])).len(), 2);
+    // As much again, but without slack in the causes.
+    let mut run = slack_and_fifo(30_000, 30_500);
+    run.causes.as_mut().unwrap().calls.clear();
+    assert_eq!(advised(&run).len(), 2);
+    // p99 tells them apart.
+    let mut run = slack_and_fifo(30_000, 30_500);
+    let policy = &mut run.causes.as_mut().unwrap().trials[0];
+    for pair in &mut policy.pairs {
+        let late = pair.on.timer.as_mut().unwrap();
+        late.p99_ns = Some(31_000);
+    }
+    assert_eq!(advised(&run).len(), 2);
+}
+
+#[test]
+fn a_gain_beyond_its_cause_has_a_word() {
+    let beyond = "That is more than timer slack took of a wake-up before the trials: 50.0 µs.";
+    let of = |on_ns| run_of(vec![trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 131_000, on_ns, 0.0))]);
+    assert_eq!(said(&of(60_000)).matches(beyond).count(), 3, "{}", said(&of(60_000)));
+    assert!(!said(&of(80_000)).contains("took of a wake-up before"), "{}", said(&of(80_000)));
+    // What one CPU may change is not known.
+    let cpu = run_of(vec![trial("cpu", "CPU 1 only", pairs(12, 150, 131_000, 30_000, 0.0))]);
+    assert!(!said(&cpu).contains("took of a wake-up before"));
+    // Nor what slack took, where no wake-up was split.
+    let mut unknown = of(60_000);
+    unknown.causes.as_mut().unwrap().calls.clear();
+    assert!(!said(&unknown).contains("took of a wake-up before"));
+}
+
+#[test]
+fn disturbed_pairs_are_left_out_and_said() {
+    let disturbed = |run_delay_ns, stolen_ns| {
+        let mut trial = trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 81_000, 30_000, 0.0));
+        for pair in &mut trial.pairs[..3] {
+            pair.off = TrialBlock { run_delay_ns, stolen_ns, ..block(150, 400_000, 0.1) };
+        }
+        run_of(vec![trial])
+    };
+    let left_out = "9 pairs, without 3 in which others took the CPU far more than usual.";
+    for run in [disturbed(Some(60_000_000), Some(0)), disturbed(None, Some(20_000_000))] {
+        assert!(said(&run).contains(left_out), "{}", said(&run));
+        let gain = Verdict::of(&run).advice[0].cases[0].p50.better().unwrap();
+        assert!((gain.ns - 51_000).abs() < 2_000, "{gain:?}");
+    }
+    // Little more than the others, or unknown: nothing is left out.
+    for run in [disturbed(Some(3_000_000), Some(0)), disturbed(None, None)] {
+        assert!(said(&run).contains("; 12 pairs.") && !said(&run).contains("far more than usual"), "{}", said(&run));
+    }
+}
+
+#[test]
+fn too_few_undisturbed_pairs_are_not_tested() {
+    let mut trial = trial("timer-slack", "timer slack 1 ns", pairs(8, 150, 81_000, 30_000, 0.0));
+    trial.pairs[..3].iter_mut().for_each(|pair| pair.on.run_delay_ns = Some(90_000_000));
+    let text = said(&run_of(vec![trial]));
+    let why = "5 of 8 pairs of blocks have 10 in each and were not disturbed, and a test takes 6";
+    assert!(text.contains(why) && !text.contains("no difference shown at p50"), "{text}");
+}
+
+#[test]
+fn a_machine_that_is_always_busy_leaves_no_pair_out() {
+    let mut trial = trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 81_000, 30_000, 0.0));
+    for pair in &mut trial.pairs {
+        (pair.off.run_delay_ns, pair.on.run_delay_ns) = (Some(90_000_000), Some(70_000_000));
+    }
+    assert!(said(&run_of(vec![trial])).contains("; 12 pairs."));
+}
+
 #[test]
 fn a_run_without_trials_has_no_word_of_them() {
     let text = said(&program_run());
-    for word in ["Remedies tried", "Not tried", "No difference shown:", "Too few wake-ups"] {
+    assert!(text.contains("Its gain was not measured in this run."));
+    assert!(!said(&mixed()).contains("Its gain was not measured"));
+    for word in ["Remedies tried", "remedies tried", "Not tried", "No difference shown:", "Too few wake-ups"] {
         assert!(!text.contains(word), "{word}");
     }
 }

@@ -1,0 +1,90 @@
+//! What the threads of a program used of the CPUs, and what others took from them.
+
+use std::collections::HashMap;
+
+use super::idle::stolen_ns;
+use super::thread::{Thread, Times};
+
+/// At one moment.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    threads: HashMap<i32, (Thread, Times)>,
+    stolen_ns: Option<u64>,
+}
+
+/// Between two moments. Absent: the kernel does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    pub(super) cpu_ns: Option<u64>,
+    pub(super) run_delay_ns: Option<u64>,
+    pub(super) stolen_ns: Option<u64>,
+}
+
+impl Usage {
+    /// Of these threads, now.
+    pub(super) fn now(threads: Vec<Thread>) -> Self {
+        let of = |thread: Thread| Some((thread.tid, (thread, thread.times()?)));
+        Self { threads: threads.into_iter().filter_map(of).collect(), stolen_ns: stolen_ns() }
+    }
+
+    /// Since an earlier moment.
+    pub(super) fn since(&self, before: &Self) -> Spent {
+        let sum = |of: fn(&Times) -> u64| {
+            let one =
+                |(tid, now): (&i32, &(Thread, Times))| of(&now.1).saturating_sub(before.of(*tid, &now.0).map_or(0, of));
+            (!self.threads.is_empty()).then(|| self.threads.iter().map(one).sum())
+        };
+        Spent {
+            cpu_ns: sum(|times| times.cpu_ns),
+            run_delay_ns: sum(|times| times.run_delay_ns),
+            stolen_ns: self.stolen_ns.zip(before.stolen_ns).map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+
+    /// The share of a CPU of each thread that lived at both moments, which are this far apart.
+    pub(super) fn shares(&self, before: &Self, ns: u64) -> HashMap<i32, f64> {
+        let one = |(tid, now): (&i32, &(Thread, Times))| {
+            let then = before.of(*tid, &now.0)?;
+            Some((*tid, now.1.cpu_ns.saturating_sub(then.cpu_ns) as f64 / ns.max(1) as f64))
+        };
+        self.threads.iter().filter_map(one).collect()
+    }
+
+    /// Of the same thread: a later one of its number is another.
+    fn of(&self, tid: i32, thread: &Thread) -> Option<&Times> {
+        self.threads.get(&tid).filter(|its| its.0 == *thread).map(|its| &its.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(started: u64, cpu_ns: u64, run_delay_ns: u64, stolen_ns: Option<u64>) -> Usage {
+        let thread = Thread { process: 1, tid: 7, started };
+        Usage { threads: HashMap::from([(7, (thread, Times { cpu_ns, run_delay_ns }))]), stolen_ns }
+    }
+
+    #[test]
+    fn a_later_thread_of_the_same_number_counts_from_its_start() {
+        let before = usage(5, 100, 10, Some(1));
+        let same = usage(5, 150, 30, Some(4));
+        assert_eq!(same.since(&before), Spent { cpu_ns: Some(50), run_delay_ns: Some(20), stolen_ns: Some(3) });
+        assert_eq!(same.shares(&before, 100), HashMap::from([(7, 0.5)]));
+        let later = usage(6, 150, 30, None);
+        assert_eq!(later.since(&before), Spent { cpu_ns: Some(150), run_delay_ns: Some(30), stolen_ns: None });
+        assert!(later.shares(&before, 100).is_empty(), "its share is not known yet");
+        assert_eq!(Usage::default().since(&before).cpu_ns, None);
+    }
+
+    #[test]
+    fn own_time_grows() {
+        let pid = std::process::id().cast_signed();
+        let own = || Usage::now(Thread::find(pid, pid).into_iter().collect());
+        let before = own();
+        if before.threads.is_empty() {
+            return punctual_testing::lacks("no /proc/TID/schedstat");
+        }
+        assert!(own().since(&before).stolen_ns.is_some());
+    }
+}
