@@ -190,3 +190,79 @@ fn without_a_program_or_time_for_one_it_is_refused() {
         assert!(left.stderr.contains("invalid --") && left.stderr.contains("(example: "), "{}", left.stderr);
     }
 }
+
+/// A thread that sleeps, and spins from the moment at which it is under a real-time policy.
+fn spinner(over: &Arc<AtomicBool>, cpu: usize) -> (i32, JoinHandle<()>) {
+    let over = Arc::clone(over);
+    let (tell, told) = std::sync::mpsc::channel();
+    let spin = move || {
+        punctual_linux::affinity::set_affinity(0, &[cpu]).unwrap();
+        tell.send(sched::current_thread_id()).unwrap();
+        while !over.load(Ordering::Relaxed) {
+            if sched::attributes(0).unwrap().policy != sched::FIFO {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        sched::set_attributes(0, &Attributes::default()).unwrap();
+    };
+    let thread = std::thread::Builder::new().name("spins".into()).spawn(spin).unwrap();
+    (told.recv().unwrap(), thread)
+}
+
+/// The guardian of this command.
+fn guardian(command: &Child) -> Option<Pid> {
+    let pid = command.id();
+    let children = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten().flat_map(|task| {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()).collect::<Vec<_>>()
+    });
+    let is_it =
+        |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "punctual-guard\n");
+    Pid::from_raw(children.into_iter().find(is_it)?)
+}
+
+/// The kernel is the last bound: it keeps a part of the CPU for a usual thread, with nobody there to end the trial.
+#[test]
+fn a_program_that_spins_when_all_that_watches_is_killed_leaves_the_cpu_to_others() {
+    let _alone = alone_on_this_machine();
+    let over = Arc::new(AtomicBool::new(false));
+    let cpu = punctual_linux::affinity::affinity(0).unwrap()[0];
+    let (tid, thread) = spinner(&over, cpu);
+    let own = std::process::id().to_string();
+    let mut command =
+        punctual(&["why", "--pid", &own, "--thread", "spins", "--advise", "--duration", "20s", "--quiet"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+    let mut ended = false;
+    until("a real-time policy, or the end", || {
+        ended = command.try_wait().unwrap().is_some();
+        ended || sched::attributes(tid).unwrap().policy == sched::FIFO
+    });
+    if ended {
+        over.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+        return lacks("a real-time policy could not be tried");
+    }
+    // Neither may end the trial: the command stands still, and the guardian ends before it.
+    signal(&command, Signal::STOP);
+    kill_process(guardian(&command).expect("it has a guardian"), Signal::KILL).unwrap();
+    signal(&command, Signal::KILL);
+    command.wait().unwrap();
+    let still = sched::attributes(tid).unwrap().policy == sched::FIFO;
+    // A usual thread on the same CPU makes progress.
+    let other = std::thread::spawn(move || {
+        punctual_linux::affinity::set_affinity(0, &[cpu]).unwrap();
+        let used = || punctual_linux::clock::now_ns(punctual_linux::clock::Clock::ThreadCpu);
+        let begin = used();
+        while used() - begin < 50_000_000 {}
+    });
+    until("50 ms of the CPU for another thread", || other.is_finished());
+    over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    other.join().unwrap();
+    if !still {
+        lacks("the policy ended before the kill");
+    }
+}

@@ -36,8 +36,8 @@ pub(super) struct Guardian {
 }
 
 impl Guardian {
-    /// Starts it. It acts when the calling thread ends.
-    pub(super) fn start(saved: &Saved, family: &Family) -> punctual_linux::Result<Self> {
+    /// Starts it. It acts when the calling thread ends. `real_time`: it may run under a real-time policy.
+    pub(super) fn start(saved: &Saved, family: &Family, real_time: bool) -> punctual_linux::Result<Self> {
         let shared = Shared::<[AtomicU64; 3]>::new()?;
         let (theirs, saved, family) = (shared.clone(), saved.clone(), family.clone());
         let mut child = Child::spawn(NAME, move || {
@@ -45,7 +45,7 @@ impl Guardian {
             if setsid().is_ok()
                 && let Ok(death) = ParentDeath::instead_of_own()
             {
-                let state = if takes_precedence() { WAITS_REAL_TIME } else { WAITS };
+                let state = if real_time && takes_precedence() { WAITS_REAL_TIME } else { WAITS };
                 theirs[STATE].store(state, Ordering::SeqCst);
                 watch(&death, &theirs, &saved, &family);
             }

@@ -5,9 +5,10 @@
 //!
 //! Refused, with a reason: what the kernel does not permit, what the program has already, a real-time policy for busy threads. A later
 //! thread of the same number has another start time and is not touched. A guardian process puts the settings back when this process is
-//! killed or stands still. RLIMIT_RTTIME does not bound the real-time policy here: its signal would end the program.
+//! killed or stands still. A real-time policy is tried only where the kernel itself keeps a part of each CPU for others.
 
 mod blocks;
+mod bound;
 mod guardian;
 mod idle;
 mod random;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use punctual_linux::clock::{Clock, now_ns};
@@ -9,6 +10,7 @@ use punctual_record::{Notice, Trial, TrialPair, TrialRefused};
 use punctual_trace::Batch;
 
 use super::blocks::Blocks;
+use super::bound;
 use super::guardian::Guardian;
 use super::idle::idle_times;
 use super::random::Random;
@@ -82,6 +84,8 @@ pub struct Advisor {
     saved: Saved,
     guardian: Guardian,
     open: Option<File>,
+    /// Why no thread may get a real-time policy.
+    unbounded: Option<TrialRefused>,
     shares: HashMap<i32, f64>,
     cpu: usize,
     left: Vec<(String, Left)>,
@@ -104,10 +108,11 @@ impl Advisor {
     pub fn open(pid: i32, reach: Reach) -> punctual_linux::Result<Self> {
         let family = if reach == Reach::Descendants { Family::all_of(pid) } else { Family::of(pid) };
         let saved = Saved::new()?;
-        let guardian = Guardian::start(&saved, &family)?;
+        let unbounded = bound::check(Path::new("/")).err();
+        let guardian = Guardian::start(&saved, &family, unbounded.is_none())?;
         let only = if let Reach::Threads(tids) = reach { Some(tids) } else { None };
         let (shares, left) = (HashMap::new(), Vec::new());
-        Ok(Self { family, only, saved, guardian, open: None, shares, cpu: 0, left })
+        Ok(Self { family, only, saved, guardian, open: None, unbounded, shares, cpu: 0, left })
     }
 
     /// Tries all remedies for this long, while `goes_on`. The wake-ups meanwhile are not among the causes that `watcher` finds.
@@ -231,6 +236,9 @@ impl Advisor {
 
     /// Applies the remedy. Returns how many threads have it; what the others lack is in the trial.
     fn on(&mut self, entry: &mut Entry, within: Duration) -> Result<u64, TrialRefused> {
+        if let (Means::Threads(FIFO), Some(why)) = (entry.remedy.means, &self.unbounded) {
+            return Err(why.clone());
+        }
         let setting = match entry.remedy.means {
             Means::DmaLatency => {
                 self.open = Some(without_idle_states()?);
