@@ -48,7 +48,7 @@ pub(crate) struct IpcArgs {
     /// Verify the whole message: always, never, or short (up to 4 KiB)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "short", default_missing_value = "always")]
     pub(crate) verify: VerifyArg,
-    /// Print minimum, maximum and mean latency per N messages during the run (100k)
+    /// Print minimum, maximum and mean latency per N messages during the run (100k); on stderr with --fail-if
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub(crate) blocks: Option<u64>,
     /// List the mechanisms, their limits and where to set these; measure nothing

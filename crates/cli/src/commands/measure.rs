@@ -21,7 +21,9 @@ pub(super) fn measure(
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     let outputs = wanted.open()?;
-    let mut line = progress::Line::new(!wanted.quiet, outputs.takes_stdout());
+    // The verdict on limits is the first line of stdout.
+    let lines_to_stderr = outputs.takes_stdout() || !wanted.fail_if.is_empty();
+    let mut line = progress::Line::new(!wanted.quiet, lines_to_stderr);
     measure_watched(name, wanted, outputs, cpus, &mut line, experiment)
 }
 

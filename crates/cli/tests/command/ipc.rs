@@ -93,24 +93,18 @@ fn rare_messages_have_a_series_for_each_interval() {
 
 #[test]
 fn a_line_per_block_while_it_goes_on() {
-    let left = run(&[
-        "ipc",
-        "pipe",
-        "--mode",
-        "saturated",
-        "--blocks",
-        "500",
-        "--samples",
-        "2k",
-        "--rounds",
-        "1",
-        "--cpus",
-        "same",
-    ]);
+    let asked = "ipc pipe --mode saturated --blocks 500 --samples 2k --rounds 1 --cpus same";
+    let asked: Vec<&str> = asked.split(' ').collect();
+    let left = run(&asked);
     assert_eq!(left.code, Some(0), "{}", left.stderr);
-    let blocks: Vec<&str> = left.stdout.lines().filter(|l| l.contains(": block ")).collect();
+    let of = |text: &str| text.lines().filter(|l| l.contains(": block ")).map(str::to_owned).collect::<Vec<_>>();
+    let blocks = of(&left.stdout);
     assert_eq!(blocks.len(), 4, "{}", left.stdout);
     assert!(blocks[3].contains("block 4 of 500 messages: min ") && blocks[3].contains(", mean "), "{}", blocks[3]);
+    // The verdict on a limit is the first line of stdout.
+    let left = run(&[&asked[..], &["--fail-if", "max > 1000s"]].concat());
+    assert!(left.stdout.starts_with("PASS") && of(&left.stdout).is_empty(), "{}", left.stdout);
+    assert_eq!(of(&left.stderr).len(), 4, "{}", left.stderr);
 }
 
 #[test]
