@@ -19,7 +19,9 @@ use crate::ways;
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "path";
 
-/// Longest recording of one way: a call that waits whole seconds is made two dozen times.
+/// Longest wait of a path: it is made two dozen times.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Longest recording of one way.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A way to wait or to yield.

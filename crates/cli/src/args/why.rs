@@ -34,7 +34,7 @@ pub(crate) struct WhyArgs {
     /// lack. Waits are of the shortest duration of --for.
     #[arg(
         long, value_name = "METHOD", num_args = 1.., value_parser = way,
-        conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "program", "trace", "duration", "advise"])
+        conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "thread", "program", "trace", "duration", "advise"])
     )]
     pub(crate) path: Vec<Way>,
     /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 20s]

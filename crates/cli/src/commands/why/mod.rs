@@ -24,7 +24,7 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     }
     match args.pid {
         Some(pid) => process::run(args, pid),
-        None if !args.path.is_empty() => path::run(args, args.path.clone()),
+        None if !args.path.is_empty() => path::run(args, &args.path),
         None if args.program.is_empty() => own::run(args),
         None => program::run(args),
     }

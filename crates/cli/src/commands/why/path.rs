@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use punctual::format_duration;
 use punctual_lab::paths::{self, Way};
 
 use super::finish::NAME;
@@ -10,10 +11,22 @@ use crate::args::WhyArgs;
 use crate::commands::measure::measure;
 use crate::cpu_lock;
 use crate::exit::Exit;
+use crate::refusal::BadUsage;
 
 /// Records one path of each.
-pub(super) fn run(args: &WhyArgs, ways: Vec<Way>) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &WhyArgs, named: &[Way]) -> anyhow::Result<Exit> {
     let asked = args.durations.iter().min().copied().unwrap_or(Duration::from_micros(100));
+    if asked > paths::LONGEST_WAIT {
+        let longest = format_duration(paths::LONGEST_WAIT);
+        let why = format!("a path takes dozens of waits; expected at most {longest} (example: 100us)");
+        return Err(BadUsage::invalid("--for", format_duration(asked), why).into());
+    }
+    let mut ways: Vec<Way> = Vec::new();
+    for way in named {
+        if !ways.iter().any(|known| known.name() == way.name()) {
+            ways.push(*way);
+        }
+    }
     measure(NAME, &args.outputs(), &cpu_lock::cpus(None), |session| {
         paths::run(ways, asked, session).context("why --path")
     })
