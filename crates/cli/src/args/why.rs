@@ -37,7 +37,7 @@ pub(crate) struct WhyArgs {
         conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "thread", "program", "trace", "duration", "advise"])
     )]
     pub(crate) path: Vec<Way>,
-    /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 20s]
+    /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 30s]
     #[arg(long, conflicts_with_all = of_own_waits())]
     pub(crate) advise: bool,
     /// Durations of own waits
