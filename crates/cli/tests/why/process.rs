@@ -62,6 +62,30 @@ fn a_process_that_ends_ends_the_watching_and_is_named() {
 }
 
 #[test]
+fn children_that_are_not_watched_are_named() {
+    for (script, children) in [("sleep 1000 & exec sleep 1000", 1), ("exec sleep 1000", 0)] {
+        let watched = Running::sh(script);
+        let path = format!("/proc/{0}/task/{0}/children", watched.pid());
+        let Ok(mut all) = std::fs::read_to_string(&path) else {
+            return punctual_testing::lacks("/proc/PID/task/TID/children");
+        };
+        punctual_testing::until("the child exists", || {
+            all = std::fs::read_to_string(&path).unwrap_or_default();
+            all.split_whitespace().count() == children
+        });
+        let left = output(&["why", "--pid", &watched.pid(), "--duration", "50ms", "--json", "-"]);
+        let run = Run::from_json(&left.stdout[..]).unwrap();
+        let said =
+            format!("1 child is not watched, only those that it creates from now on (example: --pid {})", all.trim());
+        let says = run.notices.iter().any(|notice| matches!(notice, Notice::Other { text } if text.ends_with(&said)));
+        assert_eq!(says, children == 1, "{:?}", run.notices);
+        if let Ok(child) = all.trim().parse() {
+            kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
+        }
+    }
+}
+
+#[test]
 fn threads_are_chosen_by_name() {
     let script = "import threading, time, ctypes
 def named(name):

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::process::tids;
+use super::process::{children, tids};
 
 /// From one reading to the next.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -114,12 +114,6 @@ fn family(pid: i32, elder: &[i32]) -> Vec<i32> {
         }
     }
     all
-}
-
-/// The children of a thread; empty where the kernel does not tell (CONFIG_PROC_CHILDREN).
-fn children(pid: i32, tid: i32) -> Vec<i32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 fn read(tid: i32) -> Option<Times> {

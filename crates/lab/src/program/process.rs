@@ -82,6 +82,12 @@ impl Process {
         Ok(facts.into_process(pid, tids))
     }
 
+    /// The processes that it has created so far. Empty where the kernel does not show them (CONFIG_PROC_CHILDREN).
+    #[must_use]
+    pub fn children(&self) -> Vec<i32> {
+        tids(self.pid).into_iter().flat_map(|tid| children(self.pid, tid)).collect()
+    }
+
     /// Whether it still runs: not ended, and its number not given to another.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -94,6 +100,12 @@ impl Process {
 pub(super) fn tids(pid: i32) -> Vec<i32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The children of a thread; empty where the kernel does not show them (CONFIG_PROC_CHILDREN).
+pub(super) fn children(pid: i32, tid: i32) -> Vec<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 /// What `/proc/PID/stat` and `/proc/PID/status` say.

@@ -30,6 +30,9 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     interrupt::listen(&stop)?;
     let mut silent = Silent;
     let mut session = finish::session(stop.clone(), &mut silent);
+    if args.thread.is_none() {
+        not_watched(&process).into_iter().for_each(|notice| session.notice(notice));
+    }
     let (target, account) = match args.thread {
         Some(_) => (Target { tids: process.tids.clone(), with_children: false }, Account::of_threads(&process.tids)),
         None => (Target { tids: process.tids.clone(), with_children: true }, Account::of_process(pid)),
@@ -74,6 +77,19 @@ fn find(args: &WhyArgs, pid: i32) -> Result<Process, BadUsage> {
         Refused::Process(_) => BadUsage::invalid("--pid", pid, refused),
         Refused::Threads(_) => BadUsage::invalid("--thread", args.thread.as_deref().unwrap_or_default(), refused),
     })
+}
+
+/// A process of this server, or of this shell, that existed before is not watched.
+fn not_watched(process: &Process) -> Option<Notice> {
+    let children = process.children();
+    let first = children.first()?;
+    let (count, are) = if children.len() == 1 { ("child", "is") } else { ("children", "are") };
+    let text = format!(
+        "{}'s {} {count} {are} not watched, only those that it creates from now on (example: --pid {first})",
+        process.name,
+        children.len()
+    );
+    Some(Notice::Other { text })
 }
 
 /// To tenths of a second.
