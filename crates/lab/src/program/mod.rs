@@ -6,6 +6,7 @@
 //! The watched program is not stopped, traced or changed.
 
 mod account;
+mod eagerness;
 mod process;
 mod watcher;
 

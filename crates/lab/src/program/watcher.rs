@@ -6,6 +6,7 @@ use punctual_record::{CauseSource, Causes, Program, Unseen};
 use punctual_trace::{Batch, Error, Level, Room, Target, WakeUp, Watch};
 
 use super::account::Account;
+use super::eagerness::Eager;
 use crate::frame::unseen::unseen;
 
 /// Long enough for an event of each busy CPU.
@@ -20,17 +21,19 @@ pub struct Watcher {
     /// CPU time and run delay that are not part of what was found, so far and since.
     aside: [u64; 2],
     aside_since: Option<[u64; 2]>,
+    _eager: Option<Eager>,
 }
 
 impl Watcher {
-    /// Begins. Where the kernel refuses its events, only the account is kept.
+    /// Begins: this thread reads from now on. Where the kernel refuses its events, only the account is kept.
     #[must_use]
     pub fn begin(target: &Target, account: Account) -> Self {
         let watch = Watch::open(target, Level::Causes, Room::Large).and_then(|mut watch| {
             watch.switch(true)?;
             Ok(watch)
         });
-        Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None }
+        let _eager = watch.is_ok().then(Eager::begin).flatten();
+        Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _eager }
     }
 
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
