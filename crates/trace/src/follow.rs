@@ -14,6 +14,9 @@ const REMEMBERED: usize = 1 << 14;
 /// So many switches to an idle thread must show one from it.
 const ENOUGH: u64 = 10;
 
+/// A busy CPU does some hundred things in this time.
+const LOOK_BACK_NS: u64 = 50_000_000;
+
 /// Wakers of wakers, back to the first cause.
 const LONGEST_CHAIN: usize = 4;
 
@@ -132,6 +135,22 @@ impl Follower {
         self.known.get(&tid).copied().unwrap_or_default()
     }
 
+    /// How long a waker waited for a CPU, and ran, within a wait that it ended.
+    pub(crate) fn meanwhile(&self, waker: &Link, from_ns: u64, to_ns: u64) -> (u64, u64) {
+        let window = to_ns.saturating_sub(from_ns);
+        if waker.delay_ns.saturating_add(waker.worked_ns) <= window {
+            return (waker.delay_ns, waker.worked_ns);
+        }
+        // It did not sleep meanwhile. A long look back, for each of many threads, would take too long.
+        let ran = if window > LOOK_BACK_NS {
+            waker.worked_ns.min(window)
+        } else {
+            let spans = self.cpus.iter().flat_map(|history| history.between(from_ns, to_ns));
+            spans.filter(|span| span.doing == Doing::Thread(waker.tid)).map(|span| span.to_ns - span.from_ns).sum()
+        };
+        (waker.delay_ns.min(window.saturating_sub(ran)), ran)
+    }
+
     /// Whether its cgroup limits its CPU time, or the kernel that of real-time threads.
     pub(crate) fn has_limit(&self, tid: i32) -> bool {
         self.known(tid).prio < 100 || self.limited.contains(&tid)
@@ -170,10 +189,10 @@ impl Follower {
             }
         };
         match event.kind {
-            Kind::Enter { number, .. } if time >= self.begun_ns => {
+            Kind::Enter { number, args } if time >= self.begun_ns => {
                 if let Some(thread) = self.watched.get_mut(&tid) {
                     let left = thread.left_at_last();
-                    thread.enter(tid, time, event.cpu, number);
+                    thread.enter(tid, time, event.cpu, (number, args[0]));
                     left.into_iter().for_each(|call| done(self, call));
                 }
             }
@@ -294,29 +313,4 @@ impl Follower {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::Thread;
-
-    #[test]
-    fn a_cpu_that_is_left_for_idle_and_never_by_it_is_found() {
-        let mut follower = Follower::new(&Target::default(), Clocks::of([0; 4]), None);
-        let thread = |tid| Thread { tid, prio: 120, name: Name::default() };
-        let mut switch = |time_ns, cpu, from, to| {
-            let kind = Kind::Switch { prev: thread(from), prev_state: 1, next: thread(to) };
-            follower.take(
-                &Batch { events: vec![Event { time_ns, cpu, tid: from, kind }], losses: Vec::new() },
-                &mut |_, _| (),
-            );
-        };
-        for time in 0..20 {
-            switch(time, 1, 5, 0);
-            switch(time, 0, 5, 0);
-            switch(time, 0, 0, 5);
-        }
-        // CPU 2 was left for idle only now and then.
-        (0..5).for_each(|time| switch(time, 2, 5, 0));
-        assert_eq!(follower.silent_when_idle().collect::<Vec<_>>(), [1]);
-        assert_eq!([0, 1, 2, 3].map(|cpu| follower.shows_idle(cpu)), [Some(true), Some(false), None, None]);
-    }
-}
+mod tests;

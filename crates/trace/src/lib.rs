@@ -18,6 +18,7 @@ mod label;
 mod limits;
 mod names;
 mod path;
+mod repeat;
 mod split;
 mod stretches;
 mod tally;

@@ -12,7 +12,7 @@ use crate::history::Doing;
 use crate::label::Labels;
 use crate::split::{Split, Who};
 use crate::stretches::{Lost, Stretches};
-use crate::thread::{By, Call};
+use crate::thread::{By, Call, Woken};
 use crate::times::Times;
 
 /// More causes, or wakers, of a call are counted as one without a name.
@@ -41,6 +41,7 @@ struct WakerTally {
     tid: Option<i32>,
     call: Option<i64>,
     count: u64,
+    waited: Times,
     own_delay: Times,
     worked: Times,
 }
@@ -102,7 +103,7 @@ impl Tally {
             tally.asked.add(split.due_ns.saturating_sub(call.entered_ns));
             tally.took.add(call.returned_ns - call.entered_ns);
         } else if let Some(woken) = &call.woken {
-            tally.waker(woken.by, woken.chain.first(), machine);
+            tally.waker(woken, call.since_ns, machine);
         }
     }
 
@@ -131,8 +132,10 @@ impl Tally {
 }
 
 impl CallTally {
-    fn waker(&mut self, by: By, link: Option<&crate::thread::Link>, machine: &Follower) {
-        let culprit = match by {
+    /// Something woke a thread that waited since then.
+    fn waker(&mut self, woken: &Woken, since_ns: u64, machine: &Follower) {
+        let link = woken.chain.first();
+        let culprit = match woken.by {
             By::Thread(tid) => Culprit::of(Who::Thread(tid), machine),
             By::Serving(Doing::Interrupt(name)) => Culprit::Interrupt(name),
             By::Serving(Doing::Softirq(vector)) => Culprit::Softirq(vector),
@@ -145,13 +148,15 @@ impl CallTally {
         let first = !self.wakers.contains_key(&culprit);
         let waker = self.wakers.entry(culprit).or_default();
         waker.count += 1;
+        waker.waited.add(woken.at_ns.saturating_sub(since_ns));
         let tid = link.map(|link| link.tid);
         // Known only while it is always the same.
         waker.tid = if first || waker.tid == tid { tid } else { None };
         if let Some(link) = link {
             waker.call = if first || waker.call == link.call { link.call } else { None };
-            waker.own_delay.add(link.delay_ns);
-            waker.worked.add(link.worked_ns);
+            let (delay_ns, worked_ns) = machine.meanwhile(link, since_ns, woken.at_ns);
+            waker.own_delay.add(delay_ns);
+            waker.worked.add(worked_ns);
         }
     }
 
@@ -179,6 +184,7 @@ impl CallTally {
                 tid: waker.tid.and_then(|tid| u32::try_from(tid).ok()),
                 call: waker.call.map(syscall_name::name_of),
                 count: waker.count,
+                waited: waker.waited.some(),
                 own_delay: waker.own_delay.some(),
                 worked: waker.worked.some(),
             })

@@ -2,6 +2,7 @@
 
 use crate::event::Kind;
 use crate::history::Doing;
+use crate::repeat::{Repeat, Wait};
 
 /// More changes within one call are not kept: such a call is not cut.
 const MOST_STEPS: usize = 512;
@@ -99,6 +100,10 @@ pub(crate) struct Fired {
 pub(crate) struct Call {
     pub(crate) tid: i32,
     pub(crate) number: i64,
+    /// Its first argument: of a futex, the address.
+    pub(crate) address: u64,
+    /// Since when the thread waits: earlier than its entry where it repeats a wait that timed out.
+    pub(crate) since_ns: u64,
     pub(crate) entered_ns: u64,
     pub(crate) returned_ns: u64,
     pub(crate) returned: i64,
@@ -137,11 +142,12 @@ pub(crate) struct Watched {
     leaving: Option<Call>,
     /// Woken while it still ran, on its way to sleep.
     early: Option<Woken>,
+    repeat: Repeat,
 }
 
 impl Watched {
     /// It runs on `cpu` and enters a call.
-    pub(crate) fn enter(&mut self, tid: i32, time_ns: u64, cpu: u32, number: i64) {
+    pub(crate) fn enter(&mut self, tid: i32, time_ns: u64, cpu: u32, (number, address): (i64, u64)) {
         if std::mem::take(&mut self.restarts)
             && let Some(call) = &mut self.call
         {
@@ -155,6 +161,8 @@ impl Watched {
         self.call = Some(Call {
             tid,
             number,
+            address,
+            since_ns: self.repeat.since(number, address, time_ns),
             entered_ns: time_ns,
             returned_ns: 0,
             returned: 0,
@@ -236,6 +244,10 @@ impl Watched {
         // Woken by what was due already, before it slept again: after a stop or a signal.
         call.woken = call.woken.or(self.early.take());
         (call.returned_ns, call.returned) = (time_ns, returned);
+        if call.blocked() {
+            let wait = Wait { address: call.address, since_ns: call.since_ns, at_ns: time_ns };
+            self.repeat.ended(call.number, returned, wait);
+        }
         // It runs now; if the last that was seen is another state, its switch was not.
         call.incomplete |= !matches!(call.steps.last(), Some(Step { state: State::Running(_), .. }));
         self.leaving = Some(call);

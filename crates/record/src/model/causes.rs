@@ -229,10 +229,14 @@ pub struct Waker {
     pub call: Option<String>,
     /// How often.
     pub count: u64,
-    /// How late it was itself: from its own wake-up until it ran.
+    /// How long the thread waited for it, from the beginning of the wait to the wake-up. Waits for one futex that time out and are
+    /// repeated at once are one wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Spread>,
+    /// How long it waited for a CPU itself, within that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_delay: Option<Spread>,
-    /// How long it ran before it woke the thread.
+    /// How long it ran within that time, since its own wake-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked: Option<Spread>,
 }

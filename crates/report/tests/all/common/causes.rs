@@ -107,6 +107,7 @@ pub fn program_run() -> Run {
             count: 900,
             own_delay: Some(spread(900, 9_000)),
             worked: Some(spread(900, 30_000)),
+            ..Waker::default()
         },
         Waker { name: "(virtio0)".into(), count: 100, ..Waker::default() },
     ];
