@@ -165,5 +165,8 @@ pub(crate) const KNOWN: &[Known] = &[
     cause("sched/sched_process_fork", Keep::All, &["parent_pid", "child_pid"], |f, raw| {
         Some(Kind::Fork { parent: small(f, raw, 0)?, child: small(f, raw, 1)? })
     }),
+    cause("task/task_rename", Keep::All, &["pid", "newcomm"], |f, raw| {
+        Some(Kind::Rename { tid: small(f, raw, 0)?, name: name(f, raw, 1)? })
+    }),
     cause("sched/sched_process_exit", Keep::Own, &[], |_, _| Some(Kind::Exit)),
 ];

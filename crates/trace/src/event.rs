@@ -53,6 +53,8 @@ pub enum Kind {
     Nmi { took_ns: i64 },
     /// A thread was created.
     Fork { parent: i32, child: i32 },
+    /// A thread gets another name: by execve(2), prctl(2) or another thread.
+    Rename { tid: i32, name: Name },
     /// The thread ends.
     Exit,
 }

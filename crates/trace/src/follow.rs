@@ -151,6 +151,11 @@ impl Follower {
         (waker.delay_ns.min(window.saturating_sub(ran)), ran)
     }
 
+    /// This thread has yet to execute its program: until then its calls are not the program's.
+    pub(crate) fn executes(&mut self, tid: i32) {
+        self.watched.entry(tid).or_default().execute_later();
+    }
+
     /// Whether its cgroup limits its CPU time, or the kernel that of real-time threads.
     pub(crate) fn has_limit(&self, tid: i32) -> bool {
         self.known(tid).prio < 100 || self.limited.contains(&tid)
@@ -190,15 +195,15 @@ impl Follower {
         };
         match event.kind {
             Kind::Enter { number, args } if time >= self.begun_ns => {
-                if let Some(thread) = self.watched.get_mut(&tid) {
+                if let Some(thread) = self.watched.get_mut(&tid).filter(|thread| !thread.is_yet_to_execute()) {
                     let left = thread.left_at_last();
                     thread.enter(tid, time, event.cpu, (number, args[0]));
                     left.into_iter().for_each(|call| done(self, call));
                 }
             }
-            Kind::Leave { returned, .. } => {
+            Kind::Leave { number, returned } => {
                 if let Some(thread) = self.watched.get_mut(&tid) {
-                    thread.leave(time, returned);
+                    thread.leave(time, number, returned);
                 }
             }
             // In an interrupt the timer is not the thread's.
@@ -285,6 +290,11 @@ impl Follower {
                 let after = self.known.entry(next.tid).or_default();
                 after.delay_ns += after.ready_since_ns.take().map_or(0, |since| now.saturating_sub(since));
                 after.runs_since_ns = Some(now);
+            }
+            Kind::Rename { tid, name } => {
+                if let Some(known) = self.known.get_mut(&tid) {
+                    known.name = name;
+                }
             }
             _ => {}
         }

@@ -1,5 +1,7 @@
 //! A watched thread: its system call, and how it came to run again.
 
+use punctual_linux::syscall_name;
+
 use crate::event::Kind;
 use crate::history::Doing;
 use crate::repeat::{Repeat, Wait};
@@ -143,6 +145,7 @@ pub(crate) struct Watched {
     /// Woken while it still ran, on its way to sleep.
     early: Option<Woken>,
     repeat: Repeat,
+    yet_to_execute: bool,
 }
 
 impl Watched {
@@ -235,7 +238,10 @@ impl Watched {
     }
 
     /// It leaves its call, unless the call goes on. [`Watched::left`] gives it.
-    pub(crate) fn leave(&mut self, time_ns: u64, returned: i64) {
+    pub(crate) fn leave(&mut self, time_ns: u64, number: i64, returned: i64) {
+        if self.yet_to_execute {
+            self.yet_to_execute = returned != 0 || syscall_name::name_of(number) != "execve";
+        }
         if RESTARTS.contains(&returned) && self.call.is_some() {
             self.restarts = true;
             return;
@@ -280,8 +286,18 @@ impl Watched {
         }
     }
 
+    /// It has yet to execute its program.
+    pub(crate) fn execute_later(&mut self) {
+        self.yet_to_execute = true;
+    }
+
+    pub(crate) fn is_yet_to_execute(&self) -> bool {
+        self.yet_to_execute
+    }
+
     /// Events were lost: what goes on is unknown.
     pub(crate) fn forget(&mut self) {
+        self.yet_to_execute = false;
         self.call.iter_mut().chain(&mut self.leaving).for_each(|call| call.incomplete = true);
     }
 }

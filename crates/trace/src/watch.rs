@@ -102,6 +102,11 @@ impl Watch {
         Ok(())
     }
 
+    /// This thread has yet to execute its program: its calls until then are not counted. Call it after [`Watch::switch`].
+    pub fn executes(&mut self, tid: i32) {
+        self.follower.executes(tid);
+    }
+
     /// Calls from now on are counted apart, as waits of this nominal time. Call it when recording is off.
     pub fn mark(&mut self, nominal_ns: Option<u64>) {
         self.found.tally.mark(nominal_ns);

@@ -36,6 +36,16 @@ impl Watcher {
         Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _eager }
     }
 
+    /// Begins before this process executes the program: what it does until then is not the program's.
+    #[must_use]
+    pub fn begin_before(pid: i32, target: &Target, account: Account) -> Self {
+        let mut watcher = Self::begin(target, account);
+        if let Ok(watch) = &mut watcher.watch {
+            watch.executes(pid);
+        }
+        watcher
+    }
+
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
     pub fn step(&mut self, timeout: Duration, each: &mut dyn FnMut(&Batch)) {
         match &mut self.watch {

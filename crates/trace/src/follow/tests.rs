@@ -44,3 +44,47 @@ fn a_waker_that_ran_before_the_wait_counts_from_its_beginning() {
     let long = Link { delay_ns: 90_000_000, worked_ns: 50_000_000, ..waker };
     assert_eq!(follower.meanwhile(&long, 0, 60_000_000), (10_000_000, 50_000_000));
 }
+
+#[test]
+fn calls_before_the_program_is_executed_are_not_its_own() {
+    let target = Target { tids: vec![7], with_children: false };
+    let mut follower = Follower::new(&target, Clocks::of([0; 4]), None);
+    follower.executes(7);
+    let number = |name| punctual_linux::syscall_name::number_of(name).unwrap();
+    let [execve, read] = [number("execve"), number("read")];
+    let enter = |number| Kind::Enter { number, args: [0; 4] };
+    let leave = |number, returned| Kind::Leave { number, returned };
+    let kinds = [
+        enter(read),
+        leave(read, 0),
+        enter(execve),
+        leave(execve, -2),
+        enter(execve),
+        leave(execve, 0),
+        enter(read),
+        leave(read, 5),
+    ];
+    let event = |(at, kind)| Event { time_ns: 100_000 * at as u64, cpu: 0, tid: 7, kind };
+    let events = kinds.into_iter().enumerate().map(event).collect();
+    let mut calls = Vec::new();
+    follower.take(&Batch { events, losses: Vec::new() }, &mut |_, call| calls.push((call.number, call.returned)));
+    follower.suspend(&mut |_, call| calls.push((call.number, call.returned)));
+    assert_eq!(calls, [(read, 5)]);
+}
+
+#[test]
+fn a_thread_is_known_by_its_latest_name() {
+    let mut follower = Follower::new(&Target::default(), Clocks::of([0; 4]), None);
+    let name = |text: &str| Name::new(text.as_bytes());
+    let thread = |tid| Thread { tid, prio: 120, name: name("before") };
+    let kinds = [
+        Kind::Switch { prev: thread(1), prev_state: 1, next: thread(7) },
+        Kind::Rename { tid: 7, name: name("after") },
+        // One that never ran is not known by its name alone.
+        Kind::Rename { tid: 8, name: name("other") },
+    ];
+    let events = kinds.into_iter().map(|kind| Event { time_ns: 1, cpu: 0, tid: 7, kind }).collect();
+    follower.take(&Batch { events, losses: Vec::new() }, &mut |_, _| ());
+    assert_eq!((follower.known(7).name, follower.known(1).name), (name("after"), name("before")));
+    assert_eq!(follower.known(8).name, Name::default());
+}

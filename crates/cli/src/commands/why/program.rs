@@ -90,7 +90,7 @@ impl Observer {
             let pid = keeper.process()?;
             let target = Target { tids: vec![pid], with_children: true };
             let mut trace = Trace::begin(trace, &target);
-            let mut watcher = Watcher::begin(&target, Account::of_process(pid));
+            let mut watcher = Watcher::begin_before(pid, &target, Account::of_process(pid));
             drop(keeper);
             let goes_on = || !told.load(Ordering::Acquire);
             let mut each = |batch: &Batch| trace.take(batch);
