@@ -151,6 +151,12 @@ impl Follower {
         (waker.delay_ns.min(window.saturating_sub(ran)), ran)
     }
 
+    /// A thread has this name and priority.
+    pub(crate) fn meet(&mut self, tid: i32, name: Name, prio: i32) {
+        let known = self.known.entry(tid).or_default();
+        (known.name, known.prio) = (name, prio);
+    }
+
     /// This thread has yet to execute its program: until then its calls are not the program's.
     pub(crate) fn executes(&mut self, tid: i32) {
         self.watched.entry(tid).or_default().execute_later();
@@ -290,6 +296,11 @@ impl Follower {
                 let after = self.known.entry(next.tid).or_default();
                 after.delay_ns += after.ready_since_ns.take().map_or(0, |since| now.saturating_sub(since));
                 after.runs_since_ns = Some(now);
+            }
+            Kind::Fork { parent, child } => {
+                if let Some(Known { name, prio, .. }) = self.known.get(&parent).copied() {
+                    self.meet(child, name, prio);
+                }
             }
             Kind::Rename { tid, name } => {
                 if let Some(known) = self.known.get_mut(&tid) {

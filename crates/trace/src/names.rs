@@ -5,6 +5,8 @@ use std::fs::read_to_string;
 use std::io::{BufRead as _, BufReader};
 use std::sync::{Mutex, PoisonError};
 
+use crate::event::Name;
+
 /// The softirqs in the order of include/linux/interrupt.h, as in /proc/softirqs.
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
@@ -76,6 +78,17 @@ pub(crate) fn next_thread() -> i32 {
     text.split_whitespace().last().and_then(|last| last.parse::<i32>().ok()).map_or(1, |last| last + 1)
 }
 
+/// The name of a thread and the kernel's priority of it, from `/proc/TID/stat`; none once it has ended.
+pub(crate) fn thread(tid: i32) -> Option<(Name, i32)> {
+    let stat = std::fs::read(format!("/proc/{tid}/stat")).ok()?;
+    // The name may hold parentheses and any bytes.
+    let [open, close] = [stat.iter().position(|byte| *byte == b'(')?, stat.iter().rposition(|byte| *byte == b')')?];
+    let fields = String::from_utf8_lossy(&stat[close + 1..]);
+    // proc_pid_stat(5): the 18th field is the priority from 0 for nice -20; real-time ones are negative.
+    let priority: i32 = fields.split_whitespace().nth(15)?.parse().ok()?;
+    Some((Name::new(stat.get(open + 1..close)?), priority + 100))
+}
+
 /// The policy and priority that a kernel priority stands for; none for SCHED_OTHER at nice 0.
 pub(crate) fn policy(prio: i32) -> Option<String> {
     match prio {
@@ -96,6 +109,17 @@ mod tests {
         assert_eq!(policy(-1).unwrap(), "SCHED_DEADLINE");
         assert_eq!((policy(120), policy(139).unwrap().as_str()), (None, "nice 19"));
         assert_eq!((softirq(3).as_str(), softirq(77).as_str()), ("NET_RX", "softirq 77"));
+    }
+
+    #[test]
+    fn a_thread_has_its_name_and_priority() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let (name, prio) = thread(own).unwrap();
+        let comm = read_to_string(format!("/proc/{own}/comm")).unwrap();
+        assert_eq!(name.to_string(), comm.trim_end());
+        // Tests may run under any policy.
+        assert!((-1..140).contains(&prio), "{prio}");
+        assert_eq!(thread(i32::MAX), None);
     }
 
     #[test]

@@ -67,6 +67,9 @@ impl Watch {
         }
         let tap = Tap::open(&threads, level, room)?;
         let mut follower = Follower::new(target, Clocks::read(), names::address_of("hrtimer_wakeup"));
+        for tid in &target.tids {
+            names::thread(*tid).into_iter().for_each(|(name, prio)| follower.meet(*tid, name, prio));
+        }
         limits::limited(&target.tids).into_iter().for_each(|tid| follower.limit(tid));
         Ok(Self { tap, follower, found: Found::default(), origin_ns: tap::now_ns(), on_since_ns: None, watched_ns: 0 })
     }

@@ -80,11 +80,13 @@ fn a_thread_is_known_by_its_latest_name() {
     let kinds = [
         Kind::Switch { prev: thread(1), prev_state: 1, next: thread(7) },
         Kind::Rename { tid: 7, name: name("after") },
+        Kind::Fork { parent: 7, child: 9 },
         // One that never ran is not known by its name alone.
         Kind::Rename { tid: 8, name: name("other") },
     ];
     let events = kinds.into_iter().map(|kind| Event { time_ns: 1, cpu: 0, tid: 7, kind }).collect();
     follower.take(&Batch { events, losses: Vec::new() }, &mut |_, _| ());
     assert_eq!((follower.known(7).name, follower.known(1).name), (name("after"), name("before")));
+    assert_eq!((follower.known(9).name, follower.known(9).prio), (name("after"), 120));
     assert_eq!(follower.known(8).name, Name::default());
 }
