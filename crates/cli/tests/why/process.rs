@@ -126,6 +126,42 @@ time.sleep(1000)";
     assert!(said.contains("invalid --thread 'frist'") && said.contains("first, ") && said.contains("second"), "{said}");
 }
 
+/// A container's process has another number inside, and the machine's outside.
+#[test]
+fn a_process_of_another_pid_namespace_is_watched_from_outside_and_not_from_inside() {
+    let unshared = |args: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).args(args).stdin(Stdio::null());
+        command.env("PUNCTUAL_LOCK_NAMESPACE", "").env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        command
+    };
+    if !needs_root("a PID namespace") || !unshared(&["true"]).output().is_ok_and(|left| left.status.success()) {
+        return punctual_testing::skip("unshare(1) cannot make a PID namespace");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let json = json.to_str().unwrap();
+    let outer = Running(unshared(&["sh", "-c", "while :; do sleep 0.01; done"]).spawn().unwrap());
+    let children = format!("/proc/{0}/task/{0}/children", outer.pid());
+    let mut inner = String::new();
+    punctual_testing::until("the shell runs", || {
+        inner = std::fs::read_to_string(&children).unwrap_or_default().trim().to_owned();
+        std::fs::read_to_string(format!("/proc/{inner}/comm")).is_ok_and(|name| name == "sh\n")
+    });
+    let left = output(&["why", "--pid", &inner, "--duration", "500ms", "--json", json]);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let seen = causes(json.as_ref());
+    if saw_events(&seen) {
+        assert!(seen.calls.iter().any(|call| call.thread == "sleep" && call.blocked > 0), "{:?}", seen.calls);
+    }
+    let why = [env!("CARGO_BIN_EXE_punctual"), "why", "--json", json, "--", "sh", "-c", "sleep 0.01; exit 4"];
+    let left = unshared(&why).output().unwrap();
+    assert_eq!(left.status.code(), Some(4), "{}", text(&left.stderr));
+    let seen = causes(json.as_ref());
+    assert_eq!((seen.source, seen.wake_ups), (CauseSource::RunDelay, 0));
+    assert!(seen.missing[0].what.contains("PID namespace") && seen.missing[0].remedy.is_some(), "{:?}", seen.missing);
+}
+
 /// Without a privilege the scheduler's account is left, with the remedy for the rest.
 #[test]
 fn a_plain_user_gets_the_account_and_the_remedy() {

@@ -94,6 +94,67 @@ print('done')";
     }
 }
 
+/// CPython's lock (GIL): a thread that sleeps waits for the busy one, which gives the lock up after 5 ms.
+#[test]
+fn the_thread_that_holds_a_lock_is_named() {
+    let script = "import threading, time, ctypes
+ended = False
+def busy():
+    ctypes.CDLL(None).prctl(15, b'busy', 0, 0, 0)
+    while not ended: pass
+worker = threading.Thread(target=busy)
+worker.start()
+for _ in range(30): time.sleep(0.001)
+ended = True
+worker.join()";
+    let gil = Command::new("python3")
+        .args(["-c", "import sys; sys.exit(sys._is_gil_enabled() if hasattr(sys, '_is_gil_enabled') else 1)"])
+        .status();
+    if !gil.is_ok_and(|status| status.code() == Some(1)) {
+        return punctual_testing::skip("a python3 with its lock (GIL) is missing");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "python3", "-c", script]);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let causes = causes(&json);
+    if !saw_events(&causes) || causes.lost_events > 0 {
+        return;
+    }
+    let waits = causes.calls.iter().filter(|call| call.thread != "busy" && call.call == "futex");
+    let busy: Vec<_> = waits.flat_map(|call| &call.wakers).filter(|waker| waker.name == "busy").collect();
+    assert!(!busy.is_empty(), "{:?}", causes.calls);
+    // Repeated waits that time out after 5 ms are one wait.
+    let longest = busy.iter().filter_map(|waker| waker.waited).map(|waited| waited.max_ns).max();
+    assert!(longest >= Some(5_000_000), "{busy:?}");
+    for waker in busy {
+        let (Some(waited), Some(worked)) = (waker.waited, waker.worked) else { panic!("{waker:?}") };
+        assert!(worked.total_ns <= waited.total_ns, "what it did before the wait does not count: {waker:?}");
+    }
+}
+
+#[test]
+fn a_program_that_never_blocks_is_said_to() {
+    let script = "i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done";
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
+    let causes = causes(&json);
+    let said = text(&left.stderr);
+    if saw_events(&causes) && causes.lost_events == 0 {
+        // The shell's start can wait for its disk.
+        if causes.wake_ups == 0 {
+            let answer = said.replace('\n', " ");
+            assert!(
+                answer.contains("sh never gives up the CPU") || answer.contains("No blocking call of sh ended"),
+                "{said}"
+            );
+        }
+        let own = causes.calls.iter().find(|call| call.call == "execve" || call.thread.starts_with("punctual"));
+        assert!(own.is_none(), "the start of the program is not its own: {own:?}");
+    }
+}
+
 #[test]
 fn signals_to_the_command_reach_the_program() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1] {
