@@ -5,6 +5,7 @@ mod ipc;
 mod pace;
 mod pairs;
 mod percentile;
+mod programs;
 mod progress;
 mod sleep;
 mod yielding;
@@ -75,6 +76,20 @@ pub(crate) enum Peer {
         #[arg(long, num_args = 2, value_names = ["CPU", "CPU"], default_values_t = [1, 0])]
         cpus: Vec<usize>,
     },
+    /// Real programs with `punctual why` and without: output and exit status, causes, and what watching costs
+    Programs {
+        /// Only those whose names contain one of these
+        only: Vec<String>,
+        /// Pairs of turns, in the order ABBA
+        #[arg(long, default_value_t = 6)]
+        pairs: u32,
+        /// This binary instead of a release build
+        #[arg(long, value_name = "FILE")]
+        binary: Option<std::path::PathBuf>,
+        /// Print the Debian packages of the programs, and measure nothing
+        #[arg(long)]
+        packages: bool,
+    },
     /// Each way of yielding, alone on its CPU: punctual and a bare C loop of the same call
     Yield {
         /// Turns of each
@@ -95,6 +110,9 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         Peer::Cyclictest { turns, waits, priority } => cyclictest::run(turns, waits, priority),
         Peer::Progress { turns, waits } => progress::run(turns, waits),
         Peer::Pace { turns, datagrams, ref cpus } => pace::run(turns, datagrams, (cpus[0], cpus[1])),
+        Peer::Programs { ref only, pairs, ref binary, packages } => {
+            programs::run(&programs::Request { only, pairs, binary: binary.as_deref(), packages })
+        }
         Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
         Peer::Sleep { ref places, rounds, ref svg } => sleep::run(places, rounds, svg.as_ref()),
     }

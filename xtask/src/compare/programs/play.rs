@@ -1,0 +1,206 @@
+//! One turn of a program: with `punctual why` or without.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use punctual_record::{Causes, Run};
+
+use super::list::{Program, Work};
+
+/// Nothing here takes longer.
+const LIMIT_S: &str = "120";
+/// A server has to serve within this time, and a process to be attached to.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The command has opened its events by then.
+const ATTACHED: Duration = Duration::from_millis(600);
+
+/// How a program is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Not,
+    /// `why -- PROGRAM`.
+    Started,
+    /// `why --pid`.
+    Attached,
+}
+
+/// What a turn shows.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// stdout, stderr and exit status of what is compared.
+    pub(super) said: [String; 3],
+    /// How long the program took, or the load of a server.
+    pub(super) took: Duration,
+    /// The same with starting and ending, and with the report.
+    pub(super) whole: Duration,
+    pub(super) causes: Option<Causes>,
+}
+
+/// Where a program runs.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) punctual: PathBuf,
+    pub(super) sources: PathBuf,
+    pub(super) python: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+impl Place {
+    /// A shell that runs this here.
+    pub(super) fn shell(&self, script: &str) -> Command {
+        self.at_home(Command::new("sh"), &["-c", script])
+    }
+
+    fn at_home(&self, mut command: Command, args: &[&str]) -> Command {
+        command.args(args).current_dir(&self.folder).stdin(Stdio::null());
+        command
+            .env("P", &self.sources)
+            .env("PYTHON", &self.python)
+            .env("LC_ALL", "C.UTF-8")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.env("PUNCTUAL_LOCK_NAMESPACE", "");
+        command
+    }
+
+    /// `why` with these arguments, its record in the file `why.json`.
+    fn why(&self, args: &[&str]) -> Command {
+        let own = ["-k", "5", LIMIT_S, self.punctual.to_str().unwrap_or_default()];
+        let why = ["why", "-q", "--no-keep", "--json", "why.json", "-o", "why.txt"];
+        self.at_home(Command::new("timeout"), &[&own[..], &why, args].concat())
+    }
+
+    /// What is run: the program, behind `why` or not.
+    fn program(&self, way: Way, script: &str) -> Command {
+        match way {
+            Way::Started => self.why(&["--", "sh", "-c", script]),
+            _ => self.at_home(Command::new("timeout"), &["-k", "5", LIMIT_S, "sh", "-c", script]),
+        }
+    }
+
+    fn causes(&self) -> anyhow::Result<Option<Causes>> {
+        let file = std::fs::File::open(self.folder.join("why.json")).context("`why` wrote no record")?;
+        Ok(Run::from_json(file)?.causes)
+    }
+
+    /// When a turn passed a place.
+    fn stamp(&self, file: &str) -> anyhow::Result<Duration> {
+        Ok(Duration::from_nanos(std::fs::read_to_string(self.folder.join(file))?.trim().parse()?))
+    }
+
+    /// Plays one turn.
+    pub(super) fn play(&self, program: &Program, way: Way) -> anyhow::Result<Turn> {
+        let _ = std::fs::remove_file(self.folder.join("why.json"));
+        let mut turn = match program.work {
+            Work::Ends(script) => self.play_to_its_end(script, way)?,
+            Work::Serves { server, worker, ready, load } => self.play_server((server, worker), ready, load, way)?,
+        };
+        if way != Way::Not {
+            turn.causes = self.causes()?;
+        }
+        Ok(turn)
+    }
+
+    fn play_to_its_end(&self, script: &str, way: Way) -> anyhow::Result<Turn> {
+        let begin = Instant::now();
+        if way != Way::Attached {
+            // The program's own time, without that of opening and closing the kernel's events.
+            let timed = format!("date +%s%N > begin\n(\n{script}\n)\nstatus=$?\ndate +%s%N > end\nexit $status");
+            let output = self.program(way, &timed).output()?;
+            let whole = begin.elapsed();
+            return Ok(Turn { took: self.stamp("end")?.saturating_sub(self.stamp("begin")?), ..turn(&output, whole) });
+        }
+        // It begins when it is watched.
+        let mut command = self.at_home(Command::new("sh"), &["-c", "read go; eval \"$0\"", script]);
+        let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let pid = program.id().to_string();
+        let watcher = self.why(&["--pid", &pid, "--duration", LIMIT_S_WITH_UNIT]).spawn()?;
+        std::thread::sleep(ATTACHED);
+        drop(program.stdin.take().map(|mut go| std::io::Write::write_all(&mut go, b"\n")));
+        let begin = Instant::now();
+        let output = program.wait_with_output()?;
+        let turn = turn(&output, begin.elapsed());
+        ended_well(watcher, "why --pid")?;
+        Ok(turn)
+    }
+
+    fn play_server(&self, (server, worker): (&str, bool), ready: &str, load: &str, way: Way) -> anyhow::Result<Turn> {
+        let mut server = Server(self.program(way, server).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
+        let begin = Instant::now();
+        while !self.shell(ready).output()?.status.success() {
+            ensure!(begin.elapsed() < PATIENCE, "the server does not serve");
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        let pid = server.pid(way == Way::Started)?;
+        let watcher = match way {
+            Way::Attached => {
+                let pid = if worker { child(pid)? } else { pid }.to_string();
+                let child = self.why(&["--pid", &pid, "--duration", LIMIT_S_WITH_UNIT]).spawn()?;
+                std::thread::sleep(ATTACHED);
+                Some(child)
+            }
+            _ => None,
+        };
+        let begin = Instant::now();
+        let output = self.shell(load).output()?;
+        let mut turn = turn(&output, begin.elapsed());
+        // SIGTERM to the server, which ends in its own way; the watcher goes with it.
+        terminate(pid)?;
+        turn.said[2] +=
+            &format!(", server {}", server.0.wait()?.code().map_or("killed".into(), |code| code.to_string()));
+        watcher.map_or(Ok(()), |watcher| ended_well(watcher, "why --pid"))?;
+        Ok(turn)
+    }
+}
+
+const LIMIT_S_WITH_UNIT: &str = "100s";
+
+fn turn(output: &Output, took: Duration) -> Turn {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let status = output.status.code().map_or("killed".to_owned(), |code| code.to_string());
+    Turn { said: [text(&output.stdout), text(&output.stderr), status], took, whole: took, causes: None }
+}
+
+fn ended_well(watcher: Child, what: &str) -> anyhow::Result<()> {
+    let output = watcher.wait_with_output()?;
+    ensure!(output.status.success(), "{what}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+fn terminate(pid: u32) -> anyhow::Result<()> {
+    let status = Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;
+    ensure!(status.success(), "kill -TERM {pid}: {status}");
+    Ok(())
+}
+
+/// A server that ends with its turn, whatever happens.
+struct Server(Child);
+
+impl Server {
+    /// The process that serves: the child of timeout(1), or of the command that watches.
+    fn pid(&self, watched: bool) -> anyhow::Result<u32> {
+        let below = child(self.0.id())?;
+        if watched { child(below) } else { Ok(below) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The child of a process that has one.
+fn child(pid: u32) -> anyhow::Result<u32> {
+    let mut all = Vec::new();
+    for task in Path::new(&format!("/proc/{pid}/task")).read_dir()?.flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(text.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    }
+    match all.as_slice() {
+        [one] => Ok(*one),
+        _ => bail!("process {pid} has {} children, where one is expected", all.len()),
+    }
+}
