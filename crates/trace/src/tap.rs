@@ -121,7 +121,7 @@ impl Tap {
         counted.unwrap_or(0).max(self.lost)
     }
 
-    /// Sleeps until a ring is half full, at most this long.
+    /// Sleeps until a ring is half full or has 64 KiB to read, at most this long.
     ///
     /// # Errors
     /// As poll(2) says.

@@ -18,6 +18,9 @@ use rustix::event::{PollFd, PollFlags};
 use self::ring::Ring;
 use crate::{Error, Result, check};
 
+/// Most bytes that wait to be read, some 700 events: what is read at once keeps other threads from the reader's CPU.
+const MOST_READ: usize = 1 << 16;
+
 /// The events of one CPU and their ring.
 #[derive(Debug)]
 pub struct CpuEvents {
@@ -39,8 +42,8 @@ impl CpuEvents {
         attr.type_ = bindings::PERF_TYPE_SOFTWARE;
         attr.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
         attr.set_watermark(1);
-        // Half the ring: the reader wakes rarely and still in time.
-        attr.__bindgen_anon_2.wakeup_watermark = (rustix::param::page_size() << order >> 1) as u32;
+        // The reader wakes rarely and still in time, and never has the CPU for long.
+        attr.__bindgen_anon_2.wakeup_watermark = (rustix::param::page_size() << order >> 1).min(MOST_READ) as u32;
         let first = open(&mut attr, cpu).map_err(|e| e.on(format!("CPU {cpu}")))?;
         let ring = Ring::map(&first, order).map_err(|e| e.on(format!("the ring of CPU {cpu}")))?;
         Ok(Self { cpu, ring, events: vec![first] })
