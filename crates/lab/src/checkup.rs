@@ -73,6 +73,7 @@ enum Error {
 /// The parts, in the order of the report.
 pub const PARTS: &[Part] = &[
     Part { name: wait::EXPERIMENT, takes_ms: [2_100, 10_500, 105_000], run: waiting },
+    Part { name: "why", takes_ms: [150, 400, 3_000], run: explaining },
     Part { name: yielding::EXPERIMENT, takes_ms: [700, 3_000, 20_000], run: giving_way },
     Part { name: ipc::EXPERIMENT, takes_ms: [800, 6_000, 60_000], run: messages },
     Part { name: ramp::EXPERIMENT, takes_ms: [600, 1_800, 12_000], run: speeding_up },
@@ -171,6 +172,22 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
         frame: Request::as_found(Amount::Time(takes), depth.of(6, 10, 30)),
     })?;
     wait::run(plan, session)?;
+    Ok(())
+}
+
+/// Pairs of rounds: as few as show what watching adds.
+const PAIRS: u32 = 6;
+
+/// Why the sleep that stands for others ends late. While events are open, every system call is slower: the figures are of the part before.
+fn explaining(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let plan = wait::Plan::new(wait::Request {
+        methods: methods::find("clock_nanosleep_abs").into_iter().collect(),
+        durations: durations(depth),
+        companions: Vec::new(),
+        interrupt: None,
+        frame: Request::as_found(Amount::Time(takes), PAIRS).for_causes(),
+    })?;
+    wait::causes(plan, session)?;
     Ok(())
 }
 
@@ -273,6 +290,20 @@ mod tests {
         for name in [MESSAGES, MESSAGES_QUICKLY].into_iter().flatten() {
             assert!(ipc::mechanisms::find(name).is_some(), "{name}");
         }
+    }
+
+    #[test]
+    fn watching_gives_causes_or_the_reason_and_no_figures() {
+        let mut silent = frame::Silent;
+        let mut session = Session::open(vec!["test".into()], "checkup", frame::Stop::default(), &mut silent);
+        explaining(Depth::Usual, Duration::from_millis(100), &mut session).unwrap();
+        let run = session.close();
+        assert!(run.series.is_empty() && run.not_measured.is_empty(), "{run:?}");
+        let refused = run.notices.iter().any(|notice| matches!(notice, Notice::Unseen { .. }));
+        let Some(causes) = run.causes else { return assert!(refused, "{:?}", run.notices) };
+        assert!(!refused && causes.program.is_none(), "{causes:?}");
+        let nominal = |ns| causes.calls.iter().any(|call| call.nominal_ns == Some(ns));
+        assert!(nominal(100_000) && nominal(1_000_000), "{causes:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use punctual_lab::{Amount, Request};
+use punctual_lab::{Amount, Request, Watched};
 
 use super::{ConditionArgs, values};
 use crate::refusal::BadUsage;
@@ -41,7 +41,7 @@ impl AmountArgs {
             rounds: self.rounds,
             warmup: self.warmup,
             require: conditions.require,
-            watch: false,
+            watch: Watched::Never,
         })
     }
 

@@ -53,7 +53,7 @@ pub use plan::{Input, PlanError};
 pub(crate) use progress::Portion;
 pub use progress::{Observer, Progress, Silent};
 pub(crate) use report::{Asked, Measured, Report};
-pub use request::{Amount, Request};
+pub use request::{Amount, Request, Watched};
 use rounds::kept::Kept;
 pub(crate) use rounds::{Bench, Rounds};
 pub use session::Session;
@@ -74,7 +74,33 @@ pub(crate) struct Done<X> {
 }
 
 /// Runs a family and enters its measurements in the session.
-pub(crate) fn run<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Done<F::Extra>, Error> {
+pub(crate) fn run<F: Family>(family: F, session: &mut Session<'_>) -> Result<Done<F::Extra>, Error> {
+    let Performed { family, mut ledger, extras, refused } = performed(family, session)?;
+    ledger.causes.take().into_iter().for_each(|causes| session.set_causes(causes));
+    let met = conditions::report(family.request(), &ledger, &refused, session);
+    let wrong = outcome::cells(&*family, ledger, (&extras, &refused), session);
+    met?;
+    Ok(Done { extras, wrong })
+}
+
+/// Runs a family for the causes of its late wake-ups alone ([`Watched::ForCauses`]): its figures are not entered.
+pub(crate) fn causes<F: Family>(family: F, session: &mut Session<'_>) -> Result<(), Error> {
+    let ledger = performed(family, session)?.ledger;
+    session.add_usage(ledger.own.usage());
+    ledger.causes.into_iter().for_each(|causes| session.set_causes(causes));
+    ledger.notices.into_iter().for_each(|notice| session.notice(notice));
+    Ok(())
+}
+
+/// What a family did on the stage.
+struct Performed<F: Family> {
+    family: Arc<F>,
+    ledger: Ledger,
+    extras: Vec<F::Extra>,
+    refused: Vec<Refused>,
+}
+
+fn performed<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Performed<F>, Error> {
     family.prepare(session)?;
     let family = Arc::new(family);
     let ledger = Ledger::new(session, family.cells(), family.request().variants.len());
@@ -82,17 +108,12 @@ pub(crate) fn run<F: Family>(mut family: F, session: &mut Session<'_>) -> Result
         ledger.open().failures[cell] = family.forbidden(cell).map(Failure::Impossible);
     }
     let extras = Shared::new((0..family.cells()).map(|_| F::Extra::default()).collect::<Vec<_>>());
-    let performed = session.perform(family.place(), {
+    let refused = session.perform(family.place(), {
         let (family, ledger, extras) = (Arc::clone(&family), ledger.clone(), extras.clone());
         move |stage| perform(&*family, &ledger, &extras, stage)
     })?;
-    let refused = performed.transpose()?.unwrap_or_default();
-    let (mut ledger, extras) = (ledger.take(), extras.take());
-    ledger.causes.take().into_iter().for_each(|causes| session.set_causes(causes));
-    let met = conditions::report(family.request(), &ledger, &refused, session);
-    let wrong = outcome::cells(&*family, ledger, (&extras, &refused), session);
-    met?;
-    Ok(Done { extras, wrong })
+    let refused = refused.transpose()?.unwrap_or_default();
+    Ok(Performed { family, ledger: ledger.take(), extras: extras.take(), refused })
 }
 
 /// Runs on the stage. Returns the refused base conditions.

@@ -28,8 +28,20 @@ pub struct Request {
     pub warmup: u32,
     /// A refused condition is an error.
     pub require: bool,
-    /// The measuring thread is watched in every second round: the figures come from the others, the causes from these.
-    pub watch: bool,
+    /// Whether the measuring thread is watched.
+    pub watch: Watched,
+}
+
+/// Whether the measuring thread is watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Watched {
+    /// It is not.
+    #[default]
+    Never,
+    /// In every second round: the figures come from the others, the causes from these.
+    Half,
+    /// Likewise, but the causes alone are wanted: where they cannot be had, nothing is measured.
+    ForCauses,
 }
 
 impl Request {
@@ -37,7 +49,7 @@ impl Request {
     #[must_use]
     pub fn as_found(amount: Amount, rounds: u32) -> Self {
         let (variants, base) = (vec![Variant::as_found()], Conditions::new());
-        Self { variants, base, amount, rounds, warmup: 1, require: false, watch: false }
+        Self { variants, base, amount, rounds, warmup: 1, require: false, watch: Watched::Never }
     }
 
     /// The same, watched if `wanted`: with as many rounds for the causes as for the figures.
@@ -50,7 +62,13 @@ impl Request {
             Amount::Samples(samples) => Amount::Samples(samples.saturating_mul(2)),
             time @ Amount::Time(_) => time,
         };
-        Self { amount, rounds: self.rounds.saturating_mul(2), watch: true, ..self }
+        Self { amount, rounds: self.rounds.saturating_mul(2), watch: Watched::Half, ..self }
+    }
+
+    /// The same for the causes alone.
+    #[must_use]
+    pub(crate) fn for_causes(self) -> Self {
+        Self { watch: Watched::ForCauses, ..self.watched(true) }
     }
 
     /// Whether a thread under one of the variants can monopolise a CPU.

@@ -124,7 +124,7 @@ impl Rounds<'_> {
     pub(crate) fn perform(mut self) {
         self.perform_all();
         self.bench.end();
-        if self.request.watch {
+        if self.watching.takes() > Duration::ZERO {
             self.stage.announce(self.watching.takes());
         }
         let (causes, refused) = self.watching.end();
@@ -143,6 +143,9 @@ impl Rounds<'_> {
         self.bench.begin();
         let took = since(pilot);
         self.watching.open();
+        if self.watching.is_in_vain() {
+            return;
+        }
         let course = Course { begin_ns: now_ns(Clock::Monotonic), total: self.schedule.after_pilot(took) };
         self.stage.announce(self.schedule.at_most() + self.watching.takes());
         let ended = (0..self.schedule.rounds()).any(|round| self.round(round, course, &mut recorder).is_err());

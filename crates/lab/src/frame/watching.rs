@@ -14,7 +14,8 @@ use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, Wat
 use punctual_trace::{Error, Level, Room, Target, Watch};
 
 use super::error::Failure;
-use super::unseen::unseen;
+use super::request::Watched;
+use super::unseen::{unseen, without};
 use super::usage::Sum;
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.
@@ -31,7 +32,7 @@ const AROUND: Duration = Duration::from_secs(5);
 /// What watches, if anything does.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
-    wanted: bool,
+    wanted: Watched,
     /// `None` until the pilot is over.
     watch: Option<Result<Watch, Error>>,
     /// By cell: the first round of a pair and its p50.
@@ -52,18 +53,27 @@ struct Own {
 }
 
 impl Watching {
-    pub(crate) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: Watched) -> Self {
         Self { wanted, ..Self::default() }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted != Watched::Never
+    }
+
+    /// Whether nothing that is wanted can be found out.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        self.wanted == Watched::ForCauses && matches!(self.watch, Some(Err(_)))
     }
 
     /// How much longer a run takes because of it.
     pub(crate) fn takes(&self) -> Duration {
-        if self.wanted { AROUND } else { Duration::ZERO }
+        if self.is_wanted() { AROUND } else { Duration::ZERO }
     }
 
     /// Opens the events of the calling thread, and of the processes and threads that it has started.
     pub(crate) fn open(&mut self) {
-        if self.wanted {
+        if self.is_wanted() {
             let watch = Watch::open(&Target { tids: family(), with_children: true }, Level::Causes, Room::Small);
             self.watch = Some(watch);
         }
@@ -76,7 +86,7 @@ impl Watching {
 
     /// The number of this round among those that are not watched.
     pub(crate) fn figures_of(&self, round: u32) -> u32 {
-        if self.wanted { round / 2 } else { round }
+        if self.is_wanted() { round / 2 } else { round }
     }
 
     /// How many operations a batch of this round performs at most.
@@ -158,6 +168,10 @@ impl Watching {
         match self.watch {
             None => (None, None),
             Some(Ok(mut watch)) => (Some(Causes { effect: effect(self.differences), ..watch.causes() }), None),
+            Some(Err(error)) if self.wanted == Watched::ForCauses => {
+                let missing = without("causes of late wake-ups: ", &error.to_string());
+                (None, Some(Notice::Unseen { why: missing.what, remedy: missing.remedy }))
+            }
             Some(Err(error)) => {
                 let missing = unseen(&error);
                 let (why, remedy) = (missing.what.clone(), missing.remedy.clone());
@@ -235,8 +249,8 @@ mod tests {
 
     #[test]
     fn each_pair_of_rounds_has_one_that_is_watched() {
-        let off = Watching::new(false);
-        let on = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(true) };
+        let off = Watching::new(Watched::Never);
+        let on = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half) };
         assert!((0..8).all(|round| !off.is_due(round) && off.figures_of(round) == round));
         let due: Vec<u32> = (0..8).filter(|round| on.is_due(*round)).collect();
         assert_eq!(due, [1, 2, 5, 6]);
@@ -246,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_effect_is_that_of_watching_in_either_order() {
-        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(true) };
+        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half) };
         let usage = Usage { voluntary: Some(100), ..Usage::default() };
         for round in 0..16 {
             let mut recorder = Recorder::new();
@@ -264,8 +278,19 @@ mod tests {
     }
 
     #[test]
+    fn where_causes_alone_are_wanted_a_refusal_ends_the_run() {
+        let refused = || Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::ForCauses) };
+        assert!(refused().is_in_vain());
+        assert!(!Watching { wanted: Watched::Half, ..refused() }.is_in_vain(), "figures are wanted too");
+        assert!(!Watching::new(Watched::ForCauses).is_in_vain(), "not tried yet");
+        let (causes, notice) = refused().end();
+        let Some(Notice::Unseen { why, remedy: Some(_) }) = notice else { panic!("{notice:?}") };
+        assert!(causes.is_none() && why.starts_with("causes of late wake-ups: this process runs"), "{why}");
+    }
+
+    #[test]
     fn a_refusal_leaves_the_run_delay_and_a_notice_with_the_remedy() {
-        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(true) };
+        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half) };
         let mut batches = Vec::new();
         let done = watching.batch((1, None), (150, 1e3), &mut |n| {
             batches.push(n);
@@ -277,6 +302,6 @@ mod tests {
         assert_eq!((causes.source, causes.wake_ups, causes.effect), (CauseSource::RunDelay, 150, None));
         assert_eq!((causes.watched_ns, causes.missing[0].remedy.is_some()), (3_000, true));
         assert!(matches!(notice, Some(Notice::Unseen { remedy: Some(_), .. })), "{notice:?}");
-        assert_eq!(Watching::new(false).end(), (None, None));
+        assert_eq!(Watching::new(Watched::Never).end(), (None, None));
     }
 }

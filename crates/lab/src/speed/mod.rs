@@ -11,7 +11,7 @@ use punctual::{Conditions, Policy, format_duration};
 
 use crate::frame::plan::rough;
 use crate::frame::request::LONGEST_UNASKED;
-use crate::frame::{Amount, Input, PlanError, Request, Variant};
+use crate::frame::{Amount, Input, PlanError, Request, Variant, Watched};
 pub(crate) use slot::Slot;
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
@@ -77,6 +77,14 @@ impl Thread {
         let variant = Variant::of(Conditions::new().maybe(self.policy, Conditions::policy));
         let base = Conditions::new().maybe(cpu, Conditions::cpu);
         let amount = Amount::Samples(u64::from(operations) * u64::from(rounds));
-        Request { variants: vec![variant], base, amount, rounds, warmup: 0, require: self.require, watch: false }
+        Request {
+            variants: vec![variant],
+            base,
+            amount,
+            rounds,
+            warmup: 0,
+            require: self.require,
+            watch: Watched::Never,
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! A remedy is named for its cause; its gain is not measured, so none is claimed. Names come from the kernel or a file,
 //! and are neutralised.
 
-use punctual_record::Run;
+use punctual_record::{Notice, Run};
 
 mod head;
 mod phrase;
@@ -13,6 +13,7 @@ mod remedy;
 mod sections;
 mod sentence;
 mod tally;
+mod typical;
 mod watching;
 mod worst;
 
@@ -20,6 +21,7 @@ pub(crate) use head::{call, figures, trust};
 pub(crate) use phrase::{label, part};
 pub(crate) use sections::sections;
 pub(crate) use sentence::sentences;
+pub(crate) use typical::{Share, typical};
 
 /// Whether the causes are what the command asked for.
 pub(crate) fn asked(run: &Run) -> bool {
@@ -29,4 +31,13 @@ pub(crate) fn asked(run: &Run) -> bool {
 /// The name of the program that was watched; absent where it was this one.
 pub(crate) fn program(run: &Run) -> Option<String> {
     run.causes.as_ref()?.program.as_ref().map(|program| phrase::name(&program.name))
+}
+
+/// Why a check-up could not watch its wake-ups, and what would allow it.
+pub(crate) fn refused(run: &Run) -> Option<(String, Option<String>)> {
+    let refused = |notice: &Notice| match notice {
+        Notice::Unseen { why, remedy } => Some(watching::refused(why, remedy.as_deref())),
+        _ => None,
+    };
+    run.notices.iter().find_map(refused).filter(|_| run.is_checkup())
 }

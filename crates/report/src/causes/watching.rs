@@ -77,11 +77,13 @@ fn effect(effect: Option<WatchEffect>) -> String {
 
 /// `Not seen: softirqs, the kernel has no such event. Remedy: ...`.
 pub(super) fn unseen(its: &Unseen) -> String {
-    let mut text = format!("Not seen: {}", sentence(&sanitize(&its.what)));
-    if let Some(remedy) =
-        its.remedy.as_deref().map(|remedy| sentence(&sanitize(remedy))).filter(|text| !text.is_empty())
-    {
-        text.push_str(&format!(" Remedy: {remedy}"));
-    }
-    text
+    let (what, remedy) = refused(&its.what, its.remedy.as_deref());
+    let remedy = remedy.map_or(String::new(), |remedy| format!(" Remedy: {remedy}"));
+    format!("Not seen: {what}{remedy}")
+}
+
+/// What was refused and why, and the remedy, as sentences.
+pub(super) fn refused(what: &str, remedy: Option<&str>) -> (String, Option<String>) {
+    let text = |text: &str| sentence(&sanitize(text));
+    (text(what), remedy.map(text).filter(|text| !text.is_empty()))
 }

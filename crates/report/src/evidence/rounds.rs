@@ -257,7 +257,7 @@ fn bodies(before: &Series, after: &Series) -> Vec<f64> {
 }
 
 /// The scatter of single rounds: the median absolute deviation, scaled to a standard deviation.
-pub(super) fn scatter(mut deviations: Vec<f64>) -> f64 {
+pub(crate) fn scatter(mut deviations: Vec<f64>) -> f64 {
     let middle = median(&mut deviations);
     let mut away: Vec<f64> = deviations.iter().map(|deviation| (deviation - middle).abs()).collect();
     1.4826 * median(&mut away)

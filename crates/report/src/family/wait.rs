@@ -24,6 +24,7 @@ mod picture;
 mod side_by_side;
 mod suggestion;
 mod timers;
+mod watched;
 
 pub(super) const FAMILY: Family =
     Family { experiment: "wait", sections, candidates: candidates::candidates, answer: answer::answer };

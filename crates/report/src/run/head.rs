@@ -29,7 +29,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
         top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.why.join(" "))));
     }
     // A check-up asks one question; the answers of its other parts are in the full report.
-    let most = if run.is_checkup() { 1 + causes::sentences(run).len() } else { usize::MAX };
+    let most = if run.is_checkup() { 1 } else { usize::MAX };
     top.blocks.extend(verdict.answer.iter().take(most).map(|sentence| Block::Line(sentence.clone())));
     let mut sections: Vec<Section> = gate.into_iter().chain([top]).collect();
     if why.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
             .filter(|its| !its.is_empty())
             .map(|blocks| Section { blocks, ..Section::default() }),
     );
-    let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(verdict) };
+    let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(run, verdict) };
     last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
     sections.push(last);
     sections
@@ -64,12 +64,14 @@ fn advice(all: &[Advice]) -> Option<Section> {
     (!items.is_empty()).then(|| Section::new("What to do").with(Block::Numbered(items)))
 }
 
-fn trust(verdict: &Verdict) -> Section {
+fn trust(run: &Run, verdict: &Verdict) -> Section {
     let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}", verdict.trust.text())));
     if !verdict.untried.is_empty() {
         let names: Vec<String> =
             verdict.untried.iter().map(|text| text.split(": ").next().unwrap_or(text).to_owned()).collect();
-        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}.", listed(&names, 4))));
+        let remedy = causes::refused(run).and_then(|(_, remedy)| remedy);
+        let remedy = remedy.map_or(String::new(), |remedy| format!(" For the causes: {remedy}"));
+        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}.{remedy}", listed(&names, 4))));
     }
     section
 }

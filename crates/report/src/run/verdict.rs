@@ -42,11 +42,12 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
     (verdict, answers)
 }
 
-/// The sentences of the families with those on causes: alone where causes are the question, else after the first.
+/// The sentences of the families with those on causes: alone where causes are the question, else after the first. A check-up has them in
+/// its first.
 fn answer(run: &Run, mut sentences: Vec<String>) -> Vec<String> {
     sentences.extend(paths::sentences(run));
     let why = causes::sentences(run);
-    if why.is_empty() {
+    if why.is_empty() || run.is_checkup() {
         return sentences;
     }
     if causes::asked(run) {
@@ -64,7 +65,11 @@ fn untried(run: &Run) -> Vec<String> {
         let needs = sentence(&sanitize(&refusal.remedy));
         Some(if needs.is_empty() { text } else { format!("{text} To allow it: {needs}") })
     };
-    let mut said: Vec<String> = run.notices.iter().filter_map(said).chain(trials::untried(run)).collect();
+    let causes = causes::refused(run).map(|(why, remedy)| match remedy {
+        Some(remedy) => format!("{why} To allow it: {remedy}"),
+        None => why,
+    });
+    let mut said: Vec<String> = run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();
     said.dedup();
     said
 }

@@ -9,6 +9,7 @@ mod compare;
 mod compared;
 mod compared_causes;
 mod document;
+mod explained;
 mod forms;
 mod gate;
 mod governors;

@@ -34,6 +34,11 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     frame::run(plan, session).map(drop)
 }
 
+/// Runs the plan for the causes of late wake-ups alone. Where the kernel refuses its events, a notice says so.
+pub fn causes(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    frame::causes(plan, session)
+}
+
 impl Family for Plan {
     type Extra = Cuts;
     type Company = ();

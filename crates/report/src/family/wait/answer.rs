@@ -15,6 +15,7 @@ use super::head;
 use super::interrupted;
 use super::levers::levers;
 use super::picture::picture;
+use super::watched;
 
 /// Most policies with a sentence of their own.
 const POLICIES: usize = 4;
@@ -46,7 +47,8 @@ fn duration(ns: i64) -> String {
     unbroken(&units::duration(ns))
 }
 
-/// `A sleep of 100 µs ends 80 µs late here (p99 120 µs); 52 µs of it is timer slack.`
+/// `A sleep of 100 µs ends 80 µs late here (p99 120 µs); 52 µs of it is timer slack.`, from waits that are compared. A check-up takes the causes of
+/// watched wake-ups where it has them.
 fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String> {
     let asked = unbroken(&units::exact(figures.asked_ns));
     let reference = figures.reference();
@@ -66,11 +68,13 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
     let slack = own
         .iter()
         .find(|advice| advice.id.starts_with(TIMER_SLACK))
-        .and_then(|advice| advice.cases.iter().find(|case| case.case == units::exact(figures.asked_ns))?.p50.better());
-    if let Some(gain) = slack {
-        text.push_str(&format!("; {} of it is timer slack", duration(gain.ns)));
-    }
-    text.push('.');
+        .and_then(|advice| advice.cases.iter().find(|case| case.case == units::exact(figures.asked_ns)));
+    let slack = slack.map(|case| &case.p50);
+    let why = watched::clause(run, figures.asked_ns, row, slack).filter(|_| run.is_checkup());
+    text.push_str(&why.unwrap_or_else(|| match slack.and_then(Effect::better) {
+        Some(gain) => format!("; {} of it is timer slack.", duration(gain.ns)),
+        None => ".".to_owned(),
+    }));
     Some(text)
 }
 
