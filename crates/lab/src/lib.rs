@@ -25,7 +25,7 @@ pub mod ways;
 pub use families::{boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
 pub use frame::place::one_cpu;
 pub use frame::{
-    Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Unmet, Variant,
-    Watched,
+    Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Tracer, Unmet,
+    Variant, Watched,
 };
 pub use speed::Thread;

@@ -9,7 +9,7 @@ use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::{Mode, mechanisms};
 
 use super::names::{Chosen, Item, Names, Shelf};
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
 /// Measure how long a message takes between two processes.
 ///
@@ -60,9 +60,8 @@ pub(crate) struct IpcArgs {
     /// Scheduling policy of the receiver alone; several are compared
     #[arg(long, value_name = "POLICY", value_delimiter = ',', help_heading = "Conditions")]
     pub(crate) receiver_policy: Vec<Policy>,
-    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
-    #[arg(long)]
-    pub(crate) why: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

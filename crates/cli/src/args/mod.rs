@@ -16,6 +16,7 @@ mod report;
 mod run;
 pub(crate) mod values;
 mod wait;
+mod watch;
 mod why;
 mod yielding;
 
@@ -35,6 +36,7 @@ pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use wait::WaitArgs;
+pub(crate) use watch::WatchArgs;
 pub(crate) use why::WhyArgs;
 pub(crate) use yielding::YieldArgs;
 

@@ -9,7 +9,7 @@ use punctual_lab::pace::method::PacingMethod;
 use punctual_lab::pace::{methods, packet};
 
 use super::names::{Chosen, Item, Names, Shelf};
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
 /// Measure how evenly packets sent at a rate leave and arrive.
 ///
@@ -22,7 +22,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "RATE", default_value = "1k", value_parser = rate, conflicts_with = "sweep")]
     pub(crate) rate: Rate,
     /// Find the highest rate that each method holds within 1 %, between two rates (1k..1M)
-    #[arg(long, value_name = "FROM..TO", value_parser = sweep)]
+    #[arg(long, value_name = "FROM..TO", value_parser = sweep, conflicts_with = "why")]
     pub(crate) sweep: Option<(Rate, Rate)>,
     /// With --sweep: largest p99 lateness at which a rate counts as held
     #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]
@@ -35,7 +35,7 @@ pub(crate) struct PaceArgs {
     pub(crate) tick_only: bool,
     /// Only receive, until Ctrl-C, --duration or --samples
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9999", value_parser = address,
-          conflicts_with_all = ["to", "by", "rate", "sweep", "size"])]
+          conflicts_with_all = ["to", "by", "rate", "sweep", "size", "why"])]
     pub(crate) receive: Option<SocketAddr>,
     /// Datagram size in bytes, 48 to 65527
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = size)]
@@ -52,9 +52,8 @@ pub(crate) struct PaceArgs {
     /// List the methods and their requirements; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
-    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
-    #[arg(long, conflicts_with_all = ["sweep", "receive"])]
-    pub(crate) why: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use punctual_lab::wait::{interruptible, methods};
 use punctual_lab::ways::wait::Method;
 
 use super::names::{Chosen, Item, Names, Shelf, chosen};
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
 /// Measure how late each way of waiting wakes up, and its CPU time.
 ///
@@ -29,9 +29,8 @@ pub(crate) struct WaitArgs {
     /// List the ways to wait, their requirements and observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
-    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
-    #[arg(long)]
-    pub(crate) why: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

@@ -55,7 +55,7 @@ pub(crate) struct WhyArgs {
     /// Write all events to FILE, for ui.perfetto.dev or chrome://tracing (-: to stdout, instead of the tables)
     ///
     /// The file is JSON (Trace Event Format): a track for each CPU and each watched thread, with its system calls, how late they return
-    /// and what wakes it up. A million events take some 130 MB. Needs --pid or PROGRAM; the page works offline once it is loaded.
+    /// and what wakes it up. A million events take some 130 MB. The page works offline once it is loaded.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<Target>,
     #[command(flatten)]

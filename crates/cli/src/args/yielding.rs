@@ -10,7 +10,7 @@ use punctual_lab::yielding::{CompetitorPolicy, methods};
 use punctual_record::experiment::yielding::CompetitorKind as Kind;
 
 use super::names::{Chosen, Item, Names, Shelf};
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
 /// Measure the cost of each way to yield the CPU, and who gets the CPU.
 ///
@@ -45,9 +45,8 @@ pub(crate) struct YieldArgs {
     /// List the ways to yield and their observed system calls; measure nothing
     #[arg(long)]
     pub(crate) list: bool,
-    /// Say why wake-ups are late: half of the rounds are watched, and give causes instead of figures
-    #[arg(long)]
-    pub(crate) why: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]

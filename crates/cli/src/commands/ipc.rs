@@ -30,7 +30,7 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
     let cpus: CpuSet = plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
     let mut wrong = Vec::new();
-    let exit = measure("ipc", &args.output, &cpus, |session| {
+    let exit = measure("ipc", &args.watch.outputs(&args.output), &cpus, |session| {
         wrong = ipc::run(plan, session).context("ipc")?;
         Ok(())
     })?;
@@ -69,7 +69,7 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
         frame: args
             .amount
             .request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }, conditions)?
-            .watched(args.why),
+            .watched(args.watch.why),
         depth: args.depth,
         verify: args.verify.wanted(),
         blocks: args.blocks,

@@ -7,6 +7,7 @@ use punctual_report::gate;
 
 use super::deliver::deliver;
 use super::nothing;
+use super::trace::OfRun;
 use crate::args::{Flags, OutputArgs};
 use crate::exit::{Exit, explain};
 use crate::output::Outputs;
@@ -31,7 +32,7 @@ pub(super) fn measure(
 pub(super) fn measure_watched(
     name: &str,
     wanted: &OutputArgs,
-    outputs: Outputs,
+    mut outputs: Outputs,
     cpus: &CpuSet,
     observer: &mut dyn Observer,
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
@@ -40,12 +41,15 @@ pub(super) fn measure_watched(
     interrupt::listen(&stop)?;
     let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(interrupt::exit(&stop)) };
     let mut session = Session::open(command_line(name), name, stop.clone(), observer);
+    let trace = outputs.take("--trace").map(OfRun::of);
+    trace.iter().for_each(|trace| session.trace_by(Box::new(trace.clone())));
     let outcome = experiment(&mut session);
     let mut run = session.close();
     Flags::of(name).name_in(&mut run);
     run.limits.clone_from(&wanted.fail_if);
     drop(locks);
     observer.finish();
+    let traced = trace.is_none_or(|trace| trace.finish(run.causes.as_ref()));
     let failure = outcome.err();
     if nothing::is_in(&run)
         && let Some(error) = failure
@@ -55,7 +59,7 @@ pub(super) fn measure_watched(
     // Judged before anything is written: a failed write must not hide an exceeded limit.
     let verdict = gate::evaluate(&run);
     // A run that failed half-way is reported too.
-    let all_written = deliver(&run, wanted, outputs);
+    let all_written = deliver(&run, wanted, outputs) && traced;
     let phrases = gate::phrases(&verdict, &run);
     terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
     let exit = match interrupt::exit(&stop) {

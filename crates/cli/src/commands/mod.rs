@@ -15,6 +15,7 @@ mod planned;
 mod preload;
 mod report;
 mod run;
+mod trace;
 mod wait;
 mod why;
 mod yielding;

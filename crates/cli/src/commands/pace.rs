@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
         });
     }
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure("pace", &args.output, &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {
+    measure("pace", &args.watch.outputs(&args.output), &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {
         pace::run(plan, session).context("pace")
     })
 }
@@ -55,7 +55,7 @@ fn request(args: &PaceArgs) -> anyhow::Result<Request> {
         frame: args
             .amount
             .request(if args.sweep.is_some() { USUAL_FOR_A_SWEEP } else { USUAL }, &args.conditions)?
-            .watched(args.why),
+            .watched(args.watch.why),
     })
 }
 

@@ -27,9 +27,12 @@ pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     }
     args.conditions.check()?;
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure(wait::EXPERIMENT, &args.output, &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {
-        wait::run(plan, session).context("wait")
-    })
+    measure(
+        wait::EXPERIMENT,
+        &args.watch.outputs(&args.output),
+        &cpu_lock::cpus(args.conditions.cpus().as_ref()),
+        |session| wait::run(plan, session).context("wait"),
+    )
 }
 
 fn request(args: &WaitArgs) -> anyhow::Result<Request> {
@@ -48,7 +51,7 @@ fn request(args: &WaitArgs) -> anyhow::Result<Request> {
         durations,
         companions,
         interrupt: args.interrupt,
-        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?.watched(args.why),
+        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?.watched(args.watch.why),
     })
 }
 

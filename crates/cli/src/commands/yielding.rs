@@ -31,7 +31,7 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
     if !args.polls.is_empty() {
         let plan = polls::Plan::new(request_polls(args)?).map_err(BadUsage::from)?;
         let cpus = CpuSet::of([plan.cpu, plan.sender_cpu]);
-        return measure(yielding::EXPERIMENT, &args.output, &cpus, |session| {
+        return measure(yielding::EXPERIMENT, &args.watch.outputs(&args.output), &cpus, |session| {
             polls::run(plan, session).context("yield --polls")
         });
     }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
         .into());
     }
     let plan = yielding::Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure(yielding::EXPERIMENT, &args.output, &CpuSet::of([plan.cpu]), |session| {
+    measure(yielding::EXPERIMENT, &args.watch.outputs(&args.output), &CpuSet::of([plan.cpu]), |session| {
         yielding::run(plan, session).context("yield")
     })
 }
@@ -64,7 +64,10 @@ fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
         kinds: args.competitor_kind.kinds(),
         competitor_policies,
         competitor_nice: args.competitor_nice,
-        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, &args.conditions)?.watched(args.why),
+        frame: args
+            .amount
+            .request(if named { USUAL_FOR_NAMED } else { USUAL }, &args.conditions)?
+            .watched(args.watch.why),
     })
 }
 
@@ -73,7 +76,7 @@ fn request_polls(args: &YieldArgs) -> anyhow::Result<polls::Request> {
         methods: chosen(&args.methods).unwrap_or_else(methods::usual),
         polls: args.polls.clone(),
         sender_cpu: args.sender_cpu.clone(),
-        frame: args.amount.request(USUAL_FOR_POLLS, &args.conditions)?.watched(args.why),
+        frame: args.amount.request(USUAL_FOR_POLLS, &args.conditions)?.watched(args.watch.why),
     })
 }
 

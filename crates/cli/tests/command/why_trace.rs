@@ -3,8 +3,11 @@
 use std::process::Command;
 
 fn why(args: &[&str]) -> std::process::Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.args(["why", "--no-keep"]).args(args).output().unwrap()
+    punctual(&[&["why", "--no-keep"], args].concat())
+}
+
+fn punctual(args: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_punctual")).args(args).env("PUNCTUAL_LOCK_NAMESPACE", "").output().unwrap()
 }
 
 #[test]
@@ -48,10 +51,39 @@ fn a_file_that_cannot_be_written_is_refused_before_the_program_runs() {
 }
 
 #[test]
-fn own_waits_are_traced_as_a_program() {
-    let done = why(&["--trace", "trace.json"]);
-    assert_eq!(done.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&done.stderr).contains("example: punctual why --trace FILE -- PROGRAM"));
+fn own_waits_are_traced_in_their_watched_rounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    let trace = ["--trace", file.to_str().unwrap(), "--samples", "20", "--rounds", "2"];
+    let cases: [&[&str]; 5] = [
+        &["why", "--for", "100us"],
+        &["wait", "nanosleep", "--for", "100us", "--why"],
+        &["ipc", "pipe", "--size", "64", "--why"],
+        &["yield", "nanosleep1", "--competitors", "0", "--why"],
+        &["pace", "--tick-only", "--by", "clock_nanosleep_abs", "--rate", "2k", "--why"],
+    ];
+    for case in cases {
+        let done = punctual(&[case, &trace, &["--no-keep"]].concat());
+        let said = String::from_utf8_lossy(&done.stderr);
+        if said.contains("the kernel's events are refused") {
+            assert!(!done.status.success() && !file.exists());
+            return punctual_testing::lacks("tracepoints");
+        }
+        assert!(done.status.success() && !done.stdout.is_empty(), "{case:?}: {said}");
+        let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let lines = trace["traceEvents"].as_array().unwrap();
+        let named = |line: &serde_json::Value| line["name"] == "thread_name" && line["args"]["name"] == "measure";
+        assert!(lines.iter().any(named), "{case:?}");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn a_trace_is_of_watched_rounds_only() {
+    let done = punctual(&["wait", "nanosleep", "--trace", "trace.json"]);
+    assert_eq!(done.status.code(), Some(2), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("--why"), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(!std::path::Path::new("trace.json").exists());
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub mod stage;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod tracer;
 pub(crate) mod unavailable;
 pub(crate) mod unseen;
 pub(crate) mod usage;
@@ -58,6 +59,7 @@ use rounds::kept::Kept;
 pub(crate) use rounds::{Bench, Rounds};
 pub use session::Session;
 pub use stage::Stop;
+pub use tracer::Tracer;
 pub use unavailable::Unavailable;
 pub use variant::{BadVariant, Variant};
 
@@ -108,9 +110,10 @@ fn performed<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Perf
         ledger.open().failures[cell] = family.forbidden(cell).map(Failure::Impossible);
     }
     let extras = Shared::new((0..family.cells()).map(|_| F::Extra::default()).collect::<Vec<_>>());
+    let watching = Watching::new(family.request().watch, session.take_tracer());
     let refused = session.perform(family.place(), {
         let (family, ledger, extras) = (Arc::clone(&family), ledger.clone(), extras.clone());
-        move |stage| perform(&*family, &ledger, &extras, stage)
+        move |stage| perform(&*family, &ledger, &extras, stage, watching)
     })?;
     let refused = refused.transpose()?.unwrap_or_default();
     Ok(Performed { family, ledger: ledger.take(), extras: extras.take(), refused })
@@ -122,6 +125,7 @@ fn perform<F: Family>(
     ledger: &Shared<Ledger>,
     extras: &Shared<Vec<F::Extra>>,
     stage: &Stage,
+    watching: Watching,
 ) -> Result<Vec<Refused>, Error> {
     let (request, schedule) = (family.request(), family.schedule());
     stage.announce(schedule.at_most());
@@ -136,7 +140,6 @@ fn perform<F: Family>(
             let mut bench = family.open(company, &scene)?;
             let variant_of = (0..family.cells()).map(|cell| family.variant(cell)).collect();
             let mut kept = Kept { bench: &mut *bench, extras: extras.clone() };
-            let watching = Watching::new(request.watch);
             let (bench, ledger, base, look) = (&mut kept, ledger.clone(), &mut base, Look::now);
             Rounds { bench, schedule, request, variant_of, ledger, stage, base, look, watching }.perform();
         }

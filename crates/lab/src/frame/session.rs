@@ -16,6 +16,7 @@ use super::clock_cost;
 use super::place::{Aside, Place};
 use super::progress::{Observer, OfRun, Portion};
 use super::stage::{Outcome, Stage, Stop, Supervision, perform};
+use super::tracer::Tracer;
 use super::warden::Warden;
 
 /// Steal time above this share affects the tail of the figures: 1 %.
@@ -40,6 +41,7 @@ pub struct Session<'a> {
     /// What part of the run the next experiment is.
     portion: Portion,
     warden: Option<Warden>,
+    tracer: Option<Box<dyn Tracer>>,
 }
 
 /// How much longer than announced a run may take before it is ended. Ending it takes up to 0.6 s, and the report some
@@ -94,6 +96,7 @@ impl<'a> Session<'a> {
             grace: GRACE,
             portion: Portion::default(),
             warden: None,
+            tracer: None,
         }
     }
 
@@ -159,6 +162,15 @@ impl<'a> Session<'a> {
         if let (Some(warden), [_, ..]) = (&self.warden, aside.others()) {
             warden.stay_on(aside.others());
         }
+    }
+
+    /// The kernel's events of the next experiment that is watched go to this tracer too.
+    pub fn trace_by(&mut self, tracer: Box<dyn Tracer>) {
+        self.tracer = Some(tracer);
+    }
+
+    pub(crate) fn take_tracer(&mut self) -> Option<Box<dyn Tracer>> {
+        self.tracer.take()
     }
 
     /// The facts of the machine.

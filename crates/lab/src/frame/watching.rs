@@ -11,10 +11,11 @@ use std::time::Duration;
 use punctual_linux::{children, sched};
 use punctual_record::statistics::{Quantile, confidence_ranks};
 use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
-use punctual_trace::{Error, Level, Room, Target, Watch};
+use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
 use super::error::Failure;
 use super::request::Watched;
+use super::tracer::Tracer;
 use super::unseen::{unseen, without};
 use super::usage::Sum;
 
@@ -35,6 +36,8 @@ pub(crate) struct Watching {
     wanted: Watched,
     /// `None` until the pilot is over.
     watch: Option<Result<Watch, Error>>,
+    /// Sees the events too.
+    tracer: Option<Box<dyn Tracer>>,
     /// By cell: the first round of a pair and its p50.
     halves: BTreeMap<usize, (u32, f64)>,
     /// Watched p50 less unwatched p50 of a pair, ns.
@@ -53,8 +56,8 @@ struct Own {
 }
 
 impl Watching {
-    pub(crate) fn new(wanted: Watched) -> Self {
-        Self { wanted, ..Self::default() }
+    pub(crate) fn new(wanted: Watched, tracer: Option<Box<dyn Tracer>>) -> Self {
+        Self { wanted, tracer, ..Self::default() }
     }
 
     fn is_wanted(&self) -> bool {
@@ -74,7 +77,11 @@ impl Watching {
     /// Opens the events of the calling thread, and of the processes and threads that it has started.
     pub(crate) fn open(&mut self) {
         if self.is_wanted() {
-            let watch = Watch::open(&Target { tids: family(), with_children: true }, Level::Causes, Room::Small);
+            let target = Target { tids: family(), with_children: true };
+            let watch = Watch::open(&target, Level::Causes, Room::Small);
+            if let (Ok(_), Some(tracer)) = (&watch, &mut self.tracer) {
+                tracer.begin(&target);
+            }
             self.watch = Some(watch);
         }
     }
@@ -131,18 +138,18 @@ impl Watching {
 
     /// Takes in what the rings hold.
     fn read(&mut self) {
-        let Some(Ok(watch)) = &mut self.watch else { return };
-        if let Err(error) = watch.pump(Duration::ZERO, &mut |_| {}) {
+        let Self { watch: Some(Ok(watch)), tracer, .. } = self else { return };
+        if let Err(error) = watch.pump(Duration::ZERO, &mut |batch| trace(tracer, batch)) {
             self.watch = Some(Err(error));
         }
     }
 
     fn switch(&mut self, on: bool, nominal_ns: Option<u64>) {
-        let Some(Ok(watch)) = &mut self.watch else { return };
+        let Self { watch: Some(Ok(watch)), tracer, .. } = self else { return };
         if on {
             watch.mark(nominal_ns);
         }
-        if let Err(error) = watch.switch(on) {
+        if let Err(error) = watch.switch_and(on, &mut |batch| trace(tracer, batch)) {
             self.watch = Some(Err(error));
         }
     }
@@ -207,6 +214,10 @@ impl Own {
     }
 }
 
+fn trace(tracer: &mut Option<Box<dyn Tracer>>, batch: &Batch) {
+    tracer.iter_mut().for_each(|tracer| tracer.take(batch));
+}
+
 /// Operations of a piece.
 fn piece(cost_ns: f64) -> u64 {
     (PIECE_NS / cost_ns.max(1.0)).clamp(1.0, PIECE as f64) as u64
@@ -249,8 +260,8 @@ mod tests {
 
     #[test]
     fn each_pair_of_rounds_has_one_that_is_watched() {
-        let off = Watching::new(Watched::Never);
-        let on = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half) };
+        let off = Watching::new(Watched::Never, None);
+        let on = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half, None) };
         assert!((0..8).all(|round| !off.is_due(round) && off.figures_of(round) == round));
         let due: Vec<u32> = (0..8).filter(|round| on.is_due(*round)).collect();
         assert_eq!(due, [1, 2, 5, 6]);
@@ -260,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_effect_is_that_of_watching_in_either_order() {
-        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half) };
+        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half, None) };
         let usage = Usage { voluntary: Some(100), ..Usage::default() };
         for round in 0..16 {
             let mut recorder = Recorder::new();
@@ -279,10 +290,10 @@ mod tests {
 
     #[test]
     fn where_causes_alone_are_wanted_a_refusal_ends_the_run() {
-        let refused = || Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::ForCauses) };
+        let refused = || Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::ForCauses, None) };
         assert!(refused().is_in_vain());
         assert!(!Watching { wanted: Watched::Half, ..refused() }.is_in_vain(), "figures are wanted too");
-        assert!(!Watching::new(Watched::ForCauses).is_in_vain(), "not tried yet");
+        assert!(!Watching::new(Watched::ForCauses, None).is_in_vain(), "not tried yet");
         let (causes, notice) = refused().end();
         let Some(Notice::Unseen { why, remedy: Some(_) }) = notice else { panic!("{notice:?}") };
         assert!(causes.is_none() && why.starts_with("causes of late wake-ups: this process runs"), "{why}");
@@ -290,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_refusal_leaves_the_run_delay_and_a_notice_with_the_remedy() {
-        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half) };
+        let mut watching = Watching { watch: Some(Err(Error::Namespace)), ..Watching::new(Watched::Half, None) };
         let mut batches = Vec::new();
         let done = watching.batch((1, None), (150, 1e3), &mut |n| {
             batches.push(n);
@@ -302,6 +313,6 @@ mod tests {
         assert_eq!((causes.source, causes.wake_ups, causes.effect), (CauseSource::RunDelay, 150, None));
         assert_eq!((causes.watched_ns, causes.missing[0].remedy.is_some()), (3_000, true));
         assert!(matches!(notice, Some(Notice::Unseen { remedy: Some(_), .. })), "{notice:?}");
-        assert_eq!(Watching::new(Watched::Never).end(), (None, None));
+        assert_eq!(Watching::new(Watched::Never, None).end(), (None, None));
     }
 }

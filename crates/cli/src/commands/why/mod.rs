@@ -6,7 +6,6 @@ mod own;
 mod path;
 mod process;
 mod program;
-mod trace;
 
 use crate::args::WhyArgs;
 use crate::exit::Exit;

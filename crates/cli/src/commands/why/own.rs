@@ -21,10 +21,6 @@ const USUAL: Duration = Duration::from_secs(6);
 
 /// Waits on one CPU, and watches itself in every second round. Without `--cpu`, on one that shows the events of its idle thread.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
-    if args.trace.is_some() {
-        let text = "invalid --trace: it needs a program or --pid (example: punctual why --trace FILE -- PROGRAM)";
-        return Err(BadUsage(text.into()).into());
-    }
     args.conditions.check()?;
     let mut durations = args.durations.clone();
     durations.sort_unstable();

@@ -9,9 +9,9 @@ use punctual_lab::{Silent, Stop};
 use punctual_record::{Notice, Program};
 use punctual_trace::Target;
 
-use super::trace::Trace;
 use super::{advise, finish};
 use crate::args::WhyArgs;
+use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::refusal::BadUsage;
