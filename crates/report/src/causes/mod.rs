@@ -7,6 +7,7 @@
 use punctual_record::{Notice, Run};
 
 mod head;
+mod keeper;
 mod phrase;
 mod pictures;
 mod remedy;

@@ -5,6 +5,7 @@ use punctual_record::{CallCauses, CauseSource, Causes, Program, Run};
 use crate::format::prose::unbroken;
 use crate::format::units;
 
+use super::keeper;
 use super::phrase::{name, several};
 use super::tally::{calls, each, leading, ranked};
 
@@ -21,6 +22,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
         return vec![never_late(causes)];
     };
     let mut sentences = vec![late(run, causes, call)];
+    sentences.extend(keeper::sentences(causes));
     if causes.split.saturating_mul(2) < causes.wake_ups {
         let [split, all] = [causes.split, causes.wake_ups].map(units::count);
         sentences.push(format!("Only {split} of {all} wake-ups could be split."));

@@ -6,7 +6,7 @@ use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::merge::Merger;
 use punctual_record::{
-    CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WakePart, WatchEffect,
+    CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WakePart, Waker, WatchEffect,
 };
 use punctual_report::document::{Album, Block};
 use punctual_report::export::{Csv, Html, Markdown, OpenMetrics, text};
@@ -153,6 +153,50 @@ fn never_blocking_is_told_from_sleeping_throughout_and_from_blindness() {
     assert_eq!(answer(lost), "No wake-up of redis-server was seen: the kernel dropped 5 events.");
     let unsplit = Causes { wake_ups: 7, ..watched(busy) };
     assert_eq!(answer(unsplit), "None of the 7 wake-ups of redis-server could be split.");
+}
+
+/// A thread of a program that another one keeps waiting.
+fn kept_waiting(change: impl FnOnce(&mut Waker)) -> String {
+    let mut futex = call("python3", "futex", vec![cause(LatePart::RunQueue, Cause::ContextSwitch, None, 9_000)]);
+    let mut waker = Waker {
+        name: "python3".into(),
+        tid: Some(4712),
+        call: Some("futex".into()),
+        count: 300,
+        waited: Some(spread(300, 5_000_000)),
+        own_delay: Some(spread(300, 10_000)),
+        worked: Some(spread(300, 4_900_000)),
+    };
+    change(&mut waker);
+    futex.wakers = vec![waker];
+    answer(Causes { program: Some(Program { name: "python3".into(), ..redis() }), ..causes(vec![futex]) })
+}
+
+#[test]
+fn a_thread_that_holds_a_lock_is_named() {
+    let said = kept_waiting(|_| ());
+    let both = "python3 waits 1.50 s in all (300 times, p99 10.0 ms) for another thread of the program: python3 (4712). \
+                It holds a lock or has yet to signal (futex): meanwhile it runs for 1.47 s and waits 3.00 ms for a CPU.";
+    assert!(said.contains(both), "{said}");
+    assert!(kept_waiting(|waker| waker.tid = None).contains("thread of the program: python3. It holds"));
+    // Late wake-ups come first.
+    assert!(said.starts_with("python3 returns from futex 9.00 µs late on average"), "{said}");
+}
+
+#[test]
+fn a_thread_that_waits_for_work_is_kept_by_nobody() {
+    let silent = |change: fn(&mut Waker)| {
+        let said = kept_waiting(change);
+        assert!(!said.contains("another thread") && !said.contains("lock"), "{said}");
+    };
+    // The waker slept most of the time: it had no work either.
+    silent(|waker| waker.worked = Some(spread(300, 50_000)));
+    silent(|waker| waker.waited = Some(spread(300, 20_000)));
+    silent(|waker| waker.waited = Some(spread(9, 5_000_000_000)));
+    silent(|waker| waker.waited = None);
+    // A thread of another program.
+    silent(|waker| waker.call = None);
+    silent(|waker| waker.call = Some("write".into()));
 }
 
 #[test]
