@@ -82,6 +82,31 @@ fn the_last_run_is_kept_for_this_user_alone() {
     assert!(with(&["report", "./last"]).stdout.contains("nanosleep"));
 }
 
+/// Causes and paths are results, even without a series.
+#[test]
+fn runs_without_series_are_kept_as_the_last_one_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.args(args).env("XDG_STATE_HOME", folder.path()).env("PUNCTUAL_LOCK_NAMESPACE", "");
+        command.output().unwrap()
+    };
+    let last = || Run::from_json(&with(&["report", "last", "--json"]).stdout[..]).unwrap();
+    assert!(with(&["why", "--", "sleep", "0.01"]).status.success());
+    let run = last();
+    assert_eq!((run.subcommand.as_str(), run.series.len()), ("why", 0));
+    assert!(run.causes.is_some_and(|causes| causes.program.is_some_and(|program| program.name == "sleep")));
+    assert!(with(&["report", "last"]).stdout.windows(5).any(|part| part == b"sleep"));
+    let recorded = with(&["why", "--path", "sched_yield"]);
+    if !recorded.status.success() {
+        return punctual_testing::lacks(&String::from_utf8_lossy(&recorded.stderr));
+    }
+    assert_eq!(last().paths[0].method, "sched_yield");
+    // One without any result replaces none.
+    assert!(!with(&["why", "--", "/no/such/program"]).status.success());
+    assert_eq!(last().paths.len(), 1);
+}
+
 #[test]
 fn distributions_go_to_one_file_each() {
     let (folder, path, _) = saved();
