@@ -1,7 +1,7 @@
 //! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written.
 
 use anyhow::Context as _;
-use punctual_record::Run;
+use punctual_record::{Notice, Run};
 use punctual_report::document::{Level, Paint, Phrase};
 use punctual_report::export::{self, text};
 use punctual_report::{Document, Style};
@@ -42,8 +42,12 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     }
     if !wanted.quiet {
         let style = terminal::style_for_notices(wanted.color);
-        // The first screen says in a word what notes and warnings explain.
-        let least = if wanted.first_screen { Level::Unjudged } else { Level::Note };
+        // The first screen says in a word what notes and warnings explain, but for a condition that was asked for and did not hold.
+        let least = match wanted.first_screen {
+            true if run.notices.iter().any(is_about_a_condition) => Level::Warning,
+            true => Level::Unjudged,
+            false => Level::Note,
+        };
         let flags = Flags::of(&run.subcommand);
         let shown = document.notices().filter(|phrase| phrase.level >= least);
         let phrases: Vec<Phrase> = shown.map(|phrase| flags.named(phrase)).collect();
@@ -61,6 +65,10 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         None => keep(run),
     }
     failed.is_empty()
+}
+
+fn is_about_a_condition(notice: &Notice) -> bool {
+    matches!(notice, Notice::ConditionRefused { .. } | Notice::ConditionNotKept { .. })
 }
 
 /// Prints the tables where they belong.

@@ -40,6 +40,7 @@ const fn reads(name: &'static str, words: &'static [&'static str]) -> Subject {
 /// All of them.
 pub(crate) const SUBJECTS: &[Subject] = &[
     measures("wait", &["wait", "nanosleep", "futex", "--for", "200us"]),
+    measures("why", &["why", "--for", "200us"]),
     measures(
         "yield",
         &["yield", "sched_yield", "--competitors", "1", "--policy", "fifo:40", "--competitor-policy", "fifo:50"],
@@ -73,6 +74,13 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         name: "run",
         kind: Kind::Runs,
         words: &["run", "--nice", "1", "--"],
+        short: &["echo", "ran"],
+        long: &["sleep", "600"],
+    },
+    Subject {
+        name: "why --",
+        kind: Kind::Runs,
+        words: &["why", "--"],
         short: &["echo", "ran"],
         long: &["sleep", "600"],
     },

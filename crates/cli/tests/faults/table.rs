@@ -58,12 +58,12 @@ pub(crate) fn look(depth: Depth) {
     punctual_linux::signal::heed_what_ends_a_program().unwrap();
     let _alone = punctual_testing::alone_on_this_machine();
     let faults = [signals::FAULTS, resource_limits::FAULTS, output_failures::FAULTS, machine_changes::FAULTS].concat();
-    let only = std::env::var("PUNCTUAL_FAULTS_ONLY").unwrap_or_default();
+    let [only, of] = ["PUNCTUAL_FAULTS_ONLY", "PUNCTUAL_FAULTS_OF"].map(|name| std::env::var(name).unwrap_or_default());
     let (mut rows, mut skipped, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for fault in faults.iter().filter(|fault| fault.name.contains(&only)) {
         let begin = Instant::now();
         let mut row = Vec::new();
-        for subject in SUBJECTS.iter().filter(|subject| subject.is_possible()) {
+        for subject in SUBJECTS.iter().filter(|subject| subject.is_possible() && subject.name.contains(&of)) {
             if depth == Depth::Quick && !fault.quick.contains(&subject.name) {
                 continue;
             }
