@@ -1,0 +1,75 @@
+//! The forms of an exported call. Each is exported once more for large counts (`MPI_Send_c`) where registers have 64 bits: its
+//! arguments are registers too.
+
+/// The type of an argument: a register.
+macro_rules! register {
+    ($argument:ident) => {
+        usize
+    };
+}
+
+/// Calls the library's function with registers.
+macro_rules! pass {
+    ($symbol:ident, $($argument:ident)*) => {
+        // SAFETY: the program's call is passed on. Each argument is in the register, or the slot on the stack, in which it came.
+        unsafe {
+            std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($(register!($argument)),*) -> std::ffi::c_int>(
+                $symbol.address(),
+            )($($argument),*)
+        }
+    };
+}
+
+/// Exports a function that is the library's own, marked as a wait.
+macro_rules! own {
+    ($name:expr, $real:expr, $($argument:ident)*) => {
+        const _: () = {
+            #[unsafe(export_name = $name)]
+            unsafe extern "C" fn own($($argument: usize),*) -> std::ffi::c_int {
+                static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
+                let _waiting = crate::patience::wait();
+                pass!(OWN, $($argument)*)
+            }
+        };
+    };
+}
+
+/// Exports a call whose kin starts a request, which is its last argument. The status, if any, goes to `MPI_Test`.
+/// Where `$fit` is false, the call is the library's own.
+macro_rules! started {
+    ($name:expr, $real:expr, $kin:expr, $fit:expr, ($($argument:ident)*) $($status:ident)?) => {
+        const _: () = {
+            #[unsafe(export_name = $name)]
+            unsafe extern "C" fn started($($argument: usize,)* $($status: usize)?) -> std::ffi::c_int {
+                static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
+                static KIN: crate::symbol::Symbol = crate::symbol::Symbol::new($kin);
+                if !(crate::calls::kin(&KIN) && $fit) {
+                    let _waiting = crate::patience::wait();
+                    return pass!(OWN, $($argument)* $($status)?);
+                }
+                let mut started = 0usize;
+                let request = (&raw mut started).addr();
+                let error = pass!(KIN, $($argument)* request);
+                if error != 0 {
+                    return error;
+                }
+                let mut unused = crate::library::Status::new();
+                let given: &[usize] = &[$($status)?];
+                let status = given.first().map_or(&raw mut unused, |given| *given as *mut crate::library::Status);
+                // SAFETY: the request was just started, and the status is the caller's or this one.
+                unsafe { crate::calls::finish(started, status) }
+            }
+        };
+    };
+}
+
+/// The calls of a list, in both forms. A call whose peer is `MPI_PROC_NULL` is the library's own.
+macro_rules! nonblocking {
+    ($($name:literal $kin:literal $arguments:tt ($($status:ident)?) $peer:ident;)*) => {$(
+        started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $kin, "\0"),
+            !crate::library::is_nobody($peer), $arguments $($status)?);
+        #[cfg(target_pointer_width = "64")]
+        started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $kin, "_c\0"),
+            !crate::library::is_nobody($peer), $arguments $($status)?);
+    )*};
+}

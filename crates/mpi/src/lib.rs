@@ -1,0 +1,26 @@
+//! `libpunctual_mpi.so`: MPI ranks give up the CPU while they wait. Loaded by `LD_PRELOAD`; no recompiling, no headers of an MPI.
+//!
+//! MPI libraries poll while they wait. Where ranks share a CPU, a rank polls until its time slice ends, and the rank that has the
+//! message cannot run. This library lets every wait poll a number of times, then calls `sched_yield(2)`, and so on.
+//!
+//! There are two ways to do that, and `library` finds out which of them works:
+//!
+//! - `progress`: MPICH and Open MPI poll through a function of another shared object. It is replaced by one that counts the polls
+//!   in vain. The MPI calls themselves stay as they are, collectives too.
+//! - `calls`: elsewhere a blocking call becomes its nonblocking kin (`MPI_Recv`: `PMPI_Irecv`, then `PMPI_Test` until it is done).
+//!
+//! MPICH's handles are integers, those of Open MPI and of the MPI 5 ABI are pointers. All arguments are passed at register width, so
+//! one library serves all of them.
+//!
+//! Goes in: the MPI calls of the program, and three environment variables (`patience`). Comes out: the same calls to the MPI
+//! library. It refuses nothing, and it changes nothing in a program that has no MPI. The path of a call allocates nothing and
+//! locks nothing.
+#![allow(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod calls;
+mod library;
+mod patience;
+mod progress;
+mod session;
+mod symbol;

@@ -1,0 +1,134 @@
+//! What the loaded MPI library is like, found out by one generalized request: how it can be made to yield, and whether it is MPICH.
+//!
+//! A generalized request (`MPI_Grequest_start`) needs no constant of the library, which differ between ABIs. All ranks have the
+//! same library, so all find the same: a collective call must not be blocking in one rank and nonblocking in another.
+
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+
+use crate::patience;
+use crate::symbol::Symbol;
+
+/// Larger than `MPI_Status` of any ABI (32 bytes).
+#[repr(C, align(16))]
+pub(crate) struct Status([u64; 16]);
+
+impl Status {
+    pub(crate) const fn new() -> Self {
+        Self([0; 16])
+    }
+}
+
+const UNKNOWN: u8 = 0;
+const ASKING: u8 = 1;
+const PROGRESS: u8 = 2;
+const NONBLOCKING: u8 = 3;
+static WAY: AtomicU8 = AtomicU8::new(UNKNOWN);
+/// `MPI_PROC_NULL` of MPICH, if this is MPICH.
+static NOBODY: AtomicI32 = AtomicI32::new(c_int::MIN);
+
+/// Whether a rank is `MPI_PROC_NULL` of MPICH. Version 4.0.2 leaves the status of `MPI_Irecv` from it empty, and no call waits for it.
+pub(crate) fn is_nobody(rank: usize) -> bool {
+    rank as c_int == NOBODY.load(Ordering::Relaxed)
+}
+
+/// The calls wait by their nonblocking kin: the library's progress function cannot be replaced.
+#[inline]
+pub(crate) fn waits_by_kin() -> bool {
+    match WAY.load(Ordering::Acquire) {
+        PROGRESS => false,
+        NONBLOCKING => true,
+        _ => find_out(),
+    }
+}
+
+#[cold]
+fn find_out() -> bool {
+    match WAY.compare_exchange(UNKNOWN, ASKING, Ordering::Acquire, Ordering::Acquire) {
+        Ok(_) => {
+            let polls = ask();
+            let way = if polls && !kin_is_wanted() { PROGRESS } else { NONBLOCKING };
+            WAY.store(way, Ordering::Release);
+        }
+        // Another thread asks. It does not wait for anything.
+        Err(_) => {
+            while WAY.load(Ordering::Acquire) == ASKING {
+                std::hint::spin_loop();
+            }
+        }
+    }
+    WAY.load(Ordering::Acquire) == NONBLOCKING
+}
+
+/// `PUNCTUAL_MPI_WAIT=nonblocking`, for tests and for a library whose progress function misbehaves.
+fn kin_is_wanted() -> bool {
+    // SAFETY: both strings end with a NUL, and a program does not change its environment within an MPI call.
+    unsafe {
+        let wanted = libc::getenv(c"PUNCTUAL_MPI_WAIT".as_ptr());
+        !wanted.is_null() && libc::strcmp(wanted, c"nonblocking".as_ptr()) == 0
+    }
+}
+
+type GrequestStart = unsafe extern "C" fn(Query, Free, Cancel, *mut c_void, *mut usize) -> c_int;
+type Query = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+type Free = extern "C" fn(*mut c_void) -> c_int;
+type Cancel = extern "C" fn(*mut c_void, c_int) -> c_int;
+
+extern "C" fn query(_: *mut c_void, _: *mut c_void) -> c_int {
+    0
+}
+
+extern "C" fn free(_: *mut c_void) -> c_int {
+    0
+}
+
+extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
+    0
+}
+
+/// Tests a request that is not complete, and says whether the library polled through a function of [`crate::progress`].
+fn ask() -> bool {
+    static OPEN_MPI: Symbol = Symbol::new("ompi_mpi_comm_world\0");
+    static START: Symbol = Symbol::new("PMPI_Grequest_start\0");
+    static COMPLETE: Symbol = Symbol::new("PMPI_Grequest_complete\0");
+    static TEST: Symbol = Symbol::new("PMPI_Test\0");
+    static WAIT: Symbol = Symbol::new("PMPI_Wait\0");
+    let mut request = usize::MAX;
+    let mut status = Status::new();
+    let mut done: c_int = 0;
+    // SAFETY: the functions have these parameters in every ABI (MPI 2.0 and later). A handle is an integer or a pointer, and both
+    // fit into `request`.
+    unsafe {
+        let start = transmute::<*mut c_void, GrequestStart>(START.address());
+        let complete = transmute::<*mut c_void, unsafe extern "C" fn(usize) -> c_int>(COMPLETE.address());
+        let test = transmute::<*mut c_void, Test>(TEST.address());
+        let wait = transmute::<*mut c_void, unsafe extern "C" fn(*mut usize, *mut Status) -> c_int>(WAIT.address());
+        if start(query, free, cancel, ptr::null_mut(), &raw mut request) != 0 {
+            return false;
+        }
+        // MPICH writes an integer; an address never ends with the bytes that were there before.
+        let half = usize::BITS / 2;
+        let integer = size_of::<usize>() == 4 || request >> half == usize::MAX >> half;
+        if integer && OPEN_MPI.find().is_none() {
+            NOBODY.store(-1, Ordering::Relaxed);
+        }
+        let before = patience::seen();
+        test(&raw mut request, &raw mut done, &raw mut status);
+        test(&raw mut request, &raw mut done, &raw mut status);
+        let polled = patience::seen() != before;
+        complete(request);
+        wait(&raw mut request, &raw mut status);
+        polled
+    }
+}
+
+/// `MPI_Test`.
+pub(crate) type Test = unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int;
+
+/// Which way this process waits: 0: no MPI call yet, 2: through the progress function, 3: by nonblocking kin.
+#[unsafe(no_mangle)]
+extern "C" fn punctual_mpi_way() -> c_int {
+    c_int::from(WAY.load(Ordering::Relaxed))
+}

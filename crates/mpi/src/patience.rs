@@ -1,0 +1,201 @@
+//! How long a wait polls before it gives up the CPU.
+//!
+//! A wait polls `limit` times in vain, calls `sched_yield(2)`, polls again. `PUNCTUAL_MPI_POLLS` fixes the limit (0: never yield).
+//! Otherwise each thread learns it from its yields. A yield that takes long let another thread run: the CPU is shared, and polling
+//! only keeps that thread from it. A yield that returns at once gained nothing, so the next one comes later.
+//! `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits that yielded often; without it no wait sleeps.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The first limit: some microseconds of polling.
+const FIRST: u32 = 100;
+/// On a shared CPU: the other rank needs a moment to answer on another CPU, and a yield that finds nobody costs 0.5 us.
+const FEWEST: u32 = 4;
+/// On a CPU of its own: 1000 polls take some 50 us, and a yield costs 0.5 us then.
+const MOST: u32 = 1_000;
+/// What a yield takes at most where no other thread runs, until a shorter one was seen.
+const QUICK_NS: u64 = 1_000;
+/// Yields in one wait before it sleeps, if sleeps are allowed: a wait that is over soon never sleeps.
+const YIELDS_BEFORE_SLEEP: u32 = 1_000;
+/// The first sleep; each further one is twice as long.
+const SHORTEST_SLEEP_NS: u64 = 1_000;
+
+/// Not yet read from the environment.
+const UNKNOWN: u32 = u32::MAX;
+/// `POLLS`: each thread learns.
+const LEARN: u32 = u32::MAX - 1;
+static POLLS: AtomicU32 = AtomicU32::new(UNKNOWN);
+static SLEEP_NS: AtomicU64 = AtomicU64::new(0);
+static YIELDS: AtomicU64 = AtomicU64::new(0);
+
+/// What a thread knows of its waits.
+struct Wait {
+    /// MPI calls that wait, one within another.
+    depth: Cell<u32>,
+    /// Polls of the library's progress function, in any call.
+    seen: Cell<u32>,
+    /// Polls in vain since the last yield.
+    polls: Cell<u32>,
+    /// Polls before a yield.
+    limit: Cell<u32>,
+    /// Yields of this wait.
+    yields: Cell<u32>,
+    /// The shortest yield.
+    quick_ns: Cell<u64>,
+}
+
+thread_local! {
+    static WAIT: Wait = const {
+        Wait {
+            depth: Cell::new(0),
+            seen: Cell::new(0),
+            polls: Cell::new(0),
+            limit: Cell::new(0),
+            yields: Cell::new(0),
+            quick_ns: Cell::new(QUICK_NS),
+        }
+    };
+}
+
+/// A call that waits, until dropped.
+pub(crate) struct Waiting(());
+
+/// Begins a wait.
+#[inline]
+pub(crate) fn wait() -> Waiting {
+    WAIT.with(|wait| {
+        wait.depth.set(wait.depth.get() + 1);
+        wait.polls.set(0);
+        wait.yields.set(0);
+    });
+    Waiting(())
+}
+
+impl Waiting {
+    /// One poll was in vain.
+    #[inline]
+    pub(crate) fn idle(&self) {
+        WAIT.with(Wait::idle);
+    }
+}
+
+impl Drop for Waiting {
+    #[inline]
+    fn drop(&mut self) {
+        WAIT.with(|wait| wait.depth.set(wait.depth.get() - 1));
+    }
+}
+
+/// The library's progress function was called. Only within a wait it gives up the CPU.
+#[inline]
+pub(crate) fn polled(in_vain: bool) {
+    WAIT.with(|wait| {
+        wait.seen.set(wait.seen.get().wrapping_add(1));
+        if wait.depth.get() == 0 {
+        } else if in_vain {
+            wait.idle();
+        } else {
+            wait.polls.set(0);
+        }
+    });
+}
+
+/// Polls of the progress function that this thread has made; wraps.
+pub(crate) fn seen() -> u32 {
+    WAIT.with(|wait| wait.seen.get())
+}
+
+impl Wait {
+    #[inline]
+    fn idle(&self) {
+        let polls = self.polls.get() + 1;
+        self.polls.set(polls);
+        if polls >= self.limit.get() {
+            self.give_way();
+        }
+    }
+
+    /// Yields, or sleeps, and learns from it.
+    #[cold]
+    fn give_way(&self) {
+        self.polls.set(0);
+        let fixed = polls();
+        if fixed == 0 {
+            return self.limit.set(u32::MAX);
+        }
+        if self.limit.get() == 0 {
+            // The first time in this thread.
+            return self.limit.set(if fixed == LEARN { FIRST } else { fixed });
+        }
+        let before_ns = now_ns();
+        // SAFETY: sched_yield(2) has no preconditions.
+        unsafe { libc::sched_yield() };
+        let took_ns = now_ns() - before_ns;
+        YIELDS.fetch_add(1, Ordering::Relaxed);
+        if fixed == LEARN {
+            self.learn(took_ns);
+        }
+        self.yields.set(self.yields.get().saturating_add(1));
+        if self.yields.get() > YIELDS_BEFORE_SLEEP {
+            sleep(self.yields.get() - YIELDS_BEFORE_SLEEP);
+        }
+    }
+
+    fn learn(&self, took_ns: u64) {
+        let limit = self.limit.get();
+        let another_ran = took_ns > 2 * self.quick_ns.get();
+        self.quick_ns.set(self.quick_ns.get().min(took_ns));
+        self.limit.set(if another_ran { (limit / 4).max(FEWEST) } else { (limit * 2).min(MOST) });
+    }
+}
+
+/// The `n`th sleep of a wait, if sleeps are allowed.
+fn sleep(n: u32) {
+    let longest_ns = SLEEP_NS.load(Ordering::Relaxed);
+    if longest_ns == 0 {
+        return;
+    }
+    let ns = (SHORTEST_SLEEP_NS << n.min(32)).min(longest_ns);
+    let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    // SAFETY: `time` is valid, and the rest of an interrupted sleep is not asked for.
+    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const time, std::ptr::null_mut()) };
+}
+
+fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The fixed number of polls, or `LEARN`. Read once.
+fn polls() -> u32 {
+    let known = POLLS.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known;
+    }
+    let polls = number(c"PUNCTUAL_MPI_POLLS").map_or(LEARN, |n| u32::try_from(n).unwrap_or(u32::MAX).min(LEARN - 1));
+    SLEEP_NS.store(number(c"PUNCTUAL_MPI_SLEEP_NS").unwrap_or(0), Ordering::Relaxed);
+    POLLS.store(polls, Ordering::Relaxed);
+    polls
+}
+
+/// An environment variable that holds a number.
+fn number(name: &CStr) -> Option<u64> {
+    // SAFETY: the name ends with a NUL; the environment's strings do, and a program does not change it within an MPI call.
+    let text = unsafe { libc::getenv(name.as_ptr()).as_ref().map(|text| CStr::from_ptr(text)) }?;
+    let number = text.to_str().ok().and_then(|text| text.parse().ok());
+    if number.is_none() {
+        let name = name.to_string_lossy();
+        eprintln!("punctual: invalid {name}: expected an integer, 0 or more (example: {name}=100); it is ignored");
+    }
+    number
+}
+
+/// How often this process has yielded. For programs that want to know whether the library is loaded and works.
+#[unsafe(no_mangle)]
+extern "C" fn punctual_mpi_yields() -> u64 {
+    YIELDS.load(Ordering::Relaxed)
+}

@@ -1,0 +1,140 @@
+//! Compiles and runs the programs in `tests/programs`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An MPI library of Debian. Both can be installed beside each other.
+pub(crate) struct Mpi {
+    pub(crate) name: &'static str,
+    packages: &'static str,
+    compiler: &'static str,
+    fortran: &'static str,
+    launcher: &'static [&'static str],
+}
+
+pub(crate) const MPICH: Mpi = Mpi {
+    name: "MPICH",
+    packages: "mpich libmpich-dev",
+    compiler: "mpicc.mpich",
+    fortran: "mpif90.mpich",
+    launcher: &["mpirun.mpich"],
+};
+pub(crate) const OPEN_MPI: Mpi = Mpi {
+    name: "Open MPI",
+    packages: "openmpi-bin libopenmpi-dev",
+    compiler: "mpicc.openmpi",
+    fortran: "mpif90.openmpi",
+    launcher: &["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"],
+};
+
+/// How ranks wait.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Wait {
+    /// Without the library.
+    Bare,
+    /// In the functions through which the MPI library polls.
+    Progress,
+    /// By nonblocking kin.
+    Nonblocking,
+}
+
+/// What the ranks of a run have seen.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The log of each rank.
+    pub(crate) logs: Vec<String>,
+    /// `punctual_mpi_way` of each rank.
+    pub(crate) ways: Vec<u32>,
+    /// Yields of all ranks.
+    pub(crate) yields: u64,
+}
+
+/// A compiled program of `tests/programs`.
+pub(crate) struct Program<'a> {
+    mpi: &'a Mpi,
+    file: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Mpi {
+    /// Compiles a program of C, or says what this machine lacks.
+    pub(crate) fn compile(&self, program: &str) -> Option<Program<'_>> {
+        self.compiled(self.compiler, self.packages, &[program])
+    }
+
+    /// Compiles a program of Fortran, with a part in C, or says what this machine lacks.
+    pub(crate) fn compile_fortran(&self, program: &str, part: &str) -> Option<Program<'_>> {
+        if Command::new("gfortran").arg("--version").output().is_err() {
+            punctual_testing::lacks("gfortran is not installed");
+            return None;
+        }
+        self.compiled(self.fortran, self.packages, &[program, part])
+    }
+
+    fn compiled(&self, compiler: &str, packages: &str, sources: &[&str]) -> Option<Program<'_>> {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program");
+        let mut command = Command::new(compiler);
+        command.current_dir(folder.path()).args(["-O1", "-pthread", "-o"]).arg(&file);
+        match command.args(sources.iter().map(|source| programs.join(source))).arg("-ldl").output() {
+            Ok(said) if said.status.success() => Some(Program { mpi: self, file, folder }),
+            Ok(said) => panic!("{sources:?}: {}", String::from_utf8_lossy(&said.stderr)),
+            Err(_) => {
+                punctual_testing::lacks(&format!("{} is not installed (apt install {packages})", self.name));
+                None
+            }
+        }
+    }
+}
+
+impl Program<'_> {
+    /// Runs it. Ranks that yield share one CPU; those that do not would take minutes there.
+    pub(crate) fn run(&self, ranks: usize, wait: Wait, settings: &[(&str, &str)]) -> Seen {
+        let log = self.folder.path().join(format!("{wait:?}"));
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", "400"]);
+        if wait != Wait::Bare {
+            command.args(["taskset", "-c", &first_cpu()]).env("LD_PRELOAD", library());
+        }
+        if wait == Wait::Nonblocking {
+            command.env("PUNCTUAL_MPI_WAIT", "nonblocking");
+        }
+        command.args(self.mpi.launcher).args(["-n", &ranks.to_string()]).arg(&self.file).arg(&log);
+        // Where mpirun of Open MPI sees more ranks than CPUs, it lets them yield itself.
+        command.env("OMPI_MCA_mpi_yield_when_idle", "0");
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        let said = command.envs(settings.iter().copied()).output().unwrap();
+        let errors = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{} {wait:?}: {} {errors}", self.mpi.name, said.status);
+        let read = |end: &str| -> Vec<String> {
+            let file = |rank| format!("{}.{rank}{end}", log.display());
+            (0..ranks).map(|rank| std::fs::read_to_string(file(rank)).unwrap()).collect()
+        };
+        let how: Vec<(u32, u64)> = read(".way").iter().map(|line| numbers(line)).collect();
+        Seen {
+            logs: read(""),
+            ways: how.iter().map(|(way, _)| *way).collect(),
+            yields: how.iter().map(|(_, yields)| yields).sum(),
+        }
+    }
+}
+
+fn numbers(line: &str) -> (u32, u64) {
+    let (way, yields) = line.trim().split_once(' ').unwrap();
+    (way.parse().unwrap(), yields.parse().unwrap())
+}
+
+/// The library that cargo has built for these tests.
+pub(crate) fn library() -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let places = [folder.join("libpunctual_mpi.so"), folder.join("../libpunctual_mpi.so")];
+    places.into_iter().find(|place| place.exists()).expect("cargo builds libpunctual_mpi.so for its tests")
+}
+
+/// A CPU that this process may use.
+fn first_cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    list.split([',', '-']).next().unwrap().to_owned()
+}
