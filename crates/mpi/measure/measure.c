@@ -2,13 +2,12 @@
    roundtrip: every even rank sends 8 bytes to its neighbour and gets them back; mean of a round trip in us.
    allreduce, alltoall: 8 doubles, 1 kB to each rank; mean of a call in us.
    stencil: a five-point stencil, 64 rows of 64 a rank, with MPI_Irecv, MPI_Isend, MPI_Waitall and a sum every 10 steps; us a step.
-   silence: rank 0 waits for a message that comes after SECONDS; the CPU time that it took meanwhile, in percent. */
+   silence: rank 0 waits for a message of rank 1, which works for SECONDS; the share of rank 1 of the CPU time of both, in percent. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static int rank, ranks;
 static double field[2][66][64];
@@ -56,20 +55,22 @@ static void stencil(long n) {
     }
 }
 
+static double cpu(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
 static void silence(double seconds) {
-    char message;
-    struct timespec before, cpu, time;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double before = cpu(), working, start = MPI_Wtime();
     if (rank == 0) {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-        double start = MPI_Wtime();
-        MPI_Recv(&message, 1, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        double took = MPI_Wtime() - start;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-        printf("%.2f\n", 100 * (cpu.tv_sec - before.tv_sec + (cpu.tv_nsec - before.tv_nsec) * 1e-9) / took);
+        MPI_Recv(&working, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("%.2f\n", 100 * working / (working + cpu() - before));
     } else {
-        time.tv_sec = seconds, time.tv_nsec = 0;
-        nanosleep(&time, NULL);
-        MPI_Send(&message, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+        while (MPI_Wtime() < start + seconds) continue;
+        working = cpu() - before;
+        MPI_Send(&working, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) use names::chosen;
 pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
-pub(crate) use run::RunArgs;
+pub(crate) use run::{MpiArgs, RunArgs};
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
 pub(crate) use why::WhyArgs;

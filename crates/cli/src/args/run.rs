@@ -1,23 +1,29 @@
 //! `punctual run`.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::conditions::ProgramConditions;
 use super::remedies::RemedyArgs;
+use super::values;
 
 /// Run a program under chosen conditions, and put everything back afterwards.
 ///
 /// The program has this terminal and these streams; signals are passed on; its exit status is returned (128 + N when signal N
 /// ended it, 127 when it was not found, 126 when it cannot be executed). A refused condition is told on stderr with its remedy and the program runs without it, unless --require is
 /// given.
+///
+/// MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) conditions: ProgramConditions,
     #[command(flatten)]
     pub(crate) remedies: RemedyArgs,
+    #[command(flatten)]
+    pub(crate) mpi: MpiArgs,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -27,4 +33,20 @@ pub(crate) struct RunArgs {
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     pub(crate) program: Vec<OsString>,
+}
+
+const MPI: &str = "MPI programs";
+
+/// How the ranks of an MPI program wait.
+#[derive(Debug, Args)]
+pub(crate) struct MpiArgs {
+    /// Let the ranks of an MPI program give up the CPU while they wait (MPICH, Open MPI; by LD_PRELOAD)
+    #[arg(long, help_heading = MPI)]
+    pub(crate) mpi: bool,
+    /// With --mpi: poll N times before each yield (0: never yields) [default: learned]
+    #[arg(long, value_name = "N", help_heading = MPI, requires = "mpi", value_parser = values::polls)]
+    pub(crate) polls: Option<u32>,
+    /// With --mpi: sleep, at most DUR at a time, in a wait that yielded 1000 times [default: never]
+    #[arg(long, value_name = "DUR", help_heading = MPI, requires = "mpi", value_parser = values::positive_duration)]
+    pub(crate) longest_sleep: Option<Duration>,
 }

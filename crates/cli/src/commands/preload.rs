@@ -40,7 +40,8 @@ pub(super) fn find(file: &str) -> Result<PathBuf, String> {
 
 /// Has the program load this library before others that it is to load.
 pub(super) fn into(command: &mut Command, library: &Path) {
-    command.env(LD_PRELOAD, before(library, std::env::var_os(LD_PRELOAD)));
+    let set = command.get_envs().find(|(name, _)| *name == LD_PRELOAD).and_then(|(_, value)| value.map(OsString::from));
+    command.env(LD_PRELOAD, before(library, set.or_else(|| std::env::var_os(LD_PRELOAD))));
 }
 
 fn before(library: &Path, others: Option<OsString>) -> OsString {

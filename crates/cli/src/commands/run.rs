@@ -1,8 +1,9 @@
 //! `punctual run`.
 
+mod loaded;
+
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -12,14 +13,10 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, Settings, Supervised};
 use punctual_record::sanitize;
 
-use super::preload;
 use crate::args::{RunArgs, check};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// The library that changes a program's waits, and the variable that holds its settings.
-const LIBRARY: &str = "libpunctual_preload.so";
-const SETTINGS: &str = "PUNCTUAL_PRELOAD";
 /// Most characters of an argument shown by `--dry-run`.
 const LONGEST_WORD: usize = 1000;
 /// Exit statuses of a shell: program not found, program not executable.
@@ -44,10 +41,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if may_lock_memory {
         troubles.0.extend(lock_memory());
     }
-    let library = library(args).unwrap_or_else(|trouble| {
-        troubles.0.push(trouble);
-        None
-    });
+    let (libraries, hidden) = loaded::libraries(args);
+    troubles.0.extend(hidden);
     if !args.quiet || args.conditions.require() {
         troubles.0.iter().for_each(|trouble| terminal::complain(trouble));
     }
@@ -57,10 +52,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
-    if let Some((library, settings)) = library {
-        preload::into(&mut command, &library);
-        command.env(SETTINGS, settings);
-    }
+    libraries.iter().for_each(|library| library.load_into(&mut command));
     let exit = match Supervised::spawn(command, settings) {
         Ok(program) => {
             // The program has inherited the conditions of this thread. What could not be restored ends with this process.
@@ -74,23 +66,6 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     Ok(exit)
 }
-
-/// The library for the program's waits and its settings, if they are to be changed.
-///
-/// # Errors
-/// Why the program would not see it: it then runs unchanged.
-fn library(args: &RunArgs) -> Result<Option<(PathBuf, String)>, String> {
-    let Some(settings) = args.remedies.settings() else { return Ok(None) };
-    let unchanged = |why: String| format!("{why}; its waits stay as they are: {ELSEWHERE}");
-    let library = preload::find(LIBRARY).map_err(unchanged)?;
-    match preload::hidden(&args.program[0]) {
-        Some(why) => Err(unchanged(why)),
-        None => Ok(Some((library, settings))),
-    }
-}
-
-/// What works without the library.
-const ELSEWHERE: &str = "--timer-slack, --slice and --policy hold for any program, and punctual why says what it lacks";
 
 /// The exit status of a program that ended.
 pub(super) fn status(program: &OsStr, ended: Ended) -> Exit {
@@ -158,11 +133,9 @@ fn plan(args: &RunArgs, asked: &Conditions) -> String {
     let mut lines: Vec<String> = asked.iter().map(|(condition, value)| line(condition, value, &now)).collect();
     let words: Vec<String> =
         args.program.iter().map(|word| sanitize::line(&word.to_string_lossy(), LONGEST_WORD)).collect();
-    match library(args) {
-        Ok(Some((library, settings))) => lines.push(format!("load {} with {settings}", library.display())),
-        Ok(None) => {}
-        Err(why) => lines.push(format!("cannot change its waits: {why}")),
-    }
+    let (libraries, hidden) = loaded::libraries(args);
+    lines.extend(libraries.iter().map(ToString::to_string));
+    lines.extend(hidden.iter().map(|why| format!("cannot change its waits: {why}")));
     lines.push(format!("run {}", words.join(" ")));
     lines.push("restore everything".into());
     lines.iter().map(|line| format!("{line}\n")).collect()

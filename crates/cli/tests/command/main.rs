@@ -14,6 +14,7 @@ mod preload;
 mod refusals;
 mod report;
 mod restricted_environment;
+mod run_mpi;
 mod support;
 mod why_trace;
 mod write_failures;

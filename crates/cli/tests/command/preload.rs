@@ -38,7 +38,10 @@ fn the_program_gets_the_library_and_its_settings() {
     let bare = run(folder.path(), &["--", "sh", "-c", script]);
     assert_eq!(text(&bare.stdout), "\n\n", "nothing is loaded unasked");
     let planned = run(folder.path(), &["--dry-run", "--usleep0", "pause", "--", "sh"]);
-    assert!(text(&planned.stdout).contains("libpunctual_preload.so with usleep0=pause\nrun sh"), "{planned:?}");
+    assert!(
+        text(&planned.stdout).contains("libpunctual_preload.so with PUNCTUAL_PRELOAD=usleep0=pause\nrun sh"),
+        "{planned:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! Libraries that are loaded into the program, with their settings: its own waits, and those of MPI.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::args::{MpiArgs, RunArgs};
+use crate::commands::preload;
+
+/// What works without a library.
+const ELSEWHERE: &str = "--timer-slack, --slice and --policy hold for any program, and punctual why says what it lacks";
+
+/// A variable of the program's environment that holds a setting.
+type Setting = (&'static str, String);
+
+/// A library, and what it is told.
+pub(super) struct Loaded {
+    library: PathBuf,
+    settings: Vec<Setting>,
+}
+
+/// The libraries that were asked for; and of each that the program would not see, why: its waits then stay as they are.
+pub(super) fn libraries(args: &RunArgs) -> (Vec<Loaded>, Vec<String>) {
+    let waits =
+        args.remedies.settings().map(|settings| ("libpunctual_preload.so", vec![("PUNCTUAL_PRELOAD", settings)]));
+    let mpi = args.mpi.mpi.then(|| ("libpunctual_mpi.so", of_mpi(&args.mpi)));
+    let (mut found, mut hidden) = (Vec::new(), Vec::new());
+    for (file, settings) in waits.into_iter().chain(mpi) {
+        let seen = preload::find(file).and_then(|library| preload::hidden(&args.program[0]).map_or(Ok(library), Err));
+        match seen {
+            Ok(library) => found.push(Loaded { library, settings }),
+            Err(why) => hidden.push(format!("{why}; its waits stay as they are: {ELSEWHERE}")),
+        }
+    }
+    (found, hidden)
+}
+
+fn of_mpi(args: &MpiArgs) -> Vec<Setting> {
+    let polls = args.polls.map(|polls| ("PUNCTUAL_MPI_POLLS", polls.to_string()));
+    let sleep = args.longest_sleep.map(|sleep| ("PUNCTUAL_MPI_SLEEP_NS", sleep.as_nanos().to_string()));
+    polls.into_iter().chain(sleep).collect()
+}
+
+impl Loaded {
+    pub(super) fn load_into(&self, command: &mut Command) {
+        preload::into(command, &self.library);
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
+    }
+}
+
+/// A step of `--dry-run`.
+impl fmt::Display for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "load {}", self.library.display())?;
+        for (n, (name, value)) in self.settings.iter().enumerate() {
+            let word = if n == 0 { "with" } else { "and" };
+            write!(f, " {word} {name}={value}")?;
+        }
+        Ok(())
+    }
+}
