@@ -1,9 +1,9 @@
 //! How long a wait polls before it gives up the CPU.
 //!
-//! A wait polls `limit` times in vain, calls `sched_yield(2)`, polls again. `PUNCTUAL_MPI_POLLS` fixes the limit (0: never yield).
-//! Otherwise each thread learns it from its yields. A yield that takes long let another thread run: the CPU is shared, and polling
-//! only keeps that thread from it. A yield that returns at once gained nothing, so the next one comes later.
-//! `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits that yielded often; without it no wait sleeps.
+//! A wait polls `limit` times in vain, calls `sched_yield(2)` and polls again. `PUNCTUAL_MPI_POLLS` fixes the limit (0: never yield).
+//! Otherwise each thread learns it from its yields. A yield that takes long has let another thread run: the CPU is shared, and polls
+//! only keep that thread from it. A yield that returns at once has gained nothing, and the next one comes later.
+//! `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits that have yielded often. Without it no wait sleeps.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -47,16 +47,7 @@ struct Wait {
 }
 
 thread_local! {
-    static WAIT: Wait = const {
-        Wait {
-            depth: Cell::new(0),
-            seen: Cell::new(0),
-            polls: Cell::new(0),
-            limit: Cell::new(0),
-            yields: Cell::new(0),
-            quick_ns: Cell::new(QUICK_NS),
-        }
-    };
+    static WAIT: Wait = const { Wait::new() };
 }
 
 /// A call that waits, until dropped.
@@ -108,6 +99,17 @@ pub(crate) fn seen() -> u32 {
 }
 
 impl Wait {
+    const fn new() -> Self {
+        Self {
+            depth: Cell::new(0),
+            seen: Cell::new(0),
+            polls: Cell::new(0),
+            limit: Cell::new(0),
+            yields: Cell::new(0),
+            quick_ns: Cell::new(QUICK_NS),
+        }
+    }
+
     #[inline]
     fn idle(&self) {
         let polls = self.polls.get() + 1;
@@ -151,13 +153,17 @@ impl Wait {
     }
 }
 
+/// How long the `n`th sleep of a wait may be.
+fn sleep_ns(n: u32, longest_ns: u64) -> u64 {
+    (SHORTEST_SLEEP_NS << n.min(32)).min(longest_ns)
+}
+
 /// The `n`th sleep of a wait, if sleeps are allowed.
 fn sleep(n: u32) {
-    let longest_ns = SLEEP_NS.load(Ordering::Relaxed);
-    if longest_ns == 0 {
+    let ns = sleep_ns(n, SLEEP_NS.load(Ordering::Relaxed));
+    if ns == 0 {
         return;
     }
-    let ns = (SHORTEST_SLEEP_NS << n.min(32)).min(longest_ns);
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     // SAFETY: `time` is valid, and the rest of an interrupted sleep is not asked for.
     unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const time, std::ptr::null_mut()) };
@@ -198,4 +204,41 @@ fn number(name: &CStr) -> Option<u64> {
 #[unsafe(no_mangle)]
 extern "C" fn punctual_mpi_yields() -> u64 {
     YIELDS.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_cpu_is_given_up_soon_and_an_own_one_seldom() {
+        let wait = Wait::new();
+        wait.limit.set(FIRST);
+        let learned = |took_ns: u64, times: u32| {
+            (0..times).for_each(|_| wait.learn(took_ns));
+            wait.limit.get()
+        };
+        assert_eq!(learned(500, 1), 2 * FIRST);
+        assert_eq!(learned(500, 10), MOST);
+        assert_eq!(learned(4_000_000, 1), MOST / 4);
+        assert_eq!(learned(3_000, 10), FEWEST);
+        assert_eq!(learned(900, 1), 2 * FEWEST, "not twice the shortest");
+    }
+
+    #[test]
+    fn a_slow_yield_is_quick_where_all_are_slow() {
+        let wait = Wait::new();
+        wait.limit.set(FIRST);
+        wait.learn(1_900);
+        assert_eq!(wait.limit.get(), 2 * FIRST, "a processor that needs 1.9 us for a yield");
+        wait.learn(2_100);
+        assert_eq!(wait.limit.get(), 2 * FIRST / 4);
+    }
+
+    #[test]
+    fn sleeps_grow_to_the_longest_allowed() {
+        let allowed = |longest_ns| [0, 1, 5, 60].map(|n| sleep_ns(n, longest_ns));
+        assert_eq!(allowed(0), [0; 4]);
+        assert_eq!(allowed(20_000), [1_000, 2_000, 20_000, 20_000]);
+    }
 }

@@ -2,7 +2,10 @@
 
 mod support;
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use support::{MPICH, Mpi, OPEN_MPI, Program, Wait, library};
 
@@ -78,6 +81,36 @@ fn polls_can_be_fixed_and_zero_never_yields() {
         assert!(always.yields > seldom.yields, "{}: {} and {}", mpi.name, always.yields, seldom.yields);
         let sleeps = [("PUNCTUAL_MPI_POLLS", "1"), ("PUNCTUAL_MPI_SLEEP_NS", "2000")];
         assert!(program.run(2, Wait::Nonblocking, &sleeps).yields > 0, "{}", mpi.name);
+    }
+}
+
+#[test]
+fn ranks_of_mpich_are_in_one_session() {
+    let sessions = |preload| {
+        let said = MPICH.launcher(preload)?.args(["-n", "2", "cut", "-d ", "-f6", "/proc/self/stat"]).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        Some(said.lines().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let (Some(with), Some(without)) = (sessions(true), sessions(false)) else { return };
+    assert_eq!((with.len(), without.len()), (2, 2));
+    assert_eq!(with[0], with[1]);
+    assert_ne!(without[0], without[1], "the launcher makes a session for each rank");
+}
+
+#[test]
+fn ranks_of_mpich_end_with_their_launcher() {
+    let Some(mut launcher) = MPICH.launcher(true) else { return };
+    launcher.args(["-n", "1", "sh", "-c", "echo $$; exec sleep 1000"]).stdout(Stdio::piped());
+    let mut launcher = launcher.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(launcher.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let rank = Path::new("/proc").join(line.trim());
+    assert!(rank.join("stat").exists(), "{line}");
+    let kill = format!("kill -TERM {}", launcher.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    launcher.wait().unwrap();
+    while rank.join("stat").exists() {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -57,6 +57,20 @@ pub(crate) struct Program<'a> {
 }
 
 impl Mpi {
+    /// The launcher, with or without the library, or nothing where it is not installed.
+    pub(crate) fn launcher(&self, preload: bool) -> Option<Command> {
+        if Command::new(self.launcher[0]).arg("--version").output().is_err() {
+            punctual_testing::lacks(&format!("{} is not installed (apt install {})", self.name, self.packages));
+            return None;
+        }
+        let mut command = Command::new(self.launcher[0]);
+        command.args(&self.launcher[1..]);
+        if preload {
+            command.env("LD_PRELOAD", library());
+        }
+        Some(command)
+    }
+
     /// Compiles a program of C, or says what this machine lacks.
     pub(crate) fn compile(&self, program: &str) -> Option<Program<'_>> {
         self.compiled(self.compiler, self.packages, &[program])
@@ -127,9 +141,7 @@ fn numbers(line: &str) -> (u32, u64) {
 
 /// The library that cargo has built for these tests.
 pub(crate) fn library() -> PathBuf {
-    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let places = [folder.join("libpunctual_mpi.so"), folder.join("../libpunctual_mpi.so")];
-    places.into_iter().find(|place| place.exists()).expect("cargo builds libpunctual_mpi.so for its tests")
+    punctual_testing::library("punctual-mpi")
 }
 
 /// A CPU that this process may use.
