@@ -13,7 +13,7 @@ const ELSEWHERE: &str = "--timer-slack, --slice and --policy hold for any progra
 /// A variable of the program's environment that holds a setting.
 type Setting = (&'static str, String);
 
-/// A library, and what it is told.
+/// A library and its settings.
 pub(super) struct Loaded {
     library: PathBuf,
     settings: Vec<Setting>,
