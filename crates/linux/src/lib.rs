@@ -15,6 +15,7 @@
 
 pub mod affinity;
 pub mod apart;
+pub mod bpf;
 pub mod child;
 pub mod children;
 pub mod clock;

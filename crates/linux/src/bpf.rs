@@ -1,0 +1,221 @@
+//! A program that keeps the kernel busy at a tracepoint, for tests of late wake-ups: `bpf(2)`.
+//!
+//! Its instructions are written here, so it needs no compiler. It ends with its descriptors: nothing is left in the kernel
+//! after a SIGKILL. Needs Linux 5.5 and CAP_BPF with CAP_PERFMON, or CAP_SYS_ADMIN.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use crate::{Error, Result, check};
+
+/// Delays that are noted; later ones are not injected.
+const MOST: usize = 1 << 12;
+/// Rounds of the loop, of at least 8 readings of the clock: milliseconds. The verifier walks through all.
+const ROUNDS: i32 = 8_000;
+/// Readings of the clock in a round.
+const READINGS: usize = 8;
+
+/// Where the program spins.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The tracepoint, without its system.
+    pub tracepoint: &'a str,
+    /// Only there.
+    pub cpu: usize,
+    /// Only where the tracepoint's first argument has this value.
+    pub first: Option<i32>,
+}
+
+/// The program, attached to its tracepoint.
+#[derive(Debug)]
+pub struct Spin {
+    /// The time from which on it spins, once.
+    armed: OwnedFd,
+    /// How many delays there were, then the begin and the end of each.
+    noted: OwnedFd,
+    _link: OwnedFd,
+}
+
+impl Spin {
+    /// `bpf(2)`: attaches the program; it runs after what is attached already. It does nothing before [`Spin::arm`].
+    ///
+    /// # Errors
+    /// EPERM; EINVAL on kernels without such programs; ENOENT for an unknown tracepoint.
+    pub fn attach(place: Place<'_>, spin_ns: u32) -> Result<Self> {
+        let armed = map(8)?;
+        let noted = map(8 + 16 * MOST as u32)?;
+        let spin = program(place, spin_ns, armed.as_raw_fd(), noted.as_raw_fd());
+        let license = c"GPL";
+        let mut load = [0_u64; 6];
+        load[0] = u64::from(RAW_TRACEPOINT) | (spin.len() as u64) << 32;
+        load[1] = spin.as_ptr().expose_provenance() as u64;
+        load[2] = license.as_ptr().expose_provenance() as u64;
+        // SAFETY: the instructions and the licence live during the call, and the kernel checks them.
+        let program = unsafe { open("bpf(BPF_PROG_LOAD)", PROG_LOAD, &load)? };
+        let name = CString::new(place.tracepoint).map_err(|_| Error::from_errno("bpf", libc::EINVAL))?;
+        let attach = [name.as_ptr().expose_provenance() as u64, program.as_raw_fd() as u64];
+        // SAFETY: the name lives during the call.
+        let link = unsafe { open("bpf(BPF_RAW_TRACEPOINT_OPEN)", RAW_TRACEPOINT_OPEN, &attach) };
+        let spin = Self { armed, noted, _link: link.map_err(|e| e.on(place.tracepoint))? };
+        spin.arm(u64::MAX)?;
+        Ok(spin)
+    }
+
+    /// `bpf(2)`: the program spins once, at the next event after this time of CLOCK_MONOTONIC.
+    pub fn arm(&self, from_ns: u64) -> Result<()> {
+        let (key, value) = (0_u32, from_ns);
+        let update = element(&self.armed, &key, (&raw const value).expose_provenance());
+        // SAFETY: the kernel reads the key, and as many bytes of the value as the map's elements have: 8.
+        check("bpf(BPF_MAP_UPDATE_ELEM)", unsafe { bpf(UPDATE, &update) }).map(drop)
+    }
+
+    /// `bpf(2)`: the delays so far, each with its begin and its end, CLOCK_MONOTONIC.
+    pub fn delays(&self) -> Result<Vec<(u64, u64)>> {
+        let (key, mut words) = (0_u32, vec![0_u64; 1 + 2 * MOST]);
+        let lookup = element(&self.noted, &key, words.as_mut_ptr().expose_provenance());
+        // SAFETY: the kernel reads the key and writes as many bytes as the map's elements have, for which there is room.
+        check("bpf(BPF_MAP_LOOKUP_ELEM)", unsafe { bpf(LOOKUP, &lookup) })?;
+        let count = (words[0] as usize).min(MOST);
+        Ok(words[1..].chunks_exact(2).take(count).map(|delay| (delay[0], delay[1])).collect())
+    }
+}
+
+/// `enum bpf_cmd` (include/uapi/linux/bpf.h).
+const MAP_CREATE: i32 = 0;
+const LOOKUP: i32 = 1;
+const UPDATE: i32 = 2;
+const PROG_LOAD: i32 = 5;
+const RAW_TRACEPOINT_OPEN: i32 = 17;
+/// `BPF_MAP_TYPE_ARRAY`, `BPF_PROG_TYPE_RAW_TRACEPOINT`.
+const ARRAY: u32 = 2;
+const RAW_TRACEPOINT: u32 = 17;
+
+/// # Safety
+/// The addresses in `attr` are those of memory that the command may read, or write.
+unsafe fn bpf(command: i32, attr: &[u64]) -> i32 {
+    // SAFETY: `attr` is readable for its size; the caller answers for the rest.
+    unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), size_of_val(attr)) as i32 }
+}
+
+/// # Safety
+/// As [`bpf`]; the command returns a descriptor.
+unsafe fn open(call: &'static str, command: i32, attr: &[u64]) -> Result<OwnedFd> {
+    // SAFETY: the caller answers for the addresses; the kernel gives the descriptor to this call alone.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(call, bpf(command, attr))?)) }
+}
+
+/// An array of one element of this size.
+fn map(bytes: u32) -> Result<OwnedFd> {
+    let attr = [u64::from(ARRAY) | 4 << 32, u64::from(bytes) | 1 << 32];
+    // SAFETY: no addresses.
+    unsafe { open("bpf(BPF_MAP_CREATE)", MAP_CREATE, &attr) }
+}
+
+fn element(map: &OwnedFd, key: &u32, value: usize) -> [u64; 4] {
+    [map.as_raw_fd() as u64, (&raw const *key).expose_provenance() as u64, value as u64, 0]
+}
+
+/// An instruction (`struct bpf_insn`).
+fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
+    u64::from(code)
+        | u64::from(to | from << 4) << 8
+        | u64::from(offset.cast_unsigned()) << 16
+        | u64::from(value.cast_unsigned()) << 32
+}
+
+/// Codes of `Documentation/bpf/standardization/instruction-set.rst`, all of 64 bits.
+const MOVE: u8 = 0xbf;
+const MOVE_VALUE: u8 = 0xb7;
+const ADD: u8 = 0x0f;
+const ADD_VALUE: u8 = 0x07;
+const SUBTRACT: u8 = 0x1f;
+const SHIFT_VALUE: u8 = 0x67;
+const LOAD: u8 = 0x79;
+const STORE: u8 = 0x7b;
+const IF_OTHER_VALUE: u8 = 0x55;
+const IF_ABOVE: u8 = 0x2d;
+const IF_ABOVE_VALUE: u8 = 0x25;
+const IF_BELOW_VALUE: u8 = 0xa5;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+/// Helpers: `bpf_ktime_get_ns`, `bpf_get_smp_processor_id`.
+const TIME: i32 = 5;
+const CPU: i32 = 8;
+
+/// Spins at the first event after the armed time, and notes when.
+fn program(place: Place<'_>, spin_ns: u32, armed: i32, noted: i32) -> Vec<u64> {
+    // A jump that leaves the program; its distance is not known yet.
+    const OUT: i16 = i16::MAX;
+    let value_of = |register, map| {
+        // `BPF_PSEUDO_MAP_VALUE`: the address of the element.
+        [instruction(0x18, register, 2, 0, map), 0]
+    };
+    let mut code = vec![instruction(MOVE, 6, 1, 0, 0), instruction(CALL, 0, 0, 0, CPU)];
+    code.push(instruction(IF_OTHER_VALUE, 0, 0, OUT, place.cpu as i32));
+    if let Some(first) = place.first {
+        code.extend([instruction(LOAD, 1, 6, 0, 0), instruction(IF_OTHER_VALUE, 1, 0, OUT, first)]);
+    }
+    code.extend(value_of(7, armed));
+    code.extend([instruction(CALL, 0, 0, 0, TIME), instruction(MOVE, 8, 0, 0, 0)]);
+    code.extend([instruction(LOAD, 1, 7, 0, 0), instruction(IF_ABOVE, 1, 8, OUT, 0)]);
+    code.extend([instruction(MOVE_VALUE, 1, 0, 0, -1), instruction(STORE, 7, 1, 0, 0)]);
+    code.push(instruction(MOVE_VALUE, 9, 0, 0, 0));
+    let begin = code.len();
+    code.extend([instruction(CALL, 0, 0, 0, TIME); READINGS]);
+    code.extend([instruction(MOVE, 1, 0, 0, 0), instruction(SUBTRACT, 1, 8, 0, 0)]);
+    code.extend([instruction(ADD_VALUE, 9, 0, 0, 1), instruction(IF_ABOVE_VALUE, 9, 0, 1, ROUNDS)]);
+    // The verifier takes the end of the loop first, so that it keeps one branch in mind and not all.
+    let back = begin as i16 - (code.len() as i16 + 1);
+    code.push(instruction(IF_BELOW_VALUE, 1, 0, back, spin_ns.cast_signed()));
+    code.extend(value_of(7, noted));
+    code.extend([instruction(LOAD, 1, 7, 0, 0), instruction(IF_ABOVE_VALUE, 1, 0, OUT, MOST as i32 - 1)]);
+    code.extend([instruction(MOVE, 2, 1, 0, 0), instruction(ADD_VALUE, 2, 0, 0, 1), instruction(STORE, 7, 2, 0, 0)]);
+    code.extend([instruction(SHIFT_VALUE, 1, 0, 0, 4), instruction(ADD, 7, 1, 0, 0)]);
+    code.extend([instruction(STORE, 7, 8, 8, 0), instruction(STORE, 7, 0, 16, 0)]);
+    let out = code.len();
+    code.extend([instruction(MOVE_VALUE, 0, 0, 0, 0), instruction(EXIT, 0, 0, 0, 0)]);
+    for (at, instruction) in code.iter_mut().enumerate() {
+        if (*instruction >> 16) as u16 == OUT.cast_unsigned() {
+            *instruction = *instruction & !(0xffff << 16) | ((out - at - 1) as u64) << 16;
+        }
+    }
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity::{affinity, set_affinity};
+    use crate::clock::{Clock, now_ns};
+
+    #[test]
+    fn the_kernel_is_kept_busy_once_for_the_time_asked() {
+        if !punctual_testing::needs_root("programs in the kernel") {
+            return;
+        }
+        let cpu = affinity(0).unwrap()[0];
+        std::thread::spawn(move || {
+            set_affinity(0, &[cpu]).unwrap();
+            let place = Place { tracepoint: "sched_switch", cpu, first: None };
+            let spin = match Spin::attach(place, 200_000) {
+                Ok(spin) => spin,
+                Err(e) if [libc::EPERM, libc::ENOSYS].contains(&e.errno()) => {
+                    return punctual_testing::lacks(&e.to_string());
+                }
+                Err(e) => panic!("{e}"),
+            };
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            assert_eq!(spin.delays().unwrap(), []);
+            for done in 1..4 {
+                let begin = now_ns(Clock::Monotonic) as u64;
+                spin.arm(begin).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                let delays = spin.delays().unwrap();
+                assert_eq!(delays.len(), done);
+                assert!(delays[done - 1].0 >= begin && delays[done - 1].1 - delays[done - 1].0 >= 200_000);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}
