@@ -70,6 +70,18 @@ pub struct Thread {
     pub name: Name,
 }
 
+/// `MAX_RT_PRIO` (include/linux/sched/prio.h): lower is real-time.
+pub(crate) const REAL_TIME: i32 = 100;
+/// `TASK_STOPPED` and `TASK_TRACED` (include/linux/sched.h).
+pub(crate) const STOPPED: i64 = 0x4 | 0x8;
+/// What `prev_state` shows of a sleeping thread; a preempted one has `TASK_REPORT_MAX` or nothing.
+pub(crate) const ASLEEP: i64 = 0xff;
+
+/// Whether `prev_state` is that of a thread which something must wake.
+pub(crate) fn sleeps(prev_state: i64) -> bool {
+    prev_state & (ASLEEP | STOPPED) != 0
+}
+
 /// The name of a thread, as in `/proc/TID/comm`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Name([u8; 16]);

@@ -1,12 +1,13 @@
 //! Follows CPUs and threads through the events, and gives the calls of the watched threads as they end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::clocks::Clocks;
-use crate::event::{Event, Kind, Name};
+use crate::event::{Event, Kind, Name, sleeps};
 use crate::history::{Doing, History};
+use crate::limits::Limits;
 use crate::thread::{By, Call, Fired, Link, Watched, Woken};
-use crate::{Batch, Target, thread};
+use crate::{Batch, Target, tap};
 
 /// Threads whose last wake-up is remembered; beyond, those not woken lately are forgotten.
 const REMEMBERED: usize = 1 << 14;
@@ -71,7 +72,9 @@ pub(crate) struct Follower {
     idle: Vec<(u64, u64)>,
     /// Which thread waits for a timer.
     timers: HashMap<u64, i32>,
-    limited: HashSet<i32>,
+    limits: Limits,
+    /// Idle state 0 is a loop that polls.
+    polls: bool,
     /// The address of `hrtimer_wakeup`, by which timers of sleeping threads are known from others.
     wakes: Option<u64>,
     with_children: bool,
@@ -83,7 +86,7 @@ pub(crate) struct Follower {
 impl Follower {
     pub(crate) fn new(target: &Target, clocks: Clocks, wakes: Option<u64>) -> Self {
         let watched = target.tids.iter().map(|tid| (*tid, Watched::default())).collect();
-        let (known, timers, limited) = (HashMap::new(), HashMap::new(), HashSet::new());
+        let (known, timers, limits) = (HashMap::new(), HashMap::new(), Limits::default());
         let (cpus, idle) = (Vec::new(), Vec::new());
         Self {
             cpus,
@@ -91,7 +94,8 @@ impl Follower {
             watched,
             known,
             timers,
-            limited,
+            limits,
+            polls: false,
             wakes,
             with_children: target.with_children,
             clocks,
@@ -101,6 +105,7 @@ impl Follower {
 
     /// Takes in what was read at once; `done` gets each call that ended.
     pub(crate) fn take(&mut self, batch: &Batch, done: &mut dyn FnMut(&Self, Call)) {
+        self.limits.read(tap::now_ns);
         let mut losses = batch.losses.iter().peekable();
         for event in &batch.events {
             while losses.next_if(|(time, ..)| *time <= event.time_ns).is_some() {
@@ -162,14 +167,17 @@ impl Follower {
         self.watched.entry(tid).or_default().execute_later();
     }
 
-    /// Whether its cgroup limits its CPU time, or the kernel that of real-time threads.
-    pub(crate) fn has_limit(&self, tid: i32) -> bool {
-        self.known(tid).prio < 100 || self.limited.contains(&tid)
+    /// Limits that are known, and whether idle state 0 is a loop that polls.
+    pub(crate) fn know(&mut self, limits: Limits, polls: bool) {
+        (self.limits, self.polls) = (limits, polls);
     }
 
-    /// Its cgroup limits its CPU time.
-    pub(crate) fn limit(&mut self, tid: i32) {
-        self.limited.insert(tid);
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn polls(&self, state: u32) -> bool {
+        state == 0 && self.polls
     }
 
     /// How many threads are watched, or were.
@@ -239,6 +247,7 @@ impl Follower {
             Kind::TimerExpire { timer, now_ns, .. } => self.fire(event, timer, now_ns),
             Kind::Fork { parent, child } if self.with_children && self.watched.contains_key(&parent) => {
                 self.watched.insert(child, Watched::default());
+                self.limits.fork(parent, child);
             }
             _ => {}
         }
@@ -292,7 +301,7 @@ impl Follower {
                 }
                 let before = self.known.entry(prev.tid).or_default();
                 before.worked_ns += before.runs_since_ns.take().map_or(0, |since| now.saturating_sub(since));
-                before.ready_since_ns = (!thread::sleeps(prev_state)).then_some(now);
+                before.ready_since_ns = (!sleeps(prev_state)).then_some(now);
                 let after = self.known.entry(next.tid).or_default();
                 after.delay_ns += after.ready_since_ns.take().map_or(0, |since| now.saturating_sub(since));
                 after.runs_since_ns = Some(now);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Event, Kind, Name};
+use crate::event::{Event, Kind, Name, REAL_TIME, sleeps};
 
 /// Stretches kept for a CPU: on a busy one, seconds.
 const KEPT: usize = 1 << 14;
@@ -32,6 +32,8 @@ pub(crate) struct Span {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     pub(crate) doing: Doing,
+    /// A real-time thread that wanted to run on lost the CPU to what is below it, and none has run since.
+    pub(crate) limited: bool,
 }
 
 /// The recent past of a CPU.
@@ -43,12 +45,16 @@ pub(crate) struct History {
     above: Vec<Doing>,
     since_ns: u64,
     seen: bool,
+    /// As in [`Span`].
+    limited: bool,
+    /// Its idle states are seen.
+    shows_idle: bool,
 }
 
 impl Default for History {
     fn default() -> Self {
         let (spans, above) = (VecDeque::new(), Vec::with_capacity(NESTED));
-        Self { spans, base: Doing::Thread(0), above, since_ns: 0, seen: false }
+        Self { spans, base: Doing::Thread(0), above, since_ns: 0, seen: false, limited: false, shows_idle: false }
     }
 }
 
@@ -61,8 +67,10 @@ impl History {
             self.base = Doing::Thread(event.tid);
         }
         match event.kind {
-            Kind::Switch { next, .. } => {
+            Kind::Switch { prev, prev_state, next } => {
                 self.end(now);
+                let lost = (0..REAL_TIME).contains(&prev.prio) && !sleeps(prev_state);
+                self.limited = next.prio >= REAL_TIME && (lost || self.limited);
                 // A switch cannot happen inside of an interrupt: whatever end was missed, it is over.
                 self.above.clear();
                 self.base = Doing::Thread(next.tid);
@@ -70,6 +78,7 @@ impl History {
             Kind::Idle { state } => {
                 self.end(now);
                 self.base = state.map_or(Doing::Thread(0), Doing::Idle);
+                self.shows_idle = true;
             }
             Kind::Interrupt { name, .. } => self.nest(now, Doing::Interrupt(name)),
             Kind::Softirq { vector } => self.nest(now, Doing::Softirq(vector)),
@@ -95,7 +104,7 @@ impl History {
     /// What it did between these times, without gaps as far as it is known.
     pub(crate) fn between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = Span> + '_ {
         let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
-        let open = Span { from_ns: self.since_ns, to_ns, doing: self.doing() };
+        let open = Span { from_ns: self.since_ns, to_ns, doing: self.doing(), limited: self.limited };
         let open = (self.seen && self.since_ns < to_ns).then_some(open);
         let known = self.spans.range(first..).copied().chain(open);
         known.take_while(move |span| span.from_ns < to_ns).filter_map(move |span| {
@@ -104,14 +113,14 @@ impl History {
         })
     }
 
-    /// Whether no event happened between these times, without what happened at them.
-    pub(crate) fn is_silent(&self, from_ns: u64, to_ns: u64) -> bool {
-        self.between(from_ns, to_ns).take(2).count() < 2
+    /// Whether idle states of this CPU were seen.
+    pub(crate) fn shows_idle(&self) -> bool {
+        self.shows_idle
     }
 
     /// Forgets all: events were lost.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { shows_idle: self.shows_idle, ..Self::default() };
     }
 
     fn end(&mut self, now: u64) {
@@ -119,7 +128,8 @@ impl History {
             if self.spans.len() == KEPT {
                 self.spans.pop_front();
             }
-            self.spans.push_back(Span { from_ns: self.since_ns, to_ns: now, doing: self.doing() });
+            let (doing, limited) = (self.doing(), self.limited);
+            self.spans.push_back(Span { from_ns: self.since_ns, to_ns: now, doing, limited });
             self.since_ns = now;
         }
     }
@@ -181,7 +191,20 @@ mod tests {
             (300, 400, Doing::Thread(2)),
         ];
         assert_eq!(did, all);
-        assert!(history.is_silent(110, 190) && !history.is_silent(110, 210));
+    }
+
+    #[test]
+    fn a_cpu_is_limited_from_a_lost_real_time_thread_to_the_next() {
+        let mut history = History::default();
+        let thread = |(tid, prio)| Thread { tid, prio, name: Name::default() };
+        let switches =
+            [((1, 59), 0, (2, 120)), ((2, 120), 0, (0, 120)), ((0, 120), 0, (1, 59)), ((1, 59), 1, (2, 120))];
+        for (at, (prev, prev_state, next)) in switches.into_iter().enumerate() {
+            let kind = Kind::Switch { prev: thread(prev), prev_state, next: thread(next) };
+            history.take(&event(100 * at as u64 + 100, kind));
+        }
+        let limited: Vec<bool> = history.between(100, 500).map(|span| span.limited).collect();
+        assert_eq!(limited, [true, true, false, false]);
     }
 
     #[test]

@@ -26,6 +26,13 @@ pub(crate) fn idle_state(state: Option<u32>) -> String {
     named.map_or_else(|| "halt".to_owned(), |name| name.trim().to_owned())
 }
 
+/// Whether idle state 0 is a loop that polls, which nothing has to leave.
+pub(crate) fn idle_state_0_polls() -> bool {
+    let name = read_to_string("/sys/devices/system/cpu/cpu0/cpuidle/state0/name");
+    // Without a driver, only the loop of idle=poll has the number 0 (kernel/sched/idle.c).
+    name.map_or(true, |name| name.trim() == "POLL")
+}
+
 /// The address of a kernel function; none for those who may not know it (`kernel.kptr_restrict`).
 pub(crate) fn address_of(function: &str) -> Option<u64> {
     symbols(|address, name| (name == function).then_some(address))

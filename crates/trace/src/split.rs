@@ -2,7 +2,7 @@
 
 use punctual_record::{Cause, LatePart};
 
-use crate::event::Name;
+use crate::event::{Name, REAL_TIME};
 use crate::follow::Follower;
 use crate::history::{Doing, History, Span};
 use crate::thread::{By, Call, Fired, State};
@@ -11,10 +11,8 @@ use crate::thread::{By, Call, Fired, State};
 const SWITCH_NS: u64 = 30_000;
 /// No CPU of the machine does anything for longer than this while a timer is due, unless something outside has them.
 const SILENCE_NS: u64 = 5_000_000;
-/// Leaving an idle state never takes this long: a limit on CPU time does.
+/// Leaving an idle state never takes this long, and no real-time thread waits as long for one below it: a limit does it.
 const LONG_NS: u64 = 1_000_000;
-/// `MAX_RT_PRIO` (include/linux/sched/prio.h): lower is real-time.
-const REAL_TIME: i32 = 100;
 
 /// Who or what took the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,16 +148,36 @@ impl Cut<'_> {
     }
 
     fn until_interrupt(&mut self, cpu: u32, from: u64, to: u64) {
-        let silent = |history: &History| history.is_silent(from, to);
-        if to - from > SILENCE_NS && self.machine.cpus().iter().all(silent) {
-            self.add(LatePart::TimerInterrupt, Cause::Host, Who::Nobody, to - from);
-            return;
+        let (silent, again) = self.silence(from, to).unwrap_or((to, to));
+        self.late_interrupt(cpu, from, silent);
+        self.add(LatePart::TimerInterrupt, Cause::Host, Who::Nobody, again - silent);
+        self.late_interrupt(cpu, again, to);
+    }
+
+    /// The longest time in which no CPU of the machine did anything, if it was long.
+    fn silence(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        if to - from <= SILENCE_NS {
+            return None;
         }
-        self.within(LatePart::TimerInterrupt, cpu, from, to, |_, doing| match doing {
-            Doing::Idle(state) => (Cause::IdleState, Who::Idle(Some(state))),
-            Doing::Thread(0) => (Cause::IdleState, Who::Idle(None)),
-            Doing::Thread(_) if to - from <= SWITCH_NS => (Cause::TimerPath, Who::Nobody),
+        let spans = self.machine.cpus().iter().flat_map(|history| history.between(from, to));
+        let mut at: Vec<u64> = spans.map(|span| span.to_ns).chain([from, to]).collect();
+        at.sort_unstable();
+        let gaps = at.windows(2).map(|pair| (pair[0], pair[1]));
+        gaps.max_by_key(|(begin, end)| end - begin).filter(|(begin, end)| end - begin > SILENCE_NS)
+    }
+
+    fn late_interrupt(&mut self, cpu: u32, from: u64, to: u64) {
+        let machine = self.machine;
+        // Where no idle states are seen, the idle thread may be in one.
+        let may_idle = !machine.cpu(cpu).is_some_and(History::shows_idle);
+        self.within(LatePart::TimerInterrupt, cpu, from, to, |span, doing| match doing {
+            Doing::Idle(state) if !machine.polls(state) => (Cause::IdleState, Who::Idle(Some(state))),
+            Doing::Thread(0) if may_idle || span.to_ns - span.from_ns <= SWITCH_NS => {
+                (Cause::IdleState, Who::Idle(None))
+            }
+            Doing::Thread(_) | Doing::Idle(_) if to - from <= SWITCH_NS => (Cause::TimerPath, Who::Nobody),
             Doing::Thread(tid) => (Cause::InterruptsOff, Who::Thread(tid)),
+            Doing::Idle(_) => (Cause::InterruptsOff, Who::Thread(0)),
             doing => served(doing).unwrap_or((Cause::TimerPath, Who::Nobody)),
         });
     }
@@ -204,16 +222,19 @@ impl Cut<'_> {
         let machine = self.machine;
         let own = machine.known(self.call.tid).prio;
         let queue = machine.cpu(cpu).map(|history| Queue::of(history, from, to)).unwrap_or_default();
-        let limited = to - from > LONG_NS && machine.has_limit(self.call.tid);
+        let limited = self.limited(from, to);
+        let used_up = machine.limits().used_up(self.call.tid, from, to);
         // The CPU that woke it leaves its idle state already.
         let here = self.call.woken.as_ref().is_some_and(|woken| woken.cpu == cpu && woken.at_ns == from);
-        self.within(part, cpu, from, to, |span, doing| {
+        let why = |span: &Span, doing| {
             let chosen = queue.chosen_from_ns.is_some_and(|at| span.from_ns >= at);
+            let kept = limited || if own < REAL_TIME { span.limited } else { used_up && (chosen || queue.idled_again) };
             match doing {
-                Doing::Thread(0) | Doing::Idle(_) if chosen || queue.idled_again || limited => {
+                Doing::Thread(0) | Doing::Idle(_) if kept => {
                     (if own < REAL_TIME { Cause::RtThrottling } else { Cause::Quota }, Who::Nobody)
                 }
                 Doing::Thread(0) | Doing::Idle(_) if here => (Cause::ContextSwitch, Who::Nobody),
+                Doing::Idle(state) if machine.polls(state) => (Cause::ContextSwitch, Who::Nobody),
                 // The rest of the function of the timer that woke it.
                 Doing::Timer { .. } if here && span.from_ns == from => (Cause::TimerPath, Who::Nobody),
                 Doing::Thread(0) => (Cause::IdleState, Who::Idle(None)),
@@ -222,8 +243,10 @@ impl Cut<'_> {
                     let lower = own < REAL_TIME && own < machine.known(tid).prio;
                     let cause = match (chosen, lower) {
                         (false, _) if queue.first_ns <= SWITCH_NS => return (Cause::ContextSwitch, Who::Nobody),
-                        (true, true) => Cause::RtThrottling,
-                        (false, true) => Cause::NotPreempted,
+                        // The time that the kernel keeps for the threads below had begun.
+                        (true, true) if kept => Cause::RtThrottling,
+                        (false, true) if kept && to - from > LONG_NS => Cause::RtThrottling,
+                        (_, true) => Cause::NotPreempted,
                         _ if again => Cause::Preempted,
                         _ => Cause::OtherThread,
                     };
@@ -231,7 +254,58 @@ impl Cut<'_> {
                 }
                 doing => served(doing).unwrap_or((Cause::ContextSwitch, Who::Nobody)),
             }
+        };
+        let idles = |cause: Cause| matches!(cause, Cause::ContextSwitch | Cause::IdleState);
+        let host = self.silence(from, to).filter(|(at, _)| {
+            let span = machine.cpu(cpu).and_then(|history| history.between(*at, to).next());
+            span.is_some_and(|span| {
+                matches!(span.doing, Doing::Thread(0) | Doing::Idle(_)) && idles(why(&span, span.doing).0)
+            })
         });
+        let quota = self.out_of_quota(cpu, from, to).map(|(at, filled)| (Cause::Quota, at, filled));
+        let kept = quota.or(host.map(|(at, end)| (Cause::Host, at, end)));
+        let (cause, at, end) = kept.unwrap_or((Cause::Quota, to, to));
+        self.within(part, cpu, from, at, why);
+        self.within(part, cpu, at, end, |_, doing| served(doing).unwrap_or((cause, Who::Nobody)));
+        self.within(part, cpu, end, to, why);
+    }
+
+    /// Whether a limit on the thread's CPU time was reached while it waited, so that an idle CPU did not take it.
+    fn limited(&self, from: u64, to: u64) -> bool {
+        let (machine, tid) = (self.machine, self.call.tid);
+        let limits = machine.limits();
+        to - from > LONG_NS
+            && if machine.known(tid).prio < REAL_TIME {
+                self.timers(from, to).any(|(function, _)| limits.refills_real_time(function))
+            } else {
+                limits.used_up(tid, from, to)
+            }
+    }
+
+    /// The functions of timers that all CPUs served in this time, and when.
+    fn timers(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, Span)> {
+        let spans = self.machine.cpus().iter().flat_map(move |history| history.between(from, to));
+        spans.filter_map(|span| match span.doing {
+            Doing::Timer { function, .. } => Some((function, span)),
+            _ => None,
+        })
+    }
+
+    /// When the quota of the thread's group kept it from the CPU, whoever ran there: from the last thread of its group until the quota
+    /// was filled up. Both the kernel's count of used-up quotas and the timer that fills them must say so.
+    fn out_of_quota(&self, cpu: u32, from: u64, to: u64) -> Option<(u64, u64)> {
+        let (machine, tid) = (self.machine, self.call.tid);
+        let limits = machine.limits();
+        if to - from <= LONG_NS || !limits.has(tid) || machine.known(tid).prio < REAL_TIME {
+            return None;
+        }
+        let refills = self.timers(from, to).filter(|(function, _)| limits.refills(*function)).map(|(_, span)| span);
+        let filled =
+            refills.filter(|span| limits.used_up(tid, span.from_ns, span.to_ns)).map(|span| span.to_ns).max()?;
+        let shares =
+            |span: &Span| matches!(span.doing, Doing::Thread(other) if other != 0 && limits.shares(tid, other));
+        let ran = machine.cpu(cpu)?.between(from, filled).filter(shares).last();
+        Some((ran.map_or(from, |span| span.to_ns), filled))
     }
 
     /// Gives each stretch of what this CPU did to its cause; a gap goes to that of the stretch before.
@@ -249,7 +323,7 @@ impl Cut<'_> {
         if at < to {
             // Older than what is kept.
             let doing = spans.last().map_or(Doing::Thread(self.call.tid), |span| span.doing);
-            let span = Span { from_ns: at, to_ns: to, doing };
+            let span = Span { from_ns: at, to_ns: to, doing, limited: false };
             let (cause, who) = cause(&span, doing);
             self.add(part, cause, who, to - at);
         }

@@ -2,26 +2,17 @@
 
 use punctual_linux::syscall_name;
 
-use crate::event::Kind;
+use crate::event::{ASLEEP, Kind, STOPPED, sleeps};
 use crate::history::Doing;
 use crate::repeat::{Repeat, Wait};
 
 /// More changes within one call are not kept: such a call is not cut.
 const MOST_STEPS: usize = 512;
-/// `TASK_STOPPED` and `TASK_TRACED` (include/linux/sched.h).
-const STOPPED: i64 = 0x4 | 0x8;
-/// What `prev_state` shows of a sleeping thread; a preempted one has `TASK_REPORT_MAX` or nothing.
-const ASLEEP: i64 = 0xff;
 /// A thread that loses its CPU within this time after sys_exit has not reached its program yet: the kernel lets others run,
 /// or ends the time of a used-up quota (since Linux 6.18) on the way.
 const ON_THE_WAY_NS: u64 = 10_000;
 /// `-ERESTARTSYS` to `-ERESTART_RESTARTBLOCK` (include/linux/errno.h): the call goes on after the signal.
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
-
-/// Whether `prev_state` is that of a thread which something must wake.
-pub(crate) fn sleeps(prev_state: i64) -> bool {
-    prev_state & (ASLEEP | STOPPED) != 0
-}
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,12 @@ use punctual_record::{CauseSource, Causes, Unseen, Unsplit};
 
 use crate::clocks::Clocks;
 use crate::follow::Follower;
+use crate::limits::Limits;
 use crate::split::{Uncut, split};
 use crate::tally::Tally;
 use crate::thread::Call;
 use crate::worst::Worst;
-use crate::{Batch, Error, Level, Result, Room, Tap, Target, Threads, limits, names, tap};
+use crate::{Batch, Error, Level, Result, Room, Tap, Target, Threads, names, tap};
 
 /// Watching.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Watch {
         for tid in &target.tids {
             names::thread(*tid).into_iter().for_each(|(name, prio)| follower.meet(*tid, name, prio));
         }
-        limits::limited(&target.tids).into_iter().for_each(|tid| follower.limit(tid));
+        follower.know(Limits::of(&target.tids, tap::now_ns()), names::idle_state_0_polls());
         Ok(Self { tap, follower, found: Found::default(), origin_ns: tap::now_ns(), on_since_ns: None, watched_ns: 0 })
     }
 

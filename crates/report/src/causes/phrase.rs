@@ -49,7 +49,7 @@ impl Why<'_> {
             }
             Cause::ContextSwitch => "the context switch".to_owned(),
             Cause::Quota => "cgroup quota".to_owned(),
-            Cause::RtThrottling => "real-time throttling".to_owned(),
+            Cause::RtThrottling => "real-time throttling or the fair server".to_owned(),
             Cause::Migration => "migration to another CPU".to_owned(),
             Cause::Stopped => "stopped by SIGSTOP or a tracer".to_owned(),
             Cause::PageFault => "page faults".to_owned(),

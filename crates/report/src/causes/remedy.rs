@@ -73,7 +73,10 @@ pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
         }
         Cause::Quota => Remedy { short: "cpu.max of the cgroup", code: "echo max > /sys/fs/cgroup/GROUP/cpu.max" },
         Cause::RtThrottling => {
-            Remedy { short: "sched_rt_runtime_us = -1", code: "sysctl kernel.sched_rt_runtime_us=-1" }
+            // Linux 6.12 has the fair server instead of the limit on all real-time threads.
+            let code = "sysctl kernel.sched_rt_runtime_us=-1\n\
+                        echo 0 > /sys/kernel/debug/sched/fair_server/cpuCPU/runtime";
+            Remedy { short: "sched_rt_runtime_us = -1, no fair server", code }
         }
         Cause::Migration => Remedy {
             short: "sched_setaffinity, one CPU",

@@ -1,16 +1,23 @@
 use super::*;
 use crate::clocks::Clocks;
 use crate::event::{Event, Kind, Thread};
+use crate::limits::Limits;
 use crate::{Batch, Target};
 
 const OWN: i32 = 10;
 const DUE: u64 = 1_000_000;
+const GROUP: i32 = 40;
 
 /// A machine in which events happen, at microseconds after the deadline.
 struct Machine {
     events: Vec<Event>,
     own_prio: i32,
+    /// Its group, and that of thread [`GROUP`], has a quota.
     limited: bool,
+    /// The kernel counted that it was used up.
+    used_up: bool,
+    /// Idle state 0 polls.
+    polls: bool,
 }
 
 impl Machine {
@@ -21,7 +28,7 @@ impl Machine {
 
     /// The same with another thread running.
     fn asleep_beside(other: i32, prio: i32) -> Self {
-        let mut machine = Self { events: Vec::new(), own_prio: 120, limited: false };
+        let mut machine = Self { events: Vec::new(), own_prio: 120, limited: false, used_up: false, polls: false };
         machine.at(-100.0, OWN, Kind::Enter { number: 230, args: [0; 4] });
         machine.at(
             -99.0,
@@ -64,9 +71,9 @@ impl Machine {
     fn split(&self) -> Result<Split, Uncut> {
         let target = Target { tids: vec![OWN], with_children: false };
         let mut follower = Follower::new(&target, Clocks::of([0; 4]), Some(1));
-        if self.limited {
-            follower.limit(OWN);
-        }
+        let used_up: &[_] = if self.used_up { &[(0, u64::MAX)] } else { &[] };
+        let limited: &[i32] = if self.limited { &[OWN, GROUP] } else { &[] };
+        follower.know(Limits::made(limited, used_up), self.polls);
         let mut events = self.events.clone();
         events.sort_by_key(|event| event.time_ns);
         let mut found = None;
@@ -94,6 +101,8 @@ impl Machine {
         cut.pieces.iter().find(|piece| piece.cause == cause).map_or(Who::Nobody, |piece| piece.who)
     }
 }
+
+mod kept;
 
 #[test]
 fn a_quiet_wake_up_has_slack_an_idle_state_and_a_switch() {
@@ -188,45 +197,26 @@ fn the_time_between_two_other_timers_is_theirs() {
 }
 
 #[test]
-fn a_quota_keeps_a_ready_thread_from_an_idle_cpu() {
-    let mut machine = Machine { limited: true, ..Machine::asleep() };
-    machine.fires(60.0, 0).runs(40_060.0, (0, 120, 0));
-    assert_eq!((machine.us(Cause::Quota), machine.us(Cause::IdleState)), (39_997, 10));
-    machine.limited = false;
-    assert_eq!(machine.us(Cause::Quota), 0);
-    // The CPU went idle again although the thread was ready.
+fn a_loop_that_polls_is_no_idle_state_to_leave() {
+    let mut machine = Machine { polls: true, ..Machine::asleep_beside(30, 120) };
+    machine.switch(-60.0, (30, 120, 1), (0, 120)).at(-50.0, 0, Kind::Idle { state: Some(0) });
+    machine.fires(60.0, 0).at(64.0, 0, Kind::Idle { state: None }).runs(70.0, (0, 120, 0));
+    assert_eq!((machine.us(Cause::IdleState), machine.us(Cause::TimerPath)), (0, 13));
+    machine.polls = false;
+    assert_eq!((machine.us(Cause::IdleState), machine.who(Cause::IdleState)), (10, Who::Idle(Some(0))));
+}
+
+#[test]
+fn interrupts_that_stay_off_on_the_way_to_idle_are_no_idle_state() {
     let mut machine = Machine::asleep();
-    machine.fires(60.0, 0).at(65.0, 0, Kind::Idle { state: None }).at(66.0, 0, Kind::Idle { state: Some(1) });
-    machine.at(400.0, 0, Kind::Idle { state: None }).runs(410.0, (0, 120, 0));
-    assert!(machine.us(Cause::Quota) >= 340);
-}
-
-#[test]
-fn a_quota_takes_the_cpu_on_the_way_back() {
-    let mut machine = Machine { limited: true, ..Machine::asleep() };
-    machine.fires(60.0, 0).runs(70.0, (0, 120, 0)).switch(75.0, (OWN, 120, 0), (0, 120));
-    machine.at(76.0, 0, Kind::Idle { state: Some(1) }).at(9_070.0, 0, Kind::Idle { state: None });
-    machine.switch(9_075.0, (0, 120, 0), (OWN, 120));
-    assert_eq!((machine.us(Cause::Quota), machine.split().unwrap().late_ns()), (9_000, 9_075_000));
-    // Later, the program has had the CPU.
-    let mut machine = Machine { limited: true, ..Machine::asleep() };
-    machine.fires(60.0, 0).runs(70.0, (0, 120, 0)).switch(95.0, (OWN, 120, 0), (0, 120));
-    machine.switch(9_075.0, (0, 120, 0), (OWN, 120));
-    assert_eq!((machine.us(Cause::Quota), machine.split().unwrap().late_ns()), (0, 73_000));
-}
-
-#[test]
-fn fair_threads_chosen_before_a_real_time_thread_are_throttling() {
-    let mut machine = Machine { own_prio: 59, ..Machine::asleep_beside(20, 9) };
-    machine.fires(60.0, 20).switch(100.0, (20, 9, 0), (30, 120)).runs(50_000.0, (30, 120, 0));
-    assert_eq!((machine.us(Cause::RtThrottling), machine.who(Cause::RtThrottling)), (49_900, Who::Thread(30)));
-}
-
-#[test]
-fn a_silent_machine_is_the_hosts_doing() {
-    let mut machine = Machine::asleep();
-    machine.fires(80_000.0, 0).runs(80_010.0, (0, 120, 0));
-    assert_eq!((machine.us(Cause::Host), machine.us(Cause::IdleState)), (79_950, 0));
+    // A short wake-up of another thread; the switch back takes long.
+    machine.at(-50.0, 0, Kind::Idle { state: None }).switch(-48.0, (0, 120, 0), (30, 120));
+    machine.switch(-40.0, (30, 120, 1), (0, 120)).fires(350.0, 0).runs(360.0, (0, 120, 0));
+    assert_eq!((machine.us(Cause::InterruptsOff), machine.who(Cause::InterruptsOff)), (300, Who::Thread(0)));
+    assert_eq!(machine.us(Cause::IdleState), 0);
+    // A CPU that shows no idle states may be in one.
+    machine.events.retain(|event| !matches!(event.kind, Kind::Idle { .. }));
+    assert_eq!((machine.us(Cause::InterruptsOff), machine.who(Cause::IdleState)), (0, Who::Idle(None)));
 }
 
 #[test]
