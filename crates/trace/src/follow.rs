@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::clocks::Clocks;
-use crate::event::{Event, Kind, Name, sleeps};
+use crate::event::{Event, Kind, Name, REAL_TIME, sleeps};
 use crate::history::{Doing, History};
 use crate::limits::Limits;
 use crate::thread::{By, Call, Fired, Link, Watched, Woken};
@@ -21,6 +21,9 @@ const LOOK_BACK_NS: u64 = 50_000_000;
 /// Wakers of wakers, back to the first cause.
 const LONGEST_CHAIN: usize = 4;
 
+/// A thread that waits for a CPU longer than this is kept from it.
+const KEPT_NS: u64 = 30_000;
+
 /// What is known of any thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known {
@@ -32,6 +35,10 @@ pub(crate) struct Known {
     runs_since_ns: Option<u64>,
     /// It waits for a CPU since then.
     ready_since_ns: Option<u64>,
+    /// The last time that it waited for one: begin and end.
+    queued_ns: (u64, u64),
+    /// When a mutex lent it a higher priority.
+    lent_ns: Option<u64>,
     /// Since its last wake-up.
     delay_ns: u64,
     worked_ns: u64,
@@ -271,11 +278,26 @@ impl Follower {
     /// The waker, where it is a thread, and who woke that.
     fn chain(&self, event: &Event, serving: Option<Doing>) -> Chain {
         let waker = self.known.get(&event.tid).filter(|_| serving.is_none());
-        let (Kind::Waking { .. }, Some(known)) = (event.kind, waker) else { return Chain::default() };
+        let (Kind::Waking { tid: woken, .. }, Some(known)) = (event.kind, waker) else { return Chain::default() };
         let Some(since) = known.runs_since_ns else { return Chain::default() };
         let call = self.watched.get(&event.tid).and_then(Watched::in_call);
         let worked_ns = known.worked_ns + event.time_ns.saturating_sub(since);
-        Chain::of(Link { tid: event.tid, call, delay_ns: known.delay_ns, worked_ns }, &known.woken_by)
+        let inherited = self.inherited(known, woken);
+        Chain::of(Link { tid: event.tid, call, delay_ns: known.delay_ns, worked_ns, inherited }, &known.woken_by)
+    }
+
+    /// As in [`Link`].
+    fn inherited(&self, waker: &Known, woken: i32) -> Option<bool> {
+        let since = self.watched.get(&woken)?.entered_ns()?;
+        let prio = self.known.get(&woken)?.prio;
+        if prio >= REAL_TIME || prio >= waker.prio {
+            return None;
+        }
+        if waker.lent_ns.is_some_and(|lent| lent >= since) {
+            return Some(true);
+        }
+        let (from, to) = waker.queued_ns;
+        (to.saturating_sub(from.max(since)) > KEPT_NS).then_some(false)
     }
 
     fn remember(&mut self, event: &Event, chain: Chain) {
@@ -303,7 +325,10 @@ impl Follower {
                 before.worked_ns += before.runs_since_ns.take().map_or(0, |since| now.saturating_sub(since));
                 before.ready_since_ns = (!sleeps(prev_state)).then_some(now);
                 let after = self.known.entry(next.tid).or_default();
-                after.delay_ns += after.ready_since_ns.take().map_or(0, |since| now.saturating_sub(since));
+                if let Some(since) = after.ready_since_ns.take() {
+                    after.delay_ns += now.saturating_sub(since);
+                    after.queued_ns = (since, now);
+                }
                 after.runs_since_ns = Some(now);
             }
             Kind::Fork { parent, child } => {
@@ -315,6 +340,11 @@ impl Follower {
                 if let Some(known) = self.known.get_mut(&tid) {
                     known.name = name;
                 }
+            }
+            Kind::Inherit { tid, old, new } => {
+                let known = self.known.entry(tid).or_default();
+                (known.prio, known.last_ns) = (new, now);
+                known.lent_ns = if new < old { Some(now) } else { known.lent_ns };
             }
             _ => {}
         }

@@ -44,6 +44,8 @@ struct WakerTally {
     waited: Times,
     own_delay: Times,
     worked: Times,
+    inherited: u64,
+    inverted: u64,
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +159,8 @@ impl CallTally {
             let (delay_ns, worked_ns) = machine.meanwhile(link, since_ns, woken.at_ns);
             waker.own_delay.add(delay_ns);
             waker.worked.add(worked_ns);
+            waker.inherited += u64::from(link.inherited == Some(true));
+            waker.inverted += u64::from(link.inherited == Some(false));
         }
     }
 
@@ -187,6 +191,8 @@ impl CallTally {
                 waited: waker.waited.some(),
                 own_delay: waker.own_delay.some(),
                 worked: waker.worked.some(),
+                inherited: waker.inherited,
+                inverted: waker.inverted,
             })
             .collect();
         wakers.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));

@@ -64,6 +64,9 @@ pub(crate) struct Link {
     pub(crate) delay_ns: u64,
     /// How long it ran since, until it woke the next.
     pub(crate) worked_ns: u64,
+    /// Its priority was lower than that of the thread that it woke: whether a mutex lent it that one meanwhile, or it
+    /// waited for a CPU without. None of the two, or a priority as high: none.
+    pub(crate) inherited: Option<bool>,
 }
 
 /// A timer that a thread set, in the time of its clock.
@@ -167,6 +170,11 @@ impl Watched {
             faults: Vec::new(),
             incomplete: false,
         });
+    }
+
+    /// When it entered the call that it is in.
+    pub(crate) fn entered_ns(&self) -> Option<u64> {
+        self.call.as_ref().map(|call| call.entered_ns)
     }
 
     /// The call that it is in.

@@ -85,6 +85,7 @@ fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> K
         tid: link.tid.unsigned_abs(),
         delay_ns: link.delay_ns,
         worked_ns: link.worked_ns,
+        inherited: link.inherited,
     });
     let wake = LateWake {
         thread: machine.known(call.tid).name.to_string(),

@@ -181,9 +181,11 @@ pub enum Cause {
     NotPreempted,
     /// The switch of contexts itself.
     ContextSwitch,
-    /// The CPU idled although the thread was ready: the quota of its cgroup was used up.
+    /// The quota of the thread's cgroup was used up: the CPU idled although the thread was ready, or others ran until the kernel filled
+    /// a quota up that it counted as used up.
     Quota,
-    /// The thread was ready at a real-time priority and a fair thread ran or the CPU idled: real-time throttling.
+    /// The thread was ready at a real-time priority and a fair thread ran or the CPU idled: real-time throttling, or since Linux 6.12
+    /// the fair server.
     RtThrottling,
     /// The thread was moved to another CPU.
     Migration,
@@ -239,6 +241,17 @@ pub struct Waker {
     /// How long it ran within that time, since its own wake-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked: Option<Spread>,
+    /// How often a mutex lent it the higher priority of the thread that waited (`sched_pi_setprio`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inherited: u64,
+    /// How often it waited for a CPU at a lower priority than that thread, and none was lent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inverted: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A single late wake-up.
@@ -291,6 +304,10 @@ pub struct ChainLink {
     pub delay_ns: u64,
     /// From then until it woke the next, ns.
     pub worked_ns: u64,
+    /// Its priority was lower than that of the thread that waited: whether a mutex lent it that one, or it waited for a
+    /// CPU without. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited: Option<bool>,
 }
 
 /// What a CPU did for a while.

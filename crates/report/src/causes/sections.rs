@@ -86,6 +86,12 @@ fn of_call(run: &Run, call: &CallCauses) -> Section {
         .with(Block::Table(columns.table(rows)))
         .with(Block::Legend(notes));
     section.blocks.extend((!call.wakers.is_empty()).then(|| Block::Table(wakers(call))));
+    if call.wakers.iter().any(|its| its.inherited > 0 || its.inverted > 0) {
+        section.blocks.push(Block::Legend(vec![
+            Note::on("inherited", "inherited: a mutex lent the waker the higher priority of the thread."),
+            Note::on("inverted", "inverted: the waker waited for a CPU at a lower priority, and none was lent."),
+        ]));
+    }
     section
 }
 
@@ -103,6 +109,10 @@ fn wakers(call: &CallCauses) -> Table {
         .ns("late itself p50", Column::ALWAYS, move |its| p50(its.own_delay))
         .ns("its p99", 30, move |its| p99(its.own_delay))
         .ns("worked p50", Column::ALWAYS, move |its| p50(its.worked))
+        .count("inherited", Column::ALWAYS, |its| Some(its.inherited).filter(|count| *count > 0))
+        .only_if(call.wakers.iter().any(|its| its.inherited > 0))
+        .count("inverted", Column::ALWAYS, |its| Some(its.inverted).filter(|count| *count > 0))
+        .only_if(call.wakers.iter().any(|its| its.inverted > 0))
         .of(call.wakers.iter().take(ROWS))
 }
 

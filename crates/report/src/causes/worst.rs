@@ -55,7 +55,14 @@ fn chain(wake: &LateWake) -> impl Iterator<Item = String> {
         let who = name(&link.name);
         match link.tid {
             0 => format!("   {which} {who} after {worked} of work"),
-            tid => format!("   {which} {who} ({tid}), itself {delay} late, after {worked} of work"),
+            tid => {
+                let priority = match link.inherited {
+                    Some(true) => ", inherited",
+                    Some(false) => ", inverted",
+                    None => "",
+                };
+                format!("   {which} {who} ({tid}{priority}), itself {delay} late, after {worked} of work")
+            }
         }
     })
 }

@@ -339,6 +339,25 @@ fn a_timeline_has_a_row_for_each_cpu() {
 }
 
 #[test]
+fn a_waker_of_lower_priority_inherits_or_does_not() {
+    let mut run = program_run();
+    let text = shown(&run, &Style::default());
+    assert!(!text.contains("inherited") && !text.contains("inverted"), "{text}");
+    let causes = run.causes.as_mut().unwrap();
+    let waker = causes.calls.iter_mut().find_map(|call| call.wakers.first_mut()).unwrap();
+    (waker.inherited, waker.inverted) = (3, 897);
+    causes.worst[0].chain[0].inherited = Some(false);
+    let text = shown(&run, &Style::default());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("inherited inverted") && words.contains("inverted: the waker waited for a CPU"), "{text}");
+    let row = text.lines().find(|line| line.trim().starts_with("redis-benchmark (")).unwrap();
+    assert!(row.split_whitespace().rev().take(2).eq(["897", "3"]), "{row}");
+    assert!(text.contains("(4720, inverted), itself"), "{text}");
+    run.causes.as_mut().unwrap().worst[0].chain[0].inherited = Some(true);
+    assert!(shown(&run, &Style::default()).contains("(4720, inherited), itself"));
+}
+
+#[test]
 fn hostile_names_are_obeyed_by_nothing() {
     let evil = "\u{1b}[2J<b>x</b>|`@me`";
     let mut run = program_run();

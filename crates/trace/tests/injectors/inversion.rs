@@ -45,8 +45,8 @@ impl Lock {
     }
 }
 
-/// The waker's delay of each wake-up of the victim by the holder.
-fn delays(stage: &Stage, wanted: usize, inherits: bool) -> Vec<u64> {
+/// The holder's delay of each wake-up of the victim by it, and whether it was lent the victim's priority.
+fn delays(stage: &Stage, wanted: usize, inherits: bool) -> Vec<(u64, Option<bool>)> {
     let lock = Lock { word: AtomicU32::new(0), inherits };
     let victim = || {
         place::on(stage.cpu);
@@ -83,7 +83,7 @@ fn delays(stage: &Stage, wanted: usize, inherits: bool) -> Vec<u64> {
     let seen = stage.play(wanted, victim, holder);
     let by_holder = |wake: &LateWake| {
         let link = wake.chain.first().filter(|link| wake.call == "futex" && link.name == "holder");
-        link.map(|link| link.delay_ns)
+        link.map(|link| (link.delay_ns, link.inherited))
     };
     seen.late.iter().filter_map(by_holder).collect()
 }
@@ -100,20 +100,25 @@ pub(crate) fn holds(wanted: usize) {
     for _ in 0..3 {
         let without = delays(&Stage::on(cpu), wanted, false);
         let with = delays(&Stage::on(cpu), wanted, true);
-        let inverted = |delay: &&u64| **delay > BETWEEN_NS / 2;
-        let exact = |delay: &&u64| delay.abs_diff(BETWEEN_NS) <= BETWEEN_NS / 10;
+        let inverted = |(delay, _): &&(u64, _)| *delay > BETWEEN_NS / 2;
+        let exact = |(delay, _): &&(u64, _)| delay.abs_diff(BETWEEN_NS) <= BETWEEN_NS / 10;
         let (named, wrong) = (without.iter().filter(inverted).count(), with.iter().filter(inverted).count());
         let right = without.iter().filter(exact).count();
         let (all, quiet) = (without.len(), with.len());
+        let lent = |of: &[(u64, Option<bool>)], said| of.iter().filter(|(_, inherited)| *inherited == said).count();
+        let (not_lent, was_lent) = (lent(&without, Some(false)), lent(&with, Some(true)));
         let line = format!(
-            "priority inversion: {all} late, holder's delay named {named}, time right {right}; {quiet} with inheritance, named {wrong}"
+            "priority inversion: {all} late, holder's delay named {named}, time right {right}, no priority lent {not_lent}; \
+             {quiet} with inheritance, delay named {wrong}, priority lent {was_lent}"
         );
         println!("{line}");
-        if all >= wanted
-            && named * 100 >= all * 95
-            && right * 100 >= all * 95
-            && quiet >= wanted
-            && wrong * 100 <= quiet
+        let enough = all >= wanted && quiet >= wanted;
+        let most = |part: usize, whole: usize| part * 100 >= whole * 95;
+        let both = lent(&without, Some(true)) + lent(&with, Some(false));
+        if enough
+            && [named, right, not_lent].iter().all(|part| most(*part, all))
+            && most(was_lent, quiet)
+            && (wrong + both) * 100 <= all + quiet
         {
             drop(alone);
             return;

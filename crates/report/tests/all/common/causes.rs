@@ -143,8 +143,14 @@ fn worst() -> LateWake {
             part(LatePart::Return, Cause::ReturnPath, None, 10_000),
         ],
         chain: vec![
-            ChainLink { name: "redis-benchmark".into(), tid: 4720, delay_ns: 3_000, worked_ns: 40_000 },
-            ChainLink { name: "(virtio0)".into(), tid: 0, delay_ns: 0, worked_ns: 2_000 },
+            ChainLink {
+                name: "redis-benchmark".into(),
+                tid: 4720,
+                delay_ns: 3_000,
+                worked_ns: 40_000,
+                inherited: None,
+            },
+            ChainLink { name: "(virtio0)".into(), tid: 0, delay_ns: 0, worked_ns: 2_000, inherited: None },
         ],
         timeline: vec![
             stretch(1, -20_000, 32_000, Activity::Thread, "cc1"),
