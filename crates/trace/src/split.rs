@@ -73,6 +73,10 @@ pub(crate) fn split(call: &Call, machine: &Follower) -> Result<Split, Uncut> {
     // Only a timer's function that began before the wake-up, and had not ended, can have caused it.
     let by_timer = matches!(woken.by, By::Serving(Doing::Timer { .. }));
     let fired = call.fired.filter(|fired| by_timer && fired.function_ns <= woken.at_ns && fired.cpu == woken.cpu);
+    // What was over before the call is not lost in it.
+    let from_call = |ns: u64| ns.max(call.entered_ns);
+    let fired =
+        fired.map(|fired| Fired { soft_ns: from_call(fired.soft_ns), hard_ns: from_call(fired.hard_ns), ..fired });
     let due_ns = fired.map_or(woken.at_ns, |fired| fired.soft_ns);
     if due_ns > call.returned_ns {
         return Err(Uncut::Order);

@@ -118,6 +118,18 @@ fn a_quiet_wake_up_has_slack_an_idle_state_and_a_switch() {
 }
 
 #[test]
+fn a_deadline_that_was_over_counts_from_the_call() {
+    let mut machine = Machine::asleep();
+    machine.events.clear();
+    machine.at(900.0, OWN, Kind::Enter { number: 230, args: [0; 4] });
+    let set = Kind::TimerStart { timer: 7, function: 1, soft_ns: DUE as i64, hard_ns: DUE as i64 };
+    machine.at(901.0, OWN, set).switch(902.0, (OWN, 120, 1), (0, 120)).at(902.5, 0, Kind::Idle { state: Some(1) });
+    machine.fires(905.0, 0).runs(915.0, (0, 120, 0));
+    assert_eq!(machine.split().unwrap().late_ns(), 18_000);
+    assert_eq!(machine.us(Cause::IdleState), 3);
+}
+
+#[test]
 fn an_early_interrupt_shortens_the_slack() {
     let mut machine = Machine::asleep_beside(20, 120);
     machine.fires(20.0, 20).runs(30.0, (20, 120, 0));
