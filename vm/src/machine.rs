@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::acpi::{self, Firmware, PSTATE_PORTS, Table};
 use crate::initramfs::Initramfs;
@@ -42,7 +43,18 @@ pub struct Machine {
     share: Option<PathBuf>,
     user: User,
     limit: Duration,
+    stops: Option<Stops>,
 }
+
+/// When the machine is stopped, and for how long.
+#[derive(Debug, Clone)]
+struct Stops {
+    after: String,
+    time: Duration,
+}
+
+/// The machine runs for so long between two stops.
+const BETWEEN_STOPS: Duration = Duration::from_millis(180);
 
 /// The result of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +84,7 @@ impl Machine {
             share: None,
             user: User::Root,
             limit: USUAL_LIMIT,
+            stops: None,
         }
     }
 
@@ -144,6 +157,13 @@ impl Machine {
     #[must_use]
     pub const fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Once its command has written this text, stops the machine for this long, again and again (SIGSTOP, SIGCONT).
+    #[must_use]
+    pub fn stopped(mut self, after: &str, time: Duration) -> Self {
+        self.stops = Some(Stops { after: after.to_owned(), time });
         self
     }
 
@@ -234,7 +254,7 @@ impl Machine {
         let complaints = File::create(work.join("qemu"))?;
         let child =
             qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints).spawn().context("starting QEMU")?;
-        let ended = Running(child).wait(self.limit)?;
+        let ended = Running(child).wait(self.limit, self.stops.as_ref(), &work.join("stdout"))?;
         let read = |name: &str| {
             std::fs::read(work.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
         };
@@ -259,8 +279,9 @@ impl Machine {
 struct Running(Child);
 
 impl Running {
-    fn wait(mut self, limit: Duration) -> anyhow::Result<String> {
+    fn wait(mut self, limit: Duration, stops: Option<&Stops>, stdout: &Path) -> anyhow::Result<String> {
         let until = Instant::now() + limit;
+        let mut stopping = false;
         loop {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status.to_string());
@@ -268,8 +289,22 @@ impl Running {
             if Instant::now() >= until {
                 return Ok(format!("killed at the time limit of {limit:?}"));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            match stops {
+                Some(stops) if stopping => self.stop(stops.time)?,
+                Some(stops) => {
+                    stopping = std::fs::read_to_string(stdout).is_ok_and(|text| text.contains(&stops.after));
+                }
+                None => {}
+            }
+            std::thread::sleep(if stopping { BETWEEN_STOPS } else { Duration::from_millis(20) });
         }
+    }
+
+    fn stop(&self, time: Duration) -> anyhow::Result<()> {
+        let pid = Pid::from_child(&self.0);
+        kill_process(pid, Signal::STOP).context("stopping QEMU")?;
+        std::thread::sleep(time);
+        kill_process(pid, Signal::CONT).context("continuing QEMU")
     }
 }
 

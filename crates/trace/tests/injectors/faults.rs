@@ -11,16 +11,8 @@ use crate::judge::Injector;
 use crate::place;
 use crate::play::{Seen, Stage, now, pause, spin_until};
 
-const OF_FAULTS: Injector = Injector {
-    name: "",
-    cause: Cause::PageFault,
-    culprit: None,
-    exact: false,
-    alone: false,
-    call: "read",
-    least_ns: 0,
-    play: dropped,
-};
+const OF_FAULTS: Injector =
+    Injector { cause: Cause::PageFault, exact: false, call: "read", least_ns: 0, ..Injector::SLEEP };
 
 /// The buffer was given back to the kernel.
 pub(crate) const DROPPED: Injector = Injector { name: "MADV_DONTNEED, 16 pages", play: dropped, ..OF_FAULTS };

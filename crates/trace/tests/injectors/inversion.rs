@@ -7,6 +7,7 @@ use punctual_record::LateWake;
 use punctual_testing::alone_on_this_machine;
 use rustix::thread::futex::{Flags, lock_pi, trylock_pi, unlock_pi};
 
+use crate::lab;
 use crate::place;
 use crate::play::{Stage, now, pause, sleep_until, spin_until};
 
@@ -14,6 +15,9 @@ use crate::play::{Stage, now, pause, sleep_until, spin_until};
 const BETWEEN_NS: u64 = 2_000_000;
 /// The holder works for so long after the victim asked.
 const HELD_NS: u64 = 400_000;
+
+/// In an emulated machine the holder is often done before it is asked.
+const WANTED_EMULATED: usize = 5;
 
 /// A lock in a word, with priority inheritance or without.
 struct Lock {
@@ -112,14 +116,13 @@ pub(crate) fn holds(wanted: usize) {
              {quiet} with inheritance, delay named {wrong}, priority lent {was_lent}"
         );
         println!("{line}");
-        let enough = all >= wanted && quiet >= wanted;
         let most = |part: usize, whole: usize| part * 100 >= whole * 95;
         let both = lent(&without, Some(true)) + lent(&with, Some(false));
-        if enough
-            && [named, right, not_lent].iter().all(|part| most(*part, all))
-            && most(was_lent, quiet)
-            && (wrong + both) * 100 <= all + quiet
-        {
+        let said_right = most(not_lent, all) && most(was_lent, quiet) && both * 100 <= all + quiet;
+        let timed_right = most(named, all) && most(right, all) && wrong * 100 <= quiet;
+        // An emulated machine shows nothing about time.
+        let enough = if lab::slower() > 1 { WANTED_EMULATED } else { wanted };
+        if all >= enough && quiet >= enough && said_right && (timed_right || lab::slower() > 1) {
             drop(alone);
             return;
         }

@@ -8,13 +8,17 @@
 mod amounts;
 mod faults;
 mod groups;
+mod idle;
 mod inversion;
 mod judge;
+mod lab;
 mod limits;
+mod over;
 mod partners;
 mod place;
 mod play;
 mod softirqs;
+mod spins;
 mod stops;
 mod threads;
 mod timers;
@@ -37,13 +41,13 @@ macro_rules! table {
             $(#[test]
             #[ignore = "200 late wake-ups"]
             fn $short() {
-                ($holds_short)(200);
+                ($holds_short)(lab::many());
             })*
 
             $(#[test]
             #[ignore = "200 late wake-ups"]
             fn $name() {
-                ($holds)(200);
+                ($holds)(lab::many());
             })*
         }
     };
@@ -53,8 +57,10 @@ table! {
     in_short: {
         timer_slack: |wanted| judge::names_the_cause(&timers::SLACK, wanted);
         busy_fifo_thread: |wanted| judge::names_the_cause(&threads::BUSY_FIFO, wanted);
+        busy_at_the_own_timer: |wanted| judge::names_the_cause(&spins::OWN_TIMER, wanted);
         stop_and_continue: |wanted| judge::names_the_cause(&stops::STOPPED, wanted);
         slow_partners_by_pipe: partners::pipes;
+        sleeps_that_are_over: over::holds;
         real_time_limit: |wanted| judge::names_the_cause(&limits::REAL_TIME, wanted);
         supplied_pages: |wanted| judge::names_the_cause(&faults::SUPPLIED, wanted);
     }
@@ -63,9 +69,19 @@ table! {
         fair_threads: |wanted| judge::names_the_cause(&threads::FAIR, wanted);
         fork_storm: |wanted| judge::names_the_cause(&threads::FORKS, wanted);
         used_up_quota: |wanted| judge::names_the_cause(&limits::QUOTA, wanted);
+        used_up_quota_beside_others: |wanted| judge::names_the_cause(&limits::QUOTA_BESIDE, wanted);
+        // One delay a second.
+        kept_for_fair_threads: |wanted| judge::names_the_cause(&limits::KEPT_FOR_FAIR, wanted / 10);
+        idle_states: |wanted| judge::names_the_cause(&idle::IDLE_STATES, wanted);
         network_flood: |wanted| judge::names_the_cause(&softirqs::NET_RX, wanted);
         slow_partners_by_futex: partners::futexes;
         priority_inversion: inversion::holds;
+        busy_at_another_timer: |wanted| judge::names_the_cause(&spins::OTHER_TIMER, wanted);
+        busy_at_a_softirq: |wanted| judge::names_the_cause(&spins::SOFTIRQ, wanted);
+        busy_at_the_wake_up: |wanted| judge::names_the_cause(&spins::WAKING, wanted);
+        busy_at_a_switch: |wanted| judge::names_the_cause(&spins::SWITCH, wanted);
+        busy_at_the_switch_to_idle: |wanted| judge::names_the_cause(&spins::SWITCH_TO_IDLE, wanted);
+        busy_at_the_switch_to_the_thread: |wanted| judge::names_the_cause(&spins::SWITCH_TO_IT, wanted);
         dropped_pages: |wanted| judge::names_the_cause(&faults::DROPPED, wanted);
     }
 }

@@ -15,10 +15,9 @@ pub(crate) const NET_RX: Injector = Injector {
     cause: Cause::Softirq,
     culprit: Some("NET_RX"),
     exact: false,
-    alone: false,
-    call: "clock_nanosleep",
     least_ns: 60_000,
     play: flood,
+    ..Injector::SLEEP
 };
 
 const RECEIVERS: usize = 700;

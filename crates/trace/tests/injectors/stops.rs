@@ -11,16 +11,8 @@ use crate::place;
 use crate::play::{Seen, Stage, VICTIM, Watcher, now, pause};
 
 /// SIGSTOP, and SIGCONT 3 ms later.
-pub(crate) const STOPPED: Injector = Injector {
-    name: "SIGSTOP, SIGCONT",
-    cause: Cause::Stopped,
-    culprit: None,
-    exact: true,
-    alone: false,
-    call: "clock_nanosleep",
-    least_ns: 500_000,
-    play: stopped,
-};
+pub(crate) const STOPPED: Injector =
+    Injector { name: "SIGSTOP, SIGCONT", cause: Cause::Stopped, least_ns: 500_000, play: stopped, ..Injector::SLEEP };
 
 fn stopped(stage: &Stage, wanted: usize) -> Option<Seen> {
     let cpu = stage.cpu;

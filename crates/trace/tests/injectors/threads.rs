@@ -5,21 +5,12 @@ use punctual_linux::prctl::set_timer_slack_ns;
 use punctual_linux::sched::set_nice;
 use punctual_record::Cause;
 
-use crate::groups::Group;
+use crate::groups::{Group, Settings};
 use crate::judge::Injector;
 use crate::place;
 use crate::play::{Seen, Stage, now, spin_until};
 
-const OF_THREADS: Injector = Injector {
-    name: "",
-    cause: Cause::OtherThread,
-    culprit: None,
-    exact: true,
-    alone: false,
-    call: "clock_nanosleep",
-    least_ns: 200_000,
-    play: busy_fifo,
-};
+const OF_THREADS: Injector = Injector { cause: Cause::OtherThread, least_ns: 200_000, ..Injector::SLEEP };
 
 /// A thread of higher real-time priority.
 pub(crate) const BUSY_FIFO: Injector =
@@ -58,7 +49,8 @@ const GAP_NS: u64 = 200_000;
 
 fn fair(stage: &Stage, wanted: usize) -> Option<Seen> {
     // A group of much weight: compilers that run meanwhile get little.
-    let group = Group::with(&[("cpu.shares", "262144")]);
+    let weight = Settings { version_1: &[("cpu.shares", "262144")], version_2: &[("cpu.weight", "10000")] };
+    let group = Group::with(&weight);
     let join = || {
         place::on(stage.cpu);
         group.iter().for_each(Group::join);

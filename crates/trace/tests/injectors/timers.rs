@@ -12,16 +12,8 @@ use crate::place;
 use crate::play::{Seen, Stage, now};
 
 /// The default slack of a thread against the smallest.
-pub(crate) const SLACK: Injector = Injector {
-    name: "timer slack 50 us",
-    cause: Cause::TimerSlack,
-    culprit: None,
-    exact: true,
-    alone: false,
-    call: "clock_nanosleep",
-    least_ns: 40_000,
-    play: slack,
-};
+pub(crate) const SLACK: Injector =
+    Injector { name: "timer slack 50 us", cause: Cause::TimerSlack, least_ns: 40_000, play: slack, ..Injector::SLEEP };
 
 const SLACK_NS: u64 = 50_000;
 
@@ -48,10 +40,8 @@ pub(crate) const AT_ONCE: Injector = Injector {
     cause: Cause::OtherTimers,
     culprit: Some("timerfd_tmrproc"),
     exact: false,
-    alone: false,
-    call: "clock_nanosleep",
-    least_ns: 100_000,
     play: at_once,
+    ..Injector::SLEEP
 };
 
 /// As many as the usual limit of open files permits.
