@@ -260,6 +260,11 @@ impl Follower {
         }
     }
 
+    /// A timer's time on CLOCK_MONOTONIC; the timer was set at about `near_ns`.
+    pub(crate) fn monotonic(&self, ns: i64, near_ns: u64) -> u64 {
+        ns.saturating_sub(self.clocks.ahead_of(ns, near_ns)).max(0).cast_unsigned()
+    }
+
     fn fire(&mut self, event: &Event, timer: u64, now_ns: i64) {
         let ahead = self.clocks.ahead_of(now_ns, event.time_ns);
         let here = |ns: i64| ns.saturating_sub(ahead).max(0).cast_unsigned();

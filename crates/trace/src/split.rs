@@ -66,7 +66,7 @@ pub(crate) enum Uncut {
 
 /// Cuts the wake-up of a call that blocked.
 pub(crate) fn split(call: &Call, machine: &Follower) -> Result<Split, Uncut> {
-    let woken = call.woken.as_ref().ok_or(Uncut::NoWaking)?;
+    let Some(woken) = call.woken.as_ref() else { return after_a_stop(call, machine).ok_or(Uncut::NoWaking) };
     if call.incomplete {
         return Err(Uncut::NoSwitch);
     }
@@ -88,6 +88,19 @@ pub(crate) fn split(call: &Call, machine: &Follower) -> Result<Split, Uncut> {
     }
     cut.after(at);
     Ok(Split { due_ns, timed: fired.is_some(), pieces: cut.pieces })
+}
+
+/// A sleep that goes on after a stop, when its time is over: since Linux 7.2 it returns without another wake-up.
+fn after_a_stop(call: &Call, machine: &Follower) -> Option<Split> {
+    let set = call.timer.filter(|_| !call.incomplete && call.steps.iter().any(|step| step.state == State::Stopped))?;
+    let due_ns = machine.monotonic(set.soft_ns, set.at_ns).max(call.entered_ns);
+    if due_ns > call.returned_ns {
+        return None;
+    }
+    let mut cut = Cut { machine, call, pieces: Vec::new() };
+    let at = cut.stopped(due_ns, call.returned_ns);
+    cut.after(at);
+    Some(Split { due_ns, timed: true, pieces: cut.pieces })
 }
 
 struct Cut<'a> {

@@ -253,6 +253,14 @@ fn a_stop_is_not_the_timers_doing() {
     machine.at(515.0, OWN, Kind::Waking { tid: OWN, target_cpu: 0 }).at(516.0, OWN, Kind::TimerDone { timer: 7 });
     machine.at(518.0, OWN, Kind::Leave { number: 230, returned: 0 });
     assert_eq!((machine.us(Cause::Stopped), machine.split().unwrap().late_ns()), (510, 518_000));
+    // The kernel does not start the timer, because its time is over.
+    machine.events.truncate(machine.events.len() - 4);
+    machine.at(514.0, OWN, Kind::Leave { number: 230, returned: 0 });
+    assert_eq!((machine.us(Cause::Stopped), machine.split().unwrap().late_ns()), (510, 514_000));
+    // Without a stop, something else woke it that was not seen.
+    let mut machine = Machine::asleep();
+    machine.runs(90.0, (0, 120, 0));
+    assert_eq!(machine.split(), Err(Uncut::NoWaking));
 }
 
 #[test]
