@@ -166,6 +166,7 @@ fn kept_waiting(change: impl FnOnce(&mut Waker)) -> String {
         waited: Some(spread(300, 5_000_000)),
         own_delay: Some(spread(300, 10_000)),
         worked: Some(spread(300, 4_900_000)),
+        ..Waker::default()
     };
     change(&mut waker);
     futex.wakers = vec![waker];

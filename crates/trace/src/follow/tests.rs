@@ -36,7 +36,7 @@ fn a_waker_that_ran_before_the_wait_counts_from_its_beginning() {
     for (time, from, to) in [(100, 5, 20), (1200, 20, 6), (1500, 6, 20)] {
         switch(time, from, to);
     }
-    let waker = Link { tid: 20, call: None, delay_ns: 300, worked_ns: 1600 };
+    let waker = Link { tid: 20, call: None, delay_ns: 300, worked_ns: 1600, inherited: None };
     assert_eq!(follower.meanwhile(&waker, 1000, 2000), (300, 700));
     // One that woke up within the wait is known exactly.
     assert_eq!(follower.meanwhile(&Link { worked_ns: 400, ..waker }, 1000, 2000), (300, 400));
