@@ -18,7 +18,7 @@ const OF_FAULTS: Injector =
 pub(crate) const DROPPED: Injector = Injector { name: "MADV_DONTNEED, 16 pages", play: dropped, ..OF_FAULTS };
 /// The buffer's page comes from another thread, 1 ms later.
 pub(crate) const SUPPLIED: Injector =
-    Injector { name: "userfaultfd, 1 ms", exact: true, least_ns: 500_000, play: supplied, ..OF_FAULTS };
+    Injector { name: "userfaultfd, 2 ms", exact: true, least_ns: 1_000_000, play: supplied, ..OF_FAULTS };
 
 fn dropped(stage: &Stage, wanted: usize) -> Option<Seen> {
     let (mut read, mut write) = std::io::pipe().unwrap();
@@ -93,7 +93,7 @@ fn supplied(stage: &Stage, wanted: usize) -> Option<Seen> {
                 while supplying.load(Ordering::Relaxed) {
                     let address = supplier.wait().unwrap();
                     let begin = now();
-                    spin_until(begin + if supplying.load(Ordering::Relaxed) { 1_000_000 } else { 0 });
+                    spin_until(begin + if supplying.load(Ordering::Relaxed) { 2_000_000 } else { 0 });
                     supplier.supply(address).unwrap();
                     stage.delayed(begin, now());
                 }
