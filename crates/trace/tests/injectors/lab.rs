@@ -82,26 +82,26 @@ fn table_on(kernel: Kernel, tests: &[&str]) {
 }
 
 #[test]
-#[ignore = "slow: run by the gate, which has the kernels"]
-fn the_table_on_linux_6_12() {
+#[ignore = "by hand: up to ten minutes on a busy machine"]
+fn by_hand_the_table_on_linux_6_12() {
     table_on(Kernel::V6_12, &[&TESTS[..], &QUOTAS[..]].concat());
 }
 
 #[test]
-#[ignore = "slow: run by the gate, which has the kernels"]
-fn the_table_on_linux_6_12_rt() {
+#[ignore = "by hand: up to ten minutes on a busy machine"]
+fn by_hand_the_table_on_linux_6_12_rt() {
     table_on(Kernel::V6_12Rt, &[&TESTS[..], &QUOTAS[..]].concat());
 }
 
 #[test]
-#[ignore = "slow: run by the gate, which has the kernels"]
-fn the_table_on_linux_7_3() {
+#[ignore = "by hand: up to ten minutes on a busy machine"]
+fn by_hand_the_table_on_linux_7_3() {
     table_on(Kernel::V7_3, &TESTS);
 }
 
 #[test]
-#[ignore = "slow: run by the gate, which has the kernels"]
-fn a_stopped_machine_is_the_hosts_doing() {
+#[ignore = "by hand: up to ten minutes on a busy machine"]
+fn by_hand_a_stopped_machine_is_the_hosts_doing() {
     if !punctual_vm::ready(Kernel::V6_12) {
         return;
     }
