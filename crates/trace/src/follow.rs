@@ -12,7 +12,7 @@ use crate::{Batch, Target, tap};
 /// Threads whose last wake-up is remembered; beyond, those not woken lately are forgotten.
 const REMEMBERED: usize = 1 << 14;
 
-/// So many switches to an idle thread must show one from it.
+/// Switches to an idle thread that must show one from it.
 const ENOUGH: u64 = 10;
 
 /// A busy CPU does some hundred things in this time.

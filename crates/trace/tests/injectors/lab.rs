@@ -26,7 +26,7 @@ pub(crate) fn many() -> usize {
     if slower() > 1 { WANTED } else { 200 }
 }
 
-/// So many times slower is the machine: an emulated one takes longer for all that the kernel does.
+/// How many times slower the machine is: an emulated one takes longer for all that the kernel does.
 pub(crate) fn slower() -> u64 {
     if std::env::var_os("PUNCTUAL_IN_THE_LAB").is_some() { 10 } else { 1 }
 }
