@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use punctual::conditions::Condition;
 use punctual::{Conditions, Policy};
 use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
@@ -13,6 +14,7 @@ use punctual_record::experiment::yielding::CompetitorKind;
 use crate::families::{ipc, ramp, wait, yielding};
 use crate::frame::place::one_cpu;
 use crate::frame::{self, Amount, PlanError, Portion, Request, Session, Variant};
+use crate::sight::{self, Sight};
 use crate::speed::Thread;
 use crate::ways::wait::Method;
 use wait::methods;
@@ -179,13 +181,19 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
 const PAIRS: u32 = 6;
 
 /// Why the sleep that stands for others ends late. While events are open, every system call is slower: the figures are of the part before.
+/// Where a CPU hides its idle thread, the sleeps are on one that shows it.
 fn explaining(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+    let mut frame = Request::as_found(Amount::Time(takes), PAIRS).for_causes();
+    if let Some(Sight { cpu, .. }) = sight::find().filter(|sight| !sight.hidden.is_empty()) {
+        frame.base = frame.base.with(Condition::CPU, cpu.to_string());
+        session.notice(Notice::Other { text: format!("the causes of late wake-ups are those on CPU {cpu}") });
+    }
     let plan = wait::Plan::new(wait::Request {
         methods: methods::find("clock_nanosleep_abs").into_iter().collect(),
         durations: durations(depth),
         companions: Vec::new(),
         interrupt: None,
-        frame: Request::as_found(Amount::Time(takes), PAIRS).for_causes(),
+        frame,
     })?;
     wait::causes(plan, session)?;
     Ok(())

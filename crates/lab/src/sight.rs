@@ -35,7 +35,7 @@ pub fn find() -> Option<Sight> {
 fn look() -> Option<Sight> {
     let allowed = affinity::affinity(0).ok()?;
     let own = Target { tids: vec![sched::current_thread_id()], with_children: false };
-    let mut watch = Watch::open(&own, Level::Causes, Room::Small).ok()?;
+    let mut watch = Watch::open(&own, Level::Core, Room::Small).ok()?;
     let (mut hidden, mut busy) = (Vec::new(), None);
     for cpu in allowed.into_iter().rev().take(CPUS) {
         affinity::set_affinity(0, &[cpu]).ok()?;
