@@ -53,7 +53,10 @@ fn sleeps_of_a_program_and_of_its_children_are_seen() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");
     let script = "for i in 1 2 3 4 5; do sleep 0.01; done";
-    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
+    // Without events of the idle thread, no wake-up of its CPU is split.
+    let cpu = punctual_lab::sight::find().map_or("0".to_owned(), |sight| sight.cpu.to_string());
+    let program = ["--", "taskset", "-c", &cpu, "sh", "-c", script];
+    let left = output(&[&["why", "--json", json.to_str().unwrap()][..], &program].concat());
     assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
     let causes = causes(&json);
     assert!(causes.program.as_ref().and_then(|program| program.cpu_ns).is_some_and(|cpu_ns| cpu_ns > 0));
