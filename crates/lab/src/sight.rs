@@ -25,11 +25,11 @@ pub struct Sight {
 }
 
 /// Looks at the CPUs that this process may use, from the last one: the first ones serve most interrupts. `None`: the kernel shows no
-/// events, or all that were looked at hide their idle thread.
+/// events, no thread can be started, or all that were looked at hide their idle thread.
 #[must_use]
 pub fn find() -> Option<Sight> {
     // A thread of its own: it moves from CPU to CPU.
-    std::thread::spawn(look).join().ok()?
+    std::thread::Builder::new().spawn(look).ok()?.join().ok()?
 }
 
 fn look() -> Option<Sight> {
