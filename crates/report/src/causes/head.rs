@@ -44,7 +44,7 @@ pub(crate) fn trust(run: &Run) -> Option<Vec<Block>> {
     let causes = run.causes.as_ref()?;
     let unseen = causes.missing.iter().take(UNSEEN).map(watching::unseen);
     let more = causes.missing.len().saturating_sub(UNSEEN);
-    let more = (more > 0).then(|| format!("Not seen: {more} more things."));
+    let more = (more > 0).then(|| format!("Not seen: {more} more {}.", if more == 1 { "thing" } else { "things" }));
     let texts = std::iter::once(watching::extent(causes)).chain(unseen).chain(more);
     Some(texts.map(Block::Paragraph).collect())
 }
