@@ -1,5 +1,6 @@
 //! Machines for the tests, and reading what their scripts say.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use punctual_record::Run;
@@ -42,18 +43,19 @@ dirty() {
 }
 "#;
 
+/// The command that is tried. An emulated CPU takes several times as long for a build without optimisation, so the gate gives the
+/// release build.
+fn command() -> PathBuf {
+    std::env::var_os("PUNCTUAL_LAB_COMMAND").map_or_else(|| env!("CARGO_BIN_EXE_punctual").into(), PathBuf::from)
+}
+
 /// A machine with the command and the host's chrt and taskset in it.
 pub(crate) fn machine(kernel: Kernel, table: Table) -> Option<Machine> {
     if !punctual_vm::ready(kernel) {
         return None;
     }
     let machine = Machine::new(kernel).table(table).limit(Duration::from_secs(900));
-    Some(
-        machine
-            .file(env!("CARGO_BIN_EXE_punctual"), "usr/bin/punctual")
-            .program("/usr/bin/chrt")
-            .program("/usr/bin/taskset"),
-    )
+    Some(machine.file(command(), "usr/bin/punctual").program("/usr/bin/chrt").program("/usr/bin/taskset"))
 }
 
 /// Runs a script, and takes a look that fails or one too few for a failure.
