@@ -34,7 +34,7 @@ impl Terminal {
         let shell = Command::new("setsid")
             .args(["--ctty", "--wait", "sh", "-c", &format!("set -m\n{script}")])
             .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
-            .env("LC_ALL", "C.UTF-8")
+            .envs([("LC_ALL", "C.UTF-8"), ("TERM", "xterm")])
             .stdin(Stdio::from(side.try_clone().unwrap()))
             .stdout(Stdio::from(side.try_clone().unwrap()))
             .stderr(Stdio::from(side))
