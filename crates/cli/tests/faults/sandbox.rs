@@ -243,6 +243,9 @@ fn saved() -> &'static (PathBuf, PathBuf) {
     })
 }
 
+/// What a command says on a machine that left it no time.
+const NO_TIME: [&str; 2] = ["the machine left no time", "its announced time was over"];
+
 /// What a command left that has ended.
 #[derive(Debug)]
 pub(crate) struct Left {
@@ -258,8 +261,13 @@ impl Left {
 
     /// Fails unless this is so.
     pub(crate) fn must(&self, holds: bool, what: &str) -> Result<(), No> {
+        if holds {
+            return Ok(());
+        }
         let said: String = self.stderr.chars().take(600).collect();
-        if holds { Ok(()) } else { Err(No::Wrong(format!("{what}: {}; {said}", self.status))) }
+        let what = format!("{what}: {}; {said}", self.status);
+        let busy = NO_TIME.iter().any(|words| self.stderr.contains(words));
+        Err(if busy { No::Late(what) } else { No::Wrong(what) })
     }
 }
 

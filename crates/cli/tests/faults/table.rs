@@ -51,7 +51,7 @@ pub(crate) struct Fault {
 }
 
 /// Attempts before what takes too long is a failure.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 8;
 
 /// Tries all that belongs to the depth, prints the table, and fails where something did not hold.
 pub(crate) fn look(depth: Depth) {
