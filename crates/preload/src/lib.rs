@@ -26,6 +26,7 @@
 #![cfg_attr(test, allow(dead_code, reason = "a test does not export the functions"))]
 #![allow(unreachable_pub, reason = "the loader reaches them by name")]
 
+mod caller;
 mod hooks;
 mod learn;
 mod next;

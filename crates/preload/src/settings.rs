@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use punctual::margin::Aim;
 
+use crate::caller::Caller;
+
 /// What a wait of nearly no time does instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Zero {
@@ -42,6 +44,12 @@ static KEPT: Settings = Settings { usleep0: Zero::Keep, sched_yield: Zero::Keep,
 pub(crate) fn get() -> &'static Settings {
     // A load and a comparison, without a lock.
     SETTINGS.get().unwrap_or(&KEPT)
+}
+
+/// The settings for calls from here.
+#[inline]
+pub(crate) fn of(_: Caller) -> &'static Settings {
+    get()
 }
 
 /// Reads the environment. Runs once, when the program is loaded.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{c_long, timespec};
 
+use crate::caller::Caller;
 use crate::now::now_ns;
 use crate::{next, settings};
 
@@ -17,8 +18,7 @@ const TURNS: u32 = 32;
 ///
 /// # Safety
 /// As syscall(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn syscall(
+pub(crate) unsafe extern "C-unwind" fn syscall(
     number: c_long,
     a: c_long,
     b: c_long,
@@ -26,26 +26,28 @@ pub unsafe extern "C-unwind" fn syscall(
     d: c_long,
     e: c_long,
     f: c_long,
+    caller: Caller,
 ) -> c_long {
     match number {
         libc::SYS_futex if matches!(b & OPERATION, WAIT | WAIT_BITSET) => {
-            let look_ns = settings::get().poll_first_ns;
+            let look_ns = settings::of(caller).poll_first_ns;
             // SAFETY: a program that waits on a futex gives the address of its word.
             if look_ns > 0 && unsafe { changes(a as *const AtomicU32, c as u32, look_ns) } {
                 next::set_errno(libc::EAGAIN);
                 return -1;
             }
         }
-        libc::SYS_sched_yield => return c_long::from(super::yielding::sched_yield()),
+        libc::SYS_sched_yield => return c_long::from(super::yielding::sched_yield(caller)),
         libc::SYS_nanosleep => {
             // SAFETY: the arguments of the caller.
-            let done = unsafe { super::sleeping::nanosleep(a as *const timespec, b as *mut timespec) };
+            let done = unsafe { super::sleeping::nanosleep(a as *const timespec, b as *mut timespec, caller) };
             return done.into();
         }
         libc::SYS_clock_nanosleep => {
             // SAFETY: the arguments of the caller.
-            let error =
-                unsafe { super::sleeping::clock_nanosleep(a as _, b as _, c as *const timespec, d as *mut timespec) };
+            let error = unsafe {
+                super::sleeping::clock_nanosleep(a as _, b as _, c as *const timespec, d as *mut timespec, caller)
+            };
             if error == 0 {
                 return 0;
             }

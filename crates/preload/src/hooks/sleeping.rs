@@ -3,6 +3,7 @@
 use libc::{c_int, c_uint, clockid_t, timespec, useconds_t};
 use punctual::margin::Aim;
 
+use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, spin_until, timespec as timespec_of};
 use crate::settings::{Settings, Zero};
 use crate::{learn, next, settings, zero};
@@ -70,8 +71,8 @@ impl Interrupted {
 }
 
 /// A sleep of this length by nanosleep(2)'s rules: 0, or an error number. `kept` is the C library's.
-fn sleep_for(asked: *const timespec, rest: *mut timespec, kept: impl Fn() -> c_int) -> c_int {
-    let settings = settings::get();
+fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, kept: impl Fn() -> c_int) -> c_int {
+    let settings = settings::of(caller);
     if unchanged(settings) || asked.is_null() {
         return kept();
     }
@@ -104,31 +105,30 @@ fn as_errno(error: c_int) -> c_int {
 ///
 /// # Safety
 /// As nanosleep(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn nanosleep(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
     // SAFETY: the arguments of the caller.
-    as_errno(sleep_for(asked, rest, || unsafe { next::nanosleep(asked, rest) }))
+    as_errno(sleep_for(caller, asked, rest, || unsafe { next::nanosleep(asked, rest) }))
 }
 
 /// As clock_nanosleep(2): returns the error number. Absolute times of other clocks than CLOCK_MONOTONIC are kept.
 ///
 /// # Safety
 /// As clock_nanosleep(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn clock_nanosleep(
+pub(crate) unsafe extern "C-unwind" fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     asked: *const timespec,
     rest: *mut timespec,
+    caller: Caller,
 ) -> c_int {
     // SAFETY: the arguments of the caller.
     let kept = || unsafe { next::clock_nanosleep(clock, flags, asked, rest) };
     let steady = matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME);
     match flags {
-        0 if steady => sleep_for(asked, rest, kept),
+        0 if steady => sleep_for(caller, asked, rest, kept),
         libc::TIMER_ABSTIME if clock == libc::CLOCK_MONOTONIC && !asked.is_null() => {
             // SAFETY: the caller gave a pointer to a timespec.
-            match (settings::get().precise, length_ns(unsafe { &*asked })) {
+            match (settings::of(caller).precise, length_ns(unsafe { &*asked })) {
                 (Some(aim), Some(deadline_ns)) if deadline_ns > now_ns() + NEARLY_NONE_NS => {
                     precisely(aim, deadline_ns).map_or_else(|interrupted| interrupted.errno, |()| 0)
                 }
@@ -143,23 +143,21 @@ pub unsafe extern "C-unwind" fn clock_nanosleep(
 ///
 /// # Safety
 /// It has no requirements.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn usleep(microseconds: useconds_t) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn usleep(microseconds: useconds_t, caller: Caller) -> c_int {
     let asked = timespec_of(i64::from(microseconds) * 1_000);
     // SAFETY: takes a number.
-    as_errno(sleep_for(&raw const asked, std::ptr::null_mut(), || unsafe { next::usleep(microseconds) }))
+    as_errno(sleep_for(caller, &raw const asked, std::ptr::null_mut(), || unsafe { next::usleep(microseconds) }))
 }
 
 /// As sleep(3): returns the seconds that are left.
 ///
 /// # Safety
 /// It has no requirements.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
+pub(crate) unsafe extern "C-unwind" fn sleep(seconds: c_uint, caller: Caller) -> c_uint {
     let mut rest = timespec_of(i64::from(seconds) * 1_000_000_000);
     let asked = rest;
     // SAFETY: both are this function's own. glibc's sleep(3) is nanosleep(2) with the rest, rounded down.
-    let done = unsafe { nanosleep(&raw const asked, &raw mut rest) };
+    let done = unsafe { nanosleep(&raw const asked, &raw mut rest, caller) };
     if done == 0 { 0 } else { rest.tv_sec as c_uint }
 }
 
@@ -167,10 +165,13 @@ pub unsafe extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
 ///
 /// # Safety
 /// As thrd_sleep(3).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn thrd_sleep(
+    asked: *const timespec,
+    rest: *mut timespec,
+    caller: Caller,
+) -> c_int {
     // SAFETY: the arguments of the caller.
-    match sleep_for(asked, rest, || unsafe { next::thrd_sleep(asked, rest) }) {
+    match sleep_for(caller, asked, rest, || unsafe { next::thrd_sleep(asked, rest) }) {
         libc::EINTR => -1,
         error if error > 0 => -2,
         done => done,

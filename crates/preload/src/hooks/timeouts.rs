@@ -3,7 +3,9 @@
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 use super::looking::{Look, wait};
+use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, timespec as timespec_of};
+use crate::settings::Settings;
 use crate::{next, settings};
 
 const NONE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -14,8 +16,7 @@ fn limit_of_ms(timeout_ms: c_int) -> Option<i64> {
 }
 
 /// Whether a setting concerns a call with this limit. Calls that only look are kept.
-fn concerned(limit_ns: Option<i64>) -> bool {
-    let settings = settings::get();
+fn concerned(settings: &Settings, limit_ns: Option<i64>) -> bool {
     limit_ns != Some(0) && (settings.poll_first_ns > 0 || settings.precise.is_some() && limit_ns.is_some())
 }
 
@@ -56,30 +57,36 @@ impl Look for Poll {
 ///
 /// # Safety
 /// As poll(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn poll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout_ms: c_int,
+    caller: Caller,
+) -> c_int {
+    let settings = settings::of(caller);
     let limit = limit_of_ms(timeout_ms);
-    if !concerned(limit) {
+    if !concerned(settings, limit) {
         // SAFETY: the arguments of the caller.
         return unsafe { next::poll(fds, count, timeout_ms) };
     }
-    wait(settings::get(), limit, &mut Poll { fds, count, mask: std::ptr::null() })
+    wait(settings, limit, &mut Poll { fds, count, mask: std::ptr::null() })
 }
 
 /// As ppoll(2).
 ///
 /// # Safety
 /// As ppoll(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn ppoll(
+pub(crate) unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
     mask: *const sigset_t,
+    caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
     match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(limit) => wait(settings::get(), limit, &mut Poll { fds, count, mask }),
+        Ok(limit) if concerned(settings, limit) => wait(settings, limit, &mut Poll { fds, count, mask }),
         // SAFETY: the arguments of the caller.
         _ => unsafe { next::ppoll(fds, count, timeout, mask) },
     }
@@ -118,56 +125,59 @@ impl Look for Epoll {
 ///
 /// # Safety
 /// As epoll_wait(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn epoll_wait(
+pub(crate) unsafe extern "C-unwind" fn epoll_wait(
     epoll: c_int,
     events: *mut epoll_event,
     most: c_int,
     timeout_ms: c_int,
+    caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     let limit = limit_of_ms(timeout_ms);
-    if !concerned(limit) {
+    if !concerned(settings, limit) {
         // SAFETY: the arguments of the caller.
         return unsafe { next::epoll_wait(epoll, events, most, timeout_ms) };
     }
-    wait(settings::get(), limit, &mut Epoll { epoll, events, most, mask: std::ptr::null() })
+    wait(settings, limit, &mut Epoll { epoll, events, most, mask: std::ptr::null() })
 }
 
 /// As epoll_pwait(2).
 ///
 /// # Safety
 /// As epoll_pwait(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn epoll_pwait(
+pub(crate) unsafe extern "C-unwind" fn epoll_pwait(
     epoll: c_int,
     events: *mut epoll_event,
     most: c_int,
     timeout_ms: c_int,
     mask: *const sigset_t,
+    caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     let limit = limit_of_ms(timeout_ms);
-    if !concerned(limit) {
+    if !concerned(settings, limit) {
         // SAFETY: the arguments of the caller.
         return unsafe { next::epoll_pwait(epoll, events, most, timeout_ms, mask) };
     }
-    wait(settings::get(), limit, &mut Epoll { epoll, events, most, mask })
+    wait(settings, limit, &mut Epoll { epoll, events, most, mask })
 }
 
 /// As epoll_pwait2(2).
 ///
 /// # Safety
 /// As epoll_pwait2(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn epoll_pwait2(
+pub(crate) unsafe extern "C-unwind" fn epoll_pwait2(
     epoll: c_int,
     events: *mut epoll_event,
     most: c_int,
     timeout: *const timespec,
     mask: *const sigset_t,
+    caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
     match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(limit) => wait(settings::get(), limit, &mut Epoll { epoll, events, most, mask }),
+        Ok(limit) if concerned(settings, limit) => wait(settings, limit, &mut Epoll { epoll, events, most, mask }),
         // SAFETY: the arguments of the caller.
         _ => unsafe { next::epoll_pwait2(epoll, events, most, timeout, mask) },
     }
@@ -220,25 +230,26 @@ impl Look for Select {
 ///
 /// # Safety
 /// As select(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn select(
+pub(crate) unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
     except: *mut fd_set,
     timeout: *mut timeval,
+    caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     // SAFETY: the caller gave null or a timeval.
     let limit = unsafe { timeout.as_ref() }.map(|limit| {
         let nsec = (limit.tv_usec as i64).checked_mul(1_000).filter(|nsec| *nsec >= 0).unwrap_or(-1);
         length_ns(&timespec { tv_sec: limit.tv_sec, tv_nsec: nsec as _ })
     });
     match limit {
-        None | Some(Some(_)) if concerned(limit.flatten()) && fits(count) => {
+        None | Some(Some(_)) if concerned(settings, limit.flatten()) && fits(count) => {
             let deadline_ns = limit.flatten().map(|limit_ns| now_ns().saturating_add(limit_ns));
             // SAFETY: the arguments of the caller.
             let mut call = unsafe { Select::new(count, [read, write, except], std::ptr::null()) };
-            let found = wait(settings::get(), limit.flatten(), &mut call);
+            let found = wait(settings, limit.flatten(), &mut call);
             if let Some(deadline_ns) = deadline_ns {
                 let left = timespec_of(deadline_ns - now_ns());
                 // SAFETY: the caller's timeval.
@@ -255,21 +266,22 @@ pub unsafe extern "C-unwind" fn select(
 ///
 /// # Safety
 /// As pselect(2).
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn pselect(
+pub(crate) unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
     except: *mut fd_set,
     timeout: *const timespec,
     mask: *const sigset_t,
+    caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
     match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(limit) && fits(count) => {
+        Ok(limit) if concerned(settings, limit) && fits(count) => {
             // SAFETY: the arguments of the caller.
             let mut call = unsafe { Select::new(count, [read, write, except], mask) };
-            wait(settings::get(), limit, &mut call)
+            wait(settings, limit, &mut call)
         }
         // SAFETY: the arguments of the caller.
         _ => unsafe { next::pselect(count, read, write, except, timeout, mask) },

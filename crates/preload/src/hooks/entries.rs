@@ -1,0 +1,243 @@
+//! The functions that a program finds in place of the C library's. Each adds where it is called from, and goes on to the hook.
+//!
+//! Rust cannot read its own return address, so each entry is a few instructions. They put it behind the arguments. On other
+//! architectures it is unknown.
+
+use libc::{
+    c_int, c_long, c_uint, clockid_t, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval, useconds_t,
+};
+
+use crate::caller::Caller;
+use crate::hooks::{futex, sleeping, timeouts, yielding};
+
+/// The instructions for a function that has so many arguments: one token for each.
+#[cfg(target_arch = "x86_64")]
+macro_rules! instructions {
+    () => {
+        concat!("mov rdi, [rsp]", "\n jmp {}")
+    };
+    ($a:tt) => {
+        concat!("mov rsi, [rsp]", "\n jmp {}")
+    };
+    ($a:tt $b:tt) => {
+        concat!("mov rdx, [rsp]", "\n jmp {}")
+    };
+    ($a:tt $b:tt $c:tt) => {
+        concat!("mov rcx, [rsp]", "\n jmp {}")
+    };
+    ($a:tt $b:tt $c:tt $d:tt) => {
+        concat!("mov r8, [rsp]", "\n jmp {}")
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt) => {
+        concat!("mov r9, [rsp]", "\n jmp {}")
+    };
+    // The registers are full. The stack is aligned to 16 bytes before a call, and unwinding (pthreads(7)) needs its height.
+    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt) => {
+        concat!(
+            "push qword ptr [rsp]\n .cfi_adjust_cfa_offset 8",
+            "\n call {}",
+            "\n add rsp, 8\n .cfi_adjust_cfa_offset -8\n ret"
+        )
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt $g:tt) => {
+        concat!(
+            "sub rsp, 8\n .cfi_adjust_cfa_offset 8",
+            "\n push qword ptr [rsp + 8]\n .cfi_adjust_cfa_offset 8",
+            "\n push qword ptr [rsp + 24]\n .cfi_adjust_cfa_offset 8",
+            "\n call {}",
+            "\n add rsp, 24\n .cfi_adjust_cfa_offset -24\n ret"
+        )
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+macro_rules! instructions {
+    () => {
+        "mov x0, x30\n b {}"
+    };
+    ($a:tt) => {
+        "mov x1, x30\n b {}"
+    };
+    ($a:tt $b:tt) => {
+        "mov x2, x30\n b {}"
+    };
+    ($a:tt $b:tt $c:tt) => {
+        "mov x3, x30\n b {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt) => {
+        "mov x4, x30\n b {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt) => {
+        "mov x5, x30\n b {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt) => {
+        "mov x6, x30\n b {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt $g:tt) => {
+        "mov x7, x30\n b {}"
+    };
+}
+
+#[cfg(target_arch = "riscv64")]
+macro_rules! instructions {
+    () => {
+        "mv a0, ra\n tail {}"
+    };
+    ($a:tt) => {
+        "mv a1, ra\n tail {}"
+    };
+    ($a:tt $b:tt) => {
+        "mv a2, ra\n tail {}"
+    };
+    ($a:tt $b:tt $c:tt) => {
+        "mv a3, ra\n tail {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt) => {
+        "mv a4, ra\n tail {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt) => {
+        "mv a5, ra\n tail {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt) => {
+        "mv a6, ra\n tail {}"
+    };
+    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt $g:tt) => {
+        "mv a7, ra\n tail {}"
+    };
+}
+
+/// `name(arguments) -> type = hook`: the hook has the same arguments, and the caller behind them.
+macro_rules! entries {
+    ($($name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty = $hook:path;)*) => {$(
+        #[doc = concat!("As the C library's `", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the C library's.
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $returned {
+            const _: unsafe extern "C-unwind" fn($($type,)* Caller) -> $returned = $hook;
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                instructions!($($argument)*),
+                ".cfi_endproc",
+                sym $hook
+            )
+        }
+
+        #[doc = concat!("As the C library's `", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the C library's.
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $returned {
+            // SAFETY: the arguments of the caller.
+            #[allow(unused_unsafe, reason = "some hooks are safe")]
+            unsafe { $hook($($argument,)* Caller::UNKNOWN) }
+        }
+    )*};
+}
+
+entries! {
+    nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::nanosleep;
+    clock_nanosleep(clock: clockid_t, flags: c_int, asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::clock_nanosleep;
+    usleep(microseconds: useconds_t) -> c_int = sleeping::usleep;
+    sleep(seconds: c_uint) -> c_uint = sleeping::sleep;
+    thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::thrd_sleep;
+    sched_yield() -> c_int = yielding::sched_yield;
+    pthread_yield() -> c_int = yielding::sched_yield;
+    thrd_yield() -> c_int = yielding::sched_yield;
+    poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int = timeouts::poll;
+    ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::ppoll;
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int = timeouts::select;
+    pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::pselect;
+    epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int = timeouts::epoll_wait;
+    epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait;
+    epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait2;
+    syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = futex::syscall;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a hook was called with, in its order.
+    type Seen = Vec<c_long>;
+
+    thread_local! {
+        static SEEN: std::cell::RefCell<(Seen, Caller)> = const { std::cell::RefCell::new((Vec::new(), Caller::UNKNOWN)) };
+    }
+
+    fn see(arguments: &[c_long], caller: Caller) -> c_int {
+        SEEN.with(|seen| *seen.borrow_mut() = (arguments.to_vec(), caller));
+        if arguments.contains(&-1) {
+            std::panic::resume_unwind(Box::new("cancelled"));
+        }
+        arguments.len() as c_int
+    }
+
+    macro_rules! hooks {
+        ($($hook:ident($($argument:ident),*))*) => {$(
+            unsafe extern "C-unwind" fn $hook($($argument: c_long,)* caller: Caller) -> c_int {
+                see(&[$($argument),*], caller)
+            }
+        )*};
+    }
+
+    hooks! {
+        hook0() hook1(a) hook2(a, b) hook3(a, b, c) hook4(a, b, c, d) hook5(a, b, c, d, e) hook6(a, b, c, d, e, f)
+        hook7(a, b, c, d, e, f, g)
+    }
+
+    entries! {
+        entry0() -> c_int = hook0;
+        entry1(a: c_long) -> c_int = hook1;
+        entry2(a: c_long, b: c_long) -> c_int = hook2;
+        entry3(a: c_long, b: c_long, c: c_long) -> c_int = hook3;
+        entry4(a: c_long, b: c_long, c: c_long, d: c_long) -> c_int = hook4;
+        entry5(a: c_long, b: c_long, c: c_long, d: c_long, e: c_long) -> c_int = hook5;
+        entry6(a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_int = hook6;
+        entry7(a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long, g: c_long) -> c_int = hook7;
+    }
+
+    /// Calls all of them. The last argument is `last`.
+    #[inline(never)]
+    fn call(which: usize, last: c_long) -> c_int {
+        // SAFETY: the hooks above take any numbers.
+        unsafe {
+            match which {
+                0 => entry0(),
+                1 => entry1(last),
+                2 => entry2(1, last),
+                3 => entry3(1, 2, last),
+                4 => entry4(1, 2, 3, last),
+                5 => entry5(1, 2, 3, 4, last),
+                6 => entry6(1, 2, 3, 4, 5, last),
+                _ => entry7(1, 2, 3, 4, 5, 6, last),
+            }
+        }
+    }
+
+    #[test]
+    fn a_hook_gets_its_arguments_and_the_address_behind_the_call() {
+        let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
+        let begin = call as *const () as usize;
+        for which in 0..=7_usize {
+            assert_eq!(call(which, which as c_long), which as c_int);
+            let (seen, caller) = SEEN.take();
+            assert_eq!(seen, (1..=which as c_long).collect::<Seen>());
+            let inside = (begin..begin + 4096).contains(&caller.0);
+            assert!(if known { inside } else { caller == Caller::UNKNOWN }, "{which}: {caller:?}, {begin}");
+        }
+    }
+
+    #[test]
+    fn a_cancelled_thread_unwinds_through_every_entry() {
+        for which in 1..=7 {
+            std::panic::catch_unwind(|| call(which, -1)).unwrap_err();
+            assert_eq!(SEEN.take().0.len(), which);
+        }
+    }
+}
