@@ -6,18 +6,32 @@
 //! | setting | waits | what it does |
 //! |---|---|---|
 //! | `usleep0=yield\|pause\|backoff` | `usleep`, `nanosleep`, `clock_nanosleep`, `thrd_sleep` of at most 1 µs | yields, pauses, or both before it sleeps |
-//! | `sched_yield=pause\|backoff\|sleep` | `sched_yield`, `pthread_yield`, `thrd_yield` | the same; `sleep` gives the CPU to any thread |
-//! | `precise=balanced`, `precise=lateness:NS:SHARE`, `precise=budget:SHARE` | the same of more than 1 µs, and the timeouts of `poll`, `select`, `epoll` | sleeps until a learned margin before the deadline, then spins ([`punctual::margin`]) |
-//! | `poll_first=NS` | `poll`, `select`, `epoll`, `FUTEX_WAIT` by `syscall` | looks for this long before it blocks |
+//! | `sched-yield=pause\|backoff\|sleep` | `sched_yield`, `pthread_yield`, `thrd_yield` | the same; `sleep` gives the CPU to any thread |
+//! | `precise-sleep`, `precise-sleep=5us`, `precise-sleep=5%` | the same of more than 1 µs, and the timeouts of `poll`, `select`, `epoll` | sleeps until a learned margin before the deadline, then spins ([`punctual::margin`]) |
+//! | `poll-first=20us` | `poll`, `select`, `epoll`, `FUTEX_WAIT` by `syscall` | looks for this long before it blocks |
+//! | `rules=FILE` | all | the same for some callers and threads only, and how threads are scheduled ([`punctual_rules`]); the last setting |
 //!
 //! A wait never ends before its time. Signals end a wait as they do without the library, except in the last microseconds, which it spins.
+//!
+//! # Rules
+//!
+//! Each function knows from where it is called: an entry of a few instructions adds its return address. Which rules hold for an address is
+//! decided at the first call from there, from /proc/self/maps and the symbol tables of that file, and kept in a table without a lock. A
+//! table that is full (1024 addresses) leaves the rules for all callers. The table knows nothing of `dlclose`: what is loaded at the place of
+//! an unloaded library keeps that one's rules. On other architectures than x86-64, aarch64 and riscv64, rules with a place hold for nobody.
+//!
+//! Names of threads are compared when one changes: `pthread_create`, `pthread_setname_np` and `prctl(PR_SET_NAME)` are functions of this
+//! library too. Scheduling is set then, and put back when no rule asks for it any more. A thread that another one names, or that
+//! `thrd_create` or `clone` made, has it from its next wait. Who writes a name to /proc is not seen. Where a rule asks for SCHED_FIFO or
+//! SCHED_RR, the process has 2 s of RLIMIT_RTTIME from then on.
 //!
 //! # What it never does
 //!
 //! The functions allocate nothing and take no lock, and are safe in a signal handler and after `fork` or `vfork`. They keep `errno` of the
 //! C library. They are cancellation points where the C library's are: they are
 //! `extern "C-unwind"`, since cancelling a thread unwinds it (pthreads(7)). A setting that the library does not know leaves all calls as
-//! they are: it prints nothing, since the streams are the program's.
+//! they are, and so does a file of rules with an error: it prints nothing, since the streams are the program's. Only the reading of that
+//! file, before `main`, allocates.
 //!
 //! Programs that make system calls without the C library (static ones, Go) do not see it, and the loader leaves it out of set-user-ID
 //! programs (ld.so(8)).
@@ -29,7 +43,13 @@
 mod caller;
 mod hooks;
 mod learn;
+mod mapping;
 mod next;
 mod now;
+mod rules;
+mod scheduling;
 mod settings;
+mod sites;
+mod symbols;
+mod threads;
 mod zero;

@@ -32,6 +32,9 @@ impl Next {
     }
 }
 
+/// What a thread runs.
+pub(crate) type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
 /// Declares functions of the C library with their types, and `look_up_all`.
 macro_rules! next {
     ($($name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty;)*) => {
@@ -82,6 +85,9 @@ next! {
     epoll_wait(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout_ms: libc::c_int) -> libc::c_int;
     epoll_pwait(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout_ms: libc::c_int, mask: *const libc::sigset_t) -> libc::c_int;
     epoll_pwait2(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> libc::c_int;
+    prctl(option: libc::c_int, a: libc::c_ulong, b: libc::c_ulong, c: libc::c_ulong, d: libc::c_ulong) -> libc::c_int;
+    pthread_setname_np(thread: libc::pthread_t, name: *const libc::c_char) -> libc::c_int;
+    pthread_create(thread: *mut libc::pthread_t, attributes: *const libc::pthread_attr_t, start: Start, argument: *mut c_void) -> libc::c_int;
     syscall(number: libc::c_long, a: libc::c_long, b: libc::c_long, c: libc::c_long, d: libc::c_long, e: libc::c_long, f: libc::c_long) -> libc::c_long;
 }
 

@@ -2,29 +2,15 @@
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use punctual::margin::Aim;
+use punctual_rules::{Waits, Zero};
 
 use crate::caller::Caller;
+use crate::rules::Rules;
+use crate::{sites, threads};
 
-/// What a wait of nearly no time does instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Zero {
-    /// What the program asked for.
-    #[default]
-    Keep,
-    /// `sched_yield(2)`.
-    Yield,
-    /// A pause of the CPU, some ten to a hundred cycles.
-    Pause,
-    /// Pauses at first, then yields, then the C library's call, while the thread does nothing else.
-    Backoff,
-    /// A sleep of 1 ns, which takes the CPU away for the length of a wake-up.
-    Sleep,
-}
-
-/// The settings.
+/// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Settings {
     pub(crate) usleep0: Zero,
@@ -33,23 +19,38 @@ pub(crate) struct Settings {
     pub(crate) poll_first_ns: i64,
 }
 
-/// Longest time to look before blocking: beyond it, blocking is what the program needs.
-const LONGEST_LOOK_NS: i64 = 1_000_000_000;
+const KEPT: Settings = Settings { usleep0: Zero::Keep, sched_yield: Zero::Keep, precise: None, poll_first_ns: 0 };
 
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
-static KEPT: Settings = Settings { usleep0: Zero::Keep, sched_yield: Zero::Keep, precise: None, poll_first_ns: 0 };
-
-/// The settings; before they are read, every call is kept.
-#[inline]
-pub(crate) fn get() -> &'static Settings {
-    // A load and a comparison, without a lock.
-    SETTINGS.get().unwrap_or(&KEPT)
+/// What was read.
+struct Loaded {
+    general: Settings,
+    rules: Option<Rules>,
 }
 
-/// The settings for calls from here.
+static LOADED: OnceLock<Loaded> = OnceLock::new();
+
+/// The settings for calls from here, by this thread. Before they are read, every call is kept.
 #[inline]
-pub(crate) fn of(_: Caller) -> &'static Settings {
-    get()
+pub(crate) fn of(caller: Caller) -> Settings {
+    // A load and a comparison, without a lock.
+    match LOADED.get() {
+        None => KEPT,
+        Some(Loaded { general, rules: None }) => *general,
+        Some(Loaded { general, rules: Some(rules) }) => general.under(rules, caller),
+    }
+}
+
+/// The rules, if there are any.
+#[inline]
+pub(crate) fn rules() -> Option<&'static Rules> {
+    LOADED.get()?.rules.as_ref()
+}
+
+/// Whether sleeps of any thread may have to end on time.
+pub(crate) fn precise_everywhere() -> bool {
+    LOADED.get().is_some_and(|loaded| {
+        loaded.general.precise.is_some() || loaded.rules.as_ref().is_some_and(|rules| rules.everywhere_precise)
+    })
 }
 
 /// Reads the environment. Runs once, when the program is loaded.
@@ -61,50 +62,36 @@ pub(crate) fn read() {
     }
     // SAFETY: getenv(3) returns a string that ends with a zero byte.
     let text = unsafe { CStr::from_ptr(value) };
-    if let Some(settings) = text.to_str().ok().and_then(parse) {
-        let _ = SETTINGS.set(settings);
+    if let Some(loaded) = text.to_str().ok().and_then(load) {
+        let _ = LOADED.set(loaded);
     }
 }
 
-/// Settings such as `usleep0=yield,precise=budget:0.05`. None if one of them is unknown: then nothing is changed.
-fn parse(text: &str) -> Option<Settings> {
-    let mut settings = Settings::default();
-    for setting in text.split(',').filter(|setting| !setting.is_empty()) {
-        let (name, value) = setting.split_once('=')?;
-        match name {
-            "usleep0" => settings.usleep0 = zero(value).filter(|zero| *zero != Zero::Sleep)?,
-            "sched_yield" => settings.sched_yield = zero(value).filter(|zero| *zero != Zero::Yield)?,
-            "precise" => settings.precise = Some(aim(value)?),
-            "poll_first" => {
-                settings.poll_first_ns = value.parse().ok().filter(|ns| (1..=LONGEST_LOOK_NS).contains(ns))?;
-            }
-            _ => return None,
+/// None if a word or a rule is unknown: then nothing is changed.
+fn load(text: &str) -> Option<Loaded> {
+    let settings = punctual_rules::Settings::parse(text).ok()?;
+    let rules = match settings.rules {
+        Some(path) => Some(Rules::read(path)?),
+        None => None,
+    };
+    Some(Loaded { general: KEPT.with(&settings.waits), rules })
+}
+
+impl Settings {
+    /// These, changed by what is said.
+    #[inline]
+    fn with(self, waits: &Waits) -> Self {
+        Self {
+            usleep0: waits.usleep0.unwrap_or(self.usleep0),
+            sched_yield: waits.sched_yield.unwrap_or(self.sched_yield),
+            precise: waits.precise_sleep.unwrap_or(self.precise),
+            poll_first_ns: waits.poll_first_ns.unwrap_or(self.poll_first_ns),
         }
     }
-    Some(settings)
-}
 
-fn zero(value: &str) -> Option<Zero> {
-    Some(match value {
-        "keep" => Zero::Keep,
-        "yield" => Zero::Yield,
-        "pause" => Zero::Pause,
-        "backoff" => Zero::Backoff,
-        "sleep" => Zero::Sleep,
-        _ => return None,
-    })
-}
-
-fn aim(value: &str) -> Option<Aim> {
-    let (name, rest) = value.split_once(':').unwrap_or((value, ""));
-    match name {
-        "balanced" if rest.is_empty() => Some(Aim::default()),
-        "lateness" => {
-            let (within, share) = rest.split_once(':')?;
-            Aim::lateness(Duration::from_nanos(within.parse().ok()?), share.parse().ok()?).ok()
-        }
-        "budget" => Aim::cpu_budget(rest.parse().ok()?).ok(),
-        _ => None,
+    fn under(&self, rules: &Rules, caller: Caller) -> Self {
+        let hold = sites::rules_of(rules, caller) & threads::rules_of(rules);
+        rules.waits_of(hold).fold(*self, |settings, waits| settings.with(waits))
     }
 }
 
@@ -112,40 +99,37 @@ fn aim(value: &str) -> Option<Aim> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn settings_are_read_together() {
-        let settings = parse("usleep0=yield,sched_yield=backoff,precise=lateness:5000:0.99,poll_first=20000").unwrap();
-        assert_eq!((settings.usleep0, settings.sched_yield), (Zero::Yield, Zero::Backoff));
-        assert_eq!(settings.poll_first_ns, 20_000);
-        assert_eq!(settings.precise, Some(Aim::Lateness { within: Duration::from_micros(5), share: 0.99 }));
-        assert_eq!(parse("precise=budget:0.05").unwrap().precise, Some(Aim::CpuBudget { share: 0.05 }));
-        assert_eq!(parse(""), Some(Settings::default()));
+    fn general(text: &str) -> Option<Settings> {
+        load(text).map(|loaded| loaded.general)
     }
 
     #[test]
-    fn an_unknown_setting_changes_nothing() {
-        for text in [
-            "usleep0",
-            "usleep0=sleep",
-            "usleep0=never",
-            "sched_yield=yield",
-            "precise=",
-            "precise=balanced:1",
-            "precise=budget:2",
-            "precise=lateness:5000",
-            "poll_first=0",
-            "poll_first=1000000001",
-            "poll_first=-1",
-            "usleep0=yield,more=1",
-        ] {
-            assert_eq!(parse(text), None, "{text}");
+    fn words_change_what_they_name() {
+        let settings = general("usleep0=yield,poll-first=20us").unwrap();
+        assert_eq!(settings, Settings { usleep0: Zero::Yield, poll_first_ns: 20_000, ..KEPT });
+        assert_eq!(general("precise-sleep").unwrap().precise, Some(Aim::default()));
+        assert_eq!(general(""), Some(KEPT));
+    }
+
+    #[test]
+    fn an_unknown_word_and_a_missing_file_change_nothing() {
+        for text in ["usleep0=never", "usleep0=yield,more=1", "usleep0=yield,rules=/nowhere"] {
+            assert_eq!(general(text), None, "{text}");
         }
     }
 
-    proptest::proptest! {
-        #[test]
-        fn nothing_panics(text in "[a-z0-9_=,:.]{0,60}") {
-            let _ = parse(&text);
-        }
+    #[test]
+    fn rules_hold_for_their_callers_and_threads() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = std::thread::current().name().unwrap()[..10].to_owned();
+        let text = format!("* usleep0=pause\nthread={name}* poll-first=20us\nlibrary=libc.so* sched-yield=sleep\n");
+        std::fs::write(file.path(), text).unwrap();
+        let loaded = load(&format!("usleep0=yield,rules={}", file.path().display())).unwrap();
+        let of = |address: usize| loaded.general.under(loaded.rules.as_ref().unwrap(), Caller(address));
+        let own = of(general as *const () as usize);
+        assert_eq!(own, Settings { usleep0: Zero::Pause, poll_first_ns: 20_000, ..KEPT });
+        let libc = of(libc::getppid as *const () as usize);
+        assert_eq!(libc, Settings { sched_yield: Zero::Sleep, ..own });
+        assert_eq!(of(0), own, "an unknown caller");
     }
 }

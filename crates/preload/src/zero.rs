@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
+use punctual_rules::Zero;
+
 use crate::now::now_ns;
-use crate::settings::Zero;
 use crate::{next, now};
 
 /// Calls closer to each other than this belong to one loop without work.

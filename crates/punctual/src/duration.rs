@@ -87,8 +87,8 @@ pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
         return Err(DurationError::NoUnit { number: number.to_owned() });
     }
     // Two code points look like the micro sign: U+00B5 and the Greek letter U+03BC.
-    let unit_us = unit.replace('\u{3bc}', "\u{b5}");
-    let Some((_, ns_per_unit)) = UNITS.iter().find(|(name, _)| *name == unit_us) else {
+    let same = if unit == "\u{3bc}s" { "\u{b5}s" } else { unit };
+    let Some((_, ns_per_unit)) = UNITS.iter().find(|(name, _)| *name == same) else {
         return Err(DurationError::UnknownUnit { typed: whole(), unit: unit.to_owned() });
     };
     let too_long = || DurationError::TooLong { typed: whole() };

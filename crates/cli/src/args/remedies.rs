@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use punctual::margin::Aim;
-use punctual::parse_duration;
+use punctual::format_duration;
+
+use super::rules::RulesFile;
 
 /// The waits of the program, changed by a library that is loaded into it (LD_PRELOAD).
 #[derive(Debug, Args)]
@@ -23,10 +24,22 @@ pub(crate) struct RemedyArgs {
         long, value_name = "LATENESS|CPU%", num_args = 0..=1, require_equals = true, default_missing_value = "balanced",
         value_parser = precise, help_heading = HEADING
     )]
-    pub(crate) precise_sleep: Option<Precise>,
+    pub(crate) precise_sleep: Option<String>,
     /// Look for this long before blocking in poll, select, epoll_wait and futex, 1us to 1s
-    #[arg(long, value_name = "DUR", value_parser = look, allow_hyphen_values = true, help_heading = HEADING)]
+    #[arg(long, value_name = "DUR", value_parser = punctual_rules::poll_first, allow_hyphen_values = true, help_heading = HEADING)]
     pub(crate) poll_first: Option<Duration>,
+    /// Rules of a file: these settings for some threads, libraries or functions only, and how threads are scheduled
+    ///
+    /// A line says for whom and what; all that it says of whom must hold, a later line wins, and each wins over the flags:
+    ///   thread=audio* precise-sleep=5us policy=fifo:40 cpu=1
+    ///   library=libmpich.so* usleep0=yield
+    ///   site=libfoo.so:poll_loop poll-first=20us
+    ///
+    /// Names have * and ?, and * alone is everybody. A wait may also be kept: usleep0=keep. Threads, not places, take policy
+    /// (other, batch, idle, rr:PRIO, fifo:PRIO), slice, cpu and timer-slack. A real-time thread that computes for 2 s without a
+    /// blocking call gets SIGXCPU.
+    #[arg(long, value_name = "FILE", value_parser = super::rules::file(), help_heading = HEADING, verbatim_doc_comment)]
+    pub(crate) rules: Option<RulesFile>,
 }
 
 const HEADING: &str = "Waits of the program (through the C library)";
@@ -53,51 +66,23 @@ pub(crate) enum Yield {
     Sleep,
 }
 
-/// How precise sleeps are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Precise {
-    Balanced,
-    Lateness(Duration),
-    Budget(f32),
-}
-
-/// The share of waits that keep a lateness.
-const SHARE: f32 = 0.99;
-
-fn precise(text: &str) -> Result<Precise, String> {
-    if text == "balanced" {
-        return Ok(Precise::Balanced);
-    }
-    if let Some(percent) = text.strip_suffix('%') {
-        let share = percent.trim().parse::<f32>().ok().map(|percent| percent / 100.0);
-        let valid = share.filter(|share| Aim::cpu_budget(*share).is_ok());
-        return valid.map(Precise::Budget).ok_or_else(|| "expected above 0% to 100% (example: 5%)".to_owned());
-    }
-    let within = parse_duration(text).ok().filter(|within| *within <= Duration::from_millis(1));
-    within
-        .map(Precise::Lateness)
-        .ok_or_else(|| "expected a lateness up to 1ms, or a share of CPU time (example: 5us, or 5%)".to_owned())
-}
-
-fn look(text: &str) -> Result<Duration, String> {
-    let look = parse_duration(text).map_err(|error| error.to_string())?;
-    let range = Duration::from_micros(1)..=Duration::from_secs(1);
-    if range.contains(&look) { Ok(look) } else { Err("expected a duration from 1us to 1s (example: 20us)".to_owned()) }
+fn precise(text: &str) -> Result<String, String> {
+    // An empty value would be that of `balanced` in a file of rules; typed, it is a slip.
+    let empty =
+        text.is_empty().then(|| Err("expected a lateness, or a share of CPU time (example: 5us, or 5%)".to_owned()));
+    empty.unwrap_or_else(|| punctual_rules::precise_sleep(text).map(|_| text.to_owned()))
 }
 
 impl RemedyArgs {
     /// The settings for the library, as its environment variable has them; none if nothing is asked.
     pub(crate) fn settings(&self) -> Option<String> {
-        let name = |value: &dyn ToString| value.to_string();
         let settings = [
             self.usleep0.map(|action| format!("usleep0={}", value_of(action))),
-            self.sched_yield.map(|action| format!("sched_yield={}", value_of(action))),
-            self.precise_sleep.map(|precise| match precise {
-                Precise::Balanced => "precise=balanced".to_owned(),
-                Precise::Lateness(within) => format!("precise=lateness:{}:{SHARE}", within.as_nanos()),
-                Precise::Budget(share) => format!("precise=budget:{}", name(&share)),
-            }),
-            self.poll_first.map(|look| format!("poll_first={}", look.as_nanos())),
+            self.sched_yield.map(|action| format!("sched-yield={}", value_of(action))),
+            self.precise_sleep.as_ref().map(|aim| format!("precise-sleep={aim}")),
+            self.poll_first.map(|look| format!("poll-first={}", format_duration(look))),
+            // The last one: a path may have commas.
+            self.rules.as_ref().map(|rules| format!("rules={}", rules.path())),
         ];
         let settings: Vec<String> = settings.into_iter().flatten().collect();
         (!settings.is_empty()).then(|| settings.join(","))
@@ -114,27 +99,33 @@ mod tests {
 
     #[test]
     fn settings_are_those_of_the_library() {
-        let none = RemedyArgs { usleep0: None, sched_yield: None, precise_sleep: None, poll_first: None };
+        let none = RemedyArgs { usleep0: None, sched_yield: None, precise_sleep: None, poll_first: None, rules: None };
         assert_eq!(none.settings(), None);
         let all = RemedyArgs {
             usleep0: Some(Sleep0::Backoff),
             sched_yield: Some(Yield::Sleep),
             precise_sleep: Some(precise("5us").unwrap()),
-            poll_first: Some(look("20us").unwrap()),
+            poll_first: Some(punctual_rules::poll_first("20us").unwrap()),
+            rules: None,
         };
-        let text = "usleep0=backoff,sched_yield=sleep,precise=lateness:5000:0.99,poll_first=20000";
+        let text = "usleep0=backoff,sched-yield=sleep,precise-sleep=5us,poll-first=20us";
         assert_eq!(all.settings().as_deref(), Some(text));
-        let budget = RemedyArgs { precise_sleep: Some(precise("5%").unwrap()), ..none };
-        assert_eq!(budget.settings().as_deref(), Some("precise=budget:0.05"));
+        assert!(punctual_rules::Settings::parse(text).is_ok());
+    }
+
+    #[test]
+    fn every_action_is_one_of_the_library() {
+        let sleeps = Sleep0::value_variants().iter().map(|action| format!("usleep0={}", value_of(*action)));
+        let yields = Yield::value_variants().iter().map(|action| format!("sched-yield={}", value_of(*action)));
+        for word in sleeps.chain(yields) {
+            assert!(punctual_rules::Settings::parse(&word).is_ok(), "{word}");
+        }
     }
 
     #[test]
     fn what_is_refused_says_what_is_expected() {
         for bad in ["", "0%", "101%", "x%", "2ms", "5", "-1us", "nan%"] {
             assert!(precise(bad).is_err_and(|said| said.contains("example")), "{bad}");
-        }
-        for bad in ["", "1ns", "2s", "-1us", "x"] {
-            assert!(look(bad).is_err(), "{bad}");
         }
     }
 }

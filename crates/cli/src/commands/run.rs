@@ -13,7 +13,7 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, Settings, Supervised};
 use punctual_record::sanitize;
 
-use crate::args::{RunArgs, check};
+use crate::args::{RulesFile, RunArgs, check};
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -43,6 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let (libraries, hidden) = loaded::libraries(args);
     troubles.0.extend(hidden);
+    troubles.0.extend(args.remedies.rules.iter().flat_map(RulesFile::troubles));
     if !args.quiet || args.conditions.require() {
         troubles.0.iter().for_each(|trouble| terminal::complain(trouble));
     }

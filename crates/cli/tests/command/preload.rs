@@ -32,7 +32,7 @@ fn the_program_gets_the_library_and_its_settings() {
     let remedies = ["--usleep0", "yield", "--sched-yield", "backoff", "--precise-sleep=5us", "--poll-first", "20us"];
     let output = run(folder.path(), &[&remedies[..], &["--", "sh", "-c", script]].concat());
     let library = folder.path().canonicalize().unwrap().join("lib/libpunctual_preload.so");
-    let settings = "usleep0=yield,sched_yield=backoff,precise=lateness:5000:0.99,poll_first=20000";
+    let settings = "usleep0=yield,sched-yield=backoff,precise-sleep=5us,poll-first=20us";
     assert_eq!(text(&output.stdout), format!("{}\n{settings}\n", library.display()));
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(4), String::new()));
     let bare = run(folder.path(), &["--", "sh", "-c", script]);
@@ -68,6 +68,53 @@ fn a_program_that_would_not_see_it_is_named_and_runs_unchanged() {
     let output = run(folder.path(), &["--precise-sleep", "--", program.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(6));
     assert!(text(&output.stderr).contains("is linked statically"), "{output:?}");
+}
+
+#[test]
+fn a_file_of_rules_reaches_the_program() {
+    let folder = installed(true);
+    let rules = folder.path().join("rules, mine");
+    std::fs::write(&rules, "thread=named* timer-slack=7us\n").unwrap();
+    let script = "echo $PUNCTUAL_PRELOAD; cp /bin/sleep named-sleep; cp /bin/cat named-cat; ./named-cat /proc/self/timerslack_ns";
+    let arguments = ["--rules", "rules, mine", "--usleep0", "yield", "--", "sh", "-c", script];
+    let command = Command::new("bin/punctual").current_dir(folder.path()).arg("run").args(arguments).output().unwrap();
+    let settings = format!("usleep0=yield,rules={}", rules.canonicalize().unwrap().display());
+    assert_eq!(text(&command.stdout), format!("{settings}\n7000\n"), "{command:?}");
+}
+
+#[test]
+fn a_bad_rule_is_refused_with_its_line_before_the_program_runs() {
+    let folder = installed(true);
+    let rules = folder.path().join("rules");
+    std::fs::write(&rules, "# mine\n* uslep0=yield\n").unwrap();
+    for (file, said) in [
+        (rules.to_str().unwrap(), "line 2: unknown word 'uslep0=yield'; nearest: usleep0"),
+        ("/nowhere", "No such file"),
+        ("/dev/null", "expected a regular file"),
+    ] {
+        let output = run(folder.path(), &["--rules", file, "--", "sh", "-c", "exit 3"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let refused = format!("invalid --rules '{file}': ");
+        assert!(text(&output.stderr).contains(&refused) && text(&output.stderr).contains(said), "{output:?}");
+    }
+}
+
+#[test]
+fn what_a_rule_may_not_have_is_said_and_the_program_runs() {
+    let folder = installed(true);
+    let rules = folder.path().join("rules");
+    std::fs::write(&rules, "* usleep0=yield\nthread=a policy=fifo:1\n").unwrap();
+    let limited = "ulimit -r 0; exec bin/punctual run --rules rules -- sh -c 'exit 3'";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited]).current_dir(folder.path());
+    if rustix::process::geteuid().is_root() {
+        command = Command::new("setpriv");
+        command.args(["--bounding-set=-sys_nice", "--inh-caps=-all", "sh", "-c", limited]).current_dir(folder.path());
+    }
+    let Ok(output) = command.output() else { return punctual_testing::lacks("setpriv") };
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("rules, line 2: policy") && said.contains("RLIMIT_RTPRIO"), "{said}");
 }
 
 #[test]

@@ -3,12 +3,16 @@
 //! Rust cannot read its own return address, so each entry is a few instructions. They put it behind the arguments. On other
 //! architectures it is unknown.
 
+use std::ffi::c_void;
+
 use libc::{
-    c_int, c_long, c_uint, clockid_t, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval, useconds_t,
+    c_char, c_int, c_long, c_uint, c_ulong, clockid_t, epoll_event, fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t,
+    sigset_t, timespec, timeval, useconds_t,
 };
 
 use crate::caller::Caller;
-use crate::hooks::{futex, sleeping, timeouts, yielding};
+use crate::hooks::{futex, naming, sleeping, starting, timeouts, yielding};
+use crate::next::Start;
 
 /// The instructions for a function that has so many arguments: one token for each.
 #[cfg(target_arch = "x86_64")]
@@ -156,6 +160,9 @@ entries! {
     epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int = timeouts::epoll_wait;
     epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait;
     epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait2;
+    pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int = naming::pthread_setname_np;
+    prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = naming::prctl;
+    pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, argument: *mut c_void) -> c_int = starting::pthread_create;
     syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = futex::syscall;
 }
 

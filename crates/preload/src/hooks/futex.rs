@@ -13,8 +13,8 @@ const OPERATION: c_long = !(libc::FUTEX_PRIVATE_FLAG as c_long | libc::FUTEX_CLO
 /// Turns between two readings of the clock.
 const TURNS: u32 = 32;
 
-/// As syscall(2). `FUTEX_WAIT` looks at its word first, if `poll_first` is set; `nanosleep`, `clock_nanosleep` and `sched_yield` are those
-/// of this library.
+/// As syscall(2). `FUTEX_WAIT` looks at its word first, if `poll-first` is set; `nanosleep`, `clock_nanosleep`, `sched_yield` and the
+/// `prctl` of a thread's name are those of this library.
 ///
 /// # Safety
 /// As syscall(2).
@@ -36,6 +36,10 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
                 next::set_errno(libc::EAGAIN);
                 return -1;
             }
+        }
+        libc::SYS_prctl if a == libc::PR_SET_NAME as c_long => {
+            // SAFETY: the arguments of the caller.
+            return unsafe { super::naming::prctl(a as _, b as _, c as _, d as _, e as _, caller) }.into();
         }
         libc::SYS_sched_yield => return c_long::from(super::yielding::sched_yield(caller)),
         libc::SYS_nanosleep => {

@@ -3,7 +3,9 @@
 mod entries;
 mod futex;
 mod looking;
+mod naming;
 mod sleeping;
 mod start;
+mod starting;
 mod timeouts;
 mod yielding;

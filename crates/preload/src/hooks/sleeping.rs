@@ -2,10 +2,11 @@
 
 use libc::{c_int, c_uint, clockid_t, timespec, useconds_t};
 use punctual::margin::Aim;
+use punctual_rules::Zero;
 
 use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, spin_until, timespec as timespec_of};
-use crate::settings::{Settings, Zero};
+use crate::settings::Settings;
 use crate::{learn, next, settings, zero};
 
 /// Up to this length a sleep asks for nearly no time.
@@ -73,12 +74,12 @@ impl Interrupted {
 /// A sleep of this length by nanosleep(2)'s rules: 0, or an error number. `kept` is the C library's.
 fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, kept: impl Fn() -> c_int) -> c_int {
     let settings = settings::of(caller);
-    if unchanged(settings) || asked.is_null() {
+    if unchanged(&settings) || asked.is_null() {
         return kept();
     }
     // SAFETY: the caller gave a pointer to a timespec, as for the C library's function.
     let Some(asked_ns) = length_ns(unsafe { &*asked }) else { return kept() };
-    match way(settings, asked_ns) {
+    match way(&settings, asked_ns) {
         Way::Kept => {
             let done = kept();
             zero::called(settings.usleep0);

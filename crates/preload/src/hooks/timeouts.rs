@@ -65,11 +65,11 @@ pub(crate) unsafe extern "C-unwind" fn poll(
 ) -> c_int {
     let settings = settings::of(caller);
     let limit = limit_of_ms(timeout_ms);
-    if !concerned(settings, limit) {
+    if !concerned(&settings, limit) {
         // SAFETY: the arguments of the caller.
         return unsafe { next::poll(fds, count, timeout_ms) };
     }
-    wait(settings, limit, &mut Poll { fds, count, mask: std::ptr::null() })
+    wait(&settings, limit, &mut Poll { fds, count, mask: std::ptr::null() })
 }
 
 /// As ppoll(2).
@@ -86,7 +86,7 @@ pub(crate) unsafe extern "C-unwind" fn ppoll(
     let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
     match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(settings, limit) => wait(settings, limit, &mut Poll { fds, count, mask }),
+        Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut Poll { fds, count, mask }),
         // SAFETY: the arguments of the caller.
         _ => unsafe { next::ppoll(fds, count, timeout, mask) },
     }
@@ -134,11 +134,11 @@ pub(crate) unsafe extern "C-unwind" fn epoll_wait(
 ) -> c_int {
     let settings = settings::of(caller);
     let limit = limit_of_ms(timeout_ms);
-    if !concerned(settings, limit) {
+    if !concerned(&settings, limit) {
         // SAFETY: the arguments of the caller.
         return unsafe { next::epoll_wait(epoll, events, most, timeout_ms) };
     }
-    wait(settings, limit, &mut Epoll { epoll, events, most, mask: std::ptr::null() })
+    wait(&settings, limit, &mut Epoll { epoll, events, most, mask: std::ptr::null() })
 }
 
 /// As epoll_pwait(2).
@@ -155,11 +155,11 @@ pub(crate) unsafe extern "C-unwind" fn epoll_pwait(
 ) -> c_int {
     let settings = settings::of(caller);
     let limit = limit_of_ms(timeout_ms);
-    if !concerned(settings, limit) {
+    if !concerned(&settings, limit) {
         // SAFETY: the arguments of the caller.
         return unsafe { next::epoll_pwait(epoll, events, most, timeout_ms, mask) };
     }
-    wait(settings, limit, &mut Epoll { epoll, events, most, mask })
+    wait(&settings, limit, &mut Epoll { epoll, events, most, mask })
 }
 
 /// As epoll_pwait2(2).
@@ -177,7 +177,7 @@ pub(crate) unsafe extern "C-unwind" fn epoll_pwait2(
     let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
     match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(settings, limit) => wait(settings, limit, &mut Epoll { epoll, events, most, mask }),
+        Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut Epoll { epoll, events, most, mask }),
         // SAFETY: the arguments of the caller.
         _ => unsafe { next::epoll_pwait2(epoll, events, most, timeout, mask) },
     }
@@ -245,11 +245,11 @@ pub(crate) unsafe extern "C-unwind" fn select(
         length_ns(&timespec { tv_sec: limit.tv_sec, tv_nsec: nsec as _ })
     });
     match limit {
-        None | Some(Some(_)) if concerned(settings, limit.flatten()) && fits(count) => {
+        None | Some(Some(_)) if concerned(&settings, limit.flatten()) && fits(count) => {
             let deadline_ns = limit.flatten().map(|limit_ns| now_ns().saturating_add(limit_ns));
             // SAFETY: the arguments of the caller.
             let mut call = unsafe { Select::new(count, [read, write, except], std::ptr::null()) };
-            let found = wait(settings, limit.flatten(), &mut call);
+            let found = wait(&settings, limit.flatten(), &mut call);
             if let Some(deadline_ns) = deadline_ns {
                 let left = timespec_of(deadline_ns - now_ns());
                 // SAFETY: the caller's timeval.
@@ -278,10 +278,10 @@ pub(crate) unsafe extern "C-unwind" fn pselect(
     let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
     match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(settings, limit) && fits(count) => {
+        Ok(limit) if concerned(&settings, limit) && fits(count) => {
             // SAFETY: the arguments of the caller.
             let mut call = unsafe { Select::new(count, [read, write, except], mask) };
-            wait(settings, limit, &mut call)
+            wait(&settings, limit, &mut call)
         }
         // SAFETY: the arguments of the caller.
         _ => unsafe { next::pselect(count, read, write, except, timeout, mask) },

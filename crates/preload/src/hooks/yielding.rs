@@ -1,9 +1,9 @@
 //! `sched_yield`, `pthread_yield` and `thrd_yield`, which are the same.
 
 use libc::c_int;
+use punctual_rules::Zero;
 
 use crate::caller::Caller;
-use crate::settings::Zero;
 use crate::{next, settings, zero};
 
 /// As sched_yield(2), or what the setting `sched_yield` says. It never fails.

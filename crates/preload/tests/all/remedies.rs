@@ -37,7 +37,7 @@ fn a_yield_sleeps_if_asked() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled("switches.c", folder.path()) else { return };
     let kept = switches(&program, "yield", "").0;
-    let with = switches(&program, "yield", "sched_yield=sleep").0;
+    let with = switches(&program, "yield", "sched-yield=sleep").0;
     assert!(kept < 1000 && with >= 1900, "{kept} of 2000 gave up the CPU, {with} with sleeps");
 }
 
@@ -48,7 +48,7 @@ fn precise_sleeps_and_timeouts_are_late_less_often() {
     for call in ["usleep1000", "poll"] {
         undisturbed(|_| {
             let kept = switches(&program, call, "").1;
-            let with = switches(&program, call, "precise=balanced").1;
+            let with = switches(&program, call, "precise-sleep").1;
             if with * 2 < kept {
                 Ok(())
             } else {

@@ -10,11 +10,16 @@ pub(crate) fn library() -> PathBuf {
 
 /// Compiles a C program; none where there is no compiler.
 pub(crate) fn compiled(source: &str, into: &Path) -> Option<PathBuf> {
+    compiled_with(source, into, &[])
+}
+
+/// The same with more options.
+pub(crate) fn compiled_with(source: &str, into: &Path, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all").join(source);
     let program = into.join(source.file_stem().unwrap());
-    let compiler =
-        Command::new("cc").args(["-std=gnu11", "-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source).status();
-    match compiler {
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source).args(options);
+    match compiler.status() {
         Ok(status) => assert!(status.success(), "cc failed"),
         Err(error) => {
             punctual_testing::lacks(&format!("cc: {error}"));

@@ -9,13 +9,13 @@ const SETTINGS: [&str; 12] = [
     "usleep0=yield",
     "usleep0=pause",
     "usleep0=backoff",
-    "sched_yield=pause",
-    "sched_yield=backoff",
-    "sched_yield=sleep",
-    "precise=balanced",
-    "precise=lateness:5000:0.99,poll_first=20000",
-    "precise=budget:0.05,usleep0=backoff",
-    "usleep0=yield,sched_yield=backoff,precise=balanced,poll_first=500000",
+    "sched-yield=pause",
+    "sched-yield=backoff",
+    "sched-yield=sleep",
+    "precise-sleep",
+    "precise-sleep=5us,poll-first=20us",
+    "precise-sleep=5%,usleep0=backoff",
+    "usleep0=yield,sched-yield=backoff,precise-sleep,poll-first=500us",
 ];
 
 #[test]

@@ -1,0 +1,131 @@
+//! The file of `--rules`: refused, with the line and the nearest word, before anything is touched.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use punctual::Policy;
+use punctual::conditions::{Condition, Conditions};
+use punctual_rules::BadRule;
+
+use crate::nearest::nearest;
+
+/// The longest file that the library reads.
+const LONGEST: u64 = 64 << 10;
+
+/// A file of rules, each of which is valid.
+#[derive(Debug, Clone)]
+pub(crate) struct RulesFile {
+    path: String,
+    /// The scheduling that a line asks for.
+    scheduling: Vec<(usize, Conditions)>,
+}
+
+/// The parser of its name.
+pub(super) fn file() -> impl TypedValueParser<Value = RulesFile> {
+    PathBufValueParser::new().try_map(|path: PathBuf| read(&path))
+}
+
+fn read(path: &Path) -> Result<RulesFile, String> {
+    let unreadable = |error: std::io::Error| format!("{error}; expected a file of rules (example: rules.txt)");
+    // A pipe would be empty for the program.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err("expected a regular file of rules (example: rules.txt)".to_owned());
+    }
+    let mut text = String::new();
+    let length =
+        File::open(path).map_err(unreadable)?.take(LONGEST + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if length as u64 > LONGEST {
+        return Err("expected a file of at most 64 KiB (example: 60 lines)".to_owned());
+    }
+    let whole = path.canonicalize().map_err(unreadable)?;
+    let path = whole.to_str().ok_or("expected a path in UTF-8 (example: rules.txt)")?.to_owned();
+    Ok(RulesFile { path, scheduling: scheduling(&text)? })
+}
+
+/// The lines that schedule threads.
+fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, String> {
+    let mut found = Vec::new();
+    for rule in punctual_rules::rules(text) {
+        let (line, rule) = rule.map_err(|bad| explained(&bad))?;
+        let asked = rule.scheduling.conditions();
+        if let Some(no) = asked.impossible_here() {
+            return Err(format!("line {line}: '{}={}': {}; {}", no.condition, no.asked, no.why, no.remedy));
+        }
+        if !asked.is_empty() {
+            found.push((line, asked));
+        }
+    }
+    Ok(found)
+}
+
+fn explained(bad: &BadRule) -> String {
+    let near = bad.unknown().map(|word| nearest(word, punctual_rules::words().map(str::to_owned))).unwrap_or_default();
+    if near.is_empty() { bad.to_string() } else { format!("{bad}; nearest: {}", near.join(", ")) }
+}
+
+impl RulesFile {
+    /// Where it is, whatever the program's folder.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Tries on this thread what threads are to be given, and puts it back: what is refused here, the program is refused too.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        let lines = self.scheduling.iter();
+        lines
+            .flat_map(|(line, asked)| {
+                let real_time = asked.get_policy().is_some_and(|policy: Policy| policy.is_real_time());
+                // Other policies need no privilege; not every one can be left without.
+                let asked = if real_time { asked.clone() } else { asked.clone().without(Condition::POLICY) };
+                let guard = asked.allow_irreversible().apply();
+                let refused =
+                    guard.refused().iter().map(|refused| format!("rules, line {line}: {refused}; {}", refused.remedy));
+                refused.collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_answered_with_its_line_and_the_nearest_word() {
+        assert_eq!(
+            scheduling("* usleep0=yield\n\n* uslep0=yield").unwrap_err(),
+            "line 3: unknown word 'uslep0=yield'; nearest: usleep0"
+        );
+        assert_eq!(
+            scheduling("thraed=a usleep0=yield").unwrap_err(),
+            "line 1: unknown word 'thraed=a'; nearest: thread"
+        );
+        assert_eq!(scheduling("* qqqq=1").unwrap_err(), "line 1: unknown word 'qqqq=1'");
+        let cpu = scheduling("* cpu=8191").unwrap_err();
+        assert!(cpu.starts_with("line 1: 'cpu=8191': "), "{cpu}");
+    }
+
+    #[test]
+    fn what_a_file_asks_of_threads_is_known() {
+        let found = scheduling("thread=a policy=fifo:40\n* usleep0=yield\nthread=b slice=1ms cpu=0").unwrap();
+        assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(found[0].1.get_policy(), Some(Policy::Fifo(40)));
+    }
+
+    #[test]
+    fn what_is_no_file_of_rules_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules");
+        assert!(read(&path).unwrap_err().contains("No such file"));
+        assert!(read(folder.path()).unwrap_err().contains("regular file"));
+        assert!(read(Path::new("/dev/null")).unwrap_err().contains("regular file"));
+        std::fs::write(&path, "#".repeat(70_000)).unwrap();
+        assert!(read(&path).unwrap_err().contains("64 KiB"));
+        std::fs::write(&path, b"\xff").unwrap();
+        assert!(read(&path).unwrap_err().contains("UTF-8"));
+        std::fs::write(&path, "* usleep0=yield").unwrap();
+        assert!(read(&path).unwrap().path().starts_with('/'));
+    }
+}

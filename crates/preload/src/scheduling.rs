@@ -1,0 +1,174 @@
+//! Policy, time slice, CPUs and timer slack of the calling thread, and what they were before.
+//!
+//! A refused setting leaves the thread as it was: `punctual run` says so before the program starts.
+
+use std::time::Duration;
+
+use punctual::{CpuSet, Policy};
+
+use crate::next;
+use crate::rules::Rules;
+
+/// How long a real-time thread may compute without a blocking call, in µs. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)):
+/// a loop that does not end must not take the machine along.
+const LONGEST_RT_US: libc::rlim_t = 2_000_000;
+/// SCHED_FLAG_RESET_ON_FORK: the children of a real-time thread are not.
+const RESET_ON_FORK: u64 = 1;
+
+/// `struct sched_attr`, first version.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+const SIZE: u32 = 48;
+const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
+
+/// What was changed, each with what it was before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Changed {
+    attributes: Option<Attributes>,
+    cpus: Option<libc::cpu_set_t>,
+    timer_slack_ns: Option<u64>,
+}
+
+impl Changed {
+    /// Nothing was changed.
+    pub(crate) const NOTHING: Self = Self { attributes: None, cpus: None, timer_slack_ns: None };
+}
+
+/// Changes what these rules ask for, and puts back what none of them asks for any more.
+pub(crate) fn apply(rules: &Rules, set: u64, changed: &mut Changed) {
+    let says = || rules.scheduling_of(set);
+    let slack = says().filter_map(|rule| rule.timer_slack).last();
+    let cpus = says().filter_map(|rule| rule.cpus.as_ref()).last();
+    let policy = says().filter_map(|rule| rule.policy).last();
+    let slice = says().filter_map(|rule| rule.slice).last();
+    // A real-time thread has no slack (since Linux 6.13), and its children inherit none.
+    let slack_changes = slack.is_some() || policy.is_some_and(|policy| policy.is_real_time());
+    if slack_changes && changed.timer_slack_ns.is_none() {
+        // SAFETY: takes and returns numbers.
+        changed.timer_slack_ns = u64::try_from(unsafe { next::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).ok();
+    }
+    set_cpus(cpus, changed);
+    set_attributes(policy, slice, changed);
+    let slack_ns = slack.map(|slack| slack.as_nanos() as u64);
+    // Last: leaving a real-time policy resets it.
+    if let Some(ns) = slack_ns.or_else(|| changed.timer_slack_ns.take_if(|_| !slack_changes)) {
+        // SAFETY: takes and returns numbers.
+        unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
+    }
+}
+
+fn set_cpus(asked: Option<&CpuSet>, changed: &mut Changed) {
+    let size = size_of::<libc::cpu_set_t>() as libc::c_long;
+    let call = |number, set: *const libc::cpu_set_t| {
+        // SAFETY: a set of this size, which sched_getaffinity fills.
+        unsafe { next::syscall(number, 0, size, set as libc::c_long, 0, 0, 0) }
+    };
+    // SAFETY: an empty set is all zero.
+    let empty: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    match (asked, changed.cpus) {
+        (None, None) => {}
+        (None, Some(before)) => {
+            call(libc::SYS_sched_setaffinity, &raw const before);
+            changed.cpus = None;
+        }
+        (Some(asked), before) => {
+            let mut set = empty;
+            for cpu in asked.iter().filter(|cpu| *cpu < libc::CPU_SETSIZE as usize) {
+                // SAFETY: a number below the size of the set.
+                unsafe { libc::CPU_SET(cpu, &mut set) };
+            }
+            if before.is_none() {
+                let mut now = empty;
+                changed.cpus = (call(libc::SYS_sched_getaffinity, &raw mut now) > 0).then_some(now);
+            }
+            call(libc::SYS_sched_setaffinity, &raw const set);
+        }
+    }
+}
+
+fn set_attributes(policy: Option<Policy>, slice: Option<Duration>, changed: &mut Changed) {
+    let before = match changed.attributes {
+        None if policy.is_none() && slice.is_none() => return,
+        None => own(),
+        before => before,
+    };
+    let Some(before) = before else { return };
+    if policy.is_none() && slice.is_none() {
+        put_back(&before);
+        changed.attributes = None;
+        return;
+    }
+    changed.attributes = Some(before);
+    let mut asked = before;
+    if let Some(policy) = policy {
+        (asked.policy, asked.priority) = number(policy);
+        if policy.is_real_time() {
+            asked.flags = RESET_ON_FORK;
+            limit_real_time();
+        }
+    }
+    let fair = [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&(asked.policy as _));
+    if let Some(slice) = slice.filter(|_| fair) {
+        asked.runtime_ns = slice.as_nanos() as u64;
+    }
+    set(&asked);
+}
+
+fn number(policy: Policy) -> (u32, u32) {
+    let policies = match policy {
+        Policy::Batch => libc::SCHED_BATCH,
+        Policy::Idle => libc::SCHED_IDLE,
+        Policy::RoundRobin(_) => libc::SCHED_RR,
+        Policy::Fifo(_) => libc::SCHED_FIFO,
+        // The rules refuse SCHED_DEADLINE.
+        Policy::Other | Policy::Deadline { .. } => libc::SCHED_OTHER,
+    };
+    (policies as u32, policy.priority().unwrap_or(0).into())
+}
+
+fn own() -> Option<Attributes> {
+    let mut now = Attributes::default();
+    // SAFETY: writes at most SIZE bytes.
+    let failed = unsafe { next::syscall(libc::SYS_sched_getattr, 0, &raw mut now as _, SIZE as _, 0, 0, 0) };
+    (failed == 0).then_some(now)
+}
+
+fn set(asked: &Attributes) -> bool {
+    let asked = Attributes { size: SIZE, ..*asked };
+    // SAFETY: reads SIZE bytes.
+    unsafe { next::syscall(libc::SYS_sched_setattr, 0, &raw const asked as _, 0, 0, 0, 0) == 0 }
+}
+
+/// A runtime of 0 is the default slice; the slice of before, written as a number, would stay when the default changes.
+fn put_back(before: &Attributes) {
+    let default = Attributes { runtime_ns: 0, ..*before };
+    // Without privilege, the children's reset stays (kernel/sched/syscalls.c, `user_check_sched_setscheduler`).
+    if !set(&default) {
+        set(&Attributes { flags: before.flags | RESET_ON_FORK, ..default });
+    }
+    if own().is_some_and(|now| now.runtime_ns != before.runtime_ns) {
+        set(before);
+    }
+}
+
+fn limit_real_time() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: reads and writes one limit.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut limit) == 0 && limit.rlim_cur > LONGEST_RT_US {
+            limit.rlim_cur = LONGEST_RT_US;
+            libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit);
+        }
+    }
+}

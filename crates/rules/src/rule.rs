@@ -1,0 +1,285 @@
+//! A line of the file of rules: [`Rule`].
+
+use std::fmt;
+use std::time::Duration;
+
+use punctual::conditions::{Condition, Conditions};
+use punctual::{CpuSet, Policy};
+
+use crate::pattern::matches;
+use crate::waits::{BadWord, Waits};
+
+/// Most rules of a file: the library keeps one bit for each.
+pub const MOST_RULES: usize = 60;
+
+/// What is said of the calls from a place in the program, of the threads with a name, or of both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule<'a> {
+    /// The pattern of the threads' names. None: all threads.
+    pub thread: Option<&'a str>,
+    /// Where the calls are made. None: everywhere.
+    pub place: Option<Place<'a>>,
+    /// What the waits do.
+    pub waits: Waits,
+    /// How the threads are scheduled.
+    pub scheduling: Scheduling,
+}
+
+/// Where a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The pattern of the file's name: of a library, or of the program.
+    pub library: &'a str,
+    /// The pattern of the function's name, as the symbol table has it. None: the whole file.
+    pub symbol: Option<&'a str>,
+}
+
+impl Place<'_> {
+    /// Whether a file with this path is meant: by its name, or by its path where the pattern has a slash.
+    #[must_use]
+    pub fn is_in(&self, path: &[u8]) -> bool {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        matches(self.library, if self.library.contains('/') { path } else { name })
+    }
+}
+
+/// How a thread is scheduled. None: as it is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Scheduling {
+    /// Its policy; none of SCHED_DEADLINE.
+    pub policy: Option<Policy>,
+    /// Its time slice.
+    pub slice: Option<Duration>,
+    /// The CPUs that it may run on.
+    pub cpus: Option<CpuSet>,
+    /// Its timer slack.
+    pub timer_slack: Option<Duration>,
+}
+
+impl Scheduling {
+    /// The same as conditions of the calling thread.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions {
+        Conditions::new()
+            .maybe(self.policy, Conditions::policy)
+            .maybe(self.slice, Conditions::slice)
+            .maybe(self.cpus.as_ref(), Conditions::cpus)
+            .maybe(self.timer_slack, Conditions::timer_slack)
+    }
+
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds what a word says. False if it is of something else.
+    fn add(&mut self, word: &str) -> Result<bool, BadWord> {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let bad = |expected| BadWord::Value(word.to_owned(), expected);
+        let (condition, twice) = match name {
+            "policy" => (Condition::POLICY, self.policy.is_some()),
+            "slice" => (Condition::SLICE, self.slice.is_some()),
+            "cpu" => (Condition::CPU, self.cpus.is_some()),
+            "timer-slack" => (Condition::TIMER_SLACK, self.timer_slack.is_some()),
+            _ => return Ok(false),
+        };
+        if twice {
+            return Err(BadWord::Twice(name.to_owned()));
+        }
+        let asked = Conditions::new().with(condition, condition.parse(value).map_err(bad)?);
+        self.policy = asked.get_policy().or(self.policy);
+        self.slice = asked.get_slice().or(self.slice);
+        self.cpus = asked.get_cpus().or(self.cpus.take());
+        self.timer_slack = asked.get_timer_slack().or(self.timer_slack);
+        // SCHED_DEADLINE promises CPU time to one thread; a pattern may be of many.
+        if matches!(self.policy, Some(Policy::Deadline { .. })) {
+            return Err(bad("expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)".into()));
+        }
+        Ok(true)
+    }
+}
+
+/// A line that was refused, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRule {
+    /// Its number, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// One of its words.
+    Word(BadWord),
+    /// The line as a whole.
+    Line(&'static str),
+}
+
+impl fmt::Display for BadRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.why {
+            Why::Word(word) => word.fmt(f),
+            Why::Line(why) => f.write_str(why),
+        }
+    }
+}
+
+impl BadRule {
+    /// The name that is unknown, if that is what is wrong.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&str> {
+        match &self.why {
+            Why::Word(BadWord::Unknown(word)) => Some(word.split_once('=').map_or(word, |(name, _)| name)),
+            _ => None,
+        }
+    }
+}
+
+const NOBODY: &str = "expected for whom: *, thread=NAME, library=FILE or site=FILE:FUNCTION (example: thread=audio*)";
+const NOTHING: &str = "expected what to do (example: usleep0=yield)";
+const NOT_HERE: &str = "policy, slice, cpu and timer-slack belong to threads, not to places (example: thread=audio*)";
+const SITE: &str = "expected a file and a function (example: site=libfoo.so:poll_loop)";
+const TOO_MANY: &str = "expected at most 60 rules";
+
+/// The rules of a file. Empty lines and what follows a `#` are left out.
+pub fn rules(text: &str) -> impl Iterator<Item = Result<(usize, Rule<'_>), BadRule>> {
+    let lines = text.lines().enumerate().map(|(n, line)| (n + 1, words_of(line)));
+    let lines = lines.filter(|(_, words)| words.clone().next().is_some());
+    lines.enumerate().map(|(nth, (line, words))| {
+        let rule = if nth < MOST_RULES { Rule::of(words) } else { Err(Why::Line(TOO_MANY)) };
+        rule.map(|rule| (line, rule)).map_err(|why| BadRule { line, why })
+    })
+}
+
+fn words_of(line: &str) -> impl Iterator<Item = &str> + Clone {
+    line.split_whitespace().take_while(|word| !word.starts_with('#'))
+}
+
+impl<'a> Rule<'a> {
+    fn of(words: impl Iterator<Item = &'a str>) -> Result<Self, Why> {
+        let mut rule = Self { thread: None, place: None, waits: Waits::default(), scheduling: Scheduling::default() };
+        let mut somebody = false;
+        for word in words {
+            if rule.who(word).map_err(Why::Word)? {
+                somebody = true;
+                continue;
+            }
+            if !rule.waits.add(word).map_err(Why::Word)? && !rule.scheduling.add(word).map_err(Why::Word)? {
+                return Err(Why::Word(BadWord::Unknown(word.to_owned())));
+            }
+        }
+        match &rule {
+            _ if !somebody => Err(Why::Line(NOBODY)),
+            rule if rule.waits.is_empty() && rule.scheduling.is_empty() => Err(Why::Line(NOTHING)),
+            rule if rule.place.is_some() && !rule.scheduling.is_empty() => Err(Why::Line(NOT_HERE)),
+            _ => Ok(rule),
+        }
+    }
+
+    /// Adds for whom it is. False if the word is of something else.
+    fn who(&mut self, word: &'a str) -> Result<bool, BadWord> {
+        let bad = |expected: &str| BadWord::Value(word.to_owned(), expected.to_owned());
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let twice = match name {
+            "*" if word == "*" => return Ok(true),
+            "thread" | "library" if value.is_empty() => {
+                return Err(bad("expected a name or a pattern (example: audio*)"));
+            }
+            "thread" => self.thread.replace(value).is_some(),
+            "library" => self.place.replace(Place { library: value, symbol: None }).is_some(),
+            "site" => {
+                let site = value.rsplit_once(':').filter(|(file, function)| !file.is_empty() && !function.is_empty());
+                let (library, function) = site.ok_or_else(|| bad(SITE))?;
+                self.place.replace(Place { library, symbol: Some(function) }).is_some()
+            }
+            _ => return Ok(false),
+        };
+        if twice { Err(BadWord::Twice(name.to_owned())) } else { Ok(true) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Zero;
+
+    fn one(line: &str) -> Result<Rule<'_>, String> {
+        let rule = rules(line).next().expect("a line");
+        rule.map(|(_, rule)| rule).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn a_line_says_for_whom_and_what() {
+        let rule =
+            one("thread=audio* precise-sleep=5us policy=fifo:40 cpu=0-1 slice=100us timer-slack=1ns # loud").unwrap();
+        assert_eq!((rule.thread, rule.place), (Some("audio*"), None));
+        assert_eq!(
+            (rule.scheduling.policy, rule.scheduling.cpus.clone()),
+            (Some(Policy::Fifo(40)), Some(CpuSet::of([0, 1])))
+        );
+        assert_eq!(rule.scheduling.slice, Some(Duration::from_micros(100)));
+        assert_eq!(rule.scheduling.conditions().get_timer_slack(), Some(Duration::from_nanos(1)));
+        let rule = one("site=libfoo.so:poll_loop thread=a usleep0=yield").unwrap();
+        assert_eq!(rule.place, Some(Place { library: "libfoo.so", symbol: Some("poll_loop") }));
+        assert_eq!((rule.thread, rule.waits.usleep0), (Some("a"), Some(Zero::Yield)));
+        let rule = one("* sched-yield=keep").unwrap();
+        assert_eq!((rule.thread, rule.place), (None, None));
+    }
+
+    #[test]
+    fn a_file_has_comments_empty_lines_and_numbers() {
+        let text = "# first\n\n* usleep0=yield\r\n  \n\tthread=x poll-first=20us\n";
+        let lines: Vec<usize> = rules(text).map(|rule| rule.unwrap().0).collect();
+        assert_eq!(lines, [3, 5]);
+    }
+
+    #[test]
+    fn libraries_are_meant_by_name_or_by_path() {
+        let place = |library| Place { library, symbol: None };
+        assert!(place("libfoo.so*").is_in(b"/usr/lib/libfoo.so.1"));
+        assert!(place("/usr/*/libfoo.so.1").is_in(b"/usr/lib/libfoo.so.1"));
+        assert!(!place("usr*").is_in(b"/usr/lib/libfoo.so.1"));
+    }
+
+    #[test]
+    fn what_is_refused_names_the_line_and_the_word() {
+        for (line, said) in [
+            ("usleep0=yield", "line 1: expected for whom"),
+            ("*", "line 1: expected what to do"),
+            ("* uslep0=yield", "line 1: unknown word 'uslep0=yield'"),
+            ("* usleep0=never", "line 1: 'usleep0=never': expected keep"),
+            ("thread= usleep0=yield", "line 1: 'thread=': expected a name"),
+            ("library= usleep0=yield", "line 1: 'library=': expected a name"),
+            ("site=libfoo.so usleep0=yield", "line 1: 'site=libfoo.so': expected a file and a function"),
+            ("site=libfoo.so: usleep0=yield", "expected a file and a function"),
+            ("site=a:b library=c usleep0=yield", "'library' is given twice"),
+            ("thread=a thread=b usleep0=yield", "'thread' is given twice"),
+            ("* usleep0=yield usleep0=keep", "'usleep0' is given twice"),
+            ("* cpu=0 cpu=1", "'cpu' is given twice"),
+            ("library=a slice=1ms", "belong to threads"),
+            ("* policy=fifo", "'policy=fifo': expected a priority"),
+            ("* policy=deadline:1ms/10ms/10ms", "expected other, batch"),
+            ("* slice=1us", "'slice=1us': expected a duration"),
+            ("* cpu=x", "'cpu=x': expected CPU numbers"),
+            ("* timer-slack=0s", "'timer-slack=0s': expected"),
+        ] {
+            let refused = one(line).unwrap_err();
+            assert!(refused.contains(said), "{line}: {refused}");
+        }
+        let bad = rules("* usleep0=yield\n* uslep0=yield").nth(1).unwrap().unwrap_err();
+        assert_eq!((bad.line, bad.unknown()), (2, Some("uslep0")));
+        let many = "* usleep0=yield\n".repeat(MOST_RULES + 1);
+        assert_eq!(rules(&many).filter(Result::is_err).count(), 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(text in "(thread=|library=|site=|\\*|cpu=|policy=| |\n|[a-z0-9:#%=*]){0,20}") {
+            let _ = rules(&text).count();
+        }
+    }
+}

@@ -1,0 +1,1 @@
+thread=audio-1 policy=rr:1
