@@ -7,9 +7,12 @@
 //! |---|---|---|
 //! | `usleep0=yield\|pause\|backoff` | `usleep`, `nanosleep`, `clock_nanosleep`, `thrd_sleep` of at most 1 µs | yields, pauses, or both before it sleeps |
 //! | `sched-yield=pause\|backoff\|sleep` | `sched_yield`, `pthread_yield`, `thrd_yield` | the same; `sleep` gives the CPU to any thread |
-//! | `precise-sleep`, `precise-sleep=5us`, `precise-sleep=5%` | the same of more than 1 µs, and the timeouts of `poll`, `select`, `epoll` | sleeps until a learned margin before the deadline, then spins ([`punctual::margin`]) |
-//! | `poll-first=20us` | `poll`, `select`, `epoll`, `FUTEX_WAIT` by `syscall` | looks for this long before it blocks |
+//! | `precise-sleep`, `precise-sleep=5us`, `precise-sleep=5%` | the same of more than 1 µs, and the timeouts of `poll`, `select`, `epoll`, `sem_timedwait`, `pthread_mutex_timedlock`, `mtx_timedlock` | sleeps until a learned margin before the deadline, then spins ([`punctual::margin`]) |
+//! | `poll-first=20us` | `poll`, `select`, `epoll`, semaphores and mutexes with a timeout, `FUTEX_WAIT` by `syscall` | looks for this long before it blocks |
 //! | `rules=FILE` | all | the same for some callers and threads only, and how threads are scheduled ([`punctual_rules`]); the last setting |
+//!
+//! A condition variable cannot be tried without waiting: `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
+//! time as far as the timer slack goes. It is 1 ns with `precise-sleep`.
 //!
 //! A wait never ends before its time. Signals end a wait as they do without the library, except in the last microseconds, which it spins.
 //!

@@ -8,12 +8,17 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// `dlsym(3)` allocates only when it fails, so a lookup inside of an allocator's own start does not recurse.
 pub(crate) struct Next {
     name: &'static CStr,
+    /// The version that programs are linked with. None: the C library has one.
+    version: Option<&'static CStr>,
     found: AtomicPtr<c_void>,
 }
 
 impl Next {
     pub(crate) const fn new(name: &'static CStr) -> Self {
-        Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+        // The only function here with two that differ; the older one is for condition variables of LinuxThreads.
+        let two = cfg!(target_arch = "x86_64") && matches!(name.to_bytes(), b"pthread_cond_timedwait");
+        let version = if two { Some(c"GLIBC_2.3.2") } else { None };
+        Self { name, version, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
     /// Its address; null where the C library lacks it.
@@ -25,8 +30,14 @@ impl Next {
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        // SAFETY: the name ends with a zero byte. The order of loading is fixed, so every thread finds the same.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let name = self.name.as_ptr();
+        // SAFETY: the names end with a zero byte. The order of loading is fixed, so every thread finds the same.
+        let found = unsafe {
+            match self.version {
+                Some(version) => libc::dlvsym(libc::RTLD_NEXT, name, version.as_ptr()),
+                None => libc::dlsym(libc::RTLD_NEXT, name),
+            }
+        };
         self.found.store(found, Ordering::Relaxed);
         found
     }
@@ -85,6 +96,18 @@ next! {
     epoll_wait(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout_ms: libc::c_int) -> libc::c_int;
     epoll_pwait(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout_ms: libc::c_int, mask: *const libc::sigset_t) -> libc::c_int;
     epoll_pwait2(epoll: libc::c_int, events: *mut libc::epoll_event, most: libc::c_int, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> libc::c_int;
+    sem_trywait(semaphore: *mut libc::sem_t) -> libc::c_int;
+    sem_timedwait(semaphore: *mut libc::sem_t, limit: *const libc::timespec) -> libc::c_int;
+    sem_clockwait(semaphore: *mut libc::sem_t, clock: libc::clockid_t, limit: *const libc::timespec) -> libc::c_int;
+    pthread_mutex_trylock(mutex: *mut libc::pthread_mutex_t) -> libc::c_int;
+    pthread_mutex_timedlock(mutex: *mut libc::pthread_mutex_t, limit: *const libc::timespec) -> libc::c_int;
+    pthread_mutex_clocklock(mutex: *mut libc::pthread_mutex_t, clock: libc::clockid_t, limit: *const libc::timespec) -> libc::c_int;
+    mtx_trylock(mutex: *mut c_void) -> libc::c_int;
+    mtx_timedlock(mutex: *mut c_void, limit: *const libc::timespec) -> libc::c_int;
+    pthread_cond_timedwait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t, limit: *const libc::timespec) -> libc::c_int;
+    pthread_cond_clockwait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t, clock: libc::clockid_t, limit: *const libc::timespec) -> libc::c_int;
+    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const libc::timespec) -> libc::c_int;
+    pthread_testcancel() -> libc::c_int;
     prctl(option: libc::c_int, a: libc::c_ulong, b: libc::c_ulong, c: libc::c_ulong, d: libc::c_ulong) -> libc::c_int;
     pthread_setname_np(thread: libc::pthread_t, name: *const libc::c_char) -> libc::c_int;
     pthread_create(thread: *mut libc::pthread_t, attributes: *const libc::pthread_attr_t, start: Start, argument: *mut c_void) -> libc::c_int;

@@ -1,12 +1,18 @@
-//! Times on CLOCK_MONOTONIC, in ns.
+//! Times in ns, on CLOCK_MONOTONIC where no other clock is named.
 
 /// The largest time that a wait may reach: beyond it, arithmetic would wrap.
 const FURTHEST_NS: i64 = i64::MAX / 2;
 
 pub(crate) fn now_ns() -> i64 {
+    now_of(libc::CLOCK_MONOTONIC)
+}
+
+/// The time on this clock.
+#[inline]
+pub(crate) fn now_of(clock: libc::clockid_t) -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec; the vDSO does it without a system call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as i64 * 1_000_000_000 + now.tv_nsec as i64
 }
 

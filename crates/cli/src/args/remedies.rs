@@ -18,6 +18,7 @@ pub(crate) struct RemedyArgs {
     pub(crate) sched_yield: Option<Yield>,
     /// Sleeps and timeouts end on time: sleep until a learned margin before the end, then spin
     ///
+    /// Of sleeps, poll, select, epoll_wait, semaphores and mutexes. Condition variables gain only the timer slack.
     /// Without a value, spins up to 2 ms to avoid one late wait. 5us: at most 5 us late in 99 of 100 waits. 5%: at most 5 % of the time
     /// waited as CPU time.
     #[arg(
@@ -25,7 +26,7 @@ pub(crate) struct RemedyArgs {
         value_parser = precise, help_heading = HEADING
     )]
     pub(crate) precise_sleep: Option<String>,
-    /// Look for this long before blocking in poll, select, epoll_wait and futex, 1us to 1s
+    /// Look for this long before blocking in poll, select, epoll_wait, futex, semaphores and mutexes with a timeout, 1us to 1s
     #[arg(long, value_name = "DUR", value_parser = punctual_rules::poll_first, allow_hyphen_values = true, help_heading = HEADING)]
     pub(crate) poll_first: Option<Duration>,
     /// Rules of a file: these settings for some threads, libraries or functions only, and how threads are scheduled

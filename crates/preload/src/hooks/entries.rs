@@ -6,12 +6,12 @@
 use std::ffi::c_void;
 
 use libc::{
-    c_char, c_int, c_long, c_uint, c_ulong, clockid_t, epoll_event, fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t,
-    sigset_t, timespec, timeval, useconds_t,
+    c_char, c_int, c_long, c_uint, c_ulong, clockid_t, epoll_event, fd_set, nfds_t, pollfd, pthread_attr_t,
+    pthread_cond_t, pthread_mutex_t, pthread_t, sem_t, sigset_t, timespec, timeval, useconds_t,
 };
 
 use crate::caller::Caller;
-use crate::hooks::{futex, naming, sleeping, starting, timeouts, yielding};
+use crate::hooks::{conditions, futex, locks, naming, semaphores, sleeping, starting, timeouts, yielding};
 use crate::next::Start;
 
 /// The instructions for a function that has so many arguments: one token for each.
@@ -160,6 +160,14 @@ entries! {
     epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int = timeouts::epoll_wait;
     epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait;
     epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait2;
+    sem_timedwait(semaphore: *mut sem_t, limit: *const timespec) -> c_int = semaphores::sem_timedwait;
+    sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, limit: *const timespec) -> c_int = semaphores::sem_clockwait;
+    pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = locks::pthread_mutex_timedlock;
+    pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = locks::pthread_mutex_clocklock;
+    mtx_timedlock(mutex: *mut c_void, limit: *const timespec) -> c_int = locks::mtx_timedlock;
+    pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = conditions::pthread_cond_timedwait;
+    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = conditions::pthread_cond_clockwait;
+    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const timespec) -> c_int = conditions::cnd_timedwait;
     pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int = naming::pthread_setname_np;
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = naming::prctl;
     pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, argument: *mut c_void) -> c_int = starting::pthread_create;

@@ -1,11 +1,15 @@
 //! The functions that take the place of the C library's.
 
+mod conditions;
 mod entries;
 mod futex;
+mod locks;
 mod looking;
 mod naming;
+mod semaphores;
 mod sleeping;
 mod start;
 mod starting;
+mod taking;
 mod timeouts;
 mod yielding;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -205,11 +206,102 @@ static void threads(void) {
     printf("child: %d\n", WEXITSTATUS(status));
 }
 
+/* The time of a clock in so many us. */
+static struct timespec in_us(clockid_t clock, long us) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    t.tv_nsec += us * 1000;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+static sem_t semaphore;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static int ready;
+
+static void *poster(void *unused) {
+    usleep(2000);
+    sem_post(&semaphore);
+    pthread_mutex_lock(&mutex);
+    ready = 1;
+    pthread_cond_signal(&condition);
+    pthread_mutex_unlock(&mutex);
+    return unused;
+}
+
+static void *waits(void *unused) {
+    struct timespec hour = in_us(CLOCK_MONOTONIC, 3600000000L);
+    sem_clockwait(&semaphore, CLOCK_MONOTONIC, &hour);
+    return unused;
+}
+
+static void *holder(void *unused) {
+    struct timespec until = in_us(CLOCK_REALTIME, 1500);
+    mtx_t *other = unused;
+    SAY("mutex timeout", 1000000, pthread_mutex_timedlock(&mutex, &until));
+    until = in_us(CLOCK_MONOTONIC, 1500);
+    SAY("mutex clock timeout", 1000000, pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &until));
+    until = in_us(CLOCK_REALTIME, 1500);
+    SAY("mtx timeout", 1000000, mtx_timedlock(other, &until));
+    return NULL;
+}
+
+static void posts(void) {
+    struct timespec until, bad = {0, -1}, past = {1, 0};
+    pthread_t thread;
+    void *result;
+    mtx_t other;
+    cnd_t signal;
+    sem_init(&semaphore, 0, 1);
+    mtx_init(&other, mtx_timed);
+    cnd_init(&signal);
+    SAY("sem free", 0, sem_timedwait(&semaphore, &past));
+    SAY("sem past", 0, sem_timedwait(&semaphore, &past));
+    SAY("sem invalid", 0, sem_timedwait(&semaphore, &bad));
+    SAY("sem no clock", 0, sem_clockwait(&semaphore, 99, &past));
+    until = in_us(CLOCK_REALTIME, 2000);
+    SAY("sem timeout", 1900000, sem_timedwait(&semaphore, &until));
+    until = in_us(CLOCK_MONOTONIC, 2000);
+    SAY("sem clock timeout", 1900000, sem_clockwait(&semaphore, CLOCK_MONOTONIC, &until));
+    pthread_create(&thread, NULL, poster, NULL);
+    until = in_us(CLOCK_REALTIME, 3600000000L);
+    SAY("sem posted", 0, sem_timedwait(&semaphore, &until));
+    pthread_mutex_lock(&mutex);
+    while (!ready) pthread_cond_timedwait(&condition, &mutex, &until);
+    until = in_us(CLOCK_REALTIME, 2000);
+    SAY("cond timeout", 1900000, pthread_cond_timedwait(&condition, &mutex, &until));
+    until = in_us(CLOCK_MONOTONIC, 2000);
+    SAY("cond clock timeout", 1900000, pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &until));
+    pthread_join(thread, NULL);
+    mtx_lock(&other);
+    until = in_us(CLOCK_REALTIME, 2000);
+    SAY("cnd timeout", 1900000, cnd_timedwait(&signal, &other, &until));
+    pthread_create(&thread, NULL, holder, &other);
+    pthread_join(thread, NULL);
+    pthread_mutex_unlock(&mutex);
+    mtx_unlock(&other);
+    SAY("mutex free", 0, pthread_mutex_timedlock(&mutex, &past));
+    SAY("mtx free", 0, mtx_timedlock(&other, &past));
+    struct sigaction action = {.sa_handler = nothing};
+    sigaction(SIGALRM, &action, NULL);
+    until = in_us(CLOCK_REALTIME, 3600000000L);
+    alarm_in_us(3000);
+    SAY("sem interrupted", 3000000, sem_timedwait(&semaphore, &until));
+    pthread_create(&thread, NULL, waits, NULL);
+    usleep(2000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    printf("sem cancelled: %d\n", result == PTHREAD_CANCELED);
+}
+
 int main(void) {
     sleeps();
     yields();
     limits();
     signals();
     threads();
+    posts();
     return 5;
 }

@@ -1,12 +1,15 @@
-/* Makes a call 2000 times; prints how often the thread gave up the CPU, and how many of the calls took 10 us or more. */
+/* Makes a call 2000 times, or 500 times if it waits for 1 ms; prints how often the thread gave up the CPU, and how many of the calls took 10 us or more. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+static sem_t semaphore;
 
 static long long now(void) {
     struct timespec t;
@@ -19,8 +22,10 @@ int main(int count, char **words) {
     int ends[2], late = 0;
     (void)count;
     if (pipe(ends) != 0) return 1;
+    long long asked = !strcmp(words[1], "usleep0") || !strcmp(words[1], "yield") ? 0 : 1000000;
+    int calls = asked ? 500 : 2000;
     getrusage(RUSAGE_THREAD, &before);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < calls; i++) {
         long long began = now();
         if (!strcmp(words[1], "usleep0")) usleep(0);
         if (!strcmp(words[1], "usleep1000")) usleep(1000);
@@ -29,7 +34,10 @@ int main(int count, char **words) {
             struct pollfd fd = {ends[0], POLLIN, 0};
             poll(&fd, 1, 1);
         }
-        long long asked = !strcmp(words[1], "usleep1000") || !strcmp(words[1], "poll") ? 1000000 : 0;
+        if (!strcmp(words[1], "sem")) {
+            struct timespec until = {(began + 1000000) / 1000000000, (began + 1000000) % 1000000000};
+            sem_clockwait(&semaphore, CLOCK_MONOTONIC, &until);
+        }
         late += now() - began - asked >= 10000;
     }
     getrusage(RUSAGE_THREAD, &after);
