@@ -8,17 +8,12 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// `dlsym(3)` allocates only when it fails, so a lookup inside of an allocator's own start does not recurse.
 pub(crate) struct Next {
     name: &'static CStr,
-    /// The version that programs are linked with. None: the C library has one.
-    version: Option<&'static CStr>,
     found: AtomicPtr<c_void>,
 }
 
 impl Next {
     pub(crate) const fn new(name: &'static CStr) -> Self {
-        // The only function here with two that differ; the older one is for condition variables of LinuxThreads.
-        let two = cfg!(target_arch = "x86_64") && matches!(name.to_bytes(), b"pthread_cond_timedwait");
-        let version = if two { Some(c"GLIBC_2.3.2") } else { None };
-        Self { name, version, found: AtomicPtr::new(std::ptr::null_mut()) }
+        Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
     /// Its address; null where the C library lacks it.
@@ -30,17 +25,23 @@ impl Next {
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        let name = self.name.as_ptr();
-        // SAFETY: the names end with a zero byte. The order of loading is fixed, so every thread finds the same.
-        let found = unsafe {
-            match self.version {
-                Some(version) => libc::dlvsym(libc::RTLD_NEXT, name, version.as_ptr()),
-                None => libc::dlsym(libc::RTLD_NEXT, name),
-            }
-        };
+        // SAFETY: the name ends with a zero byte. The order of loading is fixed, so every thread finds the same.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let found = if cfg!(target_arch = "x86_64") && self.name == TWO_VERSIONS { newer(found) } else { found };
         self.found.store(found, Ordering::Relaxed);
         found
     }
+}
+
+/// The only function here of which the C library has two that differ, on x86-64: the older one is for condition variables of LinuxThreads.
+const TWO_VERSIONS: &CStr = c"pthread_cond_timedwait";
+
+/// The newer version, if this is the older one. Not every dlsym(3) prefers the newer one, and dlvsym(3) alone would pass over the function of
+/// a library without versions, such as ThreadSanitizer's.
+fn newer(found: *mut c_void) -> *mut c_void {
+    // SAFETY: the names end with a zero byte.
+    let version = |version: &CStr| unsafe { libc::dlvsym(libc::RTLD_NEXT, TWO_VERSIONS.as_ptr(), version.as_ptr()) };
+    if found == version(c"GLIBC_2.2.5") { version(c"GLIBC_2.3.2") } else { found }
 }
 
 /// What a thread runs.
@@ -134,4 +135,22 @@ pub(crate) fn errno() -> libc::c_int {
 pub(crate) fn set_errno(errno: libc::c_int) {
     // SAFETY: the same.
     unsafe { *libc::__errno_location() = errno };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newer_of_two_versions_is_found() {
+        let find = |version: &CStr| {
+            // SAFETY: the names end with a zero byte.
+            unsafe { libc::dlvsym(libc::RTLD_NEXT, TWO_VERSIONS.as_ptr(), version.as_ptr()) }
+        };
+        let (old, new) = (find(c"GLIBC_2.2.5"), find(c"GLIBC_2.3.2"));
+        if old.is_null() || new.is_null() {
+            return punctual_testing::lacks("a C library with two versions of pthread_cond_timedwait");
+        }
+        assert_eq!((newer(old), newer(new), lookups::pthread_cond_timedwait.address()), (new, new, new));
+    }
 }

@@ -56,6 +56,22 @@ fn a_missing_library_is_said_and_the_program_runs() {
 }
 
 #[test]
+fn a_program_with_a_sanitizer_runs() {
+    let folder = installed(true);
+    let (program, source) = (folder.path().join("asan"), folder.path().join("asan.c"));
+    std::fs::write(&source, "#include <unistd.h>\nint main(void) { return usleep(1000) + 6; }").unwrap();
+    let compiled = Command::new("cc").arg("-fsanitize=address").arg("-o").arg(&program).arg(&source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return punctual_testing::lacks("cc -fsanitize=address");
+    }
+    let child = format!("{}; exit $?", program.display());
+    for program in [&[program.to_str().unwrap()][..], &["sh", "-c", &child]] {
+        let output = run(folder.path(), &[&["--precise-sleep", "--"], program].concat());
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(6), String::new()));
+    }
+}
+
+#[test]
 fn a_program_that_would_not_see_it_is_named_and_runs_unchanged() {
     let folder = installed(true);
     let program = folder.path().join("static");

@@ -206,6 +206,18 @@ static void threads(void) {
     printf("child: %d\n", WEXITSTATUS(status));
 }
 
+/* The same for a call with an absolute limit. */
+#define SAY_UNTIL(name, clock, us, call)                                                                               \
+    do {                                                                                                               \
+        until = in_us(clock, us);                                                                                      \
+        errno = 77;                                                                                                    \
+        long done = (long)(call);                                                                                      \
+        int error = errno;                                                                                             \
+        struct timespec over = in_us(clock, 0);                                                                        \
+        int early = over.tv_sec < until.tv_sec || (over.tv_sec == until.tv_sec && over.tv_nsec < until.tv_nsec);       \
+        printf("%s: %ld %d %s\n", name, done, error, early ? "EARLY" : "in time");                                     \
+    } while (0)
+
 /* The time of a clock in so many us. */
 static struct timespec in_us(clockid_t clock, long us) {
     struct timespec t;
@@ -238,13 +250,11 @@ static void *waits(void *unused) {
 }
 
 static void *holder(void *unused) {
-    struct timespec until = in_us(CLOCK_REALTIME, 1500);
+    struct timespec until;
     mtx_t *other = unused;
-    SAY("mutex timeout", 1000000, pthread_mutex_timedlock(&mutex, &until));
-    until = in_us(CLOCK_MONOTONIC, 1500);
-    SAY("mutex clock timeout", 1000000, pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &until));
-    until = in_us(CLOCK_REALTIME, 1500);
-    SAY("mtx timeout", 1000000, mtx_timedlock(other, &until));
+    SAY_UNTIL("mutex timeout", CLOCK_REALTIME, 1500, pthread_mutex_timedlock(&mutex, &until));
+    SAY_UNTIL("mutex clock timeout", CLOCK_MONOTONIC, 1500, pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &until));
+    SAY_UNTIL("mtx timeout", CLOCK_REALTIME, 1500, mtx_timedlock(other, &until));
     return NULL;
 }
 
@@ -261,23 +271,18 @@ static void posts(void) {
     SAY("sem past", 0, sem_timedwait(&semaphore, &past));
     SAY("sem invalid", 0, sem_timedwait(&semaphore, &bad));
     SAY("sem no clock", 0, sem_clockwait(&semaphore, 99, &past));
-    until = in_us(CLOCK_REALTIME, 2000);
-    SAY("sem timeout", 1900000, sem_timedwait(&semaphore, &until));
-    until = in_us(CLOCK_MONOTONIC, 2000);
-    SAY("sem clock timeout", 1900000, sem_clockwait(&semaphore, CLOCK_MONOTONIC, &until));
+    SAY_UNTIL("sem timeout", CLOCK_REALTIME, 2000, sem_timedwait(&semaphore, &until));
+    SAY_UNTIL("sem clock timeout", CLOCK_MONOTONIC, 2000, sem_clockwait(&semaphore, CLOCK_MONOTONIC, &until));
     pthread_create(&thread, NULL, poster, NULL);
     until = in_us(CLOCK_REALTIME, 3600000000L);
     SAY("sem posted", 0, sem_timedwait(&semaphore, &until));
     pthread_mutex_lock(&mutex);
     while (!ready) pthread_cond_timedwait(&condition, &mutex, &until);
-    until = in_us(CLOCK_REALTIME, 2000);
-    SAY("cond timeout", 1900000, pthread_cond_timedwait(&condition, &mutex, &until));
-    until = in_us(CLOCK_MONOTONIC, 2000);
-    SAY("cond clock timeout", 1900000, pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &until));
+    SAY_UNTIL("cond timeout", CLOCK_REALTIME, 2000, pthread_cond_timedwait(&condition, &mutex, &until));
+    SAY_UNTIL("cond clock timeout", CLOCK_MONOTONIC, 2000, pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &until));
     pthread_join(thread, NULL);
     mtx_lock(&other);
-    until = in_us(CLOCK_REALTIME, 2000);
-    SAY("cnd timeout", 1900000, cnd_timedwait(&signal, &other, &until));
+    SAY_UNTIL("cnd timeout", CLOCK_REALTIME, 2000, cnd_timedwait(&signal, &other, &until));
     pthread_create(&thread, NULL, holder, &other);
     pthread_join(thread, NULL);
     pthread_mutex_unlock(&mutex);

@@ -1,5 +1,6 @@
 //! The library in real programs.
 
+mod company;
 mod remedies;
 mod rules;
 mod support;

@@ -96,7 +96,6 @@ fn threads_are_scheduled_by_their_names_and_put_back() {
 #[test]
 fn a_real_time_thread_is_limited_and_its_children_are_not_real_time() {
     let Some(program) = Program::new() else { return };
-    let _alone = punctual_testing::alone_on_this_machine();
     let said = program.says("", "thread=audio-1 policy=rr:1");
     if !said.contains("named: policy 2 ") {
         return punctual_testing::lacks("real-time policies");

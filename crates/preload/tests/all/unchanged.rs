@@ -35,6 +35,16 @@ fn every_call_returns_what_it_returns_without_the_library() {
 }
 
 #[test]
+fn no_post_is_lost_and_no_wait_is_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("posts.c", folder.path()) else { return };
+    for settings in [None, Some("precise-sleep"), Some("precise-sleep=5%,poll-first=20us")] {
+        let output = run(&program, settings);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "3000 0 -1\n", "{settings:?}");
+    }
+}
+
+#[test]
 fn a_python_program_does_too() {
     let script = "import asyncio, threading, time, select, subprocess, os\n\
         time.sleep(0.001); time.sleep(0)\n\
