@@ -12,7 +12,8 @@
 //! | `rules=FILE` | all | the same for some callers and threads only, and how threads are scheduled ([`punctual_rules`]); the last setting |
 //!
 //! A condition variable cannot be tried without waiting: `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
-//! time as far as the timer slack goes. It is 1 ns with `precise-sleep`.
+//! time as far as the timer slack goes. It is 1 ns with `precise-sleep`, but for sleeps
+//! of at most 1 µs that stay as they are: with 1 ns these would not give up the CPU.
 //!
 //! A wait never ends before its time. Signals end a wait as they do without the library, except in the last microseconds, which it spins.
 //!
@@ -53,6 +54,7 @@ mod rules;
 mod scheduling;
 mod settings;
 mod sites;
+mod slack;
 mod symbols;
 mod threads;
 mod zero;

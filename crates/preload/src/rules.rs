@@ -10,8 +10,8 @@ use punctual_rules::{MOST_RULES, Place, Rule, Scheduling, Waits};
 /// The longest file: 60 lines are far below it.
 const LONGEST: u64 = 64 << 10;
 
-/// prctl(2): 0 would be the default.
-const LEAST_SLACK: Duration = Duration::from_nanos(1);
+/// As little slack as there is, since sleeps are precise. A rule cannot ask for 0.
+pub(crate) const LEAST_SLACK: Duration = Duration::ZERO;
 
 /// The highest bit is no rule's.
 const _: () = assert!(MOST_RULES < 64);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual::{CpuSet, Policy};
 
 use crate::next;
-use crate::rules::Rules;
+use crate::rules::{LEAST_SLACK, Rules};
 
 /// How long a real-time thread may compute without a blocking call, in µs. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)):
 /// a loop that does not end must not take the machine along.
@@ -38,11 +38,18 @@ pub(crate) struct Changed {
     attributes: Option<Attributes>,
     cpus: Option<libc::cpu_set_t>,
     timer_slack_ns: Option<u64>,
+    /// No rule asked for less slack: precise sleeps did.
+    for_precision: bool,
 }
 
 impl Changed {
     /// Nothing was changed.
-    pub(crate) const NOTHING: Self = Self { attributes: None, cpus: None, timer_slack_ns: None };
+    pub(crate) const NOTHING: Self = Self { attributes: None, cpus: None, timer_slack_ns: None, for_precision: false };
+
+    /// The slack of before, if it was lowered for precise sleeps only.
+    pub(crate) fn slack_for_precision_ns(&self) -> Option<u64> {
+        self.timer_slack_ns.filter(|_| self.for_precision)
+    }
 }
 
 /// Changes what these rules ask for, and puts back what none of them asks for any more.
@@ -60,7 +67,9 @@ pub(crate) fn apply(rules: &Rules, set: u64, changed: &mut Changed) {
     }
     set_cpus(cpus, changed);
     set_attributes(policy, slice, changed);
-    let slack_ns = slack.map(|slack| slack.as_nanos() as u64);
+    changed.for_precision = slack == Some(LEAST_SLACK);
+    // prctl(2): 0 would be the default.
+    let slack_ns = slack.map(|slack| (slack.as_nanos() as u64).max(1));
     // Last: leaving a real-time policy resets it.
     if let Some(ns) = slack_ns.or_else(|| changed.timer_slack_ns.take_if(|_| !slack_changes)) {
         // SAFETY: takes and returns numbers.

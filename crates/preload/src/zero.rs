@@ -5,7 +5,7 @@ use std::cell::Cell;
 use punctual_rules::Zero;
 
 use crate::now::now_ns;
-use crate::{next, now};
+use crate::{next, now, slack};
 
 /// Calls closer to each other than this belong to one loop without work.
 const SAME_LOOP_NS: i64 = 50_000;
@@ -70,7 +70,7 @@ fn sleep() {
     let shortest = now::timespec(1);
     let errno = next::errno();
     // SAFETY: reads one timespec; the rest is not wanted. An interrupted one is as good: sched_yield(2) knows no EINTR.
-    unsafe { next::nanosleep(&raw const shortest, std::ptr::null_mut()) };
+    slack::as_before(|| unsafe { next::nanosleep(&raw const shortest, std::ptr::null_mut()) });
     next::set_errno(errno);
 }
 

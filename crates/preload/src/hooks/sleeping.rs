@@ -7,7 +7,7 @@ use punctual_rules::Zero;
 use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, spin_until, timespec as timespec_of};
 use crate::settings::Settings;
-use crate::{learn, next, settings, zero};
+use crate::{learn, next, settings, slack, zero};
 
 /// Up to this length a sleep asks for nearly no time.
 const NEARLY_NONE_NS: i64 = 1_000;
@@ -29,9 +29,9 @@ fn way(settings: &Settings, asked_ns: i64) -> Way {
     settings.precise.map_or(Way::Kept, |aim| Way::Precise(aim, now_ns().saturating_add(asked_ns)))
 }
 
-/// Whether a setting concerns sleeps at all.
+/// Whether nothing concerns these sleeps: no setting, and no slack that other sleeps need.
 fn unchanged(settings: &Settings) -> bool {
-    settings.usleep0 == Zero::Keep && settings.precise.is_none()
+    settings.usleep0 == Zero::Keep && settings.precise.is_none() && !slack::is_lower()
 }
 
 /// Sleeps until `deadline_ns` of CLOCK_MONOTONIC. The time that is left if a signal ended it, or an error of the kernel.
@@ -81,7 +81,7 @@ fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, kept: 
     let Some(asked_ns) = length_ns(unsafe { &*asked }) else { return kept() };
     match way(&settings, asked_ns) {
         Way::Kept => {
-            let done = kept();
+            let done = if asked_ns <= NEARLY_NONE_NS { slack::as_before(kept) } else { kept() };
             zero::called(settings.usleep0);
             done
         }

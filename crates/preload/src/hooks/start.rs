@@ -1,15 +1,13 @@
 //! What happens when the program is loaded.
 
-use crate::{next, settings, threads};
+use crate::{next, settings, slack, threads};
 
 /// Runs before the program's `main`, when its libraries are ready.
 extern "C" fn start() {
     next::look_up_all();
     settings::read();
     if settings::precise_everywhere() {
-        // SAFETY: sets the timer slack of this thread to 1 ns; the threads that it starts inherit it (prctl(2)). Refused, sleeps end up
-        // to 50 us later, and the margin learns that.
-        unsafe { next::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+        slack::lower();
     }
     if let Some(rules) = settings::rules() {
         threads::rules_of(rules);

@@ -33,6 +33,23 @@ fn usleep0_yields_or_pauses_instead_of_sleeping() {
 }
 
 #[test]
+fn the_shortest_sleeps_give_up_the_cpu_where_sleeps_are_precise() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("switches.c", folder.path()) else { return };
+    // Since Linux 7.2 they never do.
+    let kept = switches(&program, "usleep0", "").0;
+    let rules = folder.path().join("rules");
+    let settings = format!("rules={}", rules.display());
+    for rule in ["* precise-sleep", "thread=switches precise-sleep", "library=another precise-sleep"] {
+        std::fs::write(&rules, rule).unwrap();
+        let with = switches(&program, "usleep0", &settings).0;
+        assert!(with * 10 >= kept * 9, "{rule}: {with} of 2000 slept, {kept} without it");
+    }
+    let yields = switches(&program, "yield", "precise-sleep,sched-yield=sleep").0;
+    assert!(yields >= 1900, "{yields} of 2000 slept");
+}
+
+#[test]
 fn a_yield_sleeps_if_asked() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled("switches.c", folder.path()) else { return };

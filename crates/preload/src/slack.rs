@@ -1,0 +1,51 @@
+//! The timer slack: 1 ns where sleeps are precise, but not for the shortest sleeps.
+//!
+//! With 1 ns, the timer of a sleep of at most 1 µs is over before the thread gives up the CPU. A loop that lets others run by `usleep(0)`
+//! would starve them. So a sleep of nearly no time has the slack that the thread had before.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{next, threads};
+
+/// What precise sleeps have.
+const LEAST_NS: u64 = 1;
+
+/// What the process had; 0 where it was left.
+static BEFORE_NS: AtomicU64 = AtomicU64::new(0);
+
+fn get() -> u64 {
+    // SAFETY: takes and returns numbers.
+    u64::try_from(unsafe { next::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).unwrap_or(0)
+}
+
+fn set(ns: u64) {
+    // SAFETY: takes and returns numbers. It cannot be refused (prctl(2)).
+    unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
+}
+
+/// Sets the slack of this thread to 1 ns. The threads that it starts inherit it.
+pub(crate) fn lower() {
+    BEFORE_NS.store(get(), Ordering::Relaxed);
+    set(LEAST_NS);
+}
+
+/// Whether all threads have less slack than before.
+#[inline]
+pub(crate) fn is_lower() -> bool {
+    BEFORE_NS.load(Ordering::Relaxed) != 0
+}
+
+/// Makes a call with the slack of before. A slack that the program set itself stays.
+pub(crate) fn as_before<T>(call: impl FnOnce() -> T) -> T {
+    let before_ns = match BEFORE_NS.load(Ordering::Relaxed) {
+        0 => threads::changed().slack_for_precision_ns().unwrap_or(0),
+        before_ns => before_ns,
+    };
+    if before_ns <= LEAST_NS || get() != LEAST_NS {
+        return call();
+    }
+    set(before_ns);
+    let done = call();
+    set(LEAST_NS);
+    done
+}
