@@ -37,10 +37,18 @@ static long long now(void) {
 
 static void nothing(int signal) { (void)signal; }
 
-static void alarm_in_us(int us) {
-    struct itimerval timer = {.it_value = {0, us}};
+/* Again and again: on a busy machine, the first may come before the call. 0: no more. */
+static void alarm_every_us(int us) {
+    struct itimerval timer = {{0, us}, {0, us}};
     setitimer(ITIMER_REAL, &timer, NULL);
 }
+
+#define SAY_INTERRUPTED(name, call)                                                                                    \
+    do {                                                                                                               \
+        alarm_every_us(3000);                                                                                          \
+        SAY(name, 0, call);                                                                                            \
+        alarm_every_us(0);                                                                                             \
+    } while (0)
 
 static jmp_buf place;
 static void jump(int signal) {
@@ -144,30 +152,24 @@ static void signals(void) {
     struct sigaction action = {.sa_handler = nothing};
     sigaction(SIGALRM, &action, NULL);
     struct timespec second = {1000, 0}, rest = {0, 0};
-    alarm_in_us(3000);
-    SAY("nanosleep interrupted", 3000000, nanosleep(&second, &rest));
+    SAY_INTERRUPTED("nanosleep interrupted", nanosleep(&second, &rest));
     printf("rest: %ld %d\n", (long)rest.tv_sec, rest.tv_nsec > 0);
-    alarm_in_us(3000);
-    SAY("clock_nanosleep interrupted", 3000000, clock_nanosleep(CLOCK_MONOTONIC, 0, &second, &rest));
-    alarm_in_us(3000);
-    SAY("usleep interrupted", 3000000, usleep(900000));
-    alarm_in_us(3000);
-    SAY("sleep interrupted", 3000000, sleep(1000));
-    alarm_in_us(3000);
-    SAY("thrd_sleep interrupted", 3000000, thrd_sleep(&second, NULL));
-    alarm_in_us(3000);
-    SAY("poll interrupted", 3000000, poll(NULL, 0, 100000));
+    SAY_INTERRUPTED("clock_nanosleep interrupted", clock_nanosleep(CLOCK_MONOTONIC, 0, &second, &rest));
+    SAY_INTERRUPTED("usleep interrupted", usleep(900000));
+    SAY_INTERRUPTED("sleep interrupted", sleep(1000));
+    SAY_INTERRUPTED("thrd_sleep interrupted", thrd_sleep(&second, NULL));
+    SAY_INTERRUPTED("poll interrupted", poll(NULL, 0, 100000));
     struct timeval limit = {1000, 0};
-    alarm_in_us(3000);
-    SAY("select interrupted", 3000000, select(0, NULL, NULL, NULL, &limit));
+    SAY_INTERRUPTED("select interrupted", select(0, NULL, NULL, NULL, &limit));
     printf("left: %ld\n", (long)limit.tv_sec);
     action.sa_handler = jump;
     sigaction(SIGALRM, &action, NULL);
     for (int i = 0; i < 3; i++) {
         if (sigsetjmp(place, 1) == 0) {
-            alarm_in_us(2000);
+            alarm_every_us(2000);
             for (;;) nanosleep(&second, NULL);
         }
+        alarm_every_us(0);
     }
     struct timespec ms = {0, 1000000};
     SAY("nanosleep after jumps", 1000000, nanosleep(&ms, NULL));
@@ -292,8 +294,7 @@ static void posts(void) {
     struct sigaction action = {.sa_handler = nothing};
     sigaction(SIGALRM, &action, NULL);
     until = in_us(CLOCK_REALTIME, 3600000000L);
-    alarm_in_us(3000);
-    SAY("sem interrupted", 3000000, sem_timedwait(&semaphore, &until));
+    SAY_INTERRUPTED("sem interrupted", sem_timedwait(&semaphore, &until));
     pthread_create(&thread, NULL, waits, NULL);
     usleep(2000);
     pthread_cancel(thread);
