@@ -1,11 +1,10 @@
 //! What `run` changes in the waits of a program that stays as it is.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use punctual::format_duration;
-
-use super::rules::RulesFile;
 
 /// The waits of the program, changed by a library that is loaded into it (LD_PRELOAD).
 #[derive(Debug, Args)]
@@ -39,8 +38,8 @@ pub(crate) struct RemedyArgs {
     /// Names have * and ?, and * alone is everybody. A wait may also be kept: usleep0=keep. Threads, not places, take policy
     /// (other, batch, idle, rr:PRIO, fifo:PRIO), slice, cpu and timer-slack. A real-time thread that computes for 2 s without a
     /// blocking call gets SIGXCPU.
-    #[arg(long, value_name = "FILE", value_parser = super::rules::file(), help_heading = HEADING, verbatim_doc_comment)]
-    pub(crate) rules: Option<RulesFile>,
+    #[arg(long, value_name = "FILE", help_heading = HEADING, verbatim_doc_comment)]
+    pub(crate) rules: Option<PathBuf>,
 }
 
 const HEADING: &str = "Waits of the program (through the C library)";
@@ -82,8 +81,10 @@ impl RemedyArgs {
             self.sched_yield.map(|action| format!("sched-yield={}", value_of(action))),
             self.precise_sleep.as_ref().map(|aim| format!("precise-sleep={aim}")),
             self.poll_first.map(|look| format!("poll-first={}", format_duration(look))),
-            // The last one: a path may have commas.
-            self.rules.as_ref().map(|rules| format!("rules={}", rules.path())),
+            // The last one: a path may have commas. The program may have another folder.
+            self.rules
+                .as_ref()
+                .map(|rules| format!("rules={}", rules.canonicalize().as_ref().unwrap_or(rules).display())),
         ];
         let settings: Vec<String> = settings.into_iter().flatten().collect();
         (!settings.is_empty()).then(|| settings.join(","))

@@ -1,6 +1,7 @@
 //! `punctual run`.
 
 mod loaded;
+mod rules;
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -13,7 +14,7 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, Settings, Supervised};
 use punctual_record::sanitize;
 
-use crate::args::{RulesFile, RunArgs, check};
+use crate::args::{RunArgs, check};
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -27,6 +28,7 @@ const NOT_EXECUTABLE: u8 = 126;
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let asked = args.conditions.all();
     check(&asked)?;
+    let rules = rules::of(args.remedies.rules.as_deref())?;
     if args.dry_run {
         terminal::print(&plan(args, &asked))?;
         return Ok(Exit::Done);
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let (libraries, hidden) = loaded::libraries(args);
     troubles.0.extend(hidden);
-    troubles.0.extend(args.remedies.rules.iter().flat_map(RulesFile::troubles));
+    troubles.0.extend(rules.troubles());
     if !args.quiet || args.conditions.require() {
         troubles.0.iter().for_each(|trouble| terminal::complain(trouble));
     }

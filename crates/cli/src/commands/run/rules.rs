@@ -2,32 +2,32 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
 use punctual::Policy;
 use punctual::conditions::{Condition, Conditions};
 use punctual_rules::BadRule;
 
 use crate::nearest::nearest;
+use crate::refusal::BadUsage;
 
 /// The longest file that the library reads.
 const LONGEST: u64 = 64 << 10;
 
-/// A file of rules, each of which is valid.
-#[derive(Debug, Clone)]
-pub(crate) struct RulesFile {
-    path: String,
+/// The rules of a file, each of which is valid.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
     /// The scheduling that a line asks for.
     scheduling: Vec<(usize, Conditions)>,
 }
 
-/// The parser of its name.
-pub(super) fn file() -> impl TypedValueParser<Value = RulesFile> {
-    PathBufValueParser::new().try_map(|path: PathBuf| read(&path))
+/// The rules, if a file is named.
+pub(super) fn of(file: Option<&Path>) -> Result<Rules, BadUsage> {
+    let Some(path) = file else { return Ok(Rules::default()) };
+    read(path).map_err(|why| BadUsage::invalid("--rules", path.display(), why))
 }
 
-fn read(path: &Path) -> Result<RulesFile, String> {
+fn read(path: &Path) -> Result<Rules, String> {
     let unreadable = |error: std::io::Error| format!("{error}; expected a file of rules (example: rules.txt)");
     // A pipe would be empty for the program.
     if !path.metadata().map_err(unreadable)?.is_file() {
@@ -40,8 +40,8 @@ fn read(path: &Path) -> Result<RulesFile, String> {
         return Err("expected a file of at most 64 KiB (example: 60 lines)".to_owned());
     }
     let whole = path.canonicalize().map_err(unreadable)?;
-    let path = whole.to_str().ok_or("expected a path in UTF-8 (example: rules.txt)")?.to_owned();
-    Ok(RulesFile { path, scheduling: scheduling(&text)? })
+    whole.to_str().ok_or("expected a path in UTF-8 (example: rules.txt)")?;
+    Ok(Rules { scheduling: scheduling(&text)? })
 }
 
 /// The lines that schedule threads.
@@ -65,14 +65,9 @@ fn explained(bad: &BadRule) -> String {
     if near.is_empty() { bad.to_string() } else { format!("{bad}; nearest: {}", near.join(", ")) }
 }
 
-impl RulesFile {
-    /// Where it is, whatever the program's folder.
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
-
+impl Rules {
     /// Tries on this thread what threads are to be given, and puts it back: what is refused here, the program is refused too.
-    pub(crate) fn troubles(&self) -> Vec<String> {
+    pub(super) fn troubles(&self) -> Vec<String> {
         let lines = self.scheduling.iter();
         lines
             .flat_map(|(line, asked)| {
@@ -126,6 +121,6 @@ mod tests {
         std::fs::write(&path, b"\xff").unwrap();
         assert!(read(&path).unwrap_err().contains("UTF-8"));
         std::fs::write(&path, "* usleep0=yield").unwrap();
-        assert!(read(&path).unwrap().path().starts_with('/'));
+        assert!(read(&path).is_ok());
     }
 }
