@@ -50,6 +50,7 @@ mod learn;
 mod mapping;
 mod next;
 mod now;
+mod once;
 mod rules;
 mod scheduling;
 mod settings;

@@ -7,6 +7,7 @@ use punctual::margin::Aim;
 use punctual_rules::{Waits, Zero};
 
 use crate::caller::Caller;
+use crate::once::Once;
 use crate::rules::Rules;
 use crate::{sites, threads};
 
@@ -26,6 +27,9 @@ struct Loaded {
     general: Settings,
     rules: Option<Rules>,
 }
+
+/// The settings under sets of rules.
+static UNDER: Once<Settings, 128> = Once::new();
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
 
@@ -91,7 +95,8 @@ impl Settings {
 
     fn under(&self, rules: &Rules, caller: Caller) -> Self {
         let hold = sites::rules_of(rules, caller) & threads::rules_of(rules);
-        rules.waits_of(hold).fold(*self, |settings, waits| settings.with(waits))
+        let under = || rules.waits_of(hold).fold(*self, |settings, waits| settings.with(waits));
+        UNDER.get(hold, under).unwrap_or_else(under)
     }
 }
 
