@@ -26,7 +26,8 @@
 //!
 //! Names of threads are compared when one changes: `pthread_create`, `pthread_setname_np` and `prctl(PR_SET_NAME)` are functions of this
 //! library too. Scheduling is set then, and put back when no rule asks for it any more. A thread that another one names, or that
-//! `thrd_create` or `clone` made, has it from its next wait. Who writes a name to /proc is not seen. Where a rule asks for SCHED_FIFO or
+//! `thrd_create` or `clone` made, has it from its next wait. Who writes a name to /proc is not seen. A program
+//! that such a thread executes keeps what the thread had. Where a rule asks for SCHED_FIFO or
 //! SCHED_RR, the process has 2 s of RLIMIT_RTTIME from then on.
 //!
 //! # What it never does

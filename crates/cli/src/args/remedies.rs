@@ -30,14 +30,16 @@ pub(crate) struct RemedyArgs {
     pub(crate) poll_first: Option<Duration>,
     /// Rules of a file: these settings for some threads, libraries or functions only, and how threads are scheduled
     ///
-    /// A line says for whom and what; all that it says of whom must hold, a later line wins, and each wins over the flags:
+    /// A line says for whom and what; all that it says of whom must hold. A later line wins,
+    /// and each wins over the flags:
     ///   thread=audio* precise-sleep=5us policy=fifo:40 cpu=1
     ///   library=libmpich.so* usleep0=yield
     ///   site=libfoo.so:poll_loop poll-first=20us
     ///
-    /// Names have * and ?, and * alone is everybody. A wait may also be kept: usleep0=keep. Threads, not places, take policy
-    /// (other, batch, idle, rr:PRIO, fifo:PRIO), slice, cpu and timer-slack. A real-time thread that computes for 2 s without a
-    /// blocking call gets SIGXCPU.
+    /// Names have * and ?; * alone is every call. A wait may also be kept: usleep0=keep.
+    /// Threads, not places, take policy (other, batch, idle, rr:PRIO, fifo:PRIO), slice, cpu
+    /// and timer-slack. A real-time thread that computes for 2 s without a blocking call gets
+    /// SIGXCPU (RLIMIT_RTTIME).
     #[arg(long, value_name = "FILE", help_heading = HEADING, verbatim_doc_comment)]
     pub(crate) rules: Option<PathBuf>,
 }
