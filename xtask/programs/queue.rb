@@ -1,4 +1,14 @@
 queue = Queue.new
-producer = Thread.new { 200.times { |i| sleep 0.002; queue << i } }
-puts 200.times.sum { queue.pop }
+clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+late = []
+producer = Thread.new do
+  120.times do |i|
+    began = clock.call
+    sleep 0.002
+    late << clock.call - began - 0.002
+    queue << i
+  end
+end
+puts 120.times.sum { queue.pop }
 producer.join
+File.write(ENV["FIGURES"], "#{late.sort[60] * 1e6}\n")

@@ -1,5 +1,6 @@
 import time
 
-for _ in range(300):
-    time.sleep(0.002)
-print("300 sleeps")
+import figures
+
+figures.write(figures.late(200, 0.001, time.sleep))
+print("200 sleeps")

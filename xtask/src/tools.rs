@@ -15,11 +15,11 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Builds the release binary and returns its path.
+/// Builds the release binary, with the library that it loads into programs, and returns its path.
 pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "punctual-cli"])
+        .args(["build", "--release", "--quiet", "--package", "punctual-cli", "--package", "punctual-preload"])
         .current_dir(root())
         .status()
         .context("cargo build")?;

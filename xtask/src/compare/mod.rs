@@ -90,6 +90,20 @@ pub(crate) enum Peer {
         #[arg(long)]
         packages: bool,
     },
+    /// Real programs under each remedy of `punctual run` and without: output and exit status, gains, CPU time
+    Remedies {
+        /// Only those whose names contain one of these
+        only: Vec<String>,
+        /// Rounds: a turn under each remedy; fewer than 9 show no difference
+        #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// This binary instead of a release build; the libraries are beside it
+        #[arg(long, value_name = "FILE")]
+        binary: Option<std::path::PathBuf>,
+        /// Print the Debian packages of the programs, and measure nothing
+        #[arg(long)]
+        packages: bool,
+    },
     /// Each way of yielding, alone on its CPU: punctual and a bare C loop of the same call
     Yield {
         /// Turns of each
@@ -111,7 +125,10 @@ pub(crate) fn run(peer: &Peer) -> anyhow::Result<()> {
         Peer::Progress { turns, waits } => progress::run(turns, waits),
         Peer::Pace { turns, datagrams, ref cpus } => pace::run(turns, datagrams, (cpus[0], cpus[1])),
         Peer::Programs { ref only, pairs, ref binary, packages } => {
-            programs::run(&programs::Request { only, pairs, binary: binary.as_deref(), packages })
+            programs::run(&programs::Choice { only, binary: binary.as_deref(), packages }, pairs)
+        }
+        Peer::Remedies { ref only, rounds, ref binary, packages } => {
+            programs::remedies::run(&programs::Choice { only, binary: binary.as_deref(), packages }, rounds)
         }
         Peer::Yield { turns, cpu } => yielding::run(turns, cpu),
         Peer::Sleep { ref places, rounds, ref svg } => sleep::run(places, rounds, svg.as_ref()),

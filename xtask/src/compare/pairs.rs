@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use punctual_record::Quantile;
-use punctual_record::statistics::confidence_ranks;
+use punctual_record::statistics::{CONFIDENCE, Ranks, binomial_upper_tail, confidence_ranks};
 
 use super::percentile::median;
 
@@ -53,23 +53,37 @@ impl Pairs {
 
     /// Our figures divided by theirs, turn by turn.
     pub(super) fn ratio(&self) -> Middle {
-        self.middle(|pair| pair.ours / pair.theirs)
+        self.middle(|pair| pair.ours / pair.theirs, self.ranks())
+    }
+
+    /// The same, with an interval that holds beside this number of other comparisons: their error rates are added (Bonferroni).
+    pub(super) fn ratio_among(&self, comparisons: u32) -> Middle {
+        let n = self.0.len() as u64;
+        let error = (1.0 - CONFIDENCE) / f64::from(comparisons.max(1));
+        // The chance that more than n - rank of n turns lie on one side of the true median.
+        let encloses = |rank: &u64| 2.0 * binomial_upper_tail(n, 0.5, n + 1 - rank) <= error;
+        let rank = (1..=n / 2).take_while(encloses).last();
+        self.middle(|pair| pair.ours / pair.theirs, rank.map(|rank| Ranks { low: rank, high: n + 1 - rank }))
     }
 
     /// Our figures minus theirs, turn by turn.
     pub(super) fn difference(&self) -> Middle {
-        self.middle(|pair| pair.ours - pair.theirs)
+        self.middle(|pair| pair.ours - pair.theirs, self.ranks())
     }
 
     /// Our figures alone.
     pub(super) fn our_middle(&self) -> Middle {
-        self.middle(|pair| pair.ours)
+        self.middle(|pair| pair.ours, self.ranks())
     }
 
-    fn middle(&self, of: impl Fn(&Pair) -> f64) -> Middle {
+    fn ranks(&self) -> Option<Ranks> {
+        confidence_ranks(self.0.len() as u64, Quantile::P50)
+    }
+
+    fn middle(&self, of: impl Fn(&Pair) -> f64, ranks: Option<Ranks>) -> Middle {
         let mut values: Vec<f64> = self.0.iter().map(of).collect();
         let value = median(&mut values);
-        let (low, high) = match confidence_ranks(values.len() as u64, Quantile::P50) {
+        let (low, high) = match ranks {
             Some(ranks) => (values[ranks.low as usize - 1], values[ranks.high as usize - 1]),
             // Too few turns to exclude anything.
             None => (f64::NEG_INFINITY, f64::INFINITY),
@@ -120,6 +134,16 @@ mod tests {
         assert_eq!(steady.is_within(-3.0..=-1.0), Verdict::Fails);
         assert_eq!(steady.is_within(-3.0..=0.5), Verdict::CannotTell);
         assert!(steady.low < steady.value && steady.value < steady.high);
+    }
+
+    #[test]
+    fn an_interval_among_others_is_wider() {
+        let nine = of((0..9).map(f64::from));
+        let (one, seven) = (nine.ratio_among(1), nine.ratio_among(7));
+        assert_eq!((one.low, one.high), (1.01, 1.07), "ranks 2 and 8, as for the 95 % interval");
+        assert_eq!((one.low, one.high), (nine.ratio().low, nine.ratio().high));
+        assert_eq!((seven.low, seven.high), (1.0, 1.08), "all turns");
+        assert!(of((0..8).map(f64::from)).ratio_among(7).low.is_infinite());
     }
 
     #[test]

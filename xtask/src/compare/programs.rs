@@ -1,57 +1,36 @@
 //! Real programs, with `punctual why` and without: the same output and exit status, what was found, what watching costs.
 
+mod choice;
 mod found;
 mod list;
 mod play;
+mod program;
+pub(super) mod remedies;
 
-use std::path::{Path, PathBuf};
+use anyhow::bail;
 
-use anyhow::{Context as _, bail};
-
-use self::list::{PROGRAMS, Program};
-use self::play::{Place, Turn, Way};
+pub(super) use self::choice::Choice;
+use self::choice::Ready;
+use self::play::{Turn, Way};
+use self::program::Program;
 use super::pairs::Pairs;
-use crate::tools;
-
-/// What is asked.
-pub(crate) struct Request<'a> {
-    pub(crate) only: &'a [String],
-    pub(crate) pairs: u32,
-    pub(crate) binary: Option<&'a Path>,
-    pub(crate) packages: bool,
-}
 
 const HEAD: &str = "\
 | program | version | same output, status | n | cut | lost | most time lost to | latest | s | watched | before, after, s | --pid: n | cut | lost |
 |---|---|---|---:|---:|---:|---|---|---:|---:|---:|---:|---:|---:|";
 
 /// Plays all programs and prints a row for each. Fails if one of them differs, or contradicts itself.
-pub(crate) fn run(request: &Request<'_>) -> anyhow::Result<()> {
-    let wanted = |program: &&Program| {
-        request.only.is_empty() || request.only.iter().any(|part| program.name.contains(part.as_str()))
-    };
-    let programs: Vec<&Program> = PROGRAMS.iter().filter(wanted).collect();
-    if request.packages {
-        println!("{}", programs.iter().map(|program| program.packages).collect::<Vec<_>>().join(" "));
-        return Ok(());
-    }
-    let punctual = request.binary.map_or_else(tools::punctual, |path| Ok(path.canonicalize()?))?;
-    let python = PathBuf::from(
-        tools::output(std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?
-            .trim_end(),
-    );
+pub(super) fn run(choice: &Choice<'_>, pairs: u32) -> anyhow::Result<()> {
+    let programs = choice.programs(|_| true);
+    let Some(stage) = choice.stage(&programs)? else { return Ok(()) };
     println!("{HEAD}");
     let mut failed = Vec::new();
     for program in programs {
-        let folder = tempfile::Builder::new().prefix("punctual-program").tempdir()?;
-        open_to_all(folder.path())?;
-        let place = Place {
-            punctual: punctual.clone(),
-            sources: tools::root().join("xtask/programs"),
-            python: python.clone(),
-            folder: folder.path().to_owned(),
-        };
-        match row(program, &place, request.pairs) {
+        let played = stage.prepare(program).and_then(|ready| match ready {
+            Some(ready) => row(program, &ready, pairs),
+            None => bail!("not installed: {}", program.packages),
+        });
+        match played {
             Ok((row, faults)) => {
                 println!("{row}");
                 failed.extend(faults.into_iter().map(|fault| format!("{}: {fault}", program.name)));
@@ -62,16 +41,9 @@ pub(crate) fn run(request: &Request<'_>) -> anyhow::Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
 }
 
-/// Servers that change their user have to enter it.
-fn open_to_all(folder: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    Ok(std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?)
-}
-
 /// The row of a program, and what is wrong.
-fn row(program: &Program, place: &Place, pairs: u32) -> anyhow::Result<(String, Vec<String>)> {
-    let version = tools::output(&mut place.shell(program.version)).context("its version")?;
-    tools::output(&mut place.shell(&format!("set -e; {}", program.setup))).context("its setup")?;
+fn row(program: &Program, ready: &Ready, pairs: u32) -> anyhow::Result<(String, Vec<String>)> {
+    let place = &ready.place;
     let reference = place.play(program, Way::Not)?;
     let mut faults = Vec::new();
     let mut judge = |turn: &Turn, way: Way| {
@@ -103,7 +75,7 @@ fn row(program: &Program, place: &Place, pairs: u32) -> anyhow::Result<(String, 
     let row = format!(
         "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | x {:.2} [{:.2} {:.2}] | {:+.2} | {} | {} | {} |",
         program.name,
-        version.lines().next().unwrap_or_default().trim().replace('|', "/"),
+        ready.version,
         if faults.is_empty() { "yes" } else { "NO" },
         causes.wake_ups,
         found::cut(&causes),

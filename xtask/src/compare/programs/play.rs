@@ -1,4 +1,4 @@
-//! One turn of a program: with `punctual why` or without.
+//! One turn of a program: with `punctual why` or `punctual run`, or without.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use punctual_record::{Causes, Run};
 
-use super::list::{Program, Work};
+use super::program::{Program, Work};
 
 /// Nothing here takes longer.
 const LIMIT_S: &str = "120";
@@ -16,7 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The command has opened its events by then.
 const ATTACHED: Duration = Duration::from_millis(600);
 
-/// How a program is watched.
+/// Where a program writes what it measures of itself.
+const FIGURES: &str = "figures";
+const LIBRARY: &str = "libpunctual_preload.so";
+
+/// How a program is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Not,
@@ -24,6 +28,8 @@ pub(super) enum Way {
     Started,
     /// `why --pid`.
     Attached,
+    /// `run` with these flags.
+    Under(&'static [&'static str]),
 }
 
 /// What a turn shows.
@@ -36,6 +42,10 @@ pub(super) struct Turn {
     /// The same with starting and ending, and with the report.
     pub(super) whole: Duration,
     pub(super) causes: Option<Causes>,
+    /// What it is judged by.
+    pub(super) figures: Vec<f64>,
+    /// CPU time of the program, or of the server, with its start.
+    pub(super) cpu: Duration,
 }
 
 /// Where a program runs.
@@ -59,6 +69,8 @@ impl Place {
             .env("P", &self.sources)
             .env("PYTHON", &self.python)
             .env("LC_ALL", "C.UTF-8")
+            .env("FIGURES", self.folder.join(FIGURES))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.env("PUNCTUAL_LOCK_NAMESPACE", "");
         command
@@ -71,11 +83,17 @@ impl Place {
         self.at_home(Command::new("timeout"), &[&own[..], &why, args].concat())
     }
 
-    /// What is run: the program, behind `why` or not.
+    /// What is run: the program, behind a command or not.
     fn program(&self, way: Way, script: &str) -> Command {
         match way {
             Way::Started => self.why(&["--", "sh", "-c", script]),
-            _ => self.at_home(Command::new("timeout"), &["-k", "5", LIMIT_S, "sh", "-c", script]),
+            Way::Under(flags) => {
+                let run = ["-k", "5", LIMIT_S, self.punctual.to_str().unwrap_or_default(), "run"];
+                self.at_home(Command::new("timeout"), &[&run, flags, &["--", "sh", "-c", script]].concat())
+            }
+            Way::Not | Way::Attached => {
+                self.at_home(Command::new("timeout"), &["-k", "5", LIMIT_S, "sh", "-c", script])
+            }
         }
     }
 
@@ -89,16 +107,30 @@ impl Place {
         Ok(Duration::from_nanos(std::fs::read_to_string(self.folder.join(file))?.trim().parse()?))
     }
 
+    /// What the program measured of itself.
+    fn figures(&self, wanted: usize) -> anyhow::Result<Vec<f64>> {
+        let text = std::fs::read_to_string(self.folder.join(FIGURES)).context("it wrote no figures")?;
+        let figures = text.lines().map(|line| line.trim().parse()).collect::<Result<Vec<f64>, _>>()?;
+        ensure!(figures.len() == wanted, "it wrote {} figures, where {wanted} are expected", figures.len());
+        Ok(figures)
+    }
+
     /// Plays one turn.
     pub(super) fn play(&self, program: &Program, way: Way) -> anyhow::Result<Turn> {
-        let _ = std::fs::remove_file(self.folder.join("why.json"));
+        for left in ["why.json", FIGURES] {
+            let _ = std::fs::remove_file(self.folder.join(left));
+        }
         let mut turn = match program.work {
             Work::Ends(script) => self.play_to_its_end(script, way)?,
             Work::Serves { server, worker, ready, load } => self.play_server((server, worker), ready, load, way)?,
         };
-        if way != Way::Not {
+        if matches!(way, Way::Started | Way::Attached) {
             turn.causes = self.causes()?;
         }
+        turn.figures = match program.figures.len() {
+            0 => vec![turn.took.as_secs_f64()],
+            wanted => self.figures(wanted)?,
+        };
         Ok(turn)
     }
 
@@ -107,9 +139,11 @@ impl Place {
         if way != Way::Attached {
             // The program's own time, without that of opening and closing the kernel's events.
             let timed = format!("date +%s%N > begin\n(\n{script}\n)\nstatus=$?\ndate +%s%N > end\nexit $status");
+            let before = cpu_of_children()?;
             let output = self.program(way, &timed).output()?;
-            let whole = begin.elapsed();
-            return Ok(Turn { took: self.stamp("end")?.saturating_sub(self.stamp("begin")?), ..turn(&output, whole) });
+            let (whole, cpu) = (begin.elapsed(), cpu_of_children()?.saturating_sub(before));
+            let took = self.stamp("end")?.saturating_sub(self.stamp("begin")?);
+            return Ok(Turn { took, cpu, ..turn(&output, whole) });
         }
         // It begins when it is watched.
         let mut command = self.at_home(Command::new("sh"), &["-c", "read go; eval \"$0\"", script]);
@@ -132,7 +166,11 @@ impl Place {
             ensure!(begin.elapsed() < PATIENCE, "the server does not serve");
             std::thread::sleep(Duration::from_millis(30));
         }
-        let pid = server.pid(way == Way::Started)?;
+        let behind = matches!(way, Way::Started | Way::Under(_));
+        let pid = server.pid(behind)?;
+        if let Way::Under(flags) = way {
+            ensure_loaded(pid, flags)?;
+        }
         let watcher = match way {
             Way::Attached => {
                 let pid = if worker { child(pid)? } else { pid }.to_string();
@@ -146,9 +184,11 @@ impl Place {
         let output = self.shell(load).output()?;
         let mut turn = turn(&output, begin.elapsed());
         // SIGTERM to the server, which ends in its own way; the watcher goes with it.
+        let before = cpu_of_children()?;
         terminate(pid)?;
-        turn.said[2] +=
-            &format!(", server {}", server.0.wait()?.code().map_or("killed".into(), |code| code.to_string()));
+        let status = server.0.wait()?;
+        turn.cpu = cpu_of_children()?.saturating_sub(before);
+        turn.said[2] += &format!(", server {}", status.code().map_or("killed".into(), |code| code.to_string()));
         watcher.map_or(Ok(()), |watcher| ended_well(watcher, "why --pid"))?;
         Ok(turn)
     }
@@ -159,7 +199,22 @@ const LIMIT_S_WITH_UNIT: &str = "100s";
 fn turn(output: &Output, took: Duration) -> Turn {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let status = output.status.code().map_or("killed".to_owned(), |code| code.to_string());
-    Turn { said: [text(&output.stdout), text(&output.stderr), status], took, whole: took, causes: None }
+    let said = [text(&output.stdout), text(&output.stderr), status];
+    Turn { said, took, whole: took, causes: None, figures: Vec::new(), cpu: Duration::ZERO }
+}
+
+/// CPU time of all children that were waited for, and of theirs.
+fn cpu_of_children() -> anyhow::Result<Duration> {
+    let usage = punctual_linux::usage::children_usage()?;
+    Ok(Duration::from_nanos((usage.user_ns + usage.system_ns).cast_unsigned()))
+}
+
+/// A server that cannot read the library would show the figures of none.
+fn ensure_loaded(pid: u32, flags: &[&str]) -> anyhow::Result<()> {
+    let expected = flags.iter().any(|flag| !flag.starts_with("--timer-slack") && flag.starts_with("--"));
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    ensure!(maps.contains(LIBRARY) == expected, "process {pid} has {LIBRARY} loaded: {}", !expected);
+    Ok(())
 }
 
 fn ended_well(watcher: Child, what: &str) -> anyhow::Result<()> {
@@ -178,10 +233,10 @@ fn terminate(pid: u32) -> anyhow::Result<()> {
 struct Server(Child);
 
 impl Server {
-    /// The process that serves: the child of timeout(1), or of the command that watches.
-    fn pid(&self, watched: bool) -> anyhow::Result<u32> {
+    /// The process that serves: the child of timeout(1), or of the command in between.
+    fn pid(&self, behind: bool) -> anyhow::Result<u32> {
         let below = child(self.0.id())?;
-        if watched { child(below) } else { Ok(below) }
+        if behind { child(below) } else { Ok(below) }
     }
 }
 
