@@ -1,5 +1,6 @@
 //! A library that is loaded into a program: where it is, and whether the program will see it.
 
+mod glibc;
 mod program;
 
 use std::ffi::{OsStr, OsString};
@@ -46,7 +47,7 @@ pub(super) fn find(file: &str) -> Result<PathBuf, String> {
 /// A program with AddressSanitizer ends at once behind another library, unless it is asked not to insist. These libraries replace no
 /// allocator, so they may come first. A child may be such a program too.
 pub(super) fn into(command: &mut Command, library: &Path) {
-    command.env(LD_PRELOAD, before(library, set(command, LD_PRELOAD)));
+    command.env(LD_PRELOAD, before(&glibc::path(library), set(command, LD_PRELOAD)));
     let options = set(command, ASAN_OPTIONS).filter(|options| !options.is_empty());
     let options = options.map_or_else(OsString::new, |mut options| {
         options.push(":");

@@ -21,6 +21,9 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(folder.join("bin/punctual")).arg("run").args(arguments).env_remove("LD_PRELOAD").output().unwrap()
 }
 
+/// Before the library's path, so that programs of other C libraries pass over it.
+const FOR_GLIBC: &str = "/$LIB/../../../../../../../..";
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -33,7 +36,7 @@ fn the_program_gets_the_library_and_its_settings() {
     let output = run(folder.path(), &[&remedies[..], &["--", "sh", "-c", script]].concat());
     let library = folder.path().canonicalize().unwrap().join("lib/libpunctual_preload.so");
     let settings = "usleep0=yield,sched-yield=backoff,precise-sleep=5us,poll-first=20us";
-    assert_eq!(text(&output.stdout), format!("{}\n{settings}\n", library.display()));
+    assert_eq!(text(&output.stdout).replace(FOR_GLIBC, ""), format!("{}\n{settings}\n", library.display()));
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(4), String::new()));
     let bare = run(folder.path(), &["--", "sh", "-c", script]);
     assert_eq!(text(&bare.stdout), "\n\n", "nothing is loaded unasked");
@@ -131,6 +134,22 @@ fn what_a_rule_may_not_have_is_said_and_the_program_runs() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("rules, line 2: policy") && said.contains("RLIMIT_RTPRIO"), "{said}");
+}
+
+#[test]
+fn a_program_of_musl_is_named_and_a_child_of_it_runs_too() {
+    let folder = installed(true);
+    let (program, source) = (folder.path().join("musl"), folder.path().join("musl.c"));
+    std::fs::write(&source, "#include <unistd.h>\nint main(void) { return usleep(50) + 6; }").unwrap();
+    let compiled = Command::new("musl-gcc").arg("-o").arg(&program).arg(&source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return punctual_testing::lacks("musl-gcc");
+    }
+    let named = run(folder.path(), &["--precise-sleep", "--", program.to_str().unwrap()]);
+    assert!(named.status.code() == Some(6) && text(&named.stderr).contains("uses the C library musl"), "{named:?}");
+    let script = format!("{}; exit $?", program.display());
+    let child = run(folder.path(), &["--precise-sleep", "--", "sh", "-c", &script]);
+    assert_eq!((child.status.code(), text(&child.stderr)), (Some(6), String::new()));
 }
 
 #[test]

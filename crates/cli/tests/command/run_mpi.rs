@@ -21,6 +21,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What a script printed, without what stands before a library's path for glibc alone.
+fn printed(output: &Output) -> String {
+    text(&output.stdout).replace("/$LIB/../../../../../../../..", "")
+}
+
 const MPI: &str = "libpunctual_mpi.so";
 const WAITS: &str = "libpunctual_preload.so";
 const SCRIPT: [&str; 4] = ["--", "sh", "-c", "echo $LD_PRELOAD; echo $PUNCTUAL_MPI_POLLS $PUNCTUAL_MPI_SLEEP_NS"];
@@ -31,11 +36,11 @@ fn the_ranks_inherit_the_library_and_its_settings() {
     let at = |library| folder.path().canonicalize().unwrap().join(library).display().to_string();
     let asked = ["--mpi", "--polls", "7", "--longest-sleep", "3us"];
     let said = run(folder.path(), &[&asked[..], &SCRIPT].concat());
-    assert_eq!(text(&said.stdout), format!("{}\n7 3000\n", at(MPI)));
+    assert_eq!(printed(&said), format!("{}\n7 3000\n", at(MPI)));
     let learned = run(folder.path(), &[&["--mpi"], &SCRIPT[..]].concat());
-    assert_eq!(text(&learned.stdout), format!("{}\n\n", at(MPI)));
+    assert_eq!(printed(&learned), format!("{}\n\n", at(MPI)));
     let both = run(folder.path(), &[&["--mpi", "--usleep0", "yield"], &SCRIPT[..]].concat());
-    assert_eq!(text(&both.stdout), format!("{}:{}\n\n", at(MPI), at(WAITS)));
+    assert_eq!(printed(&both), format!("{}:{}\n\n", at(MPI), at(WAITS)));
     let bare = run(folder.path(), &SCRIPT);
     assert_eq!(text(&bare.stdout), "\n\n", "nothing is loaded unasked");
     let planned = run(folder.path(), &[&["--dry-run"], &asked[..], &["sh"]].concat());
