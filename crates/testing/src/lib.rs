@@ -5,9 +5,10 @@
 //! - [`eventually`] waits for what must come true; [`undisturbed`] repeats what another program may have disturbed.
 //! - [`library`] is the file of a shared library of this project.
 //! - [`in_a_process_of_its_own`] and [`as_plain_user`] run a test of this program again in another process; [`open_copy`] makes a
-//!   program that every user may run.
+//!   program that every user may run, [`copy`] one that can be run at once.
 #![forbid(unsafe_code)]
 
+mod copy;
 mod disturbance;
 mod library;
 mod lock;
@@ -15,6 +16,7 @@ mod patience;
 mod skip;
 mod user;
 
+pub use copy::copy;
 pub use disturbance::{Disturbed, undisturbed};
 pub use library::library;
 pub use lock::{AloneHere, AloneOnThisMachine, alone, alone_on_this_machine};

@@ -45,10 +45,7 @@ pub fn open_copy(program: &Path) -> (TempDir, PathBuf) {
     let open = || std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open()).expect("its mode");
     let copy = folder.path().join(program.file_name().unwrap_or("program".as_ref()));
-    // Copied by another process: a child forked meanwhile by another test would inherit a descriptor open for writing. The copy could
-    // not run until that child calls exec (ETXTBSY).
-    let copied = Command::new("cp").arg(program).arg(&copy).status().expect("cp(1)");
-    assert!(copied.success(), "cp {} {}: {copied}", program.display(), copy.display());
+    crate::copy(program, &copy);
     std::fs::set_permissions(&copy, open()).expect("its mode");
     (folder, copy)
 }

@@ -9,7 +9,7 @@ fn installed(with_library: bool) -> tempfile::TempDir {
     for name in ["bin", "lib"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();
     }
-    std::fs::copy(env!("CARGO_BIN_EXE_punctual"), folder.path().join("bin/punctual")).unwrap();
+    punctual_testing::copy(Path::new(env!("CARGO_BIN_EXE_punctual")), &folder.path().join("bin/punctual"));
     if with_library {
         let library = punctual_testing::library("punctual-preload");
         std::fs::copy(library, folder.path().join("lib/libpunctual_preload.so")).unwrap();

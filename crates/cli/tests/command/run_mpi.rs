@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 /// A folder with the command, and beside it libraries (empty: ld.so(8) ignores such a one, and says so).
 fn installed(libraries: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_punctual"), folder.path().join("punctual")).unwrap();
+    punctual_testing::copy(Path::new(env!("CARGO_BIN_EXE_punctual")), &folder.path().join("punctual"));
     for library in libraries {
         std::fs::write(folder.path().join(library), "").unwrap();
     }
