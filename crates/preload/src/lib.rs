@@ -13,7 +13,8 @@
 //!
 //! A condition variable cannot be tried without waiting: `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
 //! time as far as the timer slack goes. It is 1 ns with `precise-sleep`, but for sleeps
-//! of at most 1 µs that stay as they are: with 1 ns these would not give up the CPU.
+//! of at most 1 µs that stay as they are: with 1 ns these would not give up the CPU. `PUNCTUAL_SLACK_NS` is the slack that they have in
+//! programs which another one executes; `punctual run` sets it.
 //!
 //! A wait never ends before its time. Signals end a wait as they do without the library, except in the last microseconds, which it spins.
 //!

@@ -3,6 +3,7 @@
 //! With 1 ns, the timer of a sleep of at most 1 µs is over before the thread gives up the CPU. A loop that lets others run by `usleep(0)`
 //! would starve them. So a sleep of nearly no time has the slack that the thread had before.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{next, threads};
@@ -23,9 +24,22 @@ fn set(ns: u64) {
     unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
 }
 
-/// Sets the slack of this thread to 1 ns. The threads that it starts inherit it.
+/// What `punctual run` found. A program that another one with this library executes has 1 ns from it already.
+fn handed_down() -> Option<u64> {
+    // SAFETY: the name ends with a zero byte; no other thread exists yet that could change the environment.
+    let value = unsafe { libc::getenv(c"PUNCTUAL_SLACK_NS".as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv(3) returns a string that ends with a zero byte.
+    unsafe { CStr::from_ptr(value) }.to_str().ok()?.parse().ok()
+}
+
+/// Sets the slack of this thread to 1 ns. The threads that it starts inherit it. Runs once, when the program is loaded.
 pub(crate) fn lower() {
-    BEFORE_NS.store(get(), Ordering::Relaxed);
+    let found_ns = get();
+    let before_ns = if found_ns == LEAST_NS { handed_down().unwrap_or(found_ns) } else { found_ns };
+    BEFORE_NS.store(before_ns, Ordering::Relaxed);
     set(LEAST_NS);
 }
 

@@ -137,6 +137,22 @@ fn what_a_rule_may_not_have_is_said_and_the_program_runs() {
 }
 
 #[test]
+fn a_child_gives_up_the_cpu_by_usleep_0_as_without() {
+    let folder = installed(true);
+    let (program, source) = (folder.path().join("sleeps"), folder.path().join("sleeps.c"));
+    let code = "#include <sys/resource.h>\n#include <unistd.h>\nint main(void) { struct rusage u; for (int i = 0; i < 200; i++) usleep(0);\n\
+                getrusage(RUSAGE_SELF, &u); return u.ru_nvcsw > 100; }";
+    std::fs::write(&source, code).unwrap();
+    if !Command::new("cc").arg("-o").arg(&program).arg(&source).status().is_ok_and(|status| status.success()) {
+        return punctual_testing::lacks("cc");
+    }
+    let bare = Command::new(&program).status().unwrap();
+    let script = format!("{}; exit $?", program.display());
+    let child = run(folder.path(), &["--precise-sleep", "--", "sh", "-c", &script]);
+    assert_eq!(child.status.code(), bare.code(), "whether most of its sleeps switch");
+}
+
+#[test]
 fn a_program_of_musl_is_named_and_a_child_of_it_runs_too() {
     let folder = installed(true);
     let (program, source) = (folder.path().join("musl"), folder.path().join("musl.c"));
