@@ -42,21 +42,12 @@ impl Spin {
     /// # Errors
     /// EPERM; EINVAL on kernels without such programs; ENOENT for an unknown tracepoint.
     pub fn attach(place: Place<'_>, spin_ns: u32) -> Result<Self> {
-        let armed = map(8)?;
-        let noted = map(8 + 16 * MOST as u32)?;
+        let armed = array(8, 1, 0)?;
+        let noted = array(8 + 16 * MOST as u32, 1, 0)?;
         let spin = program(place, spin_ns, armed.as_raw_fd(), noted.as_raw_fd());
-        let license = c"GPL";
-        let mut load = [0_u64; 6];
-        load[0] = u64::from(RAW_TRACEPOINT) | (spin.len() as u64) << 32;
-        load[1] = spin.as_ptr().expose_provenance() as u64;
-        load[2] = license.as_ptr().expose_provenance() as u64;
-        // SAFETY: the instructions and the licence live during the call, and the kernel checks them.
-        let program = unsafe { open("bpf(BPF_PROG_LOAD)", PROG_LOAD, &load)? };
-        let name = CString::new(place.tracepoint).map_err(|_| Error::from_errno("bpf", libc::EINVAL))?;
-        let attach = [name.as_ptr().expose_provenance() as u64, program.as_raw_fd() as u64];
-        // SAFETY: the name lives during the call.
-        let link = unsafe { open("bpf(BPF_RAW_TRACEPOINT_OPEN)", RAW_TRACEPOINT_OPEN, &attach) };
-        let spin = Self { armed, noted, _link: link.map_err(|e| e.on(place.tracepoint))? };
+        let program = load(RAW_TRACEPOINT, &spin)?;
+        let link = attach(&program, place.tracepoint)?;
+        let spin = Self { armed, noted, _link: link };
         spin.arm(u64::MAX)?;
         Ok(spin)
     }
@@ -88,7 +79,7 @@ const PROG_LOAD: i32 = 5;
 const RAW_TRACEPOINT_OPEN: i32 = 17;
 /// `BPF_MAP_TYPE_ARRAY`, `BPF_PROG_TYPE_RAW_TRACEPOINT`.
 const ARRAY: u32 = 2;
-const RAW_TRACEPOINT: u32 = 17;
+pub(crate) const RAW_TRACEPOINT: u32 = 17;
 
 /// # Safety
 /// The addresses in `attr` are those of memory that the command may read, or write.
@@ -104,9 +95,28 @@ unsafe fn open(call: &'static str, command: i32, attr: &[u64]) -> Result<OwnedFd
     unsafe { Ok(OwnedFd::from_raw_fd(check(call, bpf(command, attr))?)) }
 }
 
-/// An array of one element of this size.
-fn map(bytes: u32) -> Result<OwnedFd> {
-    let attr = [u64::from(ARRAY) | 4 << 32, u64::from(bytes) | 1 << 32];
+/// A program of this type.
+pub(crate) fn load(kind: u32, code: &[u64]) -> Result<OwnedFd> {
+    let mut load = [0_u64; 6];
+    load[0] = u64::from(kind) | (code.len() as u64) << 32;
+    load[1] = code.as_ptr().expose_provenance() as u64;
+    load[2] = c"GPL".as_ptr().expose_provenance() as u64;
+    // SAFETY: the instructions and the licence live during the call, and the kernel checks them.
+    unsafe { open("bpf(BPF_PROG_LOAD)", PROG_LOAD, &load) }
+}
+
+/// Attaches a program to the tracepoint of this name, until the link is closed.
+pub(crate) fn attach(program: &OwnedFd, tracepoint: &str) -> Result<OwnedFd> {
+    let name = CString::new(tracepoint).map_err(|_| Error::from_errno("bpf", libc::EINVAL))?;
+    let attach = [name.as_ptr().expose_provenance() as u64, program.as_raw_fd() as u64];
+    // SAFETY: the name lives during the call.
+    let link = unsafe { open("bpf(BPF_RAW_TRACEPOINT_OPEN)", RAW_TRACEPOINT_OPEN, &attach) };
+    link.map_err(|e| e.on(tracepoint))
+}
+
+/// An array of elements of this size.
+pub(crate) fn array(bytes: u32, elements: u32, flags: u32) -> Result<OwnedFd> {
+    let attr = [u64::from(ARRAY) | 4 << 32, u64::from(bytes) | u64::from(elements) << 32, u64::from(flags)];
     // SAFETY: no addresses.
     unsafe { open("bpf(BPF_MAP_CREATE)", MAP_CREATE, &attr) }
 }
@@ -116,7 +126,7 @@ fn element(map: &OwnedFd, key: &u32, value: usize) -> [u64; 4] {
 }
 
 /// An instruction (`struct bpf_insn`).
-fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
+pub(crate) fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
     u64::from(code)
         | u64::from(to | from << 4) << 8
         | u64::from(offset.cast_unsigned()) << 16
@@ -124,8 +134,8 @@ fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
 }
 
 /// Codes of `Documentation/bpf/standardization/instruction-set.rst`, all of 64 bits.
-const MOVE: u8 = 0xbf;
-const MOVE_VALUE: u8 = 0xb7;
+pub(crate) const MOVE: u8 = 0xbf;
+pub(crate) const MOVE_VALUE: u8 = 0xb7;
 const ADD: u8 = 0x0f;
 const ADD_VALUE: u8 = 0x07;
 const SUBTRACT: u8 = 0x1f;
@@ -136,11 +146,11 @@ const IF_OTHER_VALUE: u8 = 0x55;
 const IF_ABOVE: u8 = 0x2d;
 const IF_ABOVE_VALUE: u8 = 0x25;
 const IF_BELOW_VALUE: u8 = 0xa5;
-const CALL: u8 = 0x85;
-const EXIT: u8 = 0x95;
+pub(crate) const CALL: u8 = 0x85;
+pub(crate) const EXIT: u8 = 0x95;
 /// Helpers: `bpf_ktime_get_ns`, `bpf_get_smp_processor_id`.
-const TIME: i32 = 5;
-const CPU: i32 = 8;
+pub(crate) const TIME: i32 = 5;
+pub(crate) const CPU: i32 = 8;
 
 /// Spins at the first event after the armed time, and notes when.
 fn program(place: Place<'_>, spin_ns: u32, armed: i32, noted: i32) -> Vec<u64> {

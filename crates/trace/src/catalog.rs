@@ -43,6 +43,13 @@ pub(crate) struct Known {
 pub(crate) struct Tracepoint {
     pub(crate) id: u16,
     pub(crate) path: &'static str,
+    /// Bytes of it that are read, and whether a text lies behind them.
+    pub(crate) size: usize,
+    pub(crate) text: bool,
+    /// Which of them the kernel keeps.
+    pub(crate) keep: Keep,
+    /// Where the fields lie that decide it.
+    pub(crate) about: Vec<usize>,
     thread: Field,
     fields: Vec<Field>,
     decode: fn(&[Field], &[u8]) -> Option<Kind>,
@@ -57,17 +64,25 @@ impl Tracepoint {
 
 impl Known {
     /// Its layout on this kernel; none where the kernel lacks it.
-    pub(crate) fn find(&self, tracefs: &Tracefs) -> Result<Option<Tracepoint>> {
+    pub(crate) fn find(&self, tracefs: &Tracefs, level: Level) -> Result<Option<Tracepoint>> {
         let text = match tracefs.read(&format!("events/{}/format", self.path)) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(e) => return Err(Error::Tracefs(e)),
         };
         let format = Format::parse(&text);
+        let keep = self.keep[level as usize];
         let found = format.and_then(|format| {
-            let fields: Option<Vec<Field>> = self.fields.iter().map(|name| format.field(name)).collect();
+            let all = |names: &[&str]| names.iter().map(|name| format.field(name)).collect::<Option<Vec<Field>>>();
+            let (fields, about) =
+                (all(self.fields)?, if let Keep::About(names) = keep { all(names)? } else { Vec::new() });
             let thread = format.field("common_pid")?;
-            Some(Tracepoint { id: format.id, path: self.path, thread, fields: fields?, decode: self.decode })
+            let text = fields.iter().any(|field| field.is_located());
+            let end = fields.iter().map(|field| field.end()).fold(thread.end(), usize::max);
+            let size = if text { format.end() } else { end };
+            let about = about.into_iter().map(Field::offset).collect();
+            let (id, path, decode) = (format.id, self.path, self.decode);
+            Some(Tracepoint { id, path, size, text, keep, about, thread, fields, decode })
         });
         if found.is_none() && self.needed { Err(Error::NoEvent(self.path)) } else { Ok(found) }
     }

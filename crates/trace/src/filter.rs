@@ -41,6 +41,11 @@ impl Threads {
         self
     }
 
+    /// The ranges.
+    pub(crate) fn ranges(&self) -> &[(i32, i32)] {
+        &self.ranges
+    }
+
     /// The filter of an event.
     pub(crate) fn text(&self, keep: Keep) -> Option<String> {
         let fields: &[&str] = match keep {

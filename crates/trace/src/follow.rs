@@ -115,7 +115,11 @@ impl Follower {
         self.limits.read(tap::now_ns);
         let mut losses = batch.losses.iter().peekable();
         for event in &batch.events {
+            let mut lost = false;
             while losses.next_if(|(time, ..)| *time <= event.time_ns).is_some() {
+                lost = true;
+            }
+            if lost {
                 self.lose();
             }
             self.event(event, done);

@@ -25,6 +25,11 @@ impl Format {
         Some(Self { id, fields: text.lines().filter_map(field).collect() })
     }
 
+    /// Where its fields end, and its texts begin.
+    pub(crate) fn end(&self) -> usize {
+        self.fields.iter().map(|(_, field)| field.end()).max().unwrap_or(0)
+    }
+
     /// The field of this name.
     pub(crate) fn field(&self, name: &str) -> Option<Field> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field)
@@ -44,6 +49,19 @@ fn field(line: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.offset + self.size
+    }
+
+    /// Whether it says where a text lies, behind all fields.
+    pub(crate) fn is_located(self) -> bool {
+        self.located
+    }
+
     /// Its value as a number; an unsigned one of 64 bits wraps. None outside of `raw`.
     pub(crate) fn number(self, raw: &[u8]) -> Option<i64> {
         let bytes = raw.get(self.offset..self.offset.checked_add(self.size)?)?;

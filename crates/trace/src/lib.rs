@@ -19,6 +19,7 @@ mod limits;
 mod names;
 mod path;
 mod repeat;
+mod source;
 mod split;
 mod stretches;
 mod tally;

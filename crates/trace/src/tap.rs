@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use punctual_linux::perf::{self, CpuEvents, Record};
+use punctual_linux::perf::Record;
 
 use crate::catalog::{KNOWN, Level, Tracepoint};
 use crate::event::Event;
 use crate::filter::Threads;
+use crate::source::Source;
 use crate::{Error, Result, Tracefs};
 
 /// How much a CPU's ring holds until it is read.
@@ -27,6 +28,12 @@ const LARGE: u32 = 11;
 const ALL: usize = 1 << 15;
 
 impl Room {
+    /// The online CPUs, and the pages of their rings as a power of two, where each has this many.
+    fn rings(self, each: usize) -> Vec<(usize, u32)> {
+        let online = online();
+        online.iter().map(|cpu| (*cpu, self.order(*cpu, online.len() * each))).collect()
+    }
+
     fn order(self, cpu: usize, cpus: usize) -> u32 {
         let may_use = |cpu: usize| rustix::thread::sched_getaffinity(None).is_ok_and(|cpus| cpus.is_set(cpu));
         if self == Self::Small && cpu < rustix::thread::CpuSet::MAX_CPU && may_use(cpu) {
@@ -36,19 +43,13 @@ impl Room {
     }
 }
 
-/// The ring of a CPU: the largest up to this one for which there is memory.
-fn ring(cpu: usize, order: u32) -> punctual_linux::Result<CpuEvents> {
-    let smaller = || (SMALL..order).rev().find_map(|order| CpuEvents::open(cpu, order).ok());
-    CpuEvents::open(cpu, order).or_else(|error| smaller().ok_or(error))
-}
-
 /// A CPU writes an event within this time of its stamp, even if the host takes the CPU away in between.
 const SETTLED: Duration = Duration::from_millis(10);
 
 /// Recording of events.
 #[derive(Debug)]
 pub struct Tap {
-    cpus: Vec<CpuEvents>,
+    source: Source,
     /// By number.
     tracepoints: Vec<Tracepoint>,
     missing: Vec<&'static str>,
@@ -67,31 +68,31 @@ pub struct Batch {
 }
 
 impl Tap {
-    /// Opens the events of all online CPUs. Nothing is recorded before [`Tap::switch`].
+    /// Opens the events of all online CPUs: by programs in the kernel, or by [`Tap::open_rings`] where they are refused. Nothing is
+    /// recorded before [`Tap::switch`].
     ///
     /// # Errors
     /// Without tracefs, without the privilege, or on a kernel without the events.
     pub fn open(threads: &Threads, level: Level, room: Room) -> Result<Self> {
-        let tracefs = Tracefs::open()?;
-        let online = online();
-        let mut cpus = online
-            .iter()
-            .map(|cpu| ring(*cpu, room.order(*cpu, online.len())))
-            .collect::<punctual_linux::Result<Vec<_>>>()
-            .map_err(Error::Refused)?;
-        let (mut tracepoints, mut missing) = (Vec::new(), Vec::new());
-        for known in KNOWN.iter().filter(|known| known.level <= level) {
-            let Some(tracepoint) = known.find(&tracefs)? else {
-                missing.push(known.path);
-                continue;
-            };
-            let filter = threads.text(known.keep[level as usize]);
-            for cpu in &mut cpus {
-                cpu.add(tracepoint.id.into(), filter.as_deref()).map_err(Error::Refused)?;
-            }
-            tracepoints.push(tracepoint);
+        let (tracepoints, missing) = find(level)?;
+        match Source::programs(&room.rings(2), &tracepoints, threads) {
+            Ok(source) => Ok(Self::of(source, tracepoints, missing)),
+            Err(_) => Self::open_rings(threads, level, room),
         }
-        Ok(Self { cpus, tracepoints, missing, lost: 0, young: Vec::new() })
+    }
+
+    /// The same by perf_event_open(2). It needs less of the kernel, and an event costs more.
+    ///
+    /// # Errors
+    /// As [`Tap::open`].
+    pub fn open_rings(threads: &Threads, level: Level, room: Room) -> Result<Self> {
+        let (tracepoints, missing) = find(level)?;
+        let source = Source::rings(&room.rings(1), SMALL, &tracepoints, threads).map_err(Error::Refused)?;
+        Ok(Self::of(source, tracepoints, missing))
+    }
+
+    fn of(source: Source, tracepoints: Vec<Tracepoint>, missing: Vec<&'static str>) -> Self {
+        Self { source, tracepoints, missing, lost: 0, young: Vec::new() }
     }
 
     /// Begins recording, or suspends it.
@@ -99,7 +100,7 @@ impl Tap {
     /// # Errors
     /// As ioctl(2) says.
     pub fn switch(&self, on: bool) -> Result<()> {
-        self.cpus.iter().try_for_each(|cpu| cpu.switch(on)).map_err(Error::Linux)
+        self.source.switch(on)
     }
 
     /// The events that this kernel lacks.
@@ -117,8 +118,7 @@ impl Tap {
     #[must_use]
     pub fn lost(&self) -> u64 {
         // The rings say so only with the next event that finds room: the events' own counts are exact.
-        let counted: Option<u64> = self.cpus.iter().map(CpuEvents::dropped).sum();
-        counted.unwrap_or(0).max(self.lost)
+        self.source.dropped().unwrap_or(0).max(self.lost)
     }
 
     /// Sleeps until a ring is half full or has 64 KiB to read, at most this long.
@@ -126,7 +126,7 @@ impl Tap {
     /// # Errors
     /// As poll(2) says.
     pub fn wait(&self, timeout: Duration) -> Result<bool> {
-        Ok(perf::wait(&self.cpus, timeout)?)
+        self.source.wait(timeout)
     }
 
     /// Reads what was recorded until a millisecond ago; the rest comes with the next call.
@@ -141,28 +141,42 @@ impl Tap {
     /// Reads all that was recorded. Call it when recording is off.
     pub fn read_all(&mut self) -> Batch {
         let mut batch = Batch { events: std::mem::take(&mut self.young), losses: Vec::new() };
-        let tracepoints = &self.tracepoints;
-        for cpu in &mut self.cpus {
-            let number = cpu.cpu();
-            let mut last = 0;
-            cpu.drain(&mut |record| match record {
+        let (tracepoints, mut last) = (&self.tracepoints, (usize::MAX, 0));
+        self.source.drain(&mut |ring, cpu, record| {
+            if last.0 != ring {
+                last = (ring, 0);
+            }
+            match record {
                 Record::Sample(sample) => {
                     // The clock goes back a little when the kernel adjusts it; the order of the ring is right.
-                    last = last.max(sample.time_ns);
+                    last.1 = sample.time_ns.max(last.1);
                     let id = sample.raw.get(..2).map(|id| u16::from_ne_bytes([id[0], id[1]]));
                     let tracepoint = tracepoints.iter().find(|tracepoint| Some(tracepoint.id) == id);
                     if let Some((tid, kind)) = tracepoint.and_then(|tracepoint| tracepoint.decode(sample.raw)) {
-                        batch.events.push(Event { time_ns: last, cpu: number as u32, tid, kind });
+                        batch.events.push(Event { time_ns: last.1, cpu: cpu as u32, tid, kind });
                     }
                 }
-                Record::Lost(dropped) => batch.losses.push((last, number as u32, dropped)),
-            });
-        }
+                Record::Lost(dropped) => batch.losses.push((last.1, cpu as u32, dropped)),
+            }
+        });
         self.lost += batch.losses.iter().map(|(_, _, number)| number).sum::<u64>();
         // Stable: events of one CPU keep their order.
         batch.events.sort_by_key(|event| event.time_ns);
         batch
     }
+}
+
+/// The events of this kernel up to this level, and those that it lacks.
+fn find(level: Level) -> Result<(Vec<Tracepoint>, Vec<&'static str>)> {
+    let tracefs = Tracefs::open()?;
+    let (mut tracepoints, mut missing) = (Vec::new(), Vec::new());
+    for known in KNOWN.iter().filter(|known| known.level <= level) {
+        match known.find(&tracefs, level)? {
+            Some(tracepoint) => tracepoints.push(tracepoint),
+            None => missing.push(known.path),
+        }
+    }
+    Ok((tracepoints, missing))
 }
 
 pub(crate) fn now_ns() -> u64 {

@@ -2,28 +2,30 @@
 
 use std::time::Duration;
 
-use punctual_trace::{Error, Kind, Level, Room, Tap, Threads};
+use punctual_trace::{Error, Event, Kind, Level, Room, Tap, Threads};
 
-/// None where this machine does not permit it, which is said.
-fn tap(level: Level) -> Option<Tap> {
-    tap_with(level, Room::Large)
-}
-
-fn tap_with(level: Level, room: Room) -> Option<Tap> {
-    let own = rustix::thread::gettid().as_raw_nonzero().get();
-    match Tap::open(&Threads::near([own]), level, room) {
+/// By programs in the kernel, where it permits them, and by the rings of perf_event_open(2). None where this machine does not
+/// permit it, which is said.
+fn taps(level: Level, room: Room) -> Vec<Tap> {
+    let own = Threads::near([rustix::thread::gettid().as_raw_nonzero().get()]);
+    let taps = [Tap::open(&own, level, room), Tap::open_rings(&own, level, room)];
+    let opened = taps.into_iter().filter_map(|tap| match tap {
         Ok(tap) => Some(tap),
         Err(e @ (Error::Refused(_) | Error::Tracefs(_) | Error::NoEvent(_))) => {
             punctual_testing::lacks(&format!("tracepoints: {e}"));
             None
         }
         Err(e) => panic!("{e}"),
-    }
+    });
+    opened.collect()
 }
 
 #[test]
 fn a_sleep_shows_its_timer_and_its_system_call() {
-    let Some(mut tap) = tap(Level::Causes) else { return };
+    taps(Level::Causes, Room::Large).into_iter().for_each(shows_a_sleep);
+}
+
+fn shows_a_sleep(mut tap: Tap) {
     tap.switch(true).unwrap();
     std::thread::sleep(Duration::from_millis(2));
     tap.switch(false).unwrap();
@@ -45,16 +47,48 @@ fn a_sleep_shows_its_timer_and_its_system_call() {
 }
 
 #[test]
+fn programs_and_rings_show_the_same_and_do_not_disturb_each_other() {
+    let taps = taps(Level::Causes, Room::Large);
+    let Ok([mut programs, mut rings]) = <[Tap; 2]>::try_from(taps) else { return };
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let mut seen = || {
+        [&programs, &rings].into_iter().for_each(|tap| tap.switch(true).unwrap());
+        let begin = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        (0..20).for_each(|_| std::thread::sleep(Duration::from_micros(300)));
+        let end = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        [&programs, &rings].into_iter().for_each(|tap| tap.switch(false).unwrap());
+        let ns = |time: rustix::time::Timespec| time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec as u64;
+        let within = ns(begin)..ns(end);
+        [&mut programs, &mut rings].map(|tap| {
+            let events = tap.read_all().events;
+            let ours = |event: &&Event| event.tid == own && within.contains(&event.time_ns);
+            events.iter().filter(ours).map(|event| (event.cpu, event.kind)).collect::<Vec<_>>()
+        })
+    };
+    // An event that comes while another is written is dropped, and counted.
+    let mut last = [vec![], vec![]];
+    for _ in 0..10 {
+        last = seen();
+        if last[0] == last[1] && last[0].len() >= 80 {
+            return;
+        }
+    }
+    let other = last[0].iter().zip(&last[1]).find(|(by_program, by_ring)| by_program != by_ring);
+    panic!("{} events, {} of rings; the first that differs: {other:?}", last[0].len(), last[1].len());
+}
+
+#[test]
 fn nothing_is_recorded_while_it_is_off_and_nothing_twice() {
-    let Some(mut tap) = tap(Level::Core) else { return };
-    std::thread::sleep(Duration::from_millis(1));
-    assert!(tap.read_all().events.is_empty());
-    tap.switch(true).unwrap();
-    std::thread::sleep(Duration::from_millis(1));
-    tap.switch(false).unwrap();
-    assert!(!tap.read_all().events.is_empty());
-    assert!(tap.read_all().events.is_empty());
-    assert!(tap.missing().is_empty());
+    for mut tap in taps(Level::Core, Room::Large) {
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(tap.read_all().events.is_empty());
+        tap.switch(true).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        tap.switch(false).unwrap();
+        assert!(!tap.read_all().events.is_empty());
+        assert!(tap.read_all().events.is_empty());
+        assert!(tap.missing().is_empty());
+    }
 }
 
 #[test]
@@ -63,7 +97,10 @@ fn a_full_ring_counts_what_it_drops() {
     let mut here = rustix::thread::CpuSet::new();
     here.set(rustix::thread::sched_getcpu());
     rustix::thread::sched_setaffinity(None, &here).unwrap();
-    let Some(mut tap) = tap_with(Level::Core, Room::Small) else { return };
+    taps(Level::Core, Room::Small).into_iter().for_each(counts_drops);
+}
+
+fn counts_drops(mut tap: Tap) {
     tap.switch(true).unwrap();
     // Each call is two events of at least 48 bytes; the ring holds 256 KiB.
     for _ in 0..60_000 {
@@ -77,7 +114,8 @@ fn a_full_ring_counts_what_it_drops() {
     let losses = [first.losses, tap.read_all().losses].concat();
     let dropped: u64 = losses.iter().map(|(_, _, number)| number).sum();
     assert!(full < 6_000, "{full} events in a ring of 256 KiB");
-    assert_eq!((dropped, dropped > 0), (tap.lost(), true));
+    // Where another event came while one was written, it is counted without a place.
+    assert!(dropped > 50_000 && dropped <= tap.lost() && tap.lost() < dropped + 5_000, "{dropped}, {}", tap.lost());
 }
 
 #[test]

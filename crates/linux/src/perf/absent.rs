@@ -5,10 +5,13 @@ use std::time::Duration;
 use crate::{Error, Result};
 
 pub use self::record::{Record, Sample};
+pub use self::recorded::{Filter, Number, Recorded, Syscall};
 
 #[path = "record.rs"]
 #[allow(dead_code, reason = "there is nothing to read here")]
 mod record;
+#[path = "recorded.rs"]
+mod recorded;
 
 /// The events of one CPU. It cannot exist here.
 #[derive(Debug)]
@@ -49,4 +52,40 @@ impl CpuEvents {
 /// Nothing to wait for.
 pub fn wait(_: &[CpuEvents], _: Duration) -> Result<bool> {
     Err(Error::from_errno("perf_event_open", libc::ENOSYS).on("this architecture"))
+}
+
+/// Programs in the kernel. It cannot exist here.
+#[derive(Debug)]
+pub enum Recorder {}
+
+impl Recorder {
+    /// Fails with ENOSYS.
+    pub fn open(_: &[usize]) -> Result<Self> {
+        Err(Error::from_errno("bpf", libc::ENOSYS).on("this architecture"))
+    }
+
+    /// Nothing to add to.
+    pub fn add(&mut self, _: &Recorded<'_>) -> Result<()> {
+        match *self {}
+    }
+
+    /// Nothing to switch.
+    pub fn switch(&self, _: bool) {
+        match *self {}
+    }
+
+    /// Nothing to read.
+    pub fn drain(&mut self, _: &mut dyn FnMut(usize, usize, Record<'_>)) {
+        match *self {}
+    }
+
+    /// Nothing is dropped.
+    pub fn dropped(&self) -> u64 {
+        match *self {}
+    }
+
+    /// Nothing to wait for.
+    pub fn wait(&self, _: Duration) -> bool {
+        match *self {}
+    }
 }

@@ -1,12 +1,19 @@
-//! Tracepoints of a CPU, through a mapped ring: `perf_event_open(2)`.
+//! Tracepoints: [`CpuEvents`] of one CPU, through a mapped ring of `perf_event_open(2)`; [`Recorder`] of all CPUs, through programs in the
+//! kernel.
 //!
 //! Events have the time of CLOCK_MONOTONIC. Everything ends with the descriptors: nothing is left in the kernel after a
 //! SIGKILL. The kernel drops events while a ring is full and counts them.
 
+mod buffer;
+mod program;
 mod record;
+mod recorded;
+mod recorder;
 mod ring;
 
 pub use record::{Record, Sample};
+pub use recorded::{Filter, Number, Recorded, Syscall};
+pub use recorder::Recorder;
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
@@ -55,12 +62,7 @@ impl CpuEvents {
     /// # Errors
     /// ENOENT for an unknown tracepoint; EINVAL for a filter with an unknown field; EACCES.
     pub fn add(&mut self, tracepoint: u64, filter: Option<&str>) -> Result<()> {
-        let mut attr = attr();
-        attr.type_ = bindings::PERF_TYPE_TRACEPOINT;
-        attr.config = tracepoint;
-        attr.__bindgen_anon_1.sample_period = 1;
-        let event =
-            open(&mut attr, self.cpu).map_err(|e| e.on(format!("tracepoint {tracepoint} on CPU {}", self.cpu)))?;
+        let event = self::tracepoint(tracepoint, self.cpu)?;
         // SAFETY: takes two open descriptors of events of one CPU and one clock.
         check("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", unsafe {
             ioctls::SET_OUTPUT(event.as_raw_fd(), self.events[0].as_raw_fd())
@@ -129,6 +131,15 @@ pub fn wait(rings: &[CpuEvents], timeout: Duration) -> Result<bool> {
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(e) => Err(Error::from_errno("poll", e.raw_os_error())),
     }
+}
+
+/// The tracepoint with this number.
+fn tracepoint(number: u64, cpu: usize) -> Result<OwnedFd> {
+    let mut attr = attr();
+    attr.type_ = bindings::PERF_TYPE_TRACEPOINT;
+    attr.config = number;
+    attr.__bindgen_anon_1.sample_period = 1;
+    open(&mut attr, cpu).map_err(|e| e.on(format!("tracepoint {number} on CPU {cpu}")))
 }
 
 /// What all events share.

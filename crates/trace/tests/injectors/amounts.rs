@@ -141,7 +141,8 @@ fn a_killed_watcher_leaves_nothing() {
             .filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|it| it.to_string_lossy().contains("perf_event")))
             .count()
     };
-    punctual_testing::until("the watcher has events", || open() > 20);
+    // One of each tracepoint, or one on each CPU.
+    punctual_testing::until("the watcher has events", || open() > 15);
     assert_eq!(mounts(), before, "a mount was seen while it watched");
     kill_process(pid, Signal::KILL).unwrap();
     watcher.wait().unwrap();
