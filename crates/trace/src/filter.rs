@@ -46,6 +46,11 @@ impl Threads {
         &self.ranges
     }
 
+    /// Whether it is one of them.
+    pub(crate) fn hold(&self, tid: i32) -> bool {
+        self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&tid))
+    }
+
     /// The filter of an event.
     pub(crate) fn text(&self, keep: Keep) -> Option<String> {
         let fields: &[&str] = match keep {
@@ -82,8 +87,7 @@ mod tests {
         fn many_threads_give_a_short_filter(tids in proptest::collection::vec(1..4_194_304_i32, 1..500)) {
             let threads = Threads::near(tids.iter().copied());
             proptest::prop_assert!(threads.text(Keep::About(&["prev_pid", "next_pid"])).unwrap().len() < 4000);
-            let holds = |tid: &i32| threads.ranges.iter().any(|(low, high)| (low..=high).contains(&tid));
-            proptest::prop_assert!(tids.iter().all(holds));
+            proptest::prop_assert!(tids.iter().all(|tid| threads.hold(*tid)));
         }
     }
 }

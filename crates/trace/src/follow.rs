@@ -173,6 +173,11 @@ impl Follower {
         (known.name, known.prio) = (name, prio);
     }
 
+    /// This thread is watched too.
+    pub(crate) fn watch(&mut self, tid: i32) {
+        self.watched.entry(tid).or_default();
+    }
+
     /// This thread has yet to execute its program: until then its calls are not the program's.
     pub(crate) fn executes(&mut self, tid: i32) {
         self.watched.entry(tid).or_default().execute_later();

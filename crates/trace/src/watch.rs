@@ -23,6 +23,8 @@ pub struct Watch {
     origin_ns: u64,
     on_since_ns: Option<u64>,
     watched_ns: u64,
+    /// The kernel shows the events of these threads.
+    threads: Threads,
 }
 
 /// A wake-up whose lateness is known.
@@ -67,12 +69,22 @@ impl Watch {
             threads = threads.and_from(names::next_thread());
         }
         let tap = Tap::open(&threads, level, room)?;
-        let mut follower = Follower::new(target, Clocks::read(), names::address_of("hrtimer_wakeup"));
-        for tid in &target.tids {
-            names::thread(*tid).into_iter().for_each(|(name, prio)| follower.meet(*tid, name, prio));
+        let follower = Follower::new(target, Clocks::read(), names::address_of("hrtimer_wakeup"));
+        let (found, origin_ns) = (Found::default(), tap::now_ns());
+        let mut watch = Self { tap, follower, found, origin_ns, on_since_ns: None, watched_ns: 0, threads };
+        watch.also(&target.tids);
+        watch.follower.know(Limits::of(&target.tids, tap::now_ns()), names::idle_state_0_polls());
+        Ok(watch)
+    }
+
+    /// Watches these threads too. False if the kernel does not show the events of one: it was not among the threads that this was opened
+    /// for, nor among those that are created later.
+    pub fn also(&mut self, tids: &[i32]) -> bool {
+        for tid in tids {
+            self.follower.watch(*tid);
+            names::thread(*tid).into_iter().for_each(|(name, prio)| self.follower.meet(*tid, name, prio));
         }
-        follower.know(Limits::of(&target.tids, tap::now_ns()), names::idle_state_0_polls());
-        Ok(Self { tap, follower, found: Found::default(), origin_ns: tap::now_ns(), on_since_ns: None, watched_ns: 0 })
+        tids.iter().all(|tid| self.threads.hold(*tid))
     }
 
     /// Begins recording, or suspends it. Nothing is watched in between, and calls that go on then are not counted.

@@ -68,16 +68,20 @@ impl Account {
     /// Reads it again.
     pub fn look(&mut self) {
         let begin = Instant::now();
-        let tids = match &self.whose {
-            Whose::Threads(tids) => tids.clone(),
-            Whose::Process { pid, elder } => family(*pid, elder),
-        };
-        for tid in tids {
+        for tid in self.tids() {
             if let Some(times) = read(tid) {
                 self.latest.insert(tid, times);
             }
         }
         self.next = Instant::now() + BETWEEN.max(begin.elapsed() * SHARE);
+    }
+
+    /// The threads that it is about, as of now.
+    pub(super) fn tids(&self) -> Vec<i32> {
+        match &self.whose {
+            Whose::Threads(tids) => tids.clone(),
+            Whose::Process { pid, elder } => family(*pid, elder),
+        }
     }
 
     /// Threads seen.

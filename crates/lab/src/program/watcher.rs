@@ -12,6 +12,9 @@ use crate::frame::unseen::unseen;
 /// Long enough for an event of each busy CPU.
 const LAST: Duration = Duration::from_millis(10);
 
+/// How often the threads are listed until all are watched.
+const LISTS: u32 = 5;
+
 /// What watches.
 #[derive(Debug)]
 pub struct Watcher {
@@ -28,10 +31,7 @@ impl Watcher {
     /// Begins: this thread reads from now on. Where the kernel refuses its events, only the account is kept.
     #[must_use]
     pub fn begin(target: &Target, account: Account) -> Self {
-        let watch = Watch::open(target, Level::Causes, Room::Large).and_then(|mut watch| {
-            watch.switch(true)?;
-            Ok(watch)
-        });
+        let watch = open(target.clone(), &account);
         let _eager = watch.is_ok().then(Eager::begin).flatten();
         Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _eager }
     }
@@ -109,5 +109,52 @@ impl Watcher {
         let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
         causes
+    }
+}
+
+/// Opens the events, and lists the threads again: some may be created between the listing for the target and the opening.
+fn open(mut target: Target, account: &Account) -> Result<Watch, Error> {
+    let mut lists = 0;
+    loop {
+        let mut watch = Watch::open(&target, Level::Causes, Room::Large)?;
+        watch.switch(true)?;
+        let new: Vec<i32> = account.tids().into_iter().filter(|tid| !target.tids.contains(tid)).collect();
+        lists += 1;
+        if !target.with_children || watch.also(&new) || lists == LISTS {
+            return Ok(watch);
+        }
+        target.tids.extend(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_the_listing_missed_are_watched() {
+        let (tell, told) = channel();
+        let (end, ended) = channel::<()>();
+        let missed = std::thread::Builder::new().name("missed".into()).spawn(move || {
+            tell.send(()).unwrap();
+            while ended.recv_timeout(Duration::from_millis(1)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {}
+        });
+        told.recv().unwrap();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let target = Target { tids: vec![own], with_children: true };
+        let mut watcher = Watcher::begin(&target, Account::of_process(std::process::id().cast_signed()));
+        for _ in 0..20 {
+            watcher.step(Duration::from_millis(10), &mut |_| {});
+        }
+        let causes = watcher.end(Program::default(), &mut |_| {});
+        drop(end);
+        missed.unwrap().join().unwrap();
+        if causes.source == CauseSource::RunDelay {
+            return punctual_testing::lacks("tracepoints");
+        }
+        let waits = causes.calls.iter().filter(|call| call.thread == "missed").map(|call| call.blocked).sum::<u64>();
+        assert!(waits > 0, "{:?}", causes.calls);
     }
 }
