@@ -40,11 +40,16 @@ impl Guardian {
     pub(super) fn start(saved: &Saved, family: &Family, real_time: bool) -> punctual_linux::Result<Self> {
         let shared = Shared::<[AtomicU64; 3]>::new()?;
         let (theirs, saved, family) = (shared.clone(), saved.clone(), family.clone());
+        // The calling thread may have a lower one to read events, which a child inherits.
+        let nice = sched::nice(std::process::id().cast_signed());
         let mut child = Child::spawn(NAME, move || {
             // It must survive a signal to the process group.
             if setsid().is_ok()
                 && let Ok(death) = ParentDeath::instead_of_own()
             {
+                if let Ok(nice) = nice {
+                    let _ = sched::set_nice(0, nice);
+                }
                 let state = if real_time && takes_precedence() { WAITS_REAL_TIME } else { WAITS };
                 theirs[STATE].store(state, Ordering::SeqCst);
                 watch(&death, &theirs, &saved, &family);
@@ -100,4 +105,26 @@ fn takes_precedence() -> bool {
 
 fn now() -> u64 {
     now_ns(Clock::Monotonic).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_the_nice_value_of_the_process_and_not_that_of_the_reader() {
+        let process = sched::nice(std::process::id().cast_signed()).unwrap();
+        let start = move || {
+            if sched::set_nice(0, -20).is_err() {
+                return None;
+            }
+            let family = Family::all_of(std::process::id().cast_signed());
+            let guardian = Guardian::start(&Saved::new().unwrap(), &family, false).unwrap();
+            Some(sched::nice(guardian.child.id()).unwrap())
+        };
+        match std::thread::spawn(start).join().unwrap() {
+            Some(nice) => assert_eq!(nice, process),
+            None => punctual_testing::lacks("setpriority(2) to nice -20 is refused"),
+        }
+    }
 }
