@@ -129,12 +129,11 @@ fn row(name: &str, size: usize, pairs: &Pairs, limit: f64) -> Verdict {
     let ratio = pairs.ratio();
     let verdict = ratio.is_within(0.0..=limit);
     println!(
-        "{name:<16} {size:>5} {:>9.3} µs {:>9.3} µs {:>7.3} ({:>6.3} to {:>6.3})  {verdict}",
+        "{name:<16} {size:>5} {:>9.3} µs {:>9.3} µs {:>7.3} ({})  {verdict}",
         pairs.ours() / 1e3,
         pairs.theirs() / 1e3,
         ratio.value,
-        ratio.low,
-        ratio.high
+        ratio.interval(|end| format!("{end:>6.3}"))
     );
     verdict
 }

@@ -55,11 +55,10 @@ pub(super) fn run(turns: u32, datagrams: u32, cpus: (usize, usize)) -> anyhow::R
     for (way, pairs) in WAYS.iter().zip(pairs) {
         let ratio = pairs.ratio();
         println!(
-            "{way}: {:.0}, {:.3} of the bare loop ({:.3} to {:.3}); at least {LEAST}: {}",
+            "{way}: {:.0}, {:.3} of the bare loop ({}); at least {LEAST}: {}",
             pairs.ours(),
             ratio.value,
-            ratio.low,
-            ratio.high,
+            ratio.interval(|end| format!("{end:.3}")),
             ratio.is_within(LEAST..=f64::INFINITY)
         );
     }

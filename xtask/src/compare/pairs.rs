@@ -93,6 +93,15 @@ impl Pairs {
 }
 
 impl Middle {
+    /// The interval, each end as `show` writes it.
+    pub(super) fn interval(&self, show: impl Fn(f64) -> String) -> String {
+        if self.low.is_finite() && self.high.is_finite() {
+            format!("{} to {}", show(self.low), show(self.high))
+        } else {
+            "an interval takes 6 turns".to_owned()
+        }
+    }
+
     /// Whether the true median is within these bounds.
     pub(super) fn is_within(&self, bounds: RangeInclusive<f64>) -> Verdict {
         if bounds.contains(&self.low) && bounds.contains(&self.high) {
@@ -148,6 +157,8 @@ mod tests {
 
     #[test]
     fn a_few_turns_tell_nothing() {
+        let shown = |turns: usize| of((0..turns).map(|_| 0.0)).ratio().interval(|end| format!("{end:.2}"));
+        assert_eq!(["an interval takes 6 turns", "1.00 to 1.00"], [shown(5), shown(6)].each_ref().map(String::as_str));
         assert_eq!(of([0.0; 3]).ratio().is_within(0.9..=1.1), Verdict::CannotTell);
     }
 }

@@ -73,7 +73,7 @@ fn row(program: &Program, ready: &Ready, pairs: u32) -> anyhow::Result<(String, 
     let by_pid = attached.causes.unwrap_or_default();
     let ratio = times.ratio();
     let row = format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | x {:.2} [{:.2} {:.2}] | {:+.2} | {} | {} | {} |",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | x {:.2} ({}) | {:+.2} | {} | {} | {} |",
         program.name,
         ready.version,
         if faults.is_empty() { "yes" } else { "NO" },
@@ -84,8 +84,7 @@ fn row(program: &Program, ready: &Ready, pairs: u32) -> anyhow::Result<(String, 
         found::worst(&causes),
         times.theirs(),
         ratio.value,
-        ratio.low,
-        ratio.high,
+        ratio.interval(|end| format!("{end:.2}")),
         wholes.difference().value,
         by_pid.wake_ups,
         found::cut(&by_pid),

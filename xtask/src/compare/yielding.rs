@@ -71,13 +71,12 @@ pub(super) fn run(turns: u32, cpu: usize) -> anyhow::Result<()> {
         outside += u32::from(verdict == Verdict::Fails);
         let share = |ns: f64| ns / theirs * 100.0;
         println!(
-            "| {name} | {:.1} | {theirs:.1} | {:.1} | {:+.1} | {:+.1} % ({:+.1} to {:+.1}) | {verdict} |",
+            "| {name} | {:.1} | {theirs:.1} | {:.1} | {:+.1} | {:+.1} % ({}) | {verdict} |",
             median(&mut alone),
             pairs.ours(),
             difference.value,
             share(difference.value),
-            share(difference.low),
-            share(difference.high),
+            difference.interval(|end| format!("{:+.1}", share(end))),
         );
     }
     println!("{outside} of {} outside", METHODS.len());

@@ -64,20 +64,19 @@ impl fmt::Display for Claims {
         writeln!(f, "|---|---|---:|---:|---:|---|---:|---|")?;
         for (asked_ns, peer, beside) in &self.0 {
             let both = |pairs: &Pairs| format!("{} : {}", us(pairs.ours()), us(pairs.theirs()));
+            let end = |end| format!("{end:.2}");
             let (p99, cpu) = (beside.p99.ratio(), beside.cpu.ratio());
             writeln!(
                 f,
-                "| {} µs | {peer} | {} | {} | {:.2} ({:.2} to {:.2}) | {} | {:.2} ({:.2} to {:.2}) | {} |",
+                "| {} µs | {peer} | {} | {} | {:.2} ({}) | {} | {:.2} ({}) | {} |",
                 asked_ns / 1_000,
                 both(&beside.p50),
                 both(&beside.p99),
                 p99.value,
-                p99.low,
-                p99.high,
+                p99.interval(end),
                 p99.is_within(0.0..=1.0),
                 cpu.value,
-                cpu.low,
-                cpu.high,
+                cpu.interval(end),
                 cpu.is_within(0.0..=CPU),
             )?;
         }
@@ -87,8 +86,8 @@ impl fmt::Display for Claims {
                 let (_, _, beside) = self.0.iter().find(|(a, _, _)| a == asked)?;
                 let middle = beside.by_itself.our_middle();
                 let verdict = middle.is_within(0.0..=P50_NS);
-                let (value, low, high) = (middle.value, middle.low, middle.high);
-                Some(format!("{} µs: {verdict}, {value:.0} ns ({low:.0} to {high:.0})", asked / 1_000))
+                let interval = middle.interval(|end| format!("{end:.0}"));
+                Some(format!("{} µs: {verdict}, {:.0} ns ({interval})", asked / 1_000, middle.value))
             })
             .collect();
         write!(f, "\nHybrid's p50 at most {P50_NS} ns by its own last reading of the clock: {}.", late.join("; "))
