@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use punctual::CpuSet;
+use punctual_linux::affinity;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{CallPath, NotMeasured, Notice};
 use punctual_trace::PathRecorder;
@@ -83,13 +85,20 @@ impl Way {
 /// What was recorded of each way, and why there is no graph of functions.
 type Recorded = (Vec<(Way, Result<CallPath, Unavailable>)>, Option<String>);
 
-/// Records the path of each; a wait is of this length.
+/// Records the path of each, on these CPUs or anywhere; a wait is of this length.
 ///
 /// # Errors
 /// If the kernel lets nothing be recorded.
-pub fn run(ways: Vec<Way>, asked: Duration, session: &mut Session<'_>) -> Result<(), Error> {
+pub fn run(ways: Vec<Way>, asked: Duration, cpus: Option<&CpuSet>, session: &mut Session<'_>) -> Result<(), Error> {
     let asked_ns = i64::try_from(asked.as_nanos()).unwrap_or(i64::MAX);
-    let performed = session.perform(Place::default(), move |stage| perform(&ways, asked_ns, stage))?;
+    let place = Place::on(cpus, false);
+    let pinned = place.cpus.clone();
+    let performed = session.perform(place, move |stage| {
+        if !pinned.is_empty() {
+            affinity::set_affinity(0, &pinned).map_err(|e| Error::Unavailable(Unavailable::because(e.to_string())))?;
+        }
+        perform(&ways, asked_ns, stage)
+    })?;
     let Some((recorded, no_graph)) = performed.transpose()? else { return Ok(()) };
     for (way, result) in recorded {
         match result {
@@ -145,7 +154,7 @@ mod tests {
         let mut silent = Silent;
         let mut session = Session::open(vec!["test".into()], "why", Stop::default(), &mut silent);
         let ways = vec![named("sched_yield"), named("clock_nanosleep"), named("spin_clock")];
-        if let Err(error) = run(ways, Duration::from_micros(100), &mut session) {
+        if let Err(error) = run(ways, Duration::from_micros(100), None, &mut session) {
             assert!(matches!(error, Error::Unavailable(_)), "{error}");
             return punctual_testing::lacks(&error.to_string());
         }

@@ -31,10 +31,10 @@ pub(crate) struct WhyArgs {
     /// Record the way of these calls through the kernel (sched_yield nanosleep): its functions, or its events
     ///
     /// Names are those that `punctual wait` and `punctual yield` list. Functions need the tracer function_graph, which some kernels
-    /// lack. Waits are of the shortest duration of --for.
+    /// lack. Waits are of the shortest duration of --for. --cpu says on which CPUs the calls are made.
     #[arg(
         long, value_name = "METHOD", num_args = 1.., value_parser = way,
-        conflicts_with_all = of_own_waits().into_iter().filter(|own| *own != "durations").chain(["pid", "thread", "program", "trace", "duration", "advise"])
+        conflicts_with_all = of_own_waits().into_iter().filter(|own| !["durations", "cpu"].contains(own)).chain(["pid", "thread", "program", "trace", "duration", "advise"])
     )]
     pub(crate) path: Vec<Way>,
     /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 30s]

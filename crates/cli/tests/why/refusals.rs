@@ -26,7 +26,7 @@ fn bad_input_says_what_would_be_accepted() {
         (&["--json", "/no/such/folder/why.json", never], "/no/such/folder/why.json"),
         (&["--path", "sched_yeild"], "invalid --path 'sched_yeild': expected a way to wait or to yield"),
         (&["--pid", "1", "--path", "sched_yield"], "--path"),
-        (&["--path", "sched_yield", "--cpu", "0"], "--cpu"),
+        (&["--path", "sched_yield", "--slack", "1ns"], "--slack"),
         (&["--path", "sched_yield", "--thread", "x"], "invalid --path: it cannot be used with --thread"),
         (
             &["--path", "nanosleep", "--for", "1h"],

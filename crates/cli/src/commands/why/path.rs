@@ -27,7 +27,9 @@ pub(super) fn run(args: &WhyArgs, named: &[Way]) -> anyhow::Result<Exit> {
             ways.push(*way);
         }
     }
-    measure(NAME, &args.outputs(), &cpu_lock::cpus(None), |session| {
-        paths::run(ways, asked, session).context("why --path")
+    args.conditions.check()?;
+    let cpus = args.conditions.cpus();
+    measure(NAME, &args.outputs(), &cpu_lock::cpus(cpus.as_ref()), |session| {
+        paths::run(ways, asked, cpus.as_ref(), session).context("why --path")
     })
 }
