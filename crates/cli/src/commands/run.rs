@@ -26,6 +26,7 @@ const NOT_EXECUTABLE: u8 = 126;
 
 /// Applies the conditions, runs the program and restores them.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+    args.check_program()?;
     let asked = args.conditions.all();
     check(&asked)?;
     let rules = rules::of(args.remedies.rules.as_deref())?;

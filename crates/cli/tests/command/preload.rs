@@ -183,3 +183,20 @@ fn bad_values_are_refused_before_the_program_runs() {
         assert!(text(&output.stderr).contains(said), "{output:?}");
     }
 }
+
+#[test]
+fn a_value_without_its_equals_sign_is_no_program() {
+    let folder = installed(true);
+    for (flag, value) in [("--precise-sleep", "5us"), ("--precise-sleep", "5%"), ("--min-frequency", "2GHz")] {
+        let output = run(folder.path(), &[flag, value, "true"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said =
+            format!("invalid PROGRAM '{value}': the value of {flag} follows an equals sign (example: {flag}={value})");
+        assert!(text(&output.stderr).contains(&said), "{output:?}");
+    }
+    // A program of such a name after a flag that has its value, or none.
+    for before in [&["--precise-sleep=5us"][..], &["--nice", "1"]] {
+        let output = run(folder.path(), &[before, &["5us"]].concat());
+        assert_eq!(output.status.code(), Some(127), "{output:?}");
+    }
+}
