@@ -197,6 +197,13 @@ impl Watch {
         }
     }
 
+    /// Closes the events, and does not wait for that: the kernel waits some 30 ms at each tracepoint until all CPUs have left it
+    /// (`tracepoint_synchronize_unregister`), one after another. The process ends only when they are closed.
+    pub fn close_meanwhile(self) {
+        // Where no thread can be started, they are closed here.
+        let _ = std::thread::Builder::new().name("close".into()).spawn(move || drop(self));
+    }
+
     /// Whether this CPU shows the events of its idle thread; `None`: it seldom idled so far.
     #[must_use]
     pub fn shows_idle(&self, cpu: usize) -> Option<bool> {

@@ -96,7 +96,9 @@ impl Watcher {
             watch.pump(Duration::ZERO, each)?;
             watch.pump(LAST, each)?;
             watch.switch_and(false, each)?;
-            Ok(watch.causes())
+            let causes = watch.causes();
+            watch.close_meanwhile();
+            Ok(causes)
         }) {
             Ok(causes) => causes,
             Err(error) => {
