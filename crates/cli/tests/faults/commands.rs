@@ -7,11 +7,14 @@ pub(crate) enum Kind {
     Measures,
     /// Runs a program.
     Runs,
+    /// Watches a running one.
+    Watches,
     /// Reads saved runs, and writes a file.
     Reads,
 }
 
-/// A command. In its words OUT is the file that it writes, OLD and NEW are saved runs, and TO is a free address.
+/// A command. In its words OUT is the file that it writes, OLD and NEW are saved runs, TO is a free address,
+/// and PID this process.
 #[derive(Debug)]
 pub(crate) struct Subject {
     /// In the table.
@@ -83,6 +86,13 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         words: &["why", "--"],
         short: &["echo", "ran"],
         long: &["sleep", "600"],
+    },
+    Subject {
+        name: "why --pid",
+        kind: Kind::Watches,
+        words: &["why", "--pid", "PID", "--json", "OUT"],
+        short: &["--duration", "120ms"],
+        long: &["--duration", "10m"],
     },
     reads("report", &["report", "OLD", "--html", "-o", "OUT"]),
     reads("compare", &["compare", "OLD", "NEW", "--html", "OUT"]),

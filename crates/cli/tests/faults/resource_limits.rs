@@ -78,7 +78,9 @@ fn least(kind: &str) -> u64 {
 }
 
 fn locked_memory(subject: &Subject, _: Depth) -> Tried {
-    if subject.kind == Kind::Reads || matches!(subject.name, "why --" | "ramp" | "switch" | "checkup") {
+    if matches!(subject.kind, Kind::Reads | Kind::Watches)
+        || matches!(subject.name, "why --" | "ramp" | "switch" | "checkup")
+    {
         return Err(No::NotHere);
     }
     let scene = Scene::new();

@@ -64,6 +64,7 @@ impl Scene {
             "OLD" => old.display().to_string(),
             "NEW" => new.display().to_string(),
             "TO" => UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string(),
+            "PID" => std::process::id().to_string(),
             word => word.to_owned(),
         });
         let mut command = match starter {

@@ -14,7 +14,8 @@ const KILLS: (usize, usize) = (500, 20);
 pub(crate) const FAULTS: &[Fault] = &[
     Fault { name: "killed at any moment", quick: &["wait", "yield", "ipc", "run"], attempt: killed },
     Fault { name: "SIGTERM, SIGINT, SIGHUP", quick: &["yield", "ipc"], attempt: asked_to_end },
-    Fault { name: "every other signal", quick: &[], attempt: signalled },
+    Fault { name: "every other signal", quick: &["why --pid"], attempt: signalled },
+    Fault { name: "SIGTSTP, SIGCONT", quick: &["why --"], attempt: stopped },
     Fault { name: "ignored CHLD, PIPE, HUP", quick: &["ipc", "run"], attempt: ignoring },
     Fault { name: "a second run", quick: &["polls"], attempt: second },
 ];
@@ -61,10 +62,12 @@ fn asked_to_end(subject: &Subject, _: Depth) -> Tried {
     Ok(())
 }
 
-fn signalled(subject: &Subject, _: Depth) -> Tried {
+fn signalled(subject: &Subject, depth: Depth) -> Tried {
     let asked = [libc_signal::KILL, libc_signal::TERM, libc_signal::INT, libc_signal::HUP];
     let stops = [libc_signal::STOP, libc_signal::CONT, 20, 21, 22];
-    for signal in (1..32).filter(|signal| !asked.contains(signal) && !stops.contains(signal)) {
+    // SIGUSR1 and SIGPIPE stand for the others.
+    let all = (1..32).filter(|signal| !asked.contains(signal) && !stops.contains(signal));
+    for signal in all.filter(|signal| depth == Depth::Whole || [10, 13].contains(signal)) {
         let scene = Scene::new();
         let mut started = scene.start(&[], &subject.long())?;
         std::thread::sleep(Duration::from_millis(250));
@@ -81,6 +84,23 @@ fn signalled(subject: &Subject, _: Depth) -> Tried {
         left.must(read || by(signal) || by(libc_signal::TERM), &format!("its status after signal {signal}"))?;
     }
     Ok(())
+}
+
+/// A command that was stopped goes on, and ends as ever.
+fn stopped(subject: &Subject, _: Depth) -> Tried {
+    if subject.kind == Kind::Reads {
+        return Err(No::NotHere);
+    }
+    let scene = Scene::new();
+    let started = scene.start(&[], &subject.long())?;
+    std::thread::sleep(Duration::from_millis(400));
+    for signal in [20, libc_signal::CONT, libc_signal::TERM] {
+        started.send(signal);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let left = started.left(SOON)?;
+    scene.nothing_left()?;
+    left.must(left.code() == Some(128 + libc_signal::TERM), "its status")
 }
 
 fn ignoring(subject: &Subject, _: Depth) -> Tried {
