@@ -10,6 +10,7 @@ use punctual::conditions::Condition;
 use punctual::{Conditions, Policy};
 use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
+use punctual_trace::Room;
 
 use crate::families::{ipc, ramp, wait, yielding};
 use crate::frame::place::one_cpu;
@@ -184,7 +185,7 @@ const PAIRS: u32 = 6;
 /// Where a CPU hides its idle thread, the sleeps are on one that shows it.
 fn explaining(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
     let mut frame = Request::as_found(Amount::Time(takes), PAIRS).for_causes();
-    if let Some(Sight { cpu, .. }) = sight::find().filter(|sight| !sight.hidden.is_empty()) {
+    if let Some(Sight { cpu, .. }) = sight::find(Room::Small).filter(|sight| !sight.hidden.is_empty()) {
         frame.base = frame.base.with(Condition::CPU, cpu.to_string());
         session.notice(Notice::Other { text: format!("the causes of late wake-ups are those on CPU {cpu}") });
     }

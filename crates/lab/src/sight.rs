@@ -25,17 +25,18 @@ pub struct Sight {
 }
 
 /// Looks at the CPUs that this process may use, from the last one: the first ones serve most interrupts. `None`: the kernel shows no
-/// events, no thread can be started, or all that were looked at hide their idle thread.
+/// events, no thread can be started, or all that were looked at hide their idle thread. Which CPUs hide it may differ with the room: own
+/// waits (`Small`) and other programs (`Large`) are recorded in different ways.
 #[must_use]
-pub fn find() -> Option<Sight> {
+pub fn find(room: Room) -> Option<Sight> {
     // A thread of its own: it moves from CPU to CPU.
-    std::thread::Builder::new().spawn(look).ok()?.join().ok()?
+    std::thread::Builder::new().spawn(move || look(room)).ok()?.join().ok()?
 }
 
-fn look() -> Option<Sight> {
+fn look(room: Room) -> Option<Sight> {
     let allowed = affinity::affinity(0).ok()?;
     let own = Target { tids: vec![sched::current_thread_id()], with_children: false };
-    let mut watch = Watch::open(&own, Level::Core, Room::Small).ok()?;
+    let mut watch = Watch::open(&own, Level::Core, room).ok()?;
     let (mut hidden, mut busy) = (Vec::new(), None);
     for cpu in allowed.into_iter().rev().take(CPUS) {
         affinity::set_affinity(0, &[cpu]).ok()?;
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn a_cpu_of_this_process_is_found_or_none_is_seen() {
         let allowed = affinity::affinity(0).unwrap();
-        let Some(sight) = find() else { return punctual_testing::lacks("a CPU that shows its idle thread") };
+        let Some(sight) = find(Room::Small) else { return punctual_testing::lacks("a CPU that shows its idle thread") };
         assert!(allowed.contains(&sight.cpu) && !sight.hidden.contains(&sight.cpu), "{sight:?}");
         assert!(sight.hidden.iter().all(|cpu| allowed.contains(cpu)), "{sight:?}");
         assert_eq!(affinity::affinity(0).unwrap(), allowed, "the caller stays");

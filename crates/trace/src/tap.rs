@@ -68,17 +68,19 @@ pub struct Batch {
 }
 
 impl Tap {
-    /// Opens the events of all online CPUs: by programs in the kernel, or by [`Tap::open_rings`] where they are refused. Nothing is
-    /// recorded before [`Tap::switch`].
+    /// Opens the events of all online CPUs: in small rings by programs in the kernel, else, or where they are refused, by
+    /// [`Tap::open_rings`]. Nothing is recorded before [`Tap::switch`].
     ///
     /// # Errors
     /// Without tracefs, without the privilege, or on a kernel without the events.
     pub fn open(threads: &Threads, level: Level, room: Room) -> Result<Self> {
         let (tracepoints, missing) = find(level)?;
-        match Source::programs(&room.rings(2), &tracepoints, threads) {
-            Ok(source) => Ok(Self::of(source, tracepoints, missing)),
-            Err(_) => Self::open_rings(threads, level, room),
+        if room == Room::Small
+            && let Ok(source) = Source::programs(&room.rings(2), &tracepoints, threads)
+        {
+            return Ok(Self::of(source, tracepoints, missing));
         }
+        Self::open_rings(threads, level, room)
     }
 
     /// The same by perf_event_open(2). It needs less of the kernel, and an event costs more.

@@ -22,7 +22,7 @@ fn taps(level: Level, room: Room) -> Vec<Tap> {
 
 #[test]
 fn a_sleep_shows_its_timer_and_its_system_call() {
-    taps(Level::Causes, Room::Large).into_iter().for_each(shows_a_sleep);
+    taps(Level::Causes, Room::Small).into_iter().for_each(shows_a_sleep);
 }
 
 fn shows_a_sleep(mut tap: Tap) {
@@ -48,7 +48,7 @@ fn shows_a_sleep(mut tap: Tap) {
 
 #[test]
 fn programs_and_rings_show_the_same_and_do_not_disturb_each_other() {
-    let taps = taps(Level::Causes, Room::Large);
+    let taps = taps(Level::Causes, Room::Small);
     let Ok([mut programs, mut rings]) = <[Tap; 2]>::try_from(taps) else { return };
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let mut seen = || {
@@ -79,7 +79,7 @@ fn programs_and_rings_show_the_same_and_do_not_disturb_each_other() {
 
 #[test]
 fn nothing_is_recorded_while_it_is_off_and_nothing_twice() {
-    for mut tap in taps(Level::Core, Room::Large) {
+    for mut tap in taps(Level::Core, Room::Small) {
         std::thread::sleep(Duration::from_millis(1));
         assert!(tap.read_all().events.is_empty());
         tap.switch(true).unwrap();

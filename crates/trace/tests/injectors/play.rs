@@ -163,9 +163,10 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    /// As own waits are watched; the ring of the victim's CPU is large, because this thread keeps away from it.
     pub(crate) fn of(tid: i32) -> Self {
         let mut watch =
-            Watch::open(&Target { tids: vec![tid], with_children: false }, Level::Causes, Room::Large).unwrap();
+            Watch::open(&Target { tids: vec![tid], with_children: false }, Level::Causes, Room::Small).unwrap();
         watch.keep(usize::MAX);
         Self { watch, begun: Vec::new() }
     }

@@ -8,6 +8,7 @@ use punctual::conditions::Condition;
 use punctual_lab::sight::{self, Sight};
 use punctual_lab::wait::{self, Plan, Request};
 use punctual_record::{Notice, Unseen};
+use punctual_trace::Room;
 
 use super::finish::NAME;
 use crate::args::WhyArgs;
@@ -35,7 +36,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let mut plan = Plan::new(request).map_err(BadUsage::from)?;
     let asked = args.conditions.cpus();
     measure(NAME, &args.outputs(), &cpu_lock::cpus(asked.as_ref()), |session| {
-        let sight = if asked.is_none() { sight::find() } else { None };
+        let sight = if asked.is_none() { sight::find(Room::Small) } else { None };
         if let Some(Sight { cpu, .. }) = sight {
             plan.request.base = plan.request.base.with(Condition::CPU, cpu.to_string());
         }
