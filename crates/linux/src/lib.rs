@@ -16,6 +16,7 @@
 pub mod affinity;
 pub mod apart;
 pub mod bpf;
+pub mod call_table;
 pub mod child;
 pub mod children;
 pub mod clock;

@@ -1,0 +1,187 @@
+//! The entry of a call at a site: counters, sums, extremes and histograms.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::bucket;
+use super::site::{PATH, PROGRAM, Site};
+
+/// Buckets of the time asked: a quarter of those of other times.
+pub(super) const ASKED: usize = bucket::COUNT.div_ceil(4);
+/// Words of a name and of a path.
+pub(super) const PROGRAM_WORDS: usize = PROGRAM / 8;
+pub(super) const PATH_WORDS: usize = PATH / 8;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It looked without waiting and found nothing to do.
+    Nothing,
+    /// What it waited for came, or was there.
+    Event,
+    /// Its time was over.
+    Expired,
+    /// By a signal, or with an error.
+    Failed,
+}
+
+/// Declares the words of an entry, once as atomics and once as numbers.
+macro_rules! words {
+    ($($(#[$about:meta])* $name:ident: $count:expr,)*) => {
+        /// The counters of a call at a site. Any bytes are valid.
+        #[repr(C)]
+        pub struct Entry {
+            $($(#[$about])* $name: [AtomicU64; $count],)*
+        }
+
+        /// The same as plain numbers.
+        #[allow(dead_code, reason = "a reader needs no key and no padding")]
+        pub(super) struct Raw {
+            $(pub(super) $name: [u64; $count],)*
+        }
+
+        impl Raw {
+            /// From the words of an entry; missing ones are zero.
+            pub(super) fn of(mut words: impl Iterator<Item = u64>) -> Self {
+                Self { $($name: std::array::from_fn(|_| words.next().unwrap_or(0)),)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// 0: free.
+    key: 1,
+    call: 1,
+    offset: 1,
+    /// Calls that began, in flight or ended.
+    calls: 1,
+    /// Ended calls, by [`How`].
+    ended: 4,
+    /// Time in calls that could block.
+    waited: 1,
+    /// Sums; minima as their complement, so that zero is none.
+    late_sum: 1,
+    late_least: 1,
+    late_most: 1,
+    asked_least: 1,
+    asked_most: 1,
+    took_least: 1,
+    took_most: 1,
+    /// CPU time of the calls in which it was read, and how many these are.
+    cpu: 1,
+    cpu_read: 1,
+    /// Yields after which another thread had run, and yields in which that was read.
+    let_run: 1,
+    let_run_read: 1,
+    /// So that names begin at a line of the cache.
+    unused: 4,
+    program: PROGRAM_WORDS,
+    path: PATH_WORDS,
+    late: bucket::COUNT,
+    took: bucket::COUNT,
+    asked: ASKED,
+}
+
+/// A call that could block and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub how: How,
+    /// From its beginning.
+    pub took_ns: u64,
+    /// How long it was to wait at most.
+    pub asked_ns: Option<u64>,
+    /// How long after that it returned, if its time was over.
+    pub late_ns: Option<u64>,
+}
+
+fn add(word: &[AtomicU64; 1], by: u64) {
+    word[0].fetch_add(by, Ordering::Relaxed);
+}
+
+fn extremes(least: &[AtomicU64; 1], most: &[AtomicU64; 1], ns: u64) {
+    // Mostly nothing changes, and a load is cheaper than a locked instruction.
+    if least[0].load(Ordering::Relaxed) < !ns {
+        least[0].fetch_max(!ns, Ordering::Relaxed);
+    }
+    if most[0].load(Ordering::Relaxed) < ns {
+        most[0].fetch_max(ns, Ordering::Relaxed);
+    }
+}
+
+impl Entry {
+    /// Whether the entry is of this key, or free and now of it.
+    pub(super) fn claim(&self, key: u64) -> bool {
+        match self.key[0].load(Ordering::Acquire) {
+            0 => match self.key[0].compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => true,
+                Err(taken) => taken == key,
+            },
+            taken => taken == key,
+        }
+    }
+
+    /// Writes the site. Every process writes the same, so one that was killed meanwhile leaves no gap.
+    pub(super) fn describe(&self, site: &Site<'_>) {
+        self.call[0].store(site.call.into(), Ordering::Relaxed);
+        self.offset[0].store(site.offset, Ordering::Relaxed);
+        write(&self.program, &site.program[..site.program.len().min(PROGRAM)]);
+        write(&self.path, &site.path[site.path.len().saturating_sub(PATH)..]);
+    }
+
+    /// A call begins. Returns how many began before it.
+    #[inline]
+    pub fn begin(&self) -> u64 {
+        self.calls[0].fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A call ended that could not block.
+    #[inline]
+    pub fn looked(&self, how: How) {
+        self.ended[how as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call ended that could block.
+    pub fn end(&self, its: &Ended) {
+        self.looked(its.how);
+        add(&self.waited, its.took_ns);
+        if let Some(asked_ns) = its.asked_ns {
+            extremes(&self.asked_least, &self.asked_most, asked_ns);
+            self.asked[bucket::of(asked_ns) / 4].fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(late_ns) = its.late_ns {
+            add(&self.late_sum, late_ns);
+            extremes(&self.late_least, &self.late_most, late_ns);
+            self.late[bucket::of(late_ns)].fetch_add(1, Ordering::Relaxed);
+        }
+        if its.how == How::Event {
+            self.took(its.took_ns);
+        }
+    }
+
+    /// How long one call took: each that waited for an event, some of those that could not block.
+    pub fn took(&self, ns: u64) {
+        extremes(&self.took_least, &self.took_most, ns);
+        self.took[bucket::of(ns)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The CPU time of one call.
+    pub fn used(&self, cpu_ns: u64) {
+        add(&self.cpu, cpu_ns);
+        add(&self.cpu_read, 1);
+    }
+
+    /// Whether another thread ran during one yield.
+    pub fn yielded(&self, let_run: bool) {
+        add(&self.let_run, u64::from(let_run));
+        add(&self.let_run_read, 1);
+    }
+}
+
+fn write<const N: usize>(words: &[AtomicU64; N], text: &[u8]) {
+    for (word, bytes) in words.iter().zip(text.chunks(8).chain(std::iter::repeat(&[][..]))) {
+        let mut all = [0; 8];
+        all[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_ne_bytes(all), Ordering::Relaxed);
+    }
+}
