@@ -31,6 +31,12 @@
 //! that such a thread executes keeps what the thread had. Where a rule asks for SCHED_FIFO or
 //! SCHED_RR, the process has 2 s of RLIMIT_RTTIME from then on.
 //!
+//! # What it counts
+//!
+//! With `PUNCTUAL_OBSERVE=FILE` it counts each wait by call site: how often, how it ended, time asked, lateness, CPU time. Processes map
+//! the file, which `punctual run --observe` makes and reads; a process that cannot map it runs unobserved. A call that only looks costs
+//! some 30 ns more, one that can block some 200 ns.
+//!
 //! # What it never does
 //!
 //! The functions allocate nothing and take no lock, and are safe in a signal handler and after `fork` or `vfork`. They keep `errno` of the
@@ -52,6 +58,7 @@ mod learn;
 mod mapping;
 mod next;
 mod now;
+mod observe;
 mod once;
 mod rules;
 mod scheduling;

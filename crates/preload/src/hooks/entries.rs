@@ -11,7 +11,7 @@ use libc::{
 };
 
 use crate::caller::Caller;
-use crate::hooks::{conditions, futex, locks, naming, semaphores, sleeping, starting, timeouts, yielding};
+use crate::hooks::{naming, observed, starting};
 use crate::next::Start;
 
 /// The instructions for a function that has so many arguments: one token for each.
@@ -145,33 +145,33 @@ macro_rules! entries {
 }
 
 entries! {
-    nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::nanosleep;
-    clock_nanosleep(clock: clockid_t, flags: c_int, asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::clock_nanosleep;
-    usleep(microseconds: useconds_t) -> c_int = sleeping::usleep;
-    sleep(seconds: c_uint) -> c_uint = sleeping::sleep;
-    thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::thrd_sleep;
-    sched_yield() -> c_int = yielding::sched_yield;
-    pthread_yield() -> c_int = yielding::sched_yield;
-    thrd_yield() -> c_int = yielding::sched_yield;
-    poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int = timeouts::poll;
-    ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::ppoll;
-    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int = timeouts::select;
-    pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::pselect;
-    epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int = timeouts::epoll_wait;
-    epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait;
-    epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = timeouts::epoll_pwait2;
-    sem_timedwait(semaphore: *mut sem_t, limit: *const timespec) -> c_int = semaphores::sem_timedwait;
-    sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, limit: *const timespec) -> c_int = semaphores::sem_clockwait;
-    pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = locks::pthread_mutex_timedlock;
-    pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = locks::pthread_mutex_clocklock;
-    mtx_timedlock(mutex: *mut c_void, limit: *const timespec) -> c_int = locks::mtx_timedlock;
-    pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = conditions::pthread_cond_timedwait;
-    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = conditions::pthread_cond_clockwait;
-    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const timespec) -> c_int = conditions::cnd_timedwait;
+    nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int = observed::nanosleep;
+    clock_nanosleep(clock: clockid_t, flags: c_int, asked: *const timespec, rest: *mut timespec) -> c_int = observed::clock_nanosleep;
+    usleep(microseconds: useconds_t) -> c_int = observed::usleep;
+    sleep(seconds: c_uint) -> c_uint = observed::sleep;
+    thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int = observed::thrd_sleep;
+    sched_yield() -> c_int = observed::sched_yield;
+    pthread_yield() -> c_int = observed::sched_yield;
+    thrd_yield() -> c_int = observed::sched_yield;
+    poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int = observed::poll;
+    ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int = observed::ppoll;
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int = observed::select;
+    pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int = observed::pselect;
+    epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int = observed::epoll_wait;
+    epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int = observed::epoll_pwait;
+    epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = observed::epoll_pwait2;
+    sem_timedwait(semaphore: *mut sem_t, limit: *const timespec) -> c_int = observed::sem_timedwait;
+    sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, limit: *const timespec) -> c_int = observed::sem_clockwait;
+    pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = observed::pthread_mutex_timedlock;
+    pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = observed::pthread_mutex_clocklock;
+    mtx_timedlock(mutex: *mut c_void, limit: *const timespec) -> c_int = observed::mtx_timedlock;
+    pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = observed::pthread_cond_timedwait;
+    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = observed::pthread_cond_clockwait;
+    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const timespec) -> c_int = observed::cnd_timedwait;
     pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int = naming::pthread_setname_np;
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = naming::prctl;
     pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, argument: *mut c_void) -> c_int = starting::pthread_create;
-    syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = futex::syscall;
+    syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = observed::syscall;
 }
 
 #[cfg(test)]

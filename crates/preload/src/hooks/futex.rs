@@ -29,7 +29,7 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
     caller: Caller,
 ) -> c_long {
     match number {
-        libc::SYS_futex if matches!(b & OPERATION, WAIT | WAIT_BITSET) => {
+        libc::SYS_futex if waits(b) => {
             let look_ns = settings::of(caller).poll_first_ns;
             // SAFETY: a program that waits on a futex gives the address of its word.
             if look_ns > 0 && unsafe { changes(a as *const AtomicU32, c as u32, look_ns) } {
@@ -66,6 +66,16 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
 
 const WAIT: c_long = libc::FUTEX_WAIT as c_long;
 const WAIT_BITSET: c_long = libc::FUTEX_WAIT_BITSET as c_long;
+
+/// Whether an operation of futex(2) waits.
+pub(crate) fn waits(operation: c_long) -> bool {
+    matches!(operation & OPERATION, WAIT | WAIT_BITSET)
+}
+
+/// Whether its time limit is a time and not a length.
+pub(crate) fn has_deadline(operation: c_long) -> bool {
+    operation & OPERATION == WAIT_BITSET
+}
 
 /// Whether the word is, or becomes, another than `expected` within this time.
 ///

@@ -6,6 +6,7 @@ mod futex;
 mod locks;
 mod looking;
 mod naming;
+mod observed;
 mod semaphores;
 mod sleeping;
 mod start;

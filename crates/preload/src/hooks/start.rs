@@ -1,11 +1,12 @@
 //! What happens when the program is loaded.
 
-use crate::{next, settings, slack, threads};
+use crate::{next, observe, settings, slack, threads};
 
 /// Runs before the program's `main`, when its libraries are ready.
 extern "C" fn start() {
     next::look_up_all();
     settings::read();
+    observe::attach();
     if settings::precise_everywhere() {
         slack::lower();
     }

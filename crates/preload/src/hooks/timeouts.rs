@@ -226,6 +226,12 @@ impl Look for Select {
     }
 }
 
+/// The length of a valid timeval.
+pub(crate) fn length_of(time: &timeval) -> Option<i64> {
+    let nsec = (time.tv_usec as i64).checked_mul(1_000).filter(|nsec| *nsec >= 0).unwrap_or(-1);
+    length_ns(&timespec { tv_sec: time.tv_sec, tv_nsec: nsec as _ })
+}
+
 /// As select(2): what is left of the timeout is written back, as Linux does.
 ///
 /// # Safety
@@ -240,10 +246,7 @@ pub(crate) unsafe extern "C-unwind" fn select(
 ) -> c_int {
     let settings = settings::of(caller);
     // SAFETY: the caller gave null or a timeval.
-    let limit = unsafe { timeout.as_ref() }.map(|limit| {
-        let nsec = (limit.tv_usec as i64).checked_mul(1_000).filter(|nsec| *nsec >= 0).unwrap_or(-1);
-        length_ns(&timespec { tv_sec: limit.tv_sec, tv_nsec: nsec as _ })
-    });
+    let limit = unsafe { timeout.as_ref() }.map(length_of);
     match limit {
         None | Some(Some(_)) if concerned(&settings, limit.flatten()) && fits(count) => {
             let deadline_ns = limit.flatten().map(|limit_ns| now_ns().saturating_add(limit_ns));

@@ -1,6 +1,7 @@
 //! The library in real programs.
 
 mod company;
+mod observed;
 mod remedies;
 mod rules;
 mod support;

@@ -1,0 +1,248 @@
+//! Each function with its wait counted ([`crate::observe`]); without a file to count in, the hook alone.
+
+use libc::{
+    c_int, c_long, c_uint, c_void, clockid_t, epoll_event, fd_set, nfds_t, pollfd, pthread_cond_t, pthread_mutex_t,
+    sem_t, sigset_t, timespec, timeval, useconds_t,
+};
+use punctual_linux::call_table::calls;
+
+use super::{conditions, futex, locks, semaphores, sleeping, timeouts, yielding};
+use crate::caller::Caller;
+use crate::next;
+use crate::now::{length_ns, now_ns, now_of};
+use crate::observe::{How, Limit, observed, yields};
+
+/// `name(arguments) -> type = hook, call, limit, how it ended;`
+macro_rules! observed {
+    ($($name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty = $hook:path, $call:ident, $limit:expr, $how:expr;)*) => {$(
+        #[allow(unused_unsafe, reason = "some limits are numbers")]
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* caller: Caller) -> $returned {
+            // SAFETY: the arguments of the caller.
+            let (limit, make) = (|| unsafe { $limit }, || unsafe { $hook($($argument,)* caller) });
+            observed(calls::$call, caller, limit, make, $how)
+        }
+    )*};
+}
+
+observed! {
+    nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::nanosleep, NANOSLEEP, length(asked), slept;
+    clock_nanosleep(clock: clockid_t, flags: c_int, asked: *const timespec, rest: *mut timespec) -> c_int =
+        sleeping::clock_nanosleep, CLOCK_NANOSLEEP, if flags == libc::TIMER_ABSTIME { until(clock, asked) } else { length(asked) }, slept;
+    usleep(microseconds: useconds_t) -> c_int = sleeping::usleep, USLEEP, Limit::For(i64::from(microseconds) * 1_000), slept;
+    sleep(seconds: c_uint) -> c_uint = sleeping::sleep, SLEEP, Limit::For(i64::from(seconds) * 1_000_000_000), slept;
+    thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::thrd_sleep, THRD_SLEEP, length(asked), slept;
+    poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int = timeouts::poll, POLL, limit_of_ms(timeout_ms), events;
+    ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int =
+        timeouts::ppoll, PPOLL, limit(timeout), events;
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int =
+        timeouts::select, SELECT, limit_of_timeval(timeout), events;
+    pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int =
+        timeouts::pselect, PSELECT, limit(timeout), events;
+    epoll_wait(epoll: c_int, found: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int =
+        timeouts::epoll_wait, EPOLL_WAIT, limit_of_ms(timeout_ms), events;
+    epoll_pwait(epoll: c_int, found: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int =
+        timeouts::epoll_pwait, EPOLL_PWAIT, limit_of_ms(timeout_ms), events;
+    epoll_pwait2(epoll: c_int, found: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int =
+        timeouts::epoll_pwait2, EPOLL_PWAIT2, limit(timeout), events;
+    sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int =
+        semaphores::sem_timedwait, SEM_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), posted;
+    sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int =
+        semaphores::sem_clockwait, SEM_CLOCKWAIT, until(clock, time), posted;
+    pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int =
+        locks::pthread_mutex_timedlock, MUTEX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), error;
+    pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int =
+        locks::pthread_mutex_clocklock, MUTEX_CLOCKLOCK, until(clock, time), error;
+    mtx_timedlock(mutex: *mut c_void, time: *const timespec) -> c_int =
+        locks::mtx_timedlock, MTX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), result_of_c11;
+    pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int =
+        conditions::pthread_cond_timedwait, COND_TIMEDWAIT, until_some(time), error;
+    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int =
+        conditions::pthread_cond_clockwait, COND_CLOCKWAIT, until(clock, time), error;
+    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, time: *const timespec) -> c_int =
+        conditions::cnd_timedwait, CND_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), result_of_c11;
+}
+
+/// As sched_yield(2).
+pub(crate) extern "C-unwind" fn sched_yield(caller: Caller) -> c_int {
+    yields(caller, || yielding::sched_yield(caller))
+}
+
+/// As syscall(2): a wait by its number is counted as the function of its name.
+///
+/// # Safety
+/// As syscall(2).
+pub(crate) unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+    caller: Caller,
+) -> c_long {
+    // SAFETY: the arguments of the caller.
+    let make = || unsafe { futex::syscall(number, a, b, c, d, e, f, caller) };
+    let slept = |done: &c_long, _| if *done == 0 { How::Expired } else { How::Failed };
+    match number {
+        libc::SYS_futex if futex::waits(b) => {
+            // SAFETY: the arguments of the caller.
+            observed(calls::FUTEX, caller, || unsafe { limit_of_futex(b, d as *const timespec) }, make, woken)
+        }
+        libc::SYS_sched_yield => yields(caller, make),
+        libc::SYS_nanosleep => {
+            // SAFETY: the arguments of the caller.
+            observed(calls::NANOSLEEP, caller, || unsafe { length(a as *const timespec) }, make, slept)
+        }
+        libc::SYS_clock_nanosleep => {
+            let limit = || match b as c_int {
+                // SAFETY: the arguments of the caller.
+                libc::TIMER_ABSTIME => unsafe { until(a as clockid_t, c as *const timespec) },
+                // SAFETY: the arguments of the caller.
+                _ => unsafe { length(c as *const timespec) },
+            };
+            observed(calls::CLOCK_NANOSLEEP, caller, limit, make, slept)
+        }
+        _ => make(),
+    }
+}
+
+/// A length; one that is missing or invalid asks for nothing, and the call fails.
+///
+/// # Safety
+/// `time` is null or points to a timespec.
+unsafe fn length(time: *const timespec) -> Limit {
+    // SAFETY: as the caller says.
+    Limit::For(unsafe { time.as_ref() }.and_then(length_ns).unwrap_or(0))
+}
+
+/// The limit of a call that looks if it is zero, and waits without end if there is none.
+///
+/// # Safety
+/// `time` is null or points to a timespec.
+unsafe fn limit(time: *const timespec) -> Limit {
+    // SAFETY: as the caller says.
+    match unsafe { time.as_ref() }.map(length_ns) {
+        None => Limit::Endless,
+        Some(Some(ns)) if ns > 0 => Limit::For(ns),
+        Some(_) => Limit::Look,
+    }
+}
+
+/// # Safety
+/// `time` is null or points to a timeval.
+unsafe fn limit_of_timeval(time: *const timeval) -> Limit {
+    // SAFETY: as the caller says.
+    match unsafe { time.as_ref() }.and_then(timeouts::length_of) {
+        None if time.is_null() => Limit::Endless,
+        Some(ns) if ns > 0 => Limit::For(ns),
+        _ => Limit::Look,
+    }
+}
+
+fn limit_of_ms(ms: c_int) -> Limit {
+    match ms {
+        0 => Limit::Look,
+        ms if ms < 0 => Limit::Endless,
+        ms => Limit::For(i64::from(ms) * 1_000_000),
+    }
+}
+
+/// The limit of a wait until this time of this clock. It is not known of a clock that is set meanwhile.
+///
+/// # Safety
+/// `time` is null or points to a timespec.
+unsafe fn until(clock: clockid_t, time: *const timespec) -> Limit {
+    // SAFETY: as the caller says.
+    let Some(deadline_ns) = unsafe { time.as_ref() }.and_then(length_ns) else { return Limit::Endless };
+    match clock {
+        libc::CLOCK_MONOTONIC => Limit::Until(deadline_ns),
+        clock => Limit::Until(now_ns().saturating_add(deadline_ns.saturating_sub(now_of(clock)))),
+    }
+}
+
+/// The limit of a wait for a condition, whose clock stands in the condition: the clock that is nearer to the time. They are decades apart.
+///
+/// # Safety
+/// `time` is null or points to a timespec.
+unsafe fn until_some(time: *const timespec) -> Limit {
+    // SAFETY: as the caller says.
+    let deadline_ns = unsafe { time.as_ref() }.and_then(length_ns).unwrap_or(0);
+    let clocks = [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME];
+    let [monotonic, realtime] = clocks.map(|clock| now_of(clock).abs_diff(deadline_ns));
+    // SAFETY: as the caller says.
+    unsafe { until(clocks[usize::from(realtime < monotonic)], time) }
+}
+
+/// `FUTEX_WAIT` takes a length, `FUTEX_WAIT_BITSET` a time.
+///
+/// # Safety
+/// `time` is null or points to a timespec.
+unsafe fn limit_of_futex(operation: c_long, time: *const timespec) -> Limit {
+    let clock = match operation & c_long::from(libc::FUTEX_CLOCK_REALTIME) {
+        0 => libc::CLOCK_MONOTONIC,
+        _ => libc::CLOCK_REALTIME,
+    };
+    // SAFETY: as the caller says.
+    unsafe {
+        match time.is_null() {
+            true => Limit::Endless,
+            false if futex::has_deadline(operation) => until(clock, time),
+            false => length(time),
+        }
+    }
+}
+
+/// Of a function that returns 0 when its time is over.
+fn slept<T: Default + PartialEq>(done: &T, _: Limit) -> How {
+    if *done == T::default() { How::Expired } else { How::Failed }
+}
+
+/// Of a function that returns how many events there are.
+fn events(done: &c_int, limit: Limit) -> How {
+    match done {
+        1.. => How::Event,
+        0 if limit == Limit::Look => How::Nothing,
+        0 => How::Expired,
+        _ => How::Failed,
+    }
+}
+
+/// Of a futex: a word that had changed already is an event too.
+fn woken(done: &c_long, _: Limit) -> How {
+    match done {
+        0 => How::Event,
+        _ => match next::errno() {
+            libc::ETIMEDOUT => How::Expired,
+            libc::EAGAIN => How::Event,
+            _ => How::Failed,
+        },
+    }
+}
+
+/// Of sem_timedwait(3).
+fn posted(done: &c_int, _: Limit) -> How {
+    if *done == 0 { How::Event } else { of_error(next::errno()) }
+}
+
+/// Of a function that returns an error number.
+fn error(done: &c_int, _: Limit) -> How {
+    of_error(*done)
+}
+
+fn of_error(error: c_int) -> How {
+    match error {
+        0 => How::Event,
+        libc::ETIMEDOUT => How::Expired,
+        _ => How::Failed,
+    }
+}
+
+/// Of a function of C11: glibc's `thrd_timedout` is 4 (threads.h).
+fn result_of_c11(done: &c_int, _: Limit) -> How {
+    match done {
+        0 => How::Event,
+        4 => How::Expired,
+        _ => How::Failed,
+    }
+}

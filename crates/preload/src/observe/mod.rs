@@ -1,0 +1,221 @@
+//! Counts each wait of the program by call site, into the file that `PUNCTUAL_OBSERVE` names.
+//!
+//! A call that looks without waiting costs two additions in shared memory, and every 64th is timed. A call that can block is timed by two
+//! readings of CLOCK_MONOTONIC; every eighth has its CPU time read (CLOCK_THREAD_CPUTIME_ID), which are system calls.
+//! Nothing is kept between the beginning and the end of a call but on its stack, so a call may be cancelled, jumped out of or killed: it
+//! then has begun and not ended.
+//!
+//! Where the file cannot be mapped, the program runs unobserved.
+
+mod object;
+mod sites;
+
+use std::ffi::CStr;
+use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+pub(crate) use punctual_linux::call_table::How;
+use punctual_linux::call_table::{Ended, Entry, LOOKS, Table, calls};
+
+use crate::caller::Caller;
+use crate::next;
+use crate::now::now_ns;
+
+/// Of calls that look, one in so many is timed: its readings of clocks then cost a call a few ns on average. The first one is not: it
+/// finds cold caches.
+const ONE_LOOK_IN: u64 = 64;
+/// Of calls that can block, one in so many has its CPU time read.
+const ONE_WAIT_IN: u64 = 8;
+
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Maps the file, if there is one. Runs once, when the program is loaded.
+pub(crate) fn attach() {
+    // SAFETY: the name ends with a zero byte; no other thread exists yet that could change the environment.
+    let value = unsafe { libc::getenv(c"PUNCTUAL_OBSERVE".as_ptr()) };
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: getenv(3) returns a string that ends with a zero byte.
+    let path = std::ffi::OsStr::from_bytes(unsafe { CStr::from_ptr(value) }.to_bytes());
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NOCTTY).open(path);
+    let Ok(table) = file.map_err(drop).and_then(|file| Table::map(&file).map_err(drop)) else { return };
+    object::prepare();
+    table.attach();
+    TABLE.store(std::ptr::from_ref(table).cast_mut(), Ordering::Release);
+}
+
+#[inline]
+fn table() -> Option<&'static Table> {
+    // SAFETY: null, or a table that stays mapped.
+    unsafe { TABLE.load(Ordering::Acquire).as_ref() }
+}
+
+/// How long a call may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// It only looks.
+    Look,
+    /// Without end.
+    Endless,
+    /// This long, ns.
+    For(i64),
+    /// Until this time of CLOCK_MONOTONIC, ns.
+    Until(i64),
+}
+
+/// Makes a call and counts it.
+#[inline]
+pub(crate) fn observed<R>(
+    call: u8,
+    caller: Caller,
+    limit: impl FnOnce() -> Limit,
+    make: impl FnOnce() -> R,
+    how: impl FnOnce(&R, Limit) -> How,
+) -> R {
+    let Some(table) = table() else { return make() };
+    let limit = limit();
+    let number = if limit == Limit::Look { call | LOOKS } else { call };
+    match (sites::entry(table, number, caller), limit) {
+        (None, _) => make(),
+        (Some(entry), Limit::Look) => looks(entry, make, how),
+        (Some(entry), limit) => waits(entry, limit, make, how),
+    }
+}
+
+/// The same for a yield. Whether another thread ran is known of the timed ones.
+#[inline]
+pub(crate) fn yields<R>(caller: Caller, make: impl FnOnce() -> R) -> R {
+    let found = table().and_then(|table| sites::entry(table, calls::SCHED_YIELD | LOOKS, caller));
+    let Some(entry) = found else { return make() };
+    if entry.begin() % ONE_LOOK_IN != 1 {
+        return make();
+    }
+    let switches = switches();
+    let done = timed(entry, make);
+    if let (Some(before), Some(after)) = (switches, self::switches()) {
+        entry.yielded(after != before);
+    }
+    done
+}
+
+fn looks<R>(entry: &Entry, make: impl FnOnce() -> R, how: impl FnOnce(&R, Limit) -> How) -> R {
+    let done = if entry.begin() % ONE_LOOK_IN == 1 { timed(entry, make) } else { make() };
+    entry.looked(how(&done, Limit::Look));
+    done
+}
+
+/// Makes a call that does not wait, with its duration and CPU time.
+#[cold]
+fn timed<R>(entry: &Entry, make: impl FnOnce() -> R) -> R {
+    let cpu_ns = cpu_ns();
+    let began_ns = now_ns();
+    let done = make();
+    entry.took((now_ns() - began_ns).max(0).unsigned_abs());
+    used(entry, cpu_ns);
+    done
+}
+
+fn waits<R>(entry: &Entry, limit: Limit, make: impl FnOnce() -> R, how: impl FnOnce(&R, Limit) -> How) -> R {
+    let cpu_ns = if entry.begin() % ONE_WAIT_IN == 1 { cpu_ns() } else { None };
+    let began_ns = now_ns();
+    let done = make();
+    let ended_ns = now_ns();
+    let how = how(&done, limit);
+    let (asked_ns, deadline_ns) = match limit {
+        Limit::Look | Limit::Endless => (None, None),
+        Limit::For(ns) => (Some(ns), Some(began_ns.saturating_add(ns))),
+        Limit::Until(deadline_ns) => (Some(deadline_ns - began_ns), Some(deadline_ns)),
+    };
+    let length = |ns: i64| ns.max(0).unsigned_abs();
+    entry.end(&Ended {
+        how,
+        took_ns: length(ended_ns - began_ns),
+        asked_ns: asked_ns.map(length),
+        // A wait whose time was over is late from its call on.
+        late_ns: deadline_ns
+            .filter(|_| how == How::Expired)
+            .map(|deadline_ns| length(ended_ns - deadline_ns.max(began_ns))),
+    });
+    used(entry, cpu_ns);
+    done
+}
+
+fn used(entry: &Entry, before_ns: Option<i64>) {
+    if let Some((before, after)) = before_ns.zip(before_ns.and_then(|_| cpu_ns())) {
+        entry.used((after - before).max(0).unsigned_abs());
+    }
+}
+
+/// CPU time of this thread. None where a filter of system calls forbids it.
+fn cpu_ns() -> Option<i64> {
+    let errno = next::errno();
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    if unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0 {
+        next::set_errno(errno);
+        return None;
+    }
+    Some(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+}
+
+/// How often this thread gave up or lost its CPU.
+fn switches() -> Option<i64> {
+    let errno = next::errno();
+    // SAFETY: zeroes are a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one rusage.
+    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } != 0 {
+        next::set_errno(errno);
+        return None;
+    }
+    Some(usage.ru_nvcsw as i64 + usage.ru_nivcsw as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_linux::call_table;
+
+    use super::*;
+
+    fn entry() -> (std::fs::File, &'static Entry) {
+        let file = tempfile::tempfile().unwrap();
+        call_table::format(&file).unwrap();
+        let site = call_table::Site { call: calls::POLL, program: b"", path: b"", offset: 0 };
+        let entry = Table::map(&file).unwrap().entry(&site).unwrap();
+        (file, entry)
+    }
+
+    fn counted(file: &std::fs::File) -> call_table::Counted {
+        call_table::read(file).unwrap().entries.remove(0)
+    }
+
+    #[test]
+    fn a_call_that_looks_is_counted_and_one_of_64_is_timed() {
+        let (file, entry) = entry();
+        for n in 0..129 {
+            assert_eq!(looks(entry, || n, |n, _| if n % 2 == 0 { How::Nothing } else { How::Event }), n);
+        }
+        let counted = counted(&file);
+        assert_eq!((counted.calls, counted.ended, counted.cpu_read), (129, [65, 64, 0, 0], 2));
+        assert_eq!((counted.took.iter().sum::<u64>(), counted.asked_extremes, counted.late_extremes), (2, None, None));
+    }
+
+    #[test]
+    fn only_a_wait_whose_time_was_over_is_late() {
+        let (file, entry) = entry();
+        for how in [How::Event, How::Failed, How::Expired] {
+            waits(entry, Limit::For(1_000), || std::thread::sleep(std::time::Duration::from_micros(200)), |(), _| how);
+        }
+        waits(entry, Limit::Endless, || (), |(), _| How::Expired);
+        waits(entry, Limit::Until(0), || (), |(), _| How::Event);
+        let counted = counted(&file);
+        assert_eq!((counted.calls, counted.ended), (5, [0, 2, 2, 1]));
+        assert_eq!(counted.late.iter().sum::<u64>(), 1);
+        assert!(counted.late_extremes.unwrap().0 >= 199_000, "{counted:?}");
+        assert_eq!(counted.asked_extremes, Some((0, 1_000)), "a deadline in the past asks for nothing");
+        assert!(counted.waited_ns >= 600_000 && counted.cpu_read == 1);
+    }
+}
