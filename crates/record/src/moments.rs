@@ -53,6 +53,14 @@ impl Moments {
         self.near_squares += magnitude * magnitude;
     }
 
+    /// Adds a sample within the range more than once.
+    pub(crate) fn add_times(&mut self, value: i64, times: u64) {
+        let magnitude = u128::from(value.unsigned_abs());
+        self.near_count = self.near_count.saturating_add(times);
+        self.near_sum += i128::from(value) * i128::from(times);
+        self.near_squares = self.near_squares.saturating_add((magnitude * magnitude).saturating_mul(u128::from(times)));
+    }
+
     /// Adds a sample beyond the histogram's range.
     pub(crate) fn add_far(&mut self, value: i64) {
         self.far_sum += i128::from(value);

@@ -59,6 +59,18 @@ impl Recorder {
         self.place(value, 1);
     }
 
+    /// Records one value many times: what another histogram has in a bucket. A value beyond the range counts as the end of the range.
+    pub fn record_times(&mut self, value: i64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let value = value.clamp(-RANGE_NS, RANGE_NS);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.moments.add_times(value, times);
+        self.place(value, times);
+    }
+
     /// Counts a value within the range.
     #[inline]
     fn place(&mut self, value: i64, times: u64) {
@@ -298,6 +310,14 @@ mod tests {
                 prop_assert_eq!(Summary { mean: all.mean, stdev: all.stdev, ..merged }, all.clone());
             }
             prop_assert_eq!(recorder.distribution().buckets().to_vec(), distribution.buckets().to_vec());
+        }
+
+        #[test]
+        fn many_times_is_one_by_one(value in -RANGE_NS..=RANGE_NS, other in any_value(), times in 0u64..50) {
+            let (mut all, mut each) = (recorded(&[other]), recorded(&[other]));
+            all.record_times(value, times);
+            (0..times).for_each(|_| each.record(value));
+            prop_assert_eq!(all.distribution(), each.distribution());
         }
 
         #[test]

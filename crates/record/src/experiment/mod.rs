@@ -14,6 +14,7 @@ mod typed;
 
 pub mod boost;
 pub mod calibrate;
+pub mod calls;
 pub mod ipc;
 pub mod pace;
 pub mod polls;
@@ -55,6 +56,8 @@ experiments! {
     Switch("switch", switch) = switch,
     /// A periodic task as found, boosted and at full speed.
     Boost("boost", boost) = boost,
+    /// The waits of a program by call site, counted without privilege. The subject is the function.
+    Calls("calls", calls) = calls,
 }
 
 /// An experiment that this version does not know.

@@ -4,6 +4,7 @@
 mod any;
 mod boost;
 mod calibrate;
+mod calls;
 mod ipc;
 mod on_time;
 mod pace;
@@ -32,6 +33,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     switch::FAMILY,
     boost::FAMILY,
     ipc::FAMILY,
+    calls::FAMILY,
 ];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.

@@ -3,6 +3,7 @@
 
 mod browser;
 mod calibrate;
+mod calls;
 mod causes;
 mod common;
 mod compare;
