@@ -26,6 +26,6 @@ pub use families::{boost, calibrate, ipc, pace, polls, ramp, switch, wait, yield
 pub use frame::place::one_cpu;
 pub use frame::{
     Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Tracer, Unmet,
-    Variant, Watched,
+    Variant, Watched, condition_set,
 };
 pub use speed::Thread;

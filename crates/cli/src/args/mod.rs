@@ -9,6 +9,7 @@ mod governor;
 mod ipc;
 mod limits;
 mod names;
+mod observe;
 mod output;
 mod pace;
 mod remedies;

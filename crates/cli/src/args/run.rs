@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::conditions::ProgramConditions;
+use super::observe::ObserveArgs;
 use super::remedies::RemedyArgs;
 use super::values;
 use crate::refusal::BadUsage;
@@ -25,6 +26,8 @@ pub(crate) struct RunArgs {
     pub(crate) remedies: RemedyArgs,
     #[command(flatten)]
     pub(crate) mpi: MpiArgs,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

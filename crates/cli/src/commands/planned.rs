@@ -36,6 +36,7 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
             let of_sleep = |method: &Method| of(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
             (&args.output.fail_if, args.calibrated().into_iter().map(of_sleep).collect())
         }
+        Some(Command::Run(run)) if run.observe.observe => (&run.observe.fail_if, of_calls()),
         Some(Command::Governor(governor)) => return of_governor(governor.action.as_ref()?),
         Some(Command::Report(_) | Command::Run(_) | Command::Compare(_) | Command::Merge(_)) => return None,
     })
@@ -43,6 +44,13 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
 
 fn of(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) -> (&'static str, String, Quantity) {
     (experiment, subject.into(), quantity)
+}
+
+/// Every function whose calls are counted, with every figure.
+fn of_calls() -> Planned {
+    let quantities = [Quantity::Lateness, Quantity::Away, Quantity::CallCost];
+    let names = (0..=u8::MAX).filter_map(punctual_linux::call_table::call_name);
+    names.flat_map(|name| quantities.map(|quantity| of("calls", name, quantity))).collect()
 }
 
 fn of_wait(method: &'static Method) -> (&'static str, String, Quantity) {

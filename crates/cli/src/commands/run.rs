@@ -1,15 +1,18 @@
 //! `punctual run`.
 
 mod loaded;
+mod observe;
 mod rules;
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context as _;
 use punctual::Policy;
 use punctual::conditions::{Condition, Conditions, Refused, Scope};
+use punctual_lab::Silent;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, Settings, Supervised};
 use punctual_record::sanitize;
@@ -17,6 +20,7 @@ use punctual_record::sanitize;
 use crate::args::{RunArgs, check};
 use crate::exit::Exit;
 use crate::terminal;
+use observe::Observation;
 
 /// Most characters of an argument shown by `--dry-run`.
 const LONGEST_WORD: usize = 1000;
@@ -34,7 +38,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         terminal::print(&plan(args, &asked))?;
         return Ok(Exit::Done);
     }
+    let mut silent = Silent;
+    let (mut observation, unobserved) = observe::prepare(args, &mut silent)?;
     let mut troubles = Troubles::default();
+    troubles.0.extend(unobserved);
     // No program inherits these two from the thread that starts it.
     let mut guard = asked.clone().without(Condition::POLICY).without(Condition::LOCK_MEMORY).apply();
     guard.notes().iter().for_each(|note| terminal::complain(note));
@@ -44,7 +51,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if may_lock_memory {
         troubles.0.extend(lock_memory());
     }
-    let (libraries, hidden) = loaded::libraries(args);
+    let (libraries, hidden) = loaded::libraries(args, observation.as_ref().map(Observation::path));
     troubles.0.extend(hidden);
     troubles.0.extend(rules.troubles());
     if !args.quiet || args.conditions.require() {
@@ -54,21 +61,23 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         terminal::complain("error: a condition was refused; with --require the program is not run");
         return Ok(Exit::Failed);
     }
+    observation.iter_mut().for_each(|observation| observation.under(&asked, &guard, settings.attributes.is_some()));
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
     libraries.iter().for_each(|library| library.load_into(&mut command));
-    let exit = match Supervised::spawn(command, settings) {
+    let (exit, watching) = match Supervised::spawn(command, settings) {
         Ok(program) => {
             // The program has inherited the conditions of this thread. What could not be restored ends with this process.
             drop(guard.end(Scope::Thread));
-            status(&args.program[0], program.wait().context("waiting for the program")?)
+            let watching = observation.map(Observation::watch);
+            (status(&args.program[0], program.wait().context("waiting for the program")?), watching)
         }
-        Err(error) => not_run(&args.program[0], &error),
+        Err(error) => (not_run(&args.program[0], &error), None),
     };
     for left in guard.restore() {
         terminal::complain(&format!("{left}; {}", left.remedy));
     }
-    Ok(exit)
+    Ok(watching.map_or(exit, |watching| watching.end(args, exit)))
 }
 
 /// The exit status of a program that ended.
@@ -137,7 +146,8 @@ fn plan(args: &RunArgs, asked: &Conditions) -> String {
     let mut lines: Vec<String> = asked.iter().map(|(condition, value)| line(condition, value, &now)).collect();
     let words: Vec<String> =
         args.program.iter().map(|word| sanitize::line(&word.to_string_lossy(), LONGEST_WORD)).collect();
-    let (libraries, hidden) = loaded::libraries(args);
+    let observed = args.observe.observe.then_some(Path::new("FILE"));
+    let (libraries, hidden) = loaded::libraries(args, observed);
     lines.extend(libraries.iter().map(ToString::to_string));
     lines.extend(hidden.iter().map(|why| format!("cannot change its waits: {why}")));
     lines.push(format!("run {}", words.join(" ")));

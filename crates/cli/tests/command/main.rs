@@ -7,6 +7,7 @@ mod documentation;
 mod interference;
 mod interruption;
 mod ipc;
+mod observe;
 mod output_formats;
 mod output_targets;
 mod pace;

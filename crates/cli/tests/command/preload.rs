@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// A folder as after an installation: bin/punctual, and the library in lib or not.
-fn installed(with_library: bool) -> tempfile::TempDir {
+pub(crate) fn installed(with_library: bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["bin", "lib"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();

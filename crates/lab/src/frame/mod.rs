@@ -58,6 +58,7 @@ pub use request::{Amount, Request, Watched};
 use rounds::kept::Kept;
 pub(crate) use rounds::{Bench, Rounds};
 pub use session::Session;
+pub use settings::condition_set;
 pub use stage::Stop;
 pub use tracer::Tracer;
 pub use unavailable::Unavailable;

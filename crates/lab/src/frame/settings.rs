@@ -2,7 +2,9 @@
 
 use punctual::NotRestored;
 use punctual::conditions::{CONDITIONS, Condition, Conditions, Refused, Value};
-use punctual_record::{Notice, Param, Refusal, Setting};
+use punctual_record::{ConditionSet, Notice, Param, Refusal, Setting};
+
+use super::variant::Variant;
 
 /// A setting for each condition that was requested or could be read, in the order of the table.
 pub(crate) fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
@@ -19,6 +21,13 @@ pub(crate) fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
         })
     };
     CONDITIONS.iter().filter_map(setting).collect()
+}
+
+/// The set of these conditions: requested, as they hold, and refused.
+#[must_use]
+pub fn condition_set(asked: &Conditions, held: &Conditions, refused: &[Refused]) -> ConditionSet {
+    let label = Variant::of(asked.clone()).label;
+    ConditionSet { label, settings: settings(asked, held), refused: refused.iter().map(refusal).collect() }
 }
 
 fn param(condition: Condition, value: &str) -> Param {

@@ -1,7 +1,7 @@
 //! Libraries that are loaded into the program, with their settings: its own waits, and those of MPI.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::args::{MpiArgs, RunArgs};
@@ -9,6 +9,10 @@ use crate::commands::preload;
 
 /// What works without a library.
 const ELSEWHERE: &str = "--timer-slack, --slice and --policy hold for any program, and punctual why says what it lacks";
+
+const COUNTED: &str = "punctual why -- PROGRAM sees any program, with CAP_PERFMON";
+/// The library for waits.
+const WAITS: &str = "libpunctual_preload.so";
 
 /// A variable of the program's environment that holds a setting.
 type Setting = (&'static str, String);
@@ -20,15 +24,21 @@ pub(super) struct Loaded {
 }
 
 /// The libraries that were asked for; and of each that the program would not see, why: its waits then stay as they are.
-pub(super) fn libraries(args: &RunArgs) -> (Vec<Loaded>, Vec<String>) {
-    let waits =
-        args.remedies.settings().map(|settings| ("libpunctual_preload.so", vec![("PUNCTUAL_PRELOAD", settings)]));
+/// `observed` is the file in which waits are counted.
+pub(super) fn libraries(args: &RunArgs, observed: Option<&Path>) -> (Vec<Loaded>, Vec<String>) {
+    let remedies = args.remedies.settings().map(|settings| ("PUNCTUAL_PRELOAD", settings));
+    let observed = observed.map(|path| ("PUNCTUAL_OBSERVE", path.display().to_string()));
+    let settings: Vec<Setting> = remedies.into_iter().chain(observed).collect();
+    let waits = (!settings.is_empty()).then_some((WAITS, settings));
     let mpi = args.mpi.mpi.then(|| ("libpunctual_mpi.so", of_mpi(&args.mpi)));
     let (mut found, mut hidden) = (Vec::new(), Vec::new());
     for (file, settings) in waits.into_iter().chain(mpi) {
         let seen = preload::find(file).and_then(|library| preload::hidden(&args.program[0]).map_or(Ok(library), Err));
         match seen {
             Ok(library) => found.push(Loaded { library, settings }),
+            Err(why) if file == WAITS && args.remedies.settings().is_none() => {
+                hidden.push(format!("{why}; its waits are not counted: {COUNTED}"))
+            }
             Err(why) => hidden.push(format!("{why}; its waits stay as they are: {ELSEWHERE}")),
         }
     }

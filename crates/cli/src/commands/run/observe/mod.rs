@@ -1,0 +1,206 @@
+//! `punctual run --observe`: the waits of the program, counted by the library that is loaded into it.
+//!
+//! Counting needs no help: the file holds what a killed program did. A thread reads it now and then, for rounds.
+
+mod delta;
+mod demangle;
+mod names;
+mod rounds;
+mod series;
+mod table;
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual::conditions::{Conditions, Guard};
+use punctual::format_duration;
+use punctual_lab::{Session, Silent, Stop, condition_set};
+use punctual_linux::call_table::Totals;
+use punctual_record::{NotMeasured, Notice, Run};
+use punctual_report::export::text;
+use punctual_report::gate;
+
+use crate::args::{Flags, OutputArgs, RunArgs};
+use crate::commands::deliver::deliver;
+use crate::commands::measure::command_line;
+use crate::exit::Exit;
+use crate::output::Outputs;
+use crate::refusal::BadUsage;
+use crate::terminal;
+use rounds::{Round, Rounds};
+use table::Table;
+
+/// The name of the command, and of the experiment.
+const NAME: &str = "run";
+const EXPERIMENT: &str = "calls";
+/// What sees every program.
+const ELSEWHERE: &str = "punctual why -- PROGRAM sees every program, with CAP_PERFMON";
+
+/// An observation before its program starts.
+pub(super) struct Observation<'a> {
+    table: Table,
+    session: Session<'a>,
+    wanted: OutputArgs,
+    outputs: Outputs,
+}
+
+/// Opens the outputs and makes the table, if it is asked for. The text says why there is no table.
+pub(super) fn prepare<'a>(
+    args: &RunArgs,
+    silent: &'a mut Silent,
+) -> anyhow::Result<(Option<Observation<'a>>, Option<String>)> {
+    if !args.observe.observe {
+        return Ok((None, None));
+    }
+    let wanted = args.observe.outputs(args.quiet);
+    let outputs = wanted.open()?;
+    if outputs.takes_stdout() {
+        let text = "invalid output: stdout belongs to the program; name a file (example: --json calls.json)";
+        return Err(BadUsage(text.into()).into());
+    }
+    let session = Session::open(command_line(NAME), NAME, Stop::default(), silent);
+    Ok(match Table::make() {
+        Ok(table) => (Some(Observation { table, session, wanted, outputs }), None),
+        Err(error) => (
+            None,
+            Some(format!(
+                "observe: no file can be made to count in: {error}; set XDG_RUNTIME_DIR to a folder that takes one"
+            )),
+        ),
+    })
+}
+
+impl<'a> Observation<'a> {
+    /// The file in which the program counts.
+    pub(super) fn path(&self) -> &Path {
+        self.table.path()
+    }
+
+    /// Notes under which conditions the program is started. It sets its policy itself, if that is permitted.
+    pub(super) fn under(&mut self, asked: &Conditions, guard: &Guard, has_policy: bool) {
+        let held = Conditions::inspect();
+        let held = match asked.get_policy() {
+            Some(policy) if has_policy => held.policy(policy),
+            _ => held,
+        };
+        self.session.add_conditions(condition_set(asked, &held, guard.refused()));
+    }
+
+    /// Reads the table now and then, until [`Watching::end`].
+    pub(super) fn watch(self) -> Watching<'a> {
+        let Self { table, session, wanted, outputs } = self;
+        let (ending, end) = channel();
+        // The thread has the signals blocked, as the one that supervises the program.
+        let thread = std::thread::Builder::new().name("observe".into()).spawn(move || watch(table, &end));
+        Watching { thread: thread.ok(), ending, session, wanted, outputs, began: Instant::now() }
+    }
+}
+
+/// What the thread leaves: the last reading, and the rounds.
+type Seen = Option<(Totals, Vec<Round>)>;
+
+fn watch(table: Table, end: &Receiver<()>) -> Seen {
+    let (began, mut rounds) = (Instant::now(), Rounds::new());
+    loop {
+        let ended = end.recv_timeout(rounds.length()) != Err(RecvTimeoutError::Timeout);
+        match table.read() {
+            Ok(totals) => rounds.take(totals, began.elapsed()),
+            // The program emptied its file: what was read before stays.
+            Err(_) if ended => {}
+            Err(_) => continue,
+        }
+        if ended {
+            return Some(rounds.end());
+        }
+    }
+}
+
+/// A program that is observed.
+pub(super) struct Watching<'a> {
+    thread: Option<JoinHandle<Seen>>,
+    ending: Sender<()>,
+    session: Session<'a>,
+    wanted: OutputArgs,
+    outputs: Outputs,
+    began: Instant,
+}
+
+impl Watching<'_> {
+    /// The program ended: makes the record and delivers it. Returns the exit status.
+    pub(super) fn end(mut self, args: &RunArgs, exit: Exit) -> Exit {
+        let took = self.began.elapsed();
+        drop(self.ending);
+        let (totals, rounds) = self.thread.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
+        let program =
+            Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
+        let names = names::of(&totals.entries);
+        let conditions = asked(&args.conditions.all());
+        let series = series::of(&totals.entries, &names, &rounds, &conditions);
+        if series.is_empty() {
+            self.session.add_not_measured(nothing(&program, &totals));
+        }
+        series.into_iter().for_each(|series| self.session.add_series(series));
+        notices(&program, took, exit, &totals).into_iter().for_each(|text| self.session.notice(Notice::Other { text }));
+        let mut run = self.session.close();
+        Flags::of(NAME).name_in(&mut run);
+        run.limits.clone_from(&self.wanted.fail_if);
+        judged(&run, &self.wanted, self.outputs, exit)
+    }
+}
+
+/// The label of the conditions.
+fn asked(conditions: &Conditions) -> String {
+    condition_set(conditions, &Conditions::new(), &[]).label
+}
+
+/// Delivers the run. The program's status comes first: only success becomes another.
+fn judged(run: &Run, wanted: &OutputArgs, outputs: Outputs, exit: Exit) -> Exit {
+    let verdict = gate::evaluate(run);
+    let all_written = deliver(run, wanted, outputs);
+    let phrases = gate::phrases(&verdict, run);
+    terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
+    match exit {
+        Exit::Program(0) if !run.limits.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        Exit::Program(0) => Exit::Done.unless_lost(all_written),
+        exit => exit,
+    }
+}
+
+/// Why no wait was counted.
+fn nothing(program: &str, totals: &Totals) -> NotMeasured {
+    let why = match totals.attached {
+        0 => format!(
+            "no process of {program} loaded the library: static programs, Go and set-user-ID programs do not, nor one that cannot map its file"
+        ),
+        _ => format!("{program} makes no wait through the C library: it makes its calls without it, or does not wait"),
+    };
+    NotMeasured {
+        experiment: EXPERIMENT.into(),
+        subject: program.to_owned(),
+        conditions: None,
+        parameters: std::collections::BTreeMap::new(),
+        why,
+        remedy: Some(ELSEWHERE.into()),
+    }
+}
+
+fn notices(program: &str, took: Duration, exit: Exit, totals: &Totals) -> Vec<String> {
+    let status = match exit {
+        Exit::Program(status) => format!("with exit status {status}"),
+        Exit::Signal(signal) => format!("by signal {signal}"),
+        _ => "with an unknown status".to_owned(),
+    };
+    let took = format_duration(Duration::from_millis(took.as_millis() as u64));
+    let programs = match totals.attached {
+        1 => "1 program counted".to_owned(),
+        n => format!("{n} programs counted (each exec is one)"),
+    };
+    let mut texts = vec![format!("{program} ended after {took} {status}; {programs}")];
+    if totals.uncounted > 0 {
+        let sites = punctual_linux::call_table::ENTRIES;
+        texts.push(format!("{} calls are not counted: the table has room for {sites} call sites", totals.uncounted));
+    }
+    texts
+}
