@@ -43,21 +43,18 @@ impl Spin {
     /// EPERM; EINVAL on kernels without such programs; ENOENT for an unknown tracepoint.
     pub fn attach(place: Place<'_>, spin_ns: u32) -> Result<Self> {
         let armed = array(8, 1, 0)?;
+        // Before it is attached: a new element is 0, which is a time that is over.
+        arm(&armed, u64::MAX)?;
         let noted = array(8 + 16 * MOST as u32, 1, 0)?;
         let spin = program(place, spin_ns, armed.as_raw_fd(), noted.as_raw_fd());
         let program = load(RAW_TRACEPOINT, &spin)?;
         let link = attach(&program, place.tracepoint)?;
-        let spin = Self { armed, noted, _link: link };
-        spin.arm(u64::MAX)?;
-        Ok(spin)
+        Ok(Self { armed, noted, _link: link })
     }
 
     /// `bpf(2)`: the program spins once, at the next event after this time of CLOCK_MONOTONIC.
     pub fn arm(&self, from_ns: u64) -> Result<()> {
-        let (key, value) = (0_u32, from_ns);
-        let update = element(&self.armed, &key, (&raw const value).expose_provenance());
-        // SAFETY: the kernel reads the key, and as many bytes of the value as the map's elements have: 8.
-        check("bpf(BPF_MAP_UPDATE_ELEM)", unsafe { bpf(UPDATE, &update) }).map(drop)
+        arm(&self.armed, from_ns)
     }
 
     /// `bpf(2)`: the delays so far, each with its begin and its end, CLOCK_MONOTONIC.
@@ -69,6 +66,13 @@ impl Spin {
         let count = (words[0] as usize).min(MOST);
         Ok(words[1..].chunks_exact(2).take(count).map(|delay| (delay[0], delay[1])).collect())
     }
+}
+
+fn arm(armed: &OwnedFd, from_ns: u64) -> Result<()> {
+    let (key, value) = (0_u32, from_ns);
+    let update = element(armed, &key, (&raw const value).expose_provenance());
+    // SAFETY: the kernel reads the key, and as many bytes of the value as the map's elements have: 8.
+    check("bpf(BPF_MAP_UPDATE_ELEM)", unsafe { bpf(UPDATE, &update) }).map(drop)
 }
 
 /// `enum bpf_cmd` (include/uapi/linux/bpf.h).
