@@ -162,10 +162,10 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> + Clone {
 impl<'a> Rule<'a> {
     fn of(words: impl Iterator<Item = &'a str>) -> Result<Self, Why> {
         let mut rule = Self { thread: None, place: None, waits: Waits::default(), scheduling: Scheduling::default() };
-        let mut somebody = false;
+        let mut named = false;
         for word in words {
             if rule.who(word).map_err(Why::Word)? {
-                somebody = true;
+                named = true;
                 continue;
             }
             if !rule.waits.add(word).map_err(Why::Word)? && !rule.scheduling.add(word).map_err(Why::Word)? {
@@ -173,7 +173,7 @@ impl<'a> Rule<'a> {
             }
         }
         match &rule {
-            _ if !somebody => Err(Why::Line(NOBODY)),
+            _ if !named => Err(Why::Line(NOBODY)),
             rule if rule.waits.is_empty() && rule.scheduling.is_empty() => Err(Why::Line(NOTHING)),
             rule if rule.place.is_some() && !rule.scheduling.is_empty() => Err(Why::Line(NOT_HERE)),
             _ => Ok(rule),

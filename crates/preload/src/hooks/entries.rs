@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::hooks::{naming, observed, starting};
 use crate::next::Start;
 
-/// The instructions for a function that has so many arguments: one token for each.
+/// The instructions for a function, by its number of arguments: one token for each.
 #[cfg(target_arch = "x86_64")]
 macro_rules! instructions {
     () => {

@@ -23,10 +23,10 @@ use crate::caller::Caller;
 use crate::next;
 use crate::now::now_ns;
 
-/// Of calls that look, one in so many is timed: its readings of clocks then cost a call a few ns on average. The first one is not: it
+/// Of calls that look, one in 64 is timed: its readings of clocks then cost a call a few ns on average. The first one is not: it
 /// finds cold caches.
 const ONE_LOOK_IN: u64 = 64;
-/// Of calls that can block, one in so many has its CPU time read.
+/// Of calls that can block, one in 8 has its CPU time read.
 const ONE_WAIT_IN: u64 = 8;
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
