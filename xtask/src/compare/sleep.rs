@@ -6,8 +6,10 @@
 //! margin that spins least for no more late waits.
 
 mod claims;
+mod figures;
 mod oracle;
 mod peers;
+mod place;
 mod plot;
 
 use std::path::{Path, PathBuf};
@@ -16,17 +18,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum as _;
-use punctual::{Conditions, Policy};
+use punctual::Conditions;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{DisturbanceProbe, OwnUsage};
 
 use self::claims::Claims;
-use self::oracle::WakeUp;
+use self::figures::{ASKED_NS, Figures, Tally, TurnFigures, us};
 use self::peers::{PEERS, Peer};
+pub(crate) use self::place::Place;
 use super::percentile::{median, percentile};
 
-/// Durations in ns.
-const ASKED_NS: [i64; 4] = [20_000, 100_000, 1_000_000, 10_000_000];
 /// Length of a turn: some hundred waits of up to a millisecond, enough for a 99th percentile; twenty of the longest.
 const TURN: Duration = Duration::from_millis(40);
 const LONG_TURN: Duration = Duration::from_millis(200);
@@ -34,85 +35,6 @@ const LONG_TURN: Duration = Duration::from_millis(200);
 const BREAK: Duration = Duration::from_millis(8);
 /// Waits for learning before the first turn.
 const WARM_UP: u32 = 50;
-/// The lateness from which a wait counts as late.
-const LATE_NS: i64 = 1_000;
-
-/// The environment of the waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Place {
-    /// SCHED_OTHER, alone on the machine
-    Other,
-    /// The same with a busy program on the last CPU
-    OtherNeighbour,
-    /// SCHED_FIFO 40, alone on the machine
-    Fifo,
-    /// The same with a busy program on the last CPU, which a real-time thread may take from it
-    FifoNeighbour,
-    /// SCHED_OTHER, alone, only the polling idle state (/dev/cpu_dma_latency held at 0)
-    KeptAwake,
-}
-
-impl Place {
-    fn is_fifo(self) -> bool {
-        matches!(self, Self::Fifo | Self::FifoNeighbour)
-    }
-
-    fn has_neighbour(self) -> bool {
-        matches!(self, Self::OtherNeighbour | Self::FifoNeighbour)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Other => "SCHED_OTHER, alone",
-            Self::OtherNeighbour => "SCHED_OTHER, beside a busy neighbour",
-            Self::Fifo => "SCHED_FIFO 40, alone",
-            Self::FifoNeighbour => "SCHED_FIFO 40, beside a busy neighbour",
-            Self::KeptAwake => "SCHED_OTHER, alone, CPUs kept awake",
-        }
-    }
-
-    fn conditions(self) -> Conditions {
-        Conditions::new()
-            .maybe(self.is_fifo().then_some(Policy::Fifo(40)), Conditions::policy)
-            .maybe((self == Self::KeptAwake).then_some(Duration::ZERO), Conditions::dma_latency)
-    }
-}
-
-/// All turns of one peer, duration and place.
-#[derive(Debug, Default, Clone)]
-struct Tally {
-    lateness: Vec<f64>,
-    by_itself: Vec<f64>,
-    cpu_ns: i64,
-    elapsed_ns: i64,
-    wake_ups: Vec<WakeUp>,
-}
-
-/// The figures of one turn.
-#[derive(Debug, Clone, Copy, Default)]
-struct TurnFigures {
-    p50: f64,
-    /// The same by the peer's own last clock reading, if known.
-    p50_by_itself: f64,
-    p99: f64,
-    cpu_share: f64,
-}
-
-/// The figures of a tally.
-#[derive(Debug, Clone)]
-struct Figures {
-    peer: &'static str,
-    asked_ns: i64,
-    place: Place,
-    waits: usize,
-    p50: f64,
-    p99: f64,
-    p999: Option<f64>,
-    late: f64,
-    cpu_share: f64,
-    oracle_share: Option<f64>,
-}
-
 /// Measures all peers interleaved, prints the tables and writes the plot.
 pub(crate) fn run(places: &[Place], rounds: u32, svg: Option<&PathBuf>) -> anyhow::Result<()> {
     let places = if places.is_empty() { Place::value_variants() } else { places };
@@ -232,37 +154,6 @@ fn take_turn(peer: &mut dyn Peer, asked: i64, tally: &mut Tally) -> TurnFigures 
         p99: percentile(&lateness, 0.99),
         cpu_share: cpu_ns as f64 / elapsed_ns.max(1) as f64,
     }
-}
-
-impl Figures {
-    fn of(peer: &'static str, asked_ns: i64, place: Place, tally: &mut Tally) -> Self {
-        tally.lateness.sort_by(f64::total_cmp);
-        let waits = tally.lateness.len();
-        let late = tally.lateness.iter().filter(|&&ns| ns > LATE_NS as f64).count() as f64 / waits.max(1) as f64;
-        let oracle_share = oracle::cpu_ns(&tally.wake_ups, tally.cpu_ns as f64 / waits.max(1) as f64, LATE_NS)
-            .filter(|_| tally.wake_ups.len() == waits)
-            .map(|ns| ns * waits as f64 / tally.elapsed_ns as f64);
-        Self {
-            peer,
-            asked_ns,
-            place,
-            waits,
-            p50: percentile(&tally.lateness, 0.5),
-            p99: percentile(&tally.lateness, 0.99),
-            // A percentile needs at least ten samples above it.
-            p999: (waits >= 10_000).then(|| percentile(&tally.lateness, 0.999)),
-            late,
-            cpu_share: tally.cpu_ns as f64 / tally.elapsed_ns.max(1) as f64,
-            oracle_share,
-        }
-    }
-}
-
-/// Microseconds with three significant digits.
-fn us(ns: f64) -> String {
-    let us = ns / 1e3;
-    let decimals = if us.abs() < 10.0 { 2 } else { usize::from(us.abs() < 100.0) };
-    format!("{us:.decimals$}")
 }
 
 fn print_table(place: Place, figures: &[Figures]) {

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
+use super::figures::{ASKED_NS, TurnFigures, us};
 use super::peers::PEERS;
-use super::{ASKED_NS, TurnFigures, us};
 use crate::compare::pairs::Pairs;
 
 const HYBRID: &str = "punctual hybrid";

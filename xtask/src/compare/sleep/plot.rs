@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{ASKED_NS, Figures};
+use super::figures::{ASKED_NS, Figures};
 
 /// Width and height of a panel in pixels; there are two in a row.
 const PANEL: (f64, f64) = (500.0, 360.0);
