@@ -174,7 +174,9 @@ fn nothing(program: &str, totals: &Totals) -> NotMeasured {
         0 => format!(
             "no process of {program} loaded the library: static programs, Go and set-user-ID programs do not, nor one that cannot map its file"
         ),
-        _ => format!("{program} makes no wait through the C library: it makes its calls without it, or does not wait"),
+        _ => format!(
+            "{program} makes no wait through the C library: it makes its calls without it, does not wait, or goes on as another user, who cannot open the file"
+        ),
     };
     NotMeasured {
         experiment: EXPERIMENT.into(),
