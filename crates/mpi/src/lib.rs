@@ -20,6 +20,7 @@
 
 mod calls;
 mod library;
+mod own;
 mod patience;
 mod progress;
 mod session;

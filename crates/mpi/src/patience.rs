@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::own;
+
 /// The first limit: some microseconds of polling.
 const FIRST: u32 = 100;
 /// On a shared CPU: the other rank needs a moment to answer on another CPU, and a yield that finds nobody costs 0.5 us.
@@ -132,8 +134,7 @@ impl Wait {
             return self.limit.set(if fixed == LEARN { FIRST } else { fixed });
         }
         let before_ns = now_ns();
-        // SAFETY: sched_yield(2) has no preconditions.
-        unsafe { libc::sched_yield() };
+        own::sched_yield();
         let took_ns = now_ns() - before_ns;
         YIELDS.fetch_add(1, Ordering::Relaxed);
         if fixed == LEARN {
@@ -165,8 +166,7 @@ fn sleep(n: u32) {
         return;
     }
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-    // SAFETY: `time` is valid, and the rest of an interrupted sleep is not asked for.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const time, std::ptr::null_mut()) };
+    own::sleep(&time);
 }
 
 fn now_ns() -> u64 {

@@ -77,7 +77,7 @@ fn absent() -> *mut c_void {
 }
 
 /// The function in one object, if the program has loaded it.
-fn within(object: &CStr, name: *const libc::c_char) -> Option<*mut c_void> {
+pub(crate) fn within(object: &CStr, name: *const libc::c_char) -> Option<*mut c_void> {
     // SAFETY: both names end with a NUL; RTLD_NOLOAD loads nothing, and the handle keeps the object where it is.
     let found = unsafe {
         let handle = libc::dlopen(object.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);

@@ -85,6 +85,17 @@ fn polls_can_be_fixed_and_zero_never_yields() {
 }
 
 #[test]
+fn a_replaced_sched_yield_is_the_programs_alone() {
+    for mpi in [MPICH, OPEN_MPI] {
+        let Some(program) = mpi.compile("roundtrips.c") else { continue };
+        let replaced = program.shared_object("replaced_yield.c");
+        let preload = format!("{}:{}", library().display(), replaced.display());
+        let seen = program.run(2, Wait::Progress, &[("PUNCTUAL_MPI_POLLS", "1"), ("LD_PRELOAD", &preload)]);
+        assert!(seen.yields > 0, "{}", mpi.name);
+    }
+}
+
+#[test]
 fn ranks_of_mpich_are_in_one_session() {
     let sessions = |preload| {
         let said = MPICH.launcher(preload)?.args(["-n", "2", "cut", "-d ", "-f6", "/proc/self/stat"]).output().unwrap();

@@ -103,6 +103,16 @@ impl Mpi {
 }
 
 impl Program<'_> {
+    /// Compiles a library beside it.
+    pub(crate) fn shared_object(&self, source: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+        let file = self.folder.path().join("library.so");
+        let mut command = Command::new(self.mpi.compiler);
+        let said = command.args(["-shared", "-fPIC", "-o"]).arg(&file).arg(source).arg("-ldl").output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        file
+    }
+
     /// Runs it. Ranks that yield share one CPU; those that do not would take minutes there.
     pub(crate) fn run(&self, ranks: usize, wait: Wait, settings: &[(&str, &str)]) -> Seen {
         let log = self.folder.path().join(format!("{wait:?}"));
