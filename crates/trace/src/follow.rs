@@ -247,25 +247,25 @@ impl Follower {
             }
             Kind::Fault => about(tid),
             Kind::Waking { tid, .. } | Kind::Migrate { tid, .. } => about(tid),
-            Kind::Switch { prev, next, .. } => {
-                let idle = &mut self.idle[cpu];
-                *idle = (idle.0 + u64::from(next.tid == 0), idle.1 + u64::from(prev.tid == 0));
-                let left = self.watched.get_mut(&prev.tid).and_then(|thread| thread.left(time));
-                left.into_iter().for_each(|call| done(self, call));
-                let mut about = |who: i32| {
-                    if let Some(thread) = self.watched.get_mut(&who) {
-                        thread.take(who, time, event.cpu, &event.kind, None);
-                    }
-                };
-                about(prev.tid);
-                about(next.tid);
-            }
+            Kind::Switch { prev, next, .. } => self.switch(event, prev.tid, next.tid, done),
             Kind::TimerExpire { timer, now_ns, .. } => self.fire(event, timer, now_ns),
             Kind::Fork { parent, child } if self.with_children && self.watched.contains_key(&parent) => {
                 self.watched.insert(child, Watched::default());
                 self.limits.fork(parent, child);
             }
             _ => {}
+        }
+    }
+
+    fn switch(&mut self, event: &Event, prev: i32, next: i32, done: &mut dyn FnMut(&Self, Call)) {
+        let idle = &mut self.idle[event.cpu as usize];
+        *idle = (idle.0 + u64::from(next == 0), idle.1 + u64::from(prev == 0));
+        let left = self.watched.get_mut(&prev).and_then(|thread| thread.left(event.time_ns));
+        left.into_iter().for_each(|call| done(self, call));
+        for tid in [prev, next] {
+            if let Some(thread) = self.watched.get_mut(&tid) {
+                thread.take(tid, event.time_ns, event.cpu, &event.kind, None);
+            }
         }
     }
 
