@@ -107,10 +107,10 @@ fn take_one(name: &str, cpu: usize, no_wait: bool, stop: &Stop) -> anyhow::Resul
 
 /// A pipe that becomes readable when the run is asked to end.
 fn woken_by(stop: &Stop) -> anyhow::Result<std::io::PipeReader> {
-    let (woken, bell) = std::io::pipe().context("creating the wake-up pipe")?;
+    let (woken, waker) = std::io::pipe().context("creating the wake-up pipe")?;
     stop.wake_by(move || {
         // It fails only if no thread waits any longer.
-        let _ = (&bell).write(b"!");
+        let _ = (&waker).write(b"!");
     });
     Ok(woken)
 }

@@ -1,6 +1,6 @@
 //! The ways of calls through the kernel: what one wait or one yield does there.
 //!
-//! The input is a list of [`Way`]s. The [`Session`] receives the path of each, or the reason for a missing one. Recording
+//! The input is a list of [`Subject`]s. The [`Session`] receives the path of each, or the reason for a missing one. Recording
 //! takes time itself: these are no figures of how long a call takes.
 
 use std::time::Duration;
@@ -26,16 +26,16 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Longest recording of one way.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A way to wait or to yield.
+/// A wait or a yield.
 #[derive(Debug, Clone, Copy)]
-pub enum Way {
+pub enum Subject {
     /// To wait.
     Wait(&'static ways::wait::Method),
     /// To yield.
     Yield(&'static ways::yielding::Method),
 }
 
-impl Way {
+impl Subject {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         yielding::methods::ALL.iter().map(Self::Yield).chain(wait::methods::all().map(Self::Wait))
@@ -83,13 +83,18 @@ impl Way {
 }
 
 /// What was recorded of each way, and why there is no graph of functions.
-type Recorded = (Vec<(Way, Result<CallPath, Unavailable>)>, Option<String>);
+type Recorded = (Vec<(Subject, Result<CallPath, Unavailable>)>, Option<String>);
 
 /// Records the path of each, on these CPUs or anywhere; a wait is of this length.
 ///
 /// # Errors
 /// If the kernel lets nothing be recorded.
-pub fn run(ways: Vec<Way>, asked: Duration, cpus: Option<&CpuSet>, session: &mut Session<'_>) -> Result<(), Error> {
+pub fn run(
+    subjects: Vec<Subject>,
+    asked: Duration,
+    cpus: Option<&CpuSet>,
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
     let asked_ns = i64::try_from(asked.as_nanos()).unwrap_or(i64::MAX);
     let place = Place::on(cpus, false);
     let pinned = place.cpus.clone();
@@ -97,15 +102,15 @@ pub fn run(ways: Vec<Way>, asked: Duration, cpus: Option<&CpuSet>, session: &mut
         if !pinned.is_empty() {
             affinity::set_affinity(0, &pinned).map_err(|e| Error::Unavailable(Unavailable::because(e.to_string())))?;
         }
-        perform(&ways, asked_ns, stage)
+        perform(&subjects, asked_ns, stage)
     })?;
     let Some((recorded, no_graph)) = performed.transpose()? else { return Ok(()) };
-    for (way, result) in recorded {
+    for (subject, result) in recorded {
         match result {
             Ok(path) => session.add_path(path),
             Err(Unavailable { why, remedy }) => session.add_not_measured(NotMeasured {
                 experiment: EXPERIMENT.to_owned(),
-                subject: way.name().to_owned(),
+                subject: subject.name().to_owned(),
                 conditions: None,
                 parameters: std::collections::BTreeMap::new(),
                 why,
@@ -121,20 +126,20 @@ pub fn run(ways: Vec<Way>, asked: Duration, cpus: Option<&CpuSet>, session: &mut
 }
 
 /// Runs on the stage.
-fn perform(ways: &[Way], asked_ns: i64, stage: &Stage) -> Result<Recorded, Error> {
+fn perform(subjects: &[Subject], asked_ns: i64, stage: &Stage) -> Result<Recorded, Error> {
     stage.announce(LONGEST);
     let mut recorder = PathRecorder::open().map_err(|error| {
         let unseen = without("paths of calls: ", &error.to_string());
         Error::Unavailable(Unavailable { why: unseen.what, remedy: unseen.remedy })
     })?;
     let mut recorded = Vec::new();
-    for (at, way) in ways.iter().enumerate() {
+    for (at, subject) in subjects.iter().enumerate() {
         stage.announce(LONGEST);
-        let done = at as f64 / ways.len() as f64;
-        if !stage.pause(Progress { doing: format!("path of {}", way.name()), done, left: Duration::ZERO }) {
+        let done = at as f64 / subjects.len() as f64;
+        if !stage.pause(Progress { doing: format!("path of {}", subject.name()), done, left: Duration::ZERO }) {
             break;
         }
-        recorded.push((*way, way.record(asked_ns, &mut recorder)));
+        recorded.push((*subject, subject.record(asked_ns, &mut recorder)));
     }
     let no_graph = recorder.without().map(str::to_owned);
     // Closing takes time as well.
@@ -150,11 +155,11 @@ mod tests {
 
     #[test]
     fn a_yield_has_a_path_or_a_reason_and_spinning_has_none() {
-        let named = |name: &str| Way::all().find(|way| way.name() == name).unwrap();
+        let named = |name: &str| Subject::all().find(|subject| subject.name() == name).unwrap();
         let mut silent = Silent;
         let mut session = Session::open(vec!["test".into()], "why", Stop::default(), &mut silent);
-        let ways = vec![named("sched_yield"), named("clock_nanosleep"), named("spin_clock")];
-        if let Err(error) = run(ways, Duration::from_micros(100), None, &mut session) {
+        let subjects = vec![named("sched_yield"), named("clock_nanosleep"), named("spin_clock")];
+        if let Err(error) = run(subjects, Duration::from_micros(100), None, &mut session) {
             assert!(matches!(error, Error::Unavailable(_)), "{error}");
             return punctual_testing::lacks(&error.to_string());
         }

@@ -53,20 +53,20 @@ thread_local! {
 }
 
 /// A call that waits, until dropped.
-pub(crate) struct Waiting(());
+pub(crate) struct WaitGuard(());
 
 /// Begins a wait.
 #[inline]
-pub(crate) fn wait() -> Waiting {
+pub(crate) fn wait() -> WaitGuard {
     WAIT.with(|wait| {
         wait.depth.set(wait.depth.get() + 1);
         wait.polls.set(0);
         wait.yields.set(0);
     });
-    Waiting(())
+    WaitGuard(())
 }
 
-impl Waiting {
+impl WaitGuard {
     /// One poll was in vain.
     #[inline]
     pub(crate) fn idle(&self) {
@@ -74,7 +74,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     #[inline]
     fn drop(&mut self) {
         WAIT.with(|wait| wait.depth.set(wait.depth.get() - 1));

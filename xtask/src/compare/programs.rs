@@ -11,7 +11,7 @@ use anyhow::bail;
 
 pub(super) use self::choice::Choice;
 use self::choice::Ready;
-use self::play::{Turn, Way};
+use self::play::{Mode, Outcome};
 use self::program::Program;
 use super::pairs::Pairs;
 
@@ -44,31 +44,31 @@ pub(super) fn run(choice: &Choice<'_>, pairs: u32) -> anyhow::Result<()> {
 /// The row of a program, and what is wrong.
 fn row(program: &Program, ready: &Ready, pairs: u32) -> anyhow::Result<(String, Vec<String>)> {
     let place = &ready.place;
-    let reference = place.play(program, Way::Not)?;
+    let reference = place.play(program, Mode::Not)?;
     let mut faults = Vec::new();
-    let mut judge = |turn: &Turn, way: Way| {
-        if turn.said != reference.said {
-            faults.push(format!("{way:?}: {:?}, but alone {:?}", turn.said, reference.said));
+    let mut judge = |outcome: &Outcome, mode: Mode| {
+        if outcome.said != reference.said {
+            faults.push(format!("{mode:?}: {:?}, but alone {:?}", outcome.said, reference.said));
         }
-        faults.extend(turn.causes.iter().flat_map(found::faults));
+        faults.extend(outcome.causes.iter().flat_map(found::faults));
     };
     let (mut times, mut wholes) = (Pairs::default(), Pairs::default());
     let mut latest = None;
     for pair in 0..pairs {
-        let order = if pair % 2 == 0 { [Way::Started, Way::Not] } else { [Way::Not, Way::Started] };
+        let order = if pair % 2 == 0 { [Mode::Started, Mode::Not] } else { [Mode::Not, Mode::Started] };
         let (mut took, mut whole) = ([0.0; 2], [0.0; 2]);
-        for way in order {
-            let turn = place.play(program, way)?;
-            judge(&turn, way);
-            let place = usize::from(way == Way::Not);
-            (took[place], whole[place]) = (turn.took.as_secs_f64(), turn.whole.as_secs_f64());
-            latest = turn.causes.or(latest);
+        for mode in order {
+            let outcome = place.play(program, mode)?;
+            judge(&outcome, mode);
+            let place = usize::from(mode == Mode::Not);
+            (took[place], whole[place]) = (outcome.took.as_secs_f64(), outcome.whole.as_secs_f64());
+            latest = outcome.causes.or(latest);
         }
         times.push(took[0], took[1]);
         wholes.push(whole[0] - took[0], whole[1] - took[1]);
     }
-    let attached = place.play(program, Way::Attached)?;
-    judge(&attached, Way::Attached);
+    let attached = place.play(program, Mode::Attached)?;
+    judge(&attached, Mode::Attached);
     let causes = latest.unwrap_or_default();
     let by_pid = attached.causes.unwrap_or_default();
     let ratio = times.ratio();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use punctual::conditions::CONDITIONS;
-use punctual_lab::paths::Way;
+use punctual_lab::paths::Subject;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 
@@ -36,7 +36,7 @@ pub(crate) struct WhyArgs {
         long, value_name = "METHOD", num_args = 1.., value_parser = way,
         conflicts_with_all = of_own_waits().into_iter().filter(|own| !["durations", "cpu"].contains(own)).chain(["pid", "thread", "program", "trace", "duration", "advise"])
     )]
-    pub(crate) path: Vec<Way>,
+    pub(crate) path: Vec<Subject>,
     /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 30s]
     #[arg(long, conflicts_with_all = of_own_waits())]
     pub(crate) advise: bool,
@@ -91,9 +91,9 @@ impl WhyArgs {
 }
 
 /// A way to wait or to yield.
-fn way(text: &str) -> Result<Way, String> {
-    Way::all().find(|way| way.name() == text).ok_or_else(|| {
-        let near = nearest(text, Way::all().map(|way| way.name().to_owned()));
+fn way(text: &str) -> Result<Subject, String> {
+    Subject::all().find(|way| way.name() == text).ok_or_else(|| {
+        let near = nearest(text, Subject::all().map(|way| way.name().to_owned()));
         let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
         format!("expected a way to wait or to yield (example: sched_yield){near}")
     })

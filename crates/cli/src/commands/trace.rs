@@ -56,14 +56,14 @@ pub(super) struct OfRun(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 enum State {
-    Wanted(Box<Output>),
+    Requested(Box<Output>),
     Begun(Box<Trace>),
     Ended,
 }
 
 impl OfRun {
     pub(super) fn of(output: Output) -> Self {
-        Self(Arc::new(Mutex::new(State::Wanted(Box::new(output)))))
+        Self(Arc::new(Mutex::new(State::Requested(Box::new(output)))))
     }
 
     /// Completes the file. Says if it is not written, and returns whether all is well.
@@ -75,7 +75,7 @@ impl OfRun {
         };
         let none = Causes { source: CauseSource::RunDelay, ..Causes::default() };
         match mem::replace(&mut *state, State::Ended) {
-            State::Wanted(output) => Trace::begin(Some(*output), &Target::default()).finish(&none),
+            State::Requested(output) => Trace::begin(Some(*output), &Target::default()).finish(&none),
             State::Begun(trace) => trace.finish(causes.unwrap_or(&none)),
             State::Ended => true,
         }
@@ -85,7 +85,7 @@ impl OfRun {
 impl Tracer for OfRun {
     fn begin(&mut self, target: &Target) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Wanted(output) = mem::replace(&mut *state, State::Ended) {
+        if let State::Requested(output) = mem::replace(&mut *state, State::Ended) {
             *state = State::Begun(Box::new(Trace::begin(Some(*output), target)));
         }
     }

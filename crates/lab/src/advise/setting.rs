@@ -19,14 +19,14 @@ pub(super) struct Aim {
 }
 
 /// The value that a thread gets; or why it has it already, or cannot have it.
-pub(super) type Wanted = Result<Value, &'static str>;
+pub(super) type Goal = Result<Value, &'static str>;
 
 /// A setting of a thread.
 pub(super) trait Setting: Sync {
     /// The value now.
     fn read(&self, thread: &Thread) -> io::Result<Value>;
     /// The value of the remedy.
-    fn wanted(&self, now: &Value, aim: Aim) -> Wanted;
+    fn goal(&self, now: &Value, aim: Aim) -> Goal;
     /// Sets it.
     fn write(&self, thread: &Thread, value: &Value) -> io::Result<()>;
     /// Sets what was found before.

@@ -272,7 +272,7 @@ impl Advisor {
         let failed = |error: std::io::Error| (error.to_string(), Some(its.remedy(&error)));
         let now = its.read(thread).map_err(failed)?;
         let share = self.shares.get(&thread.tid).copied();
-        let value = match its.wanted(&now, Aim { cpu: self.cpu, share }) {
+        let value = match its.goal(&now, Aim { cpu: self.cpu, share }) {
             Ok(value) => value,
             Err(why) => {
                 self.saved.keep(thread);

@@ -13,7 +13,7 @@ use crate::{learn, next, settings, slack, zero};
 const NEARLY_NONE_NS: i64 = 1_000;
 
 /// How a sleep is made.
-enum Way {
+enum Sleep {
     /// By the C library's function.
     Kept,
     /// It is over: something else was done instead.
@@ -22,11 +22,11 @@ enum Way {
     Precise(Aim, i64),
 }
 
-fn way(settings: &Settings, asked_ns: i64) -> Way {
+fn sleep_of(settings: &Settings, asked_ns: i64) -> Sleep {
     if asked_ns <= NEARLY_NONE_NS {
-        return if zero::replaced(settings.usleep0) { Way::Replaced } else { Way::Kept };
+        return if zero::replaced(settings.usleep0) { Sleep::Replaced } else { Sleep::Kept };
     }
-    settings.precise.map_or(Way::Kept, |aim| Way::Precise(aim, now_ns().saturating_add(asked_ns)))
+    settings.precise.map_or(Sleep::Kept, |aim| Sleep::Precise(aim, now_ns().saturating_add(asked_ns)))
 }
 
 /// Whether nothing concerns these sleeps: no setting, and no slack that other sleeps need.
@@ -79,14 +79,14 @@ fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, kept: 
     }
     // SAFETY: the caller gave a pointer to a timespec, as for the C library's function.
     let Some(asked_ns) = length_ns(unsafe { &*asked }) else { return kept() };
-    match way(&settings, asked_ns) {
-        Way::Kept => {
+    match sleep_of(&settings, asked_ns) {
+        Sleep::Kept => {
             let done = if asked_ns <= NEARLY_NONE_NS { slack::as_before(kept) } else { kept() };
             zero::called(settings.usleep0);
             done
         }
-        Way::Replaced => 0,
-        Way::Precise(aim, deadline_ns) => match precisely(aim, deadline_ns) {
+        Sleep::Replaced => 0,
+        Sleep::Precise(aim, deadline_ns) => match precisely(aim, deadline_ns) {
             Ok(()) => 0,
             Err(interrupted) => interrupted.told(rest),
         },

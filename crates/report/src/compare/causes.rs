@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use punctual_record::{Cause, LatePart};
 use serde::Serialize;
 
-use crate::evidence::difference::{self, Turn};
+use crate::evidence::difference::{self, RunPair};
 use crate::evidence::{Draft, LEVEL, Reading, Shift, correction, share};
 
 use super::outcome::{Range, Verdict};
@@ -62,7 +62,7 @@ pub struct CauseComparison {
 }
 
 /// The causes of both sides; `None` where neither has any.
-pub(super) fn compared(old: &Side, new: &Side, turns: Option<&[(usize, usize)]>) -> Option<CausesCompared> {
+pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>) -> Option<CausesCompared> {
     let not_compared = match (old.causes.is_empty(), new.causes.is_empty()) {
         (true, true) => return None,
         (true, false) => Some("Causes are not recorded in the old runs."),
@@ -79,7 +79,7 @@ pub(super) fn compared(old: &Side, new: &Side, turns: Option<&[(usize, usize)]>)
         [old, new].map(|side| side.causes.iter().flat_map(|its| its.calls.keys()).collect::<BTreeSet<_>>());
     let both: Vec<&Call> = in_old.intersection(&in_new).copied().collect();
     let one = in_old.symmetric_difference(&in_new).count();
-    let rows: Vec<Row<'_>> = both.iter().flat_map(|call| rows(Pair { old, new, turns, call })).collect();
+    let rows: Vec<Row<'_>> = both.iter().flat_map(|call| rows(Pair { old, new, pairs, call })).collect();
     let drafts: Vec<Option<Draft>> =
         rows.iter().map(|row| row.pair.draft(&|blamed| blamed.causes.get(&row.key))).collect();
     let shifts = settled(drafts);
@@ -109,7 +109,7 @@ fn unseen(side: &Side) -> BTreeSet<&BTreeSet<String>> {
 struct Pair<'a> {
     old: &'a Side,
     new: &'a Side,
-    turns: Option<&'a [(usize, usize)]>,
+    pairs: Option<&'a [(usize, usize)]>,
     call: &'a Call,
 }
 
@@ -142,11 +142,11 @@ impl Pair<'_> {
         };
         let (old, new) = (readings(self.old), readings(self.new));
         let find = |all: &[(usize, Reading)], run: usize| all.iter().find(|(its, _)| *its == run).map(|(_, its)| *its);
-        let turn =
-            |(a, b): &(usize, usize)| Some(Turn { old: find(&old, *a)?, new: find(&new, *b)?, places: Vec::new() });
-        let turns = self.turns.and_then(|turns| difference::in_turns(turns.iter().filter_map(turn).collect()));
+        let pair =
+            |(a, b): &(usize, usize)| Some(RunPair { old: find(&old, *a)?, new: find(&new, *b)?, places: Vec::new() });
+        let pairs = self.pairs.and_then(|pairs| difference::paired(pairs.iter().filter_map(pair).collect()));
         let all = |side: &[(usize, Reading)]| side.iter().map(|(_, reading)| *reading).collect::<Vec<_>>();
-        turns.or_else(|| difference::apart(&all(&old), &all(&new)))
+        pairs.or_else(|| difference::apart(&all(&old), &all(&new)))
     }
 
     fn mean(&self, side: &Side, of: Of<'_>) -> f64 {

@@ -99,7 +99,7 @@ fn differences(old: &Measured, new: &Measured) -> String {
 
 /// The pairs of neighbours (index of the old run, index of the new one) if old and new runs alternated. This requires
 /// equal numbers of at least two, and one of either in each consecutive pair by time.
-pub(super) fn turns(old: &Side, new: &Side) -> Option<Vec<(usize, usize)>> {
+pub(super) fn pairs(old: &Side, new: &Side) -> Option<Vec<(usize, usize)>> {
     if old.len() != new.len() || old.len() < 2 {
         return None;
     }

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use punctual_record::{Param, Quantity};
 use serde::Serialize;
 
-use crate::evidence::difference::Turn;
+use crate::evidence::difference::RunPair;
 use crate::evidence::{Draft, Reading, Shift, correction, difference, noise, scale, share};
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
@@ -157,13 +157,13 @@ pub struct Options {
 /// Compares the new runs with the old ones.
 #[must_use]
 pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
-    let turns = matching::turns(old, new);
+    let pairs = matching::pairs(old, new);
     let matched = matching::matched(old, new, options);
     let other_clock = changes::other_clock(old, new);
     let drafts = matched.pairs.iter().map(|(_, its_old, its_new)| {
         Figure::ALL.map(|figure| match &other_clock {
             Some(why) => Err(why.clone()),
-            None => draft(its_old, its_new, figure, turns.as_deref()),
+            None => draft(its_old, its_new, figure, pairs.as_deref()),
         })
     });
     let outcomes = settled(drafts.collect());
@@ -204,8 +204,8 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         schema: SCHEMA,
         old: names(old),
         new: names(new),
-        in_turns: turns.is_some(),
-        causes: causes::compared(old, new, turns.as_deref()),
+        in_turns: pairs.is_some(),
+        causes: causes::compared(old, new, pairs.as_deref()),
         compared,
         names: Names::of(&series),
         series,
@@ -243,12 +243,13 @@ fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String
 }
 
 /// The difference of one figure, or why there is none.
-fn draft(old: &Measured, new: &Measured, figure: Figure, turns: Option<&[(usize, usize)]>) -> Result<Draft, String> {
+fn draft(old: &Measured, new: &Measured, figure: Figure, pairs: Option<&[(usize, usize)]>) -> Result<Draft, String> {
     let reading = |entry: &Entry| entry.readings[figure as usize];
-    if let Some(turns) = turns {
+    if let Some(pairs) = pairs {
         let of = |side: &'_ Measured, run: usize| side.entries.iter().position(|entry| entry.run == run);
-        let turn = |&(a, b): &(usize, usize)| Some(turn(&old.entries[of(old, a)?], &new.entries[of(new, b)?], figure));
-        if let Some(draft) = difference::in_turns(turns.iter().filter_map(turn).collect()) {
+        let pair =
+            |&(a, b): &(usize, usize)| Some(neighbours(&old.entries[of(old, a)?], &new.entries[of(new, b)?], figure));
+        if let Some(draft) = difference::paired(pairs.iter().filter_map(pair).collect()) {
             return Ok(draft);
         }
     }
@@ -267,7 +268,7 @@ fn draft(old: &Measured, new: &Measured, figure: Figure, turns: Option<&[(usize,
 }
 
 /// Two neighbours. Only a p99 jumps from run to run, so only it is given by the places where it may lie.
-fn turn(old: &Entry, new: &Entry, figure: Figure) -> Turn {
+fn neighbours(old: &Entry, new: &Entry, figure: Figure) -> RunPair {
     let of = |entry: &Entry| entry.readings[figure as usize];
     let places = match (figure, &old.tail, &new.tail) {
         (Figure::P50 | Figure::Cpu, ..) => Vec::new(),
@@ -277,7 +278,7 @@ fn turn(old: &Entry, new: &Entry, figure: Figure) -> Turn {
             _ => Vec::new(),
         },
     };
-    Turn { old: of(old), new: of(new), places }
+    RunPair { old: of(old), new: of(new), places }
 }
 
 fn why_not(reading: &Reading, figure: Figure) -> Option<String> {

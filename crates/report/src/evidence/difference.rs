@@ -169,7 +169,7 @@ fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
 }
 
 /// An old run and its neighbour.
-pub(crate) struct Turn {
+pub(crate) struct RunPair {
     pub(crate) old: Reading,
     pub(crate) new: Reading,
     /// For a percentile of the tail: new minus old at the places where it may lie ([`super::tail`]). Otherwise empty.
@@ -178,8 +178,8 @@ pub(crate) struct Turn {
 
 /// The difference between two sides that alternated. The two runs of a pair saw the same drift, so the pairs'
 /// differences are independent and average out with more pairs.
-pub(crate) fn in_turns(all: Vec<Turn>) -> Option<Draft> {
-    let one = |turn: Turn| Some((known(&turn.old)?, known(&turn.new)?, turn.places));
+pub(crate) fn paired(all: Vec<RunPair>) -> Option<Draft> {
+    let one = |pair: RunPair| Some((known(&pair.old)?, known(&pair.new)?, pair.places));
     let (mut pairs, mut places) = (Vec::new(), Vec::new());
     for (old, new, its) in all.into_iter().filter_map(one) {
         pairs.push((old, new));

@@ -17,7 +17,7 @@ const FLOOR: f64 = 0.005;
 
 /// What a series is compared with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Against<'a> {
+pub(crate) enum Baseline<'a> {
     /// Another series, round by round.
     Series(&'a Series),
     /// This share.
@@ -75,7 +75,7 @@ pub(crate) fn whole(series: &Series) -> Option<f64> {
 }
 
 /// Answers all questions, corrected for their number, in their order.
-pub(crate) fn test(questions: &[(Against<'_>, &Series)]) -> Vec<ShareEffect> {
+pub(crate) fn test(questions: &[(Baseline<'_>, &Series)]) -> Vec<ShareEffect> {
     let drafts: Vec<Draft> = questions.iter().map(draft).collect();
     let probabilities: Vec<f64> = drafts.iter().flatten().map(|(shift, _)| shift.probability()).collect();
     let chosen = correction::significant(&probabilities, LEVEL);
@@ -102,15 +102,15 @@ pub(crate) fn test(questions: &[(Against<'_>, &Series)]) -> Vec<ShareEffect> {
     questions.iter().zip(drafts).map(finish).collect()
 }
 
-fn of(against: Against<'_>) -> Option<f64> {
-    match against {
-        Against::Series(series) => whole(series),
-        Against::Share(share) => Some(share),
+fn of(baseline: Baseline<'_>) -> Option<f64> {
+    match baseline {
+        Baseline::Series(series) => whole(series),
+        Baseline::Share(share) => Some(share),
     }
 }
 
 /// A baseline and the series that is compared with it.
-type Question<'a> = (Against<'a>, &'a Series);
+type Question<'a> = (Baseline<'a>, &'a Series);
 /// The difference and the scatter of its rounds, or why there is none.
 type Draft = Result<(Shift, f64), String>;
 
@@ -120,11 +120,11 @@ fn draft(&(before, after): &Question<'_>) -> Draft {
     let to = whole(after).ok_or(unknown)?;
     let after = by_round(after);
     let deviations: Vec<f64> = match before {
-        Against::Series(before) => {
+        Baseline::Series(before) => {
             let before = by_round(before);
             before.iter().filter_map(|(round, share)| Some(after.get(round)? - share)).collect()
         }
-        Against::Share(share) => after.values().map(|its| its - share).collect(),
+        Baseline::Share(share) => after.values().map(|its| its - share).collect(),
     };
     let wandering = noise::wandering(&deviations)
         .ok_or_else(|| format!("fewer than {} rounds with shares of the CPU", noise::MIN_ROUNDS))?;

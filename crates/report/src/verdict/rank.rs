@@ -3,7 +3,7 @@
 use punctual_record::Run;
 
 use crate::evidence::rounds::{Pair, test};
-use crate::evidence::shares::{self, Against};
+use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Effect, Figure, Outcome, ShareEffect};
 
 use super::advice::{Advice, Case, Goal, Standing, Variant};
@@ -20,7 +20,7 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     let candidates = gathered(candidates);
     let pairs: Vec<Pair<'_>> = candidates.iter().flat_map(|(_, its)| pairs(its)).collect();
     let trials = candidates.iter().flat_map(|(_, its)| &its.trials);
-    let questions: Vec<_> = trials.map(|trial| (Against::Series(trial.before), trial.after)).collect();
+    let questions: Vec<_> = trials.map(|trial| (Baseline::Series(trial.before), trial.after)).collect();
     let mut effects = test(run, &pairs).into_iter();
     let mut others = shares::test(&questions).into_iter();
     let judged: Vec<(Advice, Shown<'_>)> =
@@ -151,7 +151,7 @@ fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Sh
 fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> bool {
     let same = |trial: &Trial<'_>| other.trials.iter().find(|its| its.case == trial.case).map(|its| its.after);
     let questions: Vec<_> =
-        one.trials.iter().filter_map(|trial| Some((Against::Series(trial.after), same(trial)?))).collect();
+        one.trials.iter().filter_map(|trial| Some((Baseline::Series(trial.after), same(trial)?))).collect();
     let gained = head.best().map_or(0.0, Case::share_gained);
     let small = |effect: &ShareEffect| !effect.is_shown() || effect.gain.is_some_and(|g| g.share.abs() < gained / 5.0);
     !questions.is_empty() && shares::test(&questions).iter().all(small)

@@ -19,12 +19,12 @@ use crate::play::{Seen, Stage, now, pause, spin_until};
 const WORK_NS: u64 = 1_000_000;
 
 /// A way to wake the next.
-enum Bell {
+enum Waker {
     Pipe(File, File),
     Futex(Shared<AtomicU32>),
 }
 
-impl Bell {
+impl Waker {
     fn pipe() -> Self {
         let (read, write) = std::io::pipe().unwrap();
         Self::Pipe(OwnedFd::from(read).into(), OwnedFd::from(write).into())
@@ -41,7 +41,7 @@ impl Bell {
         }
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         match self {
             Self::Pipe(_, write) => (&*write).write_all(&[1]).unwrap(),
             Self::Futex(word) => {
@@ -72,7 +72,7 @@ fn work(slow: &AtomicU32) {
 }
 
 /// `first` wakes `second`, which wakes `third`, which wakes the victim.
-fn play(stage: &Stage, wanted: usize, bells: [Bell; 3]) -> Seen {
+fn play(stage: &Stage, wanted: usize, wakers: [Waker; 3]) -> Seen {
     let slow = Shared::<AtomicU32>::new().unwrap();
     let cpu = stage.cpu;
     let spawn = |name: &str, priority: u32, mut act: Box<dyn FnMut()>| {
@@ -85,22 +85,22 @@ fn play(stage: &Stage, wanted: usize, bells: [Bell; 3]) -> Seen {
         })
         .unwrap()
     };
-    let [to_second, to_third, to_victim] = bells;
-    let (ours, bell, own_slow) = (to_victim.again(), to_second.again(), slow.clone());
+    let [to_second, to_third, to_victim] = wakers;
+    let (ours, waker, own_slow) = (to_victim.again(), to_second.again(), slow.clone());
     let first = spawn(
         "first",
         60,
         Box::new(move || {
             pause(5_000_000);
             work(&own_slow);
-            bell.ring();
+            waker.wake();
             work(&own_slow);
         }),
     );
-    let (bell, next, own_slow) = (to_second, to_third.again(), slow.clone());
-    let second = spawn("second", 58, Box::new(move || (bell.wait(), work(&own_slow), next.ring()).2));
-    let (bell, next, own_slow) = (to_third, to_victim, slow.clone());
-    let third = spawn("third", 56, Box::new(move || (bell.wait(), work(&own_slow), next.ring()).2));
+    let (waker, next, own_slow) = (to_second, to_third.again(), slow.clone());
+    let second = spawn("second", 58, Box::new(move || (waker.wait(), work(&own_slow), next.wake()).2));
+    let (waker, next, own_slow) = (to_third, to_victim, slow.clone());
+    let third = spawn("third", 56, Box::new(move || (waker.wait(), work(&own_slow), next.wake()).2));
     let victim = || {
         place::on(cpu);
         place::fifo(50);
@@ -129,7 +129,7 @@ fn is_right(chain: &[ChainLink]) -> bool {
         && chain.iter().zip([0, WORK_NS, 0]).all(|(link, delay)| is_near(link.delay_ns, delay))
 }
 
-fn names_the_chain(wanted: usize, name: &str, call: &str, bell: fn() -> Bell) {
+fn names_the_chain(wanted: usize, name: &str, call: &str, waker: fn() -> Waker) {
     let Some(cpu) = place::cpu() else { return };
     if !punctual_testing::needs_root("real-time priorities") {
         return;
@@ -137,7 +137,7 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, bell: fn() -> Bell) {
     let alone = alone_on_this_machine();
     place::away_from(cpu);
     undisturbed(|_| {
-        let seen = play(&Stage::on(cpu), wanted, [bell(), bell(), bell()]);
+        let seen = play(&Stage::on(cpu), wanted, [waker(), waker(), waker()]);
         let of = |wakes: Vec<LateWake>| wakes.into_iter().filter(|wake| wake.call == call).collect::<Vec<_>>();
         let (quiet, mut late) = (of(seen.quiet), of(seen.late));
         // The first may have begun before they were slow.
@@ -161,9 +161,9 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, bell: fn() -> Bell) {
 }
 
 pub(crate) fn pipes(wanted: usize) {
-    names_the_chain(wanted, "slow partners, pipes", "read", Bell::pipe);
+    names_the_chain(wanted, "slow partners, pipes", "read", Waker::pipe);
 }
 
 pub(crate) fn futexes(wanted: usize) {
-    names_the_chain(wanted, "slow partners, futexes", "futex", Bell::futex);
+    names_the_chain(wanted, "slow partners, futexes", "futex", Waker::futex);
 }

@@ -1,4 +1,4 @@
-//! One turn of a program: with `punctual why` or `punctual run`, or without.
+//! A program, run once: with `punctual why` or `punctual run`, or without.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -22,7 +22,7 @@ const LIBRARY: &str = "libpunctual_preload.so";
 
 /// How a program is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Mode {
     Not,
     /// `why -- PROGRAM`.
     Started,
@@ -32,9 +32,9 @@ pub(super) enum Way {
     Under(&'static [&'static str]),
 }
 
-/// What a turn shows.
+/// What one run shows.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Outcome {
     /// stdout, stderr and exit status of what is compared.
     pub(super) said: [String; 3],
     /// How long the program took, or the load of a server.
@@ -84,14 +84,14 @@ impl Place {
     }
 
     /// What is run: the program, behind a command or not.
-    fn program(&self, way: Way, script: &str) -> Command {
-        match way {
-            Way::Started => self.why(&["--", "sh", "-c", script]),
-            Way::Under(flags) => {
+    fn program(&self, mode: Mode, script: &str) -> Command {
+        match mode {
+            Mode::Started => self.why(&["--", "sh", "-c", script]),
+            Mode::Under(flags) => {
                 let run = ["-k", "5", LIMIT_S, self.punctual.to_str().unwrap_or_default(), "run"];
                 self.at_home(Command::new("timeout"), &[&run, flags, &["--", "sh", "-c", script]].concat())
             }
-            Way::Not | Way::Attached => {
+            Mode::Not | Mode::Attached => {
                 self.at_home(Command::new("timeout"), &["-k", "5", LIMIT_S, "sh", "-c", script])
             }
         }
@@ -102,7 +102,7 @@ impl Place {
         Ok(Run::from_json(file)?.causes)
     }
 
-    /// When a turn passed a place.
+    /// When the program passed a place.
     fn stamp(&self, file: &str) -> anyhow::Result<Duration> {
         Ok(Duration::from_nanos(std::fs::read_to_string(self.folder.join(file))?.trim().parse()?))
     }
@@ -115,35 +115,35 @@ impl Place {
         Ok(figures)
     }
 
-    /// Plays one turn.
-    pub(super) fn play(&self, program: &Program, way: Way) -> anyhow::Result<Turn> {
+    /// Runs the program once.
+    pub(super) fn play(&self, program: &Program, mode: Mode) -> anyhow::Result<Outcome> {
         for left in ["why.json", FIGURES] {
             let _ = std::fs::remove_file(self.folder.join(left));
         }
-        let mut turn = match program.work {
-            Work::Ends(script) => self.play_to_its_end(script, way)?,
-            Work::Serves { server, worker, ready, load } => self.play_server((server, worker), ready, load, way)?,
+        let mut outcome = match program.work {
+            Work::Ends(script) => self.play_to_its_end(script, mode)?,
+            Work::Serves { server, worker, ready, load } => self.play_server((server, worker), ready, load, mode)?,
         };
-        if matches!(way, Way::Started | Way::Attached) {
-            turn.causes = self.causes()?;
+        if matches!(mode, Mode::Started | Mode::Attached) {
+            outcome.causes = self.causes()?;
         }
-        turn.figures = match program.figures.len() {
-            0 => vec![turn.took.as_secs_f64()],
+        outcome.figures = match program.figures.len() {
+            0 => vec![outcome.took.as_secs_f64()],
             wanted => self.figures(wanted)?,
         };
-        Ok(turn)
+        Ok(outcome)
     }
 
-    fn play_to_its_end(&self, script: &str, way: Way) -> anyhow::Result<Turn> {
+    fn play_to_its_end(&self, script: &str, mode: Mode) -> anyhow::Result<Outcome> {
         let begin = Instant::now();
-        if way != Way::Attached {
+        if mode != Mode::Attached {
             // The program's own time, without that of opening and closing the kernel's events.
             let timed = format!("date +%s%N > begin\n(\n{script}\n)\nstatus=$?\ndate +%s%N > end\nexit $status");
             let before = cpu_of_children()?;
-            let output = self.program(way, &timed).output()?;
+            let output = self.program(mode, &timed).output()?;
             let (whole, cpu) = (begin.elapsed(), cpu_of_children()?.saturating_sub(before));
             let took = self.stamp("end")?.saturating_sub(self.stamp("begin")?);
-            return Ok(Turn { took, cpu, ..turn(&output, whole) });
+            return Ok(Outcome { took, cpu, ..outcome(&output, whole) });
         }
         // It begins when it is watched.
         let mut command = self.at_home(Command::new("sh"), &["-c", "read go; eval \"$0\"", script]);
@@ -154,25 +154,31 @@ impl Place {
         drop(program.stdin.take().map(|mut go| std::io::Write::write_all(&mut go, b"\n")));
         let begin = Instant::now();
         let output = program.wait_with_output()?;
-        let turn = turn(&output, begin.elapsed());
+        let outcome = outcome(&output, begin.elapsed());
         ended_well(watcher, "why --pid")?;
-        Ok(turn)
+        Ok(outcome)
     }
 
-    fn play_server(&self, (server, worker): (&str, bool), ready: &str, load: &str, way: Way) -> anyhow::Result<Turn> {
-        let mut server = Server(self.program(way, server).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
+    fn play_server(
+        &self,
+        (server, worker): (&str, bool),
+        ready: &str,
+        load: &str,
+        mode: Mode,
+    ) -> anyhow::Result<Outcome> {
+        let mut server = Server(self.program(mode, server).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
         let begin = Instant::now();
         while !self.shell(ready).output()?.status.success() {
             ensure!(begin.elapsed() < PATIENCE, "the server does not serve");
             std::thread::sleep(Duration::from_millis(30));
         }
-        let behind = matches!(way, Way::Started | Way::Under(_));
+        let behind = matches!(mode, Mode::Started | Mode::Under(_));
         let pid = server.pid(behind)?;
-        if let Way::Under(flags) = way {
+        if let Mode::Under(flags) = mode {
             ensure_loaded(pid, flags)?;
         }
-        let watcher = match way {
-            Way::Attached => {
+        let watcher = match mode {
+            Mode::Attached => {
                 let pid = if worker { child(pid)? } else { pid }.to_string();
                 let child = self.why(&["--pid", &pid, "--duration", LIMIT_S_WITH_UNIT]).spawn()?;
                 std::thread::sleep(ATTACHED);
@@ -182,25 +188,25 @@ impl Place {
         };
         let begin = Instant::now();
         let output = self.shell(load).output()?;
-        let mut turn = turn(&output, begin.elapsed());
+        let mut outcome = outcome(&output, begin.elapsed());
         // SIGTERM to the server, which ends in its own way; the watcher goes with it.
         let before = cpu_of_children()?;
         terminate(pid)?;
         let status = server.0.wait()?;
-        turn.cpu = cpu_of_children()?.saturating_sub(before);
-        turn.said[2] += &format!(", server {}", status.code().map_or("killed".into(), |code| code.to_string()));
+        outcome.cpu = cpu_of_children()?.saturating_sub(before);
+        outcome.said[2] += &format!(", server {}", status.code().map_or("killed".into(), |code| code.to_string()));
         watcher.map_or(Ok(()), |watcher| ended_well(watcher, "why --pid"))?;
-        Ok(turn)
+        Ok(outcome)
     }
 }
 
 const LIMIT_S_WITH_UNIT: &str = "100s";
 
-fn turn(output: &Output, took: Duration) -> Turn {
+fn outcome(output: &Output, took: Duration) -> Outcome {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let status = output.status.code().map_or("killed".to_owned(), |code| code.to_string());
     let said = [text(&output.stdout), text(&output.stderr), status];
-    Turn { said, took, whole: took, causes: None, figures: Vec::new(), cpu: Duration::ZERO }
+    Outcome { said, took, whole: took, causes: None, figures: Vec::new(), cpu: Duration::ZERO }
 }
 
 /// CPU time of all children that were waited for, and of theirs.
@@ -229,7 +235,7 @@ fn terminate(pid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A server that ends with its turn, whatever happens.
+/// A server that ends with this, whatever happens.
 struct Server(Child);
 
 impl Server {

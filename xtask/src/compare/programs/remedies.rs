@@ -5,7 +5,7 @@
 use anyhow::{Context as _, ensure};
 
 use super::choice::Choice;
-use super::play::{Place, Turn, Way};
+use super::play::{Mode, Outcome, Place};
 use super::program::{Better, Program};
 use crate::compare::pairs::{Pairs, Verdict};
 
@@ -70,34 +70,34 @@ struct Played {
 }
 
 fn play(program: &Program, place: &Place, rounds: u32) -> anyhow::Result<Played> {
-    let reference = place.play(program, Way::Not)?;
+    let reference = place.play(program, Mode::Not)?;
     let figures = vec![Row::default(); program.judged_by().len()];
     let mut played = Played { figures, cpu: Row::default(), faults: Vec::new() };
     for round in 0..rounds as usize {
-        let mut turns = Vec::new();
+        let mut outcomes = Vec::new();
         for step in 0..WAYS {
             let way = (round + STRIDE * step) % WAYS;
             let (name, flags) = REMEDIES.get(way).copied().unwrap_or(NONE);
-            let turn = place.play(program, Way::Under(flags)).context(name)?;
-            if turn.said != reference.said {
-                played.faults.push(format!("{name}: {:?}, but without `run` {:?}", turn.said, reference.said));
+            let outcome = place.play(program, Mode::Under(flags)).context(name)?;
+            if outcome.said != reference.said {
+                played.faults.push(format!("{name}: {:?}, but without `run` {:?}", outcome.said, reference.said));
             }
-            turns.push((way, turn));
+            outcomes.push((way, outcome));
         }
-        turns.sort_by_key(|(way, _)| *way);
-        played.add(&turns);
+        outcomes.sort_by_key(|(way, _)| *way);
+        played.add(&outcomes);
     }
     Ok(played)
 }
 
 impl Played {
-    /// Adds a round: the turns in the order of the remedies, that without one last.
-    fn add(&mut self, turns: &[(usize, Turn)]) {
-        let Some(((_, none), remedied)) = turns.split_last() else { return };
-        for (remedy, (_, turn)) in remedied.iter().enumerate() {
-            self.cpu[remedy].push(turn.cpu.as_secs_f64(), none.cpu.as_secs_f64());
+    /// Adds a round: the outcomes in the order of the remedies, that without one last.
+    fn add(&mut self, outcomes: &[(usize, Outcome)]) {
+        let Some(((_, none), remedied)) = outcomes.split_last() else { return };
+        for (remedy, (_, outcome)) in remedied.iter().enumerate() {
+            self.cpu[remedy].push(outcome.cpu.as_secs_f64(), none.cpu.as_secs_f64());
             for (figure, row) in self.figures.iter_mut().enumerate() {
-                row[remedy].push(turn.figures[figure], none.figures[figure]);
+                row[remedy].push(outcome.figures[figure], none.figures[figure]);
             }
         }
     }

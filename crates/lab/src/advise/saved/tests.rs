@@ -27,7 +27,7 @@ impl Sleeper {
         let thread = Thread::find(pid, pid).unwrap();
         let before = SETTINGS[AFFINITY].read(&thread).unwrap();
         let aim = Aim { cpu: cpus(&before)[0], share: None };
-        let Ok(set) = SETTINGS[AFFINITY].wanted(&before, aim) else {
+        let Ok(set) = SETTINGS[AFFINITY].goal(&before, aim) else {
             punctual_testing::lacks("one CPU");
             end(process);
             return None;

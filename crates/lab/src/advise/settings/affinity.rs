@@ -5,7 +5,7 @@ use std::{fs, io};
 use punctual_linux::affinity::set_affinity;
 use punctual_record::CpuList;
 
-use crate::advise::setting::{Aim, Setting, Value, WORDS, Wanted, errors};
+use crate::advise::setting::{Aim, Goal, Setting, Value, WORDS, errors};
 use crate::advise::thread::Thread;
 
 const BITS: usize = u64::BITS as usize;
@@ -29,7 +29,7 @@ impl Setting for Affinity {
         Ok(words)
     }
 
-    fn wanted(&self, now: &Value, aim: Aim) -> Wanted {
+    fn goal(&self, now: &Value, aim: Aim) -> Goal {
         if cpus(now).len() < 2 {
             return Err("the thread is bound to one CPU already");
         }

@@ -8,7 +8,7 @@ use std::{fs, io};
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 
 use super::slack::Slack;
-use crate::advise::setting::{Aim, Setting, Value, Wanted, errors, words};
+use crate::advise::setting::{Aim, Goal, Setting, Value, errors, words};
 use crate::advise::thread::Thread;
 
 /// The priority.
@@ -30,7 +30,7 @@ impl Setting for Fifo {
         Ok(words(&[policy, now.flags, nice, priority, now.runtime_ns, now.deadline_ns, now.period_ns, slack]))
     }
 
-    fn wanted(&self, now: &Value, aim: Aim) -> Wanted {
+    fn goal(&self, now: &Value, aim: Aim) -> Goal {
         if !matches!(now[0] as u32, sched::OTHER | sched::BATCH | sched::IDLE) {
             return Err("threads that have a real-time policy keep it");
         }

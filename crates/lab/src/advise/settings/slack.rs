@@ -4,7 +4,7 @@
 
 use std::{fs, io};
 
-use crate::advise::setting::{Aim, Setting, Value, Wanted, words};
+use crate::advise::setting::{Aim, Goal, Setting, Value, words};
 use crate::advise::thread::Thread;
 
 pub(super) struct Slack;
@@ -15,7 +15,7 @@ impl Setting for Slack {
         Ok(words(&[text.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?]))
     }
 
-    fn wanted(&self, now: &Value, _: Aim) -> Wanted {
+    fn goal(&self, now: &Value, _: Aim) -> Goal {
         match now[0] {
             0 => Err("threads under a real-time policy have no slack"),
             1 => Err("the slack is 1 ns already"),

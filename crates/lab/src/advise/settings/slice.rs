@@ -4,7 +4,7 @@ use std::io;
 
 use punctual_linux::sched::{self, Attributes};
 
-use crate::advise::setting::{Aim, Setting, Value, Wanted, errors, words};
+use crate::advise::setting::{Aim, Goal, Setting, Value, errors, words};
 use crate::advise::thread::Thread;
 
 /// The shortest that the kernel takes (kernel/sched/syscalls.c, `__setparam_fair`).
@@ -18,7 +18,7 @@ impl Setting for Slice {
         Ok(words(&[u64::from(is_fair(&now)), if is_fair(&now) { now.runtime_ns } else { 0 }]))
     }
 
-    fn wanted(&self, now: &Value, _: Aim) -> Wanted {
+    fn goal(&self, now: &Value, _: Aim) -> Goal {
         match now[..2] {
             [0, _] => Err("threads under a real-time policy have no time slice"),
             [_, SHORTEST_NS] => Err("the time slice is 100 us already"),

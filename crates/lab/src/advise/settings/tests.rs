@@ -21,7 +21,7 @@ fn tried(setting: usize, aim: Aim) {
     let process = std::process::id().cast_signed();
     let of_test = Thread::find(process, told.recv().unwrap()).unwrap();
     let its = SETTINGS[setting];
-    let outcome = its.read(&of_test).and_then(|before| match its.wanted(&before, aim) {
+    let outcome = its.read(&of_test).and_then(|before| match its.goal(&before, aim) {
         Err(why) => {
             punctual_testing::lacks(why);
             Ok(())
@@ -30,7 +30,7 @@ fn tried(setting: usize, aim: Aim) {
             its.write(&of_test, &value)?;
             let set = its.read(&of_test)?;
             assert_ne!(set, before);
-            assert!(its.wanted(&set, aim).is_err(), "a second time");
+            assert!(its.goal(&set, aim).is_err(), "a second time");
             its.put_back(&of_test, &before)?;
             assert_eq!(its.read(&of_test)?, before);
             Ok(())
@@ -58,12 +58,12 @@ fn each_is_set_and_put_back() {
 #[test]
 fn a_busy_thread_and_one_of_unknown_share_get_no_real_time_policy() {
     let fair = words(&[0; 8]);
-    let wanted = |share| SETTINGS[FIFO].wanted(&fair, Aim { cpu: 0, share });
-    assert!(wanted(Some(0.5)).is_ok());
-    assert!(matches!(wanted(Some(0.51)), Err(why) if why.contains("50 %")));
-    assert!(wanted(None).is_err());
+    let goal = |share| SETTINGS[FIFO].goal(&fair, Aim { cpu: 0, share });
+    assert!(goal(Some(0.5)).is_ok());
+    assert!(matches!(goal(Some(0.51)), Err(why) if why.contains("50 %")));
+    assert!(goal(None).is_err());
     let real_time = words(&[1, 0, 0, 10]);
-    assert!(SETTINGS[FIFO].wanted(&real_time, Aim { cpu: 0, share: Some(0.0) }).is_err());
+    assert!(SETTINGS[FIFO].goal(&real_time, Aim { cpu: 0, share: Some(0.0) }).is_err());
 }
 
 #[test]

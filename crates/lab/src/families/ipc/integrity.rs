@@ -9,7 +9,7 @@ pub(super) struct Integrity {
     /// Sent, but never received.
     pub(super) lost: u64,
     /// Received more than once.
-    pub(super) doubled: u64,
+    pub(super) duplicates: u64,
     /// Received with contents other than those sent.
     pub(super) torn: u64,
     /// Received after a message that was sent later.
@@ -26,7 +26,7 @@ impl Integrity {
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             lost: self.lost + other.lost,
-            doubled: self.doubled + other.doubled,
+            duplicates: self.duplicates + other.duplicates,
             torn: self.torn + other.torn,
             reordered: self.reordered + other.reordered,
         }
@@ -88,7 +88,7 @@ impl Follow {
             self.found.reordered += 1;
             return Arrival::Late;
         }
-        self.found.doubled += 1;
+        self.found.duplicates += 1;
         Arrival::Double
     }
 
@@ -103,7 +103,7 @@ impl Follow {
     /// late to count.
     pub(super) fn stray(&mut self, number: u64) {
         let is_known = number < self.next && self.next - number <= WINDOW;
-        self.found.doubled += u64::from(is_known && self.seen[(number % WINDOW) as usize]);
+        self.found.duplicates += u64::from(is_known && self.seen[(number % WINDOW) as usize]);
     }
 
     /// Enters a message with contents other than those sent.
@@ -141,8 +141,8 @@ mod tests {
         assert_eq!(follow(&[0, 2], 3), Integrity { lost: 1, ..none });
         assert_eq!(follow(&[0, 1], 3), Integrity { lost: 1, ..none });
         assert_eq!(follow(&[0, 2, 1], 3), Integrity { reordered: 1, ..none });
-        assert_eq!(follow(&[0, 1, 1, 2], 3), Integrity { doubled: 1, ..none });
-        assert_eq!(follow(&[0, 2, 1, 1], 3), Integrity { reordered: 1, doubled: 1, ..none });
+        assert_eq!(follow(&[0, 1, 1, 2], 3), Integrity { duplicates: 1, ..none });
+        assert_eq!(follow(&[0, 2, 1, 1], 3), Integrity { reordered: 1, duplicates: 1, ..none });
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         follow.stray(1);
         follow.stray(0);
         follow.arrived(2);
-        assert_eq!(follow.finish(3), Integrity { lost: 1, doubled: 1, ..Integrity::default() });
+        assert_eq!(follow.finish(3), Integrity { lost: 1, duplicates: 1, ..Integrity::default() });
     }
 
     proptest! {

@@ -101,8 +101,8 @@ pub(super) fn cores(plan: &Plan, session: &mut Session<'_>) {
 fn broken_promise(name: &str, cell: &Cell, extra: &Extra) -> String {
     let i = &extra.integrity;
     format!(
-        "{name}, {} bytes, {}: of {} messages {} were lost, {} doubled, {} torn and {} out of order, and it promises none of that",
-        cell.size, cell.mode, extra.messages, i.lost, i.doubled, i.torn, i.reordered
+        "{name}, {} bytes, {}: of {} messages {} were lost, {} duplicated, {} torn and {} out of order, and it promises none of that",
+        cell.size, cell.mode, extra.messages, i.lost, i.duplicates, i.torn, i.reordered
     )
 }
 
@@ -134,7 +134,7 @@ fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> ipc::Metrics {
         late_sends: cell.mode.interval().map(|_| extra.late),
         verified: Some(plan.verifies(cell)),
         lost: Some(integrity.lost),
-        duplicates: Some(integrity.doubled),
+        duplicates: Some(integrity.duplicates),
         torn: Some(integrity.torn),
         reordered: Some(integrity.reordered),
         block_messages: plan.blocks.filter(|_| cell.mode != Mode::PingPong),

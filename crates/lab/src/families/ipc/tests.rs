@@ -227,8 +227,8 @@ fn datagrams_that_are_lost_are_counted_and_end_the_trip() {
     let asked = Asked { cpus: (first, first), ..Asked::new(Mode::Saturated, 8_000, 3_000) };
     let Some((passed, recorder)) = trip(udp, &asked) else { return };
     assert_eq!(passed.account.sent, 3_005);
-    let Integrity { lost, doubled, torn, reordered } = passed.integrity;
-    assert_eq!((doubled, torn, reordered), (0, 0, 0));
+    let Integrity { lost, duplicates, torn, reordered } = passed.integrity;
+    assert_eq!((duplicates, torn, reordered), (0, 0, 0));
     // Some warm-up messages may be lost as well.
     assert!((3_000..=3_005).contains(&(recorder.count() + lost)), "{} arrived, {lost} were lost", recorder.count());
 }

@@ -23,11 +23,11 @@ pub(super) struct RampBench<'a> {
     work: Option<(Work, Loops)>,
     stamps: Vec<Stamps>,
     /// The last batch's results, until it counts.
-    last: Option<Turn>,
+    last: Option<Batch>,
 }
 
-/// The results of one turn beside the durations of its loops.
-struct Turn {
+/// The results of one batch beside the durations of its loops.
+struct Batch {
     loops: Vec<Loop>,
     transitions: Option<u64>,
     ended_khz: Option<u64>,
@@ -47,7 +47,7 @@ impl<'a> RampBench<'a> {
         Ok(bench)
     }
 
-    /// The loops of the work, calibrated in the first turn.
+    /// The loops of the work, calibrated in the first batch.
     fn loops(&mut self) -> Loops {
         let takes = self.plan.work;
         let calibrate = || {
@@ -108,7 +108,7 @@ impl Bench for RampBench<'_> {
         let done: Vec<_> = self.stamps.iter().map(|its| loops.account(its)).collect();
         done.iter().for_each(|its| into.record(its.ns));
         self.lost(cell)?;
-        self.last = Some(Turn {
+        self.last = Some(Batch {
             loops: done,
             transitions: before.zip(after).map(|(before, after)| after.saturating_sub(before)),
             ended_khz: now.and_then(|policy| policy.current_khz),
@@ -119,13 +119,13 @@ impl Bench for RampBench<'_> {
     }
 
     fn keep(&mut self, _: usize, extra: &mut Extra) {
-        let Some(turn) = self.last.take() else { return };
-        extra.rounds.push(turn.loops);
-        extra.transitions.push(turn.transitions);
-        extra.ended_khz.push(turn.ended_khz);
-        extra.raised.extend(turn.raised);
+        let Some(batch) = self.last.take() else { return };
+        extra.rounds.push(batch.loops);
+        extra.transitions.push(batch.transitions);
+        extra.ended_khz.push(batch.ended_khz);
+        extra.raised.extend(batch.raised);
         extra.steps = self.work.map_or(0, |(work, _)| work.steps);
-        if let Some(facts) = turn.facts {
+        if let Some(facts) = batch.facts {
             extra.facts = facts;
         }
     }

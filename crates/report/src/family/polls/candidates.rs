@@ -4,7 +4,7 @@ use punctual_record::experiment::polls::Load;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
-use crate::evidence::shares::{self, Against};
+use crate::evidence::shares::{self, Baseline};
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
@@ -55,7 +55,7 @@ fn candidate<'a>(load: Load, from: &Setting<'a>, to: &Setting<'a>) -> Option<Can
 
 /// What it takes from a busy program, where a difference is shown.
 fn taken(from: &Setting<'_>, to: &Setting<'_>) -> Option<String> {
-    let question = (Against::Series(from.busy?.series), to.busy?.series);
+    let question = (Baseline::Series(from.busy?.series), to.busy?.series);
     let effect = shares::test(&[question]).into_iter().next().filter(|effect| effect.outcome == Outcome::Worse)?;
     let share = |share: f64| unbroken(&units::share(share));
     Some(format!("a busy program gets {} of the CPU instead of {}", share(effect.after?), share(effect.before?)))

@@ -3,7 +3,7 @@
 use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::rounds::{self, Pair};
-use crate::evidence::shares::{self, Against};
+use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Figure as What, Outcome};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
@@ -45,7 +45,7 @@ fn rivals(contest: &Contest<'_>) -> String {
 /// `To let others run: sched_yield. A competitor gets 100 % of the CPU; with usleep0, 81 %.`
 fn let_others_run(contest: &Contest<'_>) -> String {
     let questions: Vec<_> =
-        contest.figures.iter().map(|f| (Against::Share(contest.fair_share()), f.calls.series)).collect();
+        contest.figures.iter().map(|f| (Baseline::Share(contest.fair_share()), f.calls.series)).collect();
     let effects = shares::test(&questions);
     let fair = share(Some(contest.fair_share()));
     let gives = |(figure, effect): &(&Figure<'_>, _)| {
@@ -62,7 +62,7 @@ fn let_others_run(contest: &Contest<'_>) -> String {
         return format!("No call is shown to let others run: to give {} more than {fair} of the CPU.", rivals(contest));
     };
     let questions: Vec<_> =
-        rest.iter().map(|figure| (Against::Series(figure.calls.series), best.calls.series)).collect();
+        rest.iter().map(|figure| (Baseline::Series(figure.calls.series), best.calls.series)).collect();
     let less = shares::test(&questions);
     let mut equal = vec![*best];
     let same = rest.iter().zip(&less).filter(|(_, effect)| effect.outcome == Outcome::NoDifference);

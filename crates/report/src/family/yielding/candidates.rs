@@ -3,7 +3,7 @@
 use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
-use crate::evidence::shares::{self, Against};
+use crate::evidence::shares::{self, Baseline};
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
@@ -44,7 +44,7 @@ fn back_soon<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
         .iter()
         .filter(|to| to.lets_others_run() && away(to).is_some() && to.name() != from.name())
         .collect();
-    let questions: Vec<_> = others.iter().map(|to| (Against::Series(from.calls.series), to.calls.series)).collect();
+    let questions: Vec<_> = others.iter().map(|to| (Baseline::Series(from.calls.series), to.calls.series)).collect();
     let effects = shares::test(&questions);
     let candidate = |(to, effect): (&&Figure<'a>, shares::ShareEffect)| {
         let trial = trial(contest, from.away?.series, to.away?.series);

@@ -15,7 +15,7 @@ pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
 /// ten thousand at most, since a slice lasts milliseconds.
 pub(super) const YIELDS: f64 = 0.01;
 
-/// Against whom a series was measured.
+/// The competitors of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Situation {
     pub(super) competitors: u32,

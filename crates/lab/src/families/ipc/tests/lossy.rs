@@ -104,7 +104,7 @@ fn an_answer_that_comes_too_late_is_not_taken_for_the_next() {
 fn an_answer_that_comes_twice_is_counted() {
     let there = |n| if n % 10 == 7 { Fate::Twice } else { Fate::Sent };
     let Some((passed, recorder)) = trip(udp(none, there), &Asked::new(Mode::PingPong, 64, 95)) else { return };
-    assert_eq!(passed.integrity, Integrity { doubled: 10, ..Integrity::default() });
+    assert_eq!(passed.integrity, Integrity { duplicates: 10, ..Integrity::default() });
     assert_eq!(recorder.count(), 95);
 }
 
