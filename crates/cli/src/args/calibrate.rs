@@ -10,10 +10,7 @@ use punctual_lab::ways::wait::Method;
 use super::names::{Chosen, Names, Shelf, chosen};
 use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 
-/// Measure what a sleep adds on this machine (TN), and the cost of a clock reading (TS+TE).
-///
-/// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T. Then shortens waits by TN and reports their error.
-/// Without --policy and --timer-slack, also measures with a timer slack of 1 ns and under SCHED_FIFO.
+/// Options of `calibrate`.
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
     /// Ways to sleep [default: nanosleep]

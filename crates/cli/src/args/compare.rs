@@ -11,13 +11,10 @@ use crate::output::{Outputs, Target};
 use crate::refusal::BadUsage;
 use crate::terminal::Color;
 
-/// Compare saved runs: what changed, with statistics.
-///
-/// Compares p50, p99 and CPU time per operation of every series that both sides have. A difference is reported only if it exceeds
-/// the scatter between runs, corrected for the number of comparisons (docs/method.md).
+/// Options of `compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The old and the new run: saved runs (JSON or a page), or `last`; for several of either, use --old and --new
+    /// The old and the new run: JSON, a page, or `last`; for several of either, use --old and --new
     #[arg(value_name = "OLD.json NEW.json", num_args = 0..=2, conflicts_with_all = ["old", "new"], value_parser = input::run_name())]
     pub(crate) files: Vec<PathBuf>,
     /// Old runs
@@ -26,7 +23,7 @@ pub(crate) struct CompareArgs {
     /// New runs; fewer are needed if recorded interleaved with the old ones (old, new, old, new, ...)
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "old", value_parser = input::run_name())]
     pub(crate) new: Vec<PathBuf>,
-    /// Exit with status 3 if this increase is shown or cannot be judged ('p99 +10%', 'p50 of nanosleep +5us', 'any +50%')
+    /// Exit with status 3 if this increase is shown or not judged ('p99 +10%', 'p50 of nanosleep +5us', 'any +50%')
     ///
     /// The figures are p50, p99, cpu (CPU time per operation) and any. The first line of the report says PASS, FAIL or UNDECIDED, and how
     /// many runs would decide. Without `of SUBJECT` a limit is about lateness, as for the measuring commands; `of *` is every series. The
@@ -94,9 +91,7 @@ impl CompareArgs {
     }
 }
 
-/// Merge saved runs of one kind into one.
-///
-/// Adds the histograms and appends the rounds. Keeps what each run contributed. The runs may come from one machine or several.
+/// Options of `merge`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// Saved runs (JSON or pages), or `last`; merged runs included

@@ -80,7 +80,7 @@ fn flag(condition: Condition, lists: bool) -> Arg {
     };
     let arg = arg.value_parser(move |typed: &str| condition.parse(typed));
     if lists && condition.compares() {
-        let help = format!("{}; several, separated by commas, are compared", condition.help());
+        let help = format!("{}; several (a,b) are compared", condition.help());
         return arg.action(ArgAction::Append).value_delimiter(',').help(help);
     }
     arg.help(condition.help())

@@ -12,9 +12,7 @@ use punctual_lab::ramp::Governors;
 use super::{OutputArgs, values};
 use crate::terminal::Color;
 
-/// Show, set and measure CPU frequency governors.
-///
-/// Without an action, shows the policies.
+/// Options of `governor`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GovernorArgs {

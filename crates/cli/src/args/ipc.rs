@@ -11,9 +11,7 @@ use punctual_lab::ipc::{Mode, mechanisms};
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
-/// Measure how long a message takes between two processes.
-///
-/// Two processes pass messages through each mechanism; mechanisms are interleaved in rounds. The tables list the fastest first.
+/// Options of `ipc`.
 #[derive(Debug, Args)]
 pub(crate) struct IpcArgs {
     /// Mechanisms, by name or kind (kind:socket), see --list [default: the usual ones]
@@ -25,8 +23,7 @@ pub(crate) struct IpcArgs {
     /// Message sizes in bytes, 8 to 1G (8, 64k, 1M) [default: 64, or 8 if the mechanism carries no more]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
     pub(crate) size: Vec<usize>,
-    /// Traffic: ping-pong (round trips), saturated (as fast as received), sporadic (one per --every), rate:N/s (open loop: by
-    /// the clock, received or not)
+    /// Traffic: ping-pong (round trips), saturated (as fast as received), sporadic (one per --every), rate:N/s (open loop)
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "ping-pong,saturated", value_parser = mode)]
     pub(crate) mode: Vec<ModeArg>,
     /// Intervals of sporadic messages; several are compared
@@ -38,8 +35,7 @@ pub(crate) struct IpcArgs {
     /// Measure every pair of CPUs, shown as a heat map
     #[arg(long)]
     pub(crate) matrix: bool,
-    /// How the receiver waits: block (in the kernel), poll (busy-wait), backoff (poll, then yield, then block)
-    /// [default: block if supported, else poll]
+    /// How the receiver waits [default: block if supported, else poll]
     #[arg(long, value_name = "HOW", value_delimiter = ',')]
     pub(crate) receive: Vec<ReceiveArg>,
     /// Most messages in flight, 1 to 1000000 [default: set by the mechanism]

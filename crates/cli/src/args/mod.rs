@@ -64,7 +64,7 @@ pub(crate) fn command() -> Definition {
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(crate) struct Args {
-    /// What to do.
+    /// The command, if it is not the check-up.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// Options of the check-up.
@@ -78,26 +78,60 @@ pub(crate) enum Command {
     /// Measure this machine and recommend what to use (default)
     Checkup(CheckupArgs),
     /// Measure how late each way of waiting wakes up, and its CPU time
+    ///
+    /// Every method waits for every duration; methods are interleaved in rounds. The tables list the least late first.
     Wait(Box<WaitArgs>),
     /// Say why wake-ups are late: of own waits, of a program, of a running process
+    ///
+    /// Without a program, waits for 100 us and for 1 ms, and splits the lateness by cause. With a program, runs it and watches every
+    /// blocking call of its threads and children. The program has this terminal and these streams. The report goes to stderr, and the
+    /// exit status is the program's. With --pid, watches a running process. The watched program is neither stopped nor traced (ptrace).
+    ///
+    /// Single wake-ups need CAP_PERFMON and tracefs. Without them, the report has the times that threads waited for a CPU.
     Why(Box<WhyArgs>),
     /// Measure how long a message takes between two processes
+    ///
+    /// Two processes pass messages through each mechanism; mechanisms are interleaved in rounds. The tables list the fastest first.
     Ipc(Box<IpcArgs>),
     /// Measure the cost of each way to yield the CPU, and who gets the CPU
+    ///
+    /// Calls every method alone on its CPU, with one competitor and with several; methods are interleaved in rounds. With --polls, a
+    /// receiver polls a mailbox N times before each yield. That shows message latency, and the CPU share left to another program.
     Yield(Box<YieldArgs>),
     /// Show or convert a saved run: text, HTML, Markdown, CSV, metrics
+    ///
+    /// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints all tables.
     Report(ReportArgs),
     /// Show, set and measure CPU frequency governors
+    ///
+    /// Without a command, shows the policies.
     Governor(Box<GovernorArgs>),
     /// Run a program under chosen conditions; restore them afterwards
+    ///
+    /// The program has this terminal and these streams, and signals are passed on. The exit status is the program's: 128 + N if signal N
+    /// ended it, 127 if it is not found, 126 if it cannot be executed. A refused condition is a notice with its remedy; with --require
+    /// the program does not run.
+    ///
+    /// For MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
     Run(Box<RunArgs>),
     /// Measure what a sleep adds on this machine, and the cost of a clock reading
+    ///
+    /// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T. A sleep of T adds TN, and two clock readings cost TS+TE. Then shortens waits by
+    /// TN and reports their error. Without --policy and --timer-slack, also measures with slack 1 ns and under SCHED_FIFO.
     Calibrate(Box<CalibrateArgs>),
     /// Measure how evenly packets sent at a rate leave and arrive
+    ///
+    /// Sends UDP datagrams at a rate with each method, interleaved, and compares every departure with its ideal time. For a loopback
+    /// address, starts its own receiver and measures arrivals too. Sends only to the address given.
     Pace(Box<PaceArgs>),
     /// Compare saved runs: what changed, with statistics
+    ///
+    /// Compares p50, p99 and CPU time per operation of every series that both sides have. A difference is reported only if it exceeds
+    /// the scatter between runs, corrected for the number of comparisons (docs/method.md).
     Compare(Box<CompareArgs>),
     /// Merge saved runs of one kind into one
+    ///
+    /// Adds the histograms and appends the rounds. Keeps the figures of each run. The runs may come from one machine or several.
     Merge(MergeArgs),
 }
 

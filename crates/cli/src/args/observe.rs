@@ -13,10 +13,10 @@ const HEADING: &str = "Observation";
 /// Counting the waits of the program, by a library that is loaded into it.
 #[derive(Debug, Args)]
 pub(crate) struct ObserveArgs {
-    /// Count the program's waits by call and call site, without privilege: how often, time asked, lateness, CPU time
+    /// Count the program's waits by call site, without a privilege: number, time asked, lateness, CPU time
     ///
-    /// The report goes to stderr when the program has ended. Waits through the C library are counted, in all its processes; a call that
-    /// can block costs some 200 ns more. punctual why -- PROGRAM sees every program and the causes, with CAP_PERFMON.
+    /// The report goes to stderr when the program has ended. It has the waits through the C library, in all processes of the program. A
+    /// call that can block costs some 200 ns more. With CAP_PERFMON, `punctual why -- PROGRAM` sees every program and the causes.
     #[arg(long, help_heading = HEADING)]
     pub(crate) observe: bool,
     /// With --observe: write the whole run as JSON
@@ -34,10 +34,9 @@ pub(crate) struct ObserveArgs {
     /// With --observe: print all tables, not only the first screen
     #[arg(long, help_heading = HEADING, requires = "observe")]
     full: bool,
-    /// With --observe: exit with status 3 if a figure is above this, or cannot be judged ('p99 of usleep > 200us')
+    /// With --observe: exit with status 3 if a figure exceeds this or is not judged ('p99 of usleep > 200us')
     ///
-    /// The program's own status comes first: only where it is 0, it becomes 3. Without `of FUNCTION` a limit is about the lateness of
-    /// every call site.
+    /// The status becomes 3 only if that of the program is 0. Without `of FUNCTION` a limit is about the lateness of every call site.
     #[arg(
         long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', help_heading = HEADING, requires = "observe",
         value_parser = limits::of_run

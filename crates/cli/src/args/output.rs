@@ -26,11 +26,11 @@ pub(crate) struct OutputArgs {
     /// Colour the tables
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// Exit with status 3 if a figure is above this, or cannot be judged ('p99 > 200us', 'p99 of nanosleep > 200us')
+    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us', 'p99 of nanosleep > 200us')
     ///
     /// The figures are min, p50, p90, p99, p99.9, max and mean. The first line of the report says PASS, FAIL or UNDECIDED. Without
-    /// `of SUBJECT` a limit is about lateness: overshoot, lateness, period jitter, one-way and round-trip times, but not work loops and
-    /// costs of calls. SUBJECT is a name (nanosleep), an experiment and a name (ramp performance), or a pattern with * for any letters;
+    /// `of SUBJECT` a limit is about lateness: overshoot, lateness, period jitter, one-way and round-trip times. It is not about work loops
+    /// and costs of calls. SUBJECT is a name (nanosleep), or an experiment and a name (ramp performance). It may have * for any letters;
     /// `of *` is every series. The earlier form p99=200us is read too.
     #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
     pub(crate) fail_if: Vec<Limit>,
@@ -42,9 +42,9 @@ pub(crate) struct OutputArgs {
     pub(crate) no_keep: bool,
     /// Fail if another run measures on the same CPUs, instead of waiting for it
     ///
-    /// Each run locks every CPU that it may measure on; the locks end with the process. Runs in containers with their own network
-    /// namespace are not seen. The environment variable PUNCTUAL_LOCK_NAMESPACE=NAME selects another set of locks, for programs that
-    /// start many short runs at once; an empty name disables locking.
+    /// Each run locks every CPU that it may measure on; the locks end with the process. Runs in containers with their own network namespace
+    /// are not seen. The environment variable PUNCTUAL_LOCK_NAMESPACE=NAME selects another set of locks, for programs that start many short
+    /// runs at once. An empty name disables locking.
     #[arg(long, help_heading = "Conditions")]
     pub(crate) no_wait: bool,
     /// Print no tables on stdout: this is one of several runs, and each writes files.

@@ -11,10 +11,7 @@ use punctual_lab::pace::{methods, packet};
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
-/// Measure how evenly packets sent at a rate leave and arrive.
-///
-/// Sends UDP datagrams at a rate with each method, interleaved, and compares every departure with its ideal time. For a loopback
-/// address, starts its own receiver and measures arrivals too. Sends only to the address given.
+/// Options of `pace`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("where").required(true).args(["to", "tick_only", "receive", "list", "list-conditions"]))]
 pub(crate) struct PaceArgs {

@@ -9,29 +9,29 @@ use punctual::format_duration;
 /// The waits of the program, changed by a library that is loaded into it (LD_PRELOAD).
 #[derive(Debug, Args)]
 pub(crate) struct RemedyArgs {
-    /// What usleep(0) and other sleeps of at most 1 us do: give the CPU to other threads, pause it, or back off from one to the other
+    /// Replace usleep(0) and other sleeps of at most 1 us: yield, pause, or back off from one to the other
     #[arg(long, value_name = "ACTION", help_heading = HEADING)]
     pub(crate) usleep0: Option<Sleep0>,
-    /// What sched_yield does: pause, back off, or sleep for the shortest time
+    /// Replace sched_yield: pause, back off, or sleep for the shortest time
     #[arg(long, value_name = "ACTION", help_heading = HEADING)]
     pub(crate) sched_yield: Option<Yield>,
     /// Sleeps and timeouts end on time: sleep until a learned margin before the end, then spin
     ///
-    /// Of sleeps, poll, select, epoll_wait, semaphores and mutexes. Condition variables gain only the timer slack.
-    /// Without a value, spins up to 2 ms to avoid one late wait. 5us: at most 5 us late in 99 of 100 waits. 5%: at most 5 % of the time
-    /// waited as CPU time.
+    /// Holds for sleeps, poll, select, epoll_wait, semaphores and mutexes. Condition variables gain only the timer slack. Without a value,
+    /// spins up to 2 ms to avoid one late wait. With 5us, aims for 99 of 100 waits at most 5 us late. With 5%, spins for at most 5 % of the
+    /// time waited.
     #[arg(
         long, value_name = "LATENESS|CPU%", num_args = 0..=1, require_equals = true, default_missing_value = "balanced",
         value_parser = precise, help_heading = HEADING
     )]
     pub(crate) precise_sleep: Option<String>,
-    /// Look for this long before blocking in poll, select, epoll_wait, futex, semaphores and mutexes with a timeout, 1us to 1s
+    /// Poll for this long, 1us to 1s, before blocking in poll, select, epoll_wait, futex, semaphores and mutexes with a timeout
     #[arg(long, value_name = "DUR", value_parser = punctual_rules::poll_first, allow_hyphen_values = true, help_heading = HEADING)]
     pub(crate) poll_first: Option<Duration>,
-    /// Rules of a file: these settings for some threads, libraries or functions only, and how threads are scheduled
+    /// Apply the rules of a file: these settings for some threads, libraries or functions only, and scheduling
     ///
-    /// A line says for whom and what; all that it says of whom must hold. A later line wins,
-    /// and each wins over the flags:
+    /// A line has patterns and settings. All its patterns must match. A later line wins, and each
+    /// wins over the flags:
     ///   thread=audio* precise-sleep=5us policy=fifo:40 cpu=1
     ///   library=libmpich.so* usleep0=yield
     ///   site=libfoo.so:poll_loop poll-first=20us

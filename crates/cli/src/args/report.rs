@@ -11,9 +11,7 @@ use crate::input;
 use crate::output::Target;
 use crate::terminal::Color;
 
-/// Show or convert a saved run.
-///
-/// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints all tables.
+/// Options of `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// A file written with --json or --html, or `last`: the last run that this user measured (-: stdin; ./last: a file)
@@ -27,7 +25,7 @@ pub(crate) struct ReportArgs {
     /// Only these subjects (nanosleep,ppoll)
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Exit with status 3 if a figure is above this, or cannot be judged ('p99 > 200us'), instead of the limits of the run
+    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us'); replaces the limits of the run
     #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
     pub(crate) fail_if: Vec<Limit>,
     /// Print no notices

@@ -11,13 +11,7 @@ use super::remedies::RemedyArgs;
 use super::values;
 use crate::refusal::BadUsage;
 
-/// Run a program under chosen conditions, and put everything back afterwards.
-///
-/// The program has this terminal and these streams; signals are passed on; its exit status is returned (128 + N when signal N
-/// ended it, 127 when it was not found, 126 when it cannot be executed). A refused condition is told on stderr with its remedy and the program runs without it, unless --require is
-/// given.
-///
-/// MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
+/// Options of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]

@@ -9,9 +9,7 @@ use punctual_lab::ways::wait::Method;
 use super::names::{Chosen, Item, Names, Shelf, chosen};
 use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
-/// Measure how late each way of waiting wakes up, and its CPU time.
-///
-/// Every method waits for every duration; methods are interleaved in rounds. The tables list the least late first.
+/// Options of `wait`.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
     /// Ways to wait, by name or kind (kind:timer), see --list [default: all]

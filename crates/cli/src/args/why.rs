@@ -13,13 +13,7 @@ use super::{AmountArgs, ConditionArgs, OutputArgs, values};
 use crate::nearest::nearest;
 use crate::output::Target;
 
-/// Say why wake-ups are late, and what each cause costs.
-///
-/// Without a program, waits 100 us and 1 ms itself and splits the lateness by cause. With a program, runs it and watches every blocking
-/// call of its threads and children until it ends: the program has this terminal and these streams, its exit status is returned, and
-/// the report goes to stderr. With --pid, watches a running process. The watched program is neither stopped nor traced (ptrace).
-/// With --advise, tries timer slack, time slice, SCHED_FIFO, one CPU and no idle states on the running program.
-/// Single wake-ups need CAP_PERFMON and tracefs; without, the times that threads waited for a CPU are shown.
+/// Options of `why`.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Watch this running process: its threads, and those that it creates
@@ -28,16 +22,18 @@ pub(crate) struct WhyArgs {
     /// With --pid: only its threads of this name ('worker-*'), as they are at the start
     #[arg(long, value_name = "NAME", requires = "pid")]
     pub(crate) thread: Option<String>,
-    /// Record the way of these calls through the kernel (sched_yield nanosleep): its functions, or its events
+    /// Record the path of these calls through the kernel (sched_yield nanosleep): its functions, or its events
     ///
-    /// Names are those that `punctual wait` and `punctual yield` list. Functions need the tracer function_graph, which some kernels
-    /// lack. Waits are of the shortest duration of --for. --cpu says on which CPUs the calls are made.
+    /// `punctual wait` and `punctual yield` list the names. Functions need the tracer function_graph, which some kernels lack. Waits have
+    /// the shortest duration of --for. --cpu names the CPUs for the calls.
     #[arg(
         long, value_name = "METHOD", num_args = 1.., value_parser = way,
         conflicts_with_all = of_own_waits().into_iter().filter(|own| !["durations", "cpu"].contains(own)).chain(["pid", "thread", "program", "trace", "duration", "advise"])
     )]
     pub(crate) path: Vec<Subject>,
-    /// Of a program: try remedies on it, one at a time and on and off by turns, and put everything back [default: 30s]
+    /// Try remedies on a program, one at a time, interleaved on and off; restore everything [default: 30s]
+    ///
+    /// The remedies are timer slack, time slice, SCHED_FIFO, one CPU and no idle states.
     #[arg(long, conflicts_with_all = of_own_waits())]
     pub(crate) advise: bool,
     /// Durations of own waits
@@ -54,8 +50,8 @@ pub(crate) struct WhyArgs {
     pub(crate) tables: Option<Target>,
     /// Write all events to FILE, for ui.perfetto.dev or chrome://tracing (-: to stdout, instead of the tables)
     ///
-    /// The file is JSON (Trace Event Format): a track for each CPU and each watched thread, with its system calls, how late they return
-    /// and what wakes it up. A million events take some 130 MB. The page works offline once it is loaded.
+    /// The file is JSON (Trace Event Format). Each CPU and each watched thread has a track. That of a thread has its system calls, their
+    /// lateness and its wakers. A million events take some 130 MB. The page works offline once it is loaded.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<Target>,
     #[command(flatten)]

@@ -12,10 +12,7 @@ use punctual_record::experiment::yielding::CompetitorKind as Kind;
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
 
-/// Measure the cost of each way to yield the CPU, and who gets the CPU.
-///
-/// Calls every method alone on its CPU, with one competitor and with several; methods are interleaved in rounds. With --polls,
-/// a receiver polls a mailbox N times before each yield; measures message latency and the CPU share left to another program.
+/// Options of `yield`.
 #[derive(Debug, Args)]
 pub(crate) struct YieldArgs {
     /// Ways to yield, see --list [default: all]

@@ -50,7 +50,7 @@ impl Definition for Slice {
     }
 
     fn help(&self) -> &'static str {
-        "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms: a short one is served earlier among busy threads"
+        "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms; a thread with a shorter one runs sooner"
     }
 
     fn takes(&self) -> Takes {

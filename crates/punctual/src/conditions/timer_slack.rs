@@ -52,7 +52,7 @@ impl Definition for TimerSlack {
     }
 
     fn help(&self) -> &'static str {
-        "Timer slack: how much later than asked a wait may end, 1ns to 1s [default: as found, usually 50us]"
+        "Timer slack: delay that the kernel may add to a wait, 1ns to 1s [default: as found, usually 50us]"
     }
 
     fn takes(&self) -> Takes {
