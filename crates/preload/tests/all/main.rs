@@ -1,7 +1,7 @@
 //! The library in real programs.
 
-mod company;
 mod observed;
+mod other_libraries;
 mod remedies;
 mod rules;
 mod support;

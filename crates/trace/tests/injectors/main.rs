@@ -6,6 +6,7 @@
 //! with all tests; the long form has at least 200 late wake-ups of each injector.
 
 mod amounts;
+mod expired_sleeps;
 mod faults;
 mod groups;
 mod idle;
@@ -13,7 +14,6 @@ mod inversion;
 mod judge;
 mod lab;
 mod limits;
-mod over;
 mod partners;
 mod place;
 mod play;
@@ -60,7 +60,7 @@ table! {
         busy_at_the_own_timer: |wanted| judge::names_the_cause(&spins::OWN_TIMER, wanted);
         stop_and_continue: |wanted| judge::names_the_cause(&stops::STOPPED, wanted);
         slow_partners_by_pipe: partners::pipes;
-        sleeps_that_are_over: over::holds;
+        sleeps_that_are_over: expired_sleeps::holds;
         real_time_limit: |wanted| judge::names_the_cause(&limits::REAL_TIME, wanted);
         supplied_pages: |wanted| judge::names_the_cause(&faults::SUPPLIED, wanted);
     }
