@@ -1,10 +1,10 @@
 //! Be on time: clocks, conditions and waiting for Linux programs.
 //!
-//! A [`Sleeper`] waits for a deadline, a [`Ticker`] for periodic ones, a [`Pacer`] for events at a rate. [`Conditions`] put a thread
-//! under a real-time policy, on chosen CPUs and with locked memory, and restore what was there. The command `punctual` measures
-//! what each of them brings on a machine.
+//! A [`Sleeper`] waits for a deadline, a [`Ticker`] for periodic ones, a [`Pacer`] for events at a rate. [`Conditions`] put a thread under
+//! a real-time policy, on chosen CPUs and with locked memory, and restore what was there. The command `punctual` measures their effect on a
+//! machine.
 //!
-//! | module | what is in it | see |
+//! | module | contents | see |
 //! |---|---|---|
 //! | [`sleeper`] | [`Sleeper`]: waits for one deadline, with a learned margin | [example](#sleep-until-a-deadline) |
 //! | [`ticker`] | [`Ticker`]: periodic deadlines without drift, missed ticks counted | [example](#tick-at-a-period) |
@@ -17,7 +17,7 @@
 //! | [`time`] | [`SystemClock`], [`ManualClock`] for tests, [`Moment`] | [example](#test-on-a-manual-clock) |
 //! | [`rate`], [`duration`] | exact rates; durations as text | [example](#parse-rates-and-durations) |
 //! | [`counter`] | the CPU's counter as a calibrated clock | [example](#read-the-cpus-counter) |
-//! | [`margin`] | how a sleeper learns its margin, and the aims to choose from | [example](#choose-lateness-or-cpu-time) |
+//! | [`margin`] | the margin that a sleeper learns, and its aims | [example](#choose-lateness-or-cpu-time) |
 //!
 //! # Sleep until a deadline
 //! ```

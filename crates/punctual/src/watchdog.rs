@@ -1,14 +1,14 @@
-//! A watchdog over a real-time thread: it demotes a busy loop under SCHED_FIFO or SCHED_RR before the loop locks up the machine.
+//! A watchdog over a real-time thread. It demotes a busy loop under SCHED_FIFO or SCHED_RR before it locks up the machine.
 //!
 //! A [`Watchdog`] is a thread of higher priority. It reads the guarded thread's CPU clock ten times a second. If the thread was busy too
 //! long without a break ([`WatchdogConfig`]), it puts it under SCHED_OTHER, and [`Watchdog::tripped`] reports that.
 //! [`Watchdog::caveats`] reports a priority that the watchdog did not get.
 //!
 //! RLIMIT_RTTIME (getrlimit(2)) is the backstop: it limits the CPU time of a SCHED_FIFO or SCHED_RR thread without a blocking call. From
-//! the soft limit on (2.5 windows: 4 s by default), the kernel sends SIGXCPU every second, which ends the process unless handled. At the
-//! hard limit (1 s later) it sends SIGKILL. The watchdog trips well before. The limit belongs to the process and counts per thread: it is
-//! set while any watchdog lives, and the last one restores it. A lower limit stays. Without CAP_SYS_RESOURCE the hard limit is not
-//! touched, since lowering it could not be undone.
+//! the soft limit on (2.5 windows: 4 s by default), the kernel sends SIGXCPU every second. That ends the process unless handled. At the
+//! hard limit (1 s later) it sends SIGKILL. The watchdog trips well before. The limit belongs to the process and counts per thread. It is
+//! set while any watchdog lives; the last one restores it. A lower limit stays. Without CAP_SYS_RESOURCE the hard limit is not touched,
+//! since lowering it could not be undone.
 //!
 //! ```no_run
 //! use punctual::{Conditions, Policy, Watchdog, WatchdogConfig};

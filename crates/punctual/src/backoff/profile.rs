@@ -1,4 +1,4 @@
-//! The costs of a poll, a yield and a wake-up on one machine, from which the limits of a polling loop follow.
+//! The costs of a poll, a yield and a wake-up on one machine. The limits of a polling loop follow from them.
 //!
 //! A profile is one line of text, for a file between runs:
 //! `punctual.backoff/1 cpus=2 poll_ns=12 yield_ns=380 wake_ns=27100`.
@@ -26,17 +26,17 @@ pub struct Profile {
     pub wake_ns: u32,
 }
 
-/// Shortest and longest polling before parking, in ns. A wake-up below 1 µs would be faster than two context switches. One above
-/// 200 µs comes from a disturbance or a deep idle state, and polling for so long does not pay off.
+/// Shortest and longest polling before parking, in ns. A wake-up below 1 µs would be faster than two context switches. One above 200 µs
+/// comes from a disturbance or a deep idle state. Polling for that long does not pay off.
 const POLLING_NS: (u32, u32) = (1_000, 200_000);
 
 impl Profile {
     /// The limits that follow from these costs.
     ///
     /// Polling lasts as long as a wake-up costs. The loop then loses at most twice what it would lose with foreknowledge of the message.
-    /// (This is the ski rental argument: Karlin et al., "Empirical studies of competitive spinning", SOSP 1991.) Half of that time it spins,
-    /// which finds a message soonest; half it yields, which lets other threads run. On a single CPU no message can come while this thread
-    /// spins: it yields once, then parks.
+    /// (This is the ski rental argument: Karlin et al., "Empirical studies of competitive spinning", SOSP 1991.) It spins for half of that
+    /// time, which finds a message soonest. It yields for the other half, which lets other threads run. On a single CPU no message can come
+    /// while this thread spins: it yields once, then parks.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let wake_ns = self.wake_ns.clamp(POLLING_NS.0, POLLING_NS.1);

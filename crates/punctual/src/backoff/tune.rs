@@ -17,7 +17,7 @@ const TRIES: u32 = 20;
 const LONGEST_NS: i64 = 2_000_000;
 /// Wake-ups; the median counts.
 const WAKES: usize = 25;
-/// How long the sleeper sleeps before it is woken: long enough to leave the CPU, too short for deep idle states.
+/// Sleep before the wake-up: long enough to leave the CPU, too short for deep idle states.
 const ASLEEP_NS: i64 = 30_000;
 /// CPUs requested to learn which exist: the largest `CONFIG_NR_CPUS` of the kernel (arch/x86/Kconfig).
 const MOST_TRIED: usize = 8192;
@@ -53,9 +53,9 @@ fn measure() -> Profile {
 
 /// The CPUs of the calling thread, and all that the process could use, including the calling thread's.
 ///
-/// The awaited thread may run on any CPU that the kernel allows the process, even if this thread is bound to one. Reading these CPUs takes
-/// /sys or a cpuset's files. Requesting all CPUs does not: the kernel reduces the mask to CPUs online and in the cpuset
-/// (sched_setaffinity(2)). A separate thread requests them, so that no thread moves.
+/// The awaited thread may run on any CPU of the process, even if this thread is bound to one. Reading these CPUs takes /sys or a cpuset's
+/// files. Requesting all CPUs does not: the kernel reduces the mask to CPUs online and in the cpuset (sched_setaffinity(2)). A separate
+/// thread requests them, so that no thread moves.
 fn cpus() -> (Vec<usize>, Vec<usize>) {
     let own = affinity(0).unwrap_or_default();
     let asking = std::thread::Builder::new().name("backoff-cpus".into()).spawn(|| {

@@ -55,7 +55,7 @@ impl Conditions {
         })
     }
 
-    /// The current conditions of the calling thread, whoever set them.
+    /// The current conditions of the calling thread, including those that other programs set.
     #[must_use]
     pub fn inspect() -> Self {
         read(&Machine::system())

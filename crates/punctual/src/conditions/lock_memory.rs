@@ -1,8 +1,8 @@
 //! `--lock-memory`: locks the memory of the process, and touches 128 KiB of the calling thread's stack.
 //!
-//! It locks all present and future memory (`mlockall(MCL_CURRENT | MCL_FUTURE)`). Weaker forms do not help against a
-//! small limit: the kernel applies the same limit to `MCL_ONFAULT`, and without `MCL_FUTURE` later allocations can be
-//! paged out unnoticed. Guards are counted: the last one unlocks, unless memory was locked before the first.
+//! It locks all present and future memory (`mlockall(MCL_CURRENT | MCL_FUTURE)`). Weaker forms do not help against a small limit. The
+//! kernel applies the same limit to `MCL_ONFAULT`. Without `MCL_FUTURE`, later allocations can be paged out unnoticed. Guards are counted:
+//! the last one unlocks, unless memory was locked before the first.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -47,8 +47,7 @@ impl Condition {
 }
 
 impl Conditions {
-    /// Requests that all present and future memory of the *process* is locked, and touches 128 KiB of the calling
-    /// thread's stack.
+    /// Requests a lock of all present and future memory of the *process*. Touches 128 KiB of the calling thread's stack.
     #[must_use]
     pub fn lock_memory(self) -> Self {
         self.with(Condition::LOCK_MEMORY, "yes")

@@ -1,9 +1,8 @@
 //! `--slice`: the time slice of a thread under SCHED_OTHER or SCHED_BATCH.
 //!
-//! The time slice is how long the scheduler (EEVDF) runs the thread before it considers others. A shorter slice brings
-//! the thread's deadline nearer: a thread that wakes seldom and runs briefly gets the CPU earlier, and is switched more
-//! often. Requires Linux 6.12. Older kernels accept `sched_runtime` for these policies and ignore it, so it is read
-//! back.
+//! The time slice is how long the scheduler (EEVDF) runs the thread before it considers others. A shorter slice brings the thread's
+//! deadline nearer. A thread that wakes seldom and runs briefly gets the CPU earlier; a busy one is switched more often. Requires Linux
+//! 6.12. Older kernels accept `sched_runtime` for these policies and ignore it, so it is read back.
 
 use std::time::Duration;
 

@@ -146,8 +146,7 @@ fn group_path<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// The first file that exists and parses as `T`, from the group up to the root: a container may see its group as the
-/// root.
+/// The first file that exists and parses as `T`, from the group up to the root. A container may see its group as the root.
 fn first_readable<T: std::str::FromStr>(root: &Path, mounts: &[&str], group: &str, file: &str) -> Option<(String, T)> {
     mounts
         .iter()

@@ -3,9 +3,8 @@
 use super::condition::Condition;
 use super::set::Conditions;
 
-/// All conditions, in display order. They are applied from the last to the first, so the policy comes last. Nothing
-/// here then preempts the rest of the machine, and settings that a real-time policy hides from the kernel are made
-/// before it.
+/// All conditions, in display order. They are applied from the last to the first, so the policy comes last. Until then, no real-time thread
+/// preempts the rest of the machine, and no policy hides a setting from the kernel.
 pub const CONDITIONS: &[Condition] = &[
     Condition::POLICY,
     Condition::NICE,

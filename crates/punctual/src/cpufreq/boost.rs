@@ -1,14 +1,12 @@
 //! A boost: full speed around each activation of a periodic task, and not between them.
 //!
-//! The task reports its next activation and the end of its work. The boost raises the speed of the CPU a learned lead
-//! time before each activation, by the cheapest available [`Lever`], and lowers it afterwards. [`Cost`] reports the
-//! price.
+//! The task reports its next activation and the end of its work. The boost raises the CPU's speed a learned lead time before each
+//! activation, and lowers it afterwards. It uses the cheapest available [`Lever`]. [`Cost`] reports the price.
 //!
-//! The boost learns the lead from the task's own thread: at construction, and before every eighth activation. The
-//! thread runs loops of fixed work from the moment of raising. The first loop that runs at full speed shows when the
-//! speed was reached. 95 % of those times stay below the lead. If full speed comes later, the next lead is longer.
-//! Before the other activations the thread sleeps. (Under [`Lever::Clamp`] it runs, because a sleeping thread requests
-//! nothing.)
+//! The boost learns the lead from the task's own thread: at construction, and before every eighth activation. The thread runs loops of
+//! fixed work from the moment of raising. The first loop at full speed shows when the CPU reached it. 95 % of those times stay below the
+//! lead. If full speed comes later, the next lead is longer. Before the other activations the thread sleeps. (Under [`Lever::Clamp`] it
+//! runs, because a sleeping thread requests nothing.)
 //!
 //! The thread has to be bound to the CPU ([`Conditions::cpus`](crate::Conditions::cpus)): loops on another CPU show
 //! nothing and are not counted. The lead is then the duration of the write plus the driver's transition latency.
@@ -231,7 +229,7 @@ impl Boost {
         Ok(Activation { lateness: at.elapsed(), at_full_speed })
     }
 
-    /// Loops until full speed or the end of the time, and records the result: whether full speed came within the lead.
+    /// Loops until full speed or the end of the time. Records whether full speed came within the lead.
     fn learn(&mut self, full_speed: &FullSpeed, raised: Instant, at: Instant, lead: Duration) -> Option<bool> {
         let time = at.saturating_duration_since(raised);
         if time.is_zero() || !self.is_on_its_cpu() {

@@ -1,8 +1,7 @@
 //! Detects full speed by loops of fixed work. It does not depend on the kernel's reports, so it works with every
 //! driver.
 //!
-//! Runs on a thread of the CPU that was just raised, and measures the time from raising to the first loop at full
-//! speed.
+//! Runs on the CPU that was just raised. Measures the time from raising to the first loop at full speed.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,7 @@ const LOOP: Duration = Duration::from_micros(20);
 const WARM_UP: Duration = Duration::from_millis(30);
 /// Number of loops whose median is the duration at full speed. The minimum could be a short turbo.
 const REFERENCE: usize = 51;
-/// Tolerance (in per cent) of a loop at full speed: well above the work's own variation and below the step between two
-/// P-states.
+/// Tolerance of a loop at full speed, in per cent: well above the work's variation, below the step between two P-states.
 const CLOSE_PER_CENT: u32 = 5;
 /// Number of consecutive loops at full speed: a single one could be luck.
 const IN_A_ROW: u32 = 3;

@@ -123,9 +123,8 @@ impl GovernorGuard {
         self.set_all(Attribute::Preference, preference)
     }
 
-    /// Raises the governors' kernel threads of these policies to SCHED_FIFO with this priority, so that a real-time
-    /// thread of lower priority does not starve them. Returns the raised threads. Threads with a real-time policy are
-    /// left alone. The guard restores SCHED_OTHER at its end.
+    /// Raises the governors' kernel threads of these policies to SCHED_FIFO with this priority. Then no real-time thread of lower priority
+    /// starves them. Returns the raised threads. Threads with a real-time policy are left alone. The guard restores SCHED_OTHER at its end.
     pub fn raise_governor_threads(&mut self, priority: u8) -> Result<Vec<GovernorThread>, Error> {
         let cpus: Vec<usize> = self.read_policies()?.iter().flat_map(|policy| policy.cpus.clone()).collect();
         Ok(self.raised.raise(&self.cpufreq, &cpus, &self.policies, priority)?)
@@ -143,8 +142,7 @@ impl GovernorGuard {
         self.write_back(Attribute::Governor)
     }
 
-    /// Writes an attribute again without any check, on the policies where it was set before and the journal has the old
-    /// value.
+    /// Writes an attribute again without a check. It was set on these policies before, and the journal has the old value.
     pub(super) fn rewrite(&self, attribute: Attribute, value: &str) -> Result<(), Error> {
         checked(attribute, 0, value)?;
         let mut noted = self.found.iter().filter(|setting| setting.file() == attribute.file());
@@ -296,7 +294,7 @@ fn check_range(
     }
 }
 
-/// Whether a policy can run at this speed: the kernel moves another one to its limits or to its next step.
+/// Whether a policy can run at this speed. The kernel moves any other speed to its limits or to its next step.
 pub(super) fn check_speed(policy: &CpufreqPolicy, khz: u64) -> Result<(), Error> {
     check_range(policy, Attribute::SetSpeed, khz, (policy.min_khz, policy.max_khz))?;
     let steps = &policy.frequencies_khz;

@@ -15,9 +15,9 @@ pub enum Lever {
     /// A utilisation clamp of the calling thread: one system call, without privilege, which ends with the thread. Needs
     /// CONFIG_UCLAMP_TASK and the governor schedutil.
     Clamp,
-    /// The lower frequency limit, raised to the upper one: one write per policy, which the kernel applies in a worker
-    /// thread. A real-time thread that keeps this CPU busy delays the worker. Works under every governor except
-    /// `userspace`; under `performance` there is nothing to raise.
+    /// The lower frequency limit, raised to the upper one. Each policy takes one write, which a kernel worker applies. A real-time thread
+    /// that keeps this CPU busy delays the worker. Works under every governor except `userspace`; under `performance` there is nothing to
+    /// raise.
     MinFrequency,
     /// The energy-performance preference: one write per policy. The hardware follows it with unspecified delay.
     Preference,

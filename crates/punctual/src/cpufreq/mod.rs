@@ -1,10 +1,9 @@
 //! CPU frequency: reads its settings, changes them temporarily, and restores them exactly.
 //!
-//! A [`Cpufreq`] is a root of the file system (`/`, or a fixture tree) with a folder for the journal. It gives
-//! [`CpufreqPolicy`]s to read, a [`GovernorGuard`] that may change them, or a [`Boost`] that raises the speed around
-//! each activation of a periodic task. Dropping the guard restores the settings, even during unwinding. If the process
-//! dies without unwinding, even by SIGKILL, a keeper process restores them. If both die, the next guard (or `punctual
-//! governor restore`) follows the journal.
+//! A [`Cpufreq`] is a root of the file system (`/`, or a fixture tree) with a folder for the journal. It gives [`CpufreqPolicy`]s to read,
+//! and a [`GovernorGuard`] that may change them. A [`Boost`] raises the speed around each activation of a periodic task. Dropping the guard
+//! restores the settings, even during unwinding. If the process dies without unwinding, even by SIGKILL, a keeper process restores them. If
+//! both die, the next guard (or `punctual governor restore`) follows the journal.
 //!
 //! Refused: governors that a policy does not offer, frequencies outside the hardware's range, and a second program with
 //! a guard. Errors name the remedy ([`Error::remedy`]).

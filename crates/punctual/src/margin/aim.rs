@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::SPIN_ENTRY_NS;
 use super::histogram::LONGEST_MEMORY;
 
-/// The default worth of avoiding a late wait: 2 ms of CPU time. If every hundredth wake-up is long, the other ninety-nine waits do not
-/// spin 100 µs. docs/results/sleep.md has the shares of late waits.
+/// The default worth of avoiding a late wait: 2 ms of CPU time. If one wake-up in a hundred is long, the others do not spin for it.
+/// docs/results/sleep.md has the shares of late waits.
 const WORTH: Duration = Duration::from_millis(2);
 /// The lateness from which a wait counts as late for a balanced aim.
 const TOLERANCE_NS: u32 = 1_000;

@@ -1,8 +1,8 @@
 //! The margin: how long before the deadline a sleep should end, learned from the wake-up latencies.
 //!
 //! After each sleep, [`MarginLearner::saw`] takes the length of the wait and the latency of the wake-up. Before each wait,
-//! [`MarginLearner::decide`] returns a [`Decision`]: spin, or sleep with a margin. Waits are grouped into classes by length, because a
-//! CPU wakes more slowly from the deeper idle states of longer waits.
+//! [`MarginLearner::decide`] returns a [`Decision`]: spin, or sleep with a margin. Waits form classes by length, because a CPU wakes more
+//! slowly from the deeper idle states of longer waits.
 //!
 //! Each class counts its latencies in a small histogram with exponential forgetting. The aim sets the margin:
 //! - [`Aim::Balanced`]: where spinning longer costs more than it avoids
@@ -15,10 +15,9 @@
 //!   If more wake-ups exceed the cap than the aim allows, the aim cannot be met; the margin then gives up as many again.
 //! - The margin is at most 1.5 times the largest latency of the last 32 to 64 sleeps. So it falls within tens of waits after the machine
 //!   becomes faster; it rises at once.
-//! - A class whose waits are too short to sleep tries a sleep now and then, to notice when the machine wakes faster.
+//! - A class whose waits are too short to sleep tries a sleep now and then. It so notices a machine that wakes faster.
 //!
-//! Memory and time are constant: 112 bytes per class, 10 to 25 ns per wait (`cargo bench -p punctual --bench bookkeeping`), no
-//! allocation.
+//! Memory and time are constant, without allocation: 11 to 19 ns per wait on one machine (docs/results/sleep.md).
 
 mod aim;
 mod histogram;
@@ -52,8 +51,8 @@ const FIRST_TRY: u16 = 64;
 const TRY_WHILE_WEAK: u16 = 4;
 /// Most waits between two tries: one late wait in a thousand keeps a share of 99.9 %.
 const RAREST_TRY: u16 = 1024;
-/// For a balanced aim, tries cost at most a tenth of the spinning that they might save, since each is a late wait. At 2 ms per late wait,
-/// one wait in a thousand is a try at 20 µs, one in two hundred at 100 µs.
+/// For a balanced aim, tries cost at most a tenth of the spinning that they might save. Each is a late wait. At 2 ms per late wait, a wait
+/// of 20 µs is a try once in a thousand, one of 100 µs once in two hundred.
 const TRIES_COST_A: u128 = 10;
 /// Fewest waits between two tries of a balanced aim.
 const OFTENEST_BALANCED_TRY: u16 = 128;

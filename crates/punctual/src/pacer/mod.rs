@@ -7,11 +7,11 @@
 //! - [`CatchUp::Gradually`]: overdue events leave at a rate some per cent higher. The long-run rate is exact, and two events are at least
 //!   half a period apart. Only stalls are corrected, not ordinary wake-up latencies (unlike in libmy's `my_rate`, which always corrects
 //!   its period).
-//! - [`CatchUp::Bucket`]: a token bucket. At most `depth` events leave at once and the rest is forfeited: any window of time *t* has at
-//!   most rate × *t* + depth events.
+//! - [`CatchUp::Bucket`]: a token bucket. At most `depth` events leave at once; the rest is forfeited. Any window of time *t* has at most
+//!   rate × *t* + depth events.
 //!
-//! At high rates a wait per event costs too much. With [`PacerOptions::jitter`], events leave in batches as large as that jitter allows.
-//! A batch leaves when its last event is due: no event is early, and the first is late by the jitter plus the wake-up's lateness.
+//! At high rates a wait per event costs too much. With [`PacerOptions::jitter`], events leave in batches as large as that jitter allows. A
+//! batch leaves when its last event is due, so no event is early. The first is late by the jitter plus the wake-up's lateness.
 //!
 //! ```
 //! use std::time::Duration;

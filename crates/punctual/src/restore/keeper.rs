@@ -1,11 +1,10 @@
 //! The keeper: a small process that outlives this one and restores its changes.
 //!
-//! It is `/bin/sh` with its own script, so no second program has to be installed. A plain fork would disturb the memory
-//! of a real-time program: after it, the first write to each page faults again, even if the page is locked. The keeper
-//! sleeps in `read` on a socket. This process holds the other end, and the kernel closes it when the process dies. The
-//! keeper then follows the journal and empties it. A thread with its own descriptor table holds the socket and the
-//! lock, so children of this process inherit neither. The keeper's standard output is the lock, so no other program
-//! changes settings before it has finished.
+//! It is `/bin/sh` with its own script, so no second program has to be installed. A plain fork would disturb the memory of a real-time
+//! program. After it, the first write to each page faults again, even in locked memory. The keeper sleeps in `read` on a socket. This
+//! process holds the other end, and the kernel closes it when the process dies. The keeper then follows the journal and empties it. A
+//! thread with its own descriptor table holds the socket and the lock, so children of this process inherit neither. The keeper's standard
+//! output is the lock, so no other program changes settings before it has finished.
 //!
 //! It has its own process group, so Ctrl-C does not reach it, and it ignores termination signals.
 
@@ -131,8 +130,8 @@ impl Keeper {
         self.child.id()
     }
 
-    /// Ends the keeper and releases the lock. The journal must be settled first: the keeper then has nothing to do, and
-    /// the moment of its end does not matter.
+    /// Ends the keeper and releases the lock. The journal must be settled first. The keeper then has nothing to do, and may end at any
+    /// moment.
     pub(crate) fn dismiss(mut self) {
         // Another process may have killed it already.
         let _ = self.child.kill();

@@ -4,8 +4,7 @@
 //! value in the journal before each write and restores it at its end. If the process dies, even by SIGKILL, the keeper
 //! follows the journal. If both die, the next guard does.
 //!
-//! Refused: a journal folder that another user could write to, a journal with an invalid line, and a second program at
-//! the same time.
+//! It refuses a journal folder that another user could write to, a journal with an invalid line, and a second simultaneous program.
 //!
 //! Layers: error, form < left, files, state < journal, keeper < put_back.
 

@@ -1,7 +1,7 @@
 //! Sleeps until a deadline, with a chosen balance of lateness and CPU time.
 //!
-//! A [`Sleeper`] belongs to the thread that built it. It waits until a deadline and returns a [`Wake`]: the wake-up time, the
-//! lateness, the time slept and the time spun. A wait never ends early, on any clock, whatever signals arrive. Three strategies:
+//! A [`Sleeper`] belongs to the thread that built it. It waits until a deadline and returns a [`Wake`]: wake-up time, lateness, time slept
+//! and time spun. A wait never ends early, on any clock, even under signals. Three strategies:
 //!
 //! | strategy | lateness | CPU time |
 //! |---|---|---|
@@ -9,13 +9,12 @@
 //! | [`Strategy::Compensated`] | the *variation* of that latency: a median of 0.2 to 6 µs | little more |
 //! | [`Strategy::Hybrid`] | a median of 0.1 to 1 µs; 2 to 43 % of the waits are later than 1 µs | a margin to spin, per wait |
 //!
-//! The figures are from one busy virtual machine, for waits of 20 µs to 10 ms; longer waits were later (docs/results/sleep.md).
-//! `punctual wait` measures yours.
+//! The figures are from one virtual machine, for waits of 20 µs to 10 ms; longer waits were later (docs/results/sleep.md). `punctual wait`
+//! measures yours.
 //!
 //! *Hybrid* asks the kernel to wake the thread a *margin* before the deadline and spins the rest. It learns the margin as it runs
-//! ([`crate::margin`]). By default it balances CPU time against lateness: a rare long wake-up stays late
-//! ([`Aim::Balanced`]). The alternatives are a lateness to keep in a share of the waits
-//! ([`SleeperOptions::lateness`]) and a budget of CPU time ([`SleeperOptions::cpu_budget`]).
+//! ([`crate::margin`]). By default it balances CPU time against lateness: a rare long wake-up stays late ([`Aim::Balanced`]).
+//! [`SleeperOptions::lateness`] keeps a lateness in a share of the waits instead, [`SleeperOptions::cpu_budget`] a budget of CPU time.
 //!
 //! An idle CPU may wake slowly and unevenly: from deep C-states, or as a guest that its hypervisor must schedule. The margin is then
 //! long. `Conditions::new().dma_latency(Duration::ZERO)` ([`crate::conditions`]) keeps the CPUs out of deep C-states;
@@ -84,8 +83,8 @@ pub struct Sleeper<C: Clock = SystemClock> {
 }
 
 impl Sleeper {
-    /// A hybrid sleeper on `CLOCK_MONOTONIC`. It promises no lateness: it spends up to 2 ms of CPU time to avoid one wait that is late
-    /// by more than 1 µs ([`Aim::Balanced`]).
+    /// A hybrid sleeper on `CLOCK_MONOTONIC`. It promises no lateness. It spends up to 2 ms of CPU time to avoid one wait that is over 1 µs
+    /// late ([`Aim::Balanced`]).
     #[must_use]
     pub fn new() -> Self {
         SleeperOptions::new().build()

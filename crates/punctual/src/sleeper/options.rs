@@ -33,8 +33,7 @@ pub struct SleeperOptions<C: Clock = SystemClock> {
 const LONGEST_MARGIN: Duration = Duration::from_micros(250);
 
 impl SleeperOptions {
-    /// Hybrid on `CLOCK_MONOTONIC`, which spends up to 2 ms of CPU time to avoid one wait that is late by more than 1 µs
-    /// ([`Aim::Balanced`]).
+    /// Hybrid on `CLOCK_MONOTONIC`. It spends up to 2 ms of CPU time to avoid one wait that is over 1 µs late ([`Aim::Balanced`]).
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -72,7 +71,7 @@ impl<C: Clock> SleeperOptions<C> {
         Ok(self)
     }
 
-    /// Hybrid only: spends at most a `share` (above 0, at most 1) of the time waited as CPU time, at the least lateness.
+    /// Hybrid only: the least lateness for at most a `share` (above 0, at most 1) of the time waited as CPU time.
     ///
     /// The sleeping call itself costs some µs. A budget that pays for no more gives a native sleep.
     pub fn cpu_budget(mut self, share: f32) -> Result<Self, BadAim> {
@@ -80,7 +79,7 @@ impl<C: Clock> SleeperOptions<C> {
         Ok(self)
     }
 
-    /// Sets the longest margin, which is the longest spin after a sleep: 1 µs to 512 µs, clamped (default: 250 µs).
+    /// Sets the longest margin, hence the longest spin after a sleep: 1 µs to 512 µs, clamped (default: 250 µs).
     #[must_use]
     pub fn longest_margin(mut self, longest: Duration) -> Self {
         self.longest_margin = longest;

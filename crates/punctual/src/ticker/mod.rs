@@ -1,8 +1,8 @@
 //! Periodic deadlines without drift.
 //!
-//! A [`Ticker`] waits for the deadlines of an exact grid. The grid carries fractions of a nanosecond: after 10⁹ ticks of 1/44100 s its
-//! deadlines are still exact to the nanosecond. [`Ticker::tick`] returns a [`Tick`]: index, deadline, lateness, and the number of
-//! ticks missed before it. No tick is missed silently.
+//! A [`Ticker`] waits for the deadlines of an exact grid. The grid carries fractions of a nanosecond. After 10⁹ ticks of 1/44100 s, its
+//! deadlines are still exact to the nanosecond. [`Ticker::tick`] returns a [`Tick`]: index, deadline, lateness, and the number of ticks
+//! missed before it. No tick is missed silently.
 //!
 //! [`MissedTickBehavior`] decides what happens if the loop's body takes too long; the names are those of tokio. In the timelines, `|`
 //! is a deadline, `*` the return of `tick()`, `====` the body. The body of tick 1 takes two and a half periods.

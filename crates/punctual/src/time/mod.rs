@@ -1,7 +1,7 @@
 //! Clocks: the kernel's ([`SystemClock`]) and one that tests move by hand ([`ManualClock`]).
 //!
 //! A [`Clock`] tells the time, sleeps and spins. [`Sleeper`](crate::Sleeper), [`Ticker`](crate::Ticker) and
-//! [`Pacer`](crate::Pacer) do the rest (margins, learning, schedules), so they behave the same on a manual clock and a real one. A
+//! [`Pacer`](crate::Pacer) do the rest: margins, learning, schedules. So they behave the same on a manual clock and a real one. A
 //! [`Moment`] is a point in time in nanoseconds of one clock.
 
 mod manual;

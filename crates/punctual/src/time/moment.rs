@@ -78,8 +78,8 @@ fn anchor() -> (Instant, Moment) {
     })
 }
 
-/// The moment of `CLOCK_MONOTONIC`, for deadlines on that clock. It is never earlier than the instant. It is later by the time between
-/// two clock readings (tens of ns), the same for all instants of a process.
+/// The moment of `CLOCK_MONOTONIC`, for deadlines on that clock. It is never earlier than the instant. It is later by the time between two
+/// clock readings, the same for all instants of a process.
 impl From<Instant> for Moment {
     fn from(instant: Instant) -> Self {
         let (known, moment) = anchor();

@@ -130,8 +130,8 @@ impl Sender {
     /// Sends, and waits for room without a time limit.
     ///
     /// # Errors
-    /// As [`Sender::try_send`], but if the ring is full: [`SendError::Closed`] if the receiver closed its end, [`SendError::PeerDied`] if
-    /// its process died (noticed within half a second).
+    /// As [`Sender::try_send`], but of a full ring: [`SendError::Closed`] if the receiver closed its end. [`SendError::PeerDied`] if its
+    /// process died, which is noticed within half a second.
     #[inline]
     pub fn send(&mut self, message: &[u8], how: WaitStrategy) -> Result<(), SendError> {
         match self.writer.try_send(message) {
@@ -208,8 +208,8 @@ impl Receiver {
     /// Receives, and waits for a message without a time limit. Returns the message's length.
     ///
     /// # Errors
-    /// As [`Receiver::try_receive`], but if there is no message: [`ReceiveError::Closed`] if the sender closed its end,
-    /// [`ReceiveError::PeerDied`] if its process died (noticed within half a second).
+    /// As [`Receiver::try_receive`], but of an empty ring: [`ReceiveError::Closed`] if the sender closed its end.
+    /// [`ReceiveError::PeerDied`] if its process died, which is noticed within half a second.
     #[inline]
     pub fn receive(&mut self, into: &mut [u8], how: WaitStrategy) -> Result<usize, ReceiveError> {
         if let Some(len) = self.reader.try_receive(into)? {

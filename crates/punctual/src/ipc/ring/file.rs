@@ -21,7 +21,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Creates a ring in a sealed memfd, for a process that inherits it ([`Ring::as_fd`]) or receives it over a Unix socket.
+    /// Creates a ring in a sealed memfd. Another process inherits it ([`Ring::as_fd`]) or receives it over a Unix socket.
     ///
     /// `capacity` is 4 KiB to 4 GiB in bytes, rounded up to a power of two.
     pub fn anonymous(capacity: u64) -> Result<Self, RingError> {
@@ -64,7 +64,7 @@ impl Ring {
     ///
     /// Between users, pass the descriptor of a ring: [`Ring::anonymous`], [`Ring::from_fd`].
     ///
-    /// A file in /dev/shm cannot be sealed: a process of the same user that truncates it ends both sides with SIGBUS.
+    /// A file in /dev/shm cannot be sealed. If a process of the same user truncates it, both sides end with SIGBUS.
     pub fn open(name: &str) -> Result<Self, RingError> {
         let file = memory::open_shm(checked_name(name)?)?;
         let found = stat(&file)?;

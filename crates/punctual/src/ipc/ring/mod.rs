@@ -10,7 +10,7 @@
 //! # Trust
 //! Nothing that the peer writes is used unchecked. A wrong length, a misplaced frame or a position out of bounds is
 //! [`ReceiveError::Corrupt`] or [`SendError::Corrupt`], never a crash. One thing cannot be checked: a file that shrinks while it is mapped
-//! ends the process with SIGBUS. So a memfd must be sealed against that. A file in /dev/shm cannot be sealed: its mode is 0600, but root
+//! ends the process with SIGBUS. So a memfd must be sealed against that. A file in /dev/shm cannot be sealed. Its mode is 0600, but root
 //! and processes of the same user can truncate it. If you do not trust them, use an anonymous ring.
 //!
 //! A file is examined before it is mapped: owner (if named), seals (if a memfd), header, length and holes.
@@ -33,14 +33,13 @@
 //! | 268 | u32 | the receiver: 0, 1, 2 as above |
 //! | 4096 | | data: consecutive frames |
 //!
-//! A frame is a word and the message, padded to 8 bytes. The word is 0 without a message. Otherwise its lower half is the
-//! message's length, and its upper half a mark computed from the position ([`layout::mark`]). Before the sender publishes a frame, it
-//! clears the word *after* the frame, so old bytes never pass for a frame. The receiver thus finds length and
-//! message in one cache line, and reads no index.
+//! A frame is a word and the message, padded to 8 bytes. The word is 0 without a message. Otherwise its lower half is the message's length,
+//! and its upper half a mark computed from the position ([`layout::mark`]). Before publishing a frame, the sender clears the word *after*
+//! it, so old bytes never pass for a frame. The receiver thus finds length and message in one cache line, and reads no index.
 //!
-//! The sender locks byte 0 of the file, the receiver byte 1 (F_OFD_SETLK, `fcntl(2)`). The kernel releases the locks when a process
-//! ends, so each side can check whether the other lives. A forked child does not inherit the lock
-//! ([`punctual_linux::ipc::hold`]). So an end is free as soon as its owner drops it, ends or calls execve(2), whatever its children do.
+//! The sender locks byte 0 of the file, the receiver byte 1 (F_OFD_SETLK, `fcntl(2)`). The kernel releases the locks when a process ends,
+//! so each side can check whether the other lives. A forked child does not inherit the lock ([`punctual_linux::ipc::hold`]). So an end is
+//! free as soon as its owner drops it, ends or calls execve(2). Its children do not matter.
 //!
 //! ```
 //! use punctual::ipc::{Ring, WaitStrategy};
