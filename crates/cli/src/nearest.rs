@@ -32,6 +32,12 @@ pub(crate) fn nearest(name: &str, names: impl IntoIterator<Item = String>) -> Ve
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
+/// `; nearest: usleep, nanosleep`, or nothing.
+pub(crate) fn hint(name: &str, names: impl IntoIterator<Item = String>) -> String {
+    let near = nearest(name, names);
+    if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

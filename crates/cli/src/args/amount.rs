@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use punctual_lab::{Amount, Request, Watched};
+use punctual_lab::Amount;
 
-use super::{ConditionArgs, values};
-use crate::refusal::BadUsage;
+use super::values;
 
 /// How much to measure.
 #[derive(Debug, Args)]
@@ -32,24 +31,8 @@ impl AmountArgs {
         self.samples.map(Amount::Samples).or(self.duration.map(Amount::Time))
     }
 
-    /// The request under these conditions; `usual` is the default measuring time.
-    pub(crate) fn request(&self, usual: Duration, conditions: &ConditionArgs) -> Result<Request, BadUsage> {
-        Ok(Request {
-            variants: conditions.variants()?,
-            base: conditions.base(),
-            amount: self.or(usual),
-            rounds: self.rounds,
-            warmup: self.warmup,
-            require: conditions.require,
-            watch: Watched::Never,
-        })
-    }
-
     /// The amount asked for, or `usual`.
-    fn or(&self, usual: Duration) -> Amount {
-        match self.samples {
-            Some(n) => Amount::Samples(n),
-            None => Amount::Time(self.duration.unwrap_or(usual)),
-        }
+    pub(crate) fn or(&self, usual: Duration) -> Amount {
+        self.given().unwrap_or(Amount::Time(usual))
     }
 }

@@ -7,14 +7,14 @@ use punctual_lab::calibrate::can_be_calibrated;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 
-use super::names::{Chosen, Names, Shelf, chosen};
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
+use super::names::{Chosen, Item, Names, Shelf, chosen};
+use super::{MeasureArgs, values};
 
 /// Options of `calibrate`.
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
     /// Ways to sleep [default: nanosleep]
-    #[arg(value_name = "METHOD", value_parser = Names::<WaysToSleep>::new(), hide_possible_values = true)]
+    #[arg(value_name = "METHOD", value_parser = Names(&WAYS_TO_SLEEP), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
     /// Wait that checks the calibration
     #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]
@@ -23,11 +23,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long)]
     pub(crate) watch: bool,
     #[command(flatten)]
-    pub(crate) conditions: ConditionArgs,
-    #[command(flatten)]
-    pub(crate) amount: AmountArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) measure: MeasureArgs,
 }
 
 impl CalibrateArgs {
@@ -38,19 +34,10 @@ impl CalibrateArgs {
 }
 
 /// Every way to sleep for a duration.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WaysToSleep;
-
-impl Shelf for WaysToSleep {
-    type Item = Method;
-    const WHAT: &'static str = "way to sleep that can be calibrated";
-    const LIST: &'static str = "punctual wait --list";
-
-    fn all() -> impl Iterator<Item = &'static Method> {
-        methods::all()
-    }
-
-    fn is_offered(item: &'static Method) -> bool {
-        can_be_calibrated(item).is_ok()
-    }
-}
+static WAYS_TO_SLEEP: Shelf<Method> = Shelf {
+    what: "way to sleep that can be calibrated",
+    list: "punctual wait --list",
+    all: || methods::all().collect(),
+    item: |its| Item { name: its.name, about: its.about, kind: Some(its.kind.name()) },
+    is_offered: |its| can_be_calibrated(its).is_ok(),
+};

@@ -9,13 +9,13 @@ use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::{Mode, mechanisms};
 
 use super::names::{Chosen, Item, Names, Shelf};
-use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
+use super::{MeasureArgs, WatchArgs, values};
 
 /// Options of `ipc`.
 #[derive(Debug, Args)]
 pub(crate) struct IpcArgs {
     /// Mechanisms, by name or kind (kind:socket), see --list [default: the usual ones]
-    #[arg(value_name = "MECHANISM", value_parser = Names::<Mechanisms>::new(), hide_possible_values = true)]
+    #[arg(value_name = "MECHANISM", value_parser = Names(&MECHANISMS), hide_possible_values = true)]
     pub(crate) mechanisms: Vec<Chosen<Mechanism>>,
     /// Measure every mechanism
     #[arg(long, conflicts_with = "mechanisms")]
@@ -26,8 +26,8 @@ pub(crate) struct IpcArgs {
     /// Traffic: ping-pong (round trips), saturated (as fast as received), sporadic (one per --every), rate:N/s (open loop)
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "ping-pong,saturated", value_parser = mode)]
     pub(crate) mode: Vec<ModeArg>,
-    /// Intervals of sporadic messages; several are compared
-    #[arg(long, value_name = "DUR", value_delimiter = ',', default_value = "1s", value_parser = values::positive_duration)]
+    /// Intervals of sporadic messages; several are compared [default: 1s]
+    #[arg(long, value_name = "DUR", value_delimiter = ',', value_parser = values::positive_duration)]
     pub(crate) every: Vec<Duration>,
     /// Placement: same (one CPU for both), different (one each), both (same and different), or two CPUs as SENDER,RECEIVER
     #[arg(long, value_name = "CPUS", default_value = "both", value_parser = places, conflicts_with = "matrix")]
@@ -59,11 +59,7 @@ pub(crate) struct IpcArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
     #[command(flatten)]
-    pub(crate) conditions: ConditionArgs,
-    #[command(flatten)]
-    pub(crate) amount: AmountArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) measure: MeasureArgs,
 }
 
 /// A mode as typed. The interval of sporadic messages is another option.
@@ -174,33 +170,14 @@ fn places(text: &str) -> Result<Places, String> {
     }
 }
 
-impl Item for Mechanism {
-    fn name(&'static self) -> &'static str {
-        &self.name
-    }
-
-    fn about(&'static self) -> &'static str {
-        &self.about
-    }
-
-    fn kind(&'static self) -> Option<String> {
-        Some(self.kind.name().replace(' ', "-"))
-    }
-}
-
 /// Every mechanism.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mechanisms;
-
-impl Shelf for Mechanisms {
-    type Item = Mechanism;
-    const WHAT: &'static str = "mechanism";
-    const LIST: &'static str = "punctual ipc --list";
-
-    fn all() -> impl Iterator<Item = &'static Mechanism> {
-        mechanisms::all()
-    }
-}
+static MECHANISMS: Shelf<Mechanism> = Shelf {
+    what: "mechanism",
+    list: "punctual ipc --list",
+    all: || mechanisms::all().collect(),
+    item: |its| Item { name: &its.name, about: &its.about, kind: Some(its.kind.name()) },
+    is_offered: |_| true,
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,43 +1,43 @@
 //! Names of methods and mechanisms on the command line: what each stands for.
 
-use std::marker::PhantomData;
-
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::nearest::nearest;
+use crate::nearest::hint;
 
 /// What comes before the name of a kind: some kinds are called like one of their methods.
 const KIND: &str = "kind:";
 
-/// What can be chosen by name.
-pub(crate) trait Item: Send + Sync + 'static {
+/// What stands in a list of names.
+pub(super) struct Item {
     /// Its name.
-    fn name(&'static self) -> &'static str;
+    pub(super) name: &'static str,
     /// One line on it.
-    fn about(&'static self) -> &'static str;
-    /// Its kind, as it is written after `kind:`; none: these have no kinds.
-    fn kind(&'static self) -> Option<String> {
-        None
+    pub(super) about: &'static str,
+    /// Its kind; none: these have no kinds.
+    pub(super) kind: Option<&'static str>,
+}
+
+impl Item {
+    /// The kind, as it is written after `kind:`.
+    fn kind(&self) -> Option<String> {
+        self.kind.map(|kind| kind.replace(' ', "-"))
     }
 }
 
 /// The items that a command offers.
-pub(crate) trait Shelf: Clone + Copy + Send + Sync + 'static {
-    /// What stands on it.
-    type Item: Item;
+pub(super) struct Shelf<T: 'static> {
     /// What one of them is called in a refusal: `way to wait`.
-    const WHAT: &'static str;
+    pub(super) what: &'static str,
     /// The command that shows them all.
-    const LIST: &'static str;
-
+    pub(super) list: &'static str,
     /// All of them, in the order in which they are listed.
-    fn all() -> impl Iterator<Item = &'static Self::Item>;
+    pub(super) all: fn() -> Vec<&'static T>,
+    /// What stands in the list of names.
+    pub(super) item: fn(&'static T) -> Item,
     /// Whether it is offered here, where the same shelf serves several commands. One that is not can still be named, and the command says
     /// why it does not take it.
-    fn is_offered(_: &'static Self::Item) -> bool {
-        true
-    }
+    pub(super) is_offered: fn(&'static T) -> bool,
 }
 
 /// What a name stands for: one item, or all of a kind.
@@ -62,23 +62,25 @@ pub(crate) fn chosen<T>(named: &[Chosen<T>]) -> Option<Vec<&'static T>> {
 }
 
 /// Reads the names of a shelf; a mistyped one is answered with those nearest to it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Names<S>(PhantomData<S>);
+pub(super) struct Names<T: 'static>(pub(super) &'static Shelf<T>);
 
-impl<S: Shelf> Names<S> {
-    /// The parser.
-    pub(crate) const fn new() -> Self {
-        Self(PhantomData)
+impl<T> Clone for Names<T> {
+    fn clone(&self) -> Self {
+        Self(self.0)
     }
+}
 
-    fn offered() -> impl Iterator<Item = &'static S::Item> {
-        S::all().filter(|item| S::is_offered(item))
+impl<T> Names<T> {
+    /// What is offered, each with its entry.
+    fn offered(&self) -> impl Iterator<Item = (&'static T, Item)> {
+        let shelf = self.0;
+        (shelf.all)().into_iter().filter(|its| (shelf.is_offered)(its)).map(|its| (its, (shelf.item)(its)))
     }
 
     /// `kind:sleep` and so on, each once.
-    fn kinds() -> Vec<String> {
+    fn kinds(&self) -> Vec<String> {
         let mut kinds: Vec<String> = Vec::new();
-        for kind in Self::offered().filter_map(Item::kind).map(|kind| format!("{KIND}{kind}")) {
+        for kind in self.offered().filter_map(|(_, item)| item.kind()).map(|kind| format!("{KIND}{kind}")) {
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
@@ -86,27 +88,24 @@ impl<S: Shelf> Names<S> {
         kinds
     }
 
-    fn read(name: &str) -> Result<Chosen<S::Item>, String> {
+    fn read(&self, name: &str) -> Result<Chosen<T>, String> {
         if let Some(kind) = name.strip_prefix(KIND) {
-            let of_kind: Vec<_> = Self::offered().filter(|item| item.kind().as_deref() == Some(kind)).collect();
+            let is_of = |item: &Item| item.kind().as_deref() == Some(kind);
+            let of_kind: Vec<_> = self.offered().filter(|(_, item)| is_of(item)).map(|(its, _)| its).collect();
             if !of_kind.is_empty() {
                 return Ok(Chosen(of_kind));
             }
         }
-        match S::all().find(|item| item.name() == name) {
-            Some(item) => Ok(Chosen(vec![item])),
-            None => {
-                let names = Self::offered().map(|item| item.name().to_owned()).chain(Self::kinds());
-                let near = nearest(name, names);
-                let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
-                Err(format!("not a {}{near} (`{}` shows all)", S::WHAT, S::LIST))
-            }
-        }
+        let Shelf { what, list, all, item, .. } = self.0;
+        all().into_iter().find(|its| item(its).name == name).map(|its| Chosen(vec![its])).ok_or_else(|| {
+            let names = self.offered().map(|(_, item)| item.name.to_owned()).chain(self.kinds());
+            format!("not a {what}{} (`{list}` shows all)", hint(name, names))
+        })
     }
 }
 
-impl<S: Shelf> TypedValueParser for Names<S> {
-    type Value = Chosen<S::Item>;
+impl<T: Sync> TypedValueParser for Names<T> {
+    type Value = Chosen<T>;
 
     fn parse_ref(
         &self,
@@ -115,7 +114,7 @@ impl<S: Shelf> TypedValueParser for Names<S> {
         value: &std::ffi::OsStr,
     ) -> Result<Self::Value, clap::Error> {
         let name = value.to_string_lossy();
-        Self::read(&name).map_err(|constraint| {
+        self.read(&name).map_err(|constraint| {
             let mut refused = clap::Error::new(ErrorKind::ValueValidation).with_cmd(command);
             let argument = argument.map(ToString::to_string).unwrap_or_default();
             refused.insert(ContextKind::InvalidArg, ContextValue::String(argument));
@@ -127,7 +126,7 @@ impl<S: Shelf> TypedValueParser for Names<S> {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         // For completion, which has no use for kinds: to a shell, a colon ends a word.
-        Some(Box::new(Self::offered().map(|item| PossibleValue::new(item.name()).help(item.about()))))
+        Some(Box::new(self.offered().map(|(_, item)| PossibleValue::new(item.name).help(item.about))))
     }
 }
 
@@ -140,36 +139,16 @@ mod tests {
     static FRUIT: [Fruit; 4] =
         [Fruit("apple", "pome"), Fruit("pear", "pome"), Fruit("plum", "drupe"), Fruit("drupe", "drupe")];
 
-    impl Item for Fruit {
-        fn name(&'static self) -> &'static str {
-            self.0
-        }
-        fn about(&'static self) -> &'static str {
-            "a fruit"
-        }
-        fn kind(&'static self) -> Option<String> {
-            Some(self.1.to_owned())
-        }
-    }
-
-    #[derive(Clone, Copy)]
-    struct Basket;
-
-    impl Shelf for Basket {
-        type Item = Fruit;
-        const WHAT: &'static str = "fruit";
-        const LIST: &'static str = "basket --list";
-
-        fn all() -> impl Iterator<Item = &'static Fruit> {
-            FRUIT.iter()
-        }
-        fn is_offered(item: &'static Fruit) -> bool {
-            item.0 != "plum"
-        }
-    }
+    static BASKET: Shelf<Fruit> = Shelf {
+        what: "fruit",
+        list: "basket --list",
+        all: || FRUIT.iter().collect(),
+        item: |fruit| Item { name: fruit.0, about: "a fruit", kind: Some(fruit.1) },
+        is_offered: |fruit| fruit.0 != "plum",
+    };
 
     fn read(name: &str) -> Result<Vec<&'static str>, String> {
-        Names::<Basket>::read(name).map(|chosen| chosen.0.iter().map(|fruit| fruit.0).collect())
+        Names(&BASKET).read(name).map(|chosen| chosen.0.iter().map(|fruit| fruit.0).collect())
     }
 
     #[test]
@@ -193,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_named_twice_is_chosen_once() {
-        let named: Vec<_> = ["pear", "kind:pome"].map(|name| Names::<Basket>::read(name).unwrap()).into();
+        let named: Vec<_> = ["pear", "kind:pome"].map(|name| Names(&BASKET).read(name).unwrap()).into();
         let names: Vec<_> = chosen(&named).unwrap().iter().map(|fruit| fruit.0).collect();
         assert_eq!(names, ["pear", "apple"]);
         assert!(chosen::<Fruit>(&[]).is_none());

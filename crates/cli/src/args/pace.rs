@@ -9,7 +9,7 @@ use punctual_lab::pace::method::PacingMethod;
 use punctual_lab::pace::{methods, packet};
 
 use super::names::{Chosen, Item, Names, Shelf};
-use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
+use super::{MeasureArgs, WatchArgs, values};
 
 /// Options of `pace`.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = size)]
     pub(crate) size: usize,
     /// Pacing methods, see --list [default: all]
-    #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = Names::<WaysToPace>::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = Names(&WAYS_TO_PACE), hide_possible_values = true)]
     pub(crate) by: Vec<Chosen<PacingMethod>>,
     /// Jitter allowed to hybrid_batch: sets how many datagrams leave together
     #[arg(long, value_name = "DUR", default_value = "50us", value_parser = values::positive_duration)]
@@ -52,11 +52,7 @@ pub(crate) struct PaceArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
     #[command(flatten)]
-    pub(crate) conditions: ConditionArgs,
-    #[command(flatten)]
-    pub(crate) amount: AmountArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) measure: MeasureArgs,
 }
 
 /// Parses a rate: a decimal number with an optional suffix k or M.
@@ -96,29 +92,14 @@ fn size(text: &str) -> Result<usize, String> {
     values::integer(packet::HEADER, LARGEST, "64")(text)
 }
 
-impl Item for PacingMethod {
-    fn name(&'static self) -> &'static str {
-        self.name
-    }
-
-    fn about(&'static self) -> &'static str {
-        self.about
-    }
-}
-
 /// Every way to pace.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WaysToPace;
-
-impl Shelf for WaysToPace {
-    type Item = PacingMethod;
-    const WHAT: &'static str = "way to pace";
-    const LIST: &'static str = "punctual pace --list";
-
-    fn all() -> impl Iterator<Item = &'static PacingMethod> {
-        methods::all()
-    }
-}
+static WAYS_TO_PACE: Shelf<PacingMethod> = Shelf {
+    what: "way to pace",
+    list: "punctual pace --list",
+    all: || methods::all().collect(),
+    item: |its| Item { name: its.name, about: its.about, kind: None },
+    is_offered: |_| true,
+};
 
 #[cfg(test)]
 mod tests {

@@ -7,13 +7,13 @@ use punctual_lab::wait::{interruptible, methods};
 use punctual_lab::ways::wait::Method;
 
 use super::names::{Chosen, Item, Names, Shelf, chosen};
-use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
+use super::{MeasureArgs, WatchArgs, values};
 
 /// Options of `wait`.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
     /// Ways to wait, by name or kind (kind:timer), see --list [default: all]
-    #[arg(value_name = "METHOD", value_parser = Names::<WaysToWait>::new(), hide_possible_values = true)]
+    #[arg(value_name = "METHOD", value_parser = Names(&WAYS_TO_WAIT), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
     /// Wait durations
     #[arg(
@@ -30,11 +30,7 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
     #[command(flatten)]
-    pub(crate) conditions: ConditionArgs,
-    #[command(flatten)]
-    pub(crate) amount: AmountArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) measure: MeasureArgs,
 }
 
 impl WaitArgs {
@@ -47,30 +43,11 @@ impl WaitArgs {
     }
 }
 
-impl Item for Method {
-    fn name(&'static self) -> &'static str {
-        self.name
-    }
-
-    fn about(&'static self) -> &'static str {
-        self.about
-    }
-
-    fn kind(&'static self) -> Option<String> {
-        Some(self.kind.name().replace(' ', "-"))
-    }
-}
-
 /// Every way to wait.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WaysToWait;
-
-impl Shelf for WaysToWait {
-    type Item = Method;
-    const WHAT: &'static str = "way to wait";
-    const LIST: &'static str = "punctual wait --list";
-
-    fn all() -> impl Iterator<Item = &'static Method> {
-        methods::all()
-    }
-}
+static WAYS_TO_WAIT: Shelf<Method> = Shelf {
+    what: "way to wait",
+    list: "punctual wait --list",
+    all: || methods::all().collect(),
+    item: |its| Item { name: its.name, about: its.about, kind: Some(its.kind.name()) },
+    is_offered: |_| true,
+};

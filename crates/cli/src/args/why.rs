@@ -9,8 +9,8 @@ use punctual_lab::paths::Subject;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 
-use super::{AmountArgs, ConditionArgs, OutputArgs, values};
-use crate::nearest::nearest;
+use super::{MeasureArgs, OutputArgs, values};
+use crate::nearest::hint;
 use crate::output::Target;
 
 /// Options of `why`.
@@ -55,11 +55,7 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<Target>,
     #[command(flatten)]
-    pub(crate) conditions: ConditionArgs,
-    #[command(flatten)]
-    pub(crate) amount: AmountArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) measure: MeasureArgs,
     /// The program to run and watch, and its arguments
     #[arg(
         value_name = "PROGRAM", trailing_var_arg = true,
@@ -81,7 +77,7 @@ impl WhyArgs {
             tables_on_stderr: !self.program.is_empty(),
             output: self.tables.clone(),
             trace: self.trace.clone(),
-            ..self.output.clone()
+            ..self.measure.output.clone()
         }
     }
 }
@@ -89,8 +85,7 @@ impl WhyArgs {
 /// A way to wait or to yield.
 fn way(text: &str) -> Result<Subject, String> {
     Subject::all().find(|way| way.name() == text).ok_or_else(|| {
-        let near = nearest(text, Subject::all().map(|way| way.name().to_owned()));
-        let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
+        let near = hint(text, Subject::all().map(|way| way.name().to_owned()));
         format!("expected a way to wait or to yield (example: sched_yield){near}")
     })
 }

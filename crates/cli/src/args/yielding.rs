@@ -10,13 +10,13 @@ use punctual_lab::yielding::{CompetitorPolicy, methods};
 use punctual_record::experiment::yielding::CompetitorKind as Kind;
 
 use super::names::{Chosen, Item, Names, Shelf};
-use super::{AmountArgs, ConditionArgs, OutputArgs, WatchArgs, values};
+use super::{MeasureArgs, WatchArgs, values};
 
 /// Options of `yield`.
 #[derive(Debug, Args)]
 pub(crate) struct YieldArgs {
     /// Ways to yield, see --list [default: all]
-    #[arg(value_name = "METHOD", value_parser = Names::<WaysToYield>::new(), hide_possible_values = true)]
+    #[arg(value_name = "METHOD", value_parser = Names(&WAYS_TO_YIELD), hide_possible_values = true)]
     pub(crate) methods: Vec<Chosen<Method>>,
     /// Competitors on the caller's CPU in the third situation, 0 to 64 (0: measure the caller alone)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::competitors)]
@@ -45,11 +45,7 @@ pub(crate) struct YieldArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
     #[command(flatten)]
-    pub(crate) conditions: ConditionArgs,
-    #[command(flatten)]
-    pub(crate) amount: AmountArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) measure: MeasureArgs,
 }
 
 /// The kind of competitors.
@@ -91,26 +87,11 @@ impl FromStr for CompetitorPolicyArg {
     }
 }
 
-impl Item for Method {
-    fn name(&'static self) -> &'static str {
-        self.name
-    }
-
-    fn about(&'static self) -> &'static str {
-        self.about
-    }
-}
-
 /// Every way to yield.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WaysToYield;
-
-impl Shelf for WaysToYield {
-    type Item = Method;
-    const WHAT: &'static str = "way to yield";
-    const LIST: &'static str = "punctual yield --list";
-
-    fn all() -> impl Iterator<Item = &'static Method> {
-        methods::ALL.iter()
-    }
-}
+static WAYS_TO_YIELD: Shelf<Method> = Shelf {
+    what: "way to yield",
+    list: "punctual yield --list",
+    all: || methods::ALL.iter().collect(),
+    item: |its| Item { name: its.name, about: its.about, kind: None },
+    is_offered: |_| true,
+};

@@ -24,19 +24,19 @@ const USUAL_FOR_WATCHING: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
     let experiment = |session: &mut punctual_lab::Session<'_>| calibrate::run(plan, session).context("calibrate");
-    let cpus = cpu_lock::cpus(args.conditions.cpus().as_ref());
+    let cpus = cpu_lock::cpus(args.measure.conditions.cpus().as_ref());
     if args.watch {
-        let outputs = args.output.open()?;
+        let outputs = args.measure.output.open()?;
         let mut watch = Watch::new(outputs.takes_stdout());
-        measure_watched("calibrate", &args.output, outputs, &cpus, &mut watch, experiment)
+        measure_watched("calibrate", &args.measure.output, outputs, &cpus, &mut watch, experiment)
     } else {
-        measure("calibrate", &args.output, &cpus, experiment)
+        measure("calibrate", &args.measure.output, &cpus, experiment)
     }
 }
 
 fn request(args: &CalibrateArgs) -> anyhow::Result<Request> {
-    let conditions = &args.conditions;
-    let mut frame = args.amount.request(if args.watch { USUAL_FOR_WATCHING } else { USUAL }, conditions)?;
+    let conditions = &args.measure.conditions;
+    let mut frame = args.measure.request(if args.watch { USUAL_FOR_WATCHING } else { USUAL })?;
     if !conditions.any() && !args.watch {
         let exact = Conditions::new().timer_slack(Duration::from_nanos(1));
         let fifo = Conditions::new().policy(Policy::Fifo(FIFO_PRIORITY));

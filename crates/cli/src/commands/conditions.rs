@@ -1,21 +1,22 @@
 //! `--list-conditions`.
 
 use punctual::conditions::{CONDITIONS, Condition, Scope, Takes};
-use punctual_report::export::text::list::{self, ListRow};
+use punctual_report::export::text::list::ListRow;
 
+use super::measure;
 use crate::args::{Args, Command};
 use crate::exit::Exit;
-use crate::terminal::{self, Color};
+use crate::terminal::Color;
 
 /// Whether the conditions are to be listed instead of what the command does.
 pub(crate) fn wanted(args: &Args) -> bool {
     match &args.command {
-        Some(Command::Wait(args)) => args.conditions.list,
-        Some(Command::Why(args)) => args.conditions.list,
-        Some(Command::Ipc(args)) => args.conditions.list,
-        Some(Command::Yield(args)) => args.conditions.list,
-        Some(Command::Calibrate(args)) => args.conditions.list,
-        Some(Command::Pace(args)) => args.conditions.list,
+        Some(Command::Wait(args)) => args.measure.conditions.list,
+        Some(Command::Why(args)) => args.measure.conditions.list,
+        Some(Command::Ipc(args)) => args.measure.conditions.list,
+        Some(Command::Yield(args)) => args.measure.conditions.list,
+        Some(Command::Calibrate(args)) => args.measure.conditions.list,
+        Some(Command::Pace(args)) => args.measure.conditions.list,
         Some(Command::Run(args)) => args.conditions.list(),
         // Named one by one, so that the compiler asks about a new command.
         None
@@ -27,9 +28,7 @@ pub(crate) fn wanted(args: &Args) -> bool {
 
 /// Shows each condition, its value, and whether it can be had here.
 pub(crate) fn list() -> anyhow::Result<Exit> {
-    let rows: Vec<ListRow> = CONDITIONS.iter().map(|condition| row(*condition)).collect();
-    terminal::print(&list::render(&rows, &terminal::style(Color::Auto)))?;
-    Ok(Exit::Done)
+    measure::list(CONDITIONS.iter().map(|condition| row(*condition)), Color::Auto)
 }
 
 fn row(condition: Condition) -> ListRow {

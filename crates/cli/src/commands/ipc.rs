@@ -9,9 +9,9 @@ use punctual_lab::ipc::mechanism::Mechanism;
 use punctual_lab::ipc::place::Places;
 use punctual_lab::ipc::topology::Topology;
 use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
-use punctual_report::export::text::list::{self, ListRow};
+use punctual_report::export::text::list::ListRow;
 
-use super::measure::measure;
+use super::measure::{list, measure};
 use crate::args::{IpcArgs, ModeArg, chosen};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
@@ -25,12 +25,13 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 /// Measures or lists.
 pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
     if args.list {
-        return list(args);
+        let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().collect());
+        return list(mechanisms.into_iter().map(row), args.measure.output.color);
     }
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
     let cpus: CpuSet = plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
     let mut wrong = Vec::new();
-    let exit = measure("ipc", &args.watch.outputs(&args.output), &cpus, |session| {
+    let exit = measure("ipc", &args.watch.outputs(&args.measure.output), &cpus, |session| {
         wrong = ipc::run(plan, session).context("ipc")?;
         Ok(())
     })?;
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
 }
 
 fn request(args: &IpcArgs) -> anyhow::Result<Request> {
-    let conditions = &args.conditions;
+    let conditions = &args.measure.conditions;
     let allowed = punctual_linux::affinity::affinity(0)?;
     let cpus: Vec<usize> = match conditions.cpus() {
         Some(asked) => allowed.iter().copied().filter(|cpu| asked.contains(*cpu)).collect(),
@@ -67,8 +68,8 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
         sender_policies: args.sender_policy.clone(),
         receiver_policies: args.receiver_policy.clone(),
         frame: args
-            .amount
-            .request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED }, conditions)?
+            .measure
+            .request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED })?
             .watched(args.watch.why),
         depth: args.depth,
         verify: args.verify.wanted(),
@@ -91,19 +92,11 @@ fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     kept
 }
 
-/// Lists the mechanisms given by name, or all.
-fn list(args: &IpcArgs) -> anyhow::Result<Exit> {
-    let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().collect());
-    let rows = mechanisms.into_iter().map(row).collect::<anyhow::Result<Vec<ListRow>>>()?;
-    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
-    Ok(Exit::Done)
-}
-
-fn row(mechanism: &Mechanism) -> anyhow::Result<ListRow> {
+fn row(mechanism: &Mechanism) -> ListRow {
     let limit = (mechanism.largest)();
     let carries = limit.bytes.map_or("messages of any size".to_owned(), |bytes| format!("up to {bytes} bytes"));
     let raise = limit.remedy.map(|r| format!("; {r}")).unwrap_or_default();
-    Ok(ListRow {
+    ListRow {
         name: mechanism.name.clone(),
         about: format!("{}. Carries {carries}, by {}{raise}", mechanism.about, limit.from),
         call: mechanism.call.clone(),
@@ -111,5 +104,5 @@ fn row(mechanism: &Mechanism) -> anyhow::Result<ListRow> {
         needs: mechanism.needs.into(),
         available: ipc::try_open(mechanism).map_err(|no| no.to_string()),
         observed: None,
-    })
+    }
 }

@@ -3,6 +3,7 @@
 use punctual::CpuSet;
 use punctual_lab::{Observer, Session, Stop};
 use punctual_report::export::text;
+use punctual_report::export::text::list::{self, ListRow};
 use punctual_report::gate;
 
 use super::deliver::deliver;
@@ -11,6 +12,7 @@ use super::trace::OfRun;
 use crate::args::{Flags, OutputArgs};
 use crate::exit::{Exit, explain};
 use crate::output::Outputs;
+use crate::terminal::Color;
 use crate::{cpu_lock, interrupt, progress, terminal};
 
 /// Runs an experiment as every measuring command does: listens for signals, locks the CPUs, shows progress, delivers the run and
@@ -87,4 +89,11 @@ pub(super) fn command_line(name: &str) -> Vec<String> {
         words.insert(1, name.to_owned());
     }
     words
+}
+
+/// Prints what `--list` shows.
+pub(super) fn list(rows: impl IntoIterator<Item = ListRow>, color: Color) -> anyhow::Result<Exit> {
+    let rows: Vec<ListRow> = rows.into_iter().collect();
+    terminal::print(&list::render(&rows, &terminal::style(color)))?;
+    Ok(Exit::Done)
 }

@@ -5,14 +5,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use punctual_lab::pace::method::{PacingMethod, Terms};
 use punctual_lab::pace::{self, Goal, Plan, Request, Target, methods, receive};
-use punctual_report::export::text::list::{self, ListRow};
+use punctual_report::export::text::list::ListRow;
 
-use super::measure::measure;
+use super::measure::{list, measure};
 use crate::args::{PaceArgs, chosen};
 use crate::cpu_lock;
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
-use crate::terminal;
 
 /// Default measuring time of `pace`: 1 s per method.
 const USUAL: Duration = Duration::from_secs(10);
@@ -22,22 +21,26 @@ const USUAL_FOR_A_SWEEP: Duration = Duration::from_secs(20);
 /// Measures, receives or lists.
 pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
     if args.list {
-        return list(args);
+        let methods = chosen(&args.by).unwrap_or_else(|| methods::all().collect());
+        return list(methods.into_iter().map(|method| row(method, args.jitter)), args.measure.output.color);
     }
     if let Some(address) = args.receive {
         let socket = receive::listen(address)?;
-        let amount = args.amount.given();
+        let amount = args.measure.amount.given();
         // A receiver waits in the kernel: without --cpu it locks no CPU, so a sender may run on the same machine.
-        let cpus = args.conditions.cpus().as_ref().map(|cpus| cpu_lock::cpus(Some(cpus))).unwrap_or_default();
-        return measure("pace", &args.output, &cpus, |session| {
-            let under = (&args.conditions.base(), args.conditions.require);
+        let cpus = args.measure.conditions.cpus().as_ref().map(|cpus| cpu_lock::cpus(Some(cpus))).unwrap_or_default();
+        return measure("pace", &args.measure.output, &cpus, |session| {
+            let under = (&args.measure.conditions.base(), args.measure.conditions.require);
             receive::run(socket, amount, under, session).context("pace --receive")
         });
     }
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure("pace", &args.watch.outputs(&args.output), &cpu_lock::cpus(args.conditions.cpus().as_ref()), |session| {
-        pace::run(plan, session).context("pace")
-    })
+    measure(
+        "pace",
+        &args.watch.outputs(&args.measure.output),
+        &cpu_lock::cpus(args.measure.conditions.cpus().as_ref()),
+        |session| pace::run(plan, session).context("pace"),
+    )
 }
 
 fn request(args: &PaceArgs) -> anyhow::Result<Request> {
@@ -53,18 +56,10 @@ fn request(args: &PaceArgs) -> anyhow::Result<Request> {
         yes: args.yes,
         goal,
         frame: args
-            .amount
-            .request(if args.sweep.is_some() { USUAL_FOR_A_SWEEP } else { USUAL }, &args.conditions)?
+            .measure
+            .request(if args.sweep.is_some() { USUAL_FOR_A_SWEEP } else { USUAL })?
             .watched(args.watch.why),
     })
-}
-
-/// Lists the methods given by name, or all.
-fn list(args: &PaceArgs) -> anyhow::Result<Exit> {
-    let methods = chosen(&args.by).unwrap_or_else(|| methods::all().collect());
-    let rows: Vec<ListRow> = methods.into_iter().map(|method| row(method, args.jitter)).collect();
-    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
-    Ok(Exit::Done)
 }
 
 fn row(method: &PacingMethod, jitter: Duration) -> ListRow {

@@ -24,17 +24,17 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
     Some(match args.command.as_ref() {
         None => (&args.checkup.output.fail_if, of_checkup()),
         Some(Command::Checkup(checkup)) => (&checkup.output.fail_if, of_checkup()),
-        Some(Command::Wait(wait)) => (&wait.output.fail_if, wait.measured().into_iter().map(of_wait).collect()),
-        Some(Command::Why(why)) => (&why.output.fail_if, WhyArgs::method().into_iter().map(of_wait).collect()),
+        Some(Command::Wait(wait)) => (&wait.measure.output.fail_if, wait.measured().into_iter().map(of_wait).collect()),
+        Some(Command::Why(why)) => (&why.measure.output.fail_if, WhyArgs::method().into_iter().map(of_wait).collect()),
         Some(Command::Ipc(ipc)) => {
             let mechanisms = chosen(&ipc.mechanisms).unwrap_or_else(|| ipc::mechanisms::all().collect());
-            (&ipc.output.fail_if, mechanisms.into_iter().map(of_ipc).collect())
+            (&ipc.measure.output.fail_if, mechanisms.into_iter().map(of_ipc).collect())
         }
-        Some(Command::Yield(yielding)) => (&yielding.output.fail_if, of_yielding(yielding)),
-        Some(Command::Pace(pace)) => (&pace.output.fail_if, of_pace(pace)),
+        Some(Command::Yield(yielding)) => (&yielding.measure.output.fail_if, of_yielding(yielding)),
+        Some(Command::Pace(pace)) => (&pace.measure.output.fail_if, of_pace(pace)),
         Some(Command::Calibrate(args)) => {
             let of_sleep = |method: &Method| of(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
-            (&args.output.fail_if, args.calibrated().into_iter().map(of_sleep).collect())
+            (&args.measure.output.fail_if, args.calibrated().into_iter().map(of_sleep).collect())
         }
         Some(Command::Run(run)) if run.observe.observe => (&run.observe.fail_if, of_calls()),
         Some(Command::Governor(governor)) => return of_governor(governor.action.as_ref()?),

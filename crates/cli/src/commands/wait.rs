@@ -6,14 +6,13 @@ use anyhow::Context as _;
 use punctual_lab::checkup;
 use punctual_lab::wait::{self, Plan, Request, methods, observed};
 use punctual_lab::ways::wait::Method;
-use punctual_report::export::text::list::{self, ListRow};
+use punctual_report::export::text::list::ListRow;
 
-use super::measure::measure;
+use super::measure::{list, measure};
 use crate::args::{WaitArgs, chosen};
 use crate::cpu_lock;
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
-use crate::terminal;
 
 /// Default measuring time of `wait`: some hundred samples for each of 40 methods and three durations.
 const USUAL: Duration = Duration::from_secs(20);
@@ -23,14 +22,14 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 /// Measures or lists.
 pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
     if args.list {
-        return list(args);
+        let methods = chosen(&args.methods).unwrap_or_else(|| methods::all().collect());
+        return list(methods.into_iter().map(row), args.measure.output.color);
     }
-    args.conditions.check()?;
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
     measure(
         wait::EXPERIMENT,
-        &args.watch.outputs(&args.output),
-        &cpu_lock::cpus(args.conditions.cpus().as_ref()),
+        &args.watch.outputs(&args.measure.output),
+        &cpu_lock::cpus(args.measure.conditions.cpus().as_ref()),
         |session| wait::run(plan, session).context("wait"),
     )
 }
@@ -40,7 +39,7 @@ fn request(args: &WaitArgs) -> anyhow::Result<Request> {
     let mut durations = args.durations.clone();
     durations.sort_unstable();
     durations.dedup();
-    let conditions = &args.conditions;
+    let conditions = &args.measure.conditions;
     let compare = !named && !conditions.any() && args.interrupt.is_none();
     let companions = match methods::find("clock_nanosleep_abs") {
         Some(method) if compare => checkup::companions(method),
@@ -51,16 +50,8 @@ fn request(args: &WaitArgs) -> anyhow::Result<Request> {
         durations,
         companions,
         interrupt: args.interrupt,
-        frame: args.amount.request(if named { USUAL_FOR_NAMED } else { USUAL }, conditions)?.watched(args.watch.why),
+        frame: args.measure.request(if named { USUAL_FOR_NAMED } else { USUAL })?.watched(args.watch.why),
     })
-}
-
-/// Lists the methods given by name, or all.
-fn list(args: &WaitArgs) -> anyhow::Result<Exit> {
-    let methods = chosen(&args.methods).unwrap_or_else(|| methods::all().collect());
-    let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
-    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
-    Ok(Exit::Done)
 }
 
 fn row(method: &Method) -> ListRow {

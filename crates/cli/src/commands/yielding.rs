@@ -7,13 +7,12 @@ use punctual::CpuSet;
 use punctual_lab::polls;
 use punctual_lab::ways::yielding::Method;
 use punctual_lab::yielding::{self, CompetitorPolicy, methods, observed};
-use punctual_report::export::text::list::{self, ListRow};
+use punctual_report::export::text::list::ListRow;
 
-use super::measure::measure;
+use super::measure::{list, measure};
 use crate::args::{YieldArgs, chosen};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
-use crate::terminal;
 
 /// Default measuring time of `yield`: 15 methods have two cells with competitors each. A cell needs 500 ms for a CPU share exact to a
 /// few percent.
@@ -26,12 +25,13 @@ const USUAL_FOR_POLLS: Duration = Duration::from_secs(60);
 /// Measures or lists.
 pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
     if args.list {
-        return list(args);
+        let methods = chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect());
+        return list(methods.into_iter().map(row), args.measure.output.color);
     }
     if !args.polls.is_empty() {
         let plan = polls::Plan::new(request_polls(args)?).map_err(BadUsage::from)?;
         let cpus = CpuSet::of([plan.cpu, plan.sender_cpu]);
-        return measure(yielding::EXPERIMENT, &args.watch.outputs(&args.output), &cpus, |session| {
+        return measure(yielding::EXPERIMENT, &args.watch.outputs(&args.measure.output), &cpus, |session| {
             polls::run(plan, session).context("yield --polls")
         });
     }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
         .into());
     }
     let plan = yielding::Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure(yielding::EXPERIMENT, &args.watch.outputs(&args.output), &CpuSet::of([plan.cpu]), |session| {
+    measure(yielding::EXPERIMENT, &args.watch.outputs(&args.measure.output), &CpuSet::of([plan.cpu]), |session| {
         yielding::run(plan, session).context("yield")
     })
 }
@@ -64,10 +64,7 @@ fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
         kinds: args.competitor_kind.kinds(),
         competitor_policies,
         competitor_nice: args.competitor_nice,
-        frame: args
-            .amount
-            .request(if named { USUAL_FOR_NAMED } else { USUAL }, &args.conditions)?
-            .watched(args.watch.why),
+        frame: args.measure.request(if named { USUAL_FOR_NAMED } else { USUAL })?.watched(args.watch.why),
     })
 }
 
@@ -76,16 +73,8 @@ fn request_polls(args: &YieldArgs) -> anyhow::Result<polls::Request> {
         methods: chosen(&args.methods).unwrap_or_else(methods::usual),
         polls: args.polls.clone(),
         sender_cpu: args.sender_cpu.clone(),
-        frame: args.amount.request(USUAL_FOR_POLLS, &args.conditions)?.watched(args.watch.why),
+        frame: args.measure.request(USUAL_FOR_POLLS)?.watched(args.watch.why),
     })
-}
-
-/// Lists the methods given by name, or all.
-fn list(args: &YieldArgs) -> anyhow::Result<Exit> {
-    let methods = chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect());
-    let rows: Vec<ListRow> = methods.into_iter().map(row).collect();
-    terminal::print(&list::render(&rows, &terminal::style(args.output.color)))?;
-    Ok(Exit::Done)
 }
 
 fn row(method: &Method) -> ListRow {

@@ -131,9 +131,7 @@ fn yield_refusals_say_what_would_be_accepted() {
 #[test]
 fn cpus_that_cannot_be_shared_are_refused() {
     for (args, part) in [
-        (&["yield", "--cpu", "4999"][..], "4999"),
-        (&["yield", "--cpu", "0-4999"], "must be one CPU, not 0-4999"),
-        (&["yield", "--polls", "1", "--cpu", "4999"], "4999"),
+        (&["yield", "--cpu", "0-4999"][..], "invalid --cpu '0-4999': this machine has no CPU "),
         (
             &["yield", "--polls", "1", "--sender-cpu", "4999"],
             "invalid --sender-cpu: this process may not run on CPU 4999",

@@ -8,7 +8,7 @@ use punctual::Policy;
 use punctual::conditions::{Condition, Conditions};
 use punctual_rules::BadRule;
 
-use crate::nearest::nearest;
+use crate::nearest::hint;
 use crate::refusal::BadUsage;
 
 /// The longest file that the library reads.
@@ -61,8 +61,8 @@ fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, String> {
 }
 
 fn explained(bad: &BadRule) -> String {
-    let near = bad.unknown().map(|word| nearest(word, punctual_rules::words().map(str::to_owned))).unwrap_or_default();
-    if near.is_empty() { bad.to_string() } else { format!("{bad}; nearest: {}", near.join(", ")) }
+    let near = bad.unknown().map(|word| hint(word, punctual_rules::words().map(str::to_owned)));
+    format!("{bad}{}", near.unwrap_or_default())
 }
 
 impl Rules {

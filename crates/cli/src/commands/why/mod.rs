@@ -13,7 +13,7 @@ use crate::refusal::BadUsage;
 
 /// Watches what the arguments name.
 pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
-    if !args.program.is_empty() && args.amount.duration.is_some() && !args.advise {
+    if !args.program.is_empty() && args.measure.amount.duration.is_some() && !args.advise {
         let text = "invalid --duration: a program is watched until it ends; the time of --advise can be given (example: --advise --duration 60s)";
         return Err(BadUsage(text.into()).into());
     }

@@ -22,7 +22,6 @@ const USUAL: Duration = Duration::from_secs(6);
 
 /// Waits on one CPU, and watches itself in every second round. Without `--cpu`, on one that shows the events of its idle thread.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
-    args.conditions.check()?;
     let mut durations = args.durations.clone();
     durations.sort_unstable();
     durations.dedup();
@@ -31,10 +30,10 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         durations,
         companions: Vec::new(),
         interrupt: None,
-        frame: args.amount.request(USUAL, &args.conditions)?.watched(true),
+        frame: args.measure.request(USUAL)?.watched(true),
     };
     let mut plan = Plan::new(request).map_err(BadUsage::from)?;
-    let asked = args.conditions.cpus();
+    let asked = args.measure.conditions.cpus();
     measure(NAME, &args.outputs(), &cpu_lock::cpus(asked.as_ref()), |session| {
         let sight = if asked.is_none() { sight::find(Room::Small) } else { None };
         if let Some(Sight { cpu, .. }) = sight {

@@ -27,8 +27,8 @@ pub(super) fn run(args: &WhyArgs, named: &[Subject]) -> anyhow::Result<Exit> {
             ways.push(*way);
         }
     }
-    args.conditions.check()?;
-    let cpus = args.conditions.cpus();
+    args.measure.conditions.check()?;
+    let cpus = args.measure.conditions.cpus();
     measure(NAME, &args.outputs(), &cpu_lock::cpus(cpus.as_ref()), |session| {
         paths::run(ways, asked, cpus.as_ref(), session).context("why --path")
     })

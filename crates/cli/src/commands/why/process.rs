@@ -37,7 +37,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         Some(_) => (Target { tids: process.tids.clone(), with_children: false }, Account::of_threads(&process.tids)),
         None => (Target { tids: process.tids.clone(), with_children: true }, Account::of_process(pid)),
     };
-    let duration = args.amount.duration.unwrap_or(if args.advise { advise::USUAL } else { USUAL });
+    let duration = args.measure.amount.duration.unwrap_or(if args.advise { advise::USUAL } else { USUAL });
     let reach = if args.thread.is_some() { Reach::Threads(process.tids.clone()) } else { Reach::Process };
     let advisor = if args.advise { Some(advise::open(pid, reach)?) } else { None };
     let mut trace = Trace::begin(outputs.take("--trace"), &target);
