@@ -2,8 +2,8 @@
 //!
 //! [`parse_duration`] reads a decimal number with a unit (`ns`, `us` or `µs`, `ms`, `s`, `m`, `h`), exact to the nanosecond.
 //! [`format_duration`] prints the shortest exact form. [`parse_duration`] refuses a missing or unknown unit, a sign, digits below
-//! a nanosecond, and a number beyond [`Duration`], each with its reason. Zero is accepted; the caller decides whether it makes
-//! sense.
+//! a nanosecond, and a number beyond [`Duration`], each with its reason. Zero is accepted, and needs no unit; the caller decides
+//! whether it makes sense.
 //!
 //! No crate fits: `humantime` takes no decimal fractions; `jiff` also takes signs, `5us ago` and ISO 8601. Neither names the missing
 //! unit.
@@ -68,7 +68,7 @@ pub enum DurationError {
     },
 }
 
-/// Parses a duration: a decimal number and a unit, with or without a space between them.
+/// Parses a duration: a decimal number and a unit, with or without a space between them. 0 needs no unit.
 pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
     let typed = typed.trim();
     if typed.is_empty() {
@@ -83,6 +83,9 @@ pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
     let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (integer.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return Err(DurationError::NotANumber { typed: whole() });
+    }
+    if unit.is_empty() && number == "0" {
+        return Ok(Duration::ZERO);
     }
     if unit.is_empty() {
         return Err(DurationError::NoUnit { number: number.to_owned() });
@@ -174,6 +177,7 @@ mod tests {
             (" 1.5 ms ", 1_500_000),
             (".5us", 500),
             ("0us", 0),
+            ("0", 0),
             ("0.000000001s", 1),
             ("0.10000000000000000000000000000s", 100_000_000),
             ("2s", 2_000_000_000),

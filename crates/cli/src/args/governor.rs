@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use punctual::CpuSet;
-use punctual::Policy;
+use punctual::cpu_set::HIGHEST_CPU;
 use punctual::cpufreq::Lever;
+use punctual::{CpuSet, Policy};
 use punctual_lab::Thread;
 use punctual_lab::ramp::Governors;
 
@@ -53,7 +53,7 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     /// The governor
-    #[arg(value_name = "GOVERNOR")]
+    #[arg(value_name = "GOVERNOR", value_parser = values::governor)]
     pub(crate) governor: String,
     /// Frequency to keep, with the governor userspace (example: 1.2GHz)
     #[arg(long, value_name = "FREQ", value_parser = values::frequency)]
@@ -67,7 +67,7 @@ pub(crate) struct SetArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RampArgs {
     /// Governors, in this order [default: all that the CPU offers; the present one if none can be set]
-    #[arg(value_name = "GOVERNOR")]
+    #[arg(value_name = "GOVERNOR", value_parser = values::governor)]
     pub(crate) governors: Vec<String>,
     /// Loops per round, 1 to 1000000
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = values::integer(1u32, 1_000_000, "100"))]
@@ -104,7 +104,7 @@ impl RampArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
     /// Two governors to switch between [default: powersave performance]
-    #[arg(value_name = "FROM TO", num_args = 2)]
+    #[arg(value_name = "FROM TO", num_args = 2, value_parser = values::governor)]
     pub(crate) governors: Vec<String>,
     /// Switches in each direction per round, 1 to 10000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "10"))]
@@ -187,7 +187,7 @@ pub(crate) struct ThreadArgs {
     #[arg(long, value_name = "POLICY", default_value = "fifo:10")]
     pub(crate) policy: Policy,
     /// CPU to loop on [default: the last one that this process may use]
-    #[arg(long, value_name = "N", value_parser = values::integer(0usize, punctual_record::MAX_CPU as usize, "1"))]
+    #[arg(long, value_name = "N", value_parser = values::integer(0, HIGHEST_CPU, "1"))]
     pub(crate) cpu: Option<usize>,
     /// Fail if a condition is refused, instead of measuring without it
     #[arg(long)]

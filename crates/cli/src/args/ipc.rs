@@ -114,6 +114,8 @@ impl VerifyArg {
     }
 }
 
+/// Smallest message accepted: it carries its time of sending.
+const SMALLEST: usize = 8;
 /// Largest message accepted: 1 GiB takes half a second to copy.
 const LARGEST: usize = 1 << 30;
 
@@ -127,7 +129,7 @@ fn size(text: &str) -> Result<usize, String> {
         },
     };
     let n: usize = digits.parse().map_err(|_| wanted())?;
-    n.checked_mul(times).filter(|n| *n <= LARGEST).ok_or_else(wanted)
+    n.checked_mul(times).filter(|n| (SMALLEST..=LARGEST).contains(n)).ok_or_else(wanted)
 }
 
 fn depth(text: &str) -> Result<usize, String> {
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn sizes_modes_and_places() {
         assert_eq!((size("8"), size("64k"), size("1M"), size("1G")), (Ok(8), Ok(65_536), Ok(1 << 20), Ok(1 << 30)));
-        for bad in ["", "k", "-1", "1.5k", "2G", "99999999999999999999", "64kB"] {
+        for bad in ["", "k", "-1", "7", "1.5k", "2G", "99999999999999999999", "64kB"] {
             assert!(size(bad).is_err(), "{bad}");
         }
         assert_eq!(mode("rate:10k/s"), Ok(ModeArg::Other(Mode::Rate { per_second: 10_000.0 })));

@@ -22,7 +22,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "FROM..TO", value_parser = sweep, conflicts_with = "why")]
     pub(crate) sweep: Option<(Rate, Rate)>,
     /// With --sweep: largest p99 lateness at which a rate counts as held
-    #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]
+    #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration, requires = "sweep")]
     pub(crate) within: Duration,
     /// Destination address and port ([::1]:9999, 127.0.0.1:9999)
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use punctual::cpufreq::{FREQUENCY, parse_frequency};
-use punctual::parse_duration;
+use punctual::{Condition, parse_duration};
 
 /// Longest duration: a year. Whatever is computed of it fits 64 bits of nanoseconds.
 const LONGEST: Duration = Duration::from_secs(8760 * 3600);
@@ -30,8 +30,14 @@ fn duration(text: &str, least: Duration, most: Duration, range: &str) -> Result<
 /// The number of a process.
 pub(crate) fn process(text: &str) -> Result<i32, String> {
     // PID_MAX_LIMIT of include/linux/threads.h.
-    let number = text.parse().ok().filter(|number| (1..=4_194_304).contains(number));
-    number.ok_or_else(|| "expected a process ID (example: 1234)".to_owned())
+    let most = 4_194_304;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("expected a process ID from 1 to {most} (example: 1234)"))
+}
+
+/// The name of a governor.
+pub(crate) fn governor(text: &str) -> Result<String, String> {
+    Condition::GOVERNOR.parse(text)
 }
 
 /// An integer between two others. `example`: a value that is usual.
@@ -108,8 +114,10 @@ mod tests {
             assert_eq!(said, "expected an integer from -20 to 19 (example: -5)");
         }
         assert_eq!(positive_duration("8760h"), Ok(LONGEST));
-        for bad in ["8761h", "2562048h", "9999999999999999999s"] {
-            assert!(positive_duration(bad).is_err(), "{bad}");
+        for bad in ["0", "0us", "8761h", "2562048h"] {
+            assert!(positive_duration(bad).is_err_and(|said| said.contains("from 1ns to 8760h")), "{bad}");
         }
+        assert!(positive_duration("9999999999999999999s").is_err());
+        assert_eq!(process("0").unwrap_err(), "expected a process ID from 1 to 4194304 (example: 1234)");
     }
 }

@@ -4,13 +4,14 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use punctual::CpuSet;
-use punctual::Policy;
+use punctual::policy::PolicyError;
 use punctual_lab::ways::yielding::Method;
 use punctual_lab::yielding::{CompetitorPolicy, methods};
 use punctual_record::experiment::yielding::CompetitorKind as Kind;
 
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{MeasureArgs, WatchArgs, values};
+use crate::nearest::hint;
 
 /// Options of `yield`.
 #[derive(Debug, Args)]
@@ -80,9 +81,12 @@ impl FromStr for CompetitorPolicyArg {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "same" => Ok(Self(CompetitorPolicy::Same)),
-            text => {
-                text.parse::<Policy>().map(|p| Self(CompetitorPolicy::Policy(p))).map_err(|e| format!("{e}; or 'same'"))
-            }
+            text => text.parse().map(|policy| Self(CompetitorPolicy::Policy(policy))).map_err(|error| match error {
+                PolicyError::UnknownName { .. } => {
+                    error.to_string().replacen("expected", "expected same,", 1) + &hint(text, ["same".to_owned()])
+                }
+                _ => error.to_string(),
+            }),
         }
     }
 }

@@ -3,13 +3,13 @@
 mod show;
 
 use anyhow::Context as _;
-use punctual::CpuSet;
 use punctual::cpufreq::{Cpufreq, Error, format_frequency};
 use punctual::restore::LockWait;
+use punctual::{Conditions, CpuSet};
 use punctual_lab::{Thread, boost, ramp, switch};
 
 use super::measure::measure;
-use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs, ThreadArgs};
+use crate::args::{Action, BoostArgs, GovernorArgs, RampArgs, SetArgs, SwitchArgs, ThreadArgs, check};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
 use crate::terminal;
@@ -79,12 +79,10 @@ fn restore() -> anyhow::Result<Exit> {
     Ok(if restored.left.is_empty() && refused.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Refuses a CPU that the machine does not have.
-fn check_cpu(cpu: Option<usize>) -> Result<(), BadUsage> {
-    match punctual::Conditions::new().maybe(cpu, punctual::Conditions::cpu).impossible_here() {
-        Some(no) => Err(BadUsage::invalid("--cpu", no.asked, format!("{}; {}", no.why, no.remedy))),
-        None => Ok(()),
-    }
+/// The looping thread. Refuses a CPU that the machine does not have.
+fn thread(args: &ThreadArgs) -> Result<Thread, BadUsage> {
+    check(&Conditions::new().maybe(args.cpu, Conditions::cpu))?;
+    Ok(args.into())
 }
 
 /// The CPU that the loops run on.
@@ -93,14 +91,13 @@ fn looping(args: &ThreadArgs) -> CpuSet {
 }
 
 fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
-    check_cpu(args.thread.cpu)?;
     let request = ramp::Request {
         governors: args.measured(),
         loops: args.loops,
         work: args.work,
         rounds: args.rounds,
         rest: args.rest,
-        thread: (&args.thread).into(),
+        thread: thread(&args.thread)?,
         thread_priority: args.governor_thread_priority,
     };
     let plan = ramp::Plan::new(request).map_err(BadUsage::from)?;
@@ -110,12 +107,17 @@ fn ramp(args: &RampArgs) -> anyhow::Result<Exit> {
 }
 
 fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
-    check_cpu(args.thread.cpu)?;
+    if let [from, to] = args.governors.as_slice()
+        && from == to
+    {
+        let why = "there is nothing to switch between; expected two that differ (example: powersave performance)";
+        return Err(BadUsage::invalid("governors", format!("{from} {to}"), why).into());
+    }
     let request = switch::Request {
         governors: args.between(),
         switches: args.switches,
         rounds: args.rounds,
-        thread: (&args.thread).into(),
+        thread: thread(&args.thread)?,
     };
     let plan = switch::Plan::new(request).map_err(BadUsage::from)?;
     measure("governor switch", &args.output, &looping(&args.thread), |session| {
@@ -126,7 +128,6 @@ fn switch(args: &SwitchArgs) -> anyhow::Result<Exit> {
 }
 
 fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
-    check_cpu(args.thread.cpu)?;
     let request = boost::Request {
         period: args.period,
         work: args.work,
@@ -135,7 +136,7 @@ fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
         rounds: args.rounds,
         rest: args.rest,
         lever: args.by.map(Into::into),
-        thread: (&args.thread).into(),
+        thread: thread(&args.thread)?,
     };
     let plan = boost::Plan::new(request).map_err(BadUsage::from)?;
     measure("governor boost", &args.output, &looping(&args.thread), |session| {

@@ -52,7 +52,12 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
     let mut sizes = args.size.clone();
     sizes.sort_unstable();
     sizes.dedup();
-    let sporadic = || args.every.iter().map(|every| Mode::Sporadic { every: *every }).collect();
+    if !args.every.is_empty() && !args.mode.contains(&ModeArg::Sporadic) {
+        let text = "invalid --every: it needs --mode sporadic (example: --mode sporadic --every 10ms)";
+        return Err(BadUsage(text.into()).into());
+    }
+    let every = if args.every.is_empty() { &[Duration::from_secs(1)][..] } else { &args.every };
+    let sporadic = || every.iter().map(|every| Mode::Sporadic { every: *every }).collect();
     let modes = args.mode.iter().flat_map(|mode| match *mode {
         ModeArg::Sporadic => sporadic(),
         ModeArg::Other(mode) => vec![mode],

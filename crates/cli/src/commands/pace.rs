@@ -25,6 +25,7 @@ pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
         return list(methods.into_iter().map(|method| row(method, args.jitter)), args.measure.output.color);
     }
     if let Some(address) = args.receive {
+        args.measure.conditions.check()?;
         let socket = receive::listen(address)?;
         let amount = args.measure.amount.given();
         // A receiver waits in the kernel: without --cpu it locks no CPU, so a sender may run on the same machine.

@@ -69,6 +69,13 @@ impl Line {
         self.command.get_arguments().filter(typed).find(needs).filter(|_| !lacks(&alone))
     }
 
+    /// The option before this word, if its value follows an equals sign.
+    pub(super) fn option_before(&self, word: &str) -> Option<&Arg> {
+        let place = self.words.iter().position(|its| its == word)?;
+        let long = self.words.get(place.checked_sub(1)?)?.strip_prefix("--")?;
+        self.command.get_arguments().find(|arg| arg.get_long() == Some(long) && arg.is_require_equals_set())
+    }
+
     /// All long options of the command.
     pub(super) fn options(&self) -> Vec<String> {
         self.command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect()

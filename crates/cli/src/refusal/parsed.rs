@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::bad_usage::BadUsage;
 use super::example;
 use super::line::{Line, in_usage, named};
-use crate::nearest::nearest;
+use crate::nearest::{hint, nearest};
 use crate::terminal::shown;
 
 /// Most names in a list.
@@ -45,8 +45,13 @@ fn texts(refused: &clap::Error, kind: ContextKind) -> Vec<&str> {
 
 /// A value that its option does not take, or none.
 fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
-    let what = line.name(text(refused, ContextKind::InvalidArg)?);
+    let argument = text(refused, ContextKind::InvalidArg)?;
+    let what = line.name(argument);
     let value = text(refused, ContextKind::InvalidValue)?;
+    if let Some(flag) = line.option_before(value).filter(|_| !argument.starts_with('-')) {
+        let constraint = format!("its value follows an equals sign (example: {})", example::of(&line.path, flag));
+        return Some(BadUsage::invalid(named(&flag.to_string()), value, constraint));
+    }
     let constraint = match (refused.kind(), refused.get(ContextKind::ValidValue)) {
         (ErrorKind::ValueValidation, _) => match text(refused, ContextKind::Custom) {
             Some(constraint) => constraint.to_owned(),
@@ -71,9 +76,12 @@ fn of_argument(refused: &clap::Error, line: &Line, constraint: &str) -> Option<B
 
 fn too_many(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let argument = text(refused, ContextKind::InvalidArg)?;
+    let value = text(refused, ContextKind::InvalidValue)?;
+    if !argument.starts_with('-') {
+        return Some(one_more(value, line));
+    }
     let example = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
-    let constraint = format!("it takes no such value (example: {example})");
-    Some(BadUsage::invalid(named(argument), text(refused, ContextKind::InvalidValue)?, constraint))
+    Some(BadUsage::invalid(named(argument), value, format!("it takes no value (example: {example})")))
 }
 
 fn number(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
@@ -90,11 +98,10 @@ fn number(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
 fn unknown(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let argument = text(refused, ContextKind::InvalidArg)?;
     let path = &line.path;
-    let Some(option) = argument.strip_prefix("--") else {
-        let what = if argument.starts_with('-') { "no such option" } else { "no further argument" };
-        let constraint = format!("{path} has {what} (example: {})", example::line(path));
-        return Some(BadUsage::invalid("argument", argument, constraint));
-    };
+    if !argument.starts_with('-') {
+        return Some(one_more(argument, line));
+    }
+    let option = argument.trim_start_matches('-');
     let near: Vec<String> = nearest(option, line.options()).into_iter().map(|name| format!("--{name}")).collect();
     let hint = match (line.owners(option), near.as_slice()) {
         (owners, _) if !owners.is_empty() => format!("; it belongs to {}", listed(&owners)),
@@ -104,10 +111,17 @@ fn unknown(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     Some(BadUsage(format!("invalid {}: {path} has no such option{hint} ({path} --help lists all)", shown(argument))))
 }
 
+/// A word behind the last that the command takes.
+fn one_more(word: &str, line: &Line) -> BadUsage {
+    let constraint = format!("{} has no further argument (example: {})", line.path, example::line(&line.path));
+    BadUsage::invalid("argument", word, constraint)
+}
+
 fn command(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let typed = text(refused, ContextKind::InvalidSubcommand)?;
     let names: Vec<String> = line.command.get_subcommands().map(|its| its.get_name().to_owned()).collect();
-    let constraint = format!("{} ({} --help lists all)", one_of(typed, &names), line.path);
+    let of = line.path.trim_end_matches(" help");
+    let constraint = format!("{} ({of} --help lists all)", one_of(typed, &names));
     Some(BadUsage::invalid("command", typed, constraint))
 }
 
@@ -155,9 +169,7 @@ fn alternatives(shown: &str) -> String {
 }
 
 fn one_of(value: &str, accepted: &[String]) -> String {
-    let near = nearest(value, accepted.iter().cloned());
-    let near = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
-    format!("expected one of {}{near}", accepted.join(", "))
+    format!("expected one of {}{}", accepted.join(", "), hint(value, accepted.iter().cloned()))
 }
 
 fn listed(names: &[String]) -> String {
@@ -214,6 +226,10 @@ mod tests {
             "governor set",
             "wait --sampels 5",
             "wait -x",
+            "wait --min-frequency 1",
+            "ipc --verify sometimes",
+            "compare a.json b.json c.json",
+            "help weit",
             "wait --size 64",
             "--cpu 0",
             "merge a.json",

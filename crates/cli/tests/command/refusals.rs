@@ -36,6 +36,16 @@ fn refusals_say_what_would_be_accepted() {
         &["yield", "--competitors", "1", "--sender-cpu", "99"],
         &["governor", "ramp", "--loops", "0"],
         &["governor", "ramp", "--cpu", "x"],
+        &["governor", "ramp", "--cpu", "9999"],
+        &["governor", "ramp", "on demand"],
+        &["governor", "set", "Performance"],
+        &["governor", "switch", "performance", "performance"],
+        &["yield", "--competitor-policy", "fifi"],
+        &["ipc", "pipe", "--every", "1ms"],
+        &["pace", "--tick-only", "--within", "1us"],
+        &["wait", "--epp", "256"],
+        &["wait", "--timer-slack", "0"],
+        &["why", "--pid", "0"],
         &["report", "/dev/zero"],
         &["wait", "--timer-slack", "0ns"],
         &["wait", "--timer-slack", "5s"],
@@ -70,6 +80,31 @@ fn refusals_say_what_would_be_accepted() {
         &["--no-such-flag"],
     ];
     insta::assert_snapshot!(refusals(cases));
+}
+
+/// Whatever a command measures, a CPU that the machine does not have is refused with the CPUs that it has.
+#[test]
+fn a_cpu_that_the_machine_does_not_have_is_refused_by_all_commands() {
+    let commands: [&[&str]; 12] = [
+        &["wait"],
+        &["why"],
+        &["ipc"],
+        &["yield"],
+        &["yield", "--polls", "1"],
+        &["calibrate"],
+        &["pace", "--tick-only"],
+        &["pace", "--receive"],
+        &["governor", "ramp"],
+        &["governor", "switch"],
+        &["governor", "boost"],
+        &["run", "true"],
+    ];
+    for command in commands {
+        let program = usize::from(command[0] == "run");
+        let (command, program) = command.split_at(command.len() - program);
+        let said = refusals(&[&[command, &["--cpu", "8191"], program].concat()]);
+        assert!(said.contains("invalid --cpu '8191': this machine has no CPU 8191: it has "), "{said}");
+    }
 }
 
 /// Arguments, file names, programs and files may hold anything; no message hands on what a terminal would obey, or fills the screen.

@@ -48,7 +48,9 @@ impl Definition for Epp {
     fn parse(&self, typed: &str) -> Result<String, String> {
         let preference = typed.trim();
         let wanted = || "expected a name, or an integer from 0 to 255 (example: balance_performance)".to_owned();
-        Attribute::Preference.accepts(preference).then(|| preference.to_owned()).ok_or_else(wanted)
+        let is_number = preference.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = if is_number { preference.parse::<u8>().is_ok() } else { Attribute::Preference.accepts(preference) };
+        fits.then(|| preference.to_owned()).ok_or_else(wanted)
     }
 
     fn read(&self, machine: &Machine) -> Option<String> {
