@@ -57,7 +57,7 @@ pub mod rescue;
             target_arch = "powerpc64"
         )
     )),
-    path = "ring_absent.rs"
+    path = "ring/absent.rs"
 )]
 pub mod ring;
 pub mod sched;

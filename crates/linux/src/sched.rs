@@ -52,7 +52,7 @@ pub struct Attributes {
 }
 
 /// Size of [`Attributes`] as the kernel counts it (`SCHED_ATTR_SIZE_VER0`).
-const SIZE: u32 = 48;
+pub const SIZE: u32 = 48;
 const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
 
 /// `sched_getattr(2)`: policy and parameters of thread `tid`; `sched_getscheduler(2)` if that call does not exist.

@@ -4,6 +4,7 @@
 //! A single thread can thus request speed: without privilege up to the administrator's limit, only while it runs, and until
 //! it ends.
 
+use crate::sched::Attributes;
 use crate::{Result, check};
 
 /// The clamp for full speed (`SCHED_CAPACITY_SCALE`).
@@ -19,29 +20,22 @@ const CLAMP_MIN: u64 = 0x20;
 /// The kernel's `struct sched_attr` with utilisation clamps (`SCHED_ATTR_SIZE_VER1`, 56 bytes).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-    clamp_min: u32,
-    clamp_max: u32,
+struct Clamped {
+    attributes: Attributes,
+    min: u32,
+    max: u32,
 }
 
 const SIZE: u32 = 56;
-const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
+const _: () = assert!(size_of::<Clamped>() == SIZE as usize);
 
 /// `sched_getattr(2)`: the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`]. 0 on a kernel without clamps.
 pub fn minimum(tid: i32) -> Result<u32> {
-    let mut attributes = Attributes::default();
+    let mut now = Clamped::default();
     // SAFETY: the pointer is valid for SIZE writable bytes, and the kernel writes at most SIZE.
-    let returned = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, SIZE, 0_u32) };
+    let returned = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut now, SIZE, 0_u32) };
     check("sched_getattr", returned as i32)?;
-    Ok(attributes.clamp_min)
+    Ok(now.min)
 }
 
 /// `sched_setattr(2)`: sets the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`].
@@ -58,12 +52,13 @@ pub fn reset_minimum(tid: i32) -> Result<()> {
 }
 
 /// A request that changes only the lower clamp.
-fn request(clamp_min: u32) -> Attributes {
-    Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, clamp_min, ..Attributes::default() }
+fn request(min: u32) -> Clamped {
+    let attributes = Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, ..Attributes::default() };
+    Clamped { attributes, min, max: 0 }
 }
 
-fn set(tid: i32, clamp_min: u32) -> Result<()> {
-    let mut wanted = request(clamp_min);
+fn set(tid: i32, min: u32) -> Result<()> {
+    let mut wanted = request(min);
     // SAFETY: the pointer is valid for `size` bytes; the kernel reads them, and on E2BIG writes the size it knows into `size`, hence mut.
     let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
     check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use punctual::{CpuSet, Policy};
+use punctual_linux::sched::{Attributes, RESET_ON_FORK, SIZE};
 
 use crate::next;
 use crate::rules::{LEAST_SLACK, Rules};
@@ -12,26 +13,6 @@ use crate::rules::{LEAST_SLACK, Rules};
 /// How long a real-time thread may compute without a blocking call, in µs. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)):
 /// a loop that does not end must not take the machine along.
 const LONGEST_RT_US: libc::rlim_t = 2_000_000;
-/// SCHED_FLAG_RESET_ON_FORK: the children of a real-time thread are not.
-const RESET_ON_FORK: u64 = 1;
-
-/// `struct sched_attr`, first version.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-}
-
-const SIZE: u32 = 48;
-const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
-
 /// What was changed, each with what it was before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed {
@@ -123,6 +104,7 @@ fn set_attributes(policy: Option<Policy>, slice: Option<Duration>, changed: &mut
     if let Some(policy) = policy {
         (asked.policy, asked.priority) = number(policy);
         if policy.is_real_time() {
+            // The children of a real-time thread are not.
             asked.flags = RESET_ON_FORK;
             limit_real_time();
         }

@@ -10,20 +10,6 @@ pub mod hold;
 pub mod lock;
 pub mod mailbox;
 pub mod memory;
-#[cfg_attr(
-    not(all(
-        feature = "io-uring",
-        any(
-            target_arch = "x86_64",
-            target_arch = "aarch64",
-            target_arch = "riscv64",
-            target_arch = "loongarch64",
-            target_arch = "powerpc64"
-        )
-    )),
-    path = "message_ring_absent.rs"
-)]
-pub mod message_ring;
 pub mod queue;
 pub mod region;
 pub mod semaphore;

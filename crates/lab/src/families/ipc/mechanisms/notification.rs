@@ -4,8 +4,8 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use punctual_linux as linux;
-use punctual_linux::ipc::message_ring::MessageRing;
 use punctual_linux::ipc::{fd, signals};
+use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::mechanism::{
