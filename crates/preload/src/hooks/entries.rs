@@ -54,59 +54,46 @@ macro_rules! instructions {
     };
 }
 
+/// The instructions that put the return address into the register with this number.
 #[cfg(target_arch = "aarch64")]
-macro_rules! instructions {
-    () => {
-        "mov x0, x30\n b {}"
-    };
-    ($a:tt) => {
-        "mov x1, x30\n b {}"
-    };
-    ($a:tt $b:tt) => {
-        "mov x2, x30\n b {}"
-    };
-    ($a:tt $b:tt $c:tt) => {
-        "mov x3, x30\n b {}"
-    };
-    ($a:tt $b:tt $c:tt $d:tt) => {
-        "mov x4, x30\n b {}"
-    };
-    ($a:tt $b:tt $c:tt $d:tt $e:tt) => {
-        "mov x5, x30\n b {}"
-    };
-    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt) => {
-        "mov x6, x30\n b {}"
-    };
-    ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt $g:tt) => {
-        "mov x7, x30\n b {}"
+macro_rules! into_register {
+    ($number:literal) => {
+        concat!("mov x", $number, ", x30\n b {}")
     };
 }
 
 #[cfg(target_arch = "riscv64")]
+macro_rules! into_register {
+    ($number:literal) => {
+        concat!("mv a", $number, ", ra\n tail {}")
+    };
+}
+
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! instructions {
     () => {
-        "mv a0, ra\n tail {}"
+        into_register!(0)
     };
     ($a:tt) => {
-        "mv a1, ra\n tail {}"
+        into_register!(1)
     };
     ($a:tt $b:tt) => {
-        "mv a2, ra\n tail {}"
+        into_register!(2)
     };
     ($a:tt $b:tt $c:tt) => {
-        "mv a3, ra\n tail {}"
+        into_register!(3)
     };
     ($a:tt $b:tt $c:tt $d:tt) => {
-        "mv a4, ra\n tail {}"
+        into_register!(4)
     };
     ($a:tt $b:tt $c:tt $d:tt $e:tt) => {
-        "mv a5, ra\n tail {}"
+        into_register!(5)
     };
     ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt) => {
-        "mv a6, ra\n tail {}"
+        into_register!(6)
     };
     ($a:tt $b:tt $c:tt $d:tt $e:tt $f:tt $g:tt) => {
-        "mv a7, ra\n tail {}"
+        into_register!(7)
     };
 }
 

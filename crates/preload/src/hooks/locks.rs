@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use libc::{c_int, clockid_t, pthread_mutex_t, timespec};
 
-use super::taking::{Take, concerned, wait};
+use super::taking::{Take, wait_until};
 use crate::caller::Caller;
-use crate::{next, settings};
+use crate::next;
 
 struct Mutex {
     mutex: *mut pthread_mutex_t,
@@ -60,13 +60,8 @@ pub(crate) unsafe extern "C-unwind" fn pthread_mutex_clocklock(
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
-    if !concerned(&settings, clock, limit) {
-        // SAFETY: the arguments of the caller.
-        return unsafe { kept(mutex, clock, limit) };
-    }
-    // SAFETY: `concerned` refuses null.
-    wait(&settings, clock, unsafe { &*limit }, &Mutex { mutex, clock })
+    // SAFETY: the arguments of the caller.
+    unsafe { wait_until(caller, clock, limit, &Mutex { mutex, clock }).unwrap_or_else(|| kept(mutex, clock, limit)) }
 }
 
 /// Results of C11 (threads.h).
@@ -103,15 +98,12 @@ pub(crate) unsafe extern "C-unwind" fn mtx_timedlock(
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
-    if !concerned(&settings, libc::CLOCK_REALTIME, limit) {
+    // SAFETY: the arguments of the caller.
+    match unsafe { wait_until(caller, libc::CLOCK_REALTIME, limit, &Mtx(mutex)) } {
         // SAFETY: the arguments of the caller.
-        return unsafe { next::mtx_timedlock(mutex, limit) };
-    }
-    // SAFETY: `concerned` refuses null.
-    match wait(&settings, libc::CLOCK_REALTIME, unsafe { &*limit }, &Mtx(mutex)) {
-        libc::ETIMEDOUT => THRD_TIMEDOUT,
-        THRD_SUCCESS => THRD_SUCCESS,
-        _ => THRD_ERROR,
+        None => unsafe { next::mtx_timedlock(mutex, limit) },
+        Some(libc::ETIMEDOUT) => THRD_TIMEDOUT,
+        Some(THRD_SUCCESS) => THRD_SUCCESS,
+        Some(_) => THRD_ERROR,
     }
 }

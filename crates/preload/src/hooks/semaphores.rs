@@ -2,9 +2,9 @@
 
 use libc::{c_int, clockid_t, sem_t, timespec};
 
-use super::taking::{Take, concerned, wait};
+use super::taking::{Take, wait_until};
 use crate::caller::Caller;
-use crate::{next, settings};
+use crate::next;
 
 struct Semaphore {
     semaphore: *mut sem_t,
@@ -59,18 +59,16 @@ pub(crate) unsafe extern "C-unwind" fn sem_clockwait(
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
-    if !concerned(&settings, clock, limit) {
-        // SAFETY: the arguments of the caller.
-        return unsafe { kept(semaphore, clock, limit) };
-    }
     // SAFETY: takes nothing. The tries below are no cancellation points.
     unsafe { next::pthread_testcancel() };
-    // SAFETY: `concerned` refuses null.
-    let error = wait(&settings, clock, unsafe { &*limit }, &Semaphore { semaphore, clock });
-    if error == 0 {
-        return 0;
+    // SAFETY: the arguments of the caller.
+    match unsafe { wait_until(caller, clock, limit, &Semaphore { semaphore, clock }) } {
+        // SAFETY: the arguments of the caller.
+        None => unsafe { kept(semaphore, clock, limit) },
+        Some(0) => 0,
+        Some(error) => {
+            next::set_errno(error);
+            -1
+        }
     }
-    next::set_errno(error);
-    -1
 }

@@ -2,9 +2,10 @@
 
 use libc::{c_int, clockid_t, timespec};
 
+use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, now_of, timespec as timespec_of};
 use crate::settings::Settings;
-use crate::{learn, next};
+use crate::{learn, next, settings};
 
 /// Turns between two tries: each may take the memory away from who is about to give it free.
 const TURNS: u32 = 8;
@@ -19,14 +20,29 @@ pub(crate) trait Take {
     fn block(&self, limit: &timespec) -> c_int;
 }
 
+/// The wait until this time of the clock, if a setting concerns it: 0 or an error number.
+///
+/// # Safety
+/// `limit` is null or points to a timespec.
+pub(crate) unsafe fn wait_until(
+    caller: Caller,
+    clock: clockid_t,
+    limit: *const timespec,
+    call: &impl Take,
+) -> Option<c_int> {
+    let settings = settings::of(caller);
+    // SAFETY: `concerned` refuses null.
+    concerned(&settings, clock, limit).then(|| wait(&settings, clock, unsafe { &*limit }, call))
+}
+
 /// Whether a setting concerns such a wait.
-pub(crate) fn concerned(settings: &Settings, clock: clockid_t, limit: *const timespec) -> bool {
+fn concerned(settings: &Settings, clock: clockid_t, limit: *const timespec) -> bool {
     let known = matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME);
     known && !limit.is_null() && (settings.precise.is_some() || settings.poll_first_ns > 0)
 }
 
 /// The wait: 0 or an error number. `errno` stays as it is.
-pub(crate) fn wait(settings: &Settings, clock: clockid_t, limit: &timespec, call: &impl Take) -> c_int {
+fn wait(settings: &Settings, clock: clockid_t, limit: &timespec, call: &impl Take) -> c_int {
     let errno = next::errno();
     let done = take_first(settings, call).unwrap_or_else(|| on_time(settings, clock, limit, call));
     next::set_errno(errno);

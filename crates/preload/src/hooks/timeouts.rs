@@ -20,6 +20,20 @@ fn concerned(settings: &Settings, limit_ns: Option<i64>) -> bool {
     limit_ns != Some(0) && (settings.poll_first_ns > 0 || settings.precise.is_some() && limit_ns.is_some())
 }
 
+/// A call with this limit: by this library if a setting concerns it, else `kept`. An invalid limit is left to the C library.
+fn until<L: Look>(
+    caller: Caller,
+    limit: Result<Option<i64>, ()>,
+    call: impl FnOnce() -> L,
+    kept: impl FnOnce() -> c_int,
+) -> c_int {
+    let settings = settings::of(caller);
+    match limit {
+        Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut call()),
+        _ => kept(),
+    }
+}
+
 fn pointer(limit: Option<&timespec>) -> *const timespec {
     limit.map_or(std::ptr::null(), |limit| &raw const *limit)
 }
@@ -63,13 +77,9 @@ pub(crate) unsafe extern "C-unwind" fn poll(
     timeout_ms: c_int,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
-    let limit = limit_of_ms(timeout_ms);
-    if !concerned(&settings, limit) {
-        // SAFETY: the arguments of the caller.
-        return unsafe { next::poll(fds, count, timeout_ms) };
-    }
-    wait(&settings, limit, &mut Poll { fds, count, mask: std::ptr::null() })
+    // SAFETY: the arguments of the caller.
+    let kept = || unsafe { next::poll(fds, count, timeout_ms) };
+    until(caller, Ok(limit_of_ms(timeout_ms)), || Poll { fds, count, mask: std::ptr::null() }, kept)
 }
 
 /// As ppoll(2).
@@ -83,13 +93,9 @@ pub(crate) unsafe extern "C-unwind" fn ppoll(
     mask: *const sigset_t,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
-    match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut Poll { fds, count, mask }),
-        // SAFETY: the arguments of the caller.
-        _ => unsafe { next::ppoll(fds, count, timeout, mask) },
-    }
+    let (limit, kept) = unsafe { (limit_of(timeout), || next::ppoll(fds, count, timeout, mask)) };
+    until(caller, limit, || Poll { fds, count, mask }, kept)
 }
 
 struct Epoll {
@@ -132,13 +138,9 @@ pub(crate) unsafe extern "C-unwind" fn epoll_wait(
     timeout_ms: c_int,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
-    let limit = limit_of_ms(timeout_ms);
-    if !concerned(&settings, limit) {
-        // SAFETY: the arguments of the caller.
-        return unsafe { next::epoll_wait(epoll, events, most, timeout_ms) };
-    }
-    wait(&settings, limit, &mut Epoll { epoll, events, most, mask: std::ptr::null() })
+    // SAFETY: the arguments of the caller.
+    let kept = || unsafe { next::epoll_wait(epoll, events, most, timeout_ms) };
+    until(caller, Ok(limit_of_ms(timeout_ms)), || Epoll { epoll, events, most, mask: std::ptr::null() }, kept)
 }
 
 /// As epoll_pwait(2).
@@ -153,13 +155,9 @@ pub(crate) unsafe extern "C-unwind" fn epoll_pwait(
     mask: *const sigset_t,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
-    let limit = limit_of_ms(timeout_ms);
-    if !concerned(&settings, limit) {
-        // SAFETY: the arguments of the caller.
-        return unsafe { next::epoll_pwait(epoll, events, most, timeout_ms, mask) };
-    }
-    wait(&settings, limit, &mut Epoll { epoll, events, most, mask })
+    // SAFETY: the arguments of the caller.
+    let kept = || unsafe { next::epoll_pwait(epoll, events, most, timeout_ms, mask) };
+    until(caller, Ok(limit_of_ms(timeout_ms)), || Epoll { epoll, events, most, mask }, kept)
 }
 
 /// As epoll_pwait2(2).
@@ -174,13 +172,9 @@ pub(crate) unsafe extern "C-unwind" fn epoll_pwait2(
     mask: *const sigset_t,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
-    match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut Epoll { epoll, events, most, mask }),
-        // SAFETY: the arguments of the caller.
-        _ => unsafe { next::epoll_pwait2(epoll, events, most, timeout, mask) },
-    }
+    let (limit, kept) = unsafe { (limit_of(timeout), || next::epoll_pwait2(epoll, events, most, timeout, mask)) };
+    until(caller, limit, || Epoll { epoll, events, most, mask }, kept)
 }
 
 /// Words of an fd_set: a program may give longer ones, which are kept as they are.
@@ -278,17 +272,11 @@ pub(crate) unsafe extern "C-unwind" fn pselect(
     mask: *const sigset_t,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
-    match unsafe { limit_of(timeout) } {
-        Ok(limit) if concerned(&settings, limit) && fits(count) => {
-            // SAFETY: the arguments of the caller.
-            let mut call = unsafe { Select::new(count, [read, write, except], mask) };
-            wait(&settings, limit, &mut call)
-        }
-        // SAFETY: the arguments of the caller.
-        _ => unsafe { next::pselect(count, read, write, except, timeout, mask) },
-    }
+    let (limit, kept) = unsafe { (limit_of(timeout), || next::pselect(count, read, write, except, timeout, mask)) };
+    // SAFETY: the arguments of the caller.
+    let call = || unsafe { Select::new(count, [read, write, except], mask) };
+    until(caller, limit.and_then(|limit| if fits(count) { Ok(limit) } else { Err(()) }), call, kept)
 }
 
 fn fits(count: c_int) -> bool {
