@@ -1,9 +1,11 @@
 //! Examples: a value of each option, and a line of each command.
 
 use clap::{Arg, ArgAction};
+use punctual::Condition;
 
-/// Values of options that have neither a default nor a list: by command and name, by option, else by name as in the help.
-const VALUES: [(&str, &str); 24] = [
+/// Values of options that have neither a default nor a list: by command and name, by option, else by name as in the help. Of other
+/// conditions, the table of conditions has them.
+const VALUES: [(&str, &str); 22] = [
     ("compare LIMIT", "p99+10%"),
     ("--thread", "worker"),
     ("ADDR:PORT", "127.0.0.1:9999"),
@@ -20,10 +22,8 @@ const VALUES: [(&str, &str); 24] = [
     ("METHOD", "sched_yield"),
     ("N", "10"),
     ("N,N,..", "0,100"),
-    ("NAME", "performance"),
     ("PID", "1234"),
     ("POLICY", "fifo:40"),
-    ("PREFERENCE", "performance"),
     ("RUN", "last"),
     ("RUN.json", "a.json"),
     ("SIZE", "64"),
@@ -64,7 +64,14 @@ fn value(path: &str, arg: &Arg) -> String {
     let command = path.rsplit(' ').next().unwrap_or_default();
     let keys = [format!("{command} {name}"), format!("--{}", arg.get_long().unwrap_or_default()), name.to_owned()];
     let known = |key: &String| VALUES.iter().find(|(its, _)| its == key).map(|(_, value)| (*value).to_owned());
-    default.or_else(first).or_else(|| keys.iter().find_map(known)).unwrap_or_else(|| name.to_owned())
+    let known = || keys.iter().find_map(known);
+    default.or_else(first).or_else(known).or_else(|| of_condition(arg)).unwrap_or_else(|| name.to_owned())
+}
+
+/// The example in what a condition says of no value.
+fn of_condition(arg: &Arg) -> Option<String> {
+    let refused = Condition::named(arg.get_long()?)?.parse("").err()?;
+    refused.split_once("(example: ")?.1.split(')').next().map(str::to_owned)
 }
 
 #[cfg(test)]
