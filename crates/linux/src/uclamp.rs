@@ -9,8 +9,6 @@ use crate::{Result, check};
 
 /// The clamp for full speed (`SCHED_CAPACITY_SCALE`).
 pub const FULL: u32 = 1024;
-/// The clamp that restores the system's default (Linux 5.11).
-const RESET: u32 = u32::MAX;
 
 /// `SCHED_FLAG_KEEP_POLICY | SCHED_FLAG_KEEP_PARAMS`: change nothing else.
 const KEEP_ALL: u64 = 0x08 | 0x10;
@@ -43,25 +41,16 @@ pub fn minimum(tid: i32) -> Result<u32> {
 /// EOPNOTSUPP: the kernel was built without CONFIG_UCLAMP_TASK; E2BIG: it is older than 5.3; EPERM: the clamp exceeds
 /// `/proc/sys/kernel/sched_util_clamp_min` or needs CAP_SYS_NICE.
 pub fn set_minimum(tid: i32, clamp: u32) -> Result<()> {
-    set(tid, clamp)
-}
-
-/// `sched_setattr(2)`: restores the system's default clamp for thread `tid`. EINVAL before Linux 5.11.
-pub fn reset_minimum(tid: i32) -> Result<()> {
-    set(tid, RESET)
+    let mut wanted = request(clamp);
+    // SAFETY: the pointer is valid for `size` bytes; the kernel reads them, and on E2BIG writes the size it knows into `size`, hence mut.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
+    check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)
 }
 
 /// A request that changes only the lower clamp.
 fn request(min: u32) -> Clamped {
     let attributes = Attributes { size: SIZE, flags: KEEP_ALL | CLAMP_MIN, ..Attributes::default() };
     Clamped { attributes, min, max: 0 }
-}
-
-fn set(tid: i32, min: u32) -> Result<()> {
-    let mut wanted = request(min);
-    // SAFETY: the pointer is valid for `size` bytes; the kernel reads them, and on E2BIG writes the size it knows into `size`, hence mut.
-    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
-    check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)
 }
 
 #[cfg(test)]
@@ -89,7 +78,6 @@ mod tests {
         if std::env::var_os(LOOKED_AT).is_some() {
             // The test checks the request, refused or not.
             drop(set_minimum(0, 512));
-            drop(reset_minimum(0));
             return;
         }
         let traced = std::process::Command::new("strace")
@@ -107,11 +95,10 @@ mod tests {
             }
         };
         let asked: Vec<&str> = text.lines().filter(|line| line.contains("sched_setattr(0, {size=56")).collect();
-        assert_eq!(asked.len(), 2, "{text}");
+        assert_eq!(asked.len(), 1, "{text}");
         let flags = "SCHED_FLAG_KEEP_POLICY|SCHED_FLAG_KEEP_PARAMS|SCHED_FLAG_UTIL_CLAMP_MIN";
         assert!(asked.iter().all(|line| line.contains(flags)), "{text}");
         assert!(asked[0].contains("sched_util_min=512"), "{text}");
-        assert!(asked[1].contains("sched_util_min=4294967295") || asked[1].contains("sched_util_min=-1"), "{text}");
     }
 
     #[test]

@@ -43,19 +43,29 @@ pub(crate) fn apply(rules: &Rules, set: u64, changed: &mut Changed) {
     // A real-time thread has no slack (since Linux 6.13), and its children inherit none.
     let slack_changes = slack.is_some() || policy.is_some_and(|policy| policy.is_real_time());
     if slack_changes && changed.timer_slack_ns.is_none() {
-        // SAFETY: takes and returns numbers.
-        changed.timer_slack_ns = u64::try_from(unsafe { next::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).ok();
+        changed.timer_slack_ns = slack_ns();
     }
     set_cpus(cpus, changed);
     set_attributes(policy, slice, changed);
     changed.for_precision = slack == Some(LEAST_SLACK);
     // prctl(2): 0 would be the default.
-    let slack_ns = slack.map(|slack| (slack.as_nanos() as u64).max(1));
+    let asked_ns = slack.map(|slack| (slack.as_nanos() as u64).max(1));
     // Last: leaving a real-time policy resets it.
-    if let Some(ns) = slack_ns.or_else(|| changed.timer_slack_ns.take_if(|_| !slack_changes)) {
-        // SAFETY: takes and returns numbers.
-        unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
+    if let Some(ns) = asked_ns.or_else(|| changed.timer_slack_ns.take_if(|_| !slack_changes)) {
+        set_slack_ns(ns);
     }
+}
+
+/// The timer slack of the calling thread.
+pub(crate) fn slack_ns() -> Option<u64> {
+    // SAFETY: takes and returns numbers.
+    u64::try_from(unsafe { next::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).ok()
+}
+
+/// Sets the timer slack of the calling thread. It cannot be refused (prctl(2)).
+pub(crate) fn set_slack_ns(ns: u64) {
+    // SAFETY: takes and returns numbers.
+    unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
 }
 
 fn set_cpus(asked: Option<&CpuSet>, changed: &mut Changed) {

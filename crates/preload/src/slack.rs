@@ -6,23 +6,14 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{next, threads};
+use crate::scheduling::{set_slack_ns, slack_ns};
+use crate::threads;
 
 /// What precise sleeps have.
 const LEAST_NS: u64 = 1;
 
 /// What the process had; 0 where it was left.
 static BEFORE_NS: AtomicU64 = AtomicU64::new(0);
-
-fn get() -> u64 {
-    // SAFETY: takes and returns numbers.
-    u64::try_from(unsafe { next::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).unwrap_or(0)
-}
-
-fn set(ns: u64) {
-    // SAFETY: takes and returns numbers. It cannot be refused (prctl(2)).
-    unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
-}
 
 /// What `punctual run` found. A program that another one with this library executes has 1 ns from it already.
 fn handed_down() -> Option<u64> {
@@ -37,10 +28,10 @@ fn handed_down() -> Option<u64> {
 
 /// Sets the slack of this thread to 1 ns. The threads that it starts inherit it. Runs once, when the program is loaded.
 pub(crate) fn lower() {
-    let found_ns = get();
+    let found_ns = slack_ns().unwrap_or(0);
     let before_ns = if found_ns == LEAST_NS { handed_down().unwrap_or(found_ns) } else { found_ns };
     BEFORE_NS.store(before_ns, Ordering::Relaxed);
-    set(LEAST_NS);
+    set_slack_ns(LEAST_NS);
 }
 
 /// Whether all threads have less slack than before.
@@ -55,11 +46,11 @@ pub(crate) fn as_before<T>(call: impl FnOnce() -> T) -> T {
         0 => threads::changed().slack_for_precision_ns().unwrap_or(0),
         before_ns => before_ns,
     };
-    if before_ns <= LEAST_NS || get() != LEAST_NS {
+    if before_ns <= LEAST_NS || slack_ns() != Some(LEAST_NS) {
         return call();
     }
-    set(before_ns);
+    set_slack_ns(before_ns);
     let done = call();
-    set(LEAST_NS);
+    set_slack_ns(LEAST_NS);
     done
 }

@@ -23,6 +23,6 @@ mod settings;
 mod waits;
 
 pub use pattern::matches;
-pub use rule::{BadRule, MOST_RULES, Place, Rule, Scheduling, Why, rules};
+pub use rule::{BadRule, MOST_RULES, Place, Rule, Scheduling, Why, rules, words};
 pub use settings::Settings;
-pub use waits::{BadWord, Waits, Zero, poll_first, precise_sleep, words};
+pub use waits::{BadWord, Waits, Zero, poll_first, precise_sleep};

@@ -7,7 +7,7 @@ use punctual::conditions::{Condition, Conditions};
 use punctual::{CpuSet, Policy};
 
 use crate::pattern::matches;
-use crate::waits::{BadWord, Waits};
+use crate::waits::{BadWord, WORDS, Waits};
 
 /// Most rules of a file: the library keeps one bit for each.
 pub const MOST_RULES: usize = 60;
@@ -41,6 +41,14 @@ impl Place<'_> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         matches(self.library, if self.library.contains('/') { path } else { name })
     }
+}
+
+/// The conditions that rules give to threads.
+const OF_THREADS: [Condition; 4] = [Condition::POLICY, Condition::SLICE, Condition::CPU, Condition::TIMER_SLACK];
+
+/// All words of a rule.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.into_iter().chain(["thread", "library", "site"]).chain(OF_THREADS.map(Condition::name))
 }
 
 /// How a thread is scheduled. None: as it is.
@@ -77,14 +85,8 @@ impl Scheduling {
     fn add(&mut self, word: &str) -> Result<bool, BadWord> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let bad = |expected| BadWord::Value(word.to_owned(), expected);
-        let (condition, twice) = match name {
-            "policy" => (Condition::POLICY, self.policy.is_some()),
-            "slice" => (Condition::SLICE, self.slice.is_some()),
-            "cpu" => (Condition::CPU, self.cpus.is_some()),
-            "timer-slack" => (Condition::TIMER_SLACK, self.timer_slack.is_some()),
-            _ => return Ok(false),
-        };
-        if twice {
+        let Some(condition) = OF_THREADS.into_iter().find(|its| its.name() == name) else { return Ok(false) };
+        if self.conditions().iter().any(|(its, _)| its == condition) {
             return Err(BadWord::Twice(name.to_owned()));
         }
         let asked = Conditions::new().with(condition, condition.parse(value).map_err(bad)?);

@@ -56,13 +56,7 @@ impl std::fmt::Display for BadWord {
 }
 
 /// The words of [`Waits`].
-const WORDS: [&str; 4] = ["usleep0", "sched-yield", "precise-sleep", "poll-first"];
-
-/// All words of a rule.
-pub fn words() -> impl Iterator<Item = &'static str> {
-    let others = ["thread", "library", "site", "policy", "slice", "cpu", "timer-slack"];
-    WORDS.into_iter().chain(others)
-}
+pub(crate) const WORDS: [&str; 4] = ["usleep0", "sched-yield", "precise-sleep", "poll-first"];
 
 /// The share of waits that keep a lateness.
 const SHARE: f32 = 0.99;
