@@ -1,4 +1,4 @@
-//! Common code of the frequency conditions: one guard for the settings, on the policies of the requested CPUs, or on
+//! [`Frequency`]: what the frequency conditions share. One guard holds the settings, on the policies of the requested CPUs, or on
 //! all.
 
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Held, Machine, Probe, Value};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes, Value};
 use super::cpu;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
@@ -20,69 +20,138 @@ use crate::restore::{LockWait, NotRestored};
 /// Longest wait for another program that holds the settings; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 
-pub(super) const IF_LOST: &str = "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, \
+const IF_LOST: &str = "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, \
                                   thermald), and keep the CPUs online";
-pub(super) const PRICE: &str = "It needs write access to /sys/devices/system/cpu/cpufreq (root).";
+const PRICE: &str = "It needs write access to /sys/devices/system/cpu/cpufreq (root).";
+
+/// A setting of CPU frequency, as a condition.
+#[derive(Debug)]
+pub(super) struct Frequency {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) takes: Takes,
+    pub(super) attribute: Attribute,
+    /// [`Definition::parse`].
+    pub(super) parse: fn(&str) -> Result<String, String>,
+    /// Sets a value that `parse` accepts.
+    pub(super) set: fn(&mut GovernorGuard, &str) -> Result<(), Error>,
+    pub(super) phrase: fn(&str) -> String,
+    pub(super) code: fn(&str) -> String,
+}
+
+impl Frequency {
+    /// Whether the value is a number of kHz in its file.
+    fn is_limit(&self) -> bool {
+        matches!(self.attribute, Attribute::MinFrequency | Attribute::MaxFrequency)
+    }
+}
+
+impl Definition for Frequency {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn help(&self) -> &'static str {
+        self.help
+    }
+
+    fn takes(&self) -> Takes {
+        self.takes
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Machine
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        (self.parse)(typed)
+    }
+
+    /// The values of the policies of the calling thread's CPUs, frequencies with their unit.
+    fn read(&self, machine: &Machine) -> Option<String> {
+        let cpus = cpu::current().ok()?;
+        let shown = machine.cpufreq().shown(self.attribute, &cpus);
+        let different: BTreeSet<String> = shown.into_iter().collect();
+        let with_unit = |khz: String| khz.parse().ok().map(format_frequency);
+        let shown: Vec<String> = different
+            .into_iter()
+            .filter_map(|value| if self.is_limit() { with_unit(value) } else { Some(value) })
+            .collect();
+        (!shown.is_empty()).then(|| shown.join("/"))
+    }
+
+    /// Sets it with the guard of an earlier condition of the same set, if there is one.
+    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let value = &(self.parse)(value)
+            .map_err(|expected| Reason::new(format!("invalid {} '{value}'", self.name), expected))?;
+        let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
+        let guard = match earlier {
+            Some(guard) => guard,
+            None => {
+                let cpus: Option<CpuSet> = applying.asked(Condition::CPU).and_then(|cpus| cpus.parse().ok());
+                let cpus = cpus.as_ref().map_or(&[][..], CpuSet::as_slice);
+                let guard = applying.machine.cpufreq().guard(cpus, PATIENCE)?;
+                applying.notes.extend_from_slice(guard.replayed());
+                Rc::new(RefCell::new(guard))
+            }
+        };
+        let outcome = (self.set)(&mut guard.borrow_mut(), value);
+        // If one policy refuses, others may be set already.
+        let set = guard.borrow().shown(self.attribute);
+        applying.hold(value, FrequencySetting { guard, attribute: self.attribute, set });
+        Ok(outcome?)
+    }
+
+    /// Whether the file exists and this user may write to it.
+    fn probe(&self, machine: &Machine) -> Probe {
+        let found = || {
+            let cpufreq = machine.cpufreq();
+            let policies = cpufreq.policies()?;
+            let first = policies.first().map_or(0, |policy| policy.number);
+            let path = cpufreq.file(first, self.attribute);
+            if !path.exists() {
+                return Err(Reason::new(
+                    format!("there is no {}", path.display()),
+                    "use what this driver has: `punctual governor` shows it",
+                ));
+            }
+            access(&path, Access::WRITE_OK)
+                .map_err(|errno| crate::restore::Error::io("writing to", path, errno.into()).into())
+        };
+        Probe::Found(found())
+    }
+
+    fn exact(&self, value: &str) -> Value {
+        match parse_frequency(value).filter(|_| self.is_limit()) {
+            Some(khz) => Value::Int(i64::try_from(khz).unwrap_or(i64::MAX)),
+            None => Value::Text(value.to_owned()),
+        }
+    }
+
+    fn phrase(&self, value: &str) -> String {
+        (self.phrase)(value)
+    }
+
+    fn code(&self, value: &str) -> Option<String> {
+        (self.parse)(value).ok().map(|value| (self.code)(&value))
+    }
+
+    fn price(&self, _: &str) -> Option<String> {
+        Some(PRICE.into())
+    }
+
+    fn if_lost(&self) -> &'static str {
+        IF_LOST
+    }
+}
 
 /// One applied setting. Undoing the last one of a guard restores all of them, because they depend on each other.
 #[derive(Debug)]
-pub(super) struct FrequencySetting {
+struct FrequencySetting {
     guard: Rc<RefCell<GovernorGuard>>,
     attribute: Attribute,
     /// The policies, with the value set.
     set: Vec<(usize, String)>,
-}
-
-/// Applies a setting with the guard of an earlier condition of the same set, if there is one.
-pub(super) fn apply(
-    value: &str,
-    attribute: Attribute,
-    applying: &mut Applying<'_>,
-    set: impl FnOnce(&mut GovernorGuard) -> Result<(), Error>,
-) -> Result<(), Reason> {
-    let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
-    let guard = match earlier {
-        Some(guard) => guard,
-        None => {
-            let cpus: Option<CpuSet> = applying.asked(Condition::CPU).and_then(|cpus| cpus.parse().ok());
-            let cpus = cpus.as_ref().map_or(&[][..], CpuSet::as_slice);
-            let guard = applying.machine.cpufreq().guard(cpus, PATIENCE)?;
-            applying.notes.extend_from_slice(guard.replayed());
-            Rc::new(RefCell::new(guard))
-        }
-    };
-    let outcome = set(&mut guard.borrow_mut());
-    // If one policy refuses, others may be set already.
-    let set = guard.borrow().shown(attribute);
-    applying.hold(value, FrequencySetting { guard, attribute, set });
-    Ok(outcome?)
-}
-
-/// The values of the policies of the calling thread's CPUs.
-pub(super) fn read(attribute: Attribute, machine: &Machine) -> Option<String> {
-    let cpus = cpu::current().ok()?;
-    let shown = machine.cpufreq().shown(attribute, &cpus);
-    let different: BTreeSet<String> = shown.into_iter().collect();
-    (!different.is_empty()).then(|| different.into_iter().collect::<Vec<_>>().join("/"))
-}
-
-/// Whether the file exists and this user may write to it.
-pub(super) fn probe(attribute: Attribute, machine: &Machine) -> Probe {
-    let found = || {
-        let cpufreq = machine.cpufreq();
-        let policies = cpufreq.policies()?;
-        let first = policies.first().map_or(0, |policy| policy.number);
-        let path = cpufreq.file(first, attribute);
-        if !path.exists() {
-            return Err(Reason::new(
-                format!("there is no {}", path.display()),
-                "use what this driver has: `punctual governor` shows it",
-            ));
-        }
-        access(&path, Access::WRITE_OK)
-            .map_err(|errno| crate::restore::Error::io("writing to", path, errno.into()).into())
-    };
-    Probe::Found(found())
 }
 
 impl Held for FrequencySetting {
@@ -107,18 +176,4 @@ impl Held for FrequencySetting {
     fn undo(self: Box<Self>) -> Vec<NotRestored> {
         Rc::into_inner(self.guard).map(|guard| guard.into_inner().restore()).unwrap_or_default()
     }
-}
-
-/// A value for the record: in kHz.
-pub(super) fn exact(value: &str) -> Value {
-    match parse_frequency(value) {
-        Some(khz) => Value::Int(i64::try_from(khz).unwrap_or(i64::MAX)),
-        None => Value::Text(value.to_owned()),
-    }
-}
-
-/// The value of a frequency file, with its unit.
-pub(super) fn read_frequency(attribute: Attribute, machine: &Machine) -> Option<String> {
-    let shown = read(attribute, machine)?;
-    Some(shown.split('/').filter_map(|khz| khz.parse().ok()).map(format_frequency).collect::<Vec<_>>().join("/"))
 }

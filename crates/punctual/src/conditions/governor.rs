@@ -1,17 +1,28 @@
 //! `--governor`: the CPU frequency governor (Documentation/admin-guide/pm/cpufreq.rst).
 
-use super::condition::{Applying, Condition, Definition, Machine, Probe, Scope, Takes};
-use super::frequency;
-use super::reason::Reason;
+use super::condition::{Condition, Takes};
+use super::frequency::Frequency;
 use super::set::Conditions;
 use crate::cpufreq::Attribute;
 
-#[derive(Debug)]
-struct Governor;
+static GOVERNOR: Frequency = Frequency {
+    name: "governor",
+    help: "CPU frequency governor, on the CPUs of --cpu or on all; restored on exit",
+    takes: Takes::Value("NAME"),
+    attribute: Attribute::Governor,
+    parse: |typed| {
+        let name = typed.trim();
+        let wanted = || "expected a name of lower-case letters, digits, - and _ (example: performance)".to_owned();
+        Attribute::Governor.accepts(name).then(|| name.to_owned()).ok_or_else(wanted)
+    },
+    set: |guard, name| guard.set_governor(name),
+    phrase: |name| format!("governor {name}"),
+    code: |name| format!("echo {name} | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"),
+};
 
 impl Condition {
     /// `--governor`.
-    pub const GOVERNOR: Self = Self::of(&Governor);
+    pub const GOVERNOR: Self = Self::of(&GOVERNOR);
 }
 
 impl Conditions {
@@ -25,57 +36,5 @@ impl Conditions {
     #[must_use]
     pub fn get_governor(&self) -> Option<&str> {
         self.value(Condition::GOVERNOR)
-    }
-}
-
-impl Definition for Governor {
-    fn name(&self) -> &'static str {
-        "governor"
-    }
-
-    fn help(&self) -> &'static str {
-        "CPU frequency governor, on the CPUs of --cpu or on all; restored on exit"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Value("NAME")
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::Machine
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        let name = typed.trim();
-        let wanted = || "expected a name of lower-case letters, digits, - and _ (example: performance)".to_owned();
-        Attribute::Governor.accepts(name).then(|| name.to_owned()).ok_or_else(wanted)
-    }
-
-    fn read(&self, machine: &Machine) -> Option<String> {
-        frequency::read(Attribute::Governor, machine)
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        frequency::apply(value, Attribute::Governor, applying, |guard| guard.set_governor(value))
-    }
-
-    fn probe(&self, machine: &Machine) -> Probe {
-        frequency::probe(Attribute::Governor, machine)
-    }
-
-    fn phrase(&self, value: &str) -> String {
-        format!("governor {value}")
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        Some(format!("echo {value} | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"))
-    }
-
-    fn price(&self, _: &str) -> Option<String> {
-        Some(frequency::PRICE.into())
-    }
-
-    fn if_lost(&self) -> &'static str {
-        frequency::IF_LOST
     }
 }
