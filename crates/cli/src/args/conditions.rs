@@ -140,17 +140,6 @@ impl ProgramConditions {
         all.allow_irreversible()
     }
 
-    /// A condition without a value, which this text would be.
-    pub(crate) fn lacks(&self, text: &str) -> Option<Condition> {
-        let lacking = |(condition, values): &&(Condition, Vec<String>)| match condition.takes() {
-            Takes::OptionalValue { default, .. } => {
-                condition.parse(default).is_ok_and(|default| values[0] == default) && condition.parse(text).is_ok()
-            }
-            _ => false,
-        };
-        self.0.typed.iter().find(lacking).map(|(condition, _)| *condition)
-    }
-
     /// Do not run the program when a condition is refused.
     pub(crate) fn require(&self) -> bool {
         self.0.require

@@ -76,11 +76,6 @@ fn precise(text: &str) -> Result<String, String> {
 }
 
 impl RemedyArgs {
-    /// A flag without a value, which this text would be.
-    pub(crate) fn lacks(&self, text: &str) -> Option<&'static str> {
-        (self.precise_sleep.as_deref() == Some("balanced") && precise(text).is_ok()).then_some("precise-sleep")
-    }
-
     /// The settings for the library, as its environment variable has them; none if nothing is asked.
     pub(crate) fn settings(&self) -> Option<String> {
         let settings = [

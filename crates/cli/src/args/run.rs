@@ -9,7 +9,6 @@ use super::conditions::ProgramConditions;
 use super::observe::ObserveArgs;
 use super::remedies::RemedyArgs;
 use super::values;
-use crate::refusal::BadUsage;
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -31,21 +30,6 @@ pub(crate) struct RunArgs {
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     pub(crate) program: Vec<OsString>,
-}
-
-impl RunArgs {
-    /// Refuses a number as the program after a flag whose value follows an equals sign: `--min-frequency 2GHz program`.
-    pub(crate) fn check_program(&self) -> Result<(), BadUsage> {
-        let program = self.program.first().and_then(|word| word.to_str()).unwrap_or_default();
-        let lacking = self.conditions.lacks(program).map(|condition| condition.name()).or(self.remedies.lacks(program));
-        match lacking.filter(|_| program.starts_with(|first: char| first.is_ascii_digit())) {
-            Some(flag) => {
-                let why = format!("the value of --{flag} follows an equals sign (example: --{flag}={program})");
-                Err(BadUsage::invalid("PROGRAM", program, why))
-            }
-            None => Ok(()),
-        }
-    }
 }
 
 const MPI: &str = "MPI programs";

@@ -17,9 +17,9 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, Settings, Supervised};
 use punctual_record::sanitize;
 
-use crate::args::{RunArgs, check};
+use crate::args::{RunArgs, check, command};
 use crate::exit::Exit;
-use crate::terminal;
+use crate::{refusal, terminal};
 use observe::Observation;
 
 /// Most characters of an argument shown by `--dry-run`.
@@ -30,7 +30,8 @@ const NOT_EXECUTABLE: u8 = 126;
 
 /// Applies the conditions, runs the program and restores them.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
-    args.check_program()?;
+    let program = args.program.first().and_then(|word| word.to_str());
+    refusal::check_program(program.unwrap_or_default(), command())?;
     let asked = args.conditions.all();
     check(&asked)?;
     let rules = rules::of(args.remedies.rules.as_deref())?;

@@ -47,6 +47,11 @@ impl Line {
         [format!("{path} {text}"), format!("{usual} {text}"), usual].into_iter().find(|line| self.takes(line))
     }
 
+    /// Whether the command accepts this text.
+    pub(super) fn accepts(&self, text: &str) -> bool {
+        self.with(text).is_some_and(|line| line.ends_with(text))
+    }
+
     fn takes(&self, line: &str) -> bool {
         self.root.clone().try_get_matches_from(line.split(' ')).is_ok()
     }

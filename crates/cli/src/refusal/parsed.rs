@@ -48,9 +48,8 @@ fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let argument = text(refused, ContextKind::InvalidArg)?;
     let what = line.name(argument);
     let value = text(refused, ContextKind::InvalidValue)?;
-    if let Some(flag) = line.option_before(value).filter(|_| !argument.starts_with('-')) {
-        let constraint = format!("its value follows an equals sign (example: {})", example::of(&line.path, flag));
-        return Some(BadUsage::invalid(named(&flag.to_string()), value, constraint));
+    if let Some(bad) = without_equals(value, line).filter(|_| !argument.starts_with('-')) {
+        return Some(bad);
     }
     let constraint = match (refused.kind(), refused.get(ContextKind::ValidValue)) {
         (ErrorKind::ValueValidation, _) => match text(refused, ContextKind::Custom) {
@@ -65,6 +64,15 @@ fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
         _ => return None,
     };
     Some(BadUsage::invalid(what, value, constraint))
+}
+
+/// A value that stands behind its option without an equals sign: `--verify always`.
+pub(super) fn without_equals(value: &str, line: &Line) -> Option<BadUsage> {
+    let option = line.option_before(value)?;
+    let typed = option.get_long().map(|long| format!("--{long}={value}")).filter(|typed| line.accepts(typed));
+    let example = typed.map_or_else(|| example::of(&line.path, option), shown);
+    let constraint = format!("its value follows an equals sign (example: {example})");
+    Some(BadUsage::invalid(named(&option.to_string()), value, constraint))
 }
 
 /// `invalid --for: a value is missing (example: --for 100us)`.

@@ -190,8 +190,7 @@ fn a_value_without_its_equals_sign_is_no_program() {
     for (flag, value) in [("--precise-sleep", "5us"), ("--precise-sleep", "5%"), ("--min-frequency", "2GHz")] {
         let output = run(folder.path(), &[flag, value, "true"]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said =
-            format!("invalid PROGRAM '{value}': the value of {flag} follows an equals sign (example: {flag}={value})");
+        let said = format!("invalid {flag} '{value}': its value follows an equals sign (example: {flag}={value})");
         assert!(text(&output.stderr).contains(&said), "{output:?}");
     }
     // A program of such a name after a flag that has its value, or none.
