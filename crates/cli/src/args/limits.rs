@@ -8,7 +8,7 @@ use punctual_report::compare::Figure;
 use punctual_report::compare::limit::{Amount, Limit as Increase};
 use punctual_report::gate::{self, Missing};
 
-use crate::nearest::nearest;
+use crate::nearest::hint;
 use crate::refusal::BadUsage;
 
 /// Half of a limit, split at its operator.
@@ -88,6 +88,9 @@ pub(crate) fn check(limits: &[Limit], there: &[(&str, &str, Quantity)]) -> Resul
     gate::check(subjects, there).map_err(|missing| about_nothing(&missing))
 }
 
+/// Subjects shown at most, where none is near.
+const SHOWN: usize = 6;
+
 /// Says what a limit could be about.
 pub(crate) fn about_nothing(missing: &Missing) -> BadUsage {
     let names = || missing.subjects.iter().map(|name| sanitize::line(name, sanitize::NAME));
@@ -97,9 +100,13 @@ pub(crate) fn about_nothing(missing: &Missing) -> BadUsage {
             "invalid --fail-if: nothing here is lateness; name a subject (example: 'p99 of {example} > 1ms')"
         ));
     };
-    let near = nearest(subject, names());
-    let hint = if near.is_empty() { names().take(6).collect() } else { near };
-    let hint = if hint.is_empty() { String::new() } else { format!("; nearest: {}", hint.join(", ")) };
+    let near = hint(subject, names());
+    let some: Vec<_> = names().take(SHOWN).collect();
+    let more = if missing.subjects.len() > SHOWN { ", ..." } else { "" };
+    let hint = match some.is_empty() || !near.is_empty() {
+        true => near,
+        false => format!("; expected one of {}{more}", some.join(", ")),
+    };
     BadUsage::invalid("--fail-if", format!("of {subject}"), format!("not a subject here{hint}"))
 }
 

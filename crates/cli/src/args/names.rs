@@ -99,7 +99,8 @@ impl<T> Names<T> {
         let Shelf { what, list, all, item, .. } = self.0;
         all().into_iter().find(|its| item(its).name == name).map(|its| Chosen(vec![its])).ok_or_else(|| {
             let names = self.offered().map(|(_, item)| item.name.to_owned()).chain(self.kinds());
-            format!("not a {what}{} (`{list}` shows all)", hint(name, names))
+            let separated = if name.contains(',') { "; names are separated by spaces" } else { "" };
+            format!("not a {what}{separated}{} (`{list}` shows all)", hint(name, names))
         })
     }
 }

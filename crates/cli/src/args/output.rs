@@ -5,6 +5,7 @@ use punctual_record::Limit;
 
 use super::limits;
 use crate::output::{Outputs, Target};
+use crate::refusal::BadUsage;
 use crate::terminal::Color;
 
 /// Where the results go.
@@ -75,6 +76,16 @@ impl OutputArgs {
             ("--trace", &self.trace),
         ];
         all.into_iter().filter_map(|(flag, target)| Some((flag, target.as_ref()?)))
+    }
+
+    /// Opens all outputs of a command that leaves stdout to a program.
+    pub(crate) fn open_beside_program(&self) -> anyhow::Result<Outputs> {
+        let outputs = self.open()?;
+        if outputs.takes_stdout() {
+            let text = "invalid output: stdout belongs to the program; name a file (example: --json run.json)";
+            return Err(BadUsage(text.into()).into());
+        }
+        Ok(outputs)
     }
 
     /// Opens all outputs. Refuses one that cannot be written.

@@ -71,7 +71,7 @@ impl Line {
             let example = example::of(&self.path, arg);
             [&alone, &self.path].iter().any(|line| lacks(&format!("{line} {example}")))
         };
-        self.command.get_arguments().filter(typed).find(needs).filter(|_| !lacks(&alone))
+        self.command.get_arguments().filter(typed).find(needs).filter(|_| !lacks(&self.path))
     }
 
     /// The option before this word, if its value follows an equals sign.

@@ -128,6 +128,9 @@ fn one_more(word: &str, line: &Line) -> BadUsage {
 fn command(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let typed = text(refused, ContextKind::InvalidSubcommand)?;
     let names: Vec<String> = line.command.get_subcommands().map(|its| its.get_name().to_owned()).collect();
+    if names.is_empty() {
+        return Some(one_more(typed, line));
+    }
     let of = line.path.trim_end_matches(" help");
     let constraint = format!("{} ({of} --help lists all)", one_of(typed, &names));
     Some(BadUsage::invalid("command", typed, constraint))
@@ -238,6 +241,10 @@ mod tests {
             "ipc --verify sometimes",
             "compare a.json b.json c.json",
             "help weit",
+            "help wait nanosleep",
+            "run --cpu 0",
+            "run --polls 5",
+            "wait nanosleep,usleep",
             "wait --size 64",
             "--cpu 0",
             "merge a.json",

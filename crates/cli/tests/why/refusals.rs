@@ -6,7 +6,7 @@ use crate::support::{Running, output, text};
 fn bad_input_says_what_would_be_accepted() {
     let never = "never-started-by-a-test";
     let cases: &[(&[&str], &str)] = &[
-        (&["--pid", "x"], "invalid --pid 'x': expected a process ID (example: 1234)"),
+        (&["--pid", "x"], "invalid --pid 'x': expected a process ID from 1 to 4194304 (example: 1234)"),
         (&["--pid", "0"], "invalid --pid '0': expected a process ID"),
         (&["--pid", "-1"], "invalid --pid '-1': expected a process ID"),
         (&["--pid", "99999999999"], "invalid --pid '99999999999': expected a process ID"),

@@ -22,7 +22,6 @@ use crate::commands::run::{not_run, status};
 use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::refusal::BadUsage;
 
 /// From one look at the events to the next, and the longest time that the end of the program waits for the report.
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,11 +29,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs the program and watches it from its first instruction on. Returns its exit status, whatever becomes of the report.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let wanted = args.outputs();
-    let mut outputs = wanted.open()?;
-    if outputs.takes_stdout() {
-        let text = "invalid output: stdout belongs to the program; name a file (example: --json why.json)";
-        return Err(BadUsage(text.into()).into());
-    }
+    let mut outputs = wanted.open_beside_program()?;
     let mut silent = Silent;
     let mut session = finish::session(Stop::default(), &mut silent);
     let used_before = children_cpu_ns();

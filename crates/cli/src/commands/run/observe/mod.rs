@@ -27,7 +27,6 @@ use crate::commands::deliver::deliver;
 use crate::commands::measure::command_line;
 use crate::exit::Exit;
 use crate::output::Outputs;
-use crate::refusal::BadUsage;
 use crate::terminal;
 use rounds::{Round, Rounds};
 use table::Table;
@@ -55,11 +54,7 @@ pub(super) fn prepare<'a>(
         return Ok((None, None));
     }
     let wanted = args.observe.outputs(args.quiet);
-    let outputs = wanted.open()?;
-    if outputs.takes_stdout() {
-        let text = "invalid output: stdout belongs to the program; name a file (example: --json calls.json)";
-        return Err(BadUsage(text.into()).into());
-    }
+    let outputs = wanted.open_beside_program()?;
     let session = Session::open(command_line(NAME), NAME, Stop::default(), silent);
     Ok(match Table::make() {
         Ok(table) => (Some(Observation { table, session, wanted, outputs }), None),
