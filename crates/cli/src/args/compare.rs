@@ -15,7 +15,7 @@ use crate::terminal::Color;
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// The old and the new run: JSON, a page, or `last`; for several of either, use --old and --new
-    #[arg(value_name = "OLD.json NEW.json", num_args = 0..=2, conflicts_with_all = ["old", "new"], value_parser = input::run_name())]
+    #[arg(value_names = ["OLD.json", "NEW.json"], num_args = 0..=2, conflicts_with_all = ["old", "new"], value_parser = input::run_name())]
     pub(crate) files: Vec<PathBuf>,
     /// Old runs
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "new", value_parser = input::run_name())]

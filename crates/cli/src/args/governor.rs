@@ -104,7 +104,7 @@ impl RampArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
     /// Two governors to switch between [default: powersave performance]
-    #[arg(value_name = "FROM TO", num_args = 2, value_parser = values::governor)]
+    #[arg(value_names = ["FROM", "TO"], num_args = 2, action = clap::ArgAction::Set, value_parser = values::governor)]
     pub(crate) governors: Vec<String>,
     /// Switches in each direction per round, 1 to 10000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = values::integer(1u32, 10_000, "10"))]

@@ -13,7 +13,7 @@ const VALUES: [(&str, &str); 22] = [
     ("DUR", "100us"),
     ("FILE", "run.json"),
     ("FREQ", "2.2GHz"),
-    ("FROM TO", "powersave performance"),
+    ("FROM", "powersave performance"),
     ("FROM..TO", "1k..1M"),
     ("GOVERNOR", "performance"),
     ("LATENESS|CPU%", "5us"),

@@ -35,8 +35,7 @@ impl Line {
 
     /// What the argument is called in a refusal. One that stands for several words has its name in the program.
     pub(super) fn name(&self, shown: &str) -> String {
-        let several =
-            |arg: &&Arg| arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains(' ')));
+        let several = |arg: &&Arg| arg.get_value_names().is_some_and(|names| names.len() > 1);
         let positional = self.argument(shown).filter(|arg| arg.is_positional()).filter(several);
         positional.map_or_else(|| named(shown), |arg| arg.get_id().as_str().to_owned())
     }

@@ -4,11 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::reason::Reason;
 use super::surroundings::Surroundings;
 use crate::cpufreq::Cpufreq;
-use crate::duration::parse_duration;
+use crate::duration::{format_duration, parse_duration};
 use crate::restore::{NotRestored, StateDir};
 
 /// The value of a condition on the command line.
@@ -307,6 +308,11 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// A duration as typed: `100us`.
+pub(crate) fn shown(ns: u64) -> String {
+    format_duration(Duration::from_nanos(ns))
 }
 
 /// `100us` with a space: `100 us`.

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use punctual_linux::sched::{self, Attributes};
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, spaced};
+use super::condition::{
+    Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, shown, spaced,
+};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -184,10 +186,6 @@ fn verify(ns: u64) -> Result<(), Reason> {
             "ask for 100us to 100ms",
         )),
     }
-}
-
-fn shown(ns: u64) -> String {
-    format_duration(Duration::from_nanos(ns))
 }
 
 #[cfg(test)]

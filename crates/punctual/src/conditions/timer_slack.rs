@@ -9,7 +9,9 @@ use std::time::Duration;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, spaced};
+use super::condition::{
+    Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, shown, spaced,
+};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -142,10 +144,6 @@ impl Slack {
 fn read() -> Result<u64, Reason> {
     let remedy = "allow prctl(PR_GET_TIMERSLACK) in the seccomp filter";
     timer_slack_ns().map_err(|error| Reason::new(&error, remedy).errno(error.errno()))
-}
-
-fn shown(ns: u64) -> String {
-    format_duration(Duration::from_nanos(ns))
 }
 
 impl Held for Slack {
