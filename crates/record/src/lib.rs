@@ -65,7 +65,7 @@ pub use disturbance::{DisturbanceProbe, OwnUsage};
 pub use experiment::{Experiment, Typed};
 pub use identity::{Identity, identities, keys_by_label, telling};
 pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema, json_schema_with};
-pub use list::{CpuList, CpuListError, MAX_CPU};
+pub use list::CpuList;
 pub use model::*;
 pub use param::Param;
 pub use recorder::Recorder;

@@ -67,7 +67,7 @@ pub(crate) fn value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
 
 /// Number of CPUs in a sysfs list.
 pub(crate) fn count(tree: &Tree, path: &str) -> Option<u32> {
-    let cpus = CpuList::from_kernel(&tree.word(path)?).ok()?;
+    let cpus = CpuList::read(&tree.word(path)?)?;
     u32::try_from(cpus.len()).ok()
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn smt(tree: &Tree) -> Option<bool> {
 
 /// A CPU list in its shortest form; empty if the kernel reports no CPU.
 pub(crate) fn list(tree: &Tree, path: &str) -> Option<String> {
-    CpuList::from_kernel(&tree.text(path)?).ok().map(|cpus| cpus.to_string())
+    CpuList::read(&tree.text(path)?).map(|cpus| cpus.to_string())
 }
 
 #[cfg(test)]

@@ -63,8 +63,9 @@ fn capability(status: &str, number: u32) -> Option<bool> {
 /// The online CPUs that this process may use. The mask alone may contain CPUs that do not exist.
 pub(crate) fn cpus_allowed(tree: &Tree) -> Option<String> {
     let status = tree.text("proc/self/status")?;
-    let mask: CpuList = field(&status, "Cpus_allowed_list")?.parse().ok()?;
-    let online = tree.text("sys/devices/system/cpu/online").and_then(|text| text.parse::<CpuList>().ok());
+    let list = |text: &str| CpuList::read(text).filter(|cpus| !cpus.is_empty());
+    let mask = list(field(&status, "Cpus_allowed_list")?)?;
+    let online = tree.text("sys/devices/system/cpu/online").and_then(|text| list(&text));
     Some(online.map_or_else(|| mask.clone(), |online| mask.within(&online)).to_string())
 }
 

@@ -2,8 +2,8 @@
 
 use std::{fs, io};
 
+use punctual::CpuSet;
 use punctual_linux::affinity::set_affinity;
-use punctual_record::CpuList;
 
 use crate::advise::setting::{Aim, Goal, Setting, Value, WORDS, errors};
 use crate::advise::thread::Thread;
@@ -20,10 +20,9 @@ impl Setting for Affinity {
         let status = fs::read(format!("/proc/{process}/task/{tid}/status"))?;
         let status = String::from_utf8_lossy(&status);
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let list = list.and_then(|list| CpuList::from_kernel(list.trim()).ok());
+        let list = list.and_then(|list| list.parse::<CpuSet>().ok());
         let mut words = [0; WORDS];
         for cpu in list.ok_or(io::ErrorKind::InvalidData)?.iter() {
-            let cpu = cpu as usize;
             *words.get_mut(cpu / BITS).ok_or(io::ErrorKind::Unsupported)? |= 1 << (cpu % BITS);
         }
         Ok(words)
@@ -47,10 +46,10 @@ impl Setting for Affinity {
 
     fn put_back(&self, thread: &Thread, before: &Value) -> io::Result<()> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-        let online = CpuList::from_kernel(online.trim()).unwrap_or_default();
+        let online: CpuSet = online.parse().unwrap_or_default();
         let mine = cpus(before);
         // With all CPUs, the thread goes on to follow its cpuset; a list would fix it.
-        if !online.is_empty() && online.iter().all(|cpu| mine.contains(&(cpu as usize))) {
+        if !online.is_empty() && online.iter().all(|cpu| mine.contains(&cpu)) {
             set_affinity(thread.tid, &(0..CPUS).collect::<Vec<_>>()).map_err(errors)?;
             if self.read(thread)? == *before {
                 return Ok(());
