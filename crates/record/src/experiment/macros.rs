@@ -139,3 +139,4 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;

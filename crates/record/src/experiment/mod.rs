@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::param::Param;
+pub(crate) use macros::words;
 pub use typed::Typed;
 
 experiments! {

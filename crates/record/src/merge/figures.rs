@@ -1,6 +1,6 @@
 //! Sums of the figures of one series, run by run.
 
-use super::Error;
+use super::error::Error;
 use crate::distribution::Distribution;
 use crate::model::{Part, RoundFigures, Series};
 use crate::sanitize::{self, NAME};

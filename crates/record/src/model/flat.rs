@@ -9,8 +9,16 @@ use serde::{Deserialize, Deserializer};
 /// Most series of one run. Real runs have up to some thousands; a million would exhaust memory.
 pub const MOST_SERIES: usize = 100_000;
 
-/// Implements `Deserialize` for a struct with these fields and a `summary`.
+/// Implements `Deserialize` for a struct with these fields and a `summary`; where `struct` says so, it declares it too.
 macro_rules! flat {
+    ($(#[$about:meta])* $vis:vis struct $name:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        $vis struct $name {
+            $($vis $field: $kind,)*
+            $vis summary: $crate::model::summary::Summary,
+        }
+        flat! { $name { $($(#[$attribute])* $field: $kind,)* } }
+    };
     ($name:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }) => {
         impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -28,10 +36,10 @@ macro_rules! flat {
                     max: Option<i64>,
                     mean: Option<f64>,
                     stdev: Option<f64>,
-                    ci95: $crate::model::Ci95,
+                    ci95: $crate::model::summary::Ci95,
                 }
                 let flat = Flat::deserialize(deserializer)?;
-                let summary = $crate::model::Summary {
+                let summary = $crate::model::summary::Summary {
                     count: flat.count,
                     negative: flat.negative,
                     overflow: flat.overflow,

@@ -4,58 +4,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Summary;
+use crate::experiment::words;
 
-/// A figure of a series that a limit can be about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Key {
-    /// The smallest.
-    #[serde(rename = "min")]
-    Min,
-    /// Median.
-    #[serde(rename = "p50")]
-    P50,
-    /// 90th percentile.
-    #[serde(rename = "p90")]
-    P90,
-    /// 99th percentile.
-    #[serde(rename = "p99")]
-    P99,
-    /// 99.9th percentile.
-    #[serde(rename = "p99.9")]
-    P999,
-    /// The largest.
-    #[serde(rename = "max")]
-    Max,
-    /// Arithmetic mean.
-    #[serde(rename = "mean")]
-    Mean,
+words! {
+    /// A figure of a series that a limit can be about.
+    pub enum Key {
+        /// The smallest.
+        Min = "min",
+        /// Median.
+        P50 = "p50",
+        /// 90th percentile.
+        P90 = "p90",
+        /// 99th percentile.
+        P99 = "p99",
+        /// 99.9th percentile.
+        P999 = "p99.9",
+        /// The largest.
+        Max = "max",
+        /// Arithmetic mean.
+        Mean = "mean",
+    }
 }
 
 impl Key {
-    /// All keys with the names they go by, the usual one first.
-    const NAMES: [(Self, &'static [&'static str]); 7] = [
-        (Self::Min, &["min"]),
-        (Self::P50, &["p50", "median"]),
-        (Self::P90, &["p90"]),
-        (Self::P99, &["p99"]),
-        (Self::P999, &["p99.9", "p999"]),
-        (Self::Max, &["max"]),
-        (Self::Mean, &["mean"]),
-    ];
-
-    /// All keys, from the smallest figure on.
-    pub const ALL: [Self; 7] = [Self::Min, Self::P50, Self::P90, Self::P99, Self::P999, Self::Max, Self::Mean];
-
-    /// The key of this name: `p99`, `median`.
+    /// The key of this name, or of another that people give it: `p99`, `median`, `p999`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, names)| names.contains(&name)).map(|(key, _)| *key)
-    }
-
-    /// Its usual name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(key, _)| *key == self).map_or("", |(_, names)| names[0])
+        match name {
+            "median" => Some(Self::P50),
+            "p999" => Some(Self::P999),
+            _ => Self::ALL.iter().find(|key| key.name() == name).copied(),
+        }
     }
 
     /// The figure in ns, if the samples support it.

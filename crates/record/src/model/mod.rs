@@ -13,6 +13,7 @@ mod path;
 mod run;
 mod series;
 mod spread;
+mod summary;
 mod trial;
 
 pub use causes::{
@@ -28,6 +29,7 @@ pub use notice::{Notice, PauseCause};
 pub use path::{CallPath, PathSource, PathStep};
 pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
 pub(crate) use series::Written;
-pub use series::{About, Ci95, Interval, Part, Quantity, RoundFigures, Series, Summary};
+pub use series::{About, Part, Quantity, RoundFigures, Series};
 pub use spread::Spread;
+pub use summary::{Ci95, Interval, Summary};
 pub use trial::{Trial, TrialBlock, TrialCode, TrialPair, TrialPrice, TrialRefused};

@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::flat::{flat, tight};
-use crate::experiment::Experiment;
+use super::summary::Summary;
+use crate::experiment::{Experiment, words};
 
 /// One subject, one set of parameters, one set of conditions: all its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -85,32 +86,6 @@ pub struct Part {
     pub cpu_ns_per_op: Option<f64>,
 }
 
-/// A series as it stands in the file, its parameters and metrics not yet typed.
-pub(crate) struct Written {
-    pub(crate) experiment: String,
-    pub(crate) parameters: Value,
-    pub(crate) metrics: Option<Value>,
-    /// Version 1's name for the metrics.
-    pub(crate) outcome: Option<Value>,
-    subject: String,
-    pub(crate) kind: Option<String>,
-    pub(crate) call: Option<String>,
-    code: Option<String>,
-    conditions: String,
-    quantity: Quantity,
-    unit: String,
-    cpu_ns_per_op: Option<f64>,
-    cpu_share: Option<f64>,
-    voluntary_switches_per_op: Option<f64>,
-    involuntary_switches_per_op: Option<f64>,
-    histogram: Option<String>,
-    negative_histogram: Option<String>,
-    samples: Option<Vec<i64>>,
-    rounds: Vec<RoundFigures>,
-    parts: Vec<Part>,
-    summary: Summary,
-}
-
 impl<'de> Deserialize<'de> for Series {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Written::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
@@ -142,7 +117,9 @@ impl TryFrom<Written> for Series {
     }
 }
 
-flat! { Written {
+flat! {
+/// A series as it stands in the file, its parameters and metrics not yet typed. `outcome`: version 1's name for the metrics.
+pub(crate) struct Written {
     experiment: String,
     parameters: Value,
     metrics: Option<Value>,
@@ -181,32 +158,32 @@ flat! { RoundFigures {
     competitor_cpu_share: Option<f64>,
 } }
 
-/// What a series' figures are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Elapsed minus asked, of a relative wait.
-    Overshoot,
-    /// Woke at minus deadline, signed.
-    Lateness,
-    /// Distance between the gap of two events and their period, never negative.
-    PeriodJitter,
-    /// From the call of send to the return of receive, in another process.
-    OneWay,
-    /// There and back.
-    RoundTrip,
-    /// Duration of one call.
-    CallCost,
-    /// How long the caller was away from the CPU.
-    Away,
-    /// Duration of a fixed piece of work.
-    Loop,
-    /// Duration of the same work right after a rest.
-    FirstLoops,
-    /// From a change being made to its effect.
-    Settling,
-    /// From an activation to the end of its work.
-    Response,
+words! {
+    /// What a series' figures are.
+    pub enum Quantity {
+        /// Elapsed minus asked, of a relative wait.
+        Overshoot = "overshoot",
+        /// Woke at minus deadline, signed.
+        Lateness = "lateness",
+        /// Distance between the gap of two events and their period, never negative.
+        PeriodJitter = "period_jitter",
+        /// From the call of send to the return of receive, in another process.
+        OneWay = "one_way",
+        /// There and back.
+        RoundTrip = "round_trip",
+        /// Duration of one call.
+        CallCost = "call_cost",
+        /// How long the caller was away from the CPU.
+        Away = "away",
+        /// Duration of a fixed piece of work.
+        Loop = "loop",
+        /// Duration of the same work right after a rest.
+        FirstLoops = "first_loops",
+        /// From a change being made to its effect.
+        Settling = "settling",
+        /// From an activation to the end of its work.
+        Response = "response",
+    }
 }
 
 impl Quantity {
@@ -216,72 +193,6 @@ impl Quantity {
     pub const fn is_lateness(self) -> bool {
         matches!(self, Self::Overshoot | Self::Lateness | Self::PeriodJitter | Self::OneWay | Self::RoundTrip)
     }
-
-    /// Its name in the record.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Overshoot => "overshoot",
-            Self::Lateness => "lateness",
-            Self::PeriodJitter => "period_jitter",
-            Self::OneWay => "one_way",
-            Self::RoundTrip => "round_trip",
-            Self::CallCost => "call_cost",
-            Self::Away => "away",
-            Self::Loop => "loop",
-            Self::FirstLoops => "first_loops",
-            Self::Settling => "settling",
-            Self::Response => "response",
-        }
-    }
-}
-
-/// The figures of many samples. An absent percentile is one that too few samples support.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
-    /// How many samples, overflowed ones included.
-    pub count: u64,
-    /// How many of them were below zero.
-    pub negative: u64,
-    /// How many were too large (or too small) for the histogram. They count in `count`, `min`, `max`, `mean` and the
-    /// ranks of percentiles; only their exact place is lost.
-    pub overflow: u64,
-    /// The smallest, exact.
-    pub min: Option<i64>,
-    /// Median.
-    pub p50: Option<i64>,
-    /// 90th percentile.
-    pub p90: Option<i64>,
-    /// 99th percentile.
-    pub p99: Option<i64>,
-    /// 99.9th percentile.
-    pub p999: Option<i64>,
-    /// The largest, exact.
-    pub max: Option<i64>,
-    /// Arithmetic mean, exact; never to be shown alone.
-    pub mean: Option<f64>,
-    /// Sample standard deviation.
-    pub stdev: Option<f64>,
-    /// Where the true percentiles lie, with 95 % confidence.
-    pub ci95: Ci95,
-}
-
-/// 95 % confidence intervals by order statistics: no distribution is assumed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Ci95 {
-    /// Of the median.
-    pub p50: Option<Interval>,
-    /// Of the 99th percentile.
-    pub p99: Option<Interval>,
-}
-
-/// A closed interval. Both ends are observed values, or the outer ends of the histogram's buckets that they fall into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Interval {
-    /// Lower end.
-    pub low: i64,
-    /// Upper end.
-    pub high: i64,
 }
 
 /// One round's figures.
