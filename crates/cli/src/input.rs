@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal as _, Read};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use punctual_record::Run;
+use punctual_record::{ReadError, Run};
 use punctual_report::export::html;
 
 use crate::refusal::BadUsage;
@@ -70,11 +70,20 @@ fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
         bail!("it has more than the {LARGEST} bytes that are read");
     }
     if !html::is_page(&bytes) {
-        return Ok(Run::from_slice(&bytes)?);
+        return run(&bytes);
     }
-    let run = html::embedded_run(&bytes)
+    let embedded = html::embedded_run(&bytes)
         .context("it looks like a page, but holds no run of punctual; expected a file written with --html or --json")?;
-    Ok(Run::from_slice(run)?)
+    run(embedded)
+}
+
+fn run(text: &[u8]) -> anyhow::Result<Run> {
+    Run::from_slice(text).map_err(|error| match error {
+        ReadError::NotJson { .. } | ReadError::NotARun { .. } => {
+            anyhow!("{error}; expected a file written with --json")
+        }
+        error => error.into(),
+    })
 }
 
 /// Refuses a file given twice, even by different names.

@@ -36,13 +36,13 @@ pub enum ReadError {
         line: usize,
     },
     /// The input is not JSON.
-    #[error("it is not JSON: {why}; expected a file written with --json")]
+    #[error("it is not JSON: {why}")]
     NotJson {
         /// The parser's message, truncated.
         why: String,
     },
     /// JSON without a schema that begins with `punctual.run/`.
-    #[error("it is JSON, but not a run of punctual: its schema is {found}; expected a file written with --json")]
+    #[error("it is JSON, but not a run of punctual: its schema is {found}")]
     NotARun {
         /// The value of `schema`.
         found: String,

@@ -50,7 +50,7 @@ impl From<PlanError> for BadUsage {
 }
 
 /// What remedies ask for, and the flags that do it: the first that the command has is named.
-const FLAGS: [(&str, &[&str]); 13] = [
+const FLAGS: [(&str, &[&str]); 15] = [
     ("give more time", &["--duration", "--thorough"]),
     ("ask for a number of samples", &["--samples"]),
     ("more samples", &["--samples", "--thorough"]),
@@ -64,6 +64,8 @@ const FLAGS: [(&str, &[&str]); 13] = [
     ("choose another CPU", &["--cpu"]),
     ("name a quiet CPU", &["--cpu"]),
     ("name the CPUs", &["--cpus A,B"]),
+    ("name the measured CPUs", &["--cpu"]),
+    ("measure on fewer CPUs", &["--cpu"]),
 ];
 
 /// The flags of one command, for what it says.

@@ -26,14 +26,23 @@ pub struct Process {
 pub enum Refused {
     /// About the process.
     Process(String),
+    /// It is a thread of another process.
+    OfAnother {
+        /// Its name.
+        name: String,
+        /// That process.
+        process: i32,
+    },
     /// About the name of its threads.
     Threads(String),
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Process(why) | Self::Threads(why)) = self;
-        f.write_str(why)
+        match self {
+            Self::Process(why) | Self::Threads(why) => f.write_str(why),
+            Self::OfAnother { name, process } => write!(f, "{name} is a thread of process {process}"),
+        }
     }
 }
 
@@ -52,8 +61,7 @@ impl Process {
             return no(format!("{name} is a kernel thread, which makes no calls"));
         }
         if facts.group != pid {
-            let group = facts.group;
-            return no(format!("{name} is a thread of process {group} (example: --pid {group} --thread {name})"));
+            return Err(Refused::OfAnother { name: facts.name, process: facts.group });
         }
         if pid.cast_unsigned() == std::process::id() {
             return no("is this process; it watches its own waits without a process ID".into());

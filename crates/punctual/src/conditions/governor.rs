@@ -7,7 +7,7 @@ use crate::cpufreq::Attribute;
 
 static GOVERNOR: Frequency = Frequency {
     name: "governor",
-    help: "CPU frequency governor, on the CPUs of --cpu or on all; restored on exit",
+    help: "CPU frequency governor, on the measured CPUs or on all; restored on exit",
     takes: Takes::Value("NAME"),
     attribute: Attribute::Governor,
     parse: |typed| {

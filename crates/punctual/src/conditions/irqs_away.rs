@@ -65,7 +65,7 @@ impl Definition for IrqsAway {
     }
 
     fn help(&self) -> &'static str {
-        "Move interrupts away from the CPUs of --cpu; those that the kernel does not let go are named"
+        "Move interrupts away from the measured CPUs; those that the kernel does not let go are named"
     }
 
     fn takes(&self) -> Takes {
@@ -87,13 +87,13 @@ impl Definition for IrqsAway {
 
     fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
         let asked = applying.asked(Condition::CPU).and_then(|cpus| cpus.parse().ok());
-        let failed = |error| Reason::new(error, "name the measured CPUs with --cpu");
+        let failed = |error| Reason::new(error, "name the measured CPUs");
         let cpus = asked.map_or_else(cpu::current, Ok).map_err(failed)?;
         let Machine { root, state } = applying.machine;
         let others = online(root)?.without(&cpus);
         if others.is_empty() {
             let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
-            return Err(Reason::new(why, "name fewer CPUs to measure on with --cpu"));
+            return Err(Reason::new(why, "measure on fewer CPUs"));
         }
         writable(root)?;
         let lock = state.lock(&FORM, PATIENCE)?;

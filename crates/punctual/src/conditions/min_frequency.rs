@@ -7,7 +7,7 @@ use crate::cpufreq::Attribute;
 
 static MIN_FREQUENCY: Frequency = Frequency {
     name: "min-frequency",
-    help: "Lowest CPU frequency; without a value, the highest allowed (example: --min-frequency=2.2GHz)",
+    help: "Lowest CPU frequency; without a value, the highest allowed (example: 2.2GHz)",
     takes: Takes::OptionalValue { name: "FREQ", default: MAX },
     attribute: Attribute::MinFrequency,
     parse: |typed| match (typed, parse_frequency(typed)) {

@@ -3,6 +3,7 @@
 
 mod check;
 mod drawing;
+mod flags;
 mod graph;
 mod source;
 mod workspace;
@@ -16,6 +17,16 @@ fn the_drawing_is_what_the_code_does() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let complaints = complaints(&workspace);
     assert!(complaints.is_empty(), "ARCHITECTURE.md and the code disagree:\n\n{}\n", complaints.join("\n\n"));
+}
+
+#[test]
+fn no_text_below_the_command_names_its_flags() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    assert_eq!(flags::complaints(&workspace), [""; 0]);
+    let found = |text| flags::flags(text).collect::<Vec<_>>();
+    assert_eq!(found("is a thread (example: --pid 3 --thread x)"), ["--pid", "--thread"]);
+    assert_eq!(found("chrt --fifo --pid 40 TID; a dash -- and a rule ---"), [""; 0]);
+    assert_eq!(found("start the container with --cap-add SYS_NICE and --cpu 3"), ["--cpu"]);
 }
 
 /// A workspace of one crate, `one`, with these files in its `src`.

@@ -25,6 +25,8 @@ pub(crate) struct Mention {
 pub(crate) struct File {
     pub(crate) path: PathBuf,
     pub(crate) mentions: Vec<Mention>,
+    /// Texts, with their lines; of the attributes those of errors.
+    pub(crate) texts: Vec<(usize, String)>,
     /// Names that its `use` lines bind, with what they stand for.
     imports: BTreeMap<String, Vec<String>>,
     globs: Vec<Vec<String>>,
@@ -112,7 +114,18 @@ impl Reader<'_> {
         while let Some(first) = rest.first() {
             let line = first.span().start().line;
             match first {
-                TokenTree::Punct(p) if p.as_char() == '#' => rest = after_attribute(rest),
+                TokenTree::Punct(p) if p.as_char() == '#' => {
+                    if let Some(TokenTree::Group(attribute)) = rest.get(1)
+                        && attribute.stream().into_iter().next().is_some_and(|name| name.to_string() == "error")
+                    {
+                        self.tokens(attribute.stream(), false);
+                    }
+                    rest = after_attribute(rest);
+                }
+                TokenTree::Literal(text) => {
+                    self.file.texts.push((line, text.to_string()));
+                    rest = &rest[1..];
+                }
                 TokenTree::Ident(word) if *word == "pub" => {
                     public = true;
                     rest = &rest[1..];

@@ -75,6 +75,9 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
 fn find(args: &WhyArgs, pid: i32) -> Result<Process, BadUsage> {
     Process::find(pid, args.thread.as_deref()).map_err(|refused| match &refused {
         Refused::Process(_) => BadUsage::invalid("--pid", pid, refused),
+        Refused::OfAnother { name, process } => {
+            BadUsage::invalid("--pid", pid, format!("{refused} (example: --pid {process} --thread {name})"))
+        }
         Refused::Threads(_) => BadUsage::invalid("--thread", args.thread.as_deref().unwrap_or_default(), refused),
     })
 }
