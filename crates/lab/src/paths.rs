@@ -8,13 +8,13 @@ use std::time::Duration;
 use punctual::CpuSet;
 use punctual_linux::affinity;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{CallPath, NotMeasured, Notice};
+use punctual_record::{CallPath, NotMeasured, Unseen};
 use punctual_trace::PathRecorder;
 
 use crate::families::{wait, yielding};
 use crate::frame::place::Place;
 use crate::frame::stage::Stage;
-use crate::frame::unseen::without;
+use crate::frame::unseen::{notice, without};
 use crate::frame::{Error, Progress, Session, Unavailable};
 use crate::ways;
 
@@ -51,7 +51,6 @@ impl Subject {
     }
 
     fn record(&self, asked_ns: i64, recorder: &mut PathRecorder) -> Result<CallPath, Unavailable> {
-        let refused = |error: punctual_trace::Error| without("not recorded: ", &error.to_string());
         let found = match self {
             Self::Wait(method) => {
                 let mut waiter = (method.open)()?;
@@ -72,18 +71,14 @@ impl Subject {
                 recorder.record((method.name, method.call), method.system_calls, &mut || yielder.repeat(1))
             }
         };
-        let nothing = "it made no system call, or none without an interrupt";
         found
-            .map_err(|error| {
-                let unseen = refused(error);
-                Unavailable { why: unseen.what, remedy: unseen.remedy }
-            })?
-            .ok_or_else(|| Unavailable::because(nothing))
+            .map_err(|error| without("not recorded", &error))?
+            .ok_or_else(|| Unavailable::because("it made no system call, or none without an interrupt"))
     }
 }
 
 /// What was recorded of each way, and why there is no graph of functions.
-type Recorded = (Vec<(Subject, Result<CallPath, Unavailable>)>, Option<String>);
+type Recorded = (Vec<(Subject, Result<CallPath, Unavailable>)>, Option<Unseen>);
 
 /// Records the path of each, on these CPUs or anywhere; a wait is of this length.
 ///
@@ -118,20 +113,15 @@ pub fn run(
             }),
         }
     }
-    if let Some(text) = no_graph {
-        let unseen = without("functions of the kernel: ", &text);
-        session.notice(Notice::Unseen { why: unseen.what, remedy: unseen.remedy });
-    }
+    no_graph.into_iter().for_each(|unseen| session.notice(notice(unseen)));
     Ok(())
 }
 
 /// Runs on the stage.
 fn perform(subjects: &[Subject], asked_ns: i64, stage: &Stage) -> Result<Recorded, Error> {
     stage.announce(LONGEST);
-    let mut recorder = PathRecorder::open().map_err(|error| {
-        let unseen = without("paths of calls: ", &error.to_string());
-        Error::Unavailable(Unavailable { why: unseen.what, remedy: unseen.remedy })
-    })?;
+    let open = PathRecorder::open();
+    let mut recorder = open.map_err(|error| Unavailable::from(without("paths of calls", &error)))?;
     let mut recorded = Vec::new();
     for (at, subject) in subjects.iter().enumerate() {
         stage.announce(LONGEST);
@@ -141,7 +131,7 @@ fn perform(subjects: &[Subject], asked_ns: i64, stage: &Stage) -> Result<Recorde
         }
         recorded.push((*subject, subject.record(asked_ns, &mut recorder)));
     }
-    let no_graph = recorder.without().map(str::to_owned);
+    let no_graph = recorder.without().map(|error| without("functions of the kernel", error));
     // Closing takes time as well.
     stage.announce(LONGEST);
     drop(recorder);

@@ -1,21 +1,19 @@
 //! Why the kernel's events cannot be had.
 
-/// What was refused, by whom, and the remedy.
+/// What was refused, and by whom.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// tracefs cannot be read.
-    #[error("reading tracefs: {0}; remedy: run as root (CAP_SYS_ADMIN and CAP_PERFMON)")]
+    #[error("reading tracefs: {0}")]
     Tracefs(std::io::Error),
     /// perf_event_open(2) was refused.
-    #[error("{0}; remedy: CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1")]
+    #[error(transparent)]
     Refused(punctual_linux::Error),
     /// The kernel lacks an event without which no wake-up can be cut.
     #[error("this kernel has no event {0} (kernel options CONFIG_FTRACE, CONFIG_EVENT_TRACING)")]
     NoEvent(&'static str),
     /// Events number threads otherwise than this process does.
-    #[error(
-        "this process runs in a PID namespace of its own, where events cannot be told apart; remedy: run it outside of the container"
-    )]
+    #[error("this process runs in a PID namespace of its own, where events cannot be told apart")]
     Namespace,
     /// The kernel cannot trace functions.
     #[error(
@@ -23,11 +21,25 @@ pub enum Error {
     )]
     NoTracer,
     /// Another program traces.
-    #[error("tracefs is in use: {0} is not as after boot; remedy: end the other tracer first")]
+    #[error("tracefs is in use: {0} is not as after boot")]
     InUse(&'static str),
     /// Another call failed.
     #[error(transparent)]
     Linux(#[from] punctual_linux::Error),
+}
+
+impl Error {
+    /// What would allow it, if anything.
+    #[must_use]
+    pub const fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Tracefs(_) => Some("run as root (CAP_SYS_ADMIN and CAP_PERFMON)"),
+            Self::Refused(_) => Some("CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1"),
+            Self::Namespace => Some("run it outside of the container"),
+            Self::InUse(_) => Some("end the other tracer first"),
+            Self::NoEvent(_) | Self::NoTracer | Self::Linux(_) => None,
+        }
+    }
 }
 
 /// Result of this crate's calls.

@@ -1,18 +1,27 @@
 //! What a refusal of the kernel's events leaves unseen.
 
-use punctual_record::Unseen;
+use punctual_record::{Notice, Unseen};
 use punctual_trace::Error;
 
-/// In words, and the remedy.
-#[must_use]
-pub(crate) fn unseen(error: &Error) -> Unseen {
-    without("single wake-ups: ", &error.to_string())
+use super::unavailable::Unavailable;
+
+/// What cannot be seen without them, where single wake-ups were to be watched.
+pub(crate) const WAKE_UPS: &str = "single wake-ups";
+
+/// What is missing, why, and the remedy.
+pub(crate) fn without(what: &str, error: &Error) -> Unseen {
+    Unseen { what: format!("{what}: {error}"), remedy: error.remedy().map(str::to_owned) }
 }
 
-/// What is missing, why, and the remedy, from the text of an error.
-pub(crate) fn without(what: &str, text: &str) -> Unseen {
-    let (why, remedy) = text.split_once("; remedy: ").map_or((text, None), |(why, remedy)| (why, Some(remedy)));
-    Unseen { what: format!("{what}{why}"), remedy: remedy.map(str::to_owned) }
+/// The notice of it.
+pub(crate) fn notice(Unseen { what: why, remedy }: Unseen) -> Notice {
+    Notice::Unseen { why, remedy }
+}
+
+impl From<Unseen> for Unavailable {
+    fn from(Unseen { what: why, remedy }: Unseen) -> Self {
+        Self { why, remedy }
+    }
 }
 
 #[cfg(test)]
@@ -21,10 +30,10 @@ mod tests {
 
     #[test]
     fn a_refusal_keeps_its_remedy_apart() {
-        let refused = unseen(&Error::Tracefs(std::io::ErrorKind::PermissionDenied.into()));
+        let refused = without(WAKE_UPS, &Error::Tracefs(std::io::ErrorKind::PermissionDenied.into()));
         assert_eq!(refused.what, "single wake-ups: reading tracefs: permission denied");
         assert!(refused.remedy.unwrap().starts_with("run as root"));
-        let missing = unseen(&Error::NoEvent("sched/sched_waking"));
+        let missing = without(WAKE_UPS, &Error::NoEvent("sched/sched_waking"));
         assert!(missing.remedy.is_none() && missing.what.contains("sched/sched_waking"));
     }
 }

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use punctual_linux::{children, sched};
-use punctual_record::statistics::{Quantile, confidence_ranks};
 use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
 use super::error::Failure;
 use super::request::Watched;
+use super::robust::median_with_interval;
 use super::tracer::Tracer;
-use super::unseen::{unseen, without};
-use super::usage::Sum;
+use super::unseen::{WAKE_UPS, notice, without};
+use super::usage::{Sum, run_delay_ns};
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.
 const PIECE: u64 = 64;
@@ -174,14 +174,12 @@ impl Watching {
     pub(crate) fn end(self) -> (Option<Causes>, Option<Notice>) {
         match self.watch {
             None => (None, None),
-            Some(Ok(mut watch)) => (Some(Causes { effect: effect(self.differences), ..watch.causes() }), None),
+            Some(Ok(mut watch)) => (Some(Causes { effect: effect(&self.differences), ..watch.causes() }), None),
             Some(Err(error)) if self.wanted == Watched::ForCauses => {
-                let missing = without("causes of late wake-ups: ", &error.to_string());
-                (None, Some(Notice::Unseen { why: missing.what, remedy: missing.remedy }))
+                (None, Some(notice(without("causes of late wake-ups", &error))))
             }
             Some(Err(error)) => {
-                let missing = unseen(&error);
-                let (why, remedy) = (missing.what.clone(), missing.remedy.clone());
+                let missing = without(WAKE_UPS, &error);
                 let program = Program {
                     name: "punctual".into(),
                     pid: std::process::id(),
@@ -195,10 +193,10 @@ impl Watching {
                     source: CauseSource::RunDelay,
                     watched_ns: self.own.elapsed_ns,
                     wake_ups: self.own.switches,
-                    missing: vec![missing],
+                    missing: vec![missing.clone()],
                     ..Causes::default()
                 };
-                (Some(causes), Some(Notice::Unseen { why, remedy }))
+                (Some(causes), Some(notice(missing)))
             }
         }
     }
@@ -224,19 +222,10 @@ fn piece(cost_ns: f64) -> u64 {
 }
 
 /// The median and its interval by ranks; absent below six pairs.
-fn effect(mut differences: Vec<f64>) -> Option<WatchEffect> {
-    differences.sort_unstable_by(f64::total_cmp);
-    let pairs = differences.len() as u64;
-    let ranks = confidence_ranks(pairs, Quantile::P50)?;
-    let at = |rank: u64| differences[rank as usize - 1];
-    let p50_ns = f64::midpoint(at(pairs.div_ceil(2)), at(pairs / 2 + 1));
-    Some(WatchEffect { p50_ns, low_ns: at(ranks.low), high_ns: at(ranks.high), pairs })
-}
-
-/// Time that the calling thread waited for a CPU so far (`/proc/thread-self/schedstat`).
-fn run_delay_ns() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
+fn effect(differences: &[f64]) -> Option<WatchEffect> {
+    let (p50_ns, interval) = median_with_interval(differences)?;
+    let (low_ns, high_ns) = interval?;
+    Some(WatchEffect { p50_ns, low_ns, high_ns, pairs: differences.len() as u64 })
 }
 
 /// The calling thread, the threads that this process started after it, and the threads of its children.
@@ -282,10 +271,10 @@ mod tests {
             watching.compare(1, round, &recorder, Usage { voluntary: Some(0), ..usage });
         }
         assert_eq!(watching.differences.len(), 8);
-        let effect = effect(watching.differences).unwrap();
+        let effect = effect(&watching.differences).unwrap();
         assert_eq!(effect.pairs, 8);
         assert!((1_900.0..=2_100.0).contains(&effect.p50_ns), "{effect:?}");
-        assert!(super::effect(vec![1.0; 5]).is_none(), "five pairs give no interval");
+        assert!(super::effect(&[1.0; 5]).is_none(), "five pairs give no interval");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use punctual_trace::{Batch, Error, Level, Room, Target, WakeUp, Watch};
 
 use super::account::Account;
 use super::eagerness::Eager;
-use crate::frame::unseen::unseen;
+use crate::frame::unseen::{WAKE_UPS, without};
 
 /// Long enough for an event of each busy CPU.
 const LAST: Duration = Duration::from_millis(10);
@@ -76,7 +76,7 @@ impl Watcher {
 
     /// The wake-ups since the last call. What is missing where the kernel refuses its events.
     pub(crate) fn wake_ups(&mut self) -> Result<Vec<WakeUp>, Unseen> {
-        self.watch.as_mut().map(Watch::wake_ups).map_err(|error| unseen(error))
+        self.watch.as_mut().map(Watch::wake_ups).map_err(|error| without(WAKE_UPS, error))
     }
 
     fn used(&self) -> [u64; 2] {
@@ -102,7 +102,7 @@ impl Watcher {
         }) {
             Ok(causes) => causes,
             Err(error) => {
-                let missing = vec![unseen(&error)];
+                let missing = vec![without(WAKE_UPS, &error)];
                 Causes { source: CauseSource::RunDelay, watched_ns, missing, ..Causes::default() }
             }
         };

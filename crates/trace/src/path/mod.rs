@@ -8,7 +8,7 @@ use punctual_linux::syscall_name;
 use punctual_record::{CallPath, PathSource};
 
 use self::tracer::Tracer;
-use crate::{Level, Result, Room, Tap, Threads};
+use crate::{Error, Level, Result, Room, Tap, Threads};
 
 /// Calls recorded for one path; the median is shown.
 const CALLS: usize = 25;
@@ -29,7 +29,7 @@ const PREFIX: &str = "sys_";
 pub struct PathRecorder {
     by: By,
     /// Why there is no graph of functions.
-    without: Option<String>,
+    without: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -46,17 +46,17 @@ impl PathRecorder {
     pub fn open() -> Result<Self> {
         let without = match Tracer::open() {
             Ok(tracer) => return Ok(Self { by: By::Graph(tracer), without: None }),
-            Err(why) => why.to_string(),
+            Err(why) => why,
         };
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let tap = Tap::open(&Threads::near([own]), Level::Core, Room::Large)?;
         Ok(Self { by: By::Events(tap), without: Some(without) })
     }
 
-    /// Why there is no graph of functions, and the remedy.
+    /// Why there is no graph of functions.
     #[must_use]
-    pub fn without(&self) -> Option<&str> {
-        self.without.as_deref()
+    pub const fn without(&self) -> Option<&Error> {
+        self.without.as_ref()
     }
 
     /// Makes the call several times and gives its median path. `system_calls` are those it can make; none where it makes none, or
