@@ -81,6 +81,18 @@ impl SeriesTally {
         self.usage = Some(self.usage.map_or(usage, |so_far| so_far.plus(usage)));
     }
 
+    /// Adds a round of samples that were taken before, without resource usage. Clears the recorder first.
+    pub fn add_samples(
+        &mut self,
+        (round, started_ns): (u32, u64),
+        recorder: &mut Recorder,
+        samples: impl IntoIterator<Item = i64>,
+    ) {
+        recorder.clear();
+        samples.into_iter().for_each(|sample| recorder.record(sample));
+        self.add_round(round, started_ns, recorder, Usage::default());
+    }
+
     /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {

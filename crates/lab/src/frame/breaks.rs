@@ -15,6 +15,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::PauseCause;
+
+use super::usage::run_delay_ns;
 
 /// The smallest gap that can be a pause of the whole machine.
 const LEAST_PAUSE_NS: i64 = 1_000_000_000;
@@ -44,18 +47,10 @@ pub enum Break {
         /// The step.
         by_ns: i64,
     },
-    /// The machine was suspended.
-    Suspended {
-        /// For how long.
-        gap_ns: u64,
-    },
-    /// This process was stopped by a signal.
-    Stopped {
-        /// For about how long.
-        gap_ns: u64,
-    },
-    /// The whole virtual machine was paused.
+    /// Something stood still.
     Paused {
+        /// What.
+        cause: PauseCause,
         /// For about how long.
         gap_ns: u64,
     },
@@ -122,7 +117,7 @@ impl Look {
         Self {
             continued: CONTINUED.swap(false, Ordering::Relaxed),
             idle_ns: idle_ns(),
-            delayed_ns: delayed_ns(),
+            delayed_ns: run_delay_ns(),
             boottime: Offset::read(Clock::Boottime),
             realtime: Offset::read(Clock::Realtime),
             at_ns: now_ns(Clock::Monotonic),
@@ -158,15 +153,17 @@ impl Stretch {
         let elapsed_ns = after.at_ns - before.at_ns;
         let asleep_ns = before.boottime.changed_to(after.boottime).unwrap_or(0);
         if asleep_ns != 0 {
-            return Some(Break::Suspended { gap_ns: asleep_ns.unsigned_abs() });
+            return Some(Break::Paused { cause: PauseCause::Suspended, gap_ns: asleep_ns.unsigned_abs() });
         }
         if after.continued {
-            return Some(Break::Stopped { gap_ns: elapsed_ns.unsigned_abs().saturating_sub(self.expected_ns) });
+            let gap_ns = elapsed_ns.unsigned_abs().saturating_sub(self.expected_ns);
+            return Some(Break::Paused { cause: PauseCause::Stopped, gap_ns });
         }
         if let Some(by_ns) = before.realtime.changed_to(after.realtime) {
             return Some(Break::Stepped { by_ns });
         }
-        self.was_paused(before, after, elapsed_ns).then(|| Break::Paused { gap_ns: self.largest_ns.unsigned_abs() })
+        let gap_ns = self.largest_ns.unsigned_abs();
+        self.was_paused(before, after, elapsed_ns).then_some(Break::Paused { cause: PauseCause::Machine, gap_ns })
     }
 
     /// Implements the rule for *Paused* in the module documentation.
@@ -184,11 +181,6 @@ impl Stretch {
 fn idle_ns() -> Option<u64> {
     let seconds: f64 = std::fs::read_to_string("/proc/uptime").ok()?.split_whitespace().nth(1)?.parse().ok()?;
     Some((seconds * 1e9) as u64)
-}
-
-/// The second figure of /proc/thread-self/schedstat.
-fn delayed_ns() -> Option<u64> {
-    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -231,7 +223,10 @@ mod tests {
             boottime: shifted(after.boottime, 90 * SECOND),
             ..after
         };
-        assert_eq!(STRETCH.broken(&before, &woke), Some(Break::Suspended { gap_ns: 90_000_000_000 }));
+        assert_eq!(
+            STRETCH.broken(&before, &woke),
+            Some(Break::Paused { cause: PauseCause::Suspended, gap_ns: 90_000_000_000 })
+        );
     }
 
     #[test]
@@ -239,7 +234,10 @@ mod tests {
         let (before, after) = (look(0), Look { idle_ns: Some(1_500_000_000), ..look(3 * SECOND) });
         let late = Stretch { largest_ns: 2_800_000_000, ..STRETCH };
         let went_on = Look { continued: true, ..after };
-        assert_eq!(late.broken(&before, &went_on), Some(Break::Stopped { gap_ns: 2_800_000_000 }));
+        assert_eq!(
+            late.broken(&before, &went_on),
+            Some(Break::Paused { cause: PauseCause::Stopped, gap_ns: 2_800_000_000 })
+        );
         assert_eq!(late.broken(&before, &after), None, "a CPU was busy: that is what kept it waiting");
     }
 
@@ -247,7 +245,10 @@ mod tests {
     fn a_pause_needs_an_idle_virtual_machine_and_a_thread_that_was_not_runnable() {
         let late = Stretch { largest_ns: 3 * SECOND, ..STRETCH };
         let idle = Look { idle_ns: Some(6_300_000_000), ..look(3_200_000_000) };
-        assert_eq!(late.broken(&look(0), &idle), Some(Break::Paused { gap_ns: 3_000_000_000 }));
+        assert_eq!(
+            late.broken(&look(0), &idle),
+            Some(Break::Paused { cause: PauseCause::Machine, gap_ns: 3_000_000_000 })
+        );
         let throttled = Look { delayed_ns: Some(2_900_000_000), ..idle };
         let unknown = Look { delayed_ns: None, ..idle };
         let real_machine = Stretch { guest_cpus: None, ..late };

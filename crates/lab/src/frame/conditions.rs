@@ -40,7 +40,7 @@ pub(crate) fn report(
         for refusal in &refused {
             let (conditions, refusal) = (variant.label.clone(), refusal.clone());
             match (request.require, held.left_out) {
-                (true, _) => drop(unmet.get_or_insert_with(|| refusal.into())),
+                (true, _) => drop(unmet.get_or_insert(Unmet::Refused(refusal))),
                 (_, true) => session.notice(Notice::ConditionsSkipped { conditions, refusal }),
                 (_, false) => session.notice(Notice::ConditionRefused { conditions, refusal }),
             }
@@ -48,7 +48,8 @@ pub(crate) fn report(
         let settings = settings::settings(&variant.over(&request.base), &held.applied);
         session.add_conditions(ConditionSet { label: variant.label.clone(), settings, refused });
     }
-    let base_refused = base_refused.first().filter(|_| request.require).map(|its| settings::refusal(its).into());
+    let base_refused =
+        base_refused.first().filter(|_| request.require).map(|its| Unmet::Refused(settings::refusal(its)));
     let lost = ledger.not_kept.clone().map(Unmet::Lost);
     if lost.is_some() {
         session.incomplete();

@@ -1,5 +1,7 @@
 //! Why a batch could not be performed ([`Failure`]), or a whole run ([`Error`]).
 
+use punctual_record::Refusal;
+
 use super::left_out::NotKept;
 use super::unavailable::Unavailable;
 
@@ -37,27 +39,11 @@ impl From<&Unavailable> for Failure {
 #[derive(Debug, thiserror::Error)]
 pub enum Unmet {
     /// It was refused.
-    #[error("{condition} {asked} was refused: {why}; {remedy}")]
-    Refused {
-        /// Which condition.
-        condition: String,
-        /// The value requested.
-        asked: String,
-        /// The reason.
-        why: String,
-        /// The remedy.
-        remedy: String,
-    },
+    #[error("{} {} was refused: {}; {}", .0.condition, .0.asked, .0.why, .0.remedy)]
+    Refused(Refusal),
     /// It was lost during a measurement.
     #[error(transparent)]
     Lost(#[from] NotKept),
-}
-
-impl From<punctual_record::Refusal> for Unmet {
-    fn from(refusal: punctual_record::Refusal) -> Self {
-        let punctual_record::Refusal { condition, asked, why, remedy } = refusal;
-        Self::Refused { condition, asked, why, remedy }
-    }
 }
 
 /// Why an experiment could not be run.

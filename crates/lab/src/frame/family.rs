@@ -49,7 +49,9 @@ pub(crate) trait Family: Send + Sync + 'static {
     fn cells(&self) -> usize;
 
     /// Index of the variant that the cell runs under.
-    fn variant(&self, cell: usize) -> usize;
+    fn variant(&self, _cell: usize) -> usize {
+        0
+    }
 
     /// What the cell measures.
     fn asked(&self, cell: usize) -> Asked;
@@ -73,7 +75,9 @@ pub(crate) trait Family: Send + Sync + 'static {
     }
 
     /// Why a cell without a failure has no samples: its share of the time was too short.
-    fn too_short(&self, cell: usize) -> Unavailable;
+    fn too_short(&self, _cell: usize) -> Unavailable {
+        Unavailable::because("its time was over before its turn")
+    }
 
     /// Starts the processes and threads beside the measuring thread. This precedes all conditions, so that none is
     /// inherited.

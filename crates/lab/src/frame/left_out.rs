@@ -1,7 +1,7 @@
 //! Batches that do not count, because a condition was lost or time broke.
 
 use punctual::conditions::Lost;
-use punctual_record::{Notice, PauseCause};
+use punctual_record::Notice;
 
 use super::breaks::Break;
 
@@ -101,7 +101,11 @@ impl LeftOut {
     }
 
     fn add_break(&mut self, broken: Break, at_ns: i64) {
-        let same = |known: &Break| std::mem::discriminant(known) == std::mem::discriminant(&broken);
+        let kind = |its: &Break| match its {
+            Break::Stepped { .. } => None,
+            Break::Paused { cause, .. } => Some(*cause),
+        };
+        let same = |known: &Break| kind(known) == kind(&broken);
         let Some((sum, seen)) = self.broken.iter_mut().find(|(known, _)| same(known)) else {
             self.broken.push((broken, Seen { first_ns: at_ns, times: 1 }));
             return;
@@ -110,9 +114,7 @@ impl LeftOut {
         match (sum, broken) {
             // Signed steps forward and back would cancel out.
             (Break::Stepped { by_ns }, Break::Stepped { by_ns: more }) if more.abs() > by_ns.abs() => *by_ns = more,
-            (Break::Suspended { gap_ns }, Break::Suspended { gap_ns: more })
-            | (Break::Stopped { gap_ns }, Break::Stopped { gap_ns: more })
-            | (Break::Paused { gap_ns }, Break::Paused { gap_ns: more }) => *gap_ns = gap_ns.saturating_add(more),
+            (Break::Paused { gap_ns, .. }, Break::Paused { gap_ns: more, .. }) => *gap_ns = gap_ns.saturating_add(more),
             _ => {}
         }
     }
@@ -137,12 +139,9 @@ impl LeftOut {
         }
         for (broken, Seen { first_ns, times }) in self.broken {
             let after_ns = session.time_of(first_ns);
-            let paused = |cause, gap_ns| Notice::Paused { cause, gap_ns, after_ns, times };
             session.notice(match broken {
                 Break::Stepped { by_ns } => Notice::ClockStepped { by_ns, after_ns, times },
-                Break::Suspended { gap_ns } => paused(PauseCause::Suspended, gap_ns),
-                Break::Stopped { gap_ns } => paused(PauseCause::Stopped, gap_ns),
-                Break::Paused { gap_ns } => paused(PauseCause::Machine, gap_ns),
+                Break::Paused { cause, gap_ns } => Notice::Paused { cause, gap_ns, after_ns, times },
             });
         }
     }
@@ -150,7 +149,7 @@ impl LeftOut {
 
 #[cfg(test)]
 mod tests {
-    use punctual_record::Run;
+    use punctual_record::{PauseCause, Run};
 
     use super::*;
     use crate::frame::{Silent, Stop};
@@ -165,6 +164,10 @@ mod tests {
         let mut session = Session::open(vec!["punctual".into()], "pretend", Stop::default(), &mut observer);
         left_out.tell(&mut session);
         session.close()
+    }
+
+    fn stopped(gap_ns: u64) -> Break {
+        Break::Paused { cause: PauseCause::Stopped, gap_ns }
     }
 
     #[test]
@@ -188,12 +191,12 @@ mod tests {
         for (broken, at_ns) in [
             (Break::Stepped { by_ns: 5_000 }, i64::MAX - 1),
             (Break::Stepped { by_ns: -7_000 }, i64::MAX),
-            (Break::Stopped { gap_ns: 3 }, 0),
-            (Break::Stopped { gap_ns: 4 }, 0),
+            (stopped(3), 0),
+            (stopped(4), 0),
         ] {
             left_out.add(&Spoilt::Broken(broken), at_ns);
         }
-        assert_eq!(left_out.last_break(), Some(Break::Stopped { gap_ns: 7 }));
+        assert_eq!(left_out.last_break(), Some(stopped(7)));
         let notices = told(left_out).notices;
         assert!(
             notices.iter().any(|its| matches!(its, Notice::ClockStepped { by_ns: -7_000, times: 2, .. })),
@@ -208,7 +211,7 @@ mod tests {
         let lost = Spoilt::Lost(vec![not_kept("a", "50us")]).again_and_again();
         assert_eq!(lost.why, "timer-slack was set to 1ns, and was 50us again and again");
         assert_eq!(lost.remedy.as_deref(), Some("leave it alone"));
-        let broken = Spoilt::Broken(Break::Suspended { gap_ns: 1 }).again_and_again();
+        let broken = Spoilt::Broken(stopped(1)).again_and_again();
         assert!(broken.why.contains("stood still") && broken.remedy.is_some());
     }
 }

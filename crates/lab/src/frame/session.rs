@@ -15,7 +15,7 @@ use punctual_record::{
 use super::clock_cost;
 use super::place::{Aside, Place};
 use super::progress::{Observer, OfRun, Portion};
-use super::stage::{Outcome, Stage, Stop, Supervision, perform};
+use super::stage::{Stage, Stop, perform};
 use super::tracer::Tracer;
 use super::warden::Warden;
 
@@ -108,18 +108,14 @@ impl<'a> Session<'a> {
         experiment: impl FnOnce(&Stage) -> R + Send + 'static,
     ) -> std::io::Result<Option<R>> {
         self.supervise(&place);
-        let supervision = Supervision { place, grace: self.grace };
         let mut observer = OfRun { observer: self.observer, portion: self.portion };
-        let performance = perform(&self.stop, &mut observer, &supervision, experiment)?;
-        self.grace = self.grace.saturating_sub(performance.overran).max(LEAST_GRACE);
-        Ok(match performance.outcome {
-            Outcome::Done(result) => Some(result),
-            Outcome::LeftBehind => {
-                // This process cannot end the experiment's children. The warden does so after this process has ended.
-                self.warden.take().into_iter().for_each(Warden::outlive);
-                None
-            }
-        })
+        let (result, overran) = perform(&self.stop, &mut observer, (&place, self.grace), experiment)?;
+        self.grace = self.grace.saturating_sub(overran).max(LEAST_GRACE);
+        if result.is_none() {
+            // This process cannot end the experiment's children. The warden does so after this process has ended.
+            self.warden.take().into_iter().for_each(Warden::outlive);
+        }
+        Ok(result)
     }
 
     /// The next experiment is this part of the run: its progress is shown as that of the run.

@@ -74,47 +74,22 @@ impl Stage {
     }
 }
 
-/// How a performance ended.
-#[derive(Debug)]
-pub(crate) enum Outcome<R> {
-    /// The experiment returned.
-    Done(R),
-    /// It was asked to end and did not come back in time.
-    LeftBehind,
-}
-
-/// A finished performance.
-#[derive(Debug)]
-pub(crate) struct Performance<R> {
-    /// How it ended.
-    pub outcome: Outcome<R>,
-    /// How much longer it took than announced.
-    pub overran: Duration,
-}
-
-/// How an experiment is supervised.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Supervision {
-    /// Where it measures.
-    pub place: Place,
-    /// How much longer than announced it may take.
-    pub grace: Duration,
-}
-
-/// Runs `experiment` on a thread of its own, with signals blocked, and reports its progress to `observer`.
+/// Runs `experiment` on a thread of its own, with signals blocked, and reports its progress to `observer`. `grace`: how much
+/// longer than announced it may take. Returns its result, or `None` if it was asked to end and did not come back in time; and how
+/// much longer than announced it took.
 ///
 /// # Panics
 /// With the experiment's own panic, after its thread has restored everything.
 pub(crate) fn perform<R: Send + 'static>(
     stop: &Stop,
     observer: &mut dyn Observer,
-    supervision: &Supervision,
+    (place, grace): (&Place, Duration),
     experiment: impl FnOnce(&Stage) -> R + Send + 'static,
-) -> std::io::Result<Performance<R>> {
+) -> std::io::Result<(Option<R>, Duration)> {
     limit_real_time();
     // Mapped before any child is started.
     linux::deadline::set(None);
-    let mut aside = Aside::step(&supervision.place, &stop.attendants());
+    let mut aside = Aside::step(place, &stop.attendants());
     let cpus = aside.of_a_measuring_thread();
     let (events, inbox) = channel::<Event<R>>();
     let (turn, my_turn) = channel::<bool>();
@@ -143,10 +118,10 @@ pub(crate) fn perform<R: Send + 'static>(
         interrupted.interrupts(None);
         let _ = events.send(Event::Done(outcome));
     })?;
-    if supervision.place.real_time {
+    if place.real_time {
         aside.hurry();
     }
-    let mut attendance = Attendance { stop, turn: &turn, grace: supervision.grace, due: None };
+    let mut attendance = Attendance { stop, turn: &turn, grace, due: None };
     let outcome = attendance.attend(&inbox, observer);
     let overran = attendance.overran();
     stop.wakes_nobody();
@@ -155,10 +130,10 @@ pub(crate) fn perform<R: Send + 'static>(
     match outcome {
         Some(Ok(result)) => {
             drop(thread.join());
-            Ok(Performance { outcome: Outcome::Done(result), overran })
+            Ok((Some(result), overran))
         }
         Some(Err(panic)) => std::panic::resume_unwind(panic),
-        None => Ok(Performance { outcome: Outcome::LeftBehind, overran }),
+        None => Ok((None, overran)),
     }
 }
 
@@ -264,6 +239,8 @@ mod tests {
     use super::*;
     use crate::frame::progress::Silent;
 
+    const ANYWHERE: (&Place, Duration) = (&Place { cpus: Vec::new(), real_time: false }, Duration::ZERO);
+
     struct Counting(Vec<f64>);
 
     impl Observer for Counting {
@@ -279,10 +256,9 @@ mod tests {
     #[test]
     fn the_observer_sees_every_pause_in_order() {
         let mut seen = Counting(Vec::new());
-        let outcome = perform(&Stop::default(), &mut seen, &Supervision::default(), |stage| {
-            (0..5).all(|i| stage.pause(at(f64::from(i))))
-        });
-        assert!(matches!(outcome.unwrap().outcome, Outcome::Done(true)));
+        let outcome =
+            perform(&Stop::default(), &mut seen, ANYWHERE, |stage| (0..5).all(|i| stage.pause(at(f64::from(i)))));
+        assert_eq!(outcome.unwrap().0, Some(true));
         assert_eq!(seen.0, [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
@@ -293,15 +269,14 @@ mod tests {
             return;
         }
         let stop = Stop::default();
-        let performance = perform(&stop, &mut Silent, &Supervision::default(), |stage| {
+        let performance = perform(&stop, &mut Silent, ANYWHERE, |stage| {
             let announced = stage.announce(Duration::from_millis(20));
             while !linux::stop::requested() {
                 std::thread::yield_now();
             }
             (announced, stage.pause(at(1.0)))
         });
-        let performance = performance.unwrap();
-        assert!(matches!(performance.outcome, Outcome::Done((true, false))), "{performance:?}");
+        assert_eq!(performance.unwrap().0, Some((true, false)));
         assert!(stop.overdue() && stop.requested() && stop.reason().is_none());
     }
 
@@ -313,16 +288,16 @@ mod tests {
             return;
         }
         let stop = Stop::default();
-        let unhurried = perform(&stop, &mut Silent, &Supervision::default(), |_| {
+        let unhurried = perform(&stop, &mut Silent, ANYWHERE, |_| {
             std::thread::sleep(Duration::from_millis(50));
         });
-        assert!(matches!(unhurried.unwrap().outcome, Outcome::Done(())) && !stop.requested());
-        let performance = perform(&stop, &mut Silent, &Supervision::default(), |stage| {
+        assert!(unhurried.unwrap().0.is_some() && !stop.requested());
+        let performance = perform(&stop, &mut Silent, ANYWHERE, |stage| {
             stage.announce(Duration::from_millis(20));
             // Continues after a signal.
             std::thread::sleep(Duration::from_secs(3600));
         });
-        assert!(matches!(performance.unwrap().outcome, Outcome::LeftBehind));
+        assert!(performance.unwrap().0.is_none());
         assert!(stop.overdue());
     }
 
@@ -331,15 +306,15 @@ mod tests {
         if !in_a_process_of_its_own("frame::stage::tests::real_time_threads_are_bounded_by_the_kernel") {
             return;
         }
-        let limit = perform(&Stop::default(), &mut Silent, &Supervision::default(), |_| getrlimit(Resource::Rttime));
-        let Outcome::Done(limit) = limit.unwrap().outcome else { panic!("it comes back") };
+        let limit = perform(&Stop::default(), &mut Silent, ANYWHERE, |_| getrlimit(Resource::Rttime));
+        let limit = limit.unwrap().0.expect("it comes back");
         assert!(limit.current.is_some_and(|us| us <= 5_000_000) && limit.maximum.is_some_and(|us| us <= 6_000_000));
     }
 
     #[test]
     fn a_panic_on_the_stage_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| {
-            let _ = perform(&Stop::default(), &mut Silent, &Supervision::default(), |_| panic!("on stage"));
+            let _ = perform(&Stop::default(), &mut Silent, ANYWHERE, |_| panic!("on stage"));
         });
         assert!(caught.is_err());
     }

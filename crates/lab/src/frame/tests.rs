@@ -241,7 +241,7 @@ fn a_refused_condition_is_a_notice_or_an_error() {
             .any(|its| matches!(its, Notice::ConditionRefused { refusal, .. } if refusal.condition == "cpu"))
     );
     let (run, done) = with(true);
-    assert!(run.series.is_empty() && matches!(done, Err(Error::Unmet(Unmet::Refused { .. }))));
+    assert!(run.series.is_empty() && matches!(done, Err(Error::Unmet(Unmet::Refused(_)))));
 }
 
 #[test]

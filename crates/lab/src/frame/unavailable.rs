@@ -13,6 +13,12 @@ pub struct Unavailable {
     pub remedy: Option<String>,
 }
 
+impl From<&punctual::cpufreq::Error> for Unavailable {
+    fn from(error: &punctual::cpufreq::Error) -> Self {
+        Self { why: error.to_string(), remedy: Some(error.remedy()) }
+    }
+}
+
 impl Unavailable {
     /// Unavailable for this reason, with no remedy.
     pub(crate) fn because(why: impl Into<String>) -> Self {

@@ -3,7 +3,6 @@
 
 pub(crate) mod governor;
 pub(crate) mod settle;
-mod slot;
 
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use punctual::{Conditions, Policy, format_duration};
 use crate::frame::plan::rough;
 use crate::frame::request::LONGEST_UNASKED;
 use crate::frame::{Amount, Input, PlanError, Request, Variant, Watched};
-pub(crate) use slot::Slot;
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
 /// calibrates its work.

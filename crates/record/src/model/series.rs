@@ -57,6 +57,20 @@ pub struct Series {
     pub parts: Vec<Part>,
 }
 
+impl Series {
+    /// The same without the resources used: its samples are no operations of the measured thread.
+    #[must_use]
+    pub fn without_use(self) -> Self {
+        Self {
+            cpu_ns_per_op: None,
+            cpu_share: None,
+            voluntary_switches_per_op: None,
+            involuntary_switches_per_op: None,
+            ..self
+        }
+    }
+}
+
 /// What a subject is, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct About {

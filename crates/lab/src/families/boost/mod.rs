@@ -52,10 +52,6 @@ impl Family for Plan {
         Subject::ALL.len()
     }
 
-    fn variant(&self, _: usize) -> usize {
-        0
-    }
-
     fn asked(&self, cell: usize) -> Asked {
         let experiment = Experiment::Boost(Typed::asked(self.parameters()));
         Asked { subject: Subject::ALL[cell].name().into(), about: About::default(), experiment }
@@ -74,20 +70,16 @@ impl Family for Plan {
                     session.notice(Notice::Other { text: text.clone() });
                 }
                 (self.found.governor, self.found.max_khz) = (found.governor, found.max_khz);
-                self.found.full.put(guard);
+                *self.found.full.open() = Some(guard);
             }
             Err(error) if self.request.require => return Err(error.into()),
-            Err(error) => self.found.failure = Some(Unavailable::but(error.to_string(), error.remedy())),
+            Err(error) => self.found.failure = Some(Unavailable::from(&error)),
         }
         Ok(())
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
         self.found.failure.clone().filter(|_| Subject::ALL[cell] != Subject::AsFound)
-    }
-
-    fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::because("its time was over before its turn")
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<Self::Company, Failure> {

@@ -6,8 +6,8 @@ use punctual::cpufreq::{GovernorGuard, Lever};
 use punctual::format_duration;
 
 use crate::frame::request::at_least_one;
-use crate::frame::{self, Input, PlanError, Unavailable};
-use crate::speed::{PREPARES, Slot, Thread, check_work, not_too_long};
+use crate::frame::{self, Input, PlanError, Shared, Unavailable};
+use crate::speed::{PREPARES, Thread, check_work, not_too_long};
 
 /// The subjects: as found, boost, performance.
 const TURNS: u32 = 3;
@@ -56,7 +56,7 @@ pub(super) struct Found {
     pub(super) governor: Option<String>,
     pub(super) max_khz: Option<u64>,
     /// Full speed, for the calibration of the work.
-    pub(super) full: Slot<GovernorGuard>,
+    pub(super) full: Shared<Option<GovernorGuard>>,
     /// Why the speed cannot be set.
     pub(super) failure: Option<Unavailable>,
 }

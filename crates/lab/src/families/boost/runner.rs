@@ -118,7 +118,7 @@ impl Bench for BoostBench<'_> {
         let work = self.work();
         self.responses.clear();
         let trial = self.trial(Subject::ALL[cell], work);
-        let (trial, used, others) = trial.map_err(|error| Unavailable::but(error.to_string(), error.remedy()))?;
+        let (trial, used, others) = trial.map_err(|error| Unavailable::from(&error))?;
         if (self.responses.len() as u64) < operations {
             return Err(Failure::Stopped);
         }

@@ -100,24 +100,13 @@ impl Family for Fits {
         let rounds = measured.extra;
         let of = |figure, tally: &SeriesTally, samples, metrics| {
             let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
-            let series = measured.series(tally, Quantity::Overshoot, experiment);
             // An operation is a fit: its use of the CPU is that of many sleeps.
-            let (cpu_ns_per_op, cpu_share) = (None, None);
-            let (voluntary_switches_per_op, involuntary_switches_per_op) = (None, None);
-            Series {
-                samples: Some(samples),
-                cpu_ns_per_op,
-                cpu_share,
-                voluntary_switches_per_op,
-                involuntary_switches_per_op,
-                ..series
-            }
+            let series = measured.series(tally, Quantity::Overshoot, experiment).without_use();
+            Series { samples: Some(samples), ..series }
         };
         let costs = rounds.samples(|fit| fit.clock_costs_ns);
-        let mut recorder = Recorder::new();
-        costs.iter().for_each(|&sample| recorder.record(sample));
         let mut tally = SeriesTally::new();
-        tally.add_round(0, 0, &recorder, Usage::default());
+        tally.add_samples((0, 0), &mut Recorder::new(), costs.iter().copied());
         let adds = rounds.samples(|fit| fit.sleep_adds_ns);
         Report::of(vec![
             of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),

@@ -89,10 +89,6 @@ impl Family for Proofs {
         self.plan.proof_schedule(TURNS, TURN, self.cells.len())
     }
 
-    fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::because("its time was over before its turn")
-    }
-
     fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use punctual::Rate;
 use punctual_record::experiment::pace::{self, DepartureClock, Measured as End};
-use punctual_record::{Experiment, Quantity, Series, Typed};
+use punctual_record::{Experiment, Quantity, Typed};
 
 use super::bench::{Beside, PaceBench};
 use super::method::Mode;
@@ -11,9 +11,7 @@ use super::receiver::Receiver;
 use super::wire::Wire;
 use crate::frame::robust::median_with_interval;
 use crate::frame::schedule::Schedule;
-use crate::frame::{
-    Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Unavailable,
-};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
 
 /// All methods at one rate.
 pub(super) struct Keep {
@@ -45,10 +43,6 @@ impl Family for Keep {
         self.plan.schedule(self.rate)
     }
 
-    fn place(&self) -> Place {
-        self.plan.place()
-    }
-
     fn too_short(&self, _: usize) -> Unavailable {
         Unavailable::but("its share of the time is shorter than a period", "give more time, or name fewer methods")
     }
@@ -76,7 +70,8 @@ impl Family for Keep {
         ] {
             if tally.count() > 0 {
                 let experiment = self.experiment(end, pace::Metrics::default());
-                series.push(without_use(measured.series(tally, quantity, experiment)));
+                // The usage belongs to the lateness series, which has an operation for every event.
+                series.push(measured.series(tally, quantity, experiment).without_use());
             }
         }
         Report::of(series)
@@ -106,17 +101,6 @@ pub(super) fn bursts(plan: &Plan, rate: Rate) -> Vec<usize> {
     let fast = Wire::bytes_per_second(to, size, rate.per_second_f64()) > LOW_RATE_BYTES;
     let by_fq = |cell: &usize| fast && plan.methods[plan.cells[*cell].0].mode == Mode::KernelRate;
     (0..plan.cells.len()).filter(by_fq).collect()
-}
-
-/// The usage belongs to the lateness series, which has an operation for every event.
-fn without_use(series: Series) -> Series {
-    Series {
-        cpu_ns_per_op: None,
-        cpu_share: None,
-        voluntary_switches_per_op: None,
-        involuntary_switches_per_op: None,
-        ..series
-    }
 }
 
 fn metrics(rate: Rate, beside: &Beside) -> pace::Metrics {

@@ -9,7 +9,7 @@ use punctual_record::{About, Experiment};
 use super::method::PacingMethod;
 use super::packet::HEADER;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Amount, Asked, Input, Place, PlanError};
+use crate::frame::{self, Amount, Asked, Input, PlanError};
 
 /// Most events without explicit consent: some minutes at a rate that one CPU can send.
 pub const MOST_UNASKED: u64 = 10_000_000;
@@ -148,10 +148,6 @@ impl Plan {
             return Err(PlanError::new(Input::Datagrams, why));
         }
         Ok(())
-    }
-
-    pub(super) fn place(&self) -> Place {
-        Place::on(self.request.base.get_cpus().as_ref(), self.request.is_real_time())
     }
 
     /// The schedule at a rate.

@@ -15,9 +15,7 @@ use super::plan::Plan;
 use super::receiver::Receiver;
 use super::stand::Counts;
 use crate::frame::schedule::{Amount, Schedule};
-use crate::frame::{
-    Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Unavailable,
-};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
 
 /// The rate must be reached within this share.
 const HELD: f64 = 0.01;
@@ -93,10 +91,6 @@ impl Family for Sweep {
     fn schedule(&self) -> Schedule {
         let (trial, total) = self.trial_time();
         Schedule::fixed(ROUNDS, 1, trial, self.plan.cells.len(), total)
-    }
-
-    fn place(&self) -> Place {
-        self.plan.place()
     }
 
     fn too_short(&self, _: usize) -> Unavailable {

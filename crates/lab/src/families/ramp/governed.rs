@@ -94,7 +94,7 @@ impl Governed {
             }
             (Governors::Named(names), Err(error)) => {
                 cells.push(Cell::default());
-                let failure = Some(Unavailable::but(error.to_string(), error.remedy()));
+                let failure = Some(Unavailable::from(&error));
                 cells.extend(names.iter().map(|name| Cell { failure: failure.clone(), ..cell(name) }));
             }
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use punctual::cpufreq::Cpufreq;
 use punctual_record::experiment::ramp;
-use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
+use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
 
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
@@ -52,10 +52,6 @@ impl Family for Plan {
         self.cells.len()
     }
 
-    fn variant(&self, _: usize) -> usize {
-        0
-    }
-
     fn asked(&self, cell: usize) -> Asked {
         let subject = self.subject(cell).to_owned();
         Asked { subject, about: About::default(), experiment: Experiment::Ramp(Typed::asked(self.parameters())) }
@@ -70,17 +66,13 @@ impl Family for Plan {
         let asked = (&self.governors, self.request.require);
         let (governed, cells, notices) = Governed::take_over(Cpufreq::system(), self.cpu, asked)?;
         notices.into_iter().for_each(|notice| session.notice(notice));
-        self.waiting.put(governed);
+        *self.waiting.open() = Some(governed);
         self.cells = cells;
         Ok(())
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
         self.cells[cell].failure.clone()
-    }
-
-    fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::because("its time was over before its turn")
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<Governed, Failure> {
@@ -117,9 +109,7 @@ impl Plan {
         let mut tally = SeriesTally::new();
         let mut recorder = Recorder::new();
         for (round, durations) in measured.tally.rounds().iter().zip(measured.extra.durations()) {
-            recorder.clear();
-            durations.iter().take(FIRST).for_each(|&ns| recorder.record(ns));
-            tally.add_round(round.round, round.started_ns, &recorder, Usage::default());
+            tally.add_samples((round.round, round.started_ns), &mut recorder, durations.into_iter().take(FIRST));
         }
         let experiment = Experiment::Ramp(Typed::asked(self.parameters()));
         Some(measured.series(&tally, Quantity::FirstLoops, experiment))

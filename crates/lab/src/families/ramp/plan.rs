@@ -6,8 +6,8 @@ use punctual::{Policy, format_duration};
 
 use super::governed::{AS_FOUND, Cell, Governed, Governors};
 use crate::frame::request::at_least_one;
-use crate::frame::{self, Input, PlanError};
-use crate::speed::{PREPARES, Slot, Thread, check_work, not_too_long};
+use crate::frame::{self, Input, PlanError, Shared};
+use crate::speed::{PREPARES, Thread, check_work, not_too_long};
 
 /// Longest time that a real-time thread loops without a break: below the kernel's throttling limit of 950 ms, with a
 /// margin for slower loops.
@@ -51,7 +51,7 @@ pub struct Plan {
     pub(super) at_most: Duration,
     /// Determined after it is known which governors can be set.
     pub(super) cells: Vec<Cell>,
-    pub(super) waiting: Slot<Governed>,
+    pub(super) waiting: Shared<Option<Governed>>,
 }
 
 impl Plan {
@@ -86,7 +86,7 @@ impl Plan {
             request: thread.request(cpu, loops, rounds),
             at_most: whole + PREPARES,
             cells: Vec::new(),
-            waiting: Slot::default(),
+            waiting: Shared::default(),
         })
     }
 

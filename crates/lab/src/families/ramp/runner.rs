@@ -91,7 +91,7 @@ impl Bench for RampBench<'_> {
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let loops = self.loops();
         let prepared = self.prepare(cell);
-        let (facts, raised) = prepared.map_err(|error| Unavailable::but(error.to_string(), error.remedy()))?;
+        let (facts, raised) = prepared.map_err(|error| Unavailable::from(&error))?;
         std::thread::sleep(self.plan.rest);
         let before = self.governed.policy().and_then(|policy| policy.transitions);
         let meter = Meter::start();

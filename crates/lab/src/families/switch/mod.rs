@@ -11,7 +11,7 @@ mod switcher;
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::switch;
-use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
+use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
 
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
@@ -58,10 +58,6 @@ impl Family for Plan {
         1
     }
 
-    fn variant(&self, _: usize) -> usize {
-        0
-    }
-
     fn asked(&self, _: usize) -> Asked {
         let experiment = Experiment::Switch(Typed::asked(switch::Parameters {}));
         Asked { subject: self.subject(1), about: About::default(), experiment }
@@ -78,10 +74,6 @@ impl Family for Plan {
 
     fn forbidden(&self, _: usize) -> Option<Unavailable> {
         self.failure.clone()
-    }
-
-    fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::because("its time was over before its turn")
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<Switcher, Failure> {
@@ -160,9 +152,7 @@ fn tally(samples: impl Iterator<Item = (u32, i64)>) -> SeriesTally {
     let mut tally = SeriesTally::new();
     let mut recorder = Recorder::new();
     for (round, samples) in rounds {
-        recorder.clear();
-        samples.iter().for_each(|&ns| recorder.record(ns));
-        tally.add_round(round, 0, &recorder, Usage::default());
+        tally.add_samples((round, 0), &mut recorder, samples);
     }
     tally
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use punctual::cpufreq::GovernorGuard;
 
 use crate::frame::request::at_least_one;
-use crate::frame::{self, Input, PlanError, Unavailable};
-use crate::speed::{PREPARES, Slot, Thread, not_too_long};
+use crate::frame::{self, Input, PlanError, Shared, Unavailable};
+use crate::speed::{PREPARES, Thread, not_too_long};
 
 /// One loop: short compared with a change of frequency, long compared with a reading of the clock.
 pub(super) const LOOP: Duration = Duration::from_micros(50);
@@ -38,7 +38,7 @@ pub struct Plan {
     pub(super) at_most: Duration,
     /// The switching thread's CPU, once it is chosen.
     pub(super) other_cpu: Option<usize>,
-    pub(super) guard: Slot<GovernorGuard>,
+    pub(super) guard: Shared<Option<GovernorGuard>>,
     /// Why it cannot be measured.
     pub(super) failure: Option<Unavailable>,
 }
@@ -60,7 +60,7 @@ impl Plan {
             request: thread.request(cpu, 2 * switches, rounds),
             at_most: whole + PREPARES,
             other_cpu: None,
-            guard: Slot::default(),
+            guard: Shared::default(),
             failure: None,
         })
     }

@@ -57,8 +57,8 @@ impl Plan {
             self.governors.iter().try_for_each(|governor| guard.set_governor(governor)).map(|()| guard)
         };
         match set() {
-            Ok(guard) => self.guard.put(guard),
-            Err(error) => self.failure = Some(Unavailable::but(error.to_string(), error.remedy())),
+            Ok(guard) => *self.guard.open() = Some(guard),
+            Err(error) => self.failure = Some(Unavailable::from(&error)),
         }
     }
 

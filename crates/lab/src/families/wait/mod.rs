@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use punctual::format_duration;
 use punctual_record::experiment::wait;
-use punctual_record::{Notice, Quantity, Typed};
+use punctual_record::{Experiment, Notice, Quantity, Typed};
 
 use crate::frame::plan::rough;
 use crate::frame::schedule::Schedule;
@@ -24,7 +24,7 @@ use crate::frame::{
 };
 use bench::WaitBench;
 pub use interrupted::{Cuts, methods as interruptible};
-pub use plan::{AsExperiment, Plan, Request};
+pub use plan::{Plan, Request};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "wait";
@@ -61,7 +61,7 @@ impl Family for Plan {
         Asked {
             subject: method.name.into(),
             about: method.for_record(),
-            experiment: (self.experiment)(Typed::asked(parameters)),
+            experiment: Experiment::Wait(Typed::asked(parameters)),
         }
     }
 
@@ -106,7 +106,7 @@ impl Family for Plan {
         let parameters = self.parameters(cell);
         let metrics = wait::Metrics { effective_ns: Some(self.effective_ns(cell)), ..measured.extra.metrics() };
         let quantity = if method.absolute { Quantity::Lateness } else { Quantity::Overshoot };
-        let series = measured.series(measured.tally, quantity, (self.experiment)(Typed { parameters, metrics }));
+        let series = measured.series(measured.tally, quantity, Experiment::Wait(Typed { parameters, metrics }));
         let (subject, count, min_ns) = (method.name.into(), series.summary.negative, series.summary.min.unwrap_or(0));
         // A wait that signals cut short may well end early.
         let notices = if count > 0 && self.interrupt.is_none() {
@@ -146,7 +146,5 @@ mod tests {
         assert_eq!(report.notices, [Notice::Early { subject: "poll".into(), count: 1, min_ns: -5 }]);
         let report = made::report(&plan, 1, &[1], &extras);
         assert_eq!((report.series[0].quantity, report.notices.len()), (Quantity::Lateness, 0));
-        let on_time = made::report(&plan.recorded_as(punctual_record::Experiment::OnTime), 1, &[1], &extras);
-        assert_eq!(on_time.series[0].experiment.name(), "on_time");
     }
 }

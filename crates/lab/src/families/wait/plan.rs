@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use punctual::format_duration;
 use punctual_record::experiment::wait;
-use punctual_record::{Experiment, Typed};
 
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{self, Input, PlanError, Unavailable, Variant};
@@ -30,9 +29,6 @@ pub struct Cell {
     pub variant: usize,
 }
 
-/// Makes the experiment of the record from parameters and metrics.
-pub type AsExperiment = fn(Typed<wait::Parameters, wait::Metrics>) -> Experiment;
-
 impl Cell {
     /// The requested wait, in ns.
     pub(super) fn asked_ns(&self) -> i64 {
@@ -51,8 +47,6 @@ pub struct Plan {
     pub request: frame::Request,
     /// From one signal to the next, where signals interrupt the waits.
     pub interrupt: Option<Duration>,
-    /// The experiment in the record.
-    pub experiment: AsExperiment,
     /// The kernel's tick rate in Hz, if known.
     pub(super) hz: Option<u32>,
 }
@@ -87,16 +81,9 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same as another experiment in the record: one that measures waiting.
-    #[must_use]
-    pub fn recorded_as(self, experiment: AsExperiment) -> Self {
-        Self { experiment, ..self }
-    }
-
     fn lay_out(request: Request) -> Self {
-        let (methods, experiment) = (request.methods, Experiment::Wait);
-        let interrupt = request.interrupt;
-        let mut plan = Self { methods, cells: Vec::new(), request: request.frame, interrupt, experiment, hz: None };
+        let (methods, interrupt) = (request.methods, request.interrupt);
+        let mut plan = Self { methods, cells: Vec::new(), request: request.frame, interrupt, hz: None };
         for variant in 0..plan.request.variants.len() {
             for &asked in &request.durations {
                 plan.cells.extend((0..plan.methods.len()).map(|method| Cell { method, asked, variant }));

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use punctual::conditions::Conditions;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use punctual_record::PauseCause;
 use punctual_testing::in_a_process_of_its_own;
 
 use super::kept::Kept;
 use super::*;
 use crate::frame::breaks::{Break, Offset};
+use crate::frame::place::Place;
 use crate::frame::progress::Silent;
 use crate::frame::schedule::CellCost;
-use crate::frame::stage::{Stop, Supervision, perform};
+use crate::frame::stage::{Stop, perform};
 use crate::frame::{Amount, Unavailable, Variant};
 
 const SLACK_NS: u64 = 123_456;
@@ -107,7 +109,7 @@ fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Led
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let (theirs, their_extras) = (ledger.clone(), extras.clone());
     let mut bench = Fake { script, seen: Arc::clone(&seen) };
-    let outcome = perform(&Stop::default(), &mut Silent, &Supervision::default(), move |stage| {
+    let outcome = perform(&Stop::default(), &mut Silent, (&Place::default(), Duration::ZERO), move |stage| {
         let slack = Conditions::new().timer_slack(Duration::from_nanos(SLACK_NS));
         let (base, variant) = if in_base { (slack, Conditions::new()) } else { (Conditions::new(), slack) };
         let as_asked = Request::as_found(Amount::Samples(100), 5);
@@ -181,7 +183,7 @@ fn a_call_that_a_stop_ended_early_has_not_failed_and_another_has() {
     let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::Stopped));
     assert_eq!((ledger.tallies[0].count(), seen.kept), (100, vec![1, 3, 4, 5, 6]));
     assert_eq!(ledger.failures, [None]);
-    assert!(matches!(ledger.left_out.last_break(), Some(Break::Stopped { .. })));
+    assert!(matches!(ledger.left_out.last_break(), Some(Break::Paused { cause: PauseCause::Stopped, .. })));
     let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::Failed));
     assert_eq!((ledger.tallies[0].count(), seen.kept), (20, vec![1]));
     assert!(ledger.failures[0].is_some() && ledger.left_out.last_break().is_none());
