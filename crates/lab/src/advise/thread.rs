@@ -5,6 +5,8 @@ use std::fs;
 
 use punctual_linux::clock::{Clock, now_ns};
 
+pub(super) use crate::program::threads::{Family, Times};
+
 /// `USER_HZ`, the unit of times in `/proc/PID/stat` (include/asm-generic/param.h).
 pub(super) const TICK_NS: i64 = 10_000_000;
 
@@ -34,20 +36,6 @@ impl Thread {
     pub(super) fn lives(&self) -> bool {
         Self::find(self.process, self.tid) == Some(*self)
     }
-
-    /// What it used so far (`/proc/TID/schedstat`).
-    pub(super) fn times(&self) -> Option<Times> {
-        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.tid)).ok()?;
-        let mut fields = text.split_whitespace().map(str::parse);
-        Some(Times { cpu_ns: fields.next()?.ok()?, run_delay_ns: fields.next()?.ok()? })
-    }
-}
-
-/// CPU time of a thread, and the time for which it waited for a CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Times {
-    pub(super) cpu_ns: u64,
-    pub(super) run_delay_ns: u64,
 }
 
 impl fmt::Display for Thread {
@@ -61,48 +49,11 @@ pub(super) fn tick() -> u64 {
     (now_ns(Clock::Boottime) / TICK_NS).unsigned_abs()
 }
 
-/// The threads of a process and of its descendants.
-#[derive(Debug, Clone)]
-pub(super) struct Family {
-    pid: i32,
-    /// Children that it had already: they are left alone.
-    elder: Vec<i32>,
-}
-
 impl Family {
-    /// With the descendants that it has already.
-    pub(super) fn all_of(pid: i32) -> Self {
-        Self { pid, elder: Vec::new() }
-    }
-
-    /// With those to come.
-    pub(super) fn of(pid: i32) -> Self {
-        Self { pid, elder: tids(pid).into_iter().flat_map(|tid| children(pid, tid)).collect() }
-    }
-
     /// All threads now.
     pub(super) fn threads(&self) -> Vec<Thread> {
-        let (mut all, mut processes) = (Vec::new(), vec![self.pid]);
-        while let Some(process) = processes.pop() {
-            for tid in tids(process) {
-                all.extend(Thread::find(process, tid));
-                let new = |child: &i32| !self.elder.contains(child);
-                processes.extend(children(process, tid).into_iter().filter(new));
-            }
-        }
-        all
+        self.tids().into_iter().filter_map(|(process, tid)| Thread::find(process, tid)).collect()
     }
-}
-
-fn tids(pid: i32) -> Vec<i32> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// The children of a thread; empty where the kernel does not list them (CONFIG_PROC_CHILDREN).
-fn children(pid: i32, tid: i32) -> Vec<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -9,13 +9,30 @@ use punctual_linux::{affinity, sched};
 use super::plan::{Input, PlanError};
 
 /// Nice value of a supervising thread, if permitted. On a busy machine it must be able to end a run without delay.
-const HURRIED: i32 = -15;
+pub(crate) const HURRIED: i32 = -15;
 
-/// Raises the calling thread above other programs under SCHED_OTHER. Without the privilege nothing changes. Threads
-/// and processes that it starts inherit the nice value.
-pub(crate) fn hurry() {
-    // Refused without CAP_SYS_NICE: the thread then supervises at its present nice value.
-    drop(sched::set_nice(0, HURRIED));
+/// The calling thread at a lower nice value, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Nice {
+    tid: i32,
+    before: i32,
+}
+
+impl Nice {
+    /// None where setpriority(2) is refused, or the thread has no higher value.
+    pub(crate) fn lowered_to(nice: i32) -> Option<Self> {
+        let tid = sched::current_thread_id();
+        let before = sched::nice(tid).ok().filter(|before| *before > nice)?;
+        sched::set_nice(tid, nice).ok()?;
+        Some(Self { tid, before })
+    }
+}
+
+impl Drop for Nice {
+    fn drop(&mut self) {
+        // A higher value is never refused.
+        drop(sched::set_nice(self.tid, self.before));
+    }
 }
 
 /// The CPUs on which an experiment measures.
@@ -77,8 +94,7 @@ pub(crate) struct Aside {
     before: Vec<usize>,
     others: Vec<usize>,
     threads: Vec<i32>,
-    /// The calling thread's nice value before, if it was changed.
-    nice: Option<i32>,
+    nice: Option<Nice>,
 }
 
 impl Aside {
@@ -95,10 +111,10 @@ impl Aside {
         aside
     }
 
-    /// Calls [`hurry`] and undoes it on drop. Call it after the measuring thread was started.
+    /// Raises the calling thread above other programs under SCHED_OTHER until this is dropped. Call it after the measuring
+    /// thread was started.
     pub(crate) fn hurry(&mut self) {
-        self.nice = sched::nice(0).ok();
-        hurry();
+        self.nice = Nice::lowered_to(HURRIED);
     }
 
     /// The CPUs that supervising threads may use: all usable ones that are not measured.
@@ -129,9 +145,6 @@ impl Drop for Aside {
         if !self.before.is_empty() {
             self.move_to(&self.before);
         }
-        if let Some(nice) = self.nice {
-            drop(sched::set_nice(0, nice));
-        }
     }
 }
 
@@ -157,6 +170,20 @@ mod tests {
         drop(aside);
         assert_eq!(affinity::affinity(0).unwrap(), before);
         assert_eq!(sched::nice(0).unwrap(), nice);
+    }
+
+    #[test]
+    fn the_nice_value_is_put_back() {
+        let own = sched::current_thread_id();
+        let before = sched::nice(own).unwrap();
+        let Some(nice) = Nice::lowered_to(-20) else {
+            return punctual_testing::lacks("setpriority(2) to nice -20 is refused");
+        };
+        assert_eq!(sched::nice(own).unwrap(), -20);
+        let child = std::thread::spawn(move || sched::nice(sched::current_thread_id()).unwrap());
+        assert_eq!(child.join().unwrap(), -20, "a thread inherits it");
+        drop(nice);
+        assert_eq!(sched::nice(own).unwrap(), before);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use punctual_linux::rescue;
 use punctual_linux::shared::Shared;
 use rustix::process::{Pid, Signal, kill_process, setsid};
 
-use super::place;
+use super::place::{HURRIED, Nice};
 
 /// Its name in `ps`.
 const NAME: &str = "punctual-warden";
@@ -43,7 +43,7 @@ impl Warden {
                 && let Ok(death) = ParentDeath::instead_of_own()
             {
                 theirs.store(1, Ordering::Release);
-                place::hurry();
+                std::mem::forget(Nice::lowered_to(HURRIED));
                 death.wait();
                 end_what_is_left(owner);
             }

@@ -5,25 +5,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::process::{children, tids};
+use super::threads::{Family, Times};
 
 /// From one reading to the next.
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Readings take at most one part of this many: 2 %.
 const SHARE: u32 = 50;
 
-/// CPU time of a thread, and the time it waited for a CPU.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Times {
-    cpu_ns: u64,
-    run_delay_ns: u64,
-}
-
 /// Whose account.
 #[derive(Debug, Clone)]
 enum Whose {
     /// All threads of the process, and those of the processes that it creates from now on.
-    Process { pid: i32, elder: Vec<i32> },
+    Process(Family),
     /// These.
     Threads(Vec<i32>),
 }
@@ -41,8 +34,7 @@ impl Account {
     /// Of a process and of its children to come.
     #[must_use]
     pub fn of_process(pid: i32) -> Self {
-        let elder = tids(pid).into_iter().flat_map(|tid| children(pid, tid)).collect();
-        Self::open(Whose::Process { pid, elder })
+        Self::open(Whose::Process(Family::of(pid)))
     }
 
     /// Of these threads.
@@ -69,7 +61,7 @@ impl Account {
     pub fn look(&mut self) {
         let begin = Instant::now();
         for tid in self.tids() {
-            if let Some(times) = read(tid) {
+            if let Some(times) = Times::of(tid) {
                 self.latest.insert(tid, times);
             }
         }
@@ -80,7 +72,7 @@ impl Account {
     pub(super) fn tids(&self) -> Vec<i32> {
         match &self.whose {
             Whose::Threads(tids) => tids.clone(),
-            Whose::Process { pid, elder } => family(*pid, elder),
+            Whose::Process(family) => family.tids().into_iter().map(|(_, tid)| tid).collect(),
         }
     }
 
@@ -106,24 +98,6 @@ impl Account {
         let since = |(tid, now): (&i32, &Times)| of(now).saturating_sub(self.before.get(tid).map_or(0, of));
         (!self.latest.is_empty()).then(|| self.latest.iter().map(since).sum())
     }
-}
-
-/// The threads of the process and of its descendants, but for the elder children.
-fn family(pid: i32, elder: &[i32]) -> Vec<i32> {
-    let (mut all, mut processes) = (Vec::new(), vec![pid]);
-    while let Some(process) = processes.pop() {
-        for tid in tids(process) {
-            all.push(tid);
-            processes.extend(children(process, tid).into_iter().filter(|child| !elder.contains(child)));
-        }
-    }
-    all
-}
-
-fn read(tid: i32) -> Option<Times> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
-    let mut fields = text.split_whitespace().map(str::parse);
-    Some(Times { cpu_ns: fields.next()?.ok()?, run_delay_ns: fields.next()?.ok()? })
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! The watched program is not stopped, traced or changed.
 
 mod account;
-mod eagerness;
 mod process;
+pub(crate) mod threads;
 mod watcher;
 
 pub use account::Account;

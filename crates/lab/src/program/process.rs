@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::threads::{children, tids};
+
 /// Flag in `/proc/PID/stat` (`include/linux/sched.h`, PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Names in a refusal.
@@ -93,7 +95,7 @@ impl Process {
     /// The processes that it has created so far. Empty where the kernel does not show them (CONFIG_PROC_CHILDREN).
     #[must_use]
     pub fn children(&self) -> Vec<i32> {
-        tids(self.pid).into_iter().flat_map(|tid| children(self.pid, tid)).collect()
+        children(self.pid)
     }
 
     /// Whether it still runs: not ended, and its number not given to another.
@@ -102,18 +104,6 @@ impl Process {
         let facts = Facts::read(Path::new(&format!("/proc/{}", self.pid)));
         facts.is_some_and(|facts| facts.started == self.started && !matches!(facts.state, 'Z' | 'X'))
     }
-}
-
-/// The threads of a process.
-pub(super) fn tids(pid: i32) -> Vec<i32> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// The children of a thread; empty where the kernel does not show them (CONFIG_PROC_CHILDREN).
-pub(super) fn children(pid: i32, tid: i32) -> Vec<i32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 /// What `/proc/PID/stat` and `/proc/PID/status` say.

@@ -6,11 +6,14 @@ use punctual_record::{CauseSource, Causes, Program, Unseen};
 use punctual_trace::{Batch, Error, Level, Room, Target, WakeUp, Watch};
 
 use super::account::Account;
-use super::eagerness::Eager;
+use crate::frame::place::Nice;
 use crate::frame::unseen::{WAKE_UPS, without};
 
 /// Long enough for an event of each busy CPU.
 const LAST: Duration = Duration::from_millis(10);
+
+/// The lowest nice value: the thread runs at once, and a real-time thread goes before it still.
+const LOWEST: i32 = -20;
 
 /// How often the threads are listed until all are watched.
 const LISTS: u32 = 5;
@@ -24,7 +27,8 @@ pub struct Watcher {
     /// CPU time and run delay that are not part of what was found, so far and since.
     aside: [u64; 2],
     aside_since: Option<[u64; 2]>,
-    _eager: Option<Eager>,
+    /// Beside compilers, a reader of the usual nice value gets its CPU too late, and the rings overflow.
+    _nice: Option<Nice>,
 }
 
 impl Watcher {
@@ -32,8 +36,8 @@ impl Watcher {
     #[must_use]
     pub fn begin(target: &Target, account: Account) -> Self {
         let watch = open(target.clone(), &account);
-        let _eager = watch.is_ok().then(Eager::begin).flatten();
-        Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _eager }
+        let _nice = watch.is_ok().then(|| Nice::lowered_to(LOWEST)).flatten();
+        Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _nice }
     }
 
     /// Begins before this process executes the program: what it does until then is not the program's.
