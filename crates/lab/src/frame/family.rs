@@ -31,6 +31,17 @@ impl Scene<'_> {
     }
 }
 
+/// The names of some fields of a family's parameters.
+macro_rules! names {
+    ($of:ty: $($field:ident),+) => {{
+        const _: fn(&$of) = |its| {
+            $(let _ = &its.$field;)+
+        };
+        &[$(stringify!($field)),+]
+    }};
+}
+pub(crate) use names;
+
 /// A validated plan of one family. A *cell* is one subject under one set of parameters and conditions: it becomes one
 /// series, or several.
 pub(crate) trait Family: Send + Sync + 'static {
@@ -39,8 +50,10 @@ pub(crate) trait Family: Send + Sync + 'static {
     /// Processes and threads beside the measuring thread, under conditions of their own: competitors, senders,
     /// receivers.
     type Company;
-    /// The parameters that belong to the reason for a missing cell. `conditions` stands for its conditions.
+    /// The parameters that belong to the reason for a missing cell.
     const PECULIAR: &'static [&'static str] = &[];
+    /// So do its conditions.
+    const PER_VARIANT: bool = false;
 
     /// The part of the request that all families share.
     fn request(&self) -> &Request;

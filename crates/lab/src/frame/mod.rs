@@ -32,7 +32,7 @@ pub mod schedule;
 pub mod session;
 pub(crate) mod settings;
 pub mod stage;
-mod stop;
+pub(crate) mod stop;
 #[cfg(test)]
 mod tests;
 mod tracer;
@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use breaks::Look;
 pub use error::{Error, Failure, Unmet};
-pub(crate) use family::{Family, Scene};
+pub(crate) use family::{Family, Scene, names};
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use place::Place;
 pub use plan::{Input, PlanError};

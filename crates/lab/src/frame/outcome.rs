@@ -89,7 +89,7 @@ fn not_measured<F: Family>(family: &F, cell: usize, no: Unavailable) -> NotMeasu
     NotMeasured {
         experiment: experiment.name().to_owned(),
         subject,
-        conditions: F::PECULIAR.contains(&"conditions").then(label),
+        conditions: F::PER_VARIANT.then(label),
         parameters,
         why: no.why,
         remedy: no.remedy,

@@ -6,6 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use punctual_linux as linux;
 use punctual_linux::interrupt::Interrupter;
 
+/// Whether to continue after an interruption: EINTR if the process wants to stop.
+#[inline]
+pub(crate) fn go_on(call: &'static str) -> linux::Result<()> {
+    if linux::stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
+}
+
 /// A handle that ends a run early, from any thread.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {

@@ -49,7 +49,7 @@ impl Family for Made {
     /// Batches that count.
     type Extra = i64;
     type Company = ();
-    const PECULIAR: &'static [&'static str] = &["asked_ns"];
+    const PECULIAR: &'static [&'static str] = crate::frame::names!(wait::Parameters: asked_ns);
 
     fn request(&self) -> &Request {
         &self.request

@@ -15,7 +15,7 @@ pub struct Method {
     pub about: &'static str,
     /// The call in C, for instance `clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME)`.
     pub call: &'static str,
-    /// The line of code for this wait, in C (in Rust for Rust's own): `usleep(microseconds);`.
+    /// The line of code for this wait, in C (in Rust for Rust's own), where it is not just the call.
     pub code: &'static str,
     /// The system calls of which each wait makes one, depending on architecture and C library. Empty: it makes none.
     pub system_calls: &'static [&'static str],
@@ -37,6 +37,24 @@ pub struct Method {
 }
 
 impl Method {
+    /// A way of this kind that has no name yet: for a duration in nanoseconds, on the monotonic clock.
+    pub(crate) const fn of(kind: Kind) -> Self {
+        Self {
+            name: "",
+            about: "",
+            call: "",
+            code: "",
+            system_calls: &[],
+            besides: &[],
+            kind,
+            unit: Unit::Nanosecond,
+            clock: Clock::Monotonic,
+            absolute: false,
+            needs: "",
+            open: || Err(Unavailable::because("it has no call")),
+        }
+    }
+
     /// A wait of `asked_ns` nanoseconds rounded up to the call's unit. `hz` is the kernel's tick rate. If it is
     /// unknown, a wait in jiffies is returned as asked.
     #[must_use]
@@ -47,8 +65,8 @@ impl Method {
     /// The details for the record.
     #[must_use]
     pub fn for_record(&self) -> About {
-        let some = |text: &str| Some(text.to_owned());
-        About { kind: some(self.kind.name()), call: some(self.call), code: some(self.code) }
+        let code = if self.code.is_empty() { format!("{};", self.call) } else { self.code.to_owned() };
+        About { kind: Some(self.kind.name().to_owned()), call: Some(self.call.to_owned()), code: Some(code) }
     }
 
     /// A wait that makes no system call.

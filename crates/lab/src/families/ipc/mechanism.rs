@@ -41,6 +41,29 @@ pub struct Mechanism {
 /// Opens both ends of a mechanism.
 pub type Open = Arc<dyn Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync>;
 
+impl Mechanism {
+    /// A reliable one of this kind, measured by default: a receiver may block, and nothing limits a message but memory.
+    pub(super) fn of(
+        kind: Kind,
+        [name, about, call]: [&str; 3],
+        open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            about: about.into(),
+            call: call.into(),
+            kind,
+            needs: "",
+            queue: Queue::Bytes,
+            reliable: true,
+            only_polls: false,
+            usual: true,
+            largest: Limit::memory,
+            open: Arc::new(open),
+        }
+    }
+}
+
 impl std::fmt::Debug for Mechanism {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mechanism").field("name", &self.name).finish_non_exhaustive()
@@ -138,6 +161,12 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// A receiver may look without waiting.
+    #[must_use]
+    pub fn polls(&self) -> bool {
+        self.receive != Receive::Block
+    }
+
     /// Messages that may be in flight: as requested, or this default.
     #[must_use]
     pub fn depth_or(&self, usual: usize) -> usize {

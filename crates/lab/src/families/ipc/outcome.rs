@@ -10,13 +10,13 @@ use super::topology::Relation;
 use crate::frame::schedule::Schedule;
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
-    Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
+    Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable, names,
 };
 
 impl Family for Plan {
     type Extra = Extra;
     type Company = ();
-    const PECULIAR: &'static [&'static str] = &["size", "mode", "place"];
+    const PECULIAR: &'static [&'static str] = names!(ipc::Parameters: size, mode, place);
 
     fn request(&self) -> &Frame {
         &self.request

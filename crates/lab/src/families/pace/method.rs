@@ -69,9 +69,3 @@ pub trait PacingSession {
     /// Restores after a batch what the session changed of the thread.
     fn end(&mut self) {}
 }
-
-/// EINTR if the process wants to stop.
-#[inline]
-pub(super) fn go_on() -> linux::Result<()> {
-    if linux::stop::requested() { Err(linux::Error::from_errno("pace", linux::EINTR)) } else { Ok(()) }
-}

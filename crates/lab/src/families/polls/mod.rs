@@ -20,6 +20,7 @@ use crate::frame::schedule::Schedule;
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
+    names,
 };
 use bench::{Extra, Others, PollBench};
 use mailbox::Mailbox;
@@ -37,7 +38,8 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 impl Family for Plan {
     type Extra = Extra;
     type Company = Others;
-    const PECULIAR: &'static [&'static str] = &["conditions", "load", "sender", "polls"];
+    const PECULIAR: &'static [&'static str] = names!(polls::Parameters: load, sender, polls);
+    const PER_VARIANT: bool = true;
 
     fn request(&self) -> &Frame {
         &self.request

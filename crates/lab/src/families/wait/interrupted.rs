@@ -17,8 +17,8 @@ use punctual_record::Recorder;
 use punctual_record::experiment::wait;
 
 use super::methods;
-use super::methods::go_on;
 use crate::frame::Unavailable;
+use crate::frame::stop::go_on;
 use crate::ways::wait::{Method, Waiter};
 
 /// A wait is given up at this many times its length. With the timer's slack in each remainder it may never end.

@@ -23,6 +23,7 @@ use crate::frame::schedule::Schedule;
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
+    names,
 };
 use bench::{Extra, YieldBench};
 use plan::CompetitorSpec;
@@ -41,7 +42,8 @@ impl Family for Plan {
     /// Indexed like [`Plan::specs`].
     type Company = Vec<Result<Crowd, Failure>>;
     const PECULIAR: &'static [&'static str] =
-        &["conditions", "competitors", "competitor_kind", "competitor_policy", "competitor_rank"];
+        names!(yielding::Parameters: competitors, competitor_kind, competitor_policy, competitor_rank);
+    const PER_VARIANT: bool = true;
 
     fn request(&self) -> &Frame {
         &self.request

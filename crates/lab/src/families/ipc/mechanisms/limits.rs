@@ -1,7 +1,9 @@
 //! The kernel's limits, read from their settings.
 
-use super::super::mechanism::Limit;
+use punctual_linux as linux;
 use rustix::process::{Resource, getrlimit};
+
+use super::super::mechanism::{Limit, Unavailable, refused};
 
 /// The number in a file of /proc/sys.
 pub(super) fn sysctl(path: &str) -> Option<u64> {
@@ -92,6 +94,11 @@ pub(super) fn pointer() -> Limit {
         from: "the mechanism itself: a signal carries one pointer (sigval)".into(),
         remedy: None,
     }
+}
+
+/// The refusal of one more open file.
+pub(super) fn no_file(error: &linux::Error) -> Unavailable {
+    refused(error, &format!("too many open files? the limit here is {} (ulimit -n)", open_files()))
 }
 
 /// Number of files that may be open, for error messages.

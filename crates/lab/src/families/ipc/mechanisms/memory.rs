@@ -8,7 +8,7 @@ use punctual_linux::ipc::{Region, memory};
 
 use super::super::keeper::What;
 use super::super::mechanism::{
-    Asked, Ends, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
+    Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
 };
 use super::semaphore::{self, Count, Opened, Told};
 
@@ -44,19 +44,15 @@ pub(super) fn all() -> Vec<Mechanism> {
     let mut all = Vec::new();
     for (from, name, about, call) in MEMORIES {
         for (told, way, how, calls) in WAYS {
+            let words = [&format!("{name}-{way}"), &format!("{about}, told by {how}"), &format!("{call}; {calls}")];
+            let open = move |asked: &Asked<'_>| lanes(asked, |asked| lane(from, told, asked));
             all.push(Mechanism {
-                name: format!("{name}-{way}"),
-                about: format!("{about}, told by {how}"),
-                call: format!("{call}; {calls}"),
-                kind: Kind::SharedMemory,
                 needs: if from == From::SystemV || told == Told::SysvSemaphore { "CONFIG_SYSVIPC" } else { "" },
                 queue: Queue::Messages,
-                reliable: true,
                 only_polls: told == Told::Spin,
                 // The kinds of memory are equally quick: one of each kind of count is enough.
                 usual: from == From::Memfd,
-                largest: Limit::memory,
-                open: Arc::new(move |asked| lanes(asked, |asked| lane(from, told, asked))),
+                ..Mechanism::of(Kind::SharedMemory, words.map(String::as_str), open)
             });
         }
     }

@@ -9,60 +9,56 @@ use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::mechanism::{
-    Asked, End, Ends, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Queue, Receive, Unavailable,
-    lanes, refused, whole,
+    Asked, End, Ends, Halt, Inlet, Kind, Lane, Link, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused, whole,
 };
 use super::limits;
 
 pub(super) fn all() -> Vec<Mechanism> {
-    let notice = |name: &str, about: &str, call: &str, queue, largest: fn() -> Limit, open| Mechanism {
-        name: name.into(),
-        about: about.into(),
-        call: call.into(),
-        kind: Kind::Notice,
-        needs: "",
-        queue,
-        reliable: true,
-        only_polls: false,
-        usual: true,
-        largest,
-        open,
-    };
     vec![
-        notice(
-            "eventfd",
-            "eventfd: one number at a time; with its upper half taken a second write waits until the first is read",
-            "write, read",
-            Queue::One,
-            limits::eight,
-            Arc::new(|asked| lanes(asked, event)),
-        ),
-        notice(
-            "sigqueue",
-            "real-time signal that carries a pointer, taken by sigwaitinfo",
-            "sigqueue, sigwaitinfo",
-            Queue::Counted,
-            limits::pointer,
-            Arc::new(|asked| lanes(asked, |asked| Ok(signal(asked, false)))),
-        ),
-        notice(
-            "signalfd",
-            "real-time signal that carries a pointer, read from a descriptor",
-            "sigqueue, read",
-            Queue::Counted,
-            limits::pointer,
-            Arc::new(|asked| lanes(asked, |asked| Ok(signal(asked, true)))),
-        ),
+        Mechanism {
+            queue: Queue::One,
+            largest: limits::eight,
+            ..Mechanism::of(
+                Kind::Notice,
+                [
+                    "eventfd",
+                    "eventfd: one number at a time; with its upper half taken a second write waits until the first is read",
+                    "write, read",
+                ],
+                |asked| lanes(asked, event),
+            )
+        },
+        Mechanism {
+            queue: Queue::Counted,
+            largest: limits::pointer,
+            ..Mechanism::of(
+                Kind::Notice,
+                ["sigqueue", "real-time signal that carries a pointer, taken by sigwaitinfo", "sigqueue, sigwaitinfo"],
+                |asked| lanes(asked, |asked| Ok(signal(asked, false))),
+            )
+        },
+        Mechanism {
+            queue: Queue::Counted,
+            largest: limits::pointer,
+            ..Mechanism::of(
+                Kind::Notice,
+                ["signalfd", "real-time signal that carries a pointer, read from a descriptor", "sigqueue, read"],
+                |asked| lanes(asked, |asked| Ok(signal(asked, true))),
+            )
+        },
         Mechanism {
             needs: "Linux 5.18, io_uring allowed",
+            queue: Queue::Counted,
             usual: false,
-            ..notice(
-                "uring-msg",
-                "message from one io_uring to another, for programs that wait in io_uring anyway",
-                "io_uring_enter(IORING_OP_MSG_RING)",
-                Queue::Counted,
-                limits::eight,
-                Arc::new(uring),
+            largest: limits::eight,
+            ..Mechanism::of(
+                Kind::Notice,
+                [
+                    "uring-msg",
+                    "message from one io_uring to another, for programs that wait in io_uring anyway",
+                    "io_uring_enter(IORING_OP_MSG_RING)",
+                ],
+                uring,
             )
         },
     ]
@@ -83,12 +79,8 @@ fn put(call: &'static str, number: u64, into: &mut [u8]) -> linux::Result<()> {
 }
 
 fn event(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
-    let failed = |e: rustix::io::Errno| {
-        let error = linux::Error::from_errno("eventfd", e.raw_os_error());
-        refused(&error, &format!("too many open files? the limit here is {} (ulimit -n)", limits::open_files()))
-    };
-    let polls = asked.receive != Receive::Block;
-    let flags = EventfdFlags::CLOEXEC | if polls { EventfdFlags::NONBLOCK } else { EventfdFlags::empty() };
+    let failed = |e: rustix::io::Errno| limits::no_file(&linux::Error::from_errno("eventfd", e.raw_os_error()));
+    let flags = EventfdFlags::CLOEXEC | if asked.polls() { EventfdFlags::NONBLOCK } else { EventfdFlags::empty() };
     let file = Arc::new(eventfd(0, flags).map_err(failed)?);
     let end = || Event { file: Arc::clone(&file), halt: asked.halt.clone() };
     Ok(Lane::of(Ends::new(end(), end())))
@@ -143,13 +135,7 @@ impl Inlet for Event {
 fn signal(asked: &Asked<'_>, through_descriptor: bool) -> Lane {
     let halt = asked.halt.clone();
     let outlet = SignalOutlet { peer: None, halt: halt.clone() };
-    let inlet = SignalInlet {
-        blocked: None,
-        descriptor: None,
-        through_descriptor,
-        polls: asked.receive != Receive::Block,
-        halt,
-    };
+    let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls(), halt };
     Lane::of(Ends::new(outlet, inlet))
 }
 

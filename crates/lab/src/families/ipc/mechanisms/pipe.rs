@@ -1,7 +1,6 @@
 //! Streams of bytes: pipe, FIFO, and a pipe that gets pages instead of copies.
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
 
 use punctual_linux as linux;
 use punctual_linux::ipc::fd;
@@ -9,49 +8,34 @@ use punctual_linux::ipc::splice::Buffers;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::keeper::What;
-use super::super::mechanism::{
-    Asked, Ends, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Receive, Unavailable, lanes, refused,
-};
+use super::super::mechanism::{Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Unavailable, lanes, refused};
 use super::limits;
 
 pub(super) fn all() -> Vec<Mechanism> {
-    let stream = |name: &str, about: &str, call: &str, open| Mechanism {
-        name: name.into(),
-        about: about.into(),
-        call: call.into(),
-        kind: Kind::Stream,
-        needs: "",
-        queue: Queue::Bytes,
-        reliable: true,
-        only_polls: false,
-        usual: name == "pipe",
-        largest: Limit::memory,
-        open,
-    };
-    vec![
-        stream(
+    let pipe = Mechanism::of(
+        Kind::Stream,
+        [
             "pipe",
             "pipe: a stream of bytes through the kernel, 64 KiB of buffer; for a parent and its children",
             "write, read",
-            Arc::new(|asked| lanes(asked, pipe)),
-        ),
-        stream(
-            "fifo",
-            "named pipe: a pipe that any process opens by its path",
-            "write, read",
-            Arc::new(|asked| lanes(asked, fifo)),
-        ),
-        stream(
+        ],
+        |asked| lanes(asked, pipe),
+    );
+    let fifo = Mechanism::of(
+        Kind::Stream,
+        ["fifo", "named pipe: a pipe that any process opens by its path", "write, read"],
+        |asked| lanes(asked, fifo),
+    );
+    let vmsplice = Mechanism::of(
+        Kind::Stream,
+        [
             "vmsplice",
             "pipe given the sender's pages instead of a copy; a page per message at least, and the pages must wait to be read",
             "vmsplice, read",
-            Arc::new(|asked| lanes(asked, spliced)),
-        ),
-    ]
-}
-
-fn polls(asked: &Asked<'_>) -> bool {
-    asked.receive != Receive::Block
+        ],
+        |asked| lanes(asked, spliced),
+    );
+    vec![pipe, Mechanism { usual: false, ..fifo }, Mechanism { usual: false, ..vmsplice }]
 }
 
 fn no_pipe(error: &linux::Error) -> Unavailable {
@@ -62,7 +46,7 @@ fn pair(asked: &Asked<'_>) -> Result<(OwnedFd, OwnedFd), Unavailable> {
     let failed = |source| no_pipe(&linux::Error { call: "pipe", object: None, source });
     let (reader, writer) = std::io::pipe().map_err(failed)?;
     let (reader, writer): (OwnedFd, OwnedFd) = (reader.into(), writer.into());
-    if polls(asked) {
+    if asked.polls() {
         set_blocking(&reader, false).map_err(|e| no_pipe(&e))?;
     }
     Ok((reader, writer))
@@ -93,7 +77,7 @@ fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     // A non-blocking reader opens at once. A writer needs an open reader.
     let reader = open(OFlags::RDONLY | OFlags::NONBLOCK)?;
     let writer = open(OFlags::WRONLY)?;
-    set_blocking(&reader, !polls(asked)).map_err(no_fifo)?;
+    set_blocking(&reader, !asked.polls()).map_err(no_fifo)?;
     // Both ends are open: remove the path.
     drop(name);
     Ok(Lane::of(ends(reader, writer, asked)))

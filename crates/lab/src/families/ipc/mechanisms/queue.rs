@@ -1,14 +1,12 @@
 //! Queues of messages: POSIX and System V.
 
-use std::sync::Arc;
-
 use punctual_linux as linux;
 use punctual_linux::ipc::queue::{self, Use};
 use punctual_linux::ipc::sysv::{self, Envelope};
 
 use super::super::keeper::What;
 use super::super::mechanism::{
-    Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Receive, Unavailable, lanes, refused, whole,
+    Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused, whole,
 };
 use super::limits;
 
@@ -18,30 +16,31 @@ const USUAL_DEPTH: usize = 10;
 pub(super) fn all() -> Vec<Mechanism> {
     vec![
         Mechanism {
-            name: "posix-mq".into(),
-            about: "POSIX message queue: whole messages with priorities; a descriptor that can be polled".into(),
-            call: "mq_send, mq_receive".into(),
-            kind: Kind::Queue,
             needs: "CONFIG_POSIX_MQUEUE",
             queue: Queue::Messages,
-            reliable: true,
-            only_polls: false,
-            usual: true,
             largest: limits::posix_queue,
-            open: Arc::new(|asked| lanes(asked, posix)),
+            ..Mechanism::of(
+                Kind::Queue,
+                [
+                    "posix-mq",
+                    "POSIX message queue: whole messages with priorities; a descriptor that can be polled",
+                    "mq_send, mq_receive",
+                ],
+                |asked| lanes(asked, posix),
+            )
         },
         Mechanism {
-            name: "sysv-mq".into(),
-            about: "System V message queue: whole messages of a type, in any order; no descriptor".into(),
-            call: "msgsnd, msgrcv".into(),
-            kind: Kind::Queue,
             needs: "CONFIG_SYSVIPC",
-            queue: Queue::Bytes,
-            reliable: true,
-            only_polls: false,
-            usual: true,
             largest: limits::sysv_queue,
-            open: Arc::new(|asked| lanes(asked, system_v)),
+            ..Mechanism::of(
+                Kind::Queue,
+                [
+                    "sysv-mq",
+                    "System V message queue: whole messages of a type, in any order; no descriptor",
+                    "msgsnd, msgrcv",
+                ],
+                |asked| lanes(asked, system_v),
+            )
         },
     ]
 }
@@ -49,7 +48,7 @@ pub(super) fn all() -> Vec<Mechanism> {
 fn posix(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let usual = limits::posix_queue_depth(asked.size, USUAL_DEPTH);
     let depth = asked.depth_or(usual);
-    let for_what = if asked.receive == Receive::Block { Use::Receiving } else { Use::Polling };
+    let for_what = if asked.polls() { Use::Polling } else { Use::Receiving };
     let made = asked.keeper.make(What::PosixQueue, |name| queue::create(&name.name(), depth, asked.size));
     let (outlet, name) = made.map_err(|e| refused_queue(&e, depth))?;
     let inlet = queue::open(&name.name(), for_what).map_err(|e| refused_queue(&e, depth))?;

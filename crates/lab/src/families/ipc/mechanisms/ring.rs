@@ -1,7 +1,6 @@
 //! The library's own ring: [`punctual::ipc::Ring`].
 
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::ipc::{ReceiveError, Receiver, Ring, RingError, SendError, Sender, WaitStrategy};
@@ -21,23 +20,21 @@ const AT_MOST: Duration = Duration::from_millis(200);
 
 pub(super) fn all() -> Vec<Mechanism> {
     vec![Mechanism {
-        name: "ring".into(),
-        about:
-            "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps"
-                .into(),
-        call: "Sender::send, Receiver::receive".into(),
-        kind: Kind::SharedMemory,
-        needs: "",
         queue: Queue::Messages,
-        reliable: true,
-        only_polls: false,
-        usual: true,
         largest: || Limit {
             bytes: Some(punctual::ipc::ring::layout::largest_message(punctual::ipc::ring::layout::GREATEST)),
             from: "the ring's greatest capacity, 4 GiB".into(),
             remedy: None,
         },
-        open: Arc::new(|asked| lanes(asked, lane)),
+        ..Mechanism::of(
+            Kind::SharedMemory,
+            [
+                "ring",
+                "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps",
+                "Sender::send, Receiver::receive",
+            ],
+            |asked| lanes(asked, lane),
+        )
     }]
 }
 

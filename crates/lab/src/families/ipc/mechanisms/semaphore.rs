@@ -299,10 +299,8 @@ struct Event {
 impl Event {
     fn new(value: u32, halt: &Halt) -> Result<Self, Unavailable> {
         // It is non-blocking, so that it can be polled. A wait calls poll(2) only if the count is zero.
-        let file = eventfd(value, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE).map_err(|e| {
-            let error = linux::Error::from_errno("eventfd", e.raw_os_error());
-            refused(&error, &format!("too many open files? the limit here is {} (ulimit -n)", limits::open_files()))
-        })?;
+        let file = eventfd(value, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)
+            .map_err(|e| limits::no_file(&linux::Error::from_errno("eventfd", e.raw_os_error())))?;
         Ok(Self { file: Arc::new(file), halt: halt.clone() })
     }
 }

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::super::keeper::{Keeper, What};
 use super::super::mechanism::{
-    Asked, End, Halt, Inlet, Kind, Limit, Link, Mechanism, Outlet, Queue, Unavailable, refused, whole,
+    Asked, End, Halt, Inlet, Kind, Limit, Link, Mechanism, Outlet, Unavailable, refused, whole,
 };
 use super::limits;
 
@@ -23,63 +23,40 @@ pub(super) fn all() -> Vec<Mechanism> {
     let mut all = Vec::new();
     for (name, kind, about, largest) in kinds {
         let stream = kind == SocketType::STREAM;
-        let pair = socket(name.into(), format!("Unix socket pair: {about}"), largest, move |asked| {
+        let pair = socket(name, &format!("Unix socket pair: {about}"), move |asked| {
             let flags = SocketFlags::CLOEXEC;
             let pair = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None).map_err(failed("socketpair"));
-            Ok(link(pair.map_err(|e| no_socket(&e))?, stream, asked))
+            Ok(link(pair.map_err(|e| limits::no_file(&e))?, stream, asked))
         });
-        all.push(Mechanism { usual: stream || kind == SocketType::SEQPACKET, ..pair });
+        all.push(Mechanism { usual: kind != SocketType::DGRAM, largest, ..pair });
         let path = format!("Unix socket found by its path: {about}");
-        all.push(socket(format!("{name}-path"), path, largest, move |asked| {
+        let path = socket(&format!("{name}-path"), &path, move |asked| {
             let pair = by_path(kind, asked.keeper)
                 .map_err(|e| refused(&e, "a folder for temporary files that takes sockets (TMPDIR)"))?;
             Ok(link(pair, stream, asked))
-        }));
+        });
+        all.push(Mechanism { usual: false, largest, ..path });
     }
-    let tcp = socket(
-        "tcp".into(),
-        "TCP over loopback, no delay: what also works between machines".into(),
-        Limit::memory,
-        |asked| Ok(link(tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))?, true, asked)),
-    );
-    all.push(Mechanism { usual: true, ..tcp });
-    let udp = socket(
-        "udp".into(),
-        "UDP over loopback: whole messages, dropped when the receiver is slow".into(),
-        limits::udp,
-        |asked| Ok(link(udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))?, false, asked)),
-    );
-    all.push(Mechanism { usual: true, reliable: false, ..udp });
+    all.push(socket("tcp", "TCP over loopback, no delay: what also works between machines", |asked| {
+        Ok(link(tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))?, true, asked))
+    }));
+    let udp = socket("udp", "UDP over loopback: whole messages, dropped when the receiver is slow", |asked| {
+        Ok(link(udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))?, false, asked))
+    });
+    all.push(Mechanism { reliable: false, largest: limits::udp, ..udp });
     all
 }
 
 fn socket(
-    name: String,
-    about: String,
-    largest: fn() -> Limit,
+    name: &str,
+    about: &str,
     open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
 ) -> Mechanism {
-    Mechanism {
-        name,
-        about,
-        call: "send, recv".into(),
-        kind: Kind::Socket,
-        needs: "",
-        queue: Queue::Bytes,
-        reliable: true,
-        only_polls: false,
-        usual: false,
-        largest,
-        open: Arc::new(open),
-    }
+    Mechanism::of(Kind::Socket, [name, about, "send, recv"], open)
 }
 
 fn failed(call: &'static str) -> impl Fn(rustix::io::Errno) -> linux::Error {
     move |e| linux::Error::from_errno(call, e.raw_os_error())
-}
-
-fn no_socket(error: &linux::Error) -> Unavailable {
-    refused(error, &format!("too many open files? the limit here is {} (ulimit -n)", limits::open_files()))
 }
 
 fn no_network(what: &'static str, source: std::io::Error) -> Unavailable {

@@ -1,12 +1,10 @@
 //! Memory of the receiver that the sender writes into, and a futex as notification: one copy instead of two.
 
-use std::sync::Arc;
-
 use punctual_linux as linux;
 use punctual_linux::ipc::mailbox::{self, Mailbox};
 
 use super::super::mechanism::{
-    Asked, Ends, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused,
+    Asked, Ends, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused,
 };
 use super::semaphore::{Count, Told};
 
@@ -15,19 +13,18 @@ const USUAL_DEPTH: usize = 10;
 
 pub(super) fn all() -> Vec<Mechanism> {
     vec![Mechanism {
-        name: "vm-writev".into(),
-        about:
-            "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages"
-                .into(),
-        call: "process_vm_writev; futex".into(),
-        kind: Kind::Copy,
         needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
         queue: Queue::Messages,
-        reliable: true,
-        only_polls: false,
         usual: false,
-        largest: Limit::memory,
-        open: Arc::new(|asked| lanes(asked, lane)),
+        ..Mechanism::of(
+            Kind::Copy,
+            [
+                "vm-writev",
+                "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages",
+                "process_vm_writev; futex",
+            ],
+            |asked| lanes(asked, lane),
+        )
     }]
 }
 

@@ -6,8 +6,9 @@ use punctual_linux as linux;
 use punctual_linux::clock::Clock;
 use punctual_linux::sleep::clock_nanosleep_until;
 
-use crate::families::pace::method::{MOST_AHEAD_NS, Mode, PacingMethod, PacingSession, Terms, go_on};
+use crate::families::pace::method::{MOST_AHEAD_NS, Mode, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
+use crate::frame::stop::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {
@@ -69,7 +70,7 @@ impl PacingSession for AtOnce {
     }
 
     fn next(&mut self) -> linux::Result<u64> {
-        go_on().map(|()| 1)
+        go_on("pace").map(|()| 1)
     }
 }
 
@@ -91,6 +92,6 @@ impl PacingSession for Ahead {
             grid.advance();
             let _ = clock_nanosleep_until(Clock::Monotonic, early.as_nanos())?;
         }
-        go_on().map(|()| 1)
+        go_on("pace").map(|()| 1)
     }
 }

@@ -7,8 +7,9 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sleep;
 use punctual_linux::timed::Ended;
 
-use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms, go_on};
+use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
+use crate::frame::stop::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {
@@ -68,7 +69,7 @@ impl<F: FnMut() -> linux::Result<Ended>> PacingSession for Shortest<F> {
         loop {
             // A signal ends the sleep early, as it would in such a program.
             let _ = (self.sleep)()?;
-            go_on()?;
+            go_on("pace")?;
             if now_ns(Clock::Monotonic) >= due {
                 return Ok(1);
             }
@@ -94,17 +95,17 @@ impl<F: FnMut(i64) -> linux::Result<Ended>> PacingSession for Spaced<F> {
     }
 
     fn next(&mut self) -> linux::Result<u64> {
-        go_on()?;
+        go_on("pace")?;
         if self.begun {
             // A signal ends the sleep early, as it would in such a program.
             let _ = (self.sleep)(self.period_ns)?;
         } else {
             while sleep::clock_nanosleep_until(Clock::Monotonic, self.start.as_nanos())? != Ended::TimeUp {
-                go_on()?;
+                go_on("pace")?;
             }
             self.begun = true;
         }
-        go_on()?;
+        go_on("pace")?;
         Ok(1)
     }
 }

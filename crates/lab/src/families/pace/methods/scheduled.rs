@@ -13,8 +13,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms, go_on};
+use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
+use crate::frame::stop::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {
@@ -62,9 +63,9 @@ fn nothing() -> Grid {
 
 fn sleep_until(deadline: Moment) -> linux::Result<()> {
     while clock_nanosleep_until(Clock::Monotonic, deadline.as_nanos())? != Ended::TimeUp {
-        go_on()?;
+        go_on("pace")?;
     }
-    go_on()
+    go_on("pace")
 }
 
 struct Absolute {
@@ -163,7 +164,7 @@ impl PacingSession for Periodic {
     fn next(&mut self) -> linux::Result<u64> {
         let mut count = [0; 8];
         loop {
-            go_on()?;
+            go_on("pace")?;
             match rustix::io::read(&self.timer, &mut count) {
                 Ok(_) => return Ok(u64::from_ne_bytes(count).max(1)),
                 Err(rustix::io::Errno::INTR) => {}
@@ -197,7 +198,7 @@ impl PacingSession for Spin {
         let deadline = self.grid.next();
         self.grid.advance();
         loop {
-            go_on()?;
+            go_on("pace")?;
             let reach = deadline.min(self.clock.now().plus_nanos(LONGEST_SPIN_NS));
             if self.clock.spin_until(reach) >= deadline {
                 return Ok(1);

@@ -5,7 +5,7 @@ use punctual_linux as linux;
 use punctual_linux::clock::Clock;
 
 use super::waiters::Opened;
-use crate::ways::wait::{Kind, Method, Unit, Waiter};
+use crate::ways::wait::{Kind, Method, Waiter};
 
 /// Waits that train a sleeper before the first recorded one: a block of the learner, and some more.
 const LEARNING: u32 = 40;
@@ -13,20 +13,12 @@ const LEARNING: u32 = 40;
 const LONGEST_LEARNED_NS: i64 = 5_000_000;
 
 const LIBRARY: Method = Method {
-    name: "",
-    about: "",
-    call: "",
-    code: "",
     system_calls: &["clock_nanosleep", "clock_nanosleep_time64"],
     // The first wait sets the timer slack. The sleeper learns a sleep's cost from the thread's CPU clock, a system
     // call.
     besides: &["prctl", "clock_gettime"],
-    kind: Kind::Library,
-    unit: Unit::Nanosecond,
-    clock: Clock::Monotonic,
     absolute: true,
-    needs: "",
-    open: || open(Strategy::Native),
+    ..Method::of(Kind::Library)
 };
 
 pub(super) static METHODS: &[Method] = &[

@@ -3,7 +3,6 @@
 //! A new way is one [`Method`] in the list of its kind's file; nothing else changes.
 
 use crate::ways::wait::Method;
-pub(super) use waiters::go_on;
 
 mod library;
 mod poll;

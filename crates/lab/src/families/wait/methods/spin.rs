@@ -7,28 +7,16 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sleep::sched_yield;
 
-use super::waiters::{Opened, go_on};
+use super::waiters::Opened;
 use crate::frame::Unavailable;
-use crate::ways::wait::{Kind, Method, Unit, Waiter};
+use crate::frame::stop::go_on;
+use crate::ways::wait::{Kind, Method, Waiter};
 
 /// Iterations between two checks of the stop request: well below a millisecond even if an iteration makes a system
 /// call.
 const TURNS: u32 = 256;
 
-const SPIN: Method = Method {
-    name: "",
-    about: "",
-    call: "",
-    code: "",
-    system_calls: &[],
-    besides: &[],
-    kind: Kind::Spin,
-    unit: Unit::Nanosecond,
-    clock: Clock::Monotonic,
-    absolute: true,
-    needs: "",
-    open: || on_clock(|| Ok(())),
-};
+const SPIN: Method = Method { absolute: true, ..Method::of(Kind::Spin) };
 
 pub(super) static METHODS: &[Method] = &[
     Method {
@@ -36,6 +24,7 @@ pub(super) static METHODS: &[Method] = &[
         about: "reads the clock until it is time",
         call: "while (clock_gettime(CLOCK_MONOTONIC) < deadline);",
         code: "do clock_gettime(CLOCK_MONOTONIC, &now); while (before(&now, &deadline));",
+        open: || on_clock(|| Ok(())),
         ..SPIN
     },
     Method {

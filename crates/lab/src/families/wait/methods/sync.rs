@@ -7,28 +7,13 @@ use punctual_linux::ring::RingTimeout;
 use punctual_linux::socket::SilentSocket;
 use punctual_linux::sync::{Condition, Futex, Semaphore};
 
-use super::waiters::{Opened, absolute, absolute_uncuttable, go_on, relative, timed, unavailable};
+use super::waiters::{Opened, absolute, absolute_uncuttable, relative, timed, unavailable};
+use crate::frame::stop::go_on;
 use crate::ways::wait::{Kind, Method, Unit, Waiter, units_up};
 
 const FUTEX: &[&str] = &["futex", "futex_time64"];
 
-const SYNC: Method = Method {
-    name: "",
-    about: "",
-    call: "",
-    code: "",
-    system_calls: FUTEX,
-    besides: &[],
-    kind: Kind::Sync,
-    unit: Unit::Nanosecond,
-    clock: Clock::Monotonic,
-    absolute: false,
-    needs: "",
-    open: || {
-        let word = Futex::default();
-        relative(move |ns| word.wait(ns))
-    },
-};
+const SYNC: Method = Method { system_calls: FUTEX, ..Method::of(Kind::Sync) };
 
 pub(super) static METHODS: &[Method] = &[
     Method {
@@ -36,6 +21,10 @@ pub(super) static METHODS: &[Method] = &[
         about: "the timeout of a futex, for a duration",
         call: "futex(&word, FUTEX_WAIT_PRIVATE, 0, &duration)",
         code: "syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &duration, NULL, 0);",
+        open: || {
+            let word = Futex::default();
+            relative(move |ns| word.wait(ns))
+        },
         ..SYNC
     },
     Method {
@@ -54,7 +43,6 @@ pub(super) static METHODS: &[Method] = &[
         name: "pthread_cond_timedwait",
         about: "the timeout of a condition variable on the monotonic clock; hides signals",
         call: "pthread_cond_timedwait(&condition, &mutex, &deadline)",
-        code: "pthread_cond_timedwait(&condition, &mutex, &deadline);",
         absolute: true,
         open: || {
             let condition = Condition::new().map_err(|e| unavailable(&e, &[]))?;
@@ -66,7 +54,6 @@ pub(super) static METHODS: &[Method] = &[
         name: "sem_timedwait",
         about: "the timeout of a semaphore, on the wall clock: follows it when it is set",
         call: "sem_timedwait(&semaphore, &deadline)",
-        code: "sem_timedwait(&semaphore, &deadline);",
         absolute: true,
         clock: Clock::Realtime,
         open: || {
@@ -79,7 +66,6 @@ pub(super) static METHODS: &[Method] = &[
         name: "mq_timedreceive",
         about: "the timeout of a POSIX message queue, on the wall clock: follows it when it is set",
         call: "mq_timedreceive(queue, message, size, NULL, &deadline)",
-        code: "mq_timedreceive(queue, message, size, NULL, &deadline);",
         system_calls: &["mq_timedreceive", "mq_timedreceive_time64"],
         absolute: true,
         needs: "kernel with CONFIG_POSIX_MQUEUE",

@@ -1,7 +1,6 @@
 //! Kernel timers that notify: by descriptor, by signal, by handler.
 
 use punctual_linux as linux;
-use punctual_linux::clock::Clock;
 use punctual_linux::timer::{HandledTimer, IntervalTimer, SignalTimeout, WaitedTimer};
 use punctual_linux::timerfd::{PolledTimerfd, Timerfd};
 
@@ -14,20 +13,7 @@ const TIMERFD_SETTIME: &[&str] = &["timerfd_settime", "timerfd_settime64"];
 /// Each timer uses one entry of the user's signal queue limit.
 const QUEUE: Remedies = &[(linux::EAGAIN, "raise the limit of pending signals (ulimit -i)")];
 
-const TIMER: Method = Method {
-    name: "",
-    about: "",
-    call: "",
-    code: "",
-    system_calls: &[],
-    besides: &[],
-    kind: Kind::Timer,
-    unit: Unit::Nanosecond,
-    clock: Clock::Monotonic,
-    absolute: false,
-    needs: "",
-    open: || timed(Timerfd::new(), &[]),
-};
+const TIMER: Method = Method::of(Kind::Timer);
 
 pub(super) static METHODS: &[Method] = &[
     Method {
@@ -38,6 +24,7 @@ pub(super) static METHODS: &[Method] = &[
         system_calls: &["read"],
         besides: TIMERFD_SETTIME,
         needs: "Linux 2.6.25",
+        open: || timed(Timerfd::new(), &[]),
         ..TIMER
     },
     Method {
@@ -87,7 +74,6 @@ pub(super) static METHODS: &[Method] = &[
         name: "sigtimedwait",
         about: "the timeout of waiting for a signal that does not come",
         call: "sigtimedwait(&set, NULL, &timeout)",
-        code: "sigtimedwait(&set, NULL, &timeout);",
         system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
         open: || {
             let nothing = SignalTimeout::new().map_err(|e| unavailable(&e, &[]))?;

@@ -5,24 +5,12 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::user_wait::{Instruction, UserWait, Watched};
 
-use super::waiters::{Opened, go_on};
+use super::waiters::Opened;
 use crate::frame::Unavailable;
-use crate::ways::wait::{Kind, Method, Unit, Waiter};
+use crate::frame::stop::go_on;
+use crate::ways::wait::{Kind, Method, Waiter};
 
-const USER_WAIT: Method = Method {
-    name: "",
-    about: "",
-    call: "",
-    code: "",
-    system_calls: &[],
-    besides: &[],
-    kind: Kind::UserWait,
-    unit: Unit::Nanosecond,
-    clock: Clock::Monotonic,
-    absolute: true,
-    needs: "",
-    open: || open(Instruction::Tpause),
-};
+const USER_WAIT: Method = Method { absolute: true, ..Method::of(Kind::UserWait) };
 
 pub(super) static METHODS: &[Method] = &[
     Method {
@@ -31,6 +19,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "_tpause(0, deadline)",
         code: "_tpause(0, deadline_in_ticks);",
         needs: "CPU with WAITPKG",
+        open: || open(Instruction::Tpause),
         ..USER_WAIT
     },
     Method {

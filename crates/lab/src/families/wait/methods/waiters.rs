@@ -5,10 +5,10 @@
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::stop;
 use punctual_linux::timed::{Armed, Ended};
 
 use crate::frame::Unavailable;
+use crate::frame::stop::go_on;
 use crate::ways::wait::Waiter;
 
 /// The longest single call of those that hide signals from their caller, so that a stop request is noticed. A shorter
@@ -106,12 +106,6 @@ fn absolute_up_to(
 /// Judges a first call: only an error makes the method unavailable, not how the wait ended.
 fn tried(first: linux::Result<Ended>) -> Result<(), Unavailable> {
     first.map(drop).map_err(|e| unavailable(&e, &[]))
-}
-
-/// Whether to continue after an interruption: EINTR if the process wants to stop.
-#[inline]
-pub(in crate::families::wait) fn go_on(call: &'static str) -> linux::Result<()> {
-    if stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
 }
 
 /// A timer that is set and then waited for. Signals interrupt the wait, not the timer.
