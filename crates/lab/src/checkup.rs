@@ -14,7 +14,7 @@ use punctual_trace::Room;
 
 use crate::families::{ipc, ramp, wait, yielding};
 use crate::frame::place::one_cpu;
-use crate::frame::{self, Amount, PlanError, Portion, Request, Session, Variant};
+use crate::frame::{Amount, Portion, Request, Session, Variant};
 use crate::sight::{self, Sight};
 use crate::speed::Thread;
 use crate::ways::wait::Method;
@@ -62,16 +62,8 @@ impl Part {
     }
 }
 
-/// Why a part could not be run.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    /// Its plan.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The run.
-    #[error(transparent)]
-    Run(#[from] frame::Error),
-}
+/// Why a part could not be run: its plan, or the run.
+type Error = Box<dyn std::error::Error>;
 
 /// The parts, in the order of the report.
 pub const PARTS: &[Part] = &[
@@ -235,7 +227,7 @@ const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-str
 const MESSAGES_QUICKLY: &[&str] = &["ring", "posix-mq", "pipe", "unix-stream"];
 
 fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let cpus = punctual_linux::affinity::affinity(0).map_err(frame::Error::from)?;
+    let cpus = punctual_linux::affinity::affinity(0)?;
     let plan = ipc::Plan::new(ipc::Request {
         mechanisms: depth
             .of(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
@@ -303,8 +295,8 @@ mod tests {
 
     #[test]
     fn watching_gives_causes_or_the_reason_and_no_figures() {
-        let mut silent = frame::Silent;
-        let mut session = Session::open(vec!["test".into()], "checkup", frame::Stop::default(), &mut silent);
+        let mut silent = crate::frame::Silent;
+        let mut session = Session::open(vec!["test".into()], "checkup", crate::frame::Stop::default(), &mut silent);
         explaining(Depth::Usual, Duration::from_millis(100), &mut session).unwrap();
         let run = session.close();
         assert!(run.series.is_empty() && run.not_measured.is_empty(), "{run:?}");

@@ -6,6 +6,7 @@ use punctual_record::Notice;
 use super::error::{Error, Failure};
 use super::ledger::{Ledger, Shared};
 use super::place::Place;
+use super::plan::PlanError;
 use super::report::{Asked, Measured, Report};
 use super::request::Request;
 use super::rounds::Bench;
@@ -28,6 +29,19 @@ impl Scene<'_> {
     /// Adds a notice for readers of the figures.
     pub(crate) fn notice(&self, notice: Notice) {
         self.ledger.open().notice(notice);
+    }
+}
+
+/// The request of a plan, and its cells.
+pub(crate) struct Layout<'a> {
+    request: &'a Request,
+    /// By cell: index of its variant.
+    variant_of: Vec<usize>,
+}
+
+impl<'a> Layout<'a> {
+    pub(crate) fn new(request: &'a Request, variants: impl IntoIterator<Item = usize>) -> Self {
+        Self { request, variant_of: variants.into_iter().collect() }
     }
 }
 
@@ -55,15 +69,31 @@ pub(crate) trait Family: Send + Sync + 'static {
     /// So do its conditions.
     const PER_VARIANT: bool = false;
 
+    /// The request and the cells.
+    fn layout(&self) -> Layout<'_>;
+
     /// The part of the request that all families share.
-    fn request(&self) -> &Request;
+    fn request(&self) -> &Request {
+        self.layout().request
+    }
 
     /// Number of cells.
-    fn cells(&self) -> usize;
+    fn cells(&self) -> usize {
+        self.layout().variant_of.len()
+    }
 
     /// Index of the variant that the cell runs under.
-    fn variant(&self, _cell: usize) -> usize {
-        0
+    fn variant(&self, cell: usize) -> usize {
+        self.layout().variant_of[cell]
+    }
+
+    /// Refuses a number of samples that would take too long.
+    fn checked(self) -> Result<Self, PlanError>
+    where
+        Self: Sized,
+    {
+        self.request().check_time(&self.schedule(), self.cells())?;
+        Ok(self)
     }
 
     /// What the cell measures.

@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use breaks::Look;
 pub use error::{Error, Failure, Unmet};
-pub(crate) use family::{Family, Scene, names};
+pub(crate) use family::{Family, Layout, Scene, names};
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use place::Place;
 pub use plan::{Input, PlanError};

@@ -75,8 +75,8 @@ const MOST_PER_BATCH: f64 = 1e7;
 impl Schedule {
     /// A schedule for these cells. `rounds` is at least 1.
     #[must_use]
-    pub fn new(amount: Amount, rounds: u32, cells: &[CellCost]) -> Self {
-        let cell = |c: &CellCost| Cell {
+    pub fn new(amount: Amount, rounds: u32, cells: impl IntoIterator<Item = CellCost>) -> Self {
+        let cell = |c: CellCost| Cell {
             weight: c.ideal_ns.max(1.0).sqrt(),
             cost_ns: c.expected_ns.max(1.0),
             saved_ns: 0.0,
@@ -86,7 +86,7 @@ impl Schedule {
         Self {
             amount,
             rounds: rounds.max(1),
-            cells: cells.iter().map(cell).collect(),
+            cells: cells.into_iter().map(cell).collect(),
             pilot: None,
             unrehearsed: false,
             at_most: None,
@@ -99,7 +99,7 @@ impl Schedule {
     pub fn fixed(rounds: u32, operations: u32, each: Duration, cells: usize, at_most: Duration) -> Self {
         let amount = Amount::Samples(u64::from(rounds) * u64::from(operations));
         let ns = each.as_nanos() as f64;
-        let schedule = Self::new(amount, rounds, &vec![CellCost { ideal_ns: ns, expected_ns: ns }; cells]);
+        let schedule = Self::new(amount, rounds, vec![CellCost { ideal_ns: ns, expected_ns: ns }; cells]);
         Self { at_most: Some(at_most), ..schedule.without_pilot() }
     }
 
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn samples_are_spread_and_add_up() {
-        let mut schedule = Schedule::new(Amount::Samples(103), 10, &[cost(1000.0)]);
+        let mut schedule = Schedule::new(Amount::Samples(103), 10, [cost(1000.0)]);
         let taken: Vec<u64> = (0..10).map(|r| schedule.take(0, r, Duration::ZERO)).collect();
         assert_eq!(taken.iter().sum::<u64>(), 103);
         assert!(taken.iter().all(|n| (10..=11).contains(n)), "{taken:?}");
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn time_is_divided_by_the_square_root_of_cost() {
-        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(11)), 1, &[cost(1e4), cost(1e6)]);
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(11)), 1, [cost(1e4), cost(1e6)]);
         let left = Duration::from_secs(11);
         assert_eq!(schedule.take(0, 0, left), 100_000);
         assert_eq!(schedule.take(1, 0, left), 10_000);
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn a_slow_cell_saves_up_and_one_too_slow_is_not_afforded() {
         let slow = CellCost { ideal_ns: 1e5, expected_ns: 1e9 };
-        let schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 10, &[cost(1e5), slow]);
+        let schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 10, [cost(1e5), slow]);
         assert!(!schedule.affords(1));
-        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(10)), 10, &[slow]);
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(10)), 10, [slow]);
         assert!(schedule.affords(0));
         let taken: u64 = (0..10).map(|r| schedule.take(0, r, Duration::from_secs(10 - u64::from(r)))).sum();
         assert!((9..=10).contains(&taken), "{taken}");
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_pilot_counts_and_is_bounded() {
-        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, &[cost(1e5)]);
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, [cost(1e5)]);
         assert_eq!(schedule.at_most(), Duration::from_secs(1));
         assert_eq!(schedule.pilot_operations(0, Duration::from_millis(200)), 3);
         assert_eq!(schedule.pilot_operations(0, Duration::from_millis(300)), 0);
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(schedule.at_most(), Duration::from_millis(700));
         assert!(!schedule.is_over(Duration::from_millis(900)) && schedule.is_over(Duration::from_millis(1100)));
         assert_eq!(schedule.after_pilot(Duration::from_secs(2)), Duration::from_millis(500));
-        let mut schedule = Schedule::new(Amount::Samples(1000), 1, &[cost(1e6)]);
+        let mut schedule = Schedule::new(Amount::Samples(1000), 1, [cost(1e6)]);
         assert_eq!(schedule.pilot_operations(0, Duration::from_secs(10)), 3);
         assert_eq!(schedule.after_pilot(Duration::from_millis(3)), Duration::from_secs(1));
         assert_eq!(schedule.at_most(), Duration::from_secs(23));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_first_measurement_replaces_the_guess() {
-        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, &[cost(1e6)]);
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, [cost(1e6)]);
         schedule.learn(0, 100.0);
         assert_eq!(schedule.cells[0].cost_ns, 100.0);
         schedule.learn(0, 200.0);
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_dropped_cell_leaves_its_share() {
-        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, &[cost(1e5), cost(1e5)]);
+        let mut schedule = Schedule::new(Amount::Time(Duration::from_secs(1)), 1, [cost(1e5), cost(1e5)]);
         schedule.drop_cell(0);
         assert_eq!(schedule.take(0, 0, Duration::from_secs(1)), 0);
         assert_eq!(schedule.take(1, 0, Duration::from_secs(1)), 10_000);

@@ -51,16 +51,8 @@ impl Family for Made {
     type Company = ();
     const PECULIAR: &'static [&'static str] = crate::frame::names!(wait::Parameters: asked_ns);
 
-    fn request(&self) -> &Request {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        self.fates.len()
-    }
-
-    fn variant(&self, _: usize) -> usize {
-        0
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, vec![0; self.fates.len()])
     }
 
     fn asked(&self, cell: usize) -> Asked {

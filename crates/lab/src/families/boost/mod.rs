@@ -16,9 +16,7 @@ use punctual_record::experiment::boost;
 use punctual_record::{About, Experiment, Notice, Quantity, Typed};
 
 use crate::frame::schedule::Schedule;
-use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
-};
+use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 pub use plan::{Plan, Request};
 use punctual::cpufreq::GovernorGuard;
 use runner::{BoostBench, Machine};
@@ -44,12 +42,8 @@ impl Family for Plan {
     /// Full speed, until the work is calibrated.
     type Company = Option<GovernorGuard>;
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        Subject::ALL.len()
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, [0; Subject::ALL.len()])
     }
 
     fn asked(&self, cell: usize) -> Asked {

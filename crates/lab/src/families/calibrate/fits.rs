@@ -12,7 +12,7 @@ use crate::frame::robust::{median, quantile};
 use crate::frame::schedule::Schedule;
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::usage::{Meter, Sum};
-use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 use crate::ways::wait::Waiter;
 
 /// Consecutive sleeps.
@@ -62,16 +62,8 @@ impl Family for Fits {
     type Extra = Rounds;
     type Company = ();
 
-    fn request(&self) -> &Frame {
-        &self.0.request
-    }
-
-    fn cells(&self) -> usize {
-        self.0.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.0.cells[cell].1
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.0.request, self.0.cells.iter().map(|cell| cell.1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -184,6 +176,7 @@ mod tests {
     use super::super::{Plan, Request};
     use super::*;
     use crate::families::wait::methods;
+    use crate::frame::Request as Frame;
     use crate::frame::{Amount, made};
 
     fn plan() -> Plan {

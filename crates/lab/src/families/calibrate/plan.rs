@@ -99,7 +99,7 @@ impl Plan {
                 (Amount::Time(time), u32::try_from(turns).unwrap_or(u32::MAX).max(TURNS))
             }
         };
-        Schedule::new(amount, turns, &cells).without_pilot()
+        Schedule::new(amount, turns, cells).without_pilot()
     }
 
     /// The schedule of the proof: turns, and waits in each turn.

@@ -15,7 +15,7 @@ use super::plan::Plan;
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::usage::Meter;
-use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 use crate::ways::wait::Waiter;
 
 /// Consecutive waits of one kind. The kinds take turns.
@@ -69,16 +69,8 @@ impl Family for Proofs {
     type Extra = Vec<f64>;
     type Company = ();
 
-    fn request(&self) -> &Frame {
-        &self.plan.request
-    }
-
-    fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.plan.cells[self.cells[cell].of].1
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.plan.request, self.cells.iter().map(|cell| self.plan.cells[cell.of].1))
     }
 
     fn asked(&self, cell: usize) -> Asked {

@@ -18,11 +18,10 @@ use super::mechanism::Receive;
 use super::peer::Job;
 use super::plan::{Cell, Plan};
 use super::traffic::Mode;
-use super::trip::{Broken, Passed, Trip};
-use crate::frame::left_out::NotKept;
+use super::trip::{Passed, Trip};
 use crate::frame::stage::Stage;
 use crate::frame::usage::Sum;
-use crate::frame::{Bench, Error, Failure, Unavailable};
+use crate::frame::{Bench, Error, Failure};
 
 /// Longest time that two real-time processes may poll without a break.
 const LONGEST_HOLD_NS: f64 = 4e8;
@@ -108,7 +107,7 @@ impl<'a> IpcBench<'a> {
             plan,
             base: without(&plan.request.base, refused),
             stage,
-            keeper: Keeper::start().map_err(|no| Unavailable::because(no.to_string()))?,
+            keeper: Keeper::start()?,
             interruptible: Interruptible::this_thread()?,
             cpus: linux::affinity::affinity(0)?,
             limits,
@@ -144,6 +143,7 @@ impl<'a> IpcBench<'a> {
         let conditions = both.only(&[Scope::Thread, Scope::Process]).maybe(policy, Conditions::policy);
         Trip {
             mechanism,
+            label: &plan.request.variants[cell.variant].label,
             job: Job {
                 size: cell.size,
                 warmup: plan.warmup_of(cell),
@@ -217,8 +217,7 @@ impl Bench for IpcBench<'_> {
         while to_go > 0 {
             let messages = self.stretch(index, to_go);
             let before = into.count();
-            let passed = self.trip(&self.plan.cells[index], messages).make(into, blocks.as_mut());
-            let passed = passed.map_err(|broken| self.failure(index, broken))?;
+            let passed = self.trip(&self.plan.cells[index], messages).make(into, blocks.as_mut())?;
             self.expected_ns[index] = passed.usage.elapsed_ns as f64 / messages as f64;
             extra.add(&passed, (messages, into.count() - before));
             total.add(passed.usage);
@@ -236,25 +235,5 @@ impl Bench for IpcBench<'_> {
         extra.plus(&last);
         self.blocks[index] = blocks;
         self.keep_blocks(index, &mut extra.blocks);
-    }
-}
-
-impl IpcBench<'_> {
-    fn failure(&self, cell: usize, broken: Broken) -> Failure {
-        match broken {
-            Broken::Stopped => Failure::Stopped,
-            Broken::Lost(lost) => {
-                let label = &self.plan.request.variants[self.plan.cells[cell].variant].label;
-                Failure::Lost(lost.iter().map(|its| NotKept::of(label, its)).collect())
-            }
-            Broken::Unavailable(no) => no.into(),
-            Broken::PeerEnded(how) => {
-                let Cell { mechanism, size, mode, .. } = self.plan.cells[cell];
-                Failure::PeerEnded {
-                    subject: format!("{}, {size} bytes, {mode}", self.plan.mechanisms[mechanism].name),
-                    how,
-                }
-            }
-        }
     }
 }

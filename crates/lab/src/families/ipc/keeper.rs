@@ -18,6 +18,7 @@ use punctual_linux::shared::Shared;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
 
+use crate::frame::Unavailable;
 use crate::frame::warden::KEEPER;
 
 /// Reserves numbers, and lets the keeper process remove their objects.
@@ -33,13 +34,6 @@ impl std::fmt::Debug for Keeper {
         f.debug_struct("Keeper").field("next", &self.next).finish_non_exhaustive()
     }
 }
-
-/// The keeper process did not start.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "starting the process that removes what is left behind: {0}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max"
-)]
-pub struct NoKeeper(#[from] punctual_linux::Error);
 
 /// A number marked for one object. On drop, the process that made it removes the object and the mark.
 #[derive(Debug)]
@@ -82,7 +76,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Keeper {
     /// Starts the process.
-    pub fn start() -> Result<Self, NoKeeper> {
+    pub fn start() -> Result<Self, Unavailable> {
+        Self::started().map_err(|error| {
+            Unavailable::because(format!(
+                "starting the process that removes what is left behind: {error}; the limit may be RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max"
+            ))
+        })
+    }
+
+    fn started() -> punctual_linux::Result<Self> {
         let marks = Shared::<[AtomicU8]>::slice(NUMBERS as usize)?;
         let ready = Shared::<AtomicU8>::new()?;
         let owner = getpid();
@@ -94,7 +96,7 @@ impl Keeper {
         while ready.load(Ordering::Acquire) == 0 {
             if let Some(ended) = process.ended()? {
                 let error = punctual_linux::Error::from_errno("fork", punctual_linux::ESRCH);
-                return Err(NoKeeper(error.on(format!("the keeper, which {ended}"))));
+                return Err(error.on(format!("the keeper, which {ended}")));
             }
             std::thread::yield_now();
         }

@@ -45,8 +45,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
 
 /// Opens and closes a mechanism with the shortest message it carries, to check that it works here.
 pub fn try_open(mechanism: &mechanism::Mechanism) -> Result<(), Unavailable> {
-    let no_keeper = |e: keeper::NoKeeper| Unavailable::because(e.to_string());
-    let keeper = keeper::Keeper::start().map_err(no_keeper)?;
+    let keeper = keeper::Keeper::start()?;
     let asked = mechanism::Asked {
         size: SHORTEST,
         depth: None,

@@ -5,12 +5,13 @@ use punctual_record::{About, Experiment, Notice, Quantity, Typed, Usage};
 
 use super::Mode;
 use super::bench::{Extra, IpcBench};
-use super::plan::{Cell, Plan};
+use super::mechanism::Receive;
+use super::plan::{Cell, Plan, cost_ns};
 use super::topology::Relation;
-use crate::frame::schedule::Schedule;
+use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
-    Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable, names,
+    Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
 
 impl Family for Plan {
@@ -18,16 +19,8 @@ impl Family for Plan {
     type Company = ();
     const PECULIAR: &'static [&'static str] = names!(ipc::Parameters: size, mode, place);
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.cells[cell].variant
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -42,7 +35,8 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        Plan::schedule(self)
+        let cost = |cell: &Cell| CellCost { ideal_ns: cost_ns(cell).min(1e6), expected_ns: cost_ns(cell) };
+        Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
     }
 
     /// The CPUs of all cells, where each cell names its own.
@@ -56,7 +50,29 @@ impl Family for Plan {
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
-        Plan::forbidden(self, &self.cells[cell])
+        let cell = &self.cells[cell];
+        let mechanism = self.mechanisms[cell.mechanism];
+        let limit = (mechanism.largest)();
+        if limit.bytes.is_some_and(|bytes| cell.size as u64 > bytes) {
+            let (size, carried, from) = (cell.size, limit.bytes.unwrap_or(0), limit.from);
+            let why = format!("{size} bytes are more than it carries: {carried} by {from}");
+            return Some(Unavailable { why, remedy: limit.remedy });
+        }
+        let holds = cell.place.is_same() && cell.receive == Receive::Poll && self.is_real_time(cell);
+        match cell.receive {
+            Receive::Block if mechanism.only_polls => {
+                Some(Unavailable::but("it has no way to wait in the kernel", "receive by polling or by backing off"))
+            }
+            Receive::Backoff if mechanism.only_polls => {
+                Some(Unavailable::but("it cannot sleep, so it cannot back off", "receive by polling"))
+            }
+            _ => holds.then(|| {
+                Unavailable::but(
+                    "a receiver that polls under a real-time policy keeps the sender on the same CPU from ever sending",
+                    "use two CPUs, or receive by blocking",
+                )
+            }),
+        }
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
@@ -151,6 +167,7 @@ mod tests {
     use super::super::integrity::Integrity;
     use super::super::{Request, mechanisms, place, topology};
     use super::*;
+    use crate::frame::Request as Frame;
     use crate::frame::usage::Sum;
     use crate::frame::{Amount, made};
 

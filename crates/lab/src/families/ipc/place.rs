@@ -3,6 +3,7 @@
 use punctual_record::experiment::ipc::Placement;
 
 use super::topology::Topology;
+use crate::frame::{Input, PlanError};
 
 /// The CPUs of the two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,32 +53,25 @@ pub enum Places {
     Matrix,
 }
 
-/// Why places are unavailable.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoPlace {
-    /// A CPU that this process may not use.
-    #[error("CPU {0} is not among those this process may use ({1})")]
-    NotAllowed(usize, String),
-    /// Two CPUs were requested and there is one.
-    #[error("two CPUs are asked for, and this process may use one ({0})")]
-    OneCpu(String),
-}
-
 impl Places {
     /// The places, on the usable CPUs. Two different CPUs belong to two cores, if there are two. With one CPU
     /// [`Places::Both`] is that one.
-    pub fn on(&self, allowed: &[usize], topology: &Topology) -> Result<Vec<Place>, NoPlace> {
+    pub fn on(&self, allowed: &[usize], topology: &Topology) -> Result<Vec<Place>, PlanError> {
         let list = || allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let one = || format!("two CPUs are asked for, and this process may use one ({})", list());
         let first = allowed.first().copied().unwrap_or(0);
         let second = topology.partner(first, allowed);
         let same = Place::on(first, first);
         let different = second.map(|second| Place::on(first, second));
         match *self {
             Self::Same => Ok(vec![same]),
-            Self::Different => Ok(vec![different.ok_or_else(|| NoPlace::OneCpu(list()))?]),
+            Self::Different => Ok(vec![different.ok_or_else(|| PlanError::new(Input::Places, one()))?]),
             Self::Both => Ok([Some(same), different].into_iter().flatten().collect()),
             Self::On(sender, receiver) => match [sender, receiver].into_iter().find(|cpu| !allowed.contains(cpu)) {
-                Some(cpu) => Err(NoPlace::NotAllowed(cpu, list())),
+                Some(cpu) => {
+                    let why = format!("CPU {cpu} is not among those this process may use ({})", list());
+                    Err(PlanError::new(Input::Places, why))
+                }
                 None => Ok(vec![Place::on(sender, receiver)]),
             },
             Self::Matrix => Ok(allowed.iter().flat_map(|&a| allowed.iter().map(move |&b| Place::on(a, b))).collect()),
@@ -92,13 +86,14 @@ mod tests {
     #[test]
     fn places_are_made_of_allowed_cpus() {
         let allowed = [2, 5, 7];
+        let no = |why: &str| PlanError::new(Input::Places, why);
         let on = |places: Places, allowed: &[usize]| places.on(allowed, &Topology::default());
         assert_eq!(on(Places::Both, &allowed).unwrap(), [Place::on(2, 2), Place::on(2, 5)]);
         assert_eq!(on(Places::Matrix, &allowed).unwrap().len(), 9);
         assert_eq!(on(Places::On(7, 2), &allowed).unwrap(), [Place::on(7, 2)]);
-        assert_eq!(on(Places::On(7, 3), &allowed), Err(NoPlace::NotAllowed(3, "2,5,7".into())));
+        assert_eq!(on(Places::On(7, 3), &allowed), Err(no("CPU 3 is not among those this process may use (2,5,7)")));
         assert_eq!(on(Places::Both, &[4]).unwrap(), [Place::on(4, 4)]);
-        assert_eq!(on(Places::Different, &[4]), Err(NoPlace::OneCpu("4".into())));
+        assert_eq!(on(Places::Different, &[4]), Err(no("two CPUs are asked for, and this process may use one (4)")));
         assert_eq!((Place::on(1, 1).kind(), Place::on(1, 2).kind()), (Placement::SameCpu, Placement::TwoCpus));
     }
 }

@@ -13,8 +13,7 @@ use super::place::{Place, Places};
 use super::topology::{Relation, Topology};
 use super::traffic::Mode;
 use crate::frame::request::at_least_one;
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Input, PlanError, Unavailable, Variant};
+use crate::frame::{self, Family as _, Input, PlanError, Variant};
 
 /// Up to this size each message's whole contents are checked by default: a page, which takes less than a wake-up.
 const VERIFIED_UP_TO: usize = 4096;
@@ -104,13 +103,11 @@ impl Plan {
         if plan.cells.is_empty() {
             return Err(PlanError::new(Input::Methods, "must name at least one mechanism"));
         }
-        plan.request.check_time(&plan.schedule(), plan.cells.len())?;
-        Ok(plan)
+        plan.checked()
     }
 
     fn lay_out(request: Request) -> Result<Self, PlanError> {
-        let places = request.places.on(&request.cpus, &request.topology);
-        let places = places.map_err(|no| PlanError::new(Input::Places, no.to_string()))?;
+        let places = request.places.on(&request.cpus, &request.topology)?;
         let (variants, peers, fits) = variants(&request);
         let mut cells = Vec::new();
         for (variant, fits) in fits.iter().enumerate() {
@@ -136,13 +133,6 @@ impl Plan {
             blocks: request.blocks,
             topology: request.topology,
         })
-    }
-
-    /// The schedule of this plan's cells.
-    #[must_use]
-    pub fn schedule(&self) -> Schedule {
-        let cost = |cell: &Cell| CellCost { ideal_ns: cost_ns(cell).min(1e6), expected_ns: cost_ns(cell) };
-        Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
     }
 
     /// Whether the whole contents of this cell's messages are checked.
@@ -171,33 +161,6 @@ impl Plan {
         let of = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
         let pairs: BTreeSet<_> = self.cells.iter().filter_map(of).filter(|(a, b)| a != b).collect();
         pairs.into_iter().filter(|(a, b)| self.topology.relation(*a, *b) == relation).collect()
-    }
-
-    /// Why this cell must not or cannot be run, if so.
-    #[must_use]
-    pub fn forbidden(&self, cell: &Cell) -> Option<Unavailable> {
-        let mechanism = self.mechanisms[cell.mechanism];
-        let limit = (mechanism.largest)();
-        if limit.bytes.is_some_and(|bytes| cell.size as u64 > bytes) {
-            let (size, carried, from) = (cell.size, limit.bytes.unwrap_or(0), limit.from);
-            let why = format!("{size} bytes are more than it carries: {carried} by {from}");
-            return Some(Unavailable { why, remedy: limit.remedy });
-        }
-        let holds = cell.place.is_same() && cell.receive == Receive::Poll && self.is_real_time(cell);
-        match cell.receive {
-            Receive::Block if mechanism.only_polls => {
-                Some(Unavailable::but("it has no way to wait in the kernel", "receive by polling or by backing off"))
-            }
-            Receive::Backoff if mechanism.only_polls => {
-                Some(Unavailable::but("it cannot sleep, so it cannot back off", "receive by polling"))
-            }
-            _ => holds.then(|| {
-                Unavailable::but(
-                    "a receiver that polls under a real-time policy keeps the sender on the same CPU from ever sending",
-                    "use two CPUs, or receive by blocking",
-                )
-            }),
-        }
     }
 }
 
@@ -302,7 +265,7 @@ fn variants(request: &Request) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>)
 
 /// First estimate of a message's duration. A wake-up takes 5 µs on the same CPU and 30 µs on another one, a spinning
 /// receiver takes 0.1 µs, and memory is copied twice at about 5 GB/s.
-fn cost_ns(cell: &Cell) -> f64 {
+pub(super) fn cost_ns(cell: &Cell) -> f64 {
     if let Some(interval) = cell.mode.interval() {
         return interval.as_nanos() as f64;
     }

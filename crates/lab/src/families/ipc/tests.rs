@@ -16,8 +16,9 @@ use super::integrity::Integrity;
 use super::keeper::Keeper;
 use super::mechanism::{Mechanism, Receive};
 use super::peer::Job;
-use super::trip::{Broken, Passed, Trip};
+use super::trip::{Passed, Trip};
 use super::{Mode, mechanisms};
+use crate::frame::Failure;
 
 mod lossy;
 
@@ -51,7 +52,7 @@ fn trip_with(
 ) -> Option<(Passed, Recorder)> {
     match attempt(mechanism, asked, keeper, me) {
         (Ok(passed), recorder) => Some((passed, recorder)),
-        (Err(Broken::Unavailable(no)), _) => {
+        (Err(Failure::Impossible(no)), _) => {
             skip(&format!("{}: {no}", mechanism.name));
             None
         }
@@ -64,12 +65,13 @@ fn attempt(
     asked: &Asked,
     keeper: &Keeper,
     me: &Interruptible,
-) -> (Result<Passed, Broken>, Recorder) {
+) -> (Result<Passed, Failure>, Recorder) {
     let mut recorder = Recorder::new();
     let cpus = linux::affinity::affinity(0).expect("the CPUs of this thread");
     let receive = if mechanism.only_polls { Receive::Poll } else { asked.receive };
     let trip = Trip {
         mechanism,
+        label: "as found",
         job: Job {
             size: asked.size,
             warmup: 5,

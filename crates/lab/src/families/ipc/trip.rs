@@ -22,7 +22,9 @@ use super::peer::{self, Job};
 use super::traffic::Mode;
 use super::waiter::Waiter;
 use super::watcher::{Reason, SharedChild, Watched, Watcher, lock};
+use crate::frame::left_out::NotKept;
 use crate::frame::usage::Meter;
+use crate::frame::{Failure, no_thread};
 
 /// Number and interval of the checks that the other process lives after a failed call: a tenth of a second in
 /// total.
@@ -34,6 +36,8 @@ const ALL_LOST: u32 = 5;
 /// The parameters of a trip.
 pub(super) struct Trip<'a> {
     pub(super) mechanism: &'static Mechanism,
+    /// Label of its condition set.
+    pub(super) label: &'a str,
     pub(super) job: Job,
     pub(super) depth: Option<usize>,
     pub(super) receive: Receive,
@@ -54,22 +58,9 @@ pub(super) struct Passed {
     pub(super) integrity: Integrity,
 }
 
-/// Why a trip failed.
-#[derive(Debug)]
-pub(super) enum Broken {
-    /// The run was asked to end.
-    Stopped,
-    /// It cannot be measured here.
-    Unavailable(Unavailable),
-    /// The other process ended too early.
-    PeerEnded(String),
-    /// A condition of either process was lost: the measurement does not count.
-    Lost(Vec<Lost>),
-}
-
 impl Trip<'_> {
     /// Makes the trip, and records each message that counts.
-    pub(super) fn make(self, into: &mut Recorder, blocks: Option<&mut Blocks>) -> Result<Passed, Broken> {
+    pub(super) fn make(self, into: &mut Recorder, blocks: Option<&mut Blocks>) -> Result<Passed, Failure> {
         let halt = Halt::default();
         let asked = Asked {
             size: self.job.size,
@@ -79,14 +70,13 @@ impl Trip<'_> {
             keeper: self.keeper,
             halt: halt.clone(),
         };
-        let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked).map_err(Broken::Unavailable)?;
+        let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked)?;
         let placed = Conditions::new().maybe(self.cpu, Conditions::cpu).apply();
         if let Some(refused) = placed.refused().first() {
             if let Some(lost) = peer::lost_cpu(refused) {
-                return Err(Broken::Lost(vec![lost]));
+                return Err(self.lost(&[lost]));
             }
-            let (why, remedy) = (refused.to_string(), Some(refused.remedy.clone()));
-            return Err(Broken::Unavailable(Unavailable { why, remedy }));
+            return Err(Unavailable::but(refused.to_string(), refused.remedy.clone()).into());
         }
         let control = Control::new().map_err(|e| unavailable(&e))?;
         let child = self.start_peer(there, &control, &halt)?;
@@ -102,21 +92,25 @@ impl Trip<'_> {
         drop((here, leftovers, placed));
         // A lost condition may be the cause of another error.
         match outcome {
-            Err(stopped @ Broken::Stopped) => Err(stopped),
-            _ if !lost.is_empty() => Err(Broken::Lost(lost)),
+            Err(stopped @ Failure::Stopped) => Err(stopped),
+            _ if !lost.is_empty() => Err(self.lost(&lost)),
             outcome => outcome,
         }
     }
 
-    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Broken> {
+    /// A condition of either process was lost: the measurement does not count.
+    fn lost(&self, lost: &[Lost]) -> Failure {
+        Failure::Lost(lost.iter().map(|its| NotKept::of(self.label, its)).collect())
+    }
+
+    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Failure> {
         let parent = Peer { process: std::process::id() as i32, thread: linux::sched::current_thread_id() };
         let waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let (job, control) = (self.job.clone(), control.clone());
         let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
         let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
-        child.map(|c| Arc::new(Mutex::new(c))).map_err(|e| {
-            Broken::Unavailable(Unavailable { why: e.to_string(), remedy: Some(crate::frame::no_thread::remedy()) })
-        })
+        let no_child = |e: linux::Error| Unavailable::but(e.to_string(), no_thread::remedy()).into();
+        child.map(|c| Arc::new(Mutex::new(c))).map_err(no_child)
     }
 
     fn travel(
@@ -127,7 +121,7 @@ impl Trip<'_> {
         halt: Halt,
         rouse: Vec<Box<dyn Fn() + Send>>,
         (into, blocks): (&mut Recorder, Option<&mut Blocks>),
-    ) -> Result<Passed, Broken> {
+    ) -> Result<Passed, Failure> {
         let pid = lock(child).id();
         let theirs = Peer { process: pid, thread: pid };
         here.outlet.as_mut().map_or(Ok(()), |outlet| outlet.meet(theirs)).map_err(|e| unavailable(&e))?;
@@ -143,10 +137,8 @@ impl Trip<'_> {
             interrupter: self.interrupter.clone(),
             cpus: self.cpus.to_vec(),
         };
-        let watcher = Watcher::start(watched).map_err(|e| {
-            let (why, remedy) = (format!("starting a thread: {e}"), Some(crate::frame::no_thread::remedy()));
-            Broken::Unavailable(Unavailable { why, remedy })
-        })?;
+        let watcher = Watcher::start(watched)
+            .map_err(|e| Unavailable::but(format!("starting a thread: {e}"), no_thread::remedy()))?;
         let mut waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let mut follow = Follow::default();
         control.begin();
@@ -164,22 +156,24 @@ impl Trip<'_> {
 
     /// Checks that the trip can continue: no stop request, lost condition or failure. `reached`: the child is where it
     /// should be.
-    fn see_to(&self, child: &SharedChild, control: &Control, reached: bool) -> Result<(), Broken> {
+    fn see_to(&self, child: &SharedChild, control: &Control, reached: bool) -> Result<(), Failure> {
         if linux::stop::requested() {
-            return Err(Broken::Stopped);
+            return Err(Failure::Stopped);
         }
         let lost = control.conditions_lost();
         if !lost.is_empty() {
-            return Err(Broken::Lost(lost));
+            return Err(self.lost(&lost));
         }
         if let Some(why) = control.failure() {
-            return Err(Broken::Unavailable(Unavailable { why: format!("the other process: {why}"), remedy: None }));
+            return Err(Unavailable::because(format!("the other process: {why}")).into());
         }
         if reached {
             return Ok(());
         }
         let ended = lock(child).ended().ok().flatten();
-        Err(Broken::PeerEnded(ended.map_or("is gone".to_owned(), |e| e.to_string())))
+        let how = ended.map_or("is gone".to_owned(), |e| e.to_string());
+        let Job { size, mode, .. } = self.job;
+        Err(Failure::PeerEnded { subject: format!("{}, {size} bytes, {mode}", self.mechanism.name), how })
     }
 
     fn judge(
@@ -189,7 +183,7 @@ impl Trip<'_> {
         (follow, so_far): (&Follow, Usage),
         child: &SharedChild,
         control: &Control,
-    ) -> Result<Passed, Broken> {
+    ) -> Result<Passed, Failure> {
         let total = self.job.warmup + self.job.messages;
         let passed = |usage| Passed { usage, account: control.account(), integrity: follow.finish(total) };
         match (worked, reason) {
@@ -199,7 +193,7 @@ impl Trip<'_> {
                 self.see_to(child, control, reached)?;
                 Ok(passed(usage))
             }
-            (Err(_), Some(Reason::Stopped)) => Err(Broken::Stopped),
+            (Err(_), Some(Reason::Stopped)) => Err(Failure::Stopped),
             (Err(_), Some(Reason::Missing)) => Ok(passed(so_far)),
             (Err(e), _) => {
                 // A closed end, or a lock with a dead holder, shows before the process is reaped: give it a moment.
@@ -216,14 +210,14 @@ impl Trip<'_> {
                 let why = format!("{}: {e}", self.mechanism.call);
                 let is_lost = e.errno() == rustix::io::Errno::TIMEDOUT.raw_os_error();
                 let remedy = is_lost.then(|| "see what drops them: a packet filter (`nft list ruleset`)".to_owned());
-                Err(Broken::Unavailable(Unavailable { why, remedy }))
+                Err(Unavailable { why, remedy }.into())
             }
         }
     }
 }
 
-fn unavailable(error: &linux::Error) -> Broken {
-    Broken::Unavailable(Unavailable { why: error.to_string(), remedy: None })
+fn unavailable(error: &linux::Error) -> Failure {
+    Unavailable::because(error.to_string()).into()
 }
 
 fn missing(what: &'static str) -> linux::Error {

@@ -1,6 +1,5 @@
 //! The methods of a plan, opened on the measuring thread, with socket and receiver.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use punctual::{Rate, RtThrottle, format_duration};
@@ -10,7 +9,7 @@ use punctual_record::{Notice, Recorder, SeriesTally, Usage};
 use super::drift::Drift;
 use super::method::{PacingSession, Terms};
 use super::plan::{Plan, Target};
-use super::receiver::{NoReceiver, Receiver};
+use super::receiver::Receiver;
 use super::stand::{Counts, Figures, MOST_EVENTS, Order, Stand};
 use super::wire::Wire;
 use crate::frame::usage::Sum;
@@ -52,19 +51,6 @@ pub(super) struct PaceBench<'a> {
     throttle: RtThrottle,
     stream: u32,
     rate: Rate,
-}
-
-/// Whether this process's own receiver records arrivals, and if not, why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reception {
-    /// It does, or nothing is sent.
-    Own,
-    /// Datagrams go to another machine.
-    Elsewhere,
-    /// Another program listens there.
-    Taken(SocketAddr),
-    /// It failed to start.
-    Failed(String),
 }
 
 impl<'a> PaceBench<'a> {
@@ -143,39 +129,6 @@ impl<'a> PaceBench<'a> {
     }
 }
 
-impl Reception {
-    /// The notice that arrivals are not measured. None: they are.
-    fn notice(&self) -> Option<Notice> {
-        let text = match self {
-        Self::Own => return None,
-        Self::Elsewhere => {
-            "arrivals are not measured: the datagrams go to another machine; a receiver of punctual there measures them"
-                .to_owned()
-        }
-        Self::Taken(address) => {
-            format!(
-                "arrivals are not measured: another program receives at {address}; a receiver of punctual would measure them"
-            )
-        }
-        Self::Failed(why) => format!("arrivals are not measured: no receiver could be started: {why}"),
-    };
-        Some(Notice::Other { text })
-    }
-
-    /// Starts a receiver if datagrams go to this machine.
-    pub(super) fn start(target: Target) -> (Option<Receiver>, Self) {
-        let Target::Udp { to, .. } = target else { return (None, Self::Own) };
-        if !to.ip().is_loopback() {
-            return (None, Self::Elsewhere);
-        }
-        match Receiver::start(to) {
-            Ok(receiver) => (Some(receiver), Self::Own),
-            Err(NoReceiver::Taken) => (None, Self::Taken(to)),
-            Err(NoReceiver::Failed(error)) => (None, Self::Failed(error.to_string())),
-        }
-    }
-}
-
 fn open_method(method: &super::method::PacingMethod, target: Target, terms: &Terms) -> Opened {
     let pacing = (method.open)(terms)?;
     let wire = match target {
@@ -240,8 +193,17 @@ impl Bench for PaceBench<'_> {
 impl Plan {
     /// The receiver, if datagrams go to this machine. Adds a notice if arrivals are not measured.
     pub(super) fn gather(&self, scene: &Scene<'_>) -> Option<Receiver> {
-        let (receiver, reception) = Reception::start(self.target);
-        reception.notice().into_iter().for_each(|notice| scene.notice(notice));
-        receiver
+        let Target::Udp { to, .. } = self.target else { return None };
+        let here = to.ip().is_loopback().then(|| Receiver::start(to));
+        let why = match here {
+            None => "the datagrams go to another machine; a receiver of punctual there measures them".to_owned(),
+            Some(Ok(receiver)) => return Some(receiver),
+            Some(Err(error)) if error.source.kind() == std::io::ErrorKind::AddrInUse => {
+                format!("another program receives at {to}; a receiver of punctual would measure them")
+            }
+            Some(Err(error)) => format!("no receiver could be started: {error}"),
+        };
+        scene.notice(Notice::Other { text: format!("arrivals are not measured: {why}") });
+        None
     }
 }

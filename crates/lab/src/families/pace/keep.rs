@@ -11,7 +11,7 @@ use super::receiver::Receiver;
 use super::wire::Wire;
 use crate::frame::robust::median_with_interval;
 use crate::frame::schedule::Schedule;
-use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 
 /// All methods at one rate.
 pub(super) struct Keep {
@@ -23,16 +23,8 @@ impl Family for Keep {
     type Extra = Beside;
     type Company = Option<Receiver>;
 
-    fn request(&self) -> &Frame {
-        &self.plan.request
-    }
-
-    fn cells(&self) -> usize {
-        self.plan.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.plan.cells[cell].1
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.plan.request, self.plan.cells.iter().map(|cell| cell.1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -144,6 +136,7 @@ mod tests {
 
     use super::super::{Goal, Request, methods};
     use super::*;
+    use crate::frame::Request as Frame;
     use crate::frame::{Amount, made};
 
     fn keep(target: Target) -> Keep {

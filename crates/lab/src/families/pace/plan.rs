@@ -154,7 +154,7 @@ impl Plan {
     pub(super) fn schedule(&self, rate: Rate) -> Schedule {
         let each = 1e9 / rate.per_second_f64();
         let cost = CellCost { ideal_ns: each, expected_ns: each };
-        Schedule::new(self.request.amount, self.request.rounds, &vec![cost; self.cells.len()])
+        Schedule::new(self.request.amount, self.request.rounds, vec![cost; self.cells.len()])
     }
 
     /// The methods, in the order of the request.

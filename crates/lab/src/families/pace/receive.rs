@@ -49,15 +49,15 @@ pub enum Error {
         /// The remedy.
         remedy: &'static str,
     },
-    /// A call failed.
+    /// The run.
     #[error(transparent)]
-    Call(#[from] linux::Error),
-    /// A required condition was refused.
-    #[error(transparent)]
-    Unmet(#[from] frame::Unmet),
-    /// The kernel started no thread.
-    #[error("starting the measuring thread: {0}; {remedy}", remedy = crate::frame::no_thread::remedy())]
-    Thread(std::io::Error),
+    Run(#[from] frame::Error),
+}
+
+impl From<linux::Error> for Error {
+    fn from(error: linux::Error) -> Self {
+        Self::Run(error.into())
+    }
 }
 
 /// Binds the socket before anything is measured.
@@ -115,10 +115,10 @@ pub fn run(
             frame::conditions::put_back(guard, &mine);
             (refused, Some(heard))
         })
-        .map_err(Error::Thread)?;
+        .map_err(frame::Error::from)?;
     let Some((refused, heard)) = heard else { return Ok(()) };
     let ledger = ledger.take();
-    frame::conditions::report(&request, &ledger, &refused, session)?;
+    frame::conditions::report(&request, &ledger, &refused, session).map_err(frame::Error::from)?;
     frame::outcome::close(ledger, session);
     let Some(heard) = heard.transpose()? else { return Ok(()) };
     if heard.strange > 0 {

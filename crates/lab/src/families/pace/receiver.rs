@@ -50,32 +50,17 @@ pub(super) struct Receiver {
     child: Child,
 }
 
-/// Why there is no receiver.
-#[derive(Debug)]
-pub(super) enum NoReceiver {
-    /// Another program listens there.
-    Taken,
-    /// A call failed.
-    Failed(linux::Error),
-}
-
 impl Receiver {
     /// Binds `address` and starts the process, which ends with the calling thread.
-    pub(super) fn start(address: SocketAddr) -> Result<Self, NoReceiver> {
-        let failed = |call: &'static str| {
-            move |source| NoReceiver::Failed(linux::Error { call, object: Some(address.to_string()), source })
-        };
-        let socket = match UdpSocket::bind(address) {
-            Ok(socket) => socket,
-            Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => return Err(NoReceiver::Taken),
-            Err(e) => return Err(failed("bind")(e)),
-        };
-        let arrivals = Arrivals::new().map_err(NoReceiver::Failed)?;
-        net::set_receive_buffer(&socket, ROOM).map_err(NoReceiver::Failed)?;
+    pub(super) fn start(address: SocketAddr) -> linux::Result<Self> {
+        let failed = |source| linux::Error { call: "bind", object: Some(address.to_string()), source };
+        let socket = UdpSocket::bind(address).map_err(failed)?;
+        let arrivals = Arrivals::new()?;
+        net::set_receive_buffer(&socket, ROOM)?;
         // Without stamps, only the program's clock shows arrivals.
         let _ = stamp::enable_receive_stamps(&socket);
         let theirs = arrivals.clone();
-        let child = Child::spawn("punctual-pace", move || theirs.note_all(&socket)).map_err(NoReceiver::Failed)?;
+        let child = Child::spawn("punctual-pace", move || theirs.note_all(&socket))?;
         Ok(Self { arrivals, child })
     }
 

@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::receiver::Receiver;
 use super::stand::Counts;
 use crate::frame::schedule::{Amount, Schedule};
-use crate::frame::{Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Unavailable};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 
 /// The rate must be reached within this share.
 const HELD: f64 = 0.01;
@@ -71,16 +71,8 @@ impl Family for Sweep {
     type Extra = Search;
     type Company = Option<Receiver>;
 
-    fn request(&self) -> &Frame {
-        &self.plan.request
-    }
-
-    fn cells(&self) -> usize {
-        self.plan.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.plan.cells[cell].1
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.plan.request, self.plan.cells.iter().map(|cell| cell.1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -255,6 +247,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Request as Frame;
     use crate::frame::made;
 
     /// Searches the limit of a method that holds every rate up to `limit`.

@@ -16,11 +16,10 @@ use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::{About, Experiment, Quantity, Typed};
 
 use crate::crowd::{Crowd, Restraint, child_under};
-use crate::frame::schedule::Schedule;
+use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
-    names,
+    self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
 use bench::{Extra, Others, PollBench};
 use mailbox::Mailbox;
@@ -41,16 +40,8 @@ impl Family for Plan {
     const PECULIAR: &'static [&'static str] = names!(polls::Parameters: load, sender, polls);
     const PER_VARIANT: bool = true;
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.cells[cell].variant
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -63,7 +54,12 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        Plan::schedule(self)
+        let cost = |cell: &Cell| {
+            let (least, most) = cell.pause();
+            let ns = ((least + most) / 2 + cell.silence()).as_nanos() as f64;
+            CellCost { ideal_ns: ns, expected_ns: ns }
+        };
+        Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
     }
 
     fn place(&self) -> Place {
@@ -72,7 +68,14 @@ impl Family for Plan {
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
-        Plan::forbidden(self, &self.cells[cell])
+        let cell = &self.cells[cell];
+        let polls = matches!(cell.how, ReceiveMethod::Spin | ReceiveMethod::Yield { .. });
+        (polls && self.shares_cpu() && self.request.variants[cell.variant].is_real_time()).then(|| {
+            Unavailable::but(
+                "a receiver that polls under a real-time policy keeps a sender on its CPU from sending",
+                "give the sender another CPU, or leave out the policy",
+            )
+        })
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
@@ -155,6 +158,7 @@ mod tests {
 
     use super::bench::Shares;
     use super::*;
+    use crate::frame::Request as Frame;
     use crate::frame::{Amount, made};
 
     #[test]

@@ -5,8 +5,7 @@ use std::time::Duration;
 use punctual::CpuSet;
 
 use crate::frame::place::{allowed_cpu, one_cpu};
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Input, PlanError, Unavailable};
+use crate::frame::{self, Family as _, Input, PlanError};
 use crate::ways::yielding::Method;
 
 /// Most polls before a yield: about a second of polling.
@@ -136,8 +135,7 @@ impl Plan {
         }
         request.frame.check()?;
         let plan = Self::lay_out(request, &polls, (cpu, sender_cpu));
-        plan.request.check_time(&plan.schedule(), plan.cells.len())?;
-        Ok(plan)
+        plan.checked()
     }
 
     fn lay_out(request: Request, polls: &[u32], (cpu, sender_cpu): (usize, usize)) -> Self {
@@ -157,29 +155,6 @@ impl Plan {
     #[must_use]
     pub fn shares_cpu(&self) -> bool {
         self.cpu == self.sender_cpu
-    }
-
-    /// Why this cell must not be run, if so.
-    #[must_use]
-    pub fn forbidden(&self, cell: &Cell) -> Option<Unavailable> {
-        let polls = matches!(cell.how, ReceiveMethod::Spin | ReceiveMethod::Yield { .. });
-        (polls && self.shares_cpu() && self.request.variants[cell.variant].is_real_time()).then(|| {
-            Unavailable::but(
-                "a receiver that polls under a real-time policy keeps a sender on its CPU from sending",
-                "give the sender another CPU, or leave out the policy",
-            )
-        })
-    }
-
-    /// The schedule of this plan's cells.
-    #[must_use]
-    pub fn schedule(&self) -> Schedule {
-        let cost = |cell: &Cell| {
-            let (least, most) = cell.pause();
-            let ns = ((least + most) / 2 + cell.silence()).as_nanos() as f64;
-            CellCost { ideal_ns: ns, expected_ns: ns }
-        };
-        Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
     }
 }
 
@@ -229,8 +204,10 @@ mod tests {
         let frame = frame::Request { variants: vec![fifo], ..request(&[]).frame };
         let mut plan = Plan::new(Request { frame, ..request(&[0, 1]) }).unwrap();
         plan.sender_cpu = plan.cpu;
-        let allowed = plan.cells.iter().filter(|c| plan.forbidden(c).is_none());
-        assert!(allowed.clone().all(|c| matches!(c.how, ReceiveMethod::Block | ReceiveMethod::Backoff)));
+        let allowed = (0..plan.cells.len()).filter(|cell| plan.forbidden(*cell).is_none());
+        assert!(
+            allowed.clone().all(|cell| matches!(plan.cells[cell].how, ReceiveMethod::Block | ReceiveMethod::Backoff))
+        );
         assert_eq!(allowed.count(), 4);
     }
 }

@@ -20,9 +20,7 @@ use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally
 
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
-use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
-};
+use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use crate::speed::settle::arrival;
 use extra::Extra;
 use governed::Governed;
@@ -44,12 +42,8 @@ impl Family for Plan {
     type Extra = Extra;
     type Company = Governed;
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        self.cells.len()
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, vec![0; self.cells.len()])
     }
 
     fn asked(&self, cell: usize) -> Asked {

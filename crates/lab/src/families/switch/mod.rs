@@ -15,9 +15,7 @@ use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally
 
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
-use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
-};
+use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use analysis::{Extra, Switch};
 use plan::LOOP;
 pub use plan::{Plan, Request, subjects};
@@ -50,12 +48,8 @@ impl Family for Plan {
     type Extra = Extra;
     type Company = Switcher;
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        1
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, [0])
     }
 
     fn asked(&self, _: usize) -> Asked {

@@ -17,14 +17,20 @@ use punctual_record::experiment::wait;
 use punctual_record::{Experiment, Notice, Quantity, Typed};
 
 use crate::frame::plan::rough;
-use crate::frame::schedule::Schedule;
+use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::unavailable::MORE_TIME;
-use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Measured, Report, Request as Frame, Scene, Session, Unavailable,
-};
+use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use bench::WaitBench;
 pub use interrupted::{Cuts, methods as interruptible};
+use plan::Cell;
 pub use plan::{Plan, Request};
+
+/// The first estimate of a wait's overshoot: default timer slack and a wake-up.
+const USUAL_OVERSHOOT_NS: f64 = 60_000.0;
+/// The same for busy waiting: some readings of the clock.
+const USUAL_SPIN_OVERSHOOT_NS: f64 = 100.0;
+/// Longest busy wait under a real-time policy: half of the second after which the watchdog steps in.
+const LONGEST_REAL_TIME_SPIN: Duration = Duration::from_millis(500);
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "wait";
@@ -43,16 +49,8 @@ impl Family for Plan {
     type Extra = Cuts;
     type Company = ();
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.cells[cell].variant
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -66,7 +64,13 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        Plan::schedule(self)
+        let cost = |cell: &Cell| {
+            let burns = self.methods[cell.method].kind.burns();
+            let overshoot = if burns { USUAL_SPIN_OVERSHOOT_NS } else { USUAL_OVERSHOOT_NS };
+            let (ideal, expected) = (cell.asked_ns() as f64, self.expected_ns(cell) as f64);
+            CellCost { ideal_ns: ideal + overshoot, expected_ns: expected + overshoot }
+        };
+        Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
     }
 
     fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
@@ -75,11 +79,20 @@ impl Family for Plan {
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
-        Plan::forbidden(self, &self.cells[cell])
+        let cell = &self.cells[cell];
+        let burns = self.methods[cell.method].kind.burns();
+        let held = burns && self.request.variants[cell.variant].is_real_time() && cell.asked > LONGEST_REAL_TIME_SPIN;
+        held.then(|| {
+            let asked = format_duration(cell.asked);
+            Unavailable::but(
+                format!("a busy wait of {asked} under a real-time policy would hold the CPU"),
+                format!("ask for {} or less", format_duration(LONGEST_REAL_TIME_SPIN)),
+            )
+        })
     }
 
     fn too_short(&self, cell: usize) -> Unavailable {
-        let share = Plan::schedule(self).share(cell);
+        let share = self.schedule().share(cell);
         let effective = Duration::from_nanos(self.effective_ns(&self.cells[cell]).unsigned_abs());
         let why = match effective > share {
             true => format!(
@@ -121,6 +134,7 @@ impl Family for Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Request as Frame;
     use crate::frame::{Amount, made};
 
     #[test]

@@ -5,18 +5,11 @@ use std::time::Duration;
 use punctual::format_duration;
 use punctual_record::experiment::wait;
 
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Input, PlanError, Unavailable, Variant};
+use crate::frame::{self, Family as _, Input, PlanError, Variant};
 use crate::ways::wait::{Method, Unit, units_up};
 
 /// Longest single wait: one day. A longer one is a typing error.
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
-/// The first estimate of a wait's overshoot: default timer slack and a wake-up.
-const USUAL_OVERSHOOT_NS: f64 = 60_000.0;
-/// The same for busy waiting: some readings of the clock.
-const USUAL_SPIN_OVERSHOOT_NS: f64 = 100.0;
-/// Longest busy wait under a real-time policy: half of the second after which the watchdog steps in.
-const LONGEST_REAL_TIME_SPIN: Duration = Duration::from_millis(500);
 
 /// One subject, one duration, one variant: it becomes a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,8 +70,7 @@ impl Plan {
         }
         request.frame.check()?;
         let plan = Self::lay_out(request);
-        plan.request.check_time(&plan.schedule(), plan.cells.len())?;
-        Ok(plan)
+        plan.checked()
     }
 
     fn lay_out(request: Request) -> Self {
@@ -120,7 +112,7 @@ impl Plan {
     }
 
     /// How long a cell's wait takes: a signal ends a call that rounds to seconds, and a second with it.
-    fn expected_ns(&self, cell: &Cell) -> i64 {
+    pub(super) fn expected_ns(&self, cell: &Cell) -> i64 {
         let effective_ns = self.effective_ns(cell);
         let seconds = units_up(effective_ns, 1_000_000_000);
         match self.parameters(cell).interrupt_ns {
@@ -129,31 +121,5 @@ impl Plan {
             }
             _ => effective_ns,
         }
-    }
-
-    /// The schedule of this plan's cells.
-    #[must_use]
-    pub fn schedule(&self) -> Schedule {
-        let cost = |cell: &Cell| {
-            let burns = self.methods[cell.method].kind.burns();
-            let overshoot = if burns { USUAL_SPIN_OVERSHOOT_NS } else { USUAL_OVERSHOOT_NS };
-            let (ideal, expected) = (cell.asked_ns() as f64, self.expected_ns(cell) as f64);
-            CellCost { ideal_ns: ideal + overshoot, expected_ns: expected + overshoot }
-        };
-        Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
-    }
-
-    /// Why this cell must not be run, if so.
-    #[must_use]
-    pub fn forbidden(&self, cell: &Cell) -> Option<Unavailable> {
-        let burns = self.methods[cell.method].kind.burns();
-        let held = burns && self.request.variants[cell.variant].is_real_time() && cell.asked > LONGEST_REAL_TIME_SPIN;
-        held.then(|| {
-            let asked = format_duration(cell.asked);
-            Unavailable::but(
-                format!("a busy wait of {asked} under a real-time policy would hold the CPU"),
-                format!("ask for {} or less", format_duration(LONGEST_REAL_TIME_SPIN)),
-            )
-        })
     }
 }

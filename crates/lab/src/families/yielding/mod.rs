@@ -19,15 +19,22 @@ use punctual_record::experiment::yielding;
 use punctual_record::{About, Experiment, Quantity, Typed};
 
 use crate::crowd::Crowd;
-use crate::frame::schedule::Schedule;
+use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Measured, Place, Report, Request as Frame, Scene, Session, Unavailable,
-    names,
+    self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
 use bench::{Extra, YieldBench};
-use plan::CompetitorSpec;
+use plan::{Cell, CompetitorSpec};
 pub use plan::{CompetitorPolicy, Plan, Request};
+
+/// The first estimate of a call's cost: alone, a sleep with the default slack; with competitors, a part of their time
+/// slice.
+const USUAL_NS: (f64, f64) = (20_000.0, 500_000.0);
+/// The weights of the time shares. A cell with competitors gets 2.6 times the share of one without: a slice lasts
+/// milliseconds, and a share of the CPU needs many slices. One without needs ticks for its user and system time. The
+/// schedule takes the square root.
+const IDEAL_NS: (f64, f64) = (150_000.0, 1_000_000.0);
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = "yield";
@@ -45,16 +52,8 @@ impl Family for Plan {
         names!(yielding::Parameters: competitors, competitor_kind, competitor_policy, competitor_rank);
     const PER_VARIANT: bool = true;
 
-    fn request(&self) -> &Frame {
-        &self.request
-    }
-
-    fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
-    fn variant(&self, cell: usize) -> usize {
-        self.cells[cell].variant
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -67,7 +66,11 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        Plan::schedule(self)
+        let cost = |cell: &Cell| match cell.competitors {
+            0 => CellCost { ideal_ns: IDEAL_NS.0, expected_ns: USUAL_NS.0 },
+            _ => CellCost { ideal_ns: IDEAL_NS.1, expected_ns: USUAL_NS.1 },
+        };
+        Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
     }
 
     fn place(&self) -> Place {
@@ -172,6 +175,7 @@ mod tests {
 
     use super::bench::Sums;
     use super::*;
+    use crate::frame::Request as Frame;
     use crate::frame::{Amount, made};
 
     #[test]

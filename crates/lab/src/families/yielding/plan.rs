@@ -7,17 +7,8 @@ use punctual_record::experiment::yielding::{CompetitorKind, Rank};
 use crate::crowd::{self, Restraint};
 use crate::frame::place::one_cpu;
 use crate::frame::request::at_least_one;
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Input, PlanError};
+use crate::frame::{self, Family as _, Input, PlanError};
 use crate::ways::yielding::Method;
-
-/// The first estimate of a call's cost: alone, a sleep with the default slack; with competitors, a part of their time
-/// slice.
-const USUAL_NS: (f64, f64) = (20_000.0, 500_000.0);
-/// The weights of the time shares. A cell with competitors gets 2.6 times the share of one without: a slice lasts
-/// milliseconds, and a share of the CPU needs many slices. One without needs ticks for its user and system time. The
-/// schedule takes the square root.
-const IDEAL_NS: (f64, f64) = (150_000.0, 1_000_000.0);
 
 /// Policy of the competitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,8 +135,7 @@ impl Plan {
         request.frame.check()?;
         at_least_one(Input::Methods, request.methods.len() as u32)?;
         let plan = Self::lay_out(request, cpu);
-        plan.request.check_time(&plan.schedule(), plan.cells.len())?;
-        Ok(plan)
+        plan.checked()
     }
 
     fn lay_out(request: Request, cpu: usize) -> Self {
@@ -200,16 +190,6 @@ impl Plan {
             }
         }
         specs
-    }
-
-    /// The schedule of this plan's cells.
-    #[must_use]
-    pub fn schedule(&self) -> Schedule {
-        let cost = |cell: &Cell| match cell.competitors {
-            0 => CellCost { ideal_ns: IDEAL_NS.0, expected_ns: USUAL_NS.0 },
-            _ => CellCost { ideal_ns: IDEAL_NS.1, expected_ns: USUAL_NS.1 },
-        };
-        Schedule::new(self.request.amount, self.request.rounds, &self.cells.iter().map(cost).collect::<Vec<_>>())
     }
 
     /// The largest number of competitors of this specification in any cell.

@@ -114,7 +114,7 @@ fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Led
         let (base, variant) = if in_base { (slack, Conditions::new()) } else { (Conditions::new(), slack) };
         let as_asked = Request::as_found(Amount::Samples(100), 5);
         let request = Request { variants: vec![Variant::of(variant)], require, ..as_asked };
-        let schedule = Schedule::new(request.amount, 5, &[CellCost { ideal_ns: 1e3, expected_ns: 1e3 }]);
+        let schedule = Schedule::new(request.amount, 5, [CellCost { ideal_ns: 1e3, expected_ns: 1e3 }]);
         let (bench, request, variant_of, base) =
             (&mut Kept { bench: &mut bench, extras: their_extras }, &request, vec![0], &mut base.apply());
         let watching = Watching::default();

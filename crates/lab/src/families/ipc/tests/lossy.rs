@@ -114,7 +114,7 @@ fn when_nothing_comes_back_it_is_given_up() {
     let me = Interruptible::this_thread().expect("a thread that can be interrupted");
     let asked = Asked::new(Mode::PingPong, 64, 100_000);
     let (outcome, recorder) = attempt(udp(|_| Fate::Lost, none), &asked, &keeper, &me);
-    let Err(Broken::Unavailable(no)) = outcome else { panic!("{outcome:?}") };
+    let Err(Failure::Impossible(no)) = outcome else { panic!("{outcome:?}") };
     assert!(no.why.contains("5 messages in a row") && no.remedy.is_some(), "{no:?}");
     assert_eq!(recorder.count(), 0);
 }
