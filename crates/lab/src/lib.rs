@@ -25,7 +25,7 @@ pub mod ways;
 pub use families::{boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
 pub use frame::place::one_cpu;
 pub use frame::{
-    Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Tracer, Unmet,
-    Variant, Watched, condition_set,
+    Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Tracer, Variant,
+    Watched, condition_set,
 };
 pub use speed::Thread;

@@ -3,7 +3,7 @@
 use punctual::conditions::{Conditions, Guard, Refused};
 use punctual_record::{ConditionSet, Notice};
 
-use super::error::Unmet;
+use super::error::Error;
 use super::ledger::{Ledger, Shared};
 use super::request::Request;
 use super::session::Session;
@@ -32,15 +32,15 @@ pub(crate) fn report(
     ledger: &Ledger,
     base_refused: &[Refused],
     session: &mut Session<'_>,
-) -> Result<(), Unmet> {
-    let mut unmet: Option<Unmet> = None;
+) -> Result<(), Error> {
+    let mut unmet: Option<Error> = None;
     for (variant, held) in request.variants.iter().zip(&ledger.held) {
         let Some(held) = held else { continue };
         let refused: Vec<_> = held.refused.iter().chain(base_refused).map(settings::refusal).collect();
         for refusal in &refused {
             let (conditions, refusal) = (variant.label.clone(), refusal.clone());
             match (request.require, held.left_out) {
-                (true, _) => drop(unmet.get_or_insert(Unmet::Refused(refusal))),
+                (true, _) => drop(unmet.get_or_insert(Error::Refused(refusal))),
                 (_, true) => session.notice(Notice::ConditionsSkipped { conditions, refusal }),
                 (_, false) => session.notice(Notice::ConditionRefused { conditions, refusal }),
             }
@@ -49,8 +49,8 @@ pub(crate) fn report(
         session.add_conditions(ConditionSet { label: variant.label.clone(), settings, refused });
     }
     let base_refused =
-        base_refused.first().filter(|_| request.require).map(|its| Unmet::Refused(settings::refusal(its)));
-    let lost = ledger.not_kept.clone().map(Unmet::Lost);
+        base_refused.first().filter(|_| request.require).map(|its| Error::Refused(settings::refusal(its)));
+    let lost = ledger.not_kept.clone().map(Error::Lost);
     if lost.is_some() {
         session.incomplete();
     }

@@ -23,6 +23,16 @@ pub enum Failure {
     },
 }
 
+impl Failure {
+    /// A call failed, or a request to stop interrupted it.
+    pub(crate) fn of_call(call: &str, error: &punctual_linux::Error) -> Self {
+        match punctual_linux::stop::requested() {
+            true => Self::Stopped,
+            false => Unavailable::because(format!("{call}: {error}")).into(),
+        }
+    }
+}
+
 impl From<Unavailable> for Failure {
     fn from(no: Unavailable) -> Self {
         Self::Impossible(no)
@@ -35,15 +45,12 @@ impl From<&Unavailable> for Failure {
     }
 }
 
-/// A required condition does not hold.
-#[derive(Debug, thiserror::Error)]
-pub enum Unmet {
-    /// It was refused.
-    #[error("{} {} was refused: {}; {}", .0.condition, .0.asked, .0.why, .0.remedy)]
-    Refused(Refusal),
-    /// It was lost during a measurement.
-    #[error(transparent)]
-    Lost(#[from] NotKept),
+/// A subject opened on the measuring thread, or why it could not be.
+pub(crate) type Opened<T> = Result<Box<T>, Unavailable>;
+
+/// It, for a batch.
+pub(crate) fn ready<T: ?Sized>(opened: &mut Opened<T>) -> Result<&mut T, Failure> {
+    opened.as_mut().map(Box::as_mut).map_err(|no| Failure::from(&*no))
 }
 
 /// Why an experiment could not be run.
@@ -52,9 +59,12 @@ pub enum Error {
     /// The kernel started no thread.
     #[error("starting the measuring thread: {0}; {remedy}", remedy = super::no_thread::remedy())]
     Thread(#[from] std::io::Error),
-    /// A required condition was refused or lost.
+    /// A required condition was refused.
+    #[error("{} {} was refused: {}; {}", .0.condition, .0.asked, .0.why, .0.remedy)]
+    Refused(Refusal),
+    /// A required condition was lost during a measurement.
     #[error(transparent)]
-    Unmet(#[from] Unmet),
+    Lost(NotKept),
     /// CPU frequency settings could not be read or changed.
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Cpufreq(#[from] punctual::cpufreq::Error),

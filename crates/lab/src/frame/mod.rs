@@ -46,7 +46,7 @@ pub(crate) mod watching;
 use std::sync::Arc;
 
 use breaks::Look;
-pub use error::{Error, Failure, Unmet};
+pub use error::{Error, Failure};
 pub(crate) use family::{Family, Layout, Scene, names};
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use place::Place;

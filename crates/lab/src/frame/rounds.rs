@@ -60,9 +60,9 @@ pub(crate) trait Bench {
     /// Performs `operations` of the cell, records each, and returns their total cost.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
 
-    /// Enters what the last batch measured beside its samples. Called only for a batch that counts, and never in the
-    /// pilot.
-    fn keep(&mut self, _cell: usize, _extra: &mut Self::Extra) {}
+    /// Enters what the last batch measured beside its samples: its round, and when it began. Called only for a batch that
+    /// counts, and never in the pilot.
+    fn keep(&mut self, _cell: usize, _round: (u32, u64), _extra: &mut Self::Extra) {}
 
     /// Called after the last batch: restores what the bench changed of the machine.
     fn end(&mut self) {}
@@ -276,9 +276,9 @@ impl Rounds<'_> {
         let mut ledger = self.ledger.open();
         ledger.own.add(usage);
         if !self.watching.is_due(slot.round) {
-            self.bench.keep(slot.cell, &mut ());
-            let round = self.watching.figures_of(slot.round);
-            ledger.tallies[slot.cell].add_round(round, started.as_nanos() as u64, recorder, usage);
+            let (round, started_ns) = (self.watching.figures_of(slot.round), started.as_nanos() as u64);
+            self.bench.keep(slot.cell, (round, started_ns), &mut ());
+            ledger.tallies[slot.cell].add_round(round, started_ns, recorder, usage);
         }
     }
 

@@ -121,7 +121,7 @@ impl Bench for MadeBench<'_> {
         Ok(Usage { elapsed_ns: 1_000, involuntary: Some(2), ..Usage::default() })
     }
 
-    fn keep(&mut self, _: usize, extra: &mut i64) {
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut i64) {
         *extra += 1;
     }
 
@@ -233,7 +233,7 @@ fn a_refused_condition_is_a_notice_or_an_error() {
             .any(|its| matches!(its, Notice::ConditionRefused { refusal, .. } if refusal.condition == "cpu"))
     );
     let (run, done) = with(true);
-    assert!(run.series.is_empty() && matches!(done, Err(Error::Unmet(Unmet::Refused(_)))));
+    assert!(run.series.is_empty() && matches!(done, Err(Error::Refused(_))));
 }
 
 #[test]

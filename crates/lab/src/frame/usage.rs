@@ -45,6 +45,14 @@ pub(crate) fn run_delay_ns() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Longest stretch of operations before others get the CPU: a fifth of the delay that a terminal user notices.
+const STRETCH_NS: u64 = 20_000_000;
+
+/// How many operations fit into the next stretch, from those done: at most eight times as many.
+pub(crate) fn next_stretch(done: u64, elapsed_ns: u64) -> u64 {
+    (STRETCH_NS / (elapsed_ns / done.max(1)).max(1)).clamp(1, done.saturating_mul(8))
+}
+
 /// The usage of several stretches together. A figure unknown in one stretch is unknown in the sum.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum(Option<Usage>);

@@ -52,8 +52,8 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        let each = self.rest / self.periods + self.period;
-        Schedule::fixed(self.request.rounds, self.periods, each, self.cells(), self.at_most)
+        let each = self.asked.rest / self.asked.periods + self.asked.period;
+        Schedule::fixed(self.request.rounds, self.asked.periods, each, self.cells(), self.at_most)
     }
 
     /// As found: the guard first restores whatever an earlier program has left behind.
@@ -101,8 +101,8 @@ impl Family for Plan {
 impl Plan {
     fn parameters(&self) -> boost::Parameters {
         let ns = |duration: Duration| duration.as_nanos() as i64;
-        let (period_ns, work_ns, deadline_ns) = (ns(self.period), ns(self.work), ns(self.deadline));
-        boost::Parameters { period_ns, work_ns, deadline_ns, periods: self.periods }
+        let (period_ns, work_ns, deadline_ns) = (ns(self.asked.period), ns(self.asked.work), ns(self.deadline));
+        boost::Parameters { period_ns, work_ns, deadline_ns, periods: self.asked.periods }
     }
 }
 

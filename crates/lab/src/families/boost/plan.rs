@@ -37,12 +37,8 @@ pub struct Request {
 /// A validated plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub(super) period: Duration,
-    pub(super) work: Duration,
+    pub(super) asked: Request,
     pub(super) deadline: Duration,
-    pub(super) periods: u32,
-    pub(super) rest: Duration,
-    pub(super) lever: Option<Lever>,
     pub(super) cpu: Option<usize>,
     pub(super) request: frame::Request,
     /// The longest duration of the whole plan.
@@ -64,7 +60,7 @@ pub(super) struct Found {
 impl Plan {
     /// Checks the request.
     pub fn new(request: Request) -> Result<Self, PlanError> {
-        let Request { period, work, deadline, periods, rounds, rest, lever, thread } = request;
+        let Request { period, work, deadline, periods, rounds, rest, .. } = request;
         at_least_one(Input::Periods, periods)?;
         at_least_one(Input::Rounds, rounds)?;
         check_work(work)?;
@@ -84,16 +80,12 @@ impl Plan {
         }
         let whole = (rest + period.saturating_mul(periods)).saturating_mul(rounds).saturating_mul(TURNS);
         not_too_long(whole)?;
-        let cpu = thread.its_cpu();
+        let cpu = request.thread.its_cpu();
         Ok(Self {
-            period,
-            work,
             deadline,
-            periods,
-            rest,
-            lever,
             cpu,
-            request: thread.request(cpu, periods, rounds),
+            request: request.thread.request(cpu, periods, rounds),
+            asked: request,
             at_most: whole + PREPARES,
             found: Found::default(),
         })

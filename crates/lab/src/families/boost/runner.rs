@@ -60,7 +60,7 @@ type Others = Option<(usize, String)>;
 
 impl<'a> BoostBench<'a> {
     pub(super) fn open(plan: &'a Plan, full: Option<GovernorGuard>, ledger: Shared<Ledger>) -> Self {
-        let responses = Vec::with_capacity(plan.periods as usize);
+        let responses = Vec::with_capacity(plan.asked.periods as usize);
         Self { plan, machine: Machine::of(plan.cpu), ledger, full, work: None, responses, last: None }
     }
 
@@ -70,7 +70,7 @@ impl<'a> BoostBench<'a> {
             return work;
         }
         Work::warm_up(WARM_UP);
-        let work = *self.work.insert(Work::calibrate(self.plan.work));
+        let work = *self.work.insert(Work::calibrate(self.plan.asked.work));
         give_back(self.full.take(), &self.ledger);
         work
     }
@@ -83,10 +83,10 @@ impl<'a> BoostBench<'a> {
             _ => None,
         };
         let mut boost = match subject {
-            Subject::Boost => Some(Boost::new(&machine.cpufreq, machine.cpu, self.plan.lever, PATIENCE)?),
+            Subject::Boost => Some(Boost::new(&machine.cpufreq, machine.cpu, self.plan.asked.lever, PATIENCE)?),
             _ => None,
         };
-        std::thread::sleep(self.plan.rest);
+        std::thread::sleep(self.plan.asked.rest);
         let before = machine.policy().ok();
         let (energy, since) = (machine.cpufreq.energy(), Instant::now());
         let meter = Meter::start();
@@ -131,7 +131,7 @@ impl Bench for BoostBench<'_> {
         Ok(used)
     }
 
-    fn keep(&mut self, _: usize, extra: &mut Extra) {
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Extra) {
         if let Some(trial) = self.last.take() {
             extra.steps = self.work.map_or(0, |work| work.steps);
             extra.add(&self.responses, trial);
@@ -146,9 +146,9 @@ impl Bench for BoostBench<'_> {
 /// Runs the activations of a turn, and returns the number of deadlines met.
 fn activations(plan: &Plan, mut boost: Option<&mut Boost>, work: Work, responses: &mut Vec<i64>) -> Result<u64, Error> {
     let deadline = plan.deadline.as_nanos() as i64;
-    let mut at = Instant::now() + plan.period;
+    let mut at = Instant::now() + plan.asked.period;
     let mut met = 0;
-    while responses.len() < plan.periods as usize && !linux::stop::requested() {
+    while responses.len() < plan.asked.periods as usize && !linux::stop::requested() {
         let activation = match &mut boost {
             Some(boost) => Some(boost.wait_until(at)?),
             None => {
@@ -163,7 +163,7 @@ fn activations(plan: &Plan, mut boost: Option<&mut Boost>, work: Work, responses
         }
         responses.push(response);
         met += u64::from(response <= deadline);
-        at += plan.period;
+        at += plan.asked.period;
     }
     Ok(met)
 }

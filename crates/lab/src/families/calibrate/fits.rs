@@ -8,6 +8,7 @@ use punctual_record::{Quantity, Recorder, Series, SeriesTally, Usage};
 use super::fit::{Fit, Point, fit, slope};
 use super::plan::Plan;
 use crate::frame::clock_cost;
+use crate::frame::error::{Opened, ready};
 use crate::frame::robust::{median, quantile};
 use crate::frame::schedule::Schedule;
 use crate::frame::unavailable::MORE_TIME;
@@ -63,7 +64,7 @@ impl Family for Fits {
     type Company = ();
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.0.request, self.0.cells.iter().map(|cell| cell.1))
+        Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -83,7 +84,7 @@ impl Family for Fits {
     }
 
     fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Rounds> + 'a>, Error> {
-        let waiters = self.0.methods.iter().map(|method| (method.open)()).collect();
+        let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
         let newest = vec![Vec::new(); self.0.cells.len()];
         Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
     }
@@ -110,7 +111,7 @@ impl Family for Fits {
 /// The ways to sleep, opened on the measuring thread.
 struct FitBench<'a> {
     plan: &'a Plan,
-    waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
+    waiters: Vec<Opened<dyn Waiter>>,
     /// By cell: the overhead of a sleep in the newest rounds that count, in us.
     newest: Vec<Vec<f64>>,
     /// The last batch, until it counts.
@@ -130,12 +131,12 @@ impl Bench for FitBench<'_> {
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let method = self.plan.cells[cell].0;
-        let waiter = self.waiters[method].as_mut().map_err(|no| Failure::from(&*no))?;
+        let waiter = ready(&mut self.waiters[method])?;
         self.last.clear();
         let mut total = Sum::default();
         for _ in 0..operations {
             let meter = Meter::start();
-            let fitted = round(waiter.as_mut()).map_err(|error| self.plan.failed(method, &error))?;
+            let fitted = round(waiter).map_err(|error| self.plan.failed(method, &error))?;
             total.add(meter.stop());
             if let Some(fit) = fitted {
                 into.record(fit.sleep_adds_ns.round() as i64);
@@ -145,7 +146,7 @@ impl Bench for FitBench<'_> {
         Ok(total.usage())
     }
 
-    fn keep(&mut self, cell: usize, rounds: &mut Rounds) {
+    fn keep(&mut self, cell: usize, _: (u32, u64), rounds: &mut Rounds) {
         rounds.0.append(&mut self.last);
         let newest = rounds.0.iter().rev().take(NEWEST).map(|(_, fit)| fit.sleep_adds_ns / 1e3);
         self.newest[cell] = newest.collect();

@@ -8,7 +8,7 @@ use punctual_record::experiment::calibrate::{Metrics, Parameters};
 use punctual_record::{About, Experiment, Typed};
 
 use crate::frame::schedule::{Amount, CellCost, Schedule};
-use crate::frame::{self, Asked, Failure, Input, PlanError, Unavailable};
+use crate::frame::{self, Asked, Failure, Input, PlanError};
 use crate::ways::wait::{Kind, Method, Unit};
 
 /// The request for a plan.
@@ -25,9 +25,7 @@ pub struct Request {
 /// A validated plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub(super) methods: Vec<&'static Method>,
-    pub(super) request: frame::Request,
-    check: Duration,
+    pub(super) asked: Request,
     /// Index of method, index of variant.
     pub(super) cells: Vec<(usize, usize)>,
 }
@@ -59,8 +57,8 @@ pub fn can_be_calibrated(method: &Method) -> Result<(), &'static str> {
 impl Plan {
     /// Checks the request.
     pub fn new(request: Request) -> Result<Self, PlanError> {
-        let Request { methods, check, frame } = request;
-        for method in &methods {
+        let Request { methods, check, frame } = &request;
+        for method in methods {
             can_be_calibrated(method).map_err(|why| {
                 let why = format!("{} cannot be calibrated: {why}; nanosleep, usleep and select can", method.name);
                 PlanError::new(Input::Methods, why)
@@ -72,25 +70,26 @@ impl Plan {
             let why = format!("must be at least {FEWEST} to see a spread, not {n}");
             return Err(PlanError::new(Input::Samples, why));
         }
-        if !CHECKS.contains(&check) {
-            let why = format!("must be 1us to 100ms, not {}", format_duration(check));
+        if !CHECKS.contains(check) {
+            let why = format!("must be 1us to 100ms, not {}", format_duration(*check));
             return Err(PlanError::new(Input::Check, why));
         }
-        let of_variant = |variant| (0..methods.len()).map(move |method| (method, variant));
+        let methods = methods.len();
+        let of_variant = |variant| (0..methods).map(move |method| (method, variant));
         let cells = (0..frame.variants.len()).flat_map(of_variant).collect();
-        Ok(Self { methods, request: frame, check, cells })
+        Ok(Self { asked: request, cells })
     }
 
     /// The wait that verifies it, in ns.
     pub(super) fn check_ns(&self) -> i64 {
-        self.check.as_nanos() as i64
+        self.asked.check.as_nanos() as i64
     }
 
     /// The number of rounds: as requested, or their share of the time, but at least enough to show a spread.
     pub(super) fn schedule(&self) -> Schedule {
         let ns = ROUND.as_nanos() as f64;
         let cells = vec![CellCost { ideal_ns: ns, expected_ns: ns }; self.cells.len()];
-        let (amount, turns) = match self.request.amount {
+        let (amount, turns) = match self.asked.frame.amount {
             Amount::Samples(n) => (Amount::Samples(n), u32::try_from(n).unwrap_or(u32::MAX)),
             Amount::Time(time) => {
                 let least = ROUND * FEWEST * self.cells.len() as u32;
@@ -105,14 +104,14 @@ impl Plan {
     /// The schedule of the proof: turns, and waits in each turn.
     pub(super) fn proof_schedule(&self, turns: u32, waits: u32, cells: usize) -> Schedule {
         // A sleep's overhead may be as long as the wait itself.
-        let each = self.check * 2;
+        let each = self.asked.check * 2;
         let whole = each.saturating_mul(turns * waits).saturating_mul(cells as u32);
         Schedule::fixed(turns, waits, each, cells, whole.saturating_mul(3) + Duration::from_secs(2))
     }
 
     /// The subject and parameters of a cell.
     pub(super) fn asked(&self, cell: usize, parameters: Parameters) -> Asked {
-        let method = self.methods[self.cells[cell].0];
+        let method = self.asked.methods[self.cells[cell].0];
         let about = About { call: Some(method.call.into()), ..About::default() };
         Asked { subject: method.name.into(), about, experiment: self.experiment(parameters, Metrics::default()) }
     }
@@ -125,15 +124,12 @@ impl Plan {
     /// A cell in words.
     pub(super) fn doing(&self, cell: usize) -> String {
         let (method, variant) = self.cells[cell];
-        format!("{} ({})", self.methods[method].name, self.request.variants[variant].label)
+        format!("{} ({})", self.asked.methods[method].name, self.asked.frame.variants[variant].label)
     }
 
-    /// A call of a method failed, or a request to stop interrupted it.
+    /// A call of a method failed.
     pub(super) fn failed(&self, method: usize, error: &linux::Error) -> Failure {
-        match linux::stop::requested() {
-            true => Failure::Stopped,
-            false => Unavailable::because(format!("{}: {error}", self.methods[method].call)).into(),
-        }
+        Failure::of_call(self.asked.methods[method].call, error)
     }
 }
 

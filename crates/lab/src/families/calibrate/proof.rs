@@ -12,10 +12,11 @@ use punctual_record::{Quantity, Recorder, Usage};
 
 use super::fits::Rounds;
 use super::plan::Plan;
+use crate::frame::error::{Opened, ready};
 use crate::frame::robust::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::usage::Meter;
-use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
+use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene};
 use crate::ways::wait::Waiter;
 
 /// Consecutive waits of one kind. The kinds take turns.
@@ -70,7 +71,7 @@ impl Family for Proofs {
     type Company = ();
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.plan.request, self.cells.iter().map(|cell| self.plan.cells[cell.of].1))
+        Layout::new(&self.plan.asked.frame, self.cells.iter().map(|cell| self.plan.cells[cell.of].1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -86,7 +87,7 @@ impl Family for Proofs {
     }
 
     fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Vec<f64>> + 'a>, Error> {
-        let waiters = self.plan.methods.iter().map(|method| (method.open)()).collect();
+        let waiters = self.plan.asked.methods.iter().map(|method| (method.open)()).collect();
         let sleeper = |_| SleeperOptions::new().strategy(Strategy::Compensated).build();
         let sleepers = (0..self.cells.len()).map(sleeper).collect();
         let adds_ns = self.cells.iter().map(|cell| cell.shortened_by_ns.round() as i64).collect();
@@ -107,7 +108,7 @@ impl Family for Proofs {
 /// The ways to sleep, opened on the measuring thread.
 struct ProofBench<'a> {
     proofs: &'a Proofs,
-    waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
+    waiters: Vec<Opened<dyn Waiter>>,
     /// By cell: the compensating ones have been trained.
     sleepers: Vec<Sleeper>,
     /// By cell: what its sleeps add, as last measured.
@@ -119,7 +120,7 @@ impl ProofBench<'_> {
     fn measure_again(&mut self, cell: usize) -> Result<(), Failure> {
         let (plan, of) = (&self.proofs.plan, self.proofs.cells[cell].of);
         let method = plan.cells[of].0;
-        let waiter = self.waiters[method].as_mut().map_err(|no| Failure::from(&*no))?;
+        let waiter = ready(&mut self.waiters[method])?;
         let shorter = (plan.check_ns() - self.adds_ns[cell]).max(1);
         let mut added = [0; TURN as usize];
         for one in &mut added {
@@ -148,7 +149,7 @@ impl Bench for ProofBench<'_> {
         }
         let plan = &self.proofs.plan;
         let (method, asked_ns) = (plan.cells[of].0, plan.check_ns());
-        let waiter = self.waiters[method].as_mut().map_err(|no| Failure::from(&*no))?;
+        let waiter = ready(&mut self.waiters[method])?;
         let sleeper = &mut self.sleepers[cell];
         let shorter = (asked_ns - self.adds_ns[cell]).max(1);
         let meter = Meter::start();
@@ -169,7 +170,7 @@ impl Bench for ProofBench<'_> {
         Ok(used)
     }
 
-    fn keep(&mut self, cell: usize, turns: &mut Vec<f64>) {
+    fn keep(&mut self, cell: usize, _: (u32, u64), turns: &mut Vec<f64>) {
         turns.push(self.adds_ns[cell] as f64);
     }
 }

@@ -230,7 +230,7 @@ impl Bench for IpcBench<'_> {
         Ok(total.usage())
     }
 
-    fn keep(&mut self, index: usize, extra: &mut Extra) {
+    fn keep(&mut self, index: usize, _: (u32, u64), extra: &mut Extra) {
         let Some((last, blocks)) = self.last.take() else { return };
         extra.plus(&last);
         self.blocks[index] = blocks;

@@ -56,13 +56,13 @@ pub(super) struct PaceBench<'a> {
 impl<'a> PaceBench<'a> {
     /// Opens all other resources on the calling thread.
     pub(super) fn open(plan: &'a Plan, receiver: Option<Receiver>, rate: Rate) -> Self {
-        let disciplines = match plan.target {
+        let disciplines = match plan.asked.target {
             Target::TickOnly => None,
             // If the kernel reports no facts of the interface, it cannot be asked to pace.
             Target::Udp { to, .. } => Some(Wire::disciplines(to).unwrap_or_default()),
         };
-        let terms = Terms { disciplines, jitter: plan.jitter };
-        let opened = plan.methods.iter().map(|method| open_method(method, plan.target, &terms)).collect();
+        let terms = Terms { disciplines, jitter: plan.asked.jitter };
+        let opened = plan.asked.methods.iter().map(|method| open_method(method, plan.asked.target, &terms)).collect();
         Self {
             plan,
             opened,
@@ -92,7 +92,7 @@ impl<'a> PaceBench<'a> {
             Err(failure) => return Err(failure.clone()),
         };
         self.stream = self.stream.wrapping_add(1);
-        let order = Order { rate, events, mode: self.plan.methods[method].mode, stream: self.stream };
+        let order = Order { rate, events, mode: self.plan.asked.methods[method].mode, stream: self.stream };
         self.recorders.iter_mut().for_each(Recorder::clear);
         let [jitter, one_way, arrival_jitter] = &mut self.recorders;
         self.drift = Drift::default();
@@ -102,7 +102,7 @@ impl<'a> PaceBench<'a> {
             true => Failure::Stopped,
             false => Unavailable { why: error.to_string(), remedy: remedy_for(&error) }.into(),
         })?;
-        if counts.events >= 10 && counts.sent == 0 && self.plan.target != Target::TickOnly {
+        if counts.events >= 10 && counts.sent == 0 && self.plan.asked.target != Target::TickOnly {
             let why = if counts.refused > 0 {
                 "nobody listens there (ECONNREFUSED)"
             } else {
@@ -158,14 +158,14 @@ impl Bench for PaceBench<'_> {
 
     fn doing(&self, cell: usize) -> String {
         let (method, variant) = self.plan.cells[cell];
-        let label = &self.plan.request.variants[variant].label;
+        let label = &self.plan.asked.frame.variants[variant].label;
         let every = format_duration(Duration::from_nanos(self.rate.period_ns()));
-        format!("{} every {every} ({label})", self.plan.methods[method].name)
+        format!("{} every {every} ({label})", self.plan.asked.methods[method].name)
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let (method, variant) = self.plan.cells[cell];
-        let real_time = self.plan.request.variants[variant].is_real_time();
+        let real_time = self.plan.asked.frame.variants[variant].is_real_time();
         let stretch = (self.rate.per_second_f64() * STRETCH.as_secs_f64()) as u64;
         let most = if real_time { stretch.clamp(1, MOST_EVENTS) } else { MOST_EVENTS };
         self.last = self.so_far[cell].clone();
@@ -184,7 +184,7 @@ impl Bench for PaceBench<'_> {
         Ok(total.usage())
     }
 
-    fn keep(&mut self, cell: usize, beside: &mut Beside) {
+    fn keep(&mut self, cell: usize, _: (u32, u64), beside: &mut Beside) {
         self.so_far[cell] = self.last.clone();
         *beside = std::mem::take(&mut self.last);
     }
@@ -193,7 +193,7 @@ impl Bench for PaceBench<'_> {
 impl Plan {
     /// The receiver, if datagrams go to this machine. Adds a notice if arrivals are not measured.
     pub(super) fn gather(&self, scene: &Scene<'_>) -> Option<Receiver> {
-        let Target::Udp { to, .. } = self.target else { return None };
+        let Target::Udp { to, .. } = self.asked.target else { return None };
         let here = to.ip().is_loopback().then(|| Receiver::start(to));
         let why = match here {
             None => "the datagrams go to another machine; a receiver of punctual there measures them".to_owned(),

@@ -24,7 +24,7 @@ impl Family for Keep {
     type Company = Option<Receiver>;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.plan.request, self.plan.cells.iter().map(|cell| cell.1))
+        Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -72,7 +72,7 @@ impl Family for Keep {
 
 impl Keep {
     fn experiment(&self, measured: End, metrics: pace::Metrics) -> Experiment {
-        let (to, size) = self.plan.target.for_record();
+        let (to, size) = self.plan.asked.target.for_record();
         let parameters = pace::Parameters { rate_per_second: self.rate.per_second_f64(), measured, to, size };
         Experiment::Pace(Typed { parameters, metrics })
     }
@@ -89,9 +89,9 @@ pub(super) const BURSTS: &str = "so_max_pacing_rate: above low_rate_threshold (5
 
 /// The cells with datagrams that fq would send in bursts.
 pub(super) fn bursts(plan: &Plan, rate: Rate) -> Vec<usize> {
-    let Target::Udp { to, size } = plan.target else { return Vec::new() };
+    let Target::Udp { to, size } = plan.asked.target else { return Vec::new() };
     let fast = Wire::bytes_per_second(to, size, rate.per_second_f64()) > LOW_RATE_BYTES;
-    let by_fq = |cell: &usize| fast && plan.methods[plan.cells[*cell].0].mode == Mode::KernelRate;
+    let by_fq = |cell: &usize| fast && plan.asked.methods[plan.cells[*cell].0].mode == Mode::KernelRate;
     (0..plan.cells.len()).filter(by_fq).collect()
 }
 

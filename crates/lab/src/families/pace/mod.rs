@@ -36,7 +36,7 @@ pub const EXPERIMENT: &str = "pace";
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
-    match plan.goal {
+    match plan.asked.goal {
         Goal::Keep(rate) => {
             let by_fq = keep::bursts(&plan, rate);
             let done = frame::run(Keep { plan, rate }, session)?;

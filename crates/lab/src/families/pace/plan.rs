@@ -81,11 +81,7 @@ pub enum Goal {
 /// A validated plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub(super) methods: Vec<&'static PacingMethod>,
-    pub(super) target: Target,
-    pub(super) jitter: Duration,
-    pub(super) goal: Goal,
-    pub(super) request: frame::Request,
+    pub(super) asked: Request,
     /// Index of the method, index of the variant.
     pub(super) cells: Vec<(usize, usize)>,
 }
@@ -102,32 +98,32 @@ impl Plan {
         {
             return Err(PlanError::new(Input::Sweep, "must go from a lower rate to a higher one, as in 1k..1M"));
         }
-        let Request { methods, target, jitter, yes, goal, frame } = request;
-        let by_method = |variant| (0..methods.len()).map(move |method| (method, variant));
-        let cells = (0..frame.variants.len()).flat_map(by_method).collect();
-        let plan = Self { methods, target, jitter, goal, request: frame, cells };
-        plan.check_amount(yes)?;
+        let methods = request.methods.len();
+        let by_method = |variant| (0..methods).map(move |method| (method, variant));
+        let cells = (0..request.frame.variants.len()).flat_map(by_method).collect();
+        let plan = Self { asked: request, cells };
+        plan.check_amount()?;
         Ok(plan)
     }
 
     /// The subject and parameters of a cell.
     pub(super) fn asked(&self, cell: usize, experiment: Experiment) -> Asked {
-        let method = self.methods[self.cells[cell].0];
+        let method = self.asked.methods[self.cells[cell].0];
         let about = About { call: Some(method.call.into()), ..About::default() };
         Asked { subject: method.name.into(), about, experiment }
     }
 
     /// The highest rate requested of any method.
     fn highest(&self) -> f64 {
-        match self.goal {
+        match self.asked.goal {
             Goal::Keep(rate) => rate.per_second_f64(),
             // Half of the trials are below the middle of the range. Most of the others fail early.
             Goal::Highest { to, .. } => to.per_second_f64() / 4.0,
         }
     }
 
-    fn check_amount(&self, yes: bool) -> Result<(), PlanError> {
-        let events = match self.request.amount {
+    fn check_amount(&self) -> Result<(), PlanError> {
+        let events = match self.asked.frame.amount {
             Amount::Samples(n) => n.saturating_mul(self.cells.len() as u64),
             Amount::Time(time) => (time.as_secs_f64() * self.highest()) as u64,
         };
@@ -138,9 +134,9 @@ impl Plan {
                 format!("{events} events would take {would_take}, longest 24h; ask for a higher rate or fewer samples");
             return Err(PlanError::new(Input::Samples, why));
         }
-        let Target::Udp { size, .. } = self.target else { return Ok(()) };
+        let Target::Udp { size, .. } = self.asked.target else { return Ok(()) };
         let bytes = events.saturating_mul(size as u64);
-        if !yes && (events > MOST_UNASKED || bytes > MOST_BYTES_UNASKED) {
+        if !self.asked.yes && (events > MOST_UNASKED || bytes > MOST_BYTES_UNASKED) {
             let why = format!(
                 "{events} datagrams ({} MB) are a lot; confirm that they are meant, or ask for a lower rate or less time",
                 bytes / 1_000_000
@@ -154,13 +150,7 @@ impl Plan {
     pub(super) fn schedule(&self, rate: Rate) -> Schedule {
         let each = 1e9 / rate.per_second_f64();
         let cost = CellCost { ideal_ns: each, expected_ns: each };
-        Schedule::new(self.request.amount, self.request.rounds, vec![cost; self.cells.len()])
-    }
-
-    /// The methods, in the order of the request.
-    #[must_use]
-    pub fn methods(&self) -> &[&'static PacingMethod] {
-        &self.methods
+        Schedule::new(self.asked.frame.amount, self.asked.frame.rounds, vec![cost; self.cells.len()])
     }
 }
 

@@ -118,7 +118,7 @@ pub fn run(
         .map_err(frame::Error::from)?;
     let Some((refused, heard)) = heard else { return Ok(()) };
     let ledger = ledger.take();
-    frame::conditions::report(&request, &ledger, &refused, session).map_err(frame::Error::from)?;
+    frame::conditions::report(&request, &ledger, &refused, session)?;
     frame::outcome::close(ledger, session);
     let Some(heard) = heard.transpose()? else { return Ok(()) };
     if heard.strange > 0 {

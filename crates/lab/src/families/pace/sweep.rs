@@ -47,7 +47,7 @@ impl Sweep {
     /// Duration of a trial, and of all trials.
     fn trial_time(&self) -> (Duration, Duration) {
         let trials = self.plan.cells.len() as u32 * TRIALS;
-        let total = match self.plan.request.amount {
+        let total = match self.plan.asked.frame.amount {
             Amount::Time(total) => total,
             Amount::Samples(_) => SHORTEST * trials,
         };
@@ -55,7 +55,7 @@ impl Sweep {
     }
 
     fn experiment(&self, metrics: sweep::Metrics) -> Experiment {
-        let (to, size) = self.plan.target.for_record();
+        let (to, size) = self.plan.asked.target.for_record();
         let parameters = sweep::Parameters {
             from_per_second: Some(self.from.per_second_f64()),
             to_per_second: self.to.per_second_f64(),
@@ -72,7 +72,7 @@ impl Family for Sweep {
     type Company = Option<Receiver>;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.plan.request, self.plan.cells.iter().map(|cell| cell.1))
+        Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.1))
     }
 
     fn asked(&self, cell: usize) -> Asked {
@@ -150,12 +150,12 @@ impl Bench for SweepBench<'_> {
 
     fn doing(&self, cell: usize) -> String {
         let rate = self.rate(cell).unwrap_or_default();
-        format!("{} at {rate:.0} events a second", self.sweep.plan.methods[self.sweep.plan.cells[cell].0].name)
+        format!("{} at {rate:.0} events a second", self.sweep.plan.asked.methods[self.sweep.plan.cells[cell].0].name)
     }
 
     fn operations(&self, cell: usize, _: u64) -> u64 {
         let Some(rate) = self.rate(cell) else { return 0 };
-        let asked = match self.sweep.plan.request.amount {
+        let asked = match self.sweep.plan.asked.frame.amount {
             Amount::Samples(samples) => samples,
             Amount::Time(_) => (rate * self.sweep.trial_time().0.as_secs_f64()) as u64,
         };
@@ -173,7 +173,7 @@ impl Bench for SweepBench<'_> {
         Ok(usage)
     }
 
-    fn keep(&mut self, cell: usize, search: &mut Search) {
+    fn keep(&mut self, cell: usize, _: (u32, u64), search: &mut Search) {
         if let Some(trial) = self.last.take() {
             self.searches[cell].enter(&trial, self.sweep.within);
             search.clone_from(&self.searches[cell]);

@@ -14,6 +14,7 @@ use super::mailbox::Mailbox;
 use super::plan::{Cell, Plan, ReceiveMethod};
 use crate::crowd::Crowd;
 use crate::frame::Unavailable;
+use crate::frame::error::{Opened, ready};
 use crate::frame::hold;
 use crate::frame::usage::{Meter, Sum};
 use crate::frame::{Bench, Failure};
@@ -30,7 +31,6 @@ const SUSPICIOUS_NS: i64 = 500_000_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
     pub(super) round_trips: SeriesTally,
-    pub(super) rounds: u32,
     pub(super) silence: Shares,
     /// Share of the CPU that the busy program got while no message came, for each round.
     pub(super) shares: Vec<Option<f64>>,
@@ -54,7 +54,7 @@ pub(crate) struct Others {
 /// The receiver, its sender, and the busy program.
 pub(super) struct PollBench<'a> {
     plan: &'a Plan,
-    yielders: Vec<Result<Box<dyn Yielder>, Unavailable>>,
+    yielders: Vec<Opened<dyn Yielder>>,
     backoff: Backoff,
     mailbox: Mailbox,
     sender: Child,
@@ -129,10 +129,10 @@ impl<'a> PollBench<'a> {
         let Self { mailbox, backoff, .. } = self;
         Ok(match how {
             ReceiveMethod::Spin => poll_without_yielding(mailbox, number, &mut look),
-            ReceiveMethod::Yield { method, polls } => match &mut self.yielders[method] {
-                Ok(yielder) => poll_and_yield(mailbox, number, polls, yielder.as_mut(), punctual, &mut look),
-                Err(no) => return Err(Failure::from(&*no)),
-            },
+            ReceiveMethod::Yield { method, polls } => {
+                let yielder = ready(&mut self.yielders[method])?;
+                poll_and_yield(mailbox, number, polls, yielder, punctual, &mut look)
+            }
             ReceiveMethod::Block => block(mailbox, number, &mut look),
             ReceiveMethod::Backoff => back_off(mailbox, number, backoff, &mut look),
         })
@@ -256,10 +256,9 @@ impl Bench for PollBench<'_> {
         Ok(usage)
     }
 
-    fn keep(&mut self, _: usize, extra: &mut Extra) {
+    fn keep(&mut self, _: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
         let Some(shares) = self.last.take() else { return };
-        extra.round_trips.add_round(extra.rounds, 0, &self.round_trips, Usage::default());
-        extra.rounds += 1;
+        extra.round_trips.add_round(round, started_ns, &self.round_trips, Usage::default());
         extra.shares.push(shares.of_competitor());
         extra.silence.elapsed_ns += shares.elapsed_ns;
         extra.silence.own_ns += shares.own_ns;

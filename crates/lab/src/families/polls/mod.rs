@@ -101,12 +101,7 @@ impl Family for Plan {
         shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
         let mut series = vec![one_way];
         if extra.round_trips.count() > 0 {
-            let mut back = measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default()));
-            // The bench counts the batches that it kept; the rounds also count those left out.
-            for (round, of) in back.rounds.iter_mut().zip(&series[0].rounds) {
-                (round.round, round.started_ns) = (of.round, of.started_ns);
-            }
-            series.push(back);
+            series.push(measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default())));
         }
         Report::of(series)
     }

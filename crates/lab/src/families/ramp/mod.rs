@@ -52,12 +52,12 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        let each = self.rest / self.loops + self.work;
-        Schedule::fixed(self.request.rounds, self.loops, each, self.cells.len(), self.at_most)
+        let each = self.asked.rest / self.asked.loops + self.asked.work;
+        Schedule::fixed(self.request.rounds, self.asked.loops, each, self.cells.len(), self.at_most)
     }
 
     fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
-        let asked = (&self.governors, self.request.require);
+        let asked = (&self.asked.governors, self.request.require);
         let (governed, cells, notices) = Governed::take_over(Cpufreq::system(), self.cpu, asked)?;
         notices.into_iter().for_each(|notice| session.notice(notice));
         *self.waiting.open() = Some(governed);
@@ -92,12 +92,12 @@ impl Family for Plan {
 impl Plan {
     fn parameters(&self) -> ramp::Parameters {
         let ns = |duration: Duration| duration.as_nanos() as i64;
-        ramp::Parameters { loops: self.loops, work_ns: ns(self.work), rest_ns: ns(self.rest) }
+        ramp::Parameters { loops: self.asked.loops, work_ns: ns(self.asked.work), rest_ns: ns(self.asked.rest) }
     }
 
     /// The first loops of each round, which a test of the rounds compares with all of them. `None`: too few loops.
     fn first_loops(&self, measured: &Measured<'_, Extra>) -> Option<Series> {
-        if (self.loops as usize) < 2 * FIRST {
+        if (self.asked.loops as usize) < 2 * FIRST {
             return None;
         }
         let mut tally = SeriesTally::new();
@@ -155,7 +155,7 @@ impl Plan {
         if refused.iter().any(|its| its.condition == punctual::Condition::POLICY) {
             return None;
         }
-        match self.policy? {
+        match self.asked.thread.policy? {
             punctual::Policy::Fifo(priority) | punctual::Policy::RoundRobin(priority) => Some(u32::from(priority)),
             _ => None,
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{Policy, format_duration};
+use punctual::format_duration;
 
 use super::governed::{AS_FOUND, Cell, Governed, Governors};
 use crate::frame::request::at_least_one;
@@ -39,13 +39,8 @@ pub struct Request {
 /// A validated plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub(super) governors: Governors,
-    pub(super) loops: u32,
-    pub(super) work: Duration,
-    pub(super) rest: Duration,
+    pub(super) asked: Request,
     pub(super) cpu: Option<usize>,
-    pub(super) policy: Option<Policy>,
-    pub(super) thread_priority: Option<u8>,
     pub(super) request: frame::Request,
     /// The longest duration of the whole plan.
     pub(super) at_most: Duration,
@@ -57,7 +52,7 @@ pub struct Plan {
 impl Plan {
     /// Checks the request.
     pub fn new(request: Request) -> Result<Self, PlanError> {
-        let Request { governors, loops, work, rounds, rest, thread, thread_priority } = request;
+        let Request { loops, work, rounds, rest, ref thread, .. } = request;
         at_least_one(Input::Loops, loops)?;
         at_least_one(Input::Rounds, rounds)?;
         check_work(work)?;
@@ -76,14 +71,9 @@ impl Plan {
         not_too_long(whole)?;
         let cpu = thread.its_cpu();
         Ok(Self {
-            governors,
-            loops,
-            work,
-            rest,
             cpu,
-            policy: thread.policy,
-            thread_priority,
             request: thread.request(cpu, loops, rounds),
+            asked: request,
             at_most: whole + PREPARES,
             cells: Vec::new(),
             waiting: Shared::default(),
@@ -98,6 +88,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use punctual::Policy;
+
     use super::*;
 
     fn usual() -> Request {

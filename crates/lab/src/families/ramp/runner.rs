@@ -38,7 +38,7 @@ struct Batch {
 impl<'a> RampBench<'a> {
     /// Sets full speed for the calibration of the work, if it can be set.
     pub(super) fn open(plan: &'a Plan, governed: Governed, ledger: Shared<Ledger>) -> Result<Self, frame::Error> {
-        let stamps = Vec::with_capacity(plan.loops as usize);
+        let stamps = Vec::with_capacity(plan.asked.loops as usize);
         let mut bench = Self { plan, governed, ledger, work: None, stamps, last: None };
         let offers = |policy: punctual::cpufreq::CpufreqPolicy| policy.governors.iter().any(|its| its == PERFORMANCE);
         if bench.governed.guard.is_some() && bench.governed.policy().is_some_and(offers) {
@@ -49,7 +49,7 @@ impl<'a> RampBench<'a> {
 
     /// The loops of the work, calibrated in the first batch.
     fn loops(&mut self) -> Loops {
-        let takes = self.plan.work;
+        let takes = self.plan.asked.work;
         let calibrate = || {
             Work::warm_up(WARM_UP);
             let work = Work::calibrate(takes);
@@ -65,7 +65,7 @@ impl<'a> RampBench<'a> {
             (None, Some(guard)) => guard.rewrite_found_governor()?,
             (None, None) => {}
         }
-        let raised = self.governed.raise_threads(self.plan.thread_priority)?;
+        let raised = self.governed.raise_threads(self.plan.asked.thread_priority)?;
         let known = self.governed.policy().zip(self.governed.cpu);
         Ok((known.map(|(policy, cpu)| Facts::read(&self.governed.cpufreq, &policy, cpu)), raised))
     }
@@ -92,7 +92,7 @@ impl Bench for RampBench<'_> {
         let loops = self.loops();
         let prepared = self.prepare(cell);
         let (facts, raised) = prepared.map_err(|error| Unavailable::from(&error))?;
-        std::thread::sleep(self.plan.rest);
+        std::thread::sleep(self.plan.asked.rest);
         let before = self.governed.policy().and_then(|policy| policy.transitions);
         let meter = Meter::start();
         self.stamps.clear();
@@ -118,7 +118,7 @@ impl Bench for RampBench<'_> {
         Ok(used)
     }
 
-    fn keep(&mut self, _: usize, extra: &mut Extra) {
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Extra) {
         let Some(batch) = self.last.take() else { return };
         extra.rounds.push(batch.loops);
         extra.transitions.push(batch.transitions);

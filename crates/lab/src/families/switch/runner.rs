@@ -100,7 +100,7 @@ impl Bench for SwitchBench<'_> {
         Ok(meter.stop())
     }
 
-    fn keep(&mut self, _: usize, extra: &mut Extra) {
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Extra) {
         let round = extra.rounds;
         extra.rounds += 1;
         extra.switches.extend(self.last.drain(..).map(|switch| Switch { round, ..switch }));

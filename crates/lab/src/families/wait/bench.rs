@@ -10,18 +10,15 @@ use punctual_record::{Recorder, Usage};
 
 use super::interrupted::{Cuts, Signals};
 use super::plan::Plan;
-use crate::frame::Unavailable;
-use crate::frame::usage::{Meter, Sum};
+use crate::frame::error::{Opened, ready};
+use crate::frame::usage::{Meter, Sum, next_stretch};
 use crate::frame::{Bench, Failure};
 use crate::ways::wait::{Method, Waiter};
-
-/// Longest stretch of waits before others get the CPU: a fifth of the delay that a terminal user notices.
-const STRETCH: Duration = Duration::from_millis(20);
 
 /// The ways to wait, opened on the measuring thread.
 pub(super) struct WaitBench<'a> {
     plan: &'a Plan,
-    waiters: Vec<Result<Box<dyn Waiter>, Unavailable>>,
+    waiters: Vec<Opened<dyn Waiter>>,
     /// Where signals interrupt the waits.
     signals: Option<Signals>,
     throttle: RtThrottle,
@@ -59,16 +56,10 @@ impl Bench for WaitBench<'_> {
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let plan = self.plan;
         let at = &plan.cells[cell];
-        let waiter = match &mut self.waiters[at.method] {
-            Ok(waiter) => waiter.as_mut(),
-            Err(no) => return Err(Failure::from(&*no)),
-        };
+        let waiter = ready(&mut self.waiters[at.method])?;
         let asked_ns = at.asked.as_nanos() as i64;
         let call = plan.methods[at.method].call;
-        let failed = |error: linux::Error| match linux::stop::requested() {
-            true => Failure::Stopped,
-            false => Unavailable::because(format!("{call}: {error}")).into(),
-        };
+        let failed = |error: linux::Error| Failure::of_call(call, &error);
         if let Some(signals) = &self.signals {
             signals.cuts.borrow_mut().clear();
         }
@@ -96,17 +87,11 @@ impl Bench for WaitBench<'_> {
         Ok(total.usage())
     }
 
-    fn keep(&mut self, _: usize, extra: &mut Cuts) {
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Cuts) {
         if let Some(signals) = &self.signals {
             extra.add(&signals.cuts.borrow());
         }
     }
-}
-
-/// The number of waits that fit into [`STRETCH`], at most eight times the previous number.
-fn next_stretch(done: u64, elapsed_ns: u64) -> u64 {
-    let each = (elapsed_ns / done.max(1)).max(1);
-    (STRETCH.as_nanos() as u64 / each).clamp(1, done.saturating_mul(8))
 }
 
 /// The measuring loop. Between two waits it makes two clock readings and one record, and checks a flag. It allocates

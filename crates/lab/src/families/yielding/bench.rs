@@ -9,14 +9,11 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::plan::{Cell, Plan};
 use crate::crowd::Crowd;
-use crate::frame::Unavailable;
+use crate::frame::error::{Opened, ready};
 use crate::frame::hold;
-use crate::frame::usage::{Meter, Sum};
+use crate::frame::usage::{Meter, Sum, next_stretch};
 use crate::frame::{Bench, Failure};
 use crate::ways::yielding::{Probe, Yielder};
-
-/// Longest stretch of calls before others get the CPU: a fifth of the delay that a terminal user notices.
-const STRETCH: Duration = Duration::from_millis(20);
 
 /// Length of a slice of the bare loop, ns. A few interruptions do not change the median of the slices, and two clock
 /// readings are less than a thousandth of a slice.
@@ -43,7 +40,6 @@ pub(crate) struct Extra {
 /// Sums over all rounds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
-    pub(super) rounds: u32,
     pub(super) calls: u64,
     pub(super) calls_with_competitor: u64,
     pub(super) elapsed_ns: i64,
@@ -57,7 +53,6 @@ pub(super) struct Sums {
 impl Sums {
     /// Adds a batch to the ones before.
     fn add(&mut self, batch: &Self) {
-        self.rounds += 1;
         self.calls += batch.calls;
         self.calls_with_competitor += batch.calls_with_competitor;
         self.elapsed_ns += batch.elapsed_ns;
@@ -78,7 +73,7 @@ impl Sums {
 /// The ways to yield, opened on the measuring thread, and their competitors.
 pub(super) struct YieldBench<'a> {
     plan: &'a Plan,
-    yielders: Vec<Result<Box<dyn Yielder>, Unavailable>>,
+    yielders: Vec<Opened<dyn Yielder>>,
     /// Indexed like [`Plan::specs`].
     crowds: Vec<Result<Crowd, Failure>>,
     /// The last batch's results beside its samples, until it counts.
@@ -133,36 +128,25 @@ impl<'a> YieldBench<'a> {
     fn measure(&mut self, at: &Cell, operations: u64, into: &mut Recorder) -> Result<(Usage, Sums, Vec<f64>), Failure> {
         let (mut total, mut sums, mut bare) = (Sum::default(), Sums::default(), Vec::new());
         let warmup = self.plan.request.warmup.into();
-        self.yielder(at)?.repeat(warmup);
+        ready(&mut self.yielders[at.method])?.repeat(warmup);
         let (mut to_go, mut stretch) = (operations, 1);
         while to_go > 0 {
             let n = stretch.min(to_go);
             if at.competitors == 0 {
-                repeat(self.yielder(at)?, n, &mut bare, &mut sums)?;
+                repeat(ready(&mut self.yielders[at.method])?, n, &mut bare, &mut sums)?;
             }
             let used = self.stretch(at, n, into, &mut sums)?;
             self.rest(at, used)?;
-            let each = (used.elapsed_ns / n).max(1);
-            stretch = (STRETCH.as_nanos() as u64 / each).clamp(1, n.saturating_mul(8));
+            stretch = next_stretch(n, used.elapsed_ns);
             total.add(used);
             to_go -= n;
         }
         Ok((total.usage(), sums, bare))
     }
 
-    fn yielder(&mut self, at: &Cell) -> Result<&mut dyn Yielder, Failure> {
-        match &mut self.yielders[at.method] {
-            Ok(yielder) => Ok(yielder.as_mut()),
-            Err(no) => Err(Failure::from(&*no)),
-        }
-    }
-
     fn stretch(&mut self, at: &Cell, n: u64, into: &mut Recorder, sums: &mut Sums) -> Result<Usage, Failure> {
         let crowd = at.spec.and_then(|spec| self.crowds.get(spec)).and_then(|crowd| crowd.as_ref().ok());
-        match &mut self.yielders[at.method] {
-            Ok(yielder) => timed(yielder.as_mut(), n, crowd, (into, &mut self.away), sums),
-            Err(no) => Err(Failure::from(&*no)),
-        }
+        timed(ready(&mut self.yielders[at.method])?, n, crowd, (into, &mut self.away), sums)
     }
 
     /// If caller or competitors are real-time threads, lets all others have the CPU: a break of 5 % after each 50 ms.
@@ -233,10 +217,9 @@ impl Bench for YieldBench<'_> {
         Ok(usage)
     }
 
-    fn keep(&mut self, _: usize, extra: &mut Extra) {
+    fn keep(&mut self, _: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
         let Some((sums, bare_ns)) = self.last.take() else { return };
-        let round = extra.sums.rounds;
-        extra.away.add_round(round, 0, &self.away, Usage::default());
+        extra.away.add_round(round, started_ns, &self.away, Usage::default());
         extra.bare_ns.extend(bare_ns);
         let share = sums.competitors_cpu_ns as f64 / sums.elapsed_ns as f64;
         extra.shares.push(Some(share).filter(|share| share.is_finite()));

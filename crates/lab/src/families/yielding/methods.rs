@@ -13,7 +13,7 @@ use punctual_linux::{Error, Result as LinuxResult};
 use crate::frame::Unavailable;
 use crate::ways::yielding::{Call, Method, Yielder};
 
-type Opened = Result<Box<dyn Yielder>, Unavailable>;
+type Opened = crate::frame::error::Opened<dyn Yielder>;
 
 /// All ways to yield, in the order of `--list`. It is a static: a constant's functions would be compiled in each
 /// crate that names it, optimised for size.

@@ -38,8 +38,8 @@ impl<X> Bench for Kept<'_, X> {
         self.bench.batch(cell, operations, into)
     }
 
-    fn keep(&mut self, cell: usize, (): &mut ()) {
-        self.bench.keep(cell, &mut self.extras.open()[cell]);
+    fn keep(&mut self, cell: usize, round: (u32, u64), (): &mut ()) {
+        self.bench.keep(cell, round, &mut self.extras.open()[cell]);
     }
 
     fn end(&mut self) {

@@ -94,7 +94,7 @@ impl Bench for Fake {
         Ok(Usage { elapsed_ns: operations * 1_000, ..Usage::default() })
     }
 
-    fn keep(&mut self, _: usize, extra: &mut u32) {
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut u32) {
         *extra += 1;
         let mut seen = self.seen.lock().unwrap();
         let last = seen.slack_ns.len() - 1;

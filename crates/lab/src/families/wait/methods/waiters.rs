@@ -16,7 +16,7 @@ use crate::ways::wait::Waiter;
 pub(super) const UNCUTTABLE_NS: i64 = 1_000_000_000;
 
 /// The result of a method's `open`.
-pub(super) type Opened = Result<Box<dyn Waiter>, Unavailable>;
+pub(super) type Opened = crate::frame::error::Opened<dyn Waiter>;
 
 /// A call that takes a duration in nanoseconds.
 struct Relative<F> {
