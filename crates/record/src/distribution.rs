@@ -99,10 +99,6 @@ impl Distribution {
         self.extremes
     }
 
-    pub(crate) fn moments(&self) -> Moments {
-        self.moments
-    }
-
     /// Adds the samples of another.
     pub fn merge(&mut self, other: &Self) {
         let mut merged: Vec<Bucket> = self.buckets.iter().chain(&other.buckets).copied().collect();

@@ -7,8 +7,8 @@
 use hdrhistogram::Histogram;
 
 use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
-use crate::distribution::{Distribution, Error, Histograms};
-use crate::model::{Series, Summary};
+use crate::distribution::Distribution;
+use crate::model::Summary;
 use crate::moments::Moments;
 
 /// Samples in nanoseconds, signed.
@@ -107,25 +107,11 @@ impl Recorder {
         for bucket in occupied(&other.negative) {
             self.place(-bucket.high, bucket.count);
         }
-        self.add_rest((other.below, other.above), (other.min, other.max), &other.moments);
-    }
-
-    /// Adds the samples of a distribution.
-    pub fn add(&mut self, other: &Distribution) {
-        for bucket in other.buckets() {
-            self.place(bucket.high, bucket.count);
-        }
-        if let Some(extremes) = other.extremes() {
-            self.add_rest(other.overflow(), extremes, &other.moments());
-        }
-    }
-
-    fn add_rest(&mut self, (below, above): (u64, u64), (min, max): (i64, i64), moments: &Moments) {
-        self.below += below;
-        self.above += above;
-        self.min = self.min.min(min);
-        self.max = self.max.max(max);
-        self.moments.merge(moments);
+        self.below += other.below;
+        self.above += other.above;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.moments.merge(&other.moments);
     }
 
     /// Number of samples, including overflowed ones.
@@ -161,23 +147,6 @@ impl Recorder {
     #[must_use]
     pub fn value_at_rank(&self, rank: u64) -> Option<i64> {
         self.distribution().value_at_rank(rank)
-    }
-
-    /// The histograms for the file.
-    #[must_use]
-    pub fn to_histograms(&self) -> Histograms {
-        self.distribution().to_histograms()
-    }
-
-    /// Rebuilds the recorder of a series that was read from a file. [`Distribution::from_series`] is smaller and
-    /// sufficient for reading.
-    ///
-    /// # Errors
-    /// Those of [`Distribution::from_series`].
-    pub fn from_series(series: &Series) -> Result<Self, Error> {
-        let mut recorder = Self::new();
-        recorder.add(&Distribution::from_series(series)?);
-        Ok(recorder)
     }
 }
 
@@ -227,7 +196,7 @@ mod tests {
     #[test]
     fn empty_says_nothing() {
         assert_eq!(Recorder::new().summary(), Summary::default());
-        assert_eq!(Recorder::new().to_histograms(), Histograms::default());
+        assert_eq!(Recorder::new().distribution().to_histograms(), crate::Histograms::default());
         assert_eq!(Recorder::new().value_at_rank(1), None);
     }
 

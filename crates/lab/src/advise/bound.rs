@@ -10,12 +10,14 @@ use std::path::Path;
 
 use punctual_record::TrialRefused;
 
+use super::reasons::refused;
+
 /// Shown to root where debugfs is mounted.
 const FAIR_SERVER: &str = "sys/kernel/debug/sched/fair_server";
 
 /// `Err`: a spinning real-time thread may keep a CPU for good, and what would change that.
 pub(super) fn check(root: &Path) -> Result<(), TrialRefused> {
-    let refused = |why: &str, remedy: &str| Err(TrialRefused { why: why.to_owned(), remedy: Some(remedy.to_owned()) });
+    let refused = |why: &str, remedy: &str| Err(refused(why, Some(remedy)));
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<i64>().ok();
     match version(&fs::read_to_string(root.join("proc/sys/kernel/osrelease")).unwrap_or_default()) {
         Some(version) if version >= (6, 12) => match off(&root.join(FAIR_SERVER)) {

@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use punctual_record::TrialRefused;
 
+/// A remedy that is not tried, and what would allow it.
+pub(super) fn refused(why: impl Into<String>, remedy: Option<&str>) -> TrialRefused {
+    TrialRefused { why: why.into(), remedy: remedy.map(str::to_owned) }
+}
+
 /// Reasons of the threads of one program.
 #[derive(Debug, Default)]
 pub(super) struct Reasons(BTreeMap<(String, Option<&'static str>), u64>);
@@ -20,7 +25,7 @@ impl Reasons {
             0 => why.clone(),
             _ => format!("not on {count} of {} threads: {why}", set + self.0.values().sum::<u64>()),
         };
-        Some(TrialRefused { why, remedy: remedy.map(str::to_owned) })
+        Some(refused(why, *remedy))
     }
 }
 

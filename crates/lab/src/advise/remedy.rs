@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use punctual_record::{Trial, TrialCode, TrialPrice, TrialRefused};
 
+use super::reasons::refused;
 use super::settings::{AFFINITY, FIFO, SLACK, SLICE};
 
 /// How it is applied.
@@ -125,10 +126,9 @@ fn filled(text: &str, cpu: usize) -> String {
 
 /// `/dev/cpu_dma_latency` with 0, until it is closed (Documentation/power/pm_qos_interface.rst).
 pub(super) fn without_idle_states() -> Result<File, TrialRefused> {
-    let refused = |why: String, remedy: Option<&str>| TrialRefused { why, remedy: remedy.map(str::to_owned) };
     let driver = fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").unwrap_or_default();
     if matches!(driver.trim(), "" | "none") {
-        return Err(refused("the kernel has no idle states to leave out (cpuidle: no driver)".into(), None));
+        return Err(refused("the kernel has no idle states to leave out (cpuidle: no driver)", None));
     }
     let path = "/dev/cpu_dma_latency";
     let opened = OpenOptions::new().write(true).open(path).and_then(|mut file| {

@@ -14,7 +14,7 @@ use super::bound;
 use super::guardian::Guardian;
 use super::idle::idle_times;
 use super::random::Random;
-use super::reasons::Reasons;
+use super::reasons::{Reasons, refused};
 use super::remedy::{Means, REMEDIES, Remedy, without_idle_states};
 use super::saved::{Left, Saved};
 use super::setting::Aim;
@@ -53,7 +53,7 @@ impl Tried {
     /// Nothing was tried.
     #[must_use]
     pub fn none(why: &dyn std::error::Error) -> Self {
-        let trial = |trial: Trial| Trial { refused: Some(refused(&why.to_string())), ..trial };
+        let trial = |trial: Trial| Trial { refused: Some(refused(why.to_string(), None)), ..trial };
         Self { trials: remedies().into_iter().map(trial).collect(), notices: Vec::new() }
     }
 }
@@ -151,9 +151,9 @@ impl Advisor {
         for entry in entries {
             let why = match &course.unseen {
                 Some(unseen) => Err(unseen.clone()),
-                None if !(course.goes_on)() => Err(refused("the time was over before its turn")),
+                None if !(course.goes_on)() => Err(refused("the time was over before its turn", None)),
                 None => self.on(entry, OVERDUE).and_then(|set| match set {
-                    0 => Err(entry.trial.refused.take().unwrap_or_else(|| refused("the program has no thread"))),
+                    0 => Err(entry.trial.refused.take().unwrap_or_else(|| refused("the program has no thread", None))),
                     _ => Ok(()),
                 }),
             };
@@ -181,7 +181,7 @@ impl Advisor {
                 }
                 if !self.guardian.waits() {
                     let why = "the process ended that puts its settings back after SIGKILL";
-                    entries.iter_mut().for_each(|entry| entry.trial.refused = Some(refused(why)));
+                    entries.iter_mut().for_each(|entry| entry.trial.refused = Some(refused(why, None)));
                     return;
                 }
                 if let Some(pair) = self.pair(entry, course, length, random.below(2) == 0) {
@@ -246,9 +246,8 @@ impl Advisor {
             }
             Means::Threads(FIFO) if !self.guardian.takes_precedence() => {
                 let why = "a real-time policy cannot be set and put back here";
-                let remedy =
-                    Some("run as root or with CAP_SYS_NICE, in a cgroup that allows real-time policies".into());
-                return Err(TrialRefused { why: why.into(), remedy });
+                let remedy = "run as root or with CAP_SYS_NICE, in a cgroup that allows real-time policies";
+                return Err(refused(why, Some(remedy)));
             }
             Means::Threads(setting) => setting,
         };
@@ -353,10 +352,6 @@ impl Course<'_> {
             Err(unseen) => self.unseen = Some(TrialRefused { why: unseen.what, remedy: unseen.remedy }),
         }
     }
-}
-
-fn refused(why: &str) -> TrialRefused {
-    TrialRefused { why: why.to_owned(), remedy: None }
 }
 
 /// So long that the pairs which are left after these rounds fit into the time.

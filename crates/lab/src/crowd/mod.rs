@@ -114,7 +114,6 @@ impl Crowd {
     }
 
     /// The words of the working members, for reading their progress between measurements.
-    #[must_use]
     pub(crate) fn lines(&self) -> &[Line] {
         &self.lines[..self.working]
     }

@@ -9,7 +9,6 @@ const READINGS: u32 = 500;
 const BATCHES: usize = 41;
 
 /// Measures CLOCK_MONOTONIC: the median cost of a reading, and the smallest non-zero step. Takes about 1 ms.
-#[must_use]
 pub(crate) fn measure() -> record::Clock {
     let mut costs = Vec::with_capacity(BATCHES);
     let mut granularity = i64::MAX;

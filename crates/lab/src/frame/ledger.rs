@@ -77,7 +77,6 @@ impl<T: Default> Shared<T> {
 
 impl Ledger {
     /// A new ledger for the cells and variants of a run.
-    #[must_use]
     pub(crate) fn new(session: &Session<'_>, cells: usize, variants: usize) -> Shared<Self> {
         let host = session.host();
         Shared::new(Self { guest_cpus: host.hypervisor.as_ref().and(host.cpus_online), ..Self::of(cells, variants) })
@@ -91,7 +90,6 @@ impl Ledger {
     }
 
     /// An empty ledger for these numbers of cells and variants.
-    #[must_use]
     pub(crate) fn of(cells: usize, variants: usize) -> Self {
         Self {
             tallies: (0..cells).map(|_| SeriesTally::new()).collect(),

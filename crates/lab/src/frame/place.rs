@@ -46,13 +46,11 @@ pub(crate) struct Place {
 
 impl Place {
     /// On these CPUs, or anywhere.
-    #[must_use]
     pub(crate) fn on(cpus: Option<&CpuSet>, real_time: bool) -> Self {
         Self { cpus: cpus.map(|cpus| cpus.as_slice().to_vec()).unwrap_or_default(), real_time }
     }
 
     /// On one CPU, or anywhere.
-    #[must_use]
     pub(crate) fn on_cpu(cpu: Option<usize>, real_time: bool) -> Self {
         Self { cpus: cpu.into_iter().collect(), real_time }
     }

@@ -66,7 +66,6 @@ impl Request {
     }
 
     /// The same for the causes alone.
-    #[must_use]
     pub(crate) fn for_causes(self) -> Self {
         Self { watch: Watched::ForCauses, ..self.watched(true) }
     }

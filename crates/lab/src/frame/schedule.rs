@@ -26,6 +26,13 @@ pub struct CellCost {
     pub expected_ns: f64,
 }
 
+impl CellCost {
+    /// The same without a delay and expected.
+    pub(crate) const fn of(ns: f64) -> Self {
+        Self { ideal_ns: ns, expected_ns: ns }
+    }
+}
+
 /// Divides samples or time among cells and rounds.
 #[derive(Debug, Clone)]
 pub struct Schedule {
@@ -99,7 +106,7 @@ impl Schedule {
     pub fn fixed(rounds: u32, operations: u32, each: Duration, cells: usize, at_most: Duration) -> Self {
         let amount = Amount::Samples(u64::from(rounds) * u64::from(operations));
         let ns = each.as_nanos() as f64;
-        let schedule = Self::new(amount, rounds, vec![CellCost { ideal_ns: ns, expected_ns: ns }; cells]);
+        let schedule = Self::new(amount, rounds, vec![CellCost::of(ns); cells]);
         Self { at_most: Some(at_most), ..schedule.without_pilot() }
     }
 
@@ -244,7 +251,7 @@ mod tests {
     use super::*;
 
     fn cost(ns: f64) -> CellCost {
-        CellCost { ideal_ns: ns, expected_ns: ns }
+        CellCost::of(ns)
     }
 
     #[test]

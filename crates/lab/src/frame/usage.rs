@@ -14,14 +14,12 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Reads the thread's usage so far.
-    #[must_use]
     pub(crate) fn start() -> Self {
         let switches = switches();
         Self { switches, wall_ns: now_ns(Clock::Monotonic), cpu_ns: now_ns(Clock::ThreadCpu) }
     }
 
     /// The usage since the start.
-    #[must_use]
     pub(crate) fn stop(self) -> Usage {
         let cpu_ns = now_ns(Clock::ThreadCpu);
         let wall_ns = now_ns(Clock::Monotonic);
@@ -64,7 +62,6 @@ impl Sum {
     }
 
     /// The sum; all unknown if no stretch was added.
-    #[must_use]
     pub(crate) fn usage(self) -> Usage {
         self.0.unwrap_or_default()
     }

@@ -68,12 +68,6 @@ impl Method {
         let code = if self.code.is_empty() { format!("{};", self.call) } else { self.code.to_owned() };
         About { kind: Some(self.kind.name().to_owned()), call: Some(self.call.to_owned()), code: Some(code) }
     }
-
-    /// A wait that makes no system call.
-    #[must_use]
-    pub fn is_in_user_mode(&self) -> bool {
-        self.system_calls.is_empty()
-    }
 }
 
 impl Unit {

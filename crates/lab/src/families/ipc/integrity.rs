@@ -62,7 +62,6 @@ impl Default for Follow {
 impl Follow {
     /// The expected number.
     #[inline]
-    #[must_use]
     pub(super) fn expected(&self) -> u64 {
         self.next
     }
@@ -112,7 +111,6 @@ impl Follow {
     }
 
     /// Ends the traffic: any of the `sent` messages not received is lost.
-    #[must_use]
     pub(super) fn finish(&self, sent: u64) -> Integrity {
         let mut found = self.found;
         // A corrupt message took the place of a missing one.

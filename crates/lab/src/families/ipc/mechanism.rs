@@ -203,21 +203,6 @@ pub struct End {
     pub inlet: Option<Box<dyn Inlet>>,
 }
 
-/// Both parts of one direction.
-pub struct Ends {
-    /// The sender's part.
-    pub outlet: Box<dyn Outlet>,
-    /// The receiver's part.
-    pub inlet: Box<dyn Inlet>,
-}
-
-impl Ends {
-    /// The two parts.
-    pub fn new(outlet: impl Outlet + 'static, inlet: impl Inlet + 'static) -> Self {
-        Self { outlet: Box::new(outlet), inlet: Box::new(inlet) }
-    }
-}
-
 /// The process at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
@@ -272,15 +257,18 @@ pub(super) fn whole(call: &'static str, got: usize, wanted: usize) -> linux::Res
 
 /// One open direction.
 pub(super) struct Lane {
-    pub(super) ends: Ends,
+    /// The sender's part.
+    pub(super) outlet: Box<dyn Outlet>,
+    /// The receiver's part.
+    pub(super) inlet: Box<dyn Inlet>,
     pub(super) leftovers: Vec<Leftover>,
     pub(super) rouse: Vec<Box<dyn Fn() + Send>>,
 }
 
 impl Lane {
     /// A direction with no objects to remove, and with waits that signals end.
-    pub(super) fn of(ends: Ends) -> Self {
-        Self { ends, leftovers: Vec::new(), rouse: Vec::new() }
+    pub(super) fn of(outlet: impl Outlet + 'static, inlet: impl Inlet + 'static) -> Self {
+        Self { outlet: Box::new(outlet), inlet: Box::new(inlet), leftovers: Vec::new(), rouse: Vec::new() }
     }
 }
 
@@ -289,14 +277,14 @@ pub(super) fn lanes(
     asked: &Asked<'_>,
     mut lane: impl FnMut(&Asked<'_>) -> Result<Lane, Unavailable>,
 ) -> Result<Link, Unavailable> {
-    let Lane { ends, leftovers, rouse } = lane(asked)?;
-    let here = End { inlet: Some(ends.inlet), outlet: None };
-    let there = End { outlet: Some(ends.outlet), inlet: None };
+    let Lane { outlet, inlet, leftovers, rouse } = lane(asked)?;
+    let here = End { inlet: Some(inlet), outlet: None };
+    let there = End { outlet: Some(outlet), inlet: None };
     let mut link = Link { here, there, leftovers, rouse };
     if asked.both_ways {
-        let Lane { ends, leftovers, rouse } = lane(asked)?;
-        link.here.outlet = Some(ends.outlet);
-        link.there.inlet = Some(ends.inlet);
+        let Lane { outlet, inlet, leftovers, rouse } = lane(asked)?;
+        link.here.outlet = Some(outlet);
+        link.there.inlet = Some(inlet);
         link.leftovers.extend(leftovers);
         link.rouse.extend(rouse);
     }

@@ -40,7 +40,6 @@ pub(super) struct Stamp {
 impl Letter {
     /// Messages of `size` bytes, at least [`SHORTEST`]. With `verify` each has contents of its own, and the checksum
     /// covers all of them. Otherwise it covers number and time only.
-    #[must_use]
     pub(super) fn new(size: usize, verify: bool) -> Self {
         Self { buffer: vec![0x55; size.max(SHORTEST)], verify, payload_check: 0, number: 0 }
     }
@@ -74,7 +73,6 @@ impl Letter {
 
 /// Reads a message of at least [`SHORTEST`] bytes that arrived at `now_ns`. `expected`: the expected number, which
 /// completes a short one.
-#[must_use]
 pub(super) fn read(message: &[u8], expected: u64, now_ns: i64, verify: bool) -> Stamp {
     let payload_check = if verify { checksum(&message[header(message.len())..]) } else { 0 };
     let first = word(message, 0);

@@ -57,7 +57,7 @@ impl Family for Plan {
         let cost = |cell: &Cell| {
             let (least, most) = cell.pause();
             let ns = ((least + most) / 2 + cell.silence()).as_nanos() as f64;
-            CellCost { ideal_ns: ns, expected_ns: ns }
+            CellCost::of(ns)
         };
         Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
     }

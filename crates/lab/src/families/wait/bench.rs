@@ -26,7 +26,6 @@ pub(super) struct WaitBench<'a> {
 
 impl<'a> WaitBench<'a> {
     /// Opens every method of the plan on the calling thread.
-    #[must_use]
     pub(super) fn open(plan: &'a Plan) -> Self {
         let signals = plan.interrupt.map(Signals::open);
         let open = |method: &&'static Method| match &signals {

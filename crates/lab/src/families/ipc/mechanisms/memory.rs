@@ -7,9 +7,7 @@ use punctual_linux as linux;
 use punctual_linux::ipc::{Region, memory};
 
 use super::super::keeper::What;
-use super::super::mechanism::{
-    Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused,
-};
+use super::super::mechanism::{Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused};
 use super::semaphore::{self, Count, Opened, Told};
 
 /// Default number of slots: as many as a POSIX queue has.
@@ -92,9 +90,9 @@ fn assemble<C: Count + 'static>(
     let sender = Sender { cursor: cursor.clone(), full: full.raiser, free: taken };
     let receiver = Receiver { cursor, full: full.lowerer, free: given };
     Ok(Lane {
-        ends: Ends::new(sender, receiver),
         leftovers: full.leftover.into_iter().chain(leftover).collect(),
         rouse: full.rouse.into_iter().chain(rouse).collect(),
+        ..Lane::of(sender, receiver)
     })
 }
 

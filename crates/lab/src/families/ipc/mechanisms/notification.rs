@@ -9,7 +9,7 @@ use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::mechanism::{
-    Asked, End, Ends, Halt, Inlet, Kind, Lane, Link, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused, whole,
+    Asked, End, Halt, Inlet, Kind, Lane, Link, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused, whole,
 };
 use super::limits;
 
@@ -83,7 +83,7 @@ fn event(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let flags = EventfdFlags::CLOEXEC | if asked.polls() { EventfdFlags::NONBLOCK } else { EventfdFlags::empty() };
     let file = Arc::new(eventfd(0, flags).map_err(failed)?);
     let end = || Event { file: Arc::clone(&file), halt: asked.halt.clone() };
-    Ok(Lane::of(Ends::new(end(), end())))
+    Ok(Lane::of(end(), end()))
 }
 
 struct Event {
@@ -136,7 +136,7 @@ fn signal(asked: &Asked<'_>, through_descriptor: bool) -> Lane {
     let halt = asked.halt.clone();
     let outlet = SignalOutlet { peer: None, halt: halt.clone() };
     let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls(), halt };
-    Lane::of(Ends::new(outlet, inlet))
+    Lane::of(outlet, inlet)
 }
 
 struct SignalOutlet {

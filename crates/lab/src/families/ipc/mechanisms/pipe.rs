@@ -8,7 +8,7 @@ use punctual_linux::ipc::splice::Buffers;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::keeper::What;
-use super::super::mechanism::{Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Unavailable, lanes, refused};
+use super::super::mechanism::{Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Unavailable, lanes, refused};
 use super::limits;
 
 pub(super) fn all() -> Vec<Mechanism> {
@@ -59,7 +59,7 @@ fn set_blocking(file: &OwnedFd, blocking: bool) -> linux::Result<()> {
 
 fn pipe(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let (reader, writer) = pair(asked)?;
-    Ok(Lane::of(ends(reader, writer, asked)))
+    Ok(stream(reader, writer, asked))
 }
 
 fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
@@ -80,12 +80,12 @@ fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     set_blocking(&reader, !asked.polls()).map_err(no_fifo)?;
     // Both ends are open: remove the path.
     drop(name);
-    Ok(Lane::of(ends(reader, writer, asked)))
+    Ok(stream(reader, writer, asked))
 }
 
-fn ends(reader: OwnedFd, writer: OwnedFd, asked: &Asked<'_>) -> Ends {
+fn stream(reader: OwnedFd, writer: OwnedFd, asked: &Asked<'_>) -> Lane {
     let halt = asked.halt.clone();
-    Ends::new(Writer { file: writer, halt: halt.clone() }, Reader { file: reader, halt })
+    Lane::of(Writer { file: writer, halt: halt.clone() }, Reader { file: reader, halt })
 }
 
 struct Writer {
@@ -148,7 +148,7 @@ fn spliced(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let buffers = Buffers::new(writer.as_fd(), asked.size).map_err(|e| refused(&e, "a smaller size"))?;
     let halt = asked.halt.clone();
     let outlet = Splicer { pipe: writer, buffers, halt: halt.clone() };
-    Ok(Lane::of(Ends::new(outlet, Reader { file: reader, halt })))
+    Ok(Lane::of(outlet, Reader { file: reader, halt }))
 }
 
 struct Splicer {

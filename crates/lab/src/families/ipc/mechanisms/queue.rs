@@ -6,7 +6,7 @@ use punctual_linux::ipc::sysv::{self, Envelope};
 
 use super::super::keeper::What;
 use super::super::mechanism::{
-    Asked, Ends, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused, whole,
+    Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused, whole,
 };
 use super::limits;
 
@@ -56,7 +56,7 @@ fn posix(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     drop(name);
     let halt = asked.halt.clone();
     let inlet = PosixInlet { queue: inlet, halt: halt.clone() };
-    Ok(Lane::of(Ends::new(PosixOutlet { queue: outlet, halt }, inlet)))
+    Ok(Lane::of(PosixOutlet { queue: outlet, halt }, inlet))
 }
 
 fn refused_queue(error: &linux::Error, depth: usize) -> Unavailable {
@@ -123,7 +123,7 @@ fn system_v(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
         )
     })?;
     let end = || SystemV { queue, envelope: Envelope::new(asked.size), halt: asked.halt.clone() };
-    Ok(Lane { leftovers: vec![name], ..Lane::of(Ends::new(end(), end())) })
+    Ok(Lane { leftovers: vec![name], ..Lane::of(end(), end()) })
 }
 
 struct SystemV {

@@ -7,8 +7,7 @@ use punctual::ipc::{ReceiveError, Receiver, Ring, RingError, SendError, Sender, 
 use punctual_linux as linux;
 
 use super::super::mechanism::{
-    Asked, Ends, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, wait_strategy,
-    whole,
+    Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, wait_strategy, whole,
 };
 
 /// Default capacity in messages.
@@ -50,7 +49,7 @@ fn lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let how = wait_strategy(asked.receive);
     let outlet = RingOutlet { ring, end: None, how, halt: asked.halt.clone() };
     let inlet = RingInlet { ring: theirs, end: None, how, halt: asked.halt.clone() };
-    Ok(Lane::of(Ends::new(outlet, inlet)))
+    Ok(Lane::of(outlet, inlet))
 }
 
 fn no_ring(error: &RingError) -> Unavailable {

@@ -3,9 +3,7 @@
 use punctual_linux as linux;
 use punctual_linux::ipc::mailbox::{self, Mailbox};
 
-use super::super::mechanism::{
-    Asked, Ends, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused,
-};
+use super::super::mechanism::{Asked, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused};
 use super::semaphore::{Count, Told};
 
 /// Default number of slots: as many as a POSIX queue has.
@@ -37,7 +35,7 @@ fn lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let slots = Slots { mailbox, size: asked.size, depth, next: 0 };
     let outlet = Writer { slots: slots.clone(), peer: None, full: full.raiser, free: free.lowerer };
     let inlet = Reader { slots, full: full.lowerer, free: free.raiser };
-    Ok(Lane::of(Ends::new(outlet, inlet)))
+    Ok(Lane::of(outlet, inlet))
 }
 
 #[derive(Clone)]
