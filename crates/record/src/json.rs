@@ -160,10 +160,7 @@ impl Run {
             && let Ok(run) = serde_json::from_slice::<Self>(text)
             && run.schema == SCHEMA
         {
-            return match contradiction::find(&run) {
-                Some(why) => Err(ReadError::Contradictory { why }),
-                None => Ok(run),
-            };
+            return consistent(run);
         }
         let syntax = |error: serde_json::Error| match error.classify() {
             Category::Eof => ReadError::Truncated { line: error.line() },
@@ -184,10 +181,7 @@ impl Run {
             Some(serde_json::Value::String(found)) if found == SCHEMA => {}
             Some(serde_json::Value::String(found)) if found == version_1::SCHEMA => {
                 let run = version_1::read(text).map_err(|error| ReadError::Malformed { why: said(&error) })?;
-                return match contradiction::find(&run) {
-                    Some(why) => Err(ReadError::Contradictory { why }),
-                    None => Ok(run),
-                };
+                return consistent(run);
             }
             Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
                 return Err(ReadError::OtherVersion { found: sanitize::line(&found, NAME) });
@@ -221,6 +215,10 @@ impl Run {
             false => Err(WriteError::NotFinite { field: "the share of a notice" }),
         }
     }
+}
+
+fn consistent(run: Run) -> Result<Run, ReadError> {
+    contradiction::find(&run).map_or(Ok(run), |why| Err(ReadError::Contradictory { why }))
 }
 
 /// The parser's message, which may contain any string of the file: its beginning, and the position at its end.

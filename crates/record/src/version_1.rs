@@ -21,8 +21,8 @@ pub(crate) const SCHEMA: &str = "punctual.run/1";
 /// Reads a run of version 1.
 pub(crate) fn read(text: &[u8]) -> serde_json::Result<Run> {
     let old: Old = serde_json::from_slice(text)?;
-    let mut series = Vec::with_capacity(old.series.0.len());
-    for written in old.series.0 {
+    let mut series = Vec::with_capacity(old.series.len());
+    for written in old.series {
         let typed = Series::try_from(typed(written)).map_err(serde::de::Error::custom)?;
         series.push(typed);
     }
@@ -90,21 +90,13 @@ struct Old {
     host: Host,
     conditions: Vec<OldSet>,
     clock: Clock,
-    series: Bounded,
+    #[serde(deserialize_with = "crate::model::bounded")]
+    series: Vec<Written>,
     not_measured: Vec<NotMeasured>,
     notices: Vec<Notice>,
     disturbance: Disturbance,
     #[serde(default)]
     merged_from: Vec<Source>,
-}
-
-/// As many series as a run may have.
-struct Bounded(Vec<Written>);
-
-impl<'de> Deserialize<'de> for Bounded {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::model::bounded(deserializer).map(Self)
-    }
 }
 
 /// The command's name is the second word of the recorded command line, whether or not it was typed.

@@ -100,10 +100,9 @@ pub(super) fn process(
     (conditions, restraint): (&Conditions, Restraint),
 ) -> linux::Result<Result<Member, Failure>> {
     let (lines, control) = (lines.clone(), control.clone());
-    let work = Work { restraint };
     let parent = std::process::id();
     let child = child_under(NAME, conditions, move || {
-        work.perform(index, &lines[index as usize], &control, || {
+        perform(restraint, index, &lines[index as usize], &control, || {
             std::os::unix::process::parent_id() == parent && !linux::deadline::passed()
         });
     })?;
@@ -117,7 +116,7 @@ pub(super) fn thread(
     control: &Shared<Control>,
     (conditions, restraint): (&Conditions, Restraint),
 ) -> linux::Result<Result<Member, Failure>> {
-    let (lines, control, work) = (lines.clone(), control.clone(), Work { restraint });
+    let (lines, control) = (lines.clone(), control.clone());
     let conditions = conditions.clone().allow_irreversible();
     let ended = Arc::new(AtomicBool::new(false));
     let its_end = Arc::clone(&ended);
@@ -128,7 +127,7 @@ pub(super) fn thread(
         let go_on = refused.is_none();
         drop(tell.send((linux::sched::current_thread_id(), refused)));
         if go_on {
-            work.perform(index, &lines[index as usize], &control, || !linux::deadline::passed());
+            perform(restraint, index, &lines[index as usize], &control, || !linux::deadline::passed());
         }
         its_end.store(true, Ordering::Release);
     });
@@ -188,54 +187,46 @@ pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<C
     }
 }
 
-/// The work of a member.
-#[derive(Debug, Clone, Copy)]
-struct Work {
-    restraint: Restraint,
-}
-
-impl Work {
-    /// The main loop of a member.
-    fn perform(self, index: u32, line: &Line, control: &Control, parent_lives: impl Fn() -> bool) {
-        let (progress, state) = &line.0;
-        let (wanted, end) = &control.0;
-        while end.load(Ordering::Acquire) == 0 && parent_lives() {
-            let seen = wanted.load(Ordering::Acquire);
-            if index < seen {
-                state.store(WORKING, Ordering::Release);
-                self.work(index, progress, wanted, &parent_lives);
-            } else {
-                state.store(RESTING, Ordering::Release);
-                drop(futex::wait(wanted, seen, Scope::Shared, Some(now_ns(Clock::Monotonic) + LOOK_NS)));
-            }
+/// The main loop of a member.
+fn perform(restraint: Restraint, index: u32, line: &Line, control: &Control, parent_lives: impl Fn() -> bool) {
+    let (progress, state) = &line.0;
+    let (wanted, end) = &control.0;
+    while end.load(Ordering::Acquire) == 0 && parent_lives() {
+        let seen = wanted.load(Ordering::Acquire);
+        if index < seen {
+            state.store(WORKING, Ordering::Release);
+            work(restraint, index, progress, wanted, &parent_lives);
+        } else {
+            state.store(RESTING, Ordering::Release);
+            drop(futex::wait(wanted, seen, Scope::Shared, Some(now_ns(Clock::Monotonic) + LOOK_NS)));
         }
     }
+}
 
-    /// Counts until asked to rest, or until the parent is gone.
-    fn work(self, index: u32, progress: &AtomicU64, wanted: &AtomicU32, parent_lives: &impl Fn() -> bool) {
-        let mut count = progress.load(Ordering::Relaxed);
-        let mut looks = 0;
-        let burst_ns = BURST.as_nanos() as i64;
-        let mut rest_at = now_ns(Clock::Monotonic) + burst_ns;
-        while wanted.load(Ordering::Relaxed) > index {
-            for _ in 0..STEPS {
-                count = count.wrapping_add(1);
-                progress.store(count, Ordering::Relaxed);
-            }
-            looks += 1;
-            if u32::is_multiple_of(looks, LOOKS) && !parent_lives() {
+/// Counts until asked to rest, or until the parent is gone.
+fn work(restraint: Restraint, index: u32, progress: &AtomicU64, wanted: &AtomicU32, parent_lives: &impl Fn() -> bool) {
+    let mut count = progress.load(Ordering::Relaxed);
+    let mut looks = 0;
+    let burst_ns = BURST.as_nanos() as i64;
+    let mut rest_at = now_ns(Clock::Monotonic) + burst_ns;
+    while wanted.load(Ordering::Relaxed) > index {
+        for _ in 0..STEPS {
+            count = count.wrapping_add(1);
+            progress.store(count, Ordering::Relaxed);
+        }
+        looks += 1;
+        if u32::is_multiple_of(looks, LOOKS) && !parent_lives() {
+            return;
+        }
+        if restraint != Restraint::None && now_ns(Clock::Monotonic) >= rest_at {
+            if !parent_lives() {
                 return;
             }
-            if self.restraint != Restraint::None && now_ns(Clock::Monotonic) >= rest_at {
-                if !parent_lives() {
-                    return;
-                }
-                match self.restraint {
-                    Restraint::Sleeps => std::thread::sleep(BURST),
-                    Restraint::None | Restraint::Yields => std::thread::yield_now(),
-                }
-                rest_at = now_ns(Clock::Monotonic) + burst_ns;
+            match restraint {
+                Restraint::Sleeps => std::thread::sleep(BURST),
+                Restraint::None | Restraint::Yields => std::thread::yield_now(),
             }
+            rest_at = now_ns(Clock::Monotonic) + burst_ns;
         }
     }
 }
