@@ -1,13 +1,13 @@
 //! `libpunctual_mpi.so`: MPI ranks give up the CPU while they wait. Loaded by `LD_PRELOAD`; no recompiling, no headers of an MPI.
 //!
-//! MPI libraries poll while they wait. Where ranks share a CPU, a rank polls until its time slice ends, and the rank that has the
+//! MPI libraries poll while they wait. A rank that shares its CPU polls until its time slice ends. Meanwhile the sender of its
 //! message cannot run. This library lets every wait poll a number of times, then calls `sched_yield(2)`, and so on.
 //!
 //! There are two ways to do that, and `library` finds out which of them works:
 //!
 //! - `progress`: MPICH and Open MPI poll through a function of another shared object. It is replaced by one that counts the polls
 //!   in vain. The MPI calls themselves stay as they are, collectives too.
-//! - `calls`: elsewhere a blocking call becomes its nonblocking kin (`MPI_Recv`: `PMPI_Irecv`, then `PMPI_Test` until it is done).
+//! - `calls`: elsewhere a blocking call becomes its nonblocking counterpart (`MPI_Recv`: `PMPI_Irecv`, then `PMPI_Test` until it is done).
 //!
 //! MPICH's handles are integers, those of Open MPI and of the MPI 5 ABI are pointers. All arguments are passed at register width, so
 //! one library serves all of them.

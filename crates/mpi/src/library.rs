@@ -1,7 +1,7 @@
-//! What the loaded MPI library is like, found out by one generalized request: how it can be made to yield, and whether it is MPICH.
+//! Properties of the loaded MPI library, by one generalized request: how it can yield, and whether it is MPICH.
 //!
 //! A generalized request (`MPI_Grequest_start`) needs no constant of the library, which differ between ABIs. All ranks have the
-//! same library, so all find the same: a collective call must not be blocking in one rank and nonblocking in another.
+//! same library, so all find the same. A collective call must not be blocking in one rank and nonblocking in another.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -34,9 +34,9 @@ pub(crate) fn is_nobody(rank: usize) -> bool {
     rank as c_int == NOBODY.load(Ordering::Relaxed)
 }
 
-/// The calls wait by their nonblocking kin: the library's progress function cannot be replaced.
+/// The calls wait by their nonblocking counterparts: the library's progress function cannot be replaced.
 #[inline]
-pub(crate) fn waits_by_kin() -> bool {
+pub(crate) fn waits_by_counterpart() -> bool {
     match WAY.load(Ordering::Acquire) {
         PROGRESS => false,
         NONBLOCKING => true,
@@ -127,7 +127,7 @@ fn ask() -> bool {
 /// `MPI_Test`.
 pub(crate) type Test = unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int;
 
-/// Which way this process waits: 0: no MPI call yet, 2: through the progress function, 3: by nonblocking kin.
+/// Which way this process waits: 0: no MPI call yet, 2: through the progress function, 3: by nonblocking counterparts.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_mpi_way() -> c_int {
     c_int::from(WAY.load(Ordering::Relaxed))

@@ -1,9 +1,9 @@
 //! How long a wait polls before it gives up the CPU.
 //!
-//! A wait polls `limit` times in vain, calls `sched_yield(2)` and polls again. `PUNCTUAL_MPI_POLLS` fixes the limit (0: never yield).
-//! Otherwise each thread learns it from its yields. A yield that takes long has let another thread run: the CPU is shared, and polls
-//! only keep that thread from it. A yield that returns at once has gained nothing, and the next one comes later.
-//! `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits that have yielded often. Without it no wait sleeps.
+//! A wait polls `limit` times in vain, calls `sched_yield(2)` and polls again. `PUNCTUAL_MPI_POLLS` fixes the limit (0: never
+//! yield). Otherwise each thread learns it from its yields. A yield that takes long has let another thread run. The CPU is
+//! shared, and polls only keep that thread from it. A yield that returns at once has gained nothing, and the next one comes
+//! later. `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits that have yielded often. Without it no wait sleeps.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -13,9 +13,9 @@ use crate::own;
 
 /// The first limit: some microseconds of polling.
 const FIRST: u32 = 100;
-/// On a shared CPU: the other rank needs a moment to answer on another CPU, and a yield that finds nobody costs 0.5 us.
+/// On a shared CPU. The other rank needs a moment to answer on another CPU, and a yield without another thread costs 0.5 us.
 const FEWEST: u32 = 4;
-/// On a CPU of its own: 1000 polls take some 50 us, and a yield costs 0.5 us then.
+/// On an unshared CPU. 1000 polls take some 50 us, and a yield costs 0.5 us then.
 const MOST: u32 = 1_000;
 /// What a yield takes at most where no other thread runs, until a shorter one was seen.
 const QUICK_NS: u64 = 1_000;

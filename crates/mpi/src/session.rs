@@ -1,6 +1,6 @@
-//! Ranks of MPICH in one session. Its launcher makes each rank the leader of a session, and the kernel schedules sessions as groups
-//! (`sched_autogroup_enabled`, sched(7)). `sched_yield(2)` then only gives the CPU to threads of the same rank: a round trip of two
-//! ranks on one CPU took 1.5 ms instead of 8 us.
+//! Ranks of MPICH in one session. Its launcher makes each rank the leader of a session, and the kernel schedules sessions as
+//! groups (`sched_autogroup_enabled`, sched(7)). `sched_yield(2)` then only gives the CPU to threads of the same rank. A round
+//! trip of two ranks on one CPU took 1.5 ms instead of 8 us.
 //!
 //! In the launcher alone, `setsid(2)` makes a process group and no session. The launcher signals ranks by their group, which stays.
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Copies a program that is to be run, with cp(1). A child that another test forks meanwhile would inherit a descriptor of this process
-/// that is open for writing: the copy could not run until that child calls exec (ETXTBSY).
+/// Copies a program that is to be run, with cp(1). A child that another test forks meanwhile would inherit a descriptor that is
+/// open for writing. The copy could not run until that child calls exec (ETXTBSY).
 ///
 /// # Panics
 /// If it cannot be copied.

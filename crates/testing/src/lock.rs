@@ -29,8 +29,8 @@ pub struct AloneOnThisMachine {
     _here: AloneHere,
 }
 
-/// Excludes tests of all processes that call this: for tests that occupy a CPU at a real-time priority or need one undisturbed. Includes
-/// [`alone`].
+/// Excludes tests of all processes that call this. It is for tests that occupy a CPU at a real-time priority or need one
+/// undisturbed. Includes [`alone`].
 ///
 /// # Panics
 /// If the lock cannot be created, or this thread holds it already.

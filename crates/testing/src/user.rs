@@ -71,9 +71,9 @@ pub fn as_plain_user(name: &str) -> bool {
     false
 }
 
-/// Runs the test `name` of this program again in a separate process, and returns true there: for tests that could end the whole process.
-/// SIGXCPU ends that process if a real-time thread ran too long, because a thread of higher priority disturbed it. The test is then
-/// repeated, at most 5 times.
+/// Runs the test `name` of this program again in a separate process, and returns true there. It is for tests that could end the
+/// process. SIGXCPU ends that process if a real-time thread ran too long, because a thread of higher priority disturbed it. The
+/// test is then repeated, at most 5 times.
 ///
 /// # Panics
 /// If the test fails there.

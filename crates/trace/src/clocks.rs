@@ -6,7 +6,8 @@ const MONOTONIC: DynamicClockId<'_> = DynamicClockId::Known(rustix::time::ClockI
 const OTHERS: [DynamicClockId<'_>; 3] =
     [DynamicClockId::Known(rustix::time::ClockId::Realtime), DynamicClockId::Boottime, DynamicClockId::Tai];
 
-/// Readings of one time differ by less, even if the thread is preempted between them: CLOCK_BOOTTIME is ahead by the time in suspend.
+/// Readings of one time differ by less, even if the thread is preempted between them. CLOCK_BOOTTIME is ahead by the time in
+/// suspend.
 const SAME_NS: i64 = 100_000_000;
 
 /// How far the other clocks are ahead of CLOCK_MONOTONIC, ns.

@@ -32,7 +32,7 @@ pub(crate) struct Span {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     pub(crate) doing: Doing,
-    /// A real-time thread that wanted to run on lost the CPU to what is below it, and none has run since.
+    /// A runnable real-time thread lost the CPU to a lower policy, and no real-time thread has run since.
     pub(crate) limited: bool,
 }
 

@@ -84,7 +84,8 @@ impl Limits {
         *self.refills_real_time.get_or_init(|| names::address_of(REFILLS_REAL_TIME)) == Some(function)
     }
 
-    /// Threads in a made-up group whose quota was used up in these times; the timer's function 70 fills it up, and 71 that of real-time threads.
+    /// Threads in a made-up group whose quota was used up in these times. The timer's function 70 refills it, 71 that of
+    /// real-time threads.
     #[cfg(test)]
     pub(crate) fn made(tids: &[i32], times: &[(u64, u64)]) -> Self {
         let times = times.iter().copied().collect();

@@ -1,9 +1,9 @@
-//! Since when a thread waits: a wait for a futex that times out and is repeated at once is one wait, as for the lock of CPython (GIL).
+//! Since when a thread waits. A futex wait that times out and is repeated at once is one wait, as for the lock of CPython (GIL).
 
 use punctual_linux::syscall_name;
 use rustix::io::Errno;
 
-/// Words of one lock lie this close: a `pthread_cond_t` of glibc takes 48 bytes, and the mutex beside it is part of the same lock.
+/// Words of one lock lie this close. A `pthread_cond_t` of glibc takes 48 bytes, and the adjacent mutex is part of the same lock.
 const NEAR: u64 = 64;
 /// From the timeout to the next wait: the program only looks whether to go on.
 const AT_ONCE_NS: u64 = 200_000;

@@ -7,11 +7,11 @@ use crate::follow::Follower;
 use crate::history::{Doing, History, Span};
 use crate::thread::{By, Call, Fired, State};
 
-/// The kernel needs up to this long from a wake-up that it acts on at once to the switch, in a virtual machine too.
+/// The kernel needs up to this long from a wake-up to an immediate switch, in a virtual machine too.
 const SWITCH_NS: u64 = 30_000;
-/// No CPU of the machine does anything for longer than this while a timer is due, unless something outside has them.
+/// No CPU of the machine idles for longer than this while a timer is due, unless the host has them.
 const SILENCE_NS: u64 = 5_000_000;
-/// Leaving an idle state never takes this long, and no real-time thread waits as long for one below it: a limit does it.
+/// Leaving an idle state never takes this long. No real-time thread waits this long for a lower one, except under a limit.
 const LONG_NS: u64 = 1_000_000;
 
 /// Who or what took the time.
@@ -90,7 +90,7 @@ pub(crate) fn split(call: &Call, machine: &Follower) -> Result<Split, Uncut> {
     Ok(Split { due_ns, timed: fired.is_some(), pieces: cut.pieces })
 }
 
-/// A sleep that goes on after a stop, when its time is over: since Linux 7.2 it returns without another wake-up.
+/// A sleep that continues after a stop, when its time is over. Since Linux 7.2 it returns without another wake-up.
 fn after_a_stop(call: &Call, machine: &Follower) -> Option<Split> {
     let set = call.timer.filter(|_| !call.incomplete && call.steps.iter().any(|step| step.state == State::Stopped))?;
     let due_ns = machine.monotonic(set.soft_ns, set.at_ns).max(call.entered_ns);
@@ -308,8 +308,8 @@ impl Cut<'_> {
         })
     }
 
-    /// When the quota of the thread's group kept it from the CPU, whoever ran there: from the last thread of its group until the quota
-    /// was filled up. Both the kernel's count of used-up quotas and the timer that fills them must say so.
+    /// When the quota of the thread's group kept it from the CPU, even if others ran: from the last thread of its group until the
+    /// refill. Both the kernel's count of used-up quotas and the timer that fills them must say so.
     fn out_of_quota(&self, cpu: u32, from: u64, to: u64) -> Option<(u64, u64)> {
         let (machine, tid) = (self.machine, self.call.tid);
         let limits = machine.limits();

@@ -68,7 +68,7 @@ pub struct Batch {
 }
 
 impl Tap {
-    /// Opens the events of all online CPUs: in small rings by programs in the kernel, else, or where they are refused, by
+    /// Opens the events of all online CPUs: in small rings by programs in the kernel. Otherwise, or if they are refused, by
     /// [`Tap::open_rings`]. Nothing is recorded before [`Tap::switch`].
     ///
     /// # Errors

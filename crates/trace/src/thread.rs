@@ -8,8 +8,8 @@ use crate::repeat::{Repeat, Wait};
 
 /// More changes within one call are not kept: such a call is not cut.
 const MOST_STEPS: usize = 512;
-/// A thread that loses its CPU within this time after sys_exit has not reached its program yet: the kernel lets others run,
-/// or ends the time of a used-up quota (since Linux 6.18) on the way.
+/// A thread that loses its CPU within this time after sys_exit has not reached its program yet. On the way the kernel lets others
+/// run, or ends the time of a used-up quota (since Linux 6.18).
 const ON_THE_WAY_NS: u64 = 10_000;
 /// `-ERESTARTSYS` to `-ERESTART_RESTARTBLOCK` (include/linux/errno.h): the call goes on after the signal.
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
@@ -64,8 +64,8 @@ pub(crate) struct Link {
     pub(crate) delay_ns: u64,
     /// How long it ran since, until it woke the next.
     pub(crate) worked_ns: u64,
-    /// Its priority was lower than that of the thread that it woke: whether a mutex lent it that one meanwhile, or it
-    /// waited for a CPU without. None of the two, or a priority as high: none.
+    /// Its priority was lower than that of the thread that it woke. Whether a mutex lent it the higher one, or it waited for a
+    /// CPU without. None of the two, or a priority as high: none.
     pub(crate) inherited: Option<bool>,
 }
 
@@ -236,7 +236,7 @@ impl Watched {
         }
     }
 
-    /// It leaves its call, unless the call goes on. [`Watched::left`] gives it.
+    /// It leaves its call, unless the call continues. [`Watched::left`] gives it.
     pub(crate) fn leave(&mut self, time_ns: u64, number: i64, returned: i64) {
         if self.yet_to_execute {
             self.yet_to_execute = returned != 0 || syscall_name::name_of(number) != "execve";
@@ -294,7 +294,7 @@ impl Watched {
         self.yet_to_execute
     }
 
-    /// Events were lost: what goes on is unknown.
+    /// Events were lost: the state is unknown.
     pub(crate) fn forget(&mut self) {
         self.yet_to_execute = false;
         self.call.iter_mut().chain(&mut self.leaving).for_each(|call| call.incomplete = true);

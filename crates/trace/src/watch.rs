@@ -77,8 +77,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Watches these threads too. False if the kernel does not show the events of one: it was not among the threads that this was opened
-    /// for, nor among those that are created later.
+    /// Watches these threads too. False if the kernel does not show the events of one. It was neither among the threads at the
+    /// opening, nor among their later ones.
     pub fn also(&mut self, tids: &[i32]) -> bool {
         for tid in tids {
             self.follower.watch(*tid);
@@ -197,8 +197,8 @@ impl Watch {
         }
     }
 
-    /// Closes the events, and does not wait for that: the kernel waits some 30 ms at each tracepoint until all CPUs have left it
-    /// (`tracepoint_synchronize_unregister`), one after another. The process ends only when they are closed.
+    /// Closes the events, and does not wait for that. At each tracepoint in turn, the kernel waits some 30 ms until all CPUs have
+    /// left it (`tracepoint_synchronize_unregister`). The process ends only when they are closed.
     pub fn close_meanwhile(self) {
         // Where no thread can be started, they are closed here.
         let _ = std::thread::Builder::new().name("close".into()).spawn(move || drop(self));

@@ -1,4 +1,4 @@
-//! Collective calls. Their kin may add in another order: a sum of floating-point numbers then differs in its last bits.
+//! Collective calls. Their counterparts may add in another order: a sum of floating-point numbers then differs in its last bits.
 //!
 //! On intercommunicators they are the library's own: `MPI_Ibcast` of MPICH 4.0.2 brings the wrong value there.
 
@@ -23,11 +23,11 @@ fn within_one_group(comm: usize) -> bool {
 
 /// The calls of a list, in both forms.
 macro_rules! collective {
-    ($($name:literal $kin:literal ($($argument:ident)*) $comm:ident;)*) => {$(
-        started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $kin, "\0"),
+    ($($name:literal $counterpart:literal ($($argument:ident)*) $comm:ident;)*) => {$(
+        started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $counterpart, "\0"),
             within_one_group($comm), ($($argument)* $comm));
         #[cfg(target_pointer_width = "64")]
-        started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $kin, "_c\0"),
+        started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $counterpart, "_c\0"),
             within_one_group($comm), ($($argument)* $comm));
     )*};
 }

@@ -34,22 +34,22 @@ macro_rules! own {
     };
 }
 
-/// Exports a call whose kin starts a request, which is its last argument. The status, if any, goes to `MPI_Test`.
+/// Exports a call whose counterpart starts a request, which is its last argument. The status, if any, goes to `MPI_Test`.
 /// Where `$fit` is false, the call is the library's own.
 macro_rules! started {
-    ($name:expr, $real:expr, $kin:expr, $fit:expr, ($($argument:ident)*) $($status:ident)?) => {
+    ($name:expr, $real:expr, $counterpart:expr, $fit:expr, ($($argument:ident)*) $($status:ident)?) => {
         const _: () = {
             #[unsafe(export_name = $name)]
             unsafe extern "C" fn started($($argument: usize,)* $($status: usize)?) -> std::ffi::c_int {
                 static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
-                static KIN: crate::symbol::Symbol = crate::symbol::Symbol::new($kin);
-                if !(crate::calls::kin(&KIN) && $fit) {
+                static COUNTERPART: crate::symbol::Symbol = crate::symbol::Symbol::new($counterpart);
+                if !(crate::calls::counterpart(&COUNTERPART) && $fit) {
                     let _waiting = crate::patience::wait();
                     return pass!(OWN, $($argument)* $($status)?);
                 }
                 let mut started = 0usize;
                 let request = (&raw mut started).addr();
-                let error = pass!(KIN, $($argument)* request);
+                let error = pass!(COUNTERPART, $($argument)* request);
                 if error != 0 {
                     return error;
                 }
@@ -65,11 +65,11 @@ macro_rules! started {
 
 /// The calls of a list, in both forms. A call whose peer is `MPI_PROC_NULL` is the library's own.
 macro_rules! nonblocking {
-    ($($name:literal $kin:literal $arguments:tt ($($status:ident)?) $peer:ident;)*) => {$(
-        started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $kin, "\0"),
+    ($($name:literal $counterpart:literal $arguments:tt ($($status:ident)?) $peer:ident;)*) => {$(
+        started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $counterpart, "\0"),
             !crate::library::is_nobody($peer), $arguments $($status)?);
         #[cfg(target_pointer_width = "64")]
-        started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $kin, "_c\0"),
+        started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $counterpart, "_c\0"),
             !crate::library::is_nobody($peer), $arguments $($status)?);
     )*};
 }

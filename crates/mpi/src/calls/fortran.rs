@@ -1,5 +1,5 @@
-//! The calls as Fortran makes them (`mpif.h`, `use mpi`, `use mpi_f08`): Open MPI's call `PMPI_Send` and not `MPI_Send`, so those of C
-//! are not seen. They are the library's own, marked as a wait; Open MPI's progress function yields in them.
+//! The calls as Fortran makes them (`mpif.h`, `use mpi`, `use mpi_f08`). Those of Open MPI call `PMPI_Send`, so the ones of C do
+//! not see them. They are the library's own, marked as a wait; Open MPI's progress function yields in them.
 //!
 //! All arguments are addresses. The last is that of the error; Fortran 2008 may leave it out by a null address.
 

@@ -1,7 +1,7 @@
 //! The blocking calls of MPI: each waits with patience.
 //!
 //! Where the progress function yields ([`crate::library`]), a call is the library's own, marked as a wait. Elsewhere it becomes its
-//! nonblocking kin; a call without kin is the library's own there too.
+//! nonblocking counterpart; a call without one is the library's own there too.
 
 #[macro_use]
 mod export;
@@ -18,10 +18,10 @@ use crate::library::{self, Status, Test};
 use crate::patience;
 use crate::symbol::Symbol;
 
-/// The nonblocking kin of a call, where calls wait by it.
+/// The nonblocking counterpart of a call, where calls wait by it.
 #[inline]
-fn kin(kin: &Symbol) -> bool {
-    library::waits_by_kin() && kin.find().is_some()
+fn counterpart(counterpart: &Symbol) -> bool {
+    library::waits_by_counterpart() && counterpart.find().is_some()
 }
 
 /// Waits for a request that one of these calls has started.

@@ -1,4 +1,4 @@
-//! Calls that wait and have no nonblocking kin that means the same. They are the library's own; the progress function yields in them.
+//! Calls that wait and have no nonblocking counterpart. They are the library's own; the progress function yields in them.
 
 /// The calls of a list.
 macro_rules! others {

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
 use super::finish;
-use crate::library::{Status, is_nobody, waits_by_kin};
+use crate::library::{Status, is_nobody, waits_by_counterpart};
 use crate::patience;
 use crate::symbol::Symbol;
 
@@ -90,7 +90,7 @@ macro_rules! sendrecv {
                 static ISEND: Symbol = Symbol::new($isend);
                 static IRECV: Symbol = Symbol::new($irecv);
                 static RECV: Symbol = Symbol::new($recv);
-                if waits_by_kin() {
+                if waits_by_counterpart() {
                     return send_and_receive(&ISEND, [&IRECV, &RECV], [a, b, c, d, e, comm], [f, g, h, i, j, comm], status);
                 }
                 let _waiting = patience::wait();

@@ -2,26 +2,26 @@
 
 use std::ffi::c_int;
 
-use crate::library::waits_by_kin;
+use crate::library::waits_by_counterpart;
 use crate::patience;
 use crate::symbol::Symbol;
 
-/// Exports a call whose kin has a flag among its arguments, and that is done when the flag is set.
+/// Exports a call whose counterpart has a flag among its arguments, and that is done when the flag is set.
 macro_rules! tested {
-    ($($name:literal $kin:literal ($($argument:ident)*) ($($after:ident)*);)*) => {$(
+    ($($name:literal $counterpart:literal ($($argument:ident)*) ($($after:ident)*);)*) => {$(
         const _: () = {
             #[unsafe(export_name = concat!("MPI_", $name))]
             unsafe extern "C" fn tested($($argument: usize,)* $($after: usize),*) -> c_int {
                 static OWN: Symbol = Symbol::new(concat!("PMPI_", $name, "\0"));
-                static KIN: Symbol = Symbol::new(concat!("PMPI_", $kin, "\0"));
+                static COUNTERPART: Symbol = Symbol::new(concat!("PMPI_", $counterpart, "\0"));
                 let waiting = patience::wait();
-                if !super::kin(&KIN) {
+                if !super::counterpart(&COUNTERPART) {
                     return pass!(OWN, $($argument)* $($after)*);
                 }
                 loop {
                     let mut done: c_int = 0;
                     let flag = (&raw mut done).addr();
-                    let error = pass!(KIN, $($argument)* flag $($after)*);
+                    let error = pass!(COUNTERPART, $($argument)* flag $($after)*);
                     if error != 0 || done != 0 {
                         return error;
                     }
@@ -51,14 +51,14 @@ unsafe extern "C" fn waitsome(
     statuses: usize,
 ) -> c_int {
     static OWN: Symbol = Symbol::new("PMPI_Waitsome\0");
-    static KIN: Symbol = Symbol::new("PMPI_Testsome\0");
+    static COUNTERPART: Symbol = Symbol::new("PMPI_Testsome\0");
     let waiting = patience::wait();
     let done_at = done.addr();
-    if !waits_by_kin() {
+    if !waits_by_counterpart() {
         return pass!(OWN, count requests done_at indices statuses);
     }
     loop {
-        let error = pass!(KIN, count requests done_at indices statuses);
+        let error = pass!(COUNTERPART, count requests done_at indices statuses);
         // SAFETY: the call has written the count, which the caller may read.
         if error != 0 || unsafe { done.read() } != 0 {
             return error;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use support::{MPICH, Mpi, OPEN_MPI, Program, Wait, library};
 
-/// `punctual_mpi_way` after each run: through the progress function, then by nonblocking kin.
+/// `punctual_mpi_way` after each run: through the progress function, then by nonblocking counterpart.
 const BOTH: [u32; 2] = [2, 3];
 /// Fortran of Open MPI calls no function of C that could ask.
 const UNASKED: [u32; 2] = [0, 0];

@@ -34,7 +34,7 @@ pub(crate) enum Wait {
     Bare,
     /// In the functions through which the MPI library polls.
     Progress,
-    /// By nonblocking kin.
+    /// By nonblocking counterpart.
     Nonblocking,
 }
 

@@ -1,8 +1,8 @@
 //! Events into a file of the Trace Event Format, which Perfetto (ui.perfetto.dev) and `chrome://tracing` open.
 //!
-//! Each CPU has a track: the thread that runs, and in it interrupts, softirqs, timer functions and idle states. Each thread whose
-//! system calls are recorded has one: its calls, how late each returns and how long it waits to run. An arrow leads from what
-//! wakes a thread up to its wake-up.
+//! Each CPU has a track: the thread that runs, and in it interrupts, softirqs, timer functions and idle states. Each thread with
+//! recorded system calls has one: its calls, their lateness, and its waits for a CPU. An arrow leads from what wakes a thread up
+//! to its wake-up.
 //!
 //! What began before the first event is left out. Where the kernel dropped events, all that is open ends. Memory is bounded by
 //! the number of CPUs and living threads; the file is written as the events come.
@@ -120,8 +120,8 @@ impl<W: Write> ChromeTrace<W> {
         }
     }
 
-    /// Time does not run back, even if a CPU's events came late. Nor does it stand still: Perfetto reads the end of a slice before a
-    /// begin of the same time, and so never ends a slice without length.
+    /// Time does not run back, even if a CPU's events came late. Nor does it stand still. Perfetto reads the end of a slice
+    /// before a begin of the same time, and so never ends an empty slice.
     fn advance(&mut self, time_ns: u64) -> u64 {
         self.now_ns = (self.now_ns + 1).max(time_ns.saturating_sub(self.origin_ns));
         self.now_ns

@@ -13,7 +13,7 @@ const TIMERS: usize = 4;
 #[derive(Debug, Clone, Copy)]
 struct WakeUp {
     at_ns: u64,
-    /// The deadline where the thread's own timer woke it, else the wake-up; None where the deadline is of an unknown clock.
+    /// The deadline if the thread's own timer woke it, else the wake-up. None if the deadline is of an unknown clock.
     late_from_ns: Option<u64>,
     ran_ns: Option<u64>,
     arrow: Option<u64>,

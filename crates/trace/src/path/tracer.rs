@@ -1,4 +1,4 @@
-//! The tracer `function_graph`, in an instance of its own, or at the top of tracefs where no one else uses that.
+//! The tracer `function_graph`, in a new instance, or at the top of tracefs if nothing else uses that.
 //!
 //! A child process puts everything back when this one is killed.
 
@@ -17,7 +17,7 @@ const TRACER: &str = "function_graph";
 #[derive(Debug)]
 pub(crate) struct Tracer {
     place: Place,
-    /// Alive as long as something has to be put back.
+    /// Alive as long as something has to be restored.
     guard: Option<Child>,
 }
 
@@ -96,7 +96,7 @@ impl Place {
         Ok(mkdirat(&self.root, format!("instances/{instance}"), Mode::RWXU)?)
     }
 
-    /// Whether the top is as after boot, so that all of it can be put back.
+    /// Whether the top is as after boot, so that all of it can be restored.
     fn unused(&self) -> Result<()> {
         let is = |file: &str, free: &str| self.read(file).is_ok_and(|text| text.trim() == free);
         let busy = [("current_tracer", "nop"), ("set_event", ""), ("set_ftrace_pid", "no pid"), ("tracing_on", "1")]
