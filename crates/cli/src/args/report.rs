@@ -25,7 +25,7 @@ pub(crate) struct ReportArgs {
     /// Only these subjects (nanosleep,ppoll)
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us'); replaces the limits of the run
+    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us'); replaces the run's limits
     #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
     pub(crate) fail_if: Vec<Limit>,
     /// Print no notices
