@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::naming::AS_FOUND;
 
 use super::side::{Measured, Side};
-use super::{Options, RunName};
 
 /// A series that cannot be compared, because the other side does not have the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,8 +36,8 @@ pub(super) const ONLY_NEW: &str = "only in the new runs";
 
 type Left<'a> = (&'a Identity, &'a Measured);
 
-/// Matches the series of both sides.
-pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, options: Options) -> Matched<'a> {
+/// Matches the series of both sides; `across_conditions`: those under other conditions too.
+pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, across_conditions: bool) -> Matched<'a> {
     let mut pairs: Vec<_> = old
         .series
         .iter()
@@ -58,7 +57,7 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, options: Options) -> Mat
         // Of several candidates, the one with the same label; otherwise the first.
         let place = others.iter().position(|(_, other)| other.label == measured.label).unwrap_or(0);
         let (_, its) = others.remove(place);
-        if options.across_conditions {
+        if across_conditions {
             pairs.push((identity, measured, its));
         } else {
             let what = differences(measured, its);
@@ -113,12 +112,4 @@ pub(super) fn pairs(old: &Side, new: &Side) -> Option<Vec<(usize, usize)>> {
         _ => None,
     };
     order.chunks(2).map(pair).collect()
-}
-
-impl RunName {
-    /// The file, with a word where the run was interrupted.
-    #[must_use]
-    pub fn shown(&self) -> String {
-        if self.complete { self.file.clone() } else { format!("{} (interrupted)", self.file) }
-    }
 }

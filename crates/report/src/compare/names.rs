@@ -7,7 +7,7 @@ use punctual_record::{Param, Quantity};
 use crate::format::sanitize::sanitize;
 use crate::naming;
 
-use super::SeriesComparison;
+use super::series::SeriesComparison;
 
 /// What the series of one experiment share, and in what they differ.
 #[derive(Debug, Clone, Default, PartialEq)]
