@@ -16,7 +16,7 @@ pub(crate) fn machine(run: &Run) -> Section {
     let unknown = || "unknown".to_owned();
     let reading = units::duration_fine(run.clock.read_ns);
     let clock = format!("{}, {reading} a reading", known(&host.clocksource).unwrap_or_else(unknown));
-    let slack = host.timer_slack_ns.map_or_else(unknown, slack);
+    let slack = host.timer_slack_ns.map_or_else(unknown, units::exact);
     let mut facts = vec![
         ("clock", clock),
         ("idle", idle(host)),
@@ -69,10 +69,6 @@ fn keep_units(text: &str) -> String {
         out.push_str(word);
     }
     out
-}
-
-fn slack(ns: u64) -> String {
-    units::exact(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 fn idle(host: &Host) -> String {
@@ -161,7 +157,7 @@ pub(crate) fn disturbance(run: &Run) -> Section {
     let many = |n: u64, what: &str| format!("{} {what}{}", units::count(n), if n == 1 { "" } else { "s" });
     let steal = d.steal_ns.map(|ns| {
         let of = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
-        let stolen = units::exact(i64::try_from(ns).unwrap_or(i64::MAX));
+        let stolen = units::exact(ns);
         if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{of}") }
     });
     tell("steal", steal);

@@ -28,7 +28,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
             PathSource::Events => "event",
         };
         let passes = format!("{} of the kernel", counted(steps, what));
-        format!("{} takes {} with recording, and passes {passes}.", name(&path.method), ns(path.took_ns))
+        format!("{} takes {} with recording, and passes {passes}.", name(&path.method), units::duration(path.took_ns))
     };
     run.paths.iter().take(ABREAST).map(said).collect()
 }
@@ -52,10 +52,6 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 
 fn name(text: &str) -> String {
     punctual_record::sanitize::line(text, NAME)
-}
-
-fn ns(ns: u64) -> String {
-    units::duration(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// Two columns for each path: when or how long, and what.
@@ -87,7 +83,7 @@ fn time(source: PathSource, step: &PathStep) -> String {
         PathSource::FunctionGraph => step.took_ns,
         PathSource::Events => step.at_ns,
     };
-    time.map_or_else(|| units::ABSENT.to_owned(), ns)
+    time.map_or_else(|| units::ABSENT.to_owned(), units::duration)
 }
 
 /// A dot for each level: spaces would vanish from Markdown.

@@ -6,6 +6,7 @@
 use punctual_record::{CallCauses, Causes, Spread, Waker};
 
 use crate::format::prose::unbroken;
+use crate::format::spoken;
 use crate::format::units;
 
 use super::phrase::name;
@@ -32,9 +33,9 @@ pub(super) fn sentences(causes: &Causes) -> Vec<String> {
         Some(tid) => unbroken(&format!("{by} ({tid})")),
         None => by,
     };
-    let p99 = kept.waited.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", ns(p99)));
+    let p99 = kept.waited.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", spoken::duration(p99)));
     let times = unbroken(&format!("{} times", units::count(kept.waited.count)));
-    let [waited, ran, ready] = [kept.waited.total_ns, kept.ran_ns, kept.ready_ns].map(ns);
+    let [waited, ran, ready] = [kept.waited.total_ns, kept.ran_ns, kept.ready_ns].map(spoken::duration);
     vec![
         format!("{who} waits {waited} in all ({times}{p99}) for another thread of the program: {by}."),
         format!(
@@ -60,8 +61,4 @@ fn kept<'a>(causes: &Causes, call: &'a CallCauses, waker: &'a Waker) -> Option<K
     let long = waited.total_ns as f64 >= LEAST * causes.watched_ns as f64;
     let kept = Kept { call, waker, waited, ran_ns, ready_ns };
     (awake && long && waited.total_ns > 0 && waited.count >= FEWEST).then_some(kept)
-}
-
-fn ns(ns: u64) -> String {
-    unbroken(&units::duration(i64::try_from(ns).unwrap_or(i64::MAX)))
 }

@@ -31,12 +31,8 @@ pub(super) fn timelines(causes: &Causes, guest: bool) -> Option<Album> {
     (!pictures.is_empty()).then(|| Album { pictures, ..Album::default() })
 }
 
-fn ns(ns: f64) -> String {
-    units::duration(ns.round() as i64)
-}
-
 fn axis(title: &str, low: f64, high: f64) -> Axis {
-    Axis::linear(title, low, high, 8, &|value| units::exact(value.round() as i64))
+    Axis::linear(title, low, high, 8, &|value| units::exact(value))
 }
 
 /// The lateness per wake-up of each call, cause by cause.
@@ -58,9 +54,9 @@ fn stacked(causes: &Causes, guest: bool) -> Option<Picture> {
                 *end += took;
                 let percent = units::share(share(lost.total_ns, call));
                 let label = lost.why.label();
-                let says = format!("{}: {label}, {} a wake-up, {percent}", heading(call), ns(took));
-                rows.push(vec![heading(call), label, ns(took), percent]);
-                points.push(bar(row, (from, *end), says, ns(took)));
+                let says = format!("{}: {label}, {} a wake-up, {percent}", heading(call), units::duration(took));
+                rows.push(vec![heading(call), label, units::duration(took), percent]);
+                points.push(bar(row, (from, *end), says, units::duration(took)));
             }
         }
         let label = kind.map_or("other causes".to_owned(), |cause| Why { cause, culprit: None, guest }.label());
@@ -112,8 +108,15 @@ fn timeline(wake: &LateWake, guest: bool) -> Option<Picture> {
             let Some(row) = cpus.iter().position(|cpu| *cpu == stretch.cpu) else { continue };
             let (from, took) = (stretch.from_ns as f64, stretch.ns as f64);
             let who = name(&stretch.name);
-            rows.push(vec![format!("CPU {}", stretch.cpu), ns(from), ns(took), label.to_owned(), who.clone()]);
-            let says = format!("CPU {}: {label} {who}, {} from {}", stretch.cpu, ns(took), ns(from));
+            rows.push(vec![
+                format!("CPU {}", stretch.cpu),
+                units::duration(from),
+                units::duration(took),
+                label.to_owned(),
+                who.clone(),
+            ]);
+            let says =
+                format!("CPU {}: {label} {who}, {} from {}", stretch.cpu, units::duration(took), units::duration(from));
             points.push(bar(row as i32 + 1, (from, from + took), says, who));
         }
         lines.push(Line { label: label.to_owned(), shown: true, form: Form::Bars, points });
@@ -151,7 +154,7 @@ fn parts(wake: &LateWake, guest: bool) -> Line {
         let from = at;
         at += its.ns as f64;
         let label = Why { cause: its.cause, culprit: its.culprit.as_deref(), guest }.label();
-        let says = format!("{}: {label}, {}", part(its.part), ns(its.ns as f64));
+        let says = format!("{}: {label}, {}", part(its.part), units::duration(its.ns as f64));
         bar(0, (from, at), says, label)
     };
     let points = wake.parts.iter().take(STRETCHES).map(point).collect();

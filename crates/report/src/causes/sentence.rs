@@ -2,7 +2,7 @@
 
 use punctual_record::{CallCauses, CauseSource, Causes, Program, Run};
 
-use crate::format::prose::unbroken;
+use crate::format::spoken;
 use crate::format::units;
 
 use super::keeper;
@@ -30,23 +30,15 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     sentences
 }
 
-fn ns(ns: u64) -> String {
-    unbroken(&units::duration(i64::try_from(ns).unwrap_or(i64::MAX)))
-}
-
-fn mean(ns: f64) -> String {
-    unbroken(&units::duration(ns.round() as i64))
-}
-
 /// `A sleep of 100 µs returns 74.3 µs late on average (p99 121 µs); 50.2 µs of it is timer slack.`
 fn late(run: &Run, causes: &Causes, call: &CallCauses) -> String {
     let who = subject(causes, call);
     if call.late.total_ns == 0 {
         return format!("{who} on time.");
     }
-    let mut text = format!("{who} {} late on average", mean(each(call.late.total_ns, call)));
+    let mut text = format!("{who} {} late on average", spoken::duration(each(call.late.total_ns, call)));
     if let Some(p99) = call.late.p99_ns {
-        text.push_str(&format!(" (p99 {})", ns(p99)));
+        text.push_str(&format!(" (p99 {})", spoken::duration(p99)));
     }
     if let Some((total, culprits)) = leading(&ranked(call, run.host.hypervisor.is_some())) {
         let what = match culprits.as_slice() {
@@ -56,7 +48,7 @@ fn late(run: &Run, causes: &Causes, call: &CallCauses) -> String {
             [most, ..] => most.why.predicate(),
             [] => return text + ".",
         };
-        text.push_str(&format!("; {} of it {what}", mean(each(total, call))));
+        text.push_str(&format!("; {} of it {what}", spoken::duration(each(total, call))));
     }
     text + "."
 }
@@ -66,7 +58,7 @@ fn subject(causes: &Causes, call: &CallCauses) -> String {
     let [thread, of] = [&call.thread, &call.call].map(|text| name(text));
     match (&causes.program, call.nominal_ns) {
         (None, Some(asked)) => {
-            let asked = unbroken(&units::exact(i64::try_from(asked).unwrap_or(i64::MAX)));
+            let asked = spoken::exact(asked);
             match call.call.contains("nanosleep") {
                 true => format!("A sleep of {asked} returns"),
                 false => format!("A wait of {asked} by {of} returns"),
@@ -96,7 +88,7 @@ fn never_late(causes: &Causes) -> String {
             format!("{who} never gives up the CPU: it blocked in no call{}.", span("for", causes))
         }
         Some(share) => {
-            let share = unbroken(&units::share(share));
+            let share = spoken::share(share);
             format!("No blocking call of {who} ended{}; each thread ran for {share} of that.", span("in", causes))
         }
         None => format!("No blocking call of {who} ended{}.", span("in", causes)),
@@ -112,7 +104,11 @@ fn ran(program: &Program, watched_ns: u64) -> Option<f64> {
 
 /// ` in 10.0 s`; nothing where it is not known.
 fn span(preposition: &str, causes: &Causes) -> String {
-    if causes.watched_ns > 0 { format!(" {preposition} {}", ns(causes.watched_ns)) } else { String::new() }
+    if causes.watched_ns > 0 {
+        format!(" {preposition} {}", spoken::duration(causes.watched_ns))
+    } else {
+        String::new()
+    }
 }
 
 /// Only the time in the run queue is known, and no single wake-up.
@@ -129,8 +125,11 @@ fn run_delay(program: &Program, causes: &Causes) -> String {
         Some(0) => format!("{who} never waits for a CPU{span}{threads}. Other causes were not watched."),
         Some(delay) => {
             let part = delay as f64 / causes.watched_ns as f64;
-            let part = if part.is_finite() { format!(" ({})", unbroken(&units::share(part))) } else { String::new() };
-            format!("{who} waits for a CPU for {}{span}{part}{threads}. Other causes were not watched.", ns(delay))
+            let part = if part.is_finite() { format!(" ({})", spoken::share(part)) } else { String::new() };
+            format!(
+                "{who} waits for a CPU for {}{span}{part}{threads}. Other causes were not watched.",
+                spoken::duration(delay)
+            )
         }
     }
 }

@@ -4,6 +4,7 @@ use punctual_record::{CauseSource, Causes, Program, Unseen, WatchEffect};
 
 use crate::format::prose::{listed, sentence, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 
 use super::phrase::name;
@@ -22,7 +23,7 @@ pub(super) fn program(program: &Program, causes: &Causes) -> String {
         facts.push(format!("{} of a CPU", units::share(cpu as f64 / causes.watched_ns as f64)));
     }
     let watched = Some(causes.watched_ns).filter(|ns| *ns > 0);
-    facts.extend(watched.map(|ns| format!("watched for {}", units::duration(i64::try_from(ns).unwrap_or(i64::MAX)))));
+    facts.extend(watched.map(|ns| format!("watched for {}", units::duration(ns))));
     facts.extend(program.status.map(status));
     let facts: Vec<String> = facts.iter().map(|fact| unbroken(fact)).collect();
     format!("{}, pid\u{a0}{}: {}.", name(&program.name), program.pid, facts.join(", "))
@@ -65,13 +66,12 @@ pub(super) fn extent(causes: &Causes) -> String {
 fn effect(effect: Option<WatchEffect>) -> String {
     let finite = |its: &WatchEffect| its.p50_ns.is_finite() && its.low_ns.is_finite() && its.high_ns.is_finite();
     let Some(its) = effect.filter(finite) else { return "What watching adds was not measured.".to_owned() };
-    let show = |ns: f64| unbroken(&units::duration_fine(ns));
     let pairs = units::count(its.pairs);
     if its.low_ns <= 0.0 {
-        let most = show(its.high_ns.max(0.0));
+        let most = spoken::fine(its.high_ns.max(0.0));
         return format!("Watching adds nothing that {pairs} pairs of batches show: at most {most} to p50.");
     }
-    let [by, low, high] = [its.p50_ns, its.low_ns, its.high_ns].map(show);
+    let [by, low, high] = [its.p50_ns, its.low_ns, its.high_ns].map(spoken::fine);
     format!("Watching adds {by} to p50 (95 %: {low} to {high}, {pairs} pairs of batches).")
 }
 

@@ -35,15 +35,11 @@ pub(super) fn section(run: &Run, causes: &Causes) -> Option<Section> {
     (!rows.is_empty()).then(|| Section::new("The latest wake-ups").with(Block::Table(Table { columns, rows })))
 }
 
-fn ns(ns: u64) -> String {
-    units::duration(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
 /// `812 µs late: redis-server (4711), epoll_wait, on CPU 1, 1.23 s after the beginning`.
 pub(super) fn title(wake: &LateWake) -> String {
     let LateWake { tid, cpu, .. } = wake;
     let [thread, call] = [&wake.thread, &wake.call].map(|text| name(text));
-    let [late, at] = [wake.late_ns, wake.at_ns].map(ns);
+    let [late, at] = [wake.late_ns, wake.at_ns].map(units::duration);
     format!("{late} late: {thread} ({tid}), {call}, on CPU {cpu}, {at} after the beginning")
 }
 
@@ -51,7 +47,7 @@ pub(super) fn title(wake: &LateWake) -> String {
 fn chain(wake: &LateWake) -> impl Iterator<Item = String> {
     wake.chain.iter().take(LINKS).enumerate().map(|(i, link)| {
         let which = if i == 0 { "woken by" } else { "which was woken by" };
-        let [delay, worked] = [link.delay_ns, link.worked_ns].map(ns);
+        let [delay, worked] = [link.delay_ns, link.worked_ns].map(units::duration);
         let who = name(&link.name);
         match link.tid {
             0 => format!("   {which} {who} after {worked} of work"),
@@ -75,7 +71,13 @@ fn parts(wake: &LateWake, guest: bool) -> Vec<Row> {
     for its in &wake.parts {
         if its.ns as f64 >= LEAST * all as f64 && rows.len() < PARTS {
             let why = Why { cause: its.cause, culprit: its.culprit.as_deref(), guest };
-            let cells = vec![ns(at), part(its.part).to_owned(), why.label(), ns(its.ns), bar(at, its.ns, all)];
+            let cells = vec![
+                units::duration(at),
+                part(its.part).to_owned(),
+                why.label(),
+                units::duration(its.ns),
+                bar(at, its.ns, all),
+            ];
             rows.push(Row::Cells(cells, Paint::Plain));
         } else {
             short = (short.0 + 1, short.1.saturating_add(its.ns));
@@ -85,7 +87,7 @@ fn parts(wake: &LateWake, guest: bool) -> Vec<Row> {
     if short.0 > 0 {
         let plural = if short.0 == 1 { "" } else { "s" };
         let name = format!("{} shorter part{plural}", units::count(short.0));
-        let cells = vec![String::new(), String::new(), name, ns(short.1), String::new()];
+        let cells = vec![String::new(), String::new(), name, units::duration(short.1), String::new()];
         rows.push(Row::Cells(cells, Paint::Faint));
     }
     rows

@@ -10,6 +10,7 @@ use punctual_record::{Experiment, Run, Series};
 use crate::document::{Block, Columns, Note, Section};
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
@@ -41,7 +42,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("max", ALWAYS, |series| series.summary.max)
         .known("clock", 75, |series| series.metrics.mean_khz, ghz)
         .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
-        .known("CPU time", 50, |series| series.cpu_ns_per_op, |ns| units::duration(ns.round() as i64))
+        .known("CPU time", 50, |series| series.cpu_ns_per_op, |ns| units::duration(ns))
         .of(&series);
     let legend = Block::Legend(vec![
         Note::always("p50, p99, max: response time, from the activation to the end of its work. met: deadlines."),
@@ -92,7 +93,7 @@ fn words(series: &[Boost<'_>]) -> Vec<String> {
 fn how(boost: &Metrics) -> String {
     let absent = || units::ABSENT.to_owned();
     let lever = boost.lever.as_deref().map_or_else(|| "an unknown lever".to_owned(), sanitize);
-    let time = |ns: Option<i64>| ns.map_or_else(absent, |ns| unbroken(&units::duration(ns)));
+    let time = |ns: Option<i64>| ns.map_or_else(absent, spoken::duration);
     let share = |share: Option<f64>| share.map_or_else(absent, units::share);
     format!(
         "The boost used the {lever}, raised {} before each activation, as it learned; each raising and letting go took {}, and the speed \

@@ -4,8 +4,9 @@ use punctual_record::experiment::calibrate::Figure;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Item, Note, Section};
-use crate::format::prose::{listed, unbroken};
+use crate::format::prose::listed;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::conditions;
 
@@ -37,7 +38,6 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 }
 
 fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
-    let ns = |value: f64| units::duration(value.round() as i64);
     let table = Columns::new()
         .left("method", ALWAYS, |s: &Calibrated<'_>| sanitize(&s.subject))
         .left("conditions", ALWAYS, |s| conditions(run, &s.conditions))
@@ -47,7 +47,7 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
             "p5 to p95",
             80,
             |s| s.metrics.p5_ns.zip(s.metrics.p95_ns),
-            move |(low, high)| format!("{} to {}", ns(low), ns(high)),
+            move |(low, high)| format!("{} to {}", units::duration(low), units::duration(high)),
         )
         .known("drift per s", 50, |s| s.metrics.drift_ns_per_s, |drift| format!("{drift:+.0} ns"))
         .estimate("clock (TS+TE)", (90, 55), |s| {
@@ -94,8 +94,8 @@ fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'
     let exceeds = |add: &&Calibrated<'_>| add.summary.p50.is_some_and(|ns| ns >= asked);
     let too_short = adds.iter().filter(exceeds);
     let mut too_short: Vec<String> = too_short.map(|add| sanitize(&add.subject)).collect();
-    let lead = unbroken(&units::exact(asked));
-    let [low, high] = [EARLY.start(), EARLY.end()].map(|share| unbroken(&units::share(*share)));
+    let lead = spoken::exact(asked);
+    let [low, high] = [EARLY.start(), EARLY.end()].map(|share| spoken::share(*share));
     let legend = format!(
         "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
                   Of waits shortened by an exact TN half are early. It works where {low} to {high} are and the interval of \

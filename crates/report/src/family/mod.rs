@@ -18,7 +18,9 @@ mod yielding;
 
 use punctual_record::{Run, Series};
 
-use shared::{Family, grouped};
+use crate::format::groups::grouped;
+
+use shared::Family;
 
 /// The families that have their own words.
 pub(crate) const FAMILIES: &[Family] = &[

@@ -3,8 +3,7 @@
 use punctual_record::{Run, Series};
 
 use crate::document::{Block, Section};
-use crate::format::prose::unbroken;
-use crate::format::units;
+use crate::format::spoken;
 
 use super::shared::{Family, no_answer};
 use super::wait::candidates;
@@ -33,9 +32,9 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
 
 /// How late one wait is and what it costs.
 fn part(series: &Series) -> Option<String> {
-    let asked = unbroken(&units::exact(series.experiment.any_wait()?.parameters.asked_ns));
-    let p50 = unbroken(&units::duration(series.summary.p50?));
-    let p99 = series.summary.p99.map(|ns| format!(" ({} at p99)", unbroken(&units::duration(ns))));
-    let cpu = series.cpu_share.map(|share| format!(" at {} of a CPU", unbroken(&units::share(share))));
+    let asked = spoken::exact(series.experiment.any_wait()?.parameters.asked_ns);
+    let p50 = spoken::duration(series.summary.p50?);
+    let p99 = series.summary.p99.map(|ns| format!(" ({} at p99)", spoken::duration(ns)));
+    let cpu = series.cpu_share.map(|share| format!(" at {} of a CPU", spoken::share(share)));
     Some(format!("{p50}{} for {asked}{}", p99.unwrap_or_default(), cpu.unwrap_or_default()))
 }

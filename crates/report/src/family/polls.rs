@@ -4,12 +4,13 @@ use punctual_record::experiment::polls::SenderPlace;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, under};
 
 use setting::{Setting, settings};
 
-use super::shared::{ALWAYS, Family, grouped, measured};
+use super::shared::{ALWAYS, Family, measured};
 
 mod answer;
 mod candidates;

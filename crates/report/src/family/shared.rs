@@ -1,6 +1,5 @@
 //! The common interface of all families, and typed access to series.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use punctual_record::{Experiment, Run, Series, Summary, Typed};
@@ -34,27 +33,6 @@ pub(super) fn no_answer(_: &Run, _: &[&Series], _: &[&Advice]) -> Answer {
 
 /// For a column that stays.
 pub(super) const ALWAYS: u8 = Column::ALWAYS;
-
-/// In groups by a key, in the order in which each key first appears.
-pub(super) fn grouped<T: Copy, K: Ord + Clone>(all: &[T], key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
-    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
-    let mut places: BTreeMap<K, usize> = BTreeMap::new();
-    for one in all {
-        let its = key(one);
-        let place = *places.entry(its.clone()).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some((_, group)) => group.push(*one),
-            None => groups.push((its, vec![*one])),
-        }
-    }
-    groups
-}
-
-/// Each once, in the order in which it first appears.
-pub(super) fn distinct<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut seen = BTreeSet::new();
-    all.into_iter().filter(|one| seen.insert(*one)).collect()
-}
 
 /// What stands in brackets after p50.
 pub(super) fn interval_note() -> Note {

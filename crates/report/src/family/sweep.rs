@@ -7,6 +7,7 @@ use punctual_record::{Experiment, Run, Series};
 use crate::document::{Block, Columns, Note, Section};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::conditions;
 use crate::verdict::{Advice, Answer};
@@ -31,10 +32,8 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         .share("CPU", 90, |s| s.cpu_share)
         .left("why not higher", 40, |s| s.metrics.why_not_higher.as_deref().map_or(units::ABSENT.to_owned(), sanitize))
         .of(&rows);
-    let legend = format!(
-        "Held: reached within 1 %, 99th percentile of lateness at most {}.",
-        unbroken(&units::exact(*within_ns))
-    );
+    let legend =
+        format!("Held: reached within 1 %, 99th percentile of lateness at most {}.", spoken::exact(*within_ns));
     let mut section = Section::new(format!("highest rate held, {}", sanitize(to.as_deref().unwrap_or_default())))
         .with(Block::Table(table))
         .with(Block::Legend(vec![Note::always(legend)]));

@@ -4,13 +4,14 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::prose::unbroken;
+use crate::format::groups::distinct;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::verdict::{Advice, Answer};
 
-use super::shared::{ALWAYS, Family, Measured, distinct, measured, no_candidates};
+use super::shared::{ALWAYS, Family, Measured, measured, no_candidates};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -50,18 +51,20 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 /// A sentence for each direction: when the new speed is there, or that it is not seen.
 fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let series = measured(series, Experiment::switch);
-    let duration = |ns: i64| unbroken(&units::duration(ns));
     let one = |subject: &str| {
         let of = |quantity| series.iter().find(|its| its.subject == subject && its.quantity == quantity);
         let name = sanitize(subject);
         let write = of(Quantity::CallCost).and_then(|its| its.summary.p50);
-        let write = write.map_or(String::new(), |ns| format!(" The write takes {} (p50).", duration(ns)));
+        let write = write.map_or(String::new(), |ns| format!(" The write takes {} (p50).", spoken::duration(ns)));
         Some(match of(Quantity::Settling).map(|its| (its.summary.p50, its.summary.min)) {
             Some((Some(p50), _)) => {
-                format!("{name}: the new speed is there {} after the write (p50).{write}", duration(p50))
+                format!("{name}: the new speed is there {} after the write (p50).{write}", spoken::duration(p50))
             }
             Some((None, min)) => {
-                format!("{name}: the new speed is there {} after the write (few samples).{write}", duration(min?))
+                format!(
+                    "{name}: the new speed is there {} after the write (few samples).{write}",
+                    spoken::duration(min?)
+                )
             }
             None => format!("{name}: no change of speed seen.{write}"),
         })

@@ -4,15 +4,16 @@ use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
 use crate::format::distribution::{self, Scale};
-use crate::format::prose::unbroken;
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::words;
 
 use asked::{elapsed, error, rounds_to};
 
-use super::shared::{ALWAYS, Family, absent_note, grouped, interval_note};
+use super::shared::{ALWAYS, Family, absent_note, interval_note};
 
 pub(super) mod answer;
 pub(crate) mod asked;
@@ -89,7 +90,7 @@ fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
     let table = columns.table(rows(series, &columns));
     let mut section = Section::new(heading).with(Block::Table(table));
     if let Some(scale) = scale {
-        let ends = [scale.low_ns, scale.high_ns].map(|ns| unbroken(&units::duration(ns)));
+        let ends = [scale.low_ns, scale.high_ns].map(spoken::duration);
         let text = format!("Distribution: {} to {}, logarithmic, later to the right.", ends[0], ends[1]);
         section.blocks.push(Block::Legend(vec![Note::on("distribution", text)]));
     }

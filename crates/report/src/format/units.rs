@@ -5,8 +5,6 @@
 
 use punctual_record::Interval;
 
-use crate::format::prose::unbroken;
-
 /// What stands where a figure is absent.
 pub(crate) const ABSENT: &str = "–";
 
@@ -53,14 +51,38 @@ fn is_huge(number: f64) -> bool {
     !number.is_finite() || number.abs() >= 1e12
 }
 
+/// A number of nanoseconds of any type, as a whole one.
+pub(crate) trait Ns {
+    /// What is too large stays at the largest.
+    fn whole(self) -> i64;
+}
+
+impl Ns for i64 {
+    fn whole(self) -> i64 {
+        self
+    }
+}
+
+impl Ns for u64 {
+    fn whole(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+impl Ns for f64 {
+    fn whole(self) -> i64 {
+        self.round() as i64
+    }
+}
+
 /// A duration with three significant digits (`71.2 µs`); below a microsecond whole nanoseconds (`41 ns`).
-pub(crate) fn duration(ns: i64) -> String {
-    duration_f(ns as f64)
+pub(crate) fn duration(ns: impl Ns) -> String {
+    duration_f(ns.whole() as f64)
 }
 
 /// A duration that may be absent.
-pub(crate) fn known(ns: Option<i64>) -> String {
-    ns.map_or_else(|| ABSENT.to_owned(), duration)
+pub(crate) fn known(ns: Option<impl Ns>) -> String {
+    ns.map_or_else(|| ABSENT.to_owned(), |ns| duration(ns))
 }
 
 /// The same for a computed figure; below 10 ns with one decimal (`3.2 ns`).
@@ -77,7 +99,8 @@ fn duration_f(ns: f64) -> String {
 }
 
 /// A duration that someone typed: exact, in the largest unit that divides it with at most three decimals (`100 µs`).
-pub(crate) fn exact(ns: i64) -> String {
+pub(crate) fn exact(ns: impl Ns) -> String {
+    let ns = ns.whole();
     let unit = UNITS.iter().rev().find(|unit| ns.unsigned_abs() >= unit.ns as u64).copied().unwrap_or(UNITS[0]);
     let number = ns as f64 / unit.ns;
     let text = format!("{number:.3}");
@@ -177,16 +200,6 @@ pub(crate) fn per_op(times: f64) -> String {
     }
 }
 
-/// `24.7 instead of 74.2 µs`, on one line; with both units where they differ.
-pub(crate) fn instead(after: i64, before: i64) -> String {
-    let (after, before) = (duration(after), duration(before));
-    let after = match (after.split_once(' '), before.split_once(' ')) {
-        (Some((number, a)), Some((_, b))) if a == b => number,
-        _ => after.as_str(),
-    };
-    format!("{} instead of {}", unbroken(after), unbroken(&before))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,11 +233,11 @@ mod tests {
 
     #[test]
     fn what_was_asked_stays_exact() {
-        assert_eq!(exact(100_000), "100 µs");
-        assert_eq!(exact(1_500_000), "1.5 ms");
-        assert_eq!(exact(1), "1 ns");
-        assert_eq!(exact(0), "0 ns");
-        assert_eq!(exact(100_000_000_000), "100 s");
+        assert_eq!(exact(100_000_i64), "100 µs");
+        assert_eq!(exact(1_500_000_i64), "1.5 ms");
+        assert_eq!(exact(1_i64), "1 ns");
+        assert_eq!(exact(0_i64), "0 ns");
+        assert_eq!(exact(100_000_000_000_i64), "100 s");
     }
 
     #[test]

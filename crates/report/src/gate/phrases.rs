@@ -5,6 +5,7 @@ use punctual_record::{Key, Limit, Quantile, Run, Series};
 use crate::document::{Level, Phrase};
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, parameter, under};
 
@@ -52,7 +53,7 @@ fn needed(key: Key) -> u64 {
 
 fn line(run: &Run, series: usize, key: Key, state: &str, limit_ns: i64) -> String {
     let name = run.series.get(series).map_or(String::new(), |series| name(run, series));
-    format!("{} of {name} {state}, limit {}.", key.name(), unbroken(&units::exact(limit_ns)))
+    format!("{} of {name} {state}, limit {}.", key.name(), spoken::exact(limit_ns))
 }
 
 /// Which series: `nanosleep under fifo:40 (asked 100 µs)`.

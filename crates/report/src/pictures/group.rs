@@ -1,10 +1,11 @@
 //! Series that can share a picture.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use punctual_record::{Distribution, Param, Quantity, Run, Series};
 
+use crate::format::groups::{counted, grouped};
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, parameter};
 use crate::words;
@@ -99,13 +100,13 @@ pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
     let parameters: Vec<_> = series.iter().map(|series| series.experiment.parameters()).collect();
     let differs = |name: &str| parameters.windows(2).any(|pair| pair[0].get(name) != pair[1].get(name));
     let within: Vec<&str> = WITHIN.iter().copied().filter(|name| differs(name)).collect();
-    let of_subject = |subject: &str| series.iter().filter(|its| its.subject == subject).count();
+    let of_subject = counted(series.iter().map(|its| its.subject.as_str()));
     let name = |(series, parameters): (&&Series, &BTreeMap<String, Param>)| {
         let mut words = vec![sanitize(&series.subject)];
         if !one_set {
             words.push(conditions(run, &series.conditions));
         }
-        if of_subject(&series.subject) == 1 {
+        if of_subject[series.subject.as_str()] == 1 {
             return words.join(", ");
         }
         words.extend(within.iter().filter_map(|name| Some(parameter(name, parameters.get(*name)?))));
@@ -116,20 +117,10 @@ pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
 
 /// The series in groups, in the order in which each group first appears.
 pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> {
-    let mut order: Vec<(Quantity, String)> = Vec::new();
-    let mut by_key: BTreeMap<(Quantity, String), Vec<&'a Series>> = BTreeMap::new();
-    for &series in series {
-        let key = (comparable(series.quantity), shared(series, is_apart));
-        let members = by_key.entry(key.clone()).or_default();
-        if members.is_empty() {
-            order.push(key);
-        }
-        members.push(series);
-    }
-    let labels = labels(&order, &by_key);
+    let by_key = grouped(series, |its| (comparable(its.quantity), shared(its, is_apart)));
+    let labels = labels(&by_key);
     let mut groups = Vec::new();
-    for (key, label) in order.into_iter().zip(labels) {
-        let Some(mut members) = by_key.remove(&key) else { continue };
+    for (((quantity, _), mut members), label) in by_key.into_iter().zip(labels) {
         members.sort_by_key(|series| (rounds_up(series), series.summary.p50.unwrap_or(i64::MAX)));
         let exact = members.iter().filter(|series| !rounds_up(series)).count();
         let coarse = if exact > 0 { members.len() - exact } else { 0 };
@@ -146,37 +137,35 @@ pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> 
             Member { series, label, is_baseline, decoded: OnceCell::new() }
         };
         let members = members.iter().zip(names).enumerate().map(member).collect();
-        groups.push(Group { run, label, quantity: key.0, members, coarse });
+        groups.push(Group { run, label, quantity, members, coarse });
     }
     groups
 }
 
-type Key = (Quantity, String);
+/// Quantity and shared parameters of a group, with its series.
+type Keyed<'a> = ((Quantity, String), Vec<&'a Series>);
 
 /// What distinguishes each group: its quantity where there are several, and the parameters that differ. Where that is not enough
 /// it is all that its series share.
-fn labels(order: &[Key], by_key: &BTreeMap<Key, Vec<&Series>>) -> Vec<String> {
-    let first = |key: &Key| by_key.get(key).and_then(|members| members.first().copied());
-    let parameters: Vec<_> = order.iter().filter_map(first).map(|series| series.experiment.parameters()).collect();
+fn labels(groups: &[Keyed<'_>]) -> Vec<String> {
+    let parameters: Vec<_> = groups.iter().map(|(_, members)| members[0].experiment.parameters()).collect();
     let values = |name: &str| {
         let mut values: Vec<&Param> = parameters.iter().filter_map(|its| its.get(name)).collect();
         values.dedup();
         values.len()
     };
-    let differing = |key: &Key| {
-        first(key).map_or(String::new(), |series| shared(series, |name| is_apart(name) && values(name) > 1))
-    };
-    let one_quantity = order.windows(2).all(|pair| pair[0].0 == pair[1].0);
-    let label = |key: &Key, of: String| {
-        let parts = [if one_quantity { "" } else { quantity_name(key.0) }, &of];
+    let one_quantity = groups.windows(2).all(|pair| pair[0].0.0 == pair[1].0.0);
+    let label = |quantity: Quantity, of: &str| {
+        let parts = [if one_quantity { "" } else { quantity_name(quantity) }, of];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     };
-    let short: Vec<String> = order.iter().map(|key| label(key, differing(key))).collect();
-    let distinct: BTreeSet<&String> = short.iter().collect();
-    if order.len() > 1 && distinct.len() == order.len() {
+    let differing = |members: &[&Series]| shared(members[0], |name| is_apart(name) && values(name) > 1);
+    let short: Vec<String> =
+        groups.iter().map(|((quantity, _), members)| label(*quantity, &differing(members))).collect();
+    if groups.len() > 1 && counted(&short).len() == groups.len() {
         return short;
     }
-    order.iter().map(|key| label(key, key.1.clone())).collect()
+    groups.iter().map(|((quantity, all), _)| label(*quantity, all)).collect()
 }
 
 /// The series that the others are compared with: the call that programs use most, under the usual conditions. Without such a
@@ -186,11 +175,13 @@ fn baseline(run: &Run, members: &[&Series]) -> Option<usize> {
     let first = || run.conditions.iter().map(|set| set.label.as_str()).find(|label| labels.contains(label));
     let usual = words::usual(&labels).or_else(|| first().map(str::to_owned))?;
     let under = |subject: &str| members.iter().position(|its| its.subject == subject && its.conditions == usual);
-    let sets = |subject: &str| members.iter().filter(|its| its.subject == subject).count();
-    let varied = || members.iter().map(|its| its.subject.as_str()).max_by_key(|name| sets(name));
     let several = labels.iter().any(|label| *label != usual);
     let known = words::SLEEPING_CALLS.iter().find_map(|name| under(name));
-    known.or_else(|| under(varied().filter(|name| several && sets(name) > 1)?))
+    known.or_else(|| {
+        let sets = counted(members.iter().map(|its| its.subject.as_str()));
+        let varied = members.iter().map(|its| its.subject.as_str()).max_by_key(|name| sets[name]);
+        under(varied.filter(|name| several && sets[name] > 1)?)
+    })
 }
 
 /// Whether the call makes more of the wait than was asked: such series are looked at last.

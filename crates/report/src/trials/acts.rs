@@ -4,8 +4,7 @@
 
 use punctual_record::{CallCauses, Cause, CauseSource, Run, Trial};
 
-use crate::format::prose::unbroken;
-use crate::format::units;
+use crate::format::spoken;
 
 /// Fewest wake-ups that say what a cause takes.
 const WAKE_UPS: u64 = 50;
@@ -58,7 +57,7 @@ pub(super) fn doubt(run: &Run, trial: &Trial, gain_ns: i64) -> Option<String> {
     let acts = acts(&trial.id)?;
     let took = took(run, acts.on)?;
     let larger = gain_ns as f64 > took + NS.max(SHARE * took);
-    let ns = unbroken(&units::duration(took.round() as i64));
+    let ns = spoken::duration(took);
     let called = acts.called;
     larger.then(|| format!("That is more than {called} took of a wake-up before the trials: {ns}."))
 }

@@ -4,9 +4,9 @@ use punctual_record::{Run, Spread, Trial, TrialBlock, TrialRefused};
 
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain};
-use crate::format::prose::{sentence, unbroken};
+use crate::format::prose::sentence;
 use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::spoken;
 use crate::naming;
 use crate::verdict::{Advice, Case, Code, Goal, Price, grouped, rank, standing};
 
@@ -162,7 +162,7 @@ pub(super) fn doubt(run: &Run, trial: &Trial, case: &Case) -> Option<String> {
 /// `0.3 % more of a CPU`, where a difference is shown.
 pub(super) fn price(change: &Change) -> Option<String> {
     let more = if change.by > 0.0 { "more" } else { "less" };
-    change.shown.then(|| format!("{} {more} of a CPU", unbroken(&units::share(change.by.abs()))))
+    change.shown.then(|| format!("{} {more} of a CPU", spoken::share(change.by.abs())))
 }
 
 /// What was refused: what, why, and what would allow it.

@@ -7,6 +7,7 @@ use crate::evidence::pairs::Change;
 use crate::evidence::{Effect, Outcome};
 use crate::format::prose::{listed, sentence, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::verdict::{Case, Standing, Verdict};
 
@@ -75,11 +76,15 @@ fn pairs(judged: &Judged<'_>) -> String {
 }
 
 fn figure(name: &str, effect: &Effect) -> String {
-    let ns = |ns: i64| unbroken(&units::duration(ns));
     match (effect.outcome, effect.better().map(|gain| (gain, "earlier")).or(effect.worse().map(|loss| (loss, "later"))))
     {
         (_, Some((its, word))) => {
-            format!("{} {word} at {name} ({} to {})", ns(its.ns), ns(its.low_ns), ns(its.high_ns))
+            format!(
+                "{} {word} at {name} ({} to {})",
+                spoken::duration(its.ns),
+                spoken::duration(its.low_ns),
+                spoken::duration(its.high_ns)
+            )
         }
         (Outcome::NotTested, _) => {
             format!("{name} not tested ({})", effect.why.as_deref().unwrap_or("not measured"))

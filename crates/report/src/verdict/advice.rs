@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::prose::{listed, unbroken};
-use crate::format::units;
+use crate::format::spoken;
 
 /// What is to be achieved, in the order in which advice is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -137,8 +137,11 @@ impl Case {
     /// `others get 81 % of the CPU instead of 49 %`, where a difference is shown.
     fn shares(&self) -> Option<String> {
         let effect = self.others.as_ref().filter(|effect| effect.is_shown())?;
-        let share = |share: f64| unbroken(&units::share(share));
-        Some(format!("others get {} of the CPU instead of {}", share(effect.after?), share(effect.before?)))
+        Some(format!(
+            "others get {} of the CPU instead of {}",
+            spoken::share(effect.after?),
+            spoken::share(effect.before?)
+        ))
     }
 }
 
@@ -223,7 +226,6 @@ impl Advice {
     #[must_use]
     pub fn short(&self, all: &[Self]) -> String {
         let [smaller, larger] = self.goal.words();
-        let duration = |ns: i64| unbroken(&units::duration(ns));
         // What improves on another advice is no second gain on what was found.
         let further = all.iter().any(|other| other.goal == self.goal && other.is_about(&self.instead_of));
         let instead = if further { format!(" instead of {}", self.instead_of) } else { String::new() };
@@ -238,13 +240,13 @@ impl Advice {
             its => format!(" at {}", unbroken(its)),
         };
         let p50 = match (case.p50.better(), case.p50.worse()) {
-            (Some(gain), _) => format!("{} {smaller}{at}", duration(gain.ns)),
-            (_, Some(loss)) => format!("{} {larger}{at}", duration(loss.ns)),
+            (Some(gain), _) => format!("{} {smaller}{at}", spoken::duration(gain.ns)),
+            (_, Some(loss)) => format!("{} {larger}{at}", spoken::duration(loss.ns)),
             _ => format!("no difference at p50{at}"),
         };
         let p99 = match (case.p99.better(), case.p99.worse()) {
-            (Some(gain), _) => format!("p99 {} {smaller}", duration(gain.ns)),
-            (_, Some(loss)) => format!("p99 {} {larger}", duration(loss.ns)),
+            (Some(gain), _) => format!("p99 {} {smaller}", spoken::duration(gain.ns)),
+            (_, Some(loss)) => format!("p99 {} {larger}", spoken::duration(loss.ns)),
             _ if case.p99.outcome == Outcome::NotTested => "p99 not tested".to_owned(),
             _ => "p99: no difference shown".to_owned(),
         };
@@ -278,8 +280,8 @@ impl Advice {
         }
         let [smaller, larger] = self.goal.words();
         let one = |effect: &Effect| match effect.outcome {
-            Outcome::Better => effect.gain.map(|gain| format!("{} {smaller}", unbroken(&units::duration(gain.ns)))),
-            Outcome::Worse => effect.gain.map(|gain| format!("{} {larger}", unbroken(&units::duration(-gain.ns)))),
+            Outcome::Better => effect.gain.map(|gain| format!("{} {smaller}", spoken::duration(gain.ns))),
+            Outcome::Worse => effect.gain.map(|gain| format!("{} {larger}", spoken::duration(-gain.ns))),
             Outcome::NoDifference => Some("no difference shown".to_owned()),
             Outcome::NotTested => None,
         };
@@ -293,10 +295,10 @@ impl Advice {
 
     /// What it costs, in a few words each; never empty.
     fn cost(&self) -> Vec<String> {
-        let share = |share: f64| unbroken(&units::share(share));
         let by_time = self.best().filter(|_| self.goal != Goal::LetOthersRun);
         let cpu = by_time.and_then(Case::cpu_shares);
-        let cpu = cpu.map(|[before, after]| format!("{} of a CPU instead of {}", share(after), share(before)));
+        let cpu = cpu
+            .map(|[before, after]| format!("{} of a CPU instead of {}", spoken::share(after), spoken::share(before)));
         let Price { privilege, energy, others, program } = &self.price;
         let needs = match privilege {
             Some(privilege) => format!("needs {privilege}"),

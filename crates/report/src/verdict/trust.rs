@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::advice::{Advice, Goal};
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 
 /// How far to trust the figures.
@@ -61,17 +62,16 @@ impl Trust {
     #[must_use]
     pub(crate) fn of(run: &Run, tested: &[Advice]) -> Self {
         let mut trust = Self { level: Level::Good, ..Self::default() };
-        let share = |share: f64| unbroken(&units::share(share));
         let mut drifted = (0, 0);
         for notice in &run.notices {
             match notice {
                 Notice::BusyMachine { share: its } if *its >= BUSY => {
                     let who = who(run);
-                    trust.lower(Level::Poor, format!("Other programs used {} of the CPUs{who}.", share(*its)));
+                    trust.lower(Level::Poor, format!("Other programs used {} of the CPUs{who}.", spoken::share(*its)));
                     trust.busy = true;
                 }
                 Notice::Steal { share: its } if *its >= STOLEN => {
-                    trust.lower(Level::Poor, format!("The hypervisor took {} of the CPUs.", share(*its)));
+                    trust.lower(Level::Poor, format!("The hypervisor took {} of the CPUs.", spoken::share(*its)));
                     trust.busy = true;
                 }
                 Notice::Unsteady { series, judged } => {

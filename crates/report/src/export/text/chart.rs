@@ -93,7 +93,7 @@ fn label(row: usize, low: f64, high: f64, style: &Style) -> String {
         return String::new();
     }
     let value = high - (high - low) * row as f64 / (ROWS - 1) as f64;
-    format!("{} ", style.spelled(&units::duration(value.round() as i64)))
+    format!("{} ", style.spelled(&units::duration(value)))
 }
 
 fn row_of(value: f64, low: f64, high: f64) -> usize {

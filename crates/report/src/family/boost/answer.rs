@@ -5,6 +5,7 @@ use punctual_record::{Experiment, Run, Series};
 use crate::evidence::Outcome;
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
@@ -40,17 +41,12 @@ pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 
 /// What a boost costs beside CPU time, as far as the machine counts it.
 fn paid(found: &Boost<'_>, boost: &Boost<'_>) -> Vec<String> {
-    let raised =
-        boost.metrics.raised_share.map(|share| format!("raised {} of the time", unbroken(&units::share(share))));
+    let raised = boost.metrics.raised_share.map(|share| format!("raised {} of the time", spoken::share(share)));
     let cpu = |series: &Boost<'_>| series.cpu_ns_per_op.map(|ns| ns.round() as i64);
-    let cpu = cpu(found)
-        .zip(cpu(boost))
-        .map(|(before, after)| format!("{} of CPU time an activation, {} without it", known(after), known(before)));
+    let cpu = cpu(found).zip(cpu(boost)).map(|(before, after)| {
+        format!("{} of CPU time an activation, {} without it", spoken::duration(after), spoken::duration(before))
+    });
     raised.into_iter().chain(power(found, boost)).chain(cpu).collect()
-}
-
-fn known(ns: i64) -> String {
-    unbroken(&units::duration(ns))
 }
 
 /// `4.20 W instead of 3.10 W`.
@@ -83,7 +79,7 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
             program: boost
                 .metrics
                 .raised_share
-                .map(|share| format!("raises the clock {} of the time", unbroken(&units::share(share)))),
+                .map(|share| format!("raises the clock {} of the time", spoken::share(share))),
             ..Price::default()
         };
         let rust = "let activation = boost.wait_until(at)?; /* work */ boost.done(activation, deadline)?;".to_owned();

@@ -8,6 +8,7 @@ use crate::evidence::{Figure as Compared, Outcome, rounds};
 use crate::family::shared::{ALWAYS, measured};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::verdict::{Advice, Answer};
@@ -72,20 +73,19 @@ fn proved(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
     let say = |(figure, how): (Figure, &str)| {
         let series = beside(all, first, figure)?;
         let asked = series.parameters.asked_ns?;
-        let lead = format!("Waits of {} shortened by {how}", unbroken(&units::exact(asked)));
+        let lead = format!("Waits of {} shortened by {how}", spoken::exact(asked));
         let Some(proof) = Proof::of(series.series) else {
             return Some(format!("{lead}: not tested, too few rounds."));
         };
         let slept = series.metrics.shortened_by_ns.map(|by| unbroken(&units::about(asked as f64 - by)));
         let slept = slept.map_or_else(|| "that length".to_owned(), |slept| format!("about {slept}"));
-        let off = |ns: f64| unbroken(&units::duration(ns.round() as i64));
         let verdict = match proof.judgement() {
             Judgement::Works => "It works.".to_owned(),
-            Judgement::TooMuch(ns) => format!("It fails: a sleep of {slept} adds {} less.", off(ns)),
-            Judgement::TooLittle(ns) => format!("It fails: a sleep of {slept} adds {} more.", off(ns)),
+            Judgement::TooMuch(ns) => format!("It fails: a sleep of {slept} adds {} less.", spoken::duration(ns)),
+            Judgement::TooLittle(ns) => format!("It fails: a sleep of {slept} adds {} more.", spoken::duration(ns)),
             Judgement::Undecided => "Undecided: the rounds differ too much.".to_owned(),
         };
-        let share = unbroken(&units::share(proof.early));
+        let share = spoken::share(proof.early);
         Some(format!("{lead}: {share} early, mean error {}. {verdict}", mean_text(proof.mean)))
     };
     let ways = [(Figure::Compensated, "TN"), (Figure::Remeasured, "TN measured again")];
@@ -97,7 +97,7 @@ pub(super) fn clock(all: &[Calibrated<'_>], of: &Calibrated<'_>) -> Option<Strin
     let costs = beside(all, of.series, Figure::ClockCosts)?;
     let (ns, interval) = (costs.summary.p50?, costs.summary.ci95.p50);
     let read = 2.0 * of.metrics.clock_read_ns?;
-    let direct = unbroken(&units::duration_fine(read));
+    let direct = spoken::fine(read);
     let verdict = match interval {
         Some(Interval { low, high }) if (low as f64..=high as f64).contains(&read) => {
             format!("no difference shown from two clock readings ({direct})")
@@ -132,7 +132,7 @@ pub(super) fn proof_columns<'r>(
         .left("shortened by", ALWAYS, |(_, how): &(Calibrated<'_>, &str)| (*how).to_owned())
         .right("mean error [95 %]", ALWAYS, |(s, _)| match (mean_error(s.series), s.summary.mean) {
             (Some(mean), _) => mean_text(mean),
-            (None, Some(mean)) => units::duration(mean.round() as i64),
+            (None, Some(mean)) => units::duration(mean),
             (None, None) => units::ABSENT.to_owned(),
         })
         .ns("min", 50, |(s, _)| s.summary.min)

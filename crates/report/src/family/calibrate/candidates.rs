@@ -5,8 +5,8 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
-use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 use crate::words::Figures;
@@ -56,7 +56,7 @@ fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Ca
     let again = works(Figure::Remeasured).map(|its| (its, format!("{name} shortened by TN measured again")));
     let ((its, early), what) =
         again.or_else(|| Some((works(Figure::Compensated)?, format!("{name} shortened by TN"))))?;
-    let program = Some(format!("{} of the waits end early", unbroken(&units::share(early))));
+    let program = Some(format!("{} of the waits end early", spoken::share(early)));
     Some(Candidate { price: Price { program, ..Price::default() }, ..candidate("compensation", &what, plain, &its)? })
 }
 

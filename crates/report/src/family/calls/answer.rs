@@ -4,6 +4,7 @@ use punctual_record::{Quantity, Run, Series};
 
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::verdict::{Advice, Answer};
 
@@ -32,10 +33,6 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     Answer { table: Some(table(&sites, !late, ROWS)), ..Answer::of(sentences) }
 }
 
-fn ns(ns: u64) -> String {
-    unbroken(&units::duration(i64::try_from(ns).unwrap_or(i64::MAX)))
-}
-
 /// `usleep`, called from `waits:sleeps`.
 fn name(site: &Site<'_>) -> String {
     format!("{} in {}", sanitize(&site.first.series.subject), sanitize(&site.first.parameters.site))
@@ -46,9 +43,10 @@ fn latest(sites: &[Site<'_>]) -> Option<String> {
     let late = sites.iter().filter(|site| site.late().is_some_and(|late| late.summary.p50.is_some()));
     let site = late.max_by_key(|site| site.metrics().late_total_ns)?;
     let summary = &site.late()?.summary;
-    let total = site.metrics().late_total_ns.map_or(String::new(), |total| format!(", {} in all", ns(total)));
-    let p50 = unbroken(&units::duration(summary.p50?));
-    let p99 = summary.p99.map_or(String::new(), |p99| format!(", p99 {}", unbroken(&units::duration(p99))));
+    let total =
+        site.metrics().late_total_ns.map_or(String::new(), |total| format!(", {} in all", spoken::duration(total)));
+    let p50 = spoken::duration(summary.p50?);
+    let p99 = summary.p99.map_or(String::new(), |p99| format!(", p99 {}", spoken::duration(p99)));
     let count = units::count(summary.count);
     Some(format!("{} is {p50} late (p50 of {count} waits{p99}){total}.", name(site)))
 }
@@ -83,7 +81,7 @@ fn wasted(run: &Run, sites: &[Site<'_>]) -> Option<String> {
     };
     let all = sites.iter().filter_map(|site| Some((site, waste(site)?)));
     let (site, (cpu_ns, calls, yields)) = all.max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
-    let (calls, cpu) = (unbroken(&format!("{} times", units::count(calls))), unbroken(&units::duration_fine(cpu_ns)));
+    let (calls, cpu) = (unbroken(&format!("{} times", units::count(calls))), spoken::fine(cpu_ns));
     Some(if yields {
         format!(
             "{} gives the CPU to no other thread about {calls}: {cpu} of CPU time (one yield in 64 is timed).",

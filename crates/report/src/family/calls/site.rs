@@ -3,7 +3,8 @@
 use punctual_record::experiment::calls::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Series};
 
-use crate::family::shared::{Measured, grouped, measured};
+use crate::family::shared::{Measured, measured};
+use crate::format::groups::grouped;
 
 pub(super) type Counted<'a> = Measured<'a, Parameters, Metrics>;
 

@@ -6,8 +6,10 @@ use punctual_record::{Experiment, Run, Series};
 use crate::document::{Block, Columns, Note, Paint, Row, Section};
 use crate::evidence::maxima::{MIN_ROUNDS, Maxima};
 use crate::evidence::{Effect, Outcome};
-use crate::family::shared::{ALWAYS, grouped, measured};
+use crate::family::shared::{ALWAYS, measured};
+use crate::format::groups::grouped;
 use crate::format::prose::{sentence, unbroken};
+use crate::format::spoken;
 use crate::format::units;
 use crate::verdict::{Advice, Answer};
 
@@ -28,7 +30,7 @@ fn short(all: &[Comparison<'_>]) -> Option<String> {
     let shown = |its: &&Comparison<'_>| its.dimension == Dimension::Placement && differs(&its.p50);
     let its = all.iter().filter(shown).find(|its| its.to.message.subject == "pipe").or(all.iter().find(shown))?;
     let parameters = its.to.message.parameters;
-    let [from, to] = [its.p50.before_ns?, its.p50.after_ns?].map(|ns| unbroken(&units::duration(ns)));
+    let [from, to] = [its.p50.before_ns?, its.p50.after_ns?].map(spoken::duration);
     let (size, way) = (unbroken(&bytes(parameters.size)), brief(parameters));
     let mechanism = super::matters::naming_of(&its.to.message);
     Some(format!("{size} {way} take {from} on {}, {to} on {} ({mechanism}).", its.from.name, its.to.name))
@@ -149,7 +151,7 @@ fn steady(run: &Run, question: &Question<'_, '_>) -> Option<String> {
         Outcome::Worse => ("makes the maxima larger", format!("larger in {}", maxima.rounds - maxima.smaller)),
         _ => ("is not shown to steady the maxima", format!("smaller in {}", maxima.smaller)),
     };
-    let figures = units::instead(maxima.after_ns, maxima.before_ns);
+    let figures = spoken::instead(maxima.after_ns, maxima.before_ns);
     let mut text = format!("{policy} {says}: the largest of a round is {figures}, {count} of {} rounds", maxima.rounds);
     if question.len() > 1 {
         text.push_str(&format!(" ({})", its.rest(run)));

@@ -5,7 +5,8 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Outcome};
-use crate::family::shared::{grouped, measured};
+use crate::family::shared::measured;
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 

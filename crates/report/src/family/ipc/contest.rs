@@ -6,7 +6,7 @@ use punctual_record::experiment::ipc::{Mode, Placement, Receive};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure};
-use crate::family::shared::grouped;
+use crate::format::groups::grouped;
 
 use super::traffic::Message;
 

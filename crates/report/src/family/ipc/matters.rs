@@ -6,7 +6,7 @@ use punctual_record::{Notice, POLICY, Run};
 use crate::evidence::maxima::{self, Maxima};
 use crate::evidence::rounds::{self, Pair};
 use crate::evidence::{Effect, Figure};
-use crate::family::shared::grouped;
+use crate::format::groups::grouped;
 use crate::naming::{self, conditions};
 
 use super::traffic::{Message, brief, bytes, cpus, place};

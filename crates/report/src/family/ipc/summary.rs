@@ -6,9 +6,10 @@ use punctual_record::{Run, Series};
 
 use crate::document::{Block, Item, Section};
 use crate::evidence::Outcome;
-use crate::family::shared::grouped;
+use crate::format::groups::grouped;
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
@@ -65,8 +66,8 @@ fn latency<'a>(contest: &Contest<'a>, races: &[Option<Race<'a>>]) -> Vec<Finding
     let [sleeping, spinning, both] = races else { return Vec::new() };
     let what = match (contest.common.mode, contest.common.interval_ns) {
         (Mode::PingPong, _) => "there and back".to_owned(),
-        (Mode::Sporadic, Some(ns)) => format!("one way (one every {})", unbroken(&units::exact(ns))),
-        (_, Some(ns)) => format!("one way (one due every {})", unbroken(&units::exact(ns))),
+        (Mode::Sporadic, Some(ns)) => format!("one way (one every {})", spoken::exact(ns)),
+        (_, Some(ns)) => format!("one way (one due every {})", spoken::exact(ns)),
         (mode, None) => format!("one way ({mode})"),
     };
     let place = place(contest.series[0].parameters);
@@ -98,7 +99,7 @@ fn quickest(race: &Race<'_>, what: &str) -> String {
     let summary = &race.best.summary;
     let mut figures = format!("{} at p50", unbroken(&units::known(summary.p50)));
     if let Some(p99) = summary.p99 {
-        figures.push_str(&format!(", {} at p99", unbroken(&units::duration(p99))));
+        figures.push_str(&format!(", {} at p99", spoken::duration(p99)));
     }
     let capital = what[..1].to_uppercase() + &what[1..];
     let mut text = if race.others.is_empty() {

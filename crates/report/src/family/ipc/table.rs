@@ -4,7 +4,8 @@ use punctual_record::experiment::ipc::{Metrics, Mode, Receive};
 use punctual_record::{Quantity, Run};
 
 use crate::document::{Block, Columns, Note, Paint, Row, Section};
-use crate::family::shared::{ALWAYS, absent_note, grouped, interval_note};
+use crate::family::shared::{ALWAYS, absent_note, interval_note};
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, under};
 

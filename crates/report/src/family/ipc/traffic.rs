@@ -3,7 +3,7 @@
 use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement};
 
 use crate::family::shared::Measured;
-use crate::format::prose::unbroken;
+use crate::format::spoken;
 use crate::format::units;
 
 pub(super) type Message<'a> = Measured<'a, Parameters, Metrics>;
@@ -47,7 +47,7 @@ impl Traffic {
 
 /// The kind of traffic in a few words.
 pub(super) fn brief(parameters: &Parameters) -> String {
-    let every = || parameters.interval_ns.map_or(String::new(), |ns| unbroken(&units::exact(ns)));
+    let every = || parameters.interval_ns.map_or(String::new(), spoken::exact);
     match parameters.mode {
         Mode::PingPong => "there and back".to_owned(),
         Mode::Saturated => "saturated".to_owned(),

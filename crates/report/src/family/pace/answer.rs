@@ -3,7 +3,8 @@
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Columns, Table};
-use crate::family::shared::{ALWAYS, grouped, measured};
+use crate::family::shared::{ALWAYS, measured};
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming;

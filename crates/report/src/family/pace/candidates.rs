@@ -2,8 +2,9 @@
 
 use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::family::shared::{grouped, measured};
+use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};

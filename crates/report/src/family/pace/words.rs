@@ -7,6 +7,7 @@ use crate::evidence::{Figure, Outcome, rounds};
 use crate::family::shared::Measured;
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{self, AS_FOUND};
 
@@ -175,7 +176,7 @@ pub(super) fn ceiling(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Option<String
     };
     let shortest = find(["nanosleep_1ns", "usleep_1us"]).and_then(|s| Some((s, usual_rate(s)?)));
     let whole = find(["nanosleep", "usleep"]).and_then(|s| Some((s, usual_rate(s)?)));
-    let period = unbroken(&units::duration((1e9 / rate).round() as i64));
+    let period = spoken::duration(1e9 / rate);
     let lead = "With a sleep between events one thread reaches";
     let whole = whole.map(|(s, rate)| (name(run, s), rate));
     match (shortest.map(|(s, rate)| (name(run, s), rate)), whole) {

@@ -5,9 +5,9 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Outcome};
-use crate::format::prose::{listed, unbroken};
+use crate::format::prose::listed;
 use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::spoken;
 use crate::verdict::{Advice, Answer};
 
 use super::super::shared::measured;
@@ -43,9 +43,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
     let share = |setting: &Setting<'_>| setting.share().unwrap_or(-1.0);
     // The first of equals: it has the least latency.
     let take = equal.iter().rev().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    let p50 = |setting: &Setting<'_>| {
-        setting.one_way(load).and_then(|series| series.summary.p50).map(|ns| unbroken(&units::duration(ns)))
-    };
+    let p50 = |setting: &Setting<'_>| setting.one_way(load).and_then(|series| series.summary.p50).map(spoken::duration);
     let mut text = format!("On {on}: {}. A message takes {} at p50", described(take), p50(take)?);
     if let Some(blocking) = known.iter().find(|its| its.subject == BLOCKING)
         && compared(run, load, take, &[*blocking]).iter().any(|effect| effect.outcome == Outcome::Better)
@@ -53,7 +51,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
         text.push_str(&format!("; with {BLOCKING}, {}", p50(blocking)?));
     }
     if let Some(share) = take.share() {
-        text.push_str(&format!(". A busy program gets {} of the CPU", unbroken(&units::share(share))));
+        text.push_str(&format!(". A busy program gets {} of the CPU", spoken::share(share)));
     }
     text.push('.');
     let others: Vec<String> = equal.iter().filter(|its| !std::ptr::eq(**its, take)).map(|its| described(its)).collect();

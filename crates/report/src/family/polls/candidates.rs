@@ -5,9 +5,8 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
 use crate::evidence::shares::{self, Baseline};
-use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::spoken;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;
@@ -57,8 +56,11 @@ fn candidate<'a>(load: Load, from: &Setting<'a>, to: &Setting<'a>) -> Option<Can
 fn taken(from: &Setting<'_>, to: &Setting<'_>) -> Option<String> {
     let question = (Baseline::Series(from.busy?.series), to.busy?.series);
     let effect = shares::test(&[question]).into_iter().next().filter(|effect| effect.outcome == Outcome::Worse)?;
-    let share = |share: f64| unbroken(&units::share(share));
-    Some(format!("a busy program gets {} of the CPU instead of {}", share(effect.after?), share(effect.before?)))
+    Some(format!(
+        "a busy program gets {} of the CPU instead of {}",
+        spoken::share(effect.after?),
+        spoken::share(effect.before?)
+    ))
 }
 
 fn code(to: &Setting<'_>) -> Option<String> {

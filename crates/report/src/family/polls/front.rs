@@ -1,11 +1,12 @@
 //! The Pareto front of the settings: no other setting gives both less latency and more of the CPU to others.
 
 use crate::document::{Block, Section};
+use crate::format::groups::distinct;
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 
-use super::super::shared::distinct;
 use super::setting::Setting;
 
 /// The Pareto front: least latency first, each next one with more left to others. Settings without figures are left out.
@@ -45,8 +46,8 @@ fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
         .iter()
         .filter_map(|s| {
             let polls = unbroken(&units::count(s.polls?.into()));
-            let latency = unbroken(&units::duration(s.idle_ns()?));
-            let share = unbroken(&units::share(s.share()?));
+            let latency = spoken::duration(s.idle_ns()?);
+            let share = spoken::share(s.share()?);
             let plural = if s.polls == Some(1) { "" } else { "s" };
             Some(format!("{polls} poll{plural}: {latency}, {share}"))
         })

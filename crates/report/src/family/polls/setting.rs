@@ -3,11 +3,12 @@
 use punctual_record::experiment::polls::{Load, Metrics, Parameters};
 use punctual_record::{Quantity, Series};
 
+use crate::format::groups::grouped;
 use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 
-use super::super::shared::{Measured, grouped};
+use super::super::shared::Measured;
 
 pub(super) type Polled<'a> = Measured<'a, Parameters, Metrics>;
 

@@ -2,9 +2,9 @@
 
 use punctual_record::{Run, Series};
 
-use crate::format::prose::{listed, sentence, unbroken};
+use crate::format::prose::{listed, sentence};
 use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::spoken;
 use crate::verdict::{Advice, Answer};
 
 use super::claims::{Judged, Start, judged};
@@ -24,12 +24,14 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 fn slow_start(its: &Judged<'_>) -> Option<String> {
     let Start::Slow(gain) = its.start else { return None };
     let name = sanitize(&its.ramp.subject);
-    let duration = |ns: i64| unbroken(&units::duration(ns));
     let after = its.ramp.summary.p50?;
-    let loops =
-        format!("the first loops after a rest take {}, all loops {} (p50)", duration(after + gain.ns), duration(after));
+    let loops = format!(
+        "the first loops after a rest take {}, all loops {} (p50)",
+        spoken::duration(after + gain.ns),
+        spoken::duration(after)
+    );
     Some(match its.to_full_speed_ns() {
-        Some(ns) => format!("{name} reaches full speed after {} of work: {loops}.", duration(ns)),
+        Some(ns) => format!("{name} reaches full speed after {} of work: {loops}.", spoken::duration(ns)),
         None => format!("{name}: {loops}."),
     })
 }
@@ -37,11 +39,13 @@ fn slow_start(its: &Judged<'_>) -> Option<String> {
 /// `powersave stays slower than performance: a loop takes 2.25 ms, not 750 µs. It keeps the lowest frequency, by design.`
 fn slower(its: &Judged<'_>) -> Option<String> {
     let (gain, fastest) = &its.slower?;
-    let duration = |ns: i64| unbroken(&units::duration(ns));
     let p50 = its.ramp.summary.p50?;
     let (name, fastest) = (sanitize(&its.ramp.subject), sanitize(fastest));
-    let text =
-        format!("{name} is slower than {fastest}: a loop takes {}, not {}", duration(p50), duration(p50 - gain.ns));
+    let text = format!(
+        "{name} is slower than {fastest}: a loop takes {}, not {}",
+        spoken::duration(p50),
+        spoken::duration(p50 - gain.ns)
+    );
     Some(match its.ramp.metrics.why.as_deref().map(sanitize) {
         Some(why) => format!("{text}; {}", sentence(&why)),
         None => format!("{text}."),

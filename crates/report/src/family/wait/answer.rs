@@ -5,6 +5,7 @@ use punctual_record::{ConditionSet, POLICY, Run, Series, TIMER_SLACK};
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{self, Effect, Outcome};
 use crate::format::prose::{listed, unbroken};
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::under;
 use crate::verdict::{Advice, Answer};
@@ -43,27 +44,23 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) 
     Answer { sentences, table: head::table(run, &all, own), picture: picture(&all, own) }
 }
 
-fn duration(ns: i64) -> String {
-    unbroken(&units::duration(ns))
-}
-
 /// `A sleep of 100 µs ends 80 µs late here (p99 120 µs); 52 µs of it is timer slack.`, from waits that are compared. A check-up takes the causes of
 /// watched wake-ups where it has them.
 fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String> {
-    let asked = unbroken(&units::exact(figures.asked_ns));
+    let asked = spoken::exact(figures.asked_ns);
     let reference = figures.reference();
     let row = reference.or_else(|| words::best(figures.rows.iter()))?;
-    let late = duration(row.p50?.value);
+    let late = spoken::duration(row.p50?.value);
     let mut text = match row.effective_ns.filter(|&ns| ns > figures.asked_ns) {
         Some(ns) => {
-            let effective = unbroken(&units::exact(ns));
+            let effective = spoken::exact(ns);
             format!("{} makes {effective} of {asked}: it ends {late} later than asked", row.subject)
         }
         None if run.is_checkup() && reference.is_some() => format!("A sleep of {asked} ends {late} late here"),
         None => format!("A wait of {asked} by {} ends {late} late here", name(figures, row)),
     };
     if let Some(p99) = row.p99 {
-        text.push_str(&format!(" (p99 {})", duration(p99.value)));
+        text.push_str(&format!(" (p99 {})", spoken::duration(p99.value)));
     }
     let slack = own
         .iter()
@@ -72,7 +69,7 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
     let slack = slack.map(|case| &case.p50);
     let why = watched::clause(run, figures.asked_ns, row, slack).filter(|_| run.is_checkup());
     text.push_str(&why.unwrap_or_else(|| match slack.and_then(Effect::better) {
-        Some(gain) => format!("; {} of it is timer slack.", duration(gain.ns)),
+        Some(gain) => format!("; {} of it is timer slack.", spoken::duration(gain.ns)),
         None => ".".to_owned(),
     }));
     Some(text)
@@ -111,7 +108,7 @@ fn policies(run: &Run, all: &[Figures<'_>]) -> Vec<String> {
             .iter()
             .map(|(asked, _)| {
                 let effect = effects.next().map_or_else(|| "not tested".to_owned(), |effect| in_words(&effect));
-                format!("{effect} at {}", unbroken(&units::exact(*asked)))
+                format!("{effect} at {}", spoken::exact(*asked))
             })
             .collect();
         format!("{name}: {}.", parts.join(", "))
@@ -121,8 +118,8 @@ fn policies(run: &Run, all: &[Figures<'_>]) -> Vec<String> {
 
 fn in_words(effect: &Effect) -> String {
     match (effect.outcome, effect.better(), effect.worse()) {
-        (_, Some(gain), _) => format!("{} earlier", duration(gain.ns)),
-        (_, _, Some(loss)) => format!("{} later", duration(loss.ns)),
+        (_, Some(gain), _) => format!("{} earlier", spoken::duration(gain.ns)),
+        (_, _, Some(loss)) => format!("{} later", spoken::duration(loss.ns)),
         (Outcome::NoDifference, ..) => "no difference shown".to_owned(),
         _ => "not tested".to_owned(),
     }
@@ -142,9 +139,9 @@ fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
         let any = effects.iter().any(|effect| effect.outcome != Outcome::NotTested);
         return any.then(|| format!("Of those that sleep, none is shown to end earlier than {}.", name(figures, from)));
     };
-    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", duration(p99.value)));
-    let gain = duration(effect.better()?.ns);
-    let (best_name, late) = (name(figures, best), duration(best.p50?.value));
+    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99.value)));
+    let gain = spoken::duration(effect.better()?.ns);
+    let (best_name, late) = (name(figures, best), spoken::duration(best.p50?.value));
     let mut text = format!("Least late of those that sleep: {best_name}, {late}{p99}, {gain} earlier.");
     text.push_str(&price(from, best));
     let rivals: Vec<&Figure<'_>> = others.iter().copied().filter(|row| !std::ptr::eq(*row, *best)).collect();
@@ -177,8 +174,7 @@ fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
         // A smaller difference is no price.
         && after - before >= 0.01
     {
-        let share = |share: f64| unbroken(&units::share(share));
-        needs.push(format!("{} of a CPU instead of {}", share(after), share(before)));
+        needs.push(format!("{} of a CPU instead of {}", spoken::share(after), spoken::share(before)));
     }
     if needs.is_empty() { String::new() } else { format!(" It needs {}.", listed(&needs, usize::MAX)) }
 }

@@ -3,12 +3,12 @@
 use punctual_record::{Quantity, Run};
 
 use crate::document::{Column, Paint, Row, Table};
+use crate::format::groups::distinct;
 use crate::format::units;
 use crate::naming::AS_FOUND;
 use crate::verdict::{Advice, Standing};
 use crate::words::{Figure, Figures, SLEEPING_CALLS, best};
 
-use super::super::shared::distinct;
 use super::asked;
 
 /// Most durations side by side: three columns each fit into 80 characters twice.

@@ -10,6 +10,7 @@ use crate::evidence::Figure;
 use crate::evidence::rounds::{Pair, test};
 use crate::format::prose::{listed, unbroken};
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::conditions;
 
@@ -98,7 +99,7 @@ pub(super) fn answer(run: &Run, series: &[&Series]) -> Option<(Vec<String>, Tabl
 /// `Signals every 50 µs cut waits of 100 µs short: 99 % by nanosleep; 98 % by usleep.`
 fn shares((asked, period): Asked, cuts: &[Cut<'_>]) -> Option<String> {
     let known: Vec<_> = cuts.iter().filter_map(|cut| Some((cut, cut.metrics.cut_short_share?))).collect();
-    let [asked, period] = [asked, period].map(|ns| unbroken(&units::exact(ns)));
+    let [asked, period] = [asked, period].map(spoken::exact);
     let parts = known.iter().filter(|(_, share)| *share > 0.0).map(|(cut, share)| (*share, *cut));
     let parts = by_share(parts);
     match (known.is_empty(), parts.is_empty()) {
@@ -129,7 +130,7 @@ fn by_share<'c>(parts: impl Iterator<Item = (f64, &'c Cut<'c>)>) -> String {
 fn lost(cuts: &[Cut<'_>]) -> Option<String> {
     let early = |cut: &&Cut<'_>| cut.summary.ci95.p50.is_some_and(|interval| interval.high < 0);
     let part = |cut: &Cut<'_>| {
-        let early = unbroken(&units::duration(cut.summary.p50?.saturating_neg()));
+        let early = spoken::duration(cut.summary.p50?.saturating_neg());
         Some(format!("{early} by {}", sanitize(&cut.subject)))
     };
     let parts: Vec<String> = cuts.iter().filter(early).filter_map(part).collect();
@@ -141,7 +142,7 @@ fn drift(run: &Run, cuts: &[Cut<'_>]) -> Option<String> {
     let find = |name: &str| cuts.iter().find(|cut| cut.subject == name).map(|cut| cut.series);
     let (before, after) = (find(DEADLINE)?, find(REMAINDER)?);
     let effect = test(run, &[Pair { before, after, figure: Figure::P50 }]).pop()?;
-    let loss = unbroken(&units::duration(effect.worse()?.ns));
+    let loss = spoken::duration(effect.worse()?.ns);
     Some(format!("{REMAINDER} restarted with its remainder ends {loss} later than {DEADLINE} restarted (p50)."))
 }
 

@@ -1,18 +1,23 @@
 //! Methods against conditions: one row per method, one column per set of conditions, for runs that compare conditions.
 
+use std::collections::BTreeMap;
+
 use punctual_record::{Run, Series};
 
 use crate::document::{Align, Block, Column, Paint, Row, Section, Table};
+use crate::format::groups::distinct;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::conditions;
 
-use super::super::shared::distinct;
 use super::asked::{Groups, rounds_to};
 
 /// The table, its rows by duration; nothing where fewer than two methods were measured under more than one set of conditions.
 pub(super) fn section(run: &Run, groups: &Groups<'_>) -> Option<Section> {
     let sets = distinct(groups.values().flatten().map(|its| its.conditions.as_str()));
+    if sets.len() < 2 {
+        return None;
+    }
     let mut rows = Vec::new();
     for (asked, series) in groups {
         let more = rows_of(series, &sets);
@@ -36,7 +41,11 @@ pub(super) fn section(run: &Run, groups: &Groups<'_>) -> Option<Section> {
 /// A row for each method that was measured under more than one set, the least late first.
 fn rows_of(series: &[&Series], sets: &[&str]) -> Vec<Row> {
     let exact: Vec<&Series> = series.iter().copied().filter(|its| rounds_to(its).is_none()).collect();
-    let find = |method: &str, set: &str| exact.iter().find(|its| its.subject == method && its.conditions == set);
+    let mut places: BTreeMap<(&str, &str), &Series> = BTreeMap::new();
+    for its in exact.iter().rev() {
+        places.insert((&its.subject, &its.conditions), its);
+    }
+    let find = |method: &str, set: &str| places.get(&(method, set)).copied();
     let mut methods = distinct(exact.iter().map(|its| its.subject.as_str()));
     methods.retain(|method| sets.iter().filter(|set| find(method, set).is_some()).count() > 1);
     let least = |method: &str| sets.iter().filter_map(|set| find(method, set)?.summary.p50).min().unwrap_or(i64::MAX);

@@ -6,8 +6,7 @@ use crate::causes::{self, Share};
 use crate::evidence::noise::MIN_ROUNDS;
 use crate::evidence::rounds::scatter;
 use crate::evidence::{Effect, Outcome};
-use crate::format::prose::unbroken;
-use crate::format::units;
+use crate::format::spoken;
 use crate::words::Figure;
 
 /// Most causes in a sentence.
@@ -29,13 +28,13 @@ pub(super) fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&
     let first = shares.first()?;
     let alike = |one: i64, other: i64, more: f64| one.abs_diff(other) as f64 <= more.max(ALIKE * p50 as f64);
     let mut text = if alike(typical.late_ns, p50, 2.0 * scatter) {
-        format!(": {} of it {}", duration(first.ns), first.predicate)
+        format!(": {} of it {}", spoken::duration(first.ns), first.predicate)
     } else {
-        let late = duration(typical.late_ns);
-        format!("; when watched, {late}: {} of that {}", duration(first.ns), first.predicate)
+        let late = spoken::duration(typical.late_ns);
+        format!("; when watched, {late}: {} of that {}", spoken::duration(first.ns), first.predicate)
     };
     for share in &shares[1..] {
-        text.push_str(&format!(", {} {}", duration(share.ns), share.predicate));
+        text.push_str(&format!(", {} {}", spoken::duration(share.ns), share.predicate));
     }
     text.push('.');
     let found = typical.shares.iter().find(|share| share.cause == Cause::TimerSlack).map_or(0, |share| share.ns);
@@ -46,7 +45,7 @@ pub(super) fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&
         let agrees = alike(found, gain.ns, reach.max(gain.scatter_ns as f64).max(scatter));
         match effect.outcome {
             _ if agrees => {}
-            Outcome::Better => text.push_str(&format!(" Less slack alone gains {}.", duration(gain.ns))),
+            Outcome::Better => text.push_str(&format!(" Less slack alone gains {}.", spoken::duration(gain.ns))),
             Outcome::Worse | Outcome::NoDifference => text.push_str(" Less slack alone shows no gain."),
             Outcome::NotTested => {}
         }
@@ -58,8 +57,4 @@ pub(super) fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&
 fn scattered(series: &Series) -> Option<f64> {
     let medians: Vec<f64> = series.rounds.iter().filter_map(|round| round.summary.p50).map(|ns| ns as f64).collect();
     (medians.len() >= MIN_ROUNDS).then(|| scatter(medians))
-}
-
-fn duration(ns: i64) -> String {
-    unbroken(&units::duration(ns))
 }

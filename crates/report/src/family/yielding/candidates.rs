@@ -4,9 +4,8 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
 use crate::evidence::shares::{self, Baseline};
-use crate::format::prose::unbroken;
 use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::spoken;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;
@@ -49,12 +48,12 @@ fn back_soon<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
     let candidate = |(to, effect): (&&Figure<'a>, shares::ShareEffect)| {
         let trial = trial(contest, from.away?.series, to.away?.series);
         let less = effect.outcome == Outcome::Worse;
-        let share = |share: f64| unbroken(&units::share(share));
         let left = effect.after.zip(effect.before).filter(|_| less);
         let price = Price {
             program: dearer(contest, from, to),
-            others: left
-                .map(|(after, before)| format!("others get {} of the CPU instead of {}", share(after), share(before))),
+            others: left.map(|(after, before)| {
+                format!("others get {} of the CPU instead of {}", spoken::share(after), spoken::share(before))
+            }),
             ..Price::default()
         };
         Some(candidate((Goal::BackSoon, from, to), trial, price))
@@ -90,6 +89,9 @@ fn candidate<'a>((goal, from, to): (Goal, &Figure<'a>, &Figure<'a>), trial: Tria
 fn dearer(contest: &Contest<'_>, from: &Figure<'_>, to: &Figure<'_>) -> Option<String> {
     let (from, to) = (contest.alone(from)?, contest.alone(to)?);
     let more = to.calls.summary.ci95.p50?.low > from.calls.summary.ci95.p50?.high;
-    let cost = |ns: f64| unbroken(&units::duration_fine(ns));
-    more.then_some(format!("a call alone takes {} instead of {}", cost(to.cost_ns()?), cost(from.cost_ns()?)))
+    more.then_some(format!(
+        "a call alone takes {} instead of {}",
+        spoken::fine(to.cost_ns()?),
+        spoken::fine(from.cost_ns()?)
+    ))
 }

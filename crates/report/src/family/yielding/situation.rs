@@ -3,11 +3,12 @@
 use punctual_record::Quantity;
 use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
 
+use crate::format::groups::grouped;
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::AS_FOUND;
 
-use super::super::shared::{Measured, grouped};
+use super::super::shared::Measured;
 
 pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
 

@@ -6,12 +6,13 @@ use punctual_record::experiment::yielding::Rank;
 use crate::document::{Block, Section};
 use crate::evidence::Figure as What;
 use crate::evidence::rounds::{Pair, test};
-use crate::format::prose::{listed, unbroken};
+use crate::format::groups::distinct;
+use crate::format::prose::listed;
 use crate::format::sanitize::sanitize;
+use crate::format::spoken;
 use crate::format::units;
 use crate::naming::{conditions, under};
 
-use super::super::shared::distinct;
 use super::situation::{Figure, Situation, YIELDS};
 
 /// Most names in a list before the rest is counted.
@@ -50,7 +51,7 @@ pub(super) fn sections(run: &Run, situations: &Situations<'_>) -> Vec<Section> {
 }
 
 fn cost(figure: &Figure<'_>) -> String {
-    figure.cost_ns().map_or_else(|| units::ABSENT.to_owned(), |ns| unbroken(&units::duration_fine(ns)))
+    figure.cost_ns().map_or_else(|| units::ABSENT.to_owned(), spoken::fine)
 }
 
 fn name(figure: &Figure<'_>) -> String {
@@ -126,7 +127,7 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
         let Some(least) = shares.reduce(f64::min) else { return Vec::new() };
         return vec![format!(
             "The competitor runs before the caller whenever it is ready, whatever the caller calls, and had {} of the CPU at least.",
-            unbroken(&units::share(least))
+            spoken::share(least)
         )];
     }
     if known.is_empty() {
@@ -153,10 +154,7 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
         let names: Vec<String> = never.iter().map(|f| name(f)).collect();
         let most = never.iter().filter_map(|f| f.yielded()).fold(0.0, f64::max);
         let preempted = if most > 0.0 {
-            format!(
-                " (the scheduler took the CPU by itself during {} of the calls at most)",
-                unbroken(&units::share(most))
-            )
+            format!(" (the scheduler took the CPU by itself during {} of the calls at most)", spoken::share(most))
         } else {
             String::new()
         };
@@ -169,11 +167,11 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
 fn gain(figure: &Figure<'_>) -> Option<String> {
     let mut text = format!(
         "let others run in {} of the calls and left them {} of the CPU",
-        unbroken(&units::share(figure.yielded()?)),
-        unbroken(&units::share(figure.others_share()?))
+        spoken::share(figure.yielded()?),
+        spoken::share(figure.others_share()?)
     );
     if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
-        text.push_str(&format!(", away for {} at p50", unbroken(&units::duration(away))));
+        text.push_str(&format!(", away for {} at p50", spoken::duration(away)));
     }
     Some(text)
 }
@@ -193,7 +191,7 @@ fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
         both.iter().map(|(a, b)| Pair { before: a.calls.series, after: b.calls.series, figure: What::P50 }).collect();
     let gains = test(run, &pairs).into_iter().map(|effect| effect.better().map_or(0, |gain| gain.ns));
     let (_, (a, b)) = gains.zip(both).filter(|(gain, _)| *gain > 0).max_by_key(|(gain, _)| *gain)?;
-    let slack = |figure| Some(unbroken(&units::exact(set(run, figure)?.timer_slack_ns()?)));
+    let slack = |figure| Some(spoken::exact(set(run, figure)?.timer_slack_ns()?));
     Some(format!(
         "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
         name(a),
