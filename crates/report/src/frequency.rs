@@ -113,7 +113,7 @@ fn policies() -> Columns<'static, PolicyRow> {
         .known("limits", ALWAYS, move |row| both(row.limits_khz), range)
         .known("hardware", 70, move |row| both(row.hardware_khz), range)
         .known("now", 90, |row| row.measured_khz.or(row.current_khz), now)
-        .ns("change takes", 40, |row| row.latency_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)))
+        .ns("change takes", 40, |row| row.latency_ns)
         .left("boost", 30, |row| text(&row.boost.map(|on| if on { "on" } else { "off" }.to_owned())))
         .left("preference", 80, |row| text(&row.preference))
         .count("changes", 20, |row| row.transitions)
@@ -138,7 +138,7 @@ fn idle(rows: &[IdleRow]) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    let exact = |us: u64| units::exact(i64::try_from(us).unwrap_or(i64::MAX).saturating_mul(1000));
+    let exact = |us: u64| units::exact(us.saturating_mul(1000));
     let table = Columns::new()
         .left("idle state", ALWAYS, |row: &IdleRow| sanitize(&row.name))
         .known("exit latency", ALWAYS, |row| row.exit_us, exact)

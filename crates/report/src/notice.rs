@@ -43,7 +43,7 @@ pub fn phrase(notice: &Notice) -> Phrase {
             Phrase::new(Level::Warning, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
         }
         Notice::PeerEnded { subject, how, after_ns } => {
-            let after = units::duration(signed(*after_ns));
+            let after = units::duration(*after_ns);
             let text = format!(
                 "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: what had been \
                  measured until then is reported, the rest is missing."
@@ -53,7 +53,7 @@ pub fn phrase(notice: &Notice) -> Phrase {
         }
         Notice::SameCore { pairs } | Notice::CoresUnknown { pairs } => about_cores(notice, pairs),
         Notice::WatchdogTripped { conditions, busy_ns } => {
-            let busy = units::duration(signed(*busy_ns));
+            let busy = units::duration(*busy_ns);
             let text = format!(
                 "Under `{conditions}` the measuring thread held its CPU for {busy} without a break; the watchdog put it \
                  back under SCHED_OTHER. What it measured after that was not measured under `{conditions}`."
@@ -103,7 +103,7 @@ fn batches(n: u32) -> String {
 
 /// `1.2 s after the run began`; of several times `first 1.2 s after the run began`.
 fn when(after_ns: u64, times: u32) -> String {
-    let after = units::duration(signed(after_ns));
+    let after = units::duration(after_ns);
     let first = if times > 1 { "first " } else { "" };
     format!("{first}{after} after the run began")
 }
@@ -122,7 +122,7 @@ fn stepped(by_ns: i64, after_ns: u64, times: u32) -> Phrase {
 }
 
 fn paused(cause: PauseCause, (gap_ns, after_ns): (u64, u64), times: u32) -> Phrase {
-    let gap = units::duration(signed(gap_ns));
+    let gap = units::duration(gap_ns);
     let (what, remedy) = match cause {
         PauseCause::Stopped => {
             ("This program was stopped by a signal", "let it run without Ctrl-Z, SIGSTOP or a debugger")
@@ -192,8 +192,8 @@ fn about_subject(notice: &Notice) -> Phrase {
             Level::Note,
             format!(
                 "{subject} cannot wait {}: it counts in coarser units and makes it {}.",
-                units::exact(signed(*asked_ns)),
-                units::exact(signed(*effective_ns))
+                units::exact(*asked_ns),
+                units::exact(*effective_ns)
             ),
         ),
         Notice::Early { subject, count, min_ns } => Phrase::new(
@@ -214,8 +214,4 @@ fn about_subject(notice: &Notice) -> Phrase {
         ),
         other => Phrase::new(Level::Note, format!("{other:?}")),
     }
-}
-
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }

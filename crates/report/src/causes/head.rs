@@ -51,7 +51,6 @@ pub(crate) fn trust(run: &Run) -> Option<Vec<Block>> {
 
 /// The calls; in full, or what matters most of the first.
 pub(super) fn by_call(run: &Run, causes: &Causes, calls: &[&CallCauses], full: bool) -> Table {
-    let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
     let late = |call: &&CallCauses| (call.late.count > 0).then_some(call.late);
     let own = causes.program.is_none();
     let one_thread = calls.iter().all(|call| call.thread == calls[0].thread);
@@ -63,25 +62,19 @@ pub(super) fn by_call(run: &Run, causes: &Causes, calls: &[&CallCauses], full: b
         .count("blocked", 20, |call| Some(call.blocked))
         .only_if(full)
         .known("asked", 50, |call| asked(call), |text| text)
-        .ns("late p50", Column::ALWAYS, move |call| late(call).map(|late| ns(late.p50_ns)))
-        .ns("p99", Column::ALWAYS, move |call| late(call)?.p99_ns.map(ns))
-        .ns("max", 10, move |call| late(call).map(|late| ns(late.max_ns)))
+        .ns("late p50", Column::ALWAYS, move |call| Some(late(call)?.p50_ns))
+        .ns("p99", Column::ALWAYS, move |call| late(call)?.p99_ns)
+        .ns("max", 10, move |call| Some(late(call)?.max_ns))
         .only_if(full)
         .share("CPU", 40, |call| cpu(run, call))
         .only_if(own);
-    let most = if full { ROWS } else { CALLS };
-    let mut rows: Vec<Row> = calls.iter().take(most).map(|call| columns.row(call, Paint::Plain)).collect();
-    if calls.len() > most {
-        rows.push(Row::Label(format!("and {} more calls", units::count((calls.len() - most) as u64))));
-    }
-    columns.table(rows)
+    columns.first(if full { ROWS } else { CALLS }, calls, "calls")
 }
 
 /// What was asked: as it was typed, or the median.
 fn asked(call: &CallCauses) -> Option<String> {
-    let ns = |ns: u64| i64::try_from(ns).ok();
-    let median = || call.asked.filter(|asked| asked.count > 0).and_then(|asked| ns(asked.p50_ns));
-    call.nominal_ns.and_then(ns).map(units::exact).or_else(|| median().map(units::duration))
+    let median = || Some(call.asked.filter(|asked| asked.count > 0)?.p50_ns);
+    call.nominal_ns.map(units::exact).or_else(|| median().map(units::duration))
 }
 
 /// The CPU share of the series that made the call: the only one of this duration, or the one with the name of the call.
@@ -103,7 +96,7 @@ pub(super) fn heading(its: &CallCauses) -> String {
 
 /// `redis-server, epoll_wait`; of a wait of our own `clock_nanosleep, 100 µs`.
 pub(crate) fn call(thread: &str, call: &str, nominal_ns: Option<u64>) -> String {
-    match nominal_ns.and_then(|ns| i64::try_from(ns).ok()) {
+    match nominal_ns {
         Some(ns) => format!("{}, {}", name(call), units::exact(ns)),
         None => format!("{}, {}", name(thread), name(call)),
     }

@@ -53,10 +53,6 @@ fn extent(causes: &Causes) -> Section {
     section
 }
 
-fn ns(ns: u64) -> Option<i64> {
-    Some(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
 fn of_call(run: &Run, call: &CallCauses) -> Section {
     let guest = run.host.hypervisor.is_some();
     let label = |one: &CauseTime| Why { cause: one.cause, culprit: one.culprit.as_deref(), guest }.label();
@@ -64,9 +60,9 @@ fn of_call(run: &Run, call: &CallCauses) -> Section {
         .left("part", 60, |one: &&CauseTime| part(one.part).to_owned())
         .left("lost to", Column::ALWAYS, move |one| label(one))
         .count("n", 20, |one| Some(one.time.count))
-        .ns("p50", 25, |one| ns(one.time.p50_ns))
-        .ns("p99", 30, |one| ns(one.time.p99_ns?))
-        .ns("max", 45, |one| ns(one.time.max_ns))
+        .ns("p50", 25, |one| Some(one.time.p50_ns))
+        .ns("p99", 30, |one| one.time.p99_ns)
+        .ns("max", 45, |one| Some(one.time.max_ns))
         .fine("a wake-up", Column::ALWAYS, |one| Some(each(one.time.total_ns, call)))
         .share("share", Column::ALWAYS, |one| Some(share(one.time.total_ns, call)));
     let mut causes: Vec<&CauseTime> = call.causes.iter().filter(|one| one.time.total_ns > 0).collect();
@@ -97,8 +93,7 @@ fn of_call(run: &Run, call: &CallCauses) -> Section {
 
 /// Who woke the threads, how late it was itself, and how long it worked before.
 fn wakers(call: &CallCauses) -> Table {
-    let p50 = |spread: Option<Spread>| spread.filter(|its| its.count > 0).and_then(|its| ns(its.p50_ns));
-    let p99 = |spread: Option<Spread>| spread.and_then(|its| its.p99_ns).and_then(ns);
+    let p50 = |spread: Option<Spread>| Some(spread.filter(|its| its.count > 0)?.p50_ns);
     Columns::new()
         .left("woken by", Column::ALWAYS, |its: &Waker| match its.tid {
             Some(tid) => format!("{} ({tid})", name(&its.name)),
@@ -107,7 +102,7 @@ fn wakers(call: &CallCauses) -> Table {
         .left("in", 40, |its| its.call.as_deref().map_or(units::ABSENT.to_owned(), name))
         .count("n", Column::ALWAYS, |its| Some(its.count))
         .ns("late itself p50", Column::ALWAYS, move |its| p50(its.own_delay))
-        .ns("its p99", 30, move |its| p99(its.own_delay))
+        .ns("its p99", 30, |its| its.own_delay?.p99_ns)
         .ns("worked p50", Column::ALWAYS, move |its| p50(its.worked))
         .count("inherited", Column::ALWAYS, |its| Some(its.inherited).filter(|count| *count > 0))
         .only_if(call.wakers.iter().any(|its| its.inherited > 0))

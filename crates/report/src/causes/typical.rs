@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use punctual_record::{CallCauses, Cause, CauseSource, CauseTime, LatePart, Run};
 
-use crate::evidence::rounds::scatter;
+use crate::evidence::scatter;
 
 use super::phrase::{Why, several};
 
@@ -96,6 +96,6 @@ fn share(call: &CallCauses, cause: Cause, all: Vec<&CauseTime>, guest: bool) -> 
 fn scattered(causes: &[&CauseTime]) -> Option<f64> {
     let stretches = causes.iter().map(|one| one.stretches_ns.len()).max().filter(|&its| its >= STRETCHES)?;
     let of = |at: usize| causes.iter().filter_map(|one| one.stretches_ns.get(at)).sum::<f64>();
-    let scatter = scatter((0..stretches).map(of).collect());
+    let scatter = scatter(&(0..stretches).map(of).collect::<Vec<_>>());
     scatter.is_finite().then_some(scatter)
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use punctual_record::{Cause, LatePart};
 use serde::Serialize;
 
+use crate::evidence::correction::corrected;
 use crate::evidence::difference::{self, RunPair};
-use crate::evidence::{Draft, LEVEL, Reading, Shift, correction, share};
+use crate::evidence::{Draft, LEVEL, Reading, Shift, share};
 
 use super::outcome::{Range, Verdict};
 use super::recorded::{Blamed, Call, Key, Lost, Recorded};
@@ -83,20 +84,17 @@ pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>)
     let drafts: Vec<Option<Draft>> =
         rows.iter().map(|row| row.pair.draft(&|blamed| blamed.causes.get(&row.key))).collect();
     let shifts = settled(drafts);
-    let probabilities: Vec<f64> = shifts.iter().flatten().map(Shift::probability).collect();
-    let mut significant = correction::significant(&probabilities, LEVEL).into_iter();
-    let causes = rows.iter().zip(&shifts).map(|(row, shift)| {
-        let shown = shift.is_some() && significant.next() == Some(true);
-        row.compared(shift.as_ref(), shown)
-    });
-    let causes: Vec<CauseComparison> = causes.collect();
+    let corrected = corrected(shifts.iter().map(|shift| Some(shift.as_ref()?.probability())));
+    let significant = shifts.iter().zip(&corrected.significant);
+    let causes =
+        rows.iter().zip(significant).map(|(row, (shift, shown))| row.compared(shift.as_ref(), *shown)).collect();
     let said = match one {
         0 => None,
         1 => Some("1 call is recorded on one side only.".to_owned()),
         n => Some(format!("{n} calls are recorded on one side only.")),
     };
     let guest = old.hosts().chain(new.hosts()).all(|host| host.hypervisor.is_some());
-    Some(CausesCompared { not_compared: said.into_iter().collect(), compared: probabilities.len(), causes, guest })
+    Some(CausesCompared { not_compared: said.into_iter().collect(), compared: corrected.tested, causes, guest })
 }
 
 /// What no run of a side could see, and what some could not.
@@ -159,28 +157,16 @@ impl Pair<'_> {
 fn settled(drafts: Vec<Option<Draft>>) -> Vec<Option<Shift>> {
     let scatters: Vec<_> = drafts.iter().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
     let mut estimates = share::estimates(&scatters).into_iter();
-    let settle = |draft: Draft| {
+    let mut settle = |draft: Draft| {
         let estimate = draft.scatter().and_then(|_| estimates.next());
         draft.settled(estimate)
     };
-    drafts
-        .into_iter()
-        .map({
-            let mut settle = settle;
-            move |draft| draft.map(&mut settle)
-        })
-        .collect()
+    drafts.into_iter().map(|draft| draft.map(&mut settle)).collect()
 }
 
 impl Row<'_> {
     fn compared(&self, shift: Option<&Shift>, shown: bool) -> CauseComparison {
         let of: Of<'_> = &|blamed| blamed.causes.get(&self.key);
-        let verdict = match shift {
-            None => Verdict::NotComparable,
-            Some(shift) if shown && shift.by > 0.0 => Verdict::Worse,
-            Some(_) if shown => Verdict::Better,
-            Some(_) => Verdict::NoDifference,
-        };
         let range = |shift: &Shift| {
             let reach = shift.reach(LEVEL);
             Range { value: shift.by, low: shift.by - reach, high: shift.by + reach }
@@ -192,7 +178,7 @@ impl Row<'_> {
             part: self.key.0,
             cause: self.key.1,
             culprit: shift.filter(|_| shown).and_then(|shift| self.culprit(shift.by)),
-            verdict,
+            verdict: Verdict::of(shift, shown),
             old_ns: self.pair.mean(self.pair.old, of),
             new_ns: self.pair.mean(self.pair.new, of),
             by_ns: shift.map(range),

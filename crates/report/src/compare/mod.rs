@@ -25,8 +25,9 @@ mod words;
 
 use serde::Serialize;
 
+use crate::evidence::correction::corrected;
 use crate::evidence::difference::RunPair;
-use crate::evidence::{Draft, Reading, Shift, correction, difference, noise, scale, share};
+use crate::evidence::{Draft, Reading, Shift, difference, noise, scale, share};
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
 pub use changes::Change;
@@ -50,7 +51,7 @@ pub struct Comparison {
     pub old: Vec<RunName>,
     /// The new runs'.
     pub new: Vec<RunName>,
-    /// Whether old and new runs took turns, so that they were compared in pairs.
+    /// Whether old and new runs took pairs, so that they were compared in pairs.
     pub in_turns: bool,
     /// How many figures could be compared: the verdicts are corrected for it.
     pub compared: usize,
@@ -107,21 +108,18 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         })
     });
     let outcomes = settled(drafts.collect());
-    let shifts: Vec<Shift> = outcomes.iter().flatten().filter_map(|outcome| outcome.as_ref().ok().copied()).collect();
-    let probabilities: Vec<f64> = shifts.iter().map(Shift::probability).collect();
-    let mut significant = correction::significant(&probabilities, LEVEL).into_iter();
-    let compared = shifts.len();
-    let mut finish = |(figure, outcome): (Figure, &Result<Shift, String>)| match outcome {
-        Err(why) => {
-            FigureComparison { figure, verdict: Verdict::NotComparable, why: Some(why.clone()), difference: None }
-        }
-        Ok(shift) => {
-            let verdict = match significant.next() {
-                Some(true) if shift.by > 0.0 => Verdict::Worse,
-                Some(true) => Verdict::Better,
-                _ => Verdict::NoDifference,
-            };
-            FigureComparison { figure, verdict, why: None, difference: Some(told(shift, compared)) }
+    let shifts = outcomes.iter().flatten().map(|outcome| Some(outcome.as_ref().ok()?.probability()));
+    let corrected = corrected(shifts);
+    let compared = corrected.tested;
+    let mut significant = corrected.significant.into_iter();
+    let mut finish = |(figure, outcome): (Figure, &Result<Shift, String>)| {
+        let shown = significant.next() == Some(true);
+        let shift = outcome.as_ref().ok();
+        FigureComparison {
+            figure,
+            verdict: Verdict::of(shift, shown),
+            why: outcome.as_ref().err().cloned(),
+            difference: shift.map(|shift| told(shift, compared)),
         }
     };
     let samples = |measured: &Measured| measured.entries.iter().fold(0, |sum: u64, e| sum.saturating_add(e.count));

@@ -3,7 +3,7 @@
 use punctual_record::Quantity;
 use serde::Serialize;
 
-use crate::evidence::Figure;
+use crate::evidence::{Figure, Shift};
 
 /// What became of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -20,6 +20,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Of a difference, and whether it is shown; `None`: not tested.
+    pub(super) fn of(shift: Option<&Shift>, shown: bool) -> Self {
+        match shift {
+            None => Self::NotComparable,
+            Some(shift) if shown && shift.by > 0.0 => Self::Worse,
+            Some(_) if shown => Self::Better,
+            Some(_) => Self::NoDifference,
+        }
+    }
+
     /// In words, for what the figure is of.
     #[must_use]
     pub fn word(self, figure: Figure, quantity: Quantity) -> &'static str {

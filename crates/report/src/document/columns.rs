@@ -3,7 +3,7 @@
 use punctual_record::Interval;
 
 use super::{Column, Paint, Row, Table};
-use crate::format::units;
+use crate::format::units::{self, Ns};
 
 /// The columns of a table whose rows are of `T`s.
 pub(crate) struct Columns<'f, T> {
@@ -46,7 +46,7 @@ impl<'f, T> Columns<'f, T> {
     }
 
     /// A duration.
-    pub(crate) fn ns(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<i64> + 'f) -> Self {
+    pub(crate) fn ns<N: Ns + 'f>(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<N> + 'f) -> Self {
         self.known(heading, keep, figure, units::duration)
     }
 
@@ -90,6 +90,11 @@ impl<'f, T> Columns<'f, T> {
         self.known(heading, keep, move |row| figure(row).0.zip(figure(row).1), show)
     }
 
+    /// Adds columns where they are needed.
+    pub(crate) fn when(self, needed: bool, more: impl FnOnce(Self) -> Self) -> Self {
+        if needed { more(self) } else { self }
+    }
+
     /// Drops the last column unless it is needed.
     pub(crate) fn only_if(mut self, needed: bool) -> Self {
         if !needed {
@@ -106,6 +111,16 @@ impl<'f, T> Columns<'f, T> {
     /// A table of these rows.
     pub(crate) fn table(&self, rows: Vec<Row>) -> Table {
         Table { columns: self.columns.iter().map(|(column, _)| column.clone()).collect(), rows }
+    }
+
+    /// A table with a plain row for each of the first, and a line that counts the others.
+    pub(crate) fn first(&self, most: usize, rows: &[T], what: &str) -> Table {
+        let mut table = self.of(rows.iter().take(most));
+        if rows.len() > most {
+            let more = units::count((rows.len() - most) as u64);
+            table.rows.push(Row::Label(format!("and {more} more {what}")));
+        }
+        table
     }
 
     /// A table with a plain row for each.

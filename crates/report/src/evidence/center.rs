@@ -8,12 +8,11 @@
 //! influences take the place of deviations from a mean: their variance, divided by the number of pairs, is that of the
 //! centre.
 
+use super::middle::{OF_MEDIAN, median};
+
 /// Size from which only the sign counts, in robust standard deviations. Decided on simulated machines like those of
 /// `tests/all/power.rs`: at 1.3 a comparison takes a third more runs, with the mean twice as many and more.
 const BY_SIZE: f64 = 0.5;
-
-/// A standard deviation, as a multiple of the median absolute deviation of normal values.
-const OF_MEDIAN: f64 = 1.4826;
 
 /// Most steps towards the centre. Each moves it to the mean of what is clipped around it.
 const STEPS: usize = 100;
@@ -46,17 +45,6 @@ fn influences(pairs: &[Vec<f64>], center: f64, reach: f64) -> Vec<f64> {
     // Without any value inside, a step is as long as the reach.
     let counted = if counted > 0.0 { counted } else { 1.0 };
     pairs.iter().map(|its| mean(its, &|away| away.clamp(-reach, reach)) / counted).collect()
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[half],
-        _ => f64::midpoint(values[half - 1], values[half]),
-    }
 }
 
 #[cfg(test)]

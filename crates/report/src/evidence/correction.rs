@@ -3,9 +3,10 @@
 //! Y. Benjamini and Y. Hochberg (1995): at most the share `level` of the reported differences is expected to be false.
 //! If nothing differs at all, `level` is also the probability of any report.
 
+use super::LEVEL;
+
 /// The probabilities that are significant at this level.
-#[must_use]
-pub(crate) fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
+fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
     let count = probabilities.len() as f64;
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));
@@ -16,6 +17,27 @@ pub(crate) fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
         chosen[place] = true;
     }
     chosen
+}
+
+/// Which of several tests are significant, at [`LEVEL`].
+pub(crate) struct Corrected {
+    /// In the order of the tests; what was not tested is not significant.
+    pub(crate) significant: Vec<bool>,
+    /// How many were tested.
+    pub(crate) tested: usize,
+    /// Error probability of the intervals of selected differences (Y. Benjamini and D. Yekutieli, 2005).
+    pub(crate) miss: f64,
+}
+
+/// Corrects tests for their number; `None`: not tested.
+pub(crate) fn corrected(probabilities: impl IntoIterator<Item = Option<f64>>) -> Corrected {
+    let all: Vec<Option<f64>> = probabilities.into_iter().collect();
+    let known: Vec<f64> = all.iter().flatten().copied().collect();
+    let chosen = significant(&known, LEVEL);
+    let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
+    let mut chosen = chosen.into_iter();
+    let significant = all.iter().map(|its| its.is_some() && chosen.next() == Some(true)).collect();
+    Corrected { significant, tested: known.len(), miss: LEVEL * selected as f64 / known.len().max(1) as f64 }
 }
 
 #[cfg(test)]

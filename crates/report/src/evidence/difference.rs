@@ -36,6 +36,14 @@ pub(crate) struct Shift {
 }
 
 impl Shift {
+    /// Of two series whose rounds were interleaved: the variance of their differences, and what no round shows. The latter is no estimate:
+    /// it adds to the freedom (F. Satterthwaite, 1946).
+    pub(crate) fn over_rounds([from, to]: [f64; 2], wandering: f64, more: f64) -> Self {
+        let variance = wandering + more;
+        let freedom = FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
+        Self { from, by: to - from, error: variance.sqrt(), freedom: freedom.clamp(FREEDOM, 1e6), pair: variance }
+    }
+
     /// The p-value: the probability of a difference at least as large if there is none.
     pub(crate) fn probability(&self) -> f64 {
         if self.error > 0.0 { student::two_sided(self.by / self.error, self.freedom) } else { 1.0 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use punctual_record::Series;
 
+use super::correction::corrected;
 use super::rounds::Outcome;
 use super::student::Beta;
-use super::{LEVEL, correction};
 
 /// The maxima of two series, round by round.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,11 +34,11 @@ const LEAST_RATIO: f64 = 1.1;
 /// The verdicts on pairs of before and after, in their order; `None`: too few rounds.
 pub(crate) fn test(pairs: &[(&Series, &Series)]) -> Vec<Option<Maxima>> {
     let drafts: Vec<Option<(Maxima, f64)>> = pairs.iter().map(|(before, after)| draft(before, after)).collect();
-    let probabilities: Vec<f64> = drafts.iter().flatten().map(|(_, probability)| *probability).collect();
-    let mut chosen = correction::significant(&probabilities, LEVEL).into_iter();
-    let mut finish = |(maxima, _): (Maxima, f64)| {
+    let corrected = corrected(drafts.iter().map(|draft| Some(draft.as_ref()?.1)));
+    let finish = |(draft, chosen): (Option<(Maxima, f64)>, bool)| {
+        let (maxima, _) = draft?;
         let (low, high) = (maxima.before_ns.min(maxima.after_ns), maxima.before_ns.max(maxima.after_ns));
-        let significant = chosen.next() == Some(true) && high as f64 >= low as f64 * LEAST_RATIO;
+        let significant = chosen && high as f64 >= low as f64 * LEAST_RATIO;
         let smaller = maxima.smaller * 2 > maxima.rounds && maxima.after_ns < maxima.before_ns;
         let larger = maxima.smaller * 2 < maxima.rounds && maxima.after_ns > maxima.before_ns;
         let outcome = match significant {
@@ -46,9 +46,9 @@ pub(crate) fn test(pairs: &[(&Series, &Series)]) -> Vec<Option<Maxima>> {
             true if larger => Outcome::Worse,
             _ => Outcome::NoDifference,
         };
-        Maxima { outcome, ..maxima }
+        Some(Maxima { outcome, ..maxima })
     };
-    drafts.into_iter().map(|draft| draft.map(&mut finish)).collect()
+    drafts.into_iter().zip(corrected.significant).map(finish).collect()
 }
 
 /// The two samples of one round: numbers and maxima.

@@ -9,6 +9,7 @@ pub(crate) mod difference;
 mod gamma;
 pub(crate) mod maxima;
 mod mean;
+mod middle;
 pub(crate) mod noise;
 pub(crate) mod pairs;
 mod reading;
@@ -20,6 +21,7 @@ pub(crate) mod tail;
 
 pub(crate) use difference::{Draft, Shift};
 pub(crate) use mean::Mean;
+pub(crate) use middle::scatter;
 pub use reading::Figure;
 pub(crate) use reading::{Look, Reading, scale};
 pub use rounds::{Effect, Gain, Outcome};

@@ -10,9 +10,11 @@
 use punctual_record::Quantile;
 use punctual_record::statistics::confidence_ranks;
 
+use super::correction::corrected;
+use super::middle::scatter;
 use super::reading::{Figure, floor, scale};
-use super::rounds::{Draft, Effect, Gain, scatter, settled};
-use super::{LEVEL, Shift, correction};
+use super::rounds::{Draft, Effect, Gain, settled};
+use super::{LEVEL, Shift};
 
 /// Fewest pairs for a verdict.
 pub(crate) const MIN_PAIRS: usize = 6;
@@ -67,21 +69,21 @@ pub(crate) fn sized(pairs: &[[f64; 2]]) -> Option<Gain> {
     let at = |rank: usize| differences[rank - 1];
     let middle = f64::midpoint(at(differences.len().div_ceil(2)), at(differences.len() / 2 + 1));
     let [ns, low_ns, high_ns] = [middle, at(ranks.low as usize), at(ranks.high as usize)].map(|ns| ns.round() as i64);
-    Some(Gain { ns, low_ns, high_ns, scatter_ns: scatter(differences).round() as i64 })
+    Some(Gain { ns, low_ns, high_ns, scatter_ns: scatter(&differences).round() as i64 })
 }
 
 /// Whether shares of a CPU differ; `None` with too few pairs. Corrected for their number.
 pub(crate) fn shares(all: &[Vec<[f64; 2]>]) -> Vec<Option<Change>> {
     let drafts: Vec<Option<(Shift, f64)>> =
         all.iter().map(|pairs| (pairs.len() >= MIN_PAIRS).then(|| shifted(pairs, 0.0, SHARE_FLOOR))).collect();
-    let probabilities: Vec<f64> = drafts.iter().flatten().map(|(shift, _)| shift.probability()).collect();
-    let mut chosen = correction::significant(&probabilities, LEVEL).into_iter();
-    let mut change = |(shift, scatter): (Shift, f64)| {
-        let reach = shift.reach(LEVEL / probabilities.len().max(1) as f64);
-        let shown = chosen.next() == Some(true) && shift.by.abs() > scatter;
-        Change { by: shift.by, low: shift.by - reach, high: shift.by + reach, shown }
+    let corrected = corrected(drafts.iter().map(|draft| Some(draft.as_ref()?.0.probability())));
+    let change = |(draft, significant): (Option<(Shift, f64)>, &bool)| {
+        let (shift, scatter) = draft?;
+        let reach = shift.reach(LEVEL / corrected.tested.max(1) as f64);
+        let shown = *significant && shift.by.abs() > scatter;
+        Some(Change { by: shift.by, low: shift.by - reach, high: shift.by + reach, shown })
     };
-    drafts.into_iter().map(|draft| draft.map(&mut change)).collect()
+    drafts.into_iter().zip(&corrected.significant).map(change).collect()
 }
 
 /// The mean difference, its error, and the scatter of single pairs.
@@ -94,7 +96,7 @@ fn shifted(pairs: &[[f64; 2]], from: f64, floor: f64) -> (Shift, f64) {
     let variance = mean + 2.0 * floor.powi(2) / count;
     // The floor is no estimate: it adds to the freedom (F. Satterthwaite, 1946).
     let freedom = (count - 1.0) * (variance / mean.max(variance * 1e-3)).powi(2);
-    (Shift { from, by, error: variance.sqrt(), freedom: freedom.clamp(count - 1.0, 1e6), pair }, scatter(differences))
+    (Shift { from, by, error: variance.sqrt(), freedom: freedom.clamp(count - 1.0, 1e6), pair }, scatter(&differences))
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

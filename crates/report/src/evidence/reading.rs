@@ -21,6 +21,15 @@ impl Figure {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::P50, Self::P99, Self::Cpu];
 
+    /// It, of a series or of a round.
+    pub(super) fn of(self, summary: &Summary, cpu_ns: Option<f64>) -> Option<f64> {
+        match self {
+            Self::P50 => summary.p50.map(|ns| ns as f64),
+            Self::P99 => summary.p99.map(|ns| ns as f64),
+            Self::Cpu => cpu_ns.filter(|ns| ns.is_finite()),
+        }
+    }
+
     /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -11,8 +11,10 @@ use punctual_record::{Distribution, RoundFigures, Run, Series};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::correction::corrected;
+use super::middle::scatter;
 use super::reading::{Figure, Look, Reading, floor, scale};
-use super::{LEVEL, Shift, correction, difference, noise};
+use super::{Shift, difference, noise};
 
 /// One question: what does `after` change in this figure against `before`?
 #[derive(Debug, Clone, Copy)]
@@ -112,18 +114,12 @@ pub(super) type Asked = ([Option<f64>; 2], Result<Draft, String>);
 
 /// The effects of these figures, corrected for the number of those that were tested.
 pub(super) fn settled(drafts: Vec<Asked>) -> Vec<Effect> {
-    let tested = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());
-    let probabilities: Vec<f64> = tested.map(|draft| draft.shift.probability()).collect();
-    let chosen = correction::significant(&probabilities, LEVEL);
-    let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
-    // Intervals of selected differences: Y. Benjamini and D. Yekutieli, 2005.
-    let miss = LEVEL * selected as f64 / probabilities.len().max(1) as f64;
-    let mut chosen = chosen.into_iter();
-    let finish = |([before, after], draft): Asked| match draft {
+    let corrected = corrected(drafts.iter().map(|(_, draft)| Some(draft.as_ref().ok()?.shift.probability())));
+    let finish = |(([before, after], draft), significant): (Asked, bool)| match draft {
         Err(why) => Effect::not_tested(before, after, why),
-        Ok(draft) => draft.effect(before, after, chosen.next() == Some(true), miss),
+        Ok(draft) => draft.effect(before, after, significant, corrected.miss),
     };
-    drafts.into_iter().map(finish).collect()
+    drafts.into_iter().zip(corrected.significant.iter().copied()).map(finish).collect()
 }
 
 /// A difference before the correction.
@@ -162,19 +158,7 @@ impl Draft {
 
 /// The figure over all rounds.
 fn whole(series: &Series, figure: Figure) -> Option<f64> {
-    match figure {
-        Figure::P50 => series.summary.p50.map(|ns| ns as f64),
-        Figure::P99 => series.summary.p99.map(|ns| ns as f64),
-        Figure::Cpu => series.cpu_ns_per_op.filter(|ns| ns.is_finite()),
-    }
-}
-
-fn of_round(round: &RoundFigures, figure: Figure) -> Option<f64> {
-    match figure {
-        Figure::P50 => round.summary.p50.map(|ns| ns as f64),
-        Figure::P99 => round.summary.p99.map(|ns| ns as f64),
-        Figure::Cpu => round.cpu_ns_per_op.filter(|ns| ns.is_finite()),
-    }
+    figure.of(&series.summary, series.cpu_ns_per_op)
 }
 
 fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
@@ -182,7 +166,9 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
     let missing = |series: &Series| format!("too few samples for the {} of {}", figure.name(), series.subject);
     let from = whole(before, figure).ok_or_else(|| missing(before))?;
     let to = whole(after, figure).ok_or_else(|| missing(after))?;
-    let deviations = differences(before, after, figure);
+    let scale = scale();
+    let place = |round: &RoundFigures| Some(scale.place(figure.of(&round.summary, round.cpu_ns_per_op)?));
+    let deviations = differences(before, after, place);
     if deviations.len() < noise::MIN_ROUNDS {
         return match figure {
             // Rounds seldom have the samples for their own 99th percentile.
@@ -191,13 +177,9 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
         };
     }
     let wandering = noise::wandering(&deviations).ok_or("fewer rounds than a test takes")?;
-    let scale = scale();
-    let variance = wandering + 2.0 * floor(figure).powi(2) + rounding(run, from) + rounding(run, to);
-    let freedom = noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
-    let (from, to) = (scale.place(from), scale.place(to));
-    let freedom = freedom.clamp(noise::FREEDOM, 1e6);
-    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom, pair: variance };
-    Ok(Draft { shift, scatter: scatter(deviations), size: None })
+    let more = 2.0 * floor(figure).powi(2) + rounding(run, from) + rounding(run, to);
+    let shift = Shift::over_rounds([from, to].map(|ns| scale.place(ns)), wandering, more);
+    Ok(Draft { shift, scatter: scatter(&deviations), size: None })
 }
 
 /// A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
@@ -205,15 +187,13 @@ fn rounding(run: &Run, ns: f64) -> f64 {
     (scale().step(ns) * run.clock.granularity_ns as f64).powi(2) / 12.0
 }
 
-/// After minus before on the comparison's scale, for each round that has both.
-fn differences(before: &Series, after: &Series, figure: Figure) -> Vec<f64> {
+/// After minus before of a figure, for each round that has both.
+pub(super) fn differences(before: &Series, after: &Series, of: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
     let known = |series: &Series| -> BTreeMap<u32, f64> {
-        let one = |round: &RoundFigures| Some((round.round, of_round(round, figure)?));
-        series.rounds.iter().filter_map(one).collect()
+        series.rounds.iter().filter_map(|round| Some((round.round, of(round)?))).collect()
     };
     let (before, after) = (known(before), known(after));
-    let scale = scale();
-    before.iter().filter_map(|(round, ns)| Some(scale.place(*after.get(round)?) - scale.place(*ns))).collect()
+    before.iter().filter_map(|(round, its)| Some(after.get(round)? - its)).collect()
 }
 
 /// Share of the rounds whose bodies must agree with a difference of tails.
@@ -254,23 +234,6 @@ fn bodies(before: &Series, after: &Series) -> Vec<f64> {
         before.into_iter().zip(after).find_map(|(before, after)| Some((after? - before?) as f64))
     };
     before.rounds.iter().filter_map(one).collect()
-}
-
-/// The scatter of single rounds: the median absolute deviation, scaled to a standard deviation.
-pub(crate) fn scatter(mut deviations: Vec<f64>) -> f64 {
-    let middle = median(&mut deviations);
-    let mut away: Vec<f64> = deviations.iter().map(|deviation| (deviation - middle).abs()).collect();
-    1.4826 * median(&mut away)
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[half],
-        _ => f64::midpoint(values[half - 1], values[half]),
-    }
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! Tested like the figures in ns ([`super::rounds`]): on the rounds that both series share, with the Allan deviation of
 //! their differences plus a floor, corrected for all questions of one call. Shares differ on a linear scale.
 
-use std::collections::BTreeMap;
-
-use punctual_record::{Experiment, Series};
+use punctual_record::{Experiment, RoundFigures, Series};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::rounds::{Outcome, scatter};
-use super::{LEVEL, Shift, correction, noise};
+use super::correction::corrected;
+use super::middle::scatter;
+use super::rounds::{Outcome, differences};
+use super::{Shift, noise};
 
 /// Differences between runs that no run shows by itself, as a standard deviation.
 const FLOOR: f64 = 0.005;
@@ -77,29 +77,24 @@ pub(crate) fn whole(series: &Series) -> Option<f64> {
 /// Answers all questions, corrected for their number, in their order.
 pub(crate) fn test(questions: &[(Baseline<'_>, &Series)]) -> Vec<ShareEffect> {
     let drafts: Vec<Draft> = questions.iter().map(draft).collect();
-    let probabilities: Vec<f64> = drafts.iter().flatten().map(|(shift, _)| shift.probability()).collect();
-    let chosen = correction::significant(&probabilities, LEVEL);
-    let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
-    // Intervals of selected differences: Y. Benjamini and D. Yekutieli, 2005.
-    let miss = LEVEL * selected as f64 / probabilities.len().max(1) as f64;
-    let mut chosen = chosen.into_iter();
-    let finish = |(question, draft): (&Question<'_>, Draft)| {
+    let corrected = corrected(drafts.iter().map(|draft| Some(draft.as_ref().ok()?.0.probability())));
+    let finish = |((question, draft), significant): ((&Question<'_>, Draft), &bool)| {
         let (before, after) = (of(question.0), whole(question.1));
         match draft {
             Err(why) => ShareEffect { before, after, why: Some(why), ..ShareEffect::default() },
             Ok((shift, scatter)) => {
-                let outcome = match chosen.next() == Some(true) && shift.by.abs() > scatter {
+                let outcome = match *significant && shift.by.abs() > scatter {
                     true if shift.by > 0.0 => Outcome::Better,
                     true => Outcome::Worse,
                     false => Outcome::NoDifference,
                 };
-                let reach = shift.reach(miss);
+                let reach = shift.reach(corrected.miss);
                 let gain = ShareGain { share: shift.by, low: shift.by - reach, high: shift.by + reach, scatter };
                 ShareEffect { outcome, before, after, gain: Some(gain), why: None }
             }
         }
     };
-    questions.iter().zip(drafts).map(finish).collect()
+    questions.iter().zip(drafts).zip(&corrected.significant).map(finish).collect()
 }
 
 fn of(baseline: Baseline<'_>) -> Option<f64> {
@@ -118,23 +113,12 @@ fn draft(&(before, after): &Question<'_>) -> Draft {
     let unknown = "the share of the CPU that others got is not known";
     let from = of(before).ok_or(unknown)?;
     let to = whole(after).ok_or(unknown)?;
-    let after = by_round(after);
+    let share = |round: &RoundFigures| round.competitor_cpu_share.filter(|share| share.is_finite());
     let deviations: Vec<f64> = match before {
-        Baseline::Series(before) => {
-            let before = by_round(before);
-            before.iter().filter_map(|(round, share)| Some(after.get(round)? - share)).collect()
-        }
-        Baseline::Share(share) => after.values().map(|its| its - share).collect(),
+        Baseline::Series(before) => differences(before, after, share),
+        Baseline::Share(known) => after.rounds.iter().filter_map(|round| Some(share(round)? - known)).collect(),
     };
     let wandering = noise::wandering(&deviations)
         .ok_or_else(|| format!("fewer than {} rounds with shares of the CPU", noise::MIN_ROUNDS))?;
-    let variance = wandering + 2.0 * FLOOR.powi(2);
-    let freedom = (noise::FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2)).clamp(noise::FREEDOM, 1e6);
-    let shift = Shift { from, by: to - from, error: variance.sqrt(), freedom, pair: variance };
-    Ok((shift, scatter(deviations)))
-}
-
-fn by_round(series: &Series) -> BTreeMap<u32, f64> {
-    let known = series.rounds.iter().filter_map(|round| Some((round.round, round.competitor_cpu_share?)));
-    known.filter(|(_, share)| share.is_finite()).collect()
+    Ok((Shift::over_rounds([from, to], wandering, 2.0 * FLOOR.powi(2)), scatter(&deviations)))
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use crate::naming;
-use punctual_record::{Interval, Param, Run, Series};
+use punctual_record::{Run, Series};
 
 use crate::family::ramp;
 use crate::family::wait::asked;
@@ -35,30 +35,37 @@ use super::exporter::{Error, Exporter};
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
 
-const BEFORE: [&str; 4] = ["experiment", "subject", "conditions", "quantity"];
-const AFTER: [&str; 21] = [
-    "count",
-    "negative",
-    "overflow",
-    "min_ns",
-    "p50_ns",
-    "p50_low_ns",
-    "p50_high_ns",
-    "p90_ns",
-    "p99_ns",
-    "p99_low_ns",
-    "p99_high_ns",
-    "p999_ns",
-    "max_ns",
-    "mean_ns",
-    "stdev_ns",
-    "cpu_ns_per_op",
-    "cpu_share",
-    "voluntary_switches_per_op",
-    "involuntary_switches_per_op",
-    "elapsed_p50_ns",
-    "error_share",
+/// A figure: its name, and its cell.
+type Figure = (&'static str, fn(&Series) -> String);
+
+/// The columns after the parameters.
+const FIGURES: [Figure; 21] = [
+    ("count", |series| series.summary.count.to_string()),
+    ("negative", |series| series.summary.negative.to_string()),
+    ("overflow", |series| series.summary.overflow.to_string()),
+    ("min_ns", |series| cell(series.summary.min)),
+    ("p50_ns", |series| cell(series.summary.p50)),
+    ("p50_low_ns", |series| cell(series.summary.ci95.p50.map(|its| its.low))),
+    ("p50_high_ns", |series| cell(series.summary.ci95.p50.map(|its| its.high))),
+    ("p90_ns", |series| cell(series.summary.p90)),
+    ("p99_ns", |series| cell(series.summary.p99)),
+    ("p99_low_ns", |series| cell(series.summary.ci95.p99.map(|its| its.low))),
+    ("p99_high_ns", |series| cell(series.summary.ci95.p99.map(|its| its.high))),
+    ("p999_ns", |series| cell(series.summary.p999)),
+    ("max_ns", |series| cell(series.summary.max)),
+    ("mean_ns", |series| cell(series.summary.mean)),
+    ("stdev_ns", |series| cell(series.summary.stdev)),
+    ("cpu_ns_per_op", |series| cell(series.cpu_ns_per_op)),
+    ("cpu_share", |series| cell(series.cpu_share)),
+    ("voluntary_switches_per_op", |series| cell(series.voluntary_switches_per_op)),
+    ("involuntary_switches_per_op", |series| cell(series.involuntary_switches_per_op)),
+    ("elapsed_p50_ns", |series| cell(asked::elapsed(series))),
+    ("error_share", |series| cell(asked::error(series))),
 ];
+
+fn cell(figure: Option<impl ToString>) -> String {
+    figure.map_or_else(String::new, |figure| figure.to_string())
+}
 
 impl Exporter<Run> for Csv {
     fn name(&self) -> &'static str {
@@ -79,13 +86,8 @@ fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
         return written(&causes::table(causes), writer);
     }
     let mut table = identity(run);
-    let figures: Vec<[String; AFTER.len()]> = run.series.iter().map(figures).collect();
-    for (at, name) in AFTER.into_iter().enumerate() {
-        let cells: Vec<String> = figures.iter().map(|its| its[at].clone()).collect();
-        if cells.is_empty() || cells.iter().any(|cell| !cell.is_empty()) {
-            table.push((name.to_owned(), cells));
-        }
-    }
+    let figures = FIGURES.map(|(name, cell)| (name.to_owned(), run.series.iter().map(cell).collect()));
+    table.extend(figures.into_iter().filter(has_values));
     written(&table, writer)
 }
 
@@ -103,21 +105,24 @@ pub fn index(run: &Run, files: &[String], writer: &mut dyn Write) -> std::io::Re
 /// A column: its name, and a cell for each series.
 type Cells = (String, Vec<String>);
 
-/// The columns under [`BEFORE`], and one for each parameter.
+/// Whether a column has any value; of no rows, all have.
+fn has_values((_, cells): &Cells) -> bool {
+    cells.is_empty() || cells.iter().any(|cell| !cell.is_empty())
+}
+
+/// What tells a series, and a column for each parameter.
 fn identity(run: &Run) -> Vec<Cells> {
     let parameters: Vec<_> = run.series.iter().map(|series| series.experiment.parameters()).collect();
-    let cells = |of: &dyn Fn(&Series) -> String| run.series.iter().map(of).collect();
-    let all: [Vec<String>; BEFORE.len()] = [
-        cells(&|series| series.experiment.name().to_owned()),
-        cells(&|series| series.subject.clone()),
-        cells(&|series| naming::label_of(run, &series.conditions)),
-        cells(&|series| series.quantity.name().to_owned()),
+    let column = |name: &str, of: &dyn Fn(&Series) -> String| (name.to_owned(), run.series.iter().map(of).collect());
+    let mut table: Vec<Cells> = vec![
+        column("experiment", &|series| series.experiment.name().to_owned()),
+        column("subject", &|series| series.subject.clone()),
+        column("conditions", &|series| naming::label_of(run, &series.conditions)),
+        column("quantity", &|series| series.quantity.name().to_owned()),
     ];
-    let mut table: Vec<Cells> = BEFORE.map(str::to_owned).into_iter().zip(all).collect();
     let names: BTreeSet<&String> = parameters.iter().flat_map(|its| its.keys()).collect();
     for name in names {
-        let cells = parameters.iter().map(|its| its.get(name).map_or_else(String::new, Param::to_string));
-        table.push((name.clone(), cells.collect()));
+        table.push((name.clone(), parameters.iter().map(|its| cell(its.get(name))).collect()));
     }
     table
 }
@@ -138,36 +143,4 @@ fn io(error: csv::Error) -> std::io::Error {
         csv::ErrorKind::Io(error) => error,
         other => std::io::Error::other(format!("{other:?}")),
     }
-}
-
-/// The cells under [`AFTER`].
-fn figures(series: &Series) -> [String; AFTER.len()] {
-    let s = &series.summary;
-    let int = |value: Option<i64>| value.map_or(String::new(), |value| value.to_string());
-    let real = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    let low = |interval: Option<Interval>| int(interval.map(|interval| interval.low));
-    let high = |interval: Option<Interval>| int(interval.map(|interval| interval.high));
-    [
-        s.count.to_string(),
-        s.negative.to_string(),
-        s.overflow.to_string(),
-        int(s.min),
-        int(s.p50),
-        low(s.ci95.p50),
-        high(s.ci95.p50),
-        int(s.p90),
-        int(s.p99),
-        low(s.ci95.p99),
-        high(s.ci95.p99),
-        int(s.p999),
-        int(s.max),
-        real(s.mean),
-        real(s.stdev),
-        real(series.cpu_ns_per_op),
-        real(series.cpu_share),
-        real(series.voluntary_switches_per_op),
-        real(series.involuntary_switches_per_op),
-        int(asked::elapsed(series)),
-        real(asked::error(series)),
-    ]
 }

@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use punctual_record::WriteError;
+use punctual_record::{Run, WriteError};
+
+use crate::compare::Compared;
+use crate::document::Document;
 
 /// A form of a `T`.
 pub trait Exporter<T: ?Sized> {
@@ -19,6 +22,33 @@ pub trait Exporter<T: ?Sized> {
     /// # Errors
     /// Errors of the writer, and data that this form cannot hold.
     fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error>;
+}
+
+/// What has a document.
+pub trait Reported {
+    /// Its report, with all pictures or only those that can be drawn in letters.
+    fn document(&self, illustrated: bool) -> Document;
+
+    /// The run, for a page that holds it as data.
+    fn run(&self) -> Option<&Run> {
+        None
+    }
+}
+
+impl Reported for Run {
+    fn document(&self, illustrated: bool) -> Document {
+        if illustrated { Document::illustrated(self) } else { Document::of(self) }
+    }
+
+    fn run(&self) -> Option<&Run> {
+        Some(self)
+    }
+}
+
+impl Reported for Compared {
+    fn document(&self, _: bool) -> Document {
+        Document::of_comparison(self)
+    }
 }
 
 /// The most series of a report for people.

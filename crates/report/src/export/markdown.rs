@@ -5,19 +5,16 @@
 
 use std::io::Write;
 
-use punctual_record::Run;
-
-use crate::compare::Compared;
 use crate::document::{Album, Align, Block, Column, Document, Item, Phrase, Row, Section, Table};
 
-use super::exporter::{Error, Exporter};
+use super::exporter::{Error, Exporter, Reported};
 use super::text::{self, Style};
 
 /// Markdown.
 #[derive(Debug, Clone, Copy)]
 pub struct Markdown;
 
-impl Exporter<Run> for Markdown {
+impl<T: Reported> Exporter<T> for Markdown {
     fn name(&self) -> &'static str {
         "markdown"
     }
@@ -26,23 +23,10 @@ impl Exporter<Run> for Markdown {
         true
     }
 
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        write(&Document::of(run), "#", out)
-    }
-}
-
-impl Exporter<Compared> for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
-    }
-
-    fn is_for_people(&self) -> bool {
-        true
-    }
-
-    /// Below the headings of the pull request that it is a comment to.
-    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
-        write(&Document::of_comparison(compared), "###", out)
+    fn write(&self, of: &T, out: &mut dyn Write) -> Result<(), Error> {
+        // A comparison stands below the headings of the pull request that it is a comment to.
+        let level = if of.run().is_some() { "#" } else { "###" };
+        write(&of.document(false), level, out)
     }
 }
 

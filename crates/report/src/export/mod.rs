@@ -14,7 +14,7 @@ pub mod openmetrics;
 pub mod text;
 
 pub use csv::Csv;
-pub use exporter::{Error, Exporter, MOST_SERIES};
+pub use exporter::{Error, Exporter, MOST_SERIES, Reported};
 pub use hgrm::Hgrm;
 pub use html::Html;
 pub use json::{Json, json_schema};
@@ -36,10 +36,4 @@ pub const OF_COMPARISONS: [&dyn Exporter<Compared>; 4] = [&Text(Style::PLAIN), &
 #[must_use]
 pub fn of_run(name: &str) -> Option<&'static dyn Exporter<Run>> {
     OF_RUNS.into_iter().find(|form| form.name() == name)
-}
-
-/// The form of a comparison with this name.
-#[must_use]
-pub fn of_comparison(name: &str) -> Option<&'static dyn Exporter<Compared>> {
-    OF_COMPARISONS.into_iter().find(|form| form.name() == name)
 }

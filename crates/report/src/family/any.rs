@@ -6,9 +6,9 @@ use crate::document::{Block, Columns, Section};
 use crate::format::sanitize::sanitize;
 use crate::naming::{conditions, parameter};
 
-use super::shared::{ALWAYS, Family, no_answer, no_candidates};
+use super::shared::{ALWAYS, Family};
 
-pub(super) const FAMILY: Family = Family { experiment: "", sections, candidates: no_candidates, answer: no_answer };
+pub(super) const FAMILY: Family = Family::of("", sections);
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };

@@ -4,7 +4,7 @@ use punctual_record::{Run, Series};
 
 use crate::document::{Block, Note, Section};
 
-use super::shared::{Family, no_candidates};
+use super::shared::Family;
 use site::sites;
 use table::table;
 
@@ -12,8 +12,7 @@ mod answer;
 mod site;
 mod table;
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "calls", sections, candidates: no_candidates, answer: answer::answer };
+pub(super) const FAMILY: Family = Family { answer: answer::answer, ..Family::of("calls", sections) };
 
 /// Most rows of the report.
 const ROWS: usize = 300;

@@ -5,11 +5,10 @@ use punctual_record::{Run, Series};
 use crate::document::{Block, Section};
 use crate::format::spoken;
 
-use super::shared::{Family, no_answer};
+use super::shared::Family;
 use super::wait::candidates;
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "on_time", sections, candidates: candidates::candidates, answer: no_answer };
+pub(super) const FAMILY: Family = Family { candidates: candidates::candidates, ..Family::of("on_time", sections) };
 
 /// The library's sleeper.
 const SLEEPER: &str = "hybrid";

@@ -71,7 +71,7 @@ fn legend(judged: &[Judged<'_>]) -> Vec<Note> {
 }
 
 fn table(judged: &[Judged<'_>]) -> Table {
-    let columns = Columns::new()
+    Columns::new()
         .left("governor", ALWAYS, |its: &Judged<'_>| sanitize(&its.ramp.subject))
         .ns("first", ALWAYS, |its| its.ramp.metrics.first_ns)
         .ns("final", ALWAYS, |its| its.ramp.metrics.final_ns)
@@ -79,11 +79,9 @@ fn table(judged: &[Judged<'_>]) -> Table {
         .ns("max", 50, |its| its.ramp.summary.max)
         .share("spread", 60, |its| spread(&its.ramp))
         .count("changes", 70, |its| its.ramp.metrics.transitions)
-        .known("ended at", 75, |its| its.ramp.metrics.ended_khz, |khz| format!("{:.2} GHz", khz as f64 / 1e6));
-    match speeds_up(judged) {
-        true => columns.ns("to full speed", 80, Judged::to_full_speed_ns).of(judged),
-        false => columns.of(judged),
-    }
+        .known("ended at", 75, |its| its.ramp.metrics.ended_khz, |khz| format!("{:.2} GHz", khz as f64 / 1e6))
+        .when(speeds_up(judged), |columns| columns.ns("to full speed", 80, Judged::to_full_speed_ns))
+        .of(judged)
 }
 
 fn loops(its: &Judged<'_>) -> Loops {

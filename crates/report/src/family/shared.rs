@@ -21,14 +21,11 @@ pub(crate) struct Family {
     pub(crate) answer: fn(&Run, &[&Series], &[&Advice]) -> Answer,
 }
 
-/// For a family without remedies.
-pub(super) fn no_candidates<'a>(_: &'a Run, _: &[&'a Series]) -> Vec<Candidate<'a>> {
-    Vec::new()
-}
-
-/// For a family without an answer of its own.
-pub(super) fn no_answer(_: &Run, _: &[&Series], _: &[&Advice]) -> Answer {
-    Answer::default()
+impl Family {
+    /// A family without remedies and without an answer of its own.
+    pub(super) const fn of(experiment: &'static str, sections: fn(&Run, &[&Series]) -> Vec<Section>) -> Self {
+        Self { experiment, sections, candidates: |_, _| Vec::new(), answer: |_, _, _| Answer::default() }
+    }
 }
 
 /// For a column that stays.

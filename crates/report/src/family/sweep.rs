@@ -12,9 +12,9 @@ use crate::format::units;
 use crate::naming::conditions;
 use crate::verdict::{Advice, Answer};
 
-use super::shared::{ALWAYS, Family, Measured, measured, no_candidates};
+use super::shared::{ALWAYS, Family, Measured, measured};
 
-pub(super) const FAMILY: Family = Family { experiment: "sweep", sections, candidates: no_candidates, answer };
+pub(super) const FAMILY: Family = Family { answer, ..Family::of("sweep", sections) };
 
 type Swept<'a> = Measured<'a, Parameters, Metrics>;
 

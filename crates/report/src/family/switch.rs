@@ -11,11 +11,11 @@ use crate::format::units;
 use crate::naming::{conditions, under};
 use crate::verdict::{Advice, Answer};
 
-use super::shared::{ALWAYS, Family, Measured, measured, no_candidates};
+use super::shared::{ALWAYS, Family, Measured, measured};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { experiment: "switch", sections, candidates: no_candidates, answer };
+pub(super) const FAMILY: Family = Family { answer, ..Family::of("switch", sections) };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);

@@ -72,10 +72,9 @@ fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
         .count("n", 40, |series| Some(series.summary.count))
         .ns("min", 20, |series| series.summary.min)
         .estimate("p50", (ALWAYS, 60), |series| (series.summary.p50, series.summary.ci95.p50))
-        .known("elapsed", 6, |series| elapsed(series), units::duration)
-        .only_if(relative)
-        .known("error", 5, |series| error(series), units::error)
-        .only_if(relative)
+        .when(relative, |columns| {
+            columns.ns("elapsed", 6, |series| elapsed(series)).known("error", 5, |series| error(series), units::error)
+        })
         .ns("p90", 10, |series| series.summary.p90)
         .estimate("p99", (ALWAYS, 30), |series| (series.summary.p99, series.summary.ci95.p99))
         .ns("p99.9", 50, |series| series.summary.p999)

@@ -2,7 +2,7 @@
 
 use punctual_record::{Host, Part, Run, Series, Source};
 
-use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
+use crate::document::{Block, Column, Columns, Note, Section};
 use crate::format::sanitize::sanitize;
 use crate::format::units;
 use crate::naming::{conditions, subject};
@@ -26,7 +26,7 @@ pub(super) fn sections(run: &Run) -> Vec<Section> {
         .left("kernel", 90, |machine| known(&machine.host.kernel))
         .left("CPU", 50, |machine| known(&machine.host.cpu_model))
         .right("runs", Column::ALWAYS, |machine| machine.runs.len().to_string())
-        .ns("measured", 60, |machine| Some(i64::try_from(elapsed(machine)).unwrap_or(i64::MAX)))
+        .ns("measured", 60, |machine| Some(elapsed(machine)))
         .left("first", 40, |machine| first(machine).map_or(String::new(), |first| first.to_string()[..10].to_owned()))
         .of(&machines);
     let mut sections = vec![Section::new(heading).with(Block::Table(table))];
@@ -87,19 +87,16 @@ fn lines<'a>(run: &'a Run, series: &'a Series, machines: &'a [Machine<'a>]) -> V
 fn figures(lines: &[Line<'_>]) -> Section {
     let count = |line: &Line<'_>| line.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.summary.count));
     let cpu = |part: &Part| part.cpu_ns_per_op.filter(|ns| ns.is_finite()).map(|ns| ns.round() as i64);
-    let columns = Columns::new()
+    let table = Columns::new()
         .left("series", Column::ALWAYS, |line: &Line<'_>| line.series.clone())
         .left("machine", Column::ALWAYS, |line| line.machine.to_owned())
         .count("n", 30, |line| Some(count(line)))
         .right("p50", Column::ALWAYS, |line| range(line, |part| part.summary.p50))
         .right("p99", Column::ALWAYS, |line| range(line, |part| part.summary.p99))
-        .right("CPU/op", 60, |line| range(line, cpu));
-    let mut rows: Vec<Row> = lines.iter().take(MOST).map(|line| columns.row(line, Paint::Plain)).collect();
-    if lines.len() > MOST {
-        rows.push(Row::Label(format!("and {} more rows", units::count((lines.len() - MOST) as u64))));
-    }
+        .right("CPU/op", 60, |line| range(line, cpu))
+        .first(MOST, lines, "rows");
     let note = Note::always("Where a machine has several runs: from the least to the largest of its runs' figures.");
-    Section::new("Machine by machine").with(Block::Table(columns.table(rows))).with(Block::Legend(vec![note]))
+    Section::new("Machine by machine").with(Block::Table(table)).with(Block::Legend(vec![note]))
 }
 
 /// From the least to the largest; absent where no run has it.

@@ -36,19 +36,19 @@ fn counts(calls: u64, nothing: u64, events: u64, expired: u64) -> Metrics {
     Metrics { calls, nothing, events, expired, failed: Some(0), ..Metrics::default() }
 }
 
-fn observed(all: Vec<Series>) -> Run {
+pub(crate) fn observed(all: Vec<Series>) -> Run {
     let mut run = run(&["punctual", "run"], vec![found(FOUND, 50_000)], &[]);
     run.elapsed_ns = 2_000_000_000;
     run.series = all;
     run
 }
 
-fn sleeping() -> Series {
+pub(crate) fn sleeping() -> Series {
     let metrics = Metrics { asked_p50_ns: Some(1_000_000), late_total_ns: Some(37_400_000), ..counts(400, 0, 0, 400) };
     series("usleep", "server:tick", Quantity::Lateness, summary(&samples(93_500, 400)), 9_100.0, metrics)
 }
 
-fn polling(found_nothing: u64) -> Vec<Series> {
+pub(crate) fn polling(found_nothing: u64) -> Vec<Series> {
     let metrics = counts(1_000_000, found_nothing, 1_000_000 - found_nothing, 0);
     vec![
         series("poll", "libio.so:loop", Quantity::Away, summary(&samples(40_000, 500)), 4_000.0, metrics),
@@ -56,7 +56,7 @@ fn polling(found_nothing: u64) -> Vec<Series> {
     ]
 }
 
-fn yielding(let_run: f64, timed: usize) -> Series {
+pub(crate) fn yielding(let_run: f64, timed: usize) -> Series {
     let metrics = Metrics { let_run_share: Some(let_run), ..counts(3_000_000, 0, 0, 0) };
     series("sched_yield", "server:spin", Quantity::CallCost, summary(&samples(400, timed)), 410.0, metrics)
 }

@@ -1,11 +1,13 @@
 //! One document behind all forms for people: each of them says what the others say.
 
-use crate::common::{Made, few_rounds, plain_run, run, set};
+use crate::common::{self, Made, few_rounds, plain_run, run, set};
 use crate::forms::{notices, shown, written};
+use crate::{calls, interrupted, ipc, other_forms, paths, records, trials};
 use punctual_record::merge::Merger;
 use punctual_record::{Notice, Run};
 use punctual_report::compare::limit::{self, Amount, Limit};
 use punctual_report::compare::{Compared, Options, Side, compare};
+use punctual_report::document::{Align, Block, Column, Note, Row};
 use punctual_report::export::{Html, Markdown, OF_COMPARISONS, OF_RUNS, Text};
 use punctual_report::{Document, Style};
 
@@ -18,6 +20,10 @@ fn forms(run: &Run) -> [String; 3] {
 
 fn later(run: &Run) -> Run {
     Run { started: "2027-01-01T00:00:00Z".parse().unwrap(), ..run.clone() }
+}
+
+fn limits() -> punctual_record::Limit {
+    punctual_record::Limit { figure: punctual_record::Key::P99, subject: None, above_ns: 1 }
 }
 
 fn compared() -> Compared {
@@ -77,6 +83,112 @@ fn a_comparison_says_the_same_in_all_forms() {
     }
     let failed = punctual_report::export::text::notices(&Document::of_comparison(&compared), &wide);
     assert!(failed.contains("unjudged: ") && failed.contains("fewer than 5 rounds"), "{failed}");
+}
+
+/// Each text of a document, but for its pictures. `drawn`: columns of drawings and their notes are part of it.
+fn said(document: &Document, drawn: bool) -> Vec<&str> {
+    let blocks = || document.sections().flat_map(|section| &section.blocks);
+    let tables = || blocks().filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
+    let hidden: Vec<&Column> = tables().flat_map(|its| &its.columns).filter(|its| its.align == Align::Drawn).collect();
+    let is_shown = |note: &&Note| drawn || !hidden.iter().any(|column| note.column == Some(column.heading.as_ref()));
+    let mut all: Vec<&str> = Vec::new();
+    for table in tables() {
+        let shown: Vec<bool> = table.columns.iter().map(|its| drawn || its.align != Align::Drawn).collect();
+        let columns = table.columns.iter().zip(&shown).filter(|(_, shown)| **shown);
+        all.extend(columns.flat_map(|(its, _)| [its.over.as_str(), its.heading.as_ref()]));
+        for row in &table.rows {
+            match row {
+                Row::Label(label) => all.push(label),
+                Row::Cells(cells, _) => {
+                    all.extend(cells.iter().zip(&shown).filter(|(_, its)| **its).map(|its| its.0.as_str()))
+                }
+            }
+        }
+    }
+    for section in document.sections() {
+        let is_elsewhere = |block: &Block| matches!(block, Block::Album(_) | Block::Notices(_));
+        all.extend((!section.blocks.iter().all(is_elsewhere)).then_some(section.heading.as_str()));
+    }
+    for block in blocks() {
+        match block {
+            Block::Table(_) | Block::Album(_) => {}
+            Block::Legend(notes) => all.extend(notes.iter().filter(is_shown).map(|note| note.text.as_str())),
+            Block::Paragraph(text) | Block::Warning(text) | Block::Line(text) => all.push(text),
+            Block::Facts(facts) => all.extend(facts.iter().flat_map(|(name, fact)| [name.as_str(), fact.as_str()])),
+            Block::Items(items) | Block::Numbered(items) => {
+                all.extend(items.iter().map(|item| item.text.as_str()));
+                all.extend(items.iter().filter_map(|item| item.code.as_deref()).flat_map(str::lines));
+            }
+            Block::Notices(phrases) => {
+                all.extend(phrases.iter().map(|phrase| phrase.text.as_str()));
+                all.extend(phrases.iter().filter_map(|phrase| phrase.remedy.as_deref()));
+            }
+        }
+    }
+    all
+}
+
+/// The text without marks of its form and without spaces.
+fn plain(text: &str) -> String {
+    let entities = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#64;", "@"),
+        ("&#47;", "/"),
+        ("&#46;", "."),
+        ("&amp;", "&"),
+    ];
+    let text = entities.iter().fold(text.replace('\\', ""), |text, (its, letter)| text.replace(its, letter));
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Runs with everything that a document can hold.
+fn all_kinds() -> Vec<(&'static str, Run)> {
+    let mut merger = Merger::new(plain_run()).unwrap();
+    merger.add(later(&plain_run())).unwrap();
+    let mut refused = few_rounds(plain_run());
+    refused.complete = false;
+    refused.notices = other_forms::every_notice();
+    refused.limits = vec![limits()];
+    let calls = [vec![calls::sleeping()], calls::polling(900_000)].concat();
+    let mut all = vec![
+        ("merged", merger.finish(plain_run().tool, plain_run().command).unwrap()),
+        ("refused", refused),
+        ("causes", common::causes::own_run()),
+        ("program", common::causes::program_run()),
+        ("trials", trials::mixed()),
+        ("paths", paths::paths()),
+        ("calls", calls::observed(calls)),
+        ("map", ipc::matrix(4)),
+        ("interrupted", interrupted::interrupted(&interrupted::CUT)),
+    ];
+    all.extend(records::RECORDS.map(|name| (name, records::record(name))));
+    all
+}
+
+/// No sentence, figure, remedy or line of code of a document is in one form and lost in another.
+#[test]
+fn each_form_has_every_text_of_the_document() {
+    let wide = Style { width: 10_000, ..Style::default() };
+    for (name, run) in all_kinds() {
+        let document = Document::of(&run);
+        let text = written(&Text(wide), &run) + &notices(&run, &wide);
+        let page = written(&Html, &run);
+        let tags =
+            page.split("<script").next().unwrap().split('<').map(|its| its.split_once('>').map_or(its, |its| its.1));
+        let forms = [
+            ("text", text, true),
+            ("html", tags.collect::<String>(), true),
+            ("markdown", written(&Markdown, &run), false),
+        ];
+        for (form, text, drawn) in forms {
+            let text = plain(&text);
+            for its in said(&document, drawn) {
+                assert!(text.contains(&plain(its)), "{name} as {form} lacks: {its}");
+            }
+        }
+    }
 }
 
 #[test]

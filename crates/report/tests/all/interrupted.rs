@@ -9,9 +9,9 @@ use punctual_report::{Style, Verdict};
 const OTHER: &str = "SCHED_OTHER";
 
 /// A method, how late its waits end, the share cut short, the remainder's error, the share given up.
-type Cut = (&'static str, i64, f64, Option<i64>, f64);
+pub(crate) type Cut = (&'static str, i64, f64, Option<i64>, f64);
 
-fn interrupted(cuts: &[Cut]) -> Run {
+pub(crate) fn interrupted(cuts: &[Cut]) -> Run {
     let made: Vec<Made> = cuts.iter().map(|(name, late, ..)| Made::sleep(name, OTHER, late.abs())).collect();
     let mut run = run(&["punctual", "wait"], vec![set(OTHER, "other", None, 50_000)], &made);
     for (series, (_, late, short, error, given_up)) in run.series.iter_mut().zip(cuts) {
@@ -32,7 +32,7 @@ fn answer(run: &Run) -> String {
     Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
 }
 
-const CUT: [Cut; 3] = [
+pub(crate) const CUT: [Cut; 3] = [
     ("usleep", -50_000, 0.98, None, 0.0),
     ("nanosleep", 950_000, 0.98, Some(58_000), 0.9),
     ("clock_nanosleep_abs", 52_000, 0.95, None, 0.0),

@@ -176,7 +176,7 @@ fn blocks_show_how_far_their_means_and_maxima_lie_apart() {
 }
 
 /// Every pair of `cpus`, near ones quicker.
-fn matrix(cpus: u32) -> Run {
+pub(crate) fn matrix(cpus: u32) -> Run {
     let pair = |a: u32, b: u32| {
         let distance = if a == b { 0 } else { 1 + (a / 2).abs_diff(b / 2) };
         series("memfd-futex", Traffic { cpus: (a, b), ..PING }, 4_000 * 3_i64.pow(distance.min(3)), 100_000.0)

@@ -8,7 +8,7 @@ use punctual_report::export::text::list::{self, ListRow};
 use punctual_report::export::{Csv, Error, Exporter as _};
 use punctual_report::{Style, notice};
 
-fn every_notice() -> Vec<Notice> {
+pub(crate) fn every_notice() -> Vec<Notice> {
     let refusal = Refusal {
         condition: "policy".into(),
         asked: "fifo:40".into(),

@@ -27,7 +27,7 @@ fn path(method: &str, source: PathSource, steps: &[(u32, &str, u64)]) -> CallPat
     }
 }
 
-fn paths() -> Run {
+pub(crate) fn paths() -> Run {
     let mut run = run(&["punctual", "why", "--path", "sched_yield", "usleep0"], Vec::new(), &[]);
     let graph = PathSource::FunctionGraph;
     run.paths = vec![

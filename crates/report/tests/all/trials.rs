@@ -76,7 +76,7 @@ fn refused(why: &str, remedy: Option<&str>) -> Option<TrialRefused> {
 }
 
 /// A gain, no difference, too few wake-ups, and a refusal.
-fn mixed() -> Run {
+pub(crate) fn mixed() -> Run {
     run_of(vec![
         trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 81_000, 30_000, 0.003)),
         trial("slice", "time slice 100 us", pairs(12, 150, 81_000, 81_000, 0.0)),

@@ -20,19 +20,14 @@ pub use embed::embedded_run;
 
 use std::io::Write;
 
+use super::exporter::{Error, Exporter, Reported};
 use maud::html;
-use punctual_record::Run;
-
-use crate::compare::Compared;
-use crate::document::Document;
-
-use super::exporter::{Error, Exporter};
 
 /// The page.
 #[derive(Debug, Clone, Copy)]
 pub struct Html;
 
-impl Exporter<Run> for Html {
+impl<T: Reported> Exporter<T> for Html {
     fn name(&self) -> &'static str {
         "html"
     }
@@ -41,27 +36,17 @@ impl Exporter<Run> for Html {
         true
     }
 
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        let holds = html! { "This file holds the whole run: " code { "punctual report FILE.html --json" } " gives it back. It needs no network." };
-        out.write_all(page::page(&Document::illustrated(run), &holds).into_string().as_bytes())?;
-        embed::write(run, out)?;
-        out.write_all(page::AFTER.as_bytes())?;
-        Ok(out.flush()?)
-    }
-}
-
-impl Exporter<Compared> for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn is_for_people(&self) -> bool {
-        true
-    }
-
-    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
-        let holds = html! { "docs/method.md explains the statistics. This page needs no network." };
-        out.write_all(page::page(&Document::of_comparison(compared), &holds).into_string().as_bytes())?;
+    fn write(&self, of: &T, out: &mut dyn Write) -> Result<(), Error> {
+        let run = of.run();
+        let holds = html! {
+            @if run.is_some() {
+                "This file holds the whole run: " code { "punctual report FILE.html --json" } " gives it back. It needs no network."
+            } @else {
+                "docs/method.md explains the statistics. This page needs no network."
+            }
+        };
+        out.write_all(page::page(&of.document(true), &holds).into_string().as_bytes())?;
+        run.map_or(Ok(()), |run| embed::write(run, out))?;
         out.write_all(page::AFTER.as_bytes())?;
         Ok(out.flush()?)
     }

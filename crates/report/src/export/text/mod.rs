@@ -12,22 +12,19 @@ mod table;
 
 use std::io::Write;
 
-use punctual_record::Run;
-
 pub(super) use blocks::in_letters;
 use paragraph::paragraph;
 pub use style::Style;
 
-use crate::compare::Compared;
 use crate::document::{Block, Document, Level, Paint, Phrase, Row, Section};
 
-use super::exporter::{Error, Exporter};
+use super::exporter::{Error, Exporter, Reported};
 
 /// Text in this style.
 #[derive(Debug, Clone, Copy)]
 pub struct Text(pub Style);
 
-impl Exporter<Run> for Text {
+impl<T: Reported> Exporter<T> for Text {
     fn name(&self) -> &'static str {
         "text"
     }
@@ -36,22 +33,8 @@ impl Exporter<Run> for Text {
         true
     }
 
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(out.write_all(render(&Document::of(run), &self.0).as_bytes())?)
-    }
-}
-
-impl Exporter<Compared> for Text {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    fn is_for_people(&self) -> bool {
-        true
-    }
-
-    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(out.write_all(render(&Document::of_comparison(compared), &self.0).as_bytes())?)
+    fn write(&self, of: &T, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(out.write_all(render(&of.document(false), &self.0).as_bytes())?)
     }
 }
 

@@ -50,7 +50,7 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
     let asked = spoken::exact(figures.asked_ns);
     let reference = figures.reference();
     let row = reference.or_else(|| words::best(figures.rows.iter()))?;
-    let late = spoken::duration(row.p50?.value);
+    let late = spoken::duration(row.p50?);
     let mut text = match row.effective_ns.filter(|&ns| ns > figures.asked_ns) {
         Some(ns) => {
             let effective = spoken::exact(ns);
@@ -60,7 +60,7 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
         None => format!("A wait of {asked} by {} ends {late} late here", name(figures, row)),
     };
     if let Some(p99) = row.p99 {
-        text.push_str(&format!(" (p99 {})", spoken::duration(p99.value)));
+        text.push_str(&format!(" (p99 {})", spoken::duration(p99)));
     }
     let slack = own
         .iter()
@@ -135,13 +135,13 @@ fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
     let others: Vec<&Figure<'_>> = others.collect();
     let effects = tested(run, others.iter().map(|row| [from.series, row.series]));
     let earlier = others.iter().zip(&effects).filter(|(_, effect)| effect.better().is_some());
-    let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.p50.map(|p50| p50.value)) else {
+    let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.p50) else {
         let any = effects.iter().any(|effect| effect.outcome != Outcome::NotTested);
         return any.then(|| format!("Of those that sleep, none is shown to end earlier than {}.", name(figures, from)));
     };
-    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99.value)));
+    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)));
     let gain = spoken::duration(effect.better()?.ns);
-    let (best_name, late) = (name(figures, best), spoken::duration(best.p50?.value));
+    let (best_name, late) = (name(figures, best), spoken::duration(best.p50?));
     let mut text = format!("Least late of those that sleep: {best_name}, {late}{p99}, {gain} earlier.");
     text.push_str(&price(from, best));
     let rivals: Vec<&Figure<'_>> = others.iter().copied().filter(|row| !std::ptr::eq(*row, *best)).collect();

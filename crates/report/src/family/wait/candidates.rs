@@ -92,12 +92,12 @@ fn absolute<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
     let relative = |to: &Figure<'_>| {
         let stem = to.subject.strip_suffix("_abs")?;
         figures.sleeping().find(|row| {
-            row.quantity == Quantity::Overshoot
+            row.series.quantity == Quantity::Overshoot
                 && row.conditions == to.conditions
                 && (row.subject == stem || row.subject.strip_suffix("_rel") == Some(stem))
         })
     };
-    let to = figures.sleeping().find(|row| row.quantity == Quantity::Lateness && relative(row).is_some())?;
+    let to = figures.sleeping().find(|row| row.series.quantity == Quantity::Lateness && relative(row).is_some())?;
     Some(Candidate { cause: "relative durations".to_owned(), ..call(figures, relative(to)?, to) })
 }
 

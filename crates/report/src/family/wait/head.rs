@@ -28,8 +28,9 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], own: &[&Advice]) -> Option<T
     keys.truncate(ROWS);
     let known: Vec<(&str, &str)> = keys.iter().map(|(_, subject, conditions)| (*subject, *conditions)).collect();
     keys.extend(awake(&shown, first).into_iter().filter(|(_, subject, its)| !known.contains(&(*subject, *its))));
-    let error =
-        !run.is_checkup() && shown.len() == 1 && first.rows.iter().any(|row| row.quantity == Quantity::Overshoot);
+    let error = !run.is_checkup()
+        && shown.len() == 1
+        && first.rows.iter().any(|row| row.series.quantity == Quantity::Overshoot);
     let mut columns = vec![Column::left("how late", Column::ALWAYS)];
     for figures in &shown {
         let over = format!("wait {}", units::exact(figures.asked_ns));
@@ -104,11 +105,11 @@ fn row(shown: &[&Figures<'_>], name: &str, (subject, conditions): (&str, &str), 
     let mut cells = vec![name.to_owned()];
     for &figures in shown {
         let its = figures.exact().find(|row| row.subject == subject && row.conditions == conditions);
-        cells.push(units::known(its.and_then(|row| row.p50).map(|p50| p50.value)));
-        cells.push(units::known(its.and_then(|row| row.p99).map(|p99| p99.value)));
+        cells.push(units::known(its.and_then(|row| row.p50)));
+        cells.push(units::known(its.and_then(|row| row.p99)));
         cells.push(its.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
         if error {
-            let relative = its.filter(|row| row.quantity == Quantity::Overshoot).map(|row| row.series);
+            let relative = its.filter(|row| row.series.quantity == Quantity::Overshoot).map(|row| row.series);
             cells.push(relative.and_then(asked::elapsed).map_or_else(String::new, units::duration));
             cells.push(relative.and_then(asked::error).map_or_else(String::new, units::error));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use punctual_record::experiment::wait;
 use punctual_record::{Run, Series};
 
-use crate::document::{Block, Columns, Note, Paint, Section, Table};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::Figure;
 use crate::evidence::rounds::{Pair, test};
 use crate::format::prose::{listed, unbroken};
@@ -60,7 +60,7 @@ pub(super) fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 }
 
 fn table(run: &Run, cuts: &[Cut<'_>]) -> Table {
-    let columns = Columns::new()
+    Columns::new()
         .left("method", ALWAYS, |cut: &Cut<'_>| sanitize(&cut.subject))
         .left("conditions", ALWAYS, |cut| conditions(run, &cut.conditions))
         .only_if(cuts.iter().any(|cut| cut.conditions != cuts[0].conditions))
@@ -69,8 +69,8 @@ fn table(run: &Run, cuts: &[Cut<'_>]) -> Table {
         .ns("remainder error", 90, |cut| cut.metrics.remainder_error_ns)
         .share("given up", 80, |cut| cut.metrics.given_up_share)
         .estimate("p50", (ALWAYS, 40), |cut| (cut.summary.p50, cut.summary.ci95.p50))
-        .ns("p99", ALWAYS, |cut| cut.summary.p99);
-    columns.table(cuts.iter().map(|cut| columns.row(cut, Paint::Plain)).collect())
+        .ns("p99", ALWAYS, |cut| cut.summary.p99)
+        .of(cuts)
 }
 
 fn legend() -> Vec<Note> {

@@ -34,6 +34,5 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
 }
 
 fn dot(row: &Figure<'_>, name: &str, baseline: bool) -> Dot {
-    let value = |estimate: Option<crate::words::Estimate>| estimate.map(|its| its.value);
-    Dot { name: name.to_owned(), p50: value(row.p50), p99: value(row.p99), baseline }
+    Dot { name: name.to_owned(), p50: row.p50, p99: row.p99, baseline }
 }

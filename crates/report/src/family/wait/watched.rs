@@ -4,7 +4,7 @@ use punctual_record::{Cause, Run, Series};
 
 use crate::causes::{self, Share};
 use crate::evidence::noise::MIN_ROUNDS;
-use crate::evidence::rounds::scatter;
+use crate::evidence::scatter;
 use crate::evidence::{Effect, Outcome};
 use crate::format::spoken;
 use crate::words::Figure;
@@ -19,7 +19,7 @@ const ALIKE: f64 = 0.1;
 /// `: 50.0 µs of it is timer slack, 14.2 µs is leaving an idle state.` Watched wake-ups that differ from the measured ones are said apart, and a
 /// comparison that contradicts them is said too. `None` where nothing is shown.
 pub(super) fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&Effect>) -> Option<String> {
-    let p50 = row.p50?.value;
+    let p50 = row.p50?;
     let scatter = scattered(row.series)?;
     let typical = causes::typical(run, asked_ns)?;
     let least = scatter.max(LEAST * p50 as f64);
@@ -56,5 +56,5 @@ pub(super) fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&
 /// How much the median varies between rounds; `None` with few of them.
 fn scattered(series: &Series) -> Option<f64> {
     let medians: Vec<f64> = series.rounds.iter().filter_map(|round| round.summary.p50).map(|ns| ns as f64).collect();
-    (medians.len() >= MIN_ROUNDS).then(|| scatter(medians))
+    (medians.len() >= MIN_ROUNDS).then(|| scatter(&medians))
 }

@@ -1,24 +1,15 @@
-//! The figures behind sentences: [`Figures`], a view of the series of one requested duration.
+//! The figures behind sentences on waits: [`Figures`], a view of the series of one requested duration, and which of them stand for the others.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use punctual_record::{ConditionSet, Interval, Quantity, Run, Series};
+use punctual_record::{ConditionSet, Run, Series};
 
 use crate::format::sanitize::sanitize;
 use crate::naming::{self, conditions};
 
 /// Calls with the thread's slack (prctl(2), PR_SET_TIMERSLACK), by how well they stand for what programs do.
 pub(crate) const SLEEPING_CALLS: [&str; 4] = ["clock_nanosleep_abs", "clock_nanosleep", "nanosleep", "usleep"];
-
-/// A figure with its confidence interval, where the samples support one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Estimate {
-    /// The figure in ns.
-    pub(crate) value: i64,
-    /// Where the true one lies, with 95 % confidence.
-    pub(crate) interval: Option<Interval>,
-}
 
 /// What sentences need of one series.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,14 +24,12 @@ pub(crate) struct Figure<'a> {
     pub(crate) set: Option<&'a ConditionSet>,
     /// The line that a program writes for the method, neutralised.
     pub(crate) code: Option<String>,
-    /// What the figures are.
-    pub(crate) quantity: Quantity,
     /// What the call makes of the duration asked, where it is known.
     pub(crate) effective_ns: Option<i64>,
     /// Median.
-    pub(crate) p50: Option<Estimate>,
+    pub(crate) p50: Option<i64>,
     /// 99th percentile.
-    pub(crate) p99: Option<Estimate>,
+    pub(crate) p99: Option<i64>,
     /// CPU time as a share of elapsed time, 0 to 1.
     pub(crate) cpu_share: Option<f64>,
 }
@@ -131,23 +120,19 @@ pub(crate) fn usual(names: &[&str]) -> Option<String> {
 
 /// The lowest median, then the lowest 99th percentile.
 pub(crate) fn best<'f, 'a: 'f>(rows: impl Iterator<Item = &'f Figure<'a>>) -> Option<&'f Figure<'a>> {
-    let value = |estimate: Option<Estimate>| estimate.map_or(i64::MAX, |estimate| estimate.value);
-    rows.filter(|row| row.p50.is_some()).min_by_key(|row| (value(row.p50), value(row.p99)))
+    rows.filter(|row| row.p50.is_some()).min_by_key(|row| (row.p50, row.p99.unwrap_or(i64::MAX)))
 }
 
 fn figure<'a>(run: &'a Run, series: &'a Series) -> Figure<'a> {
-    let summary = &series.summary;
-    let estimate = |value: Option<i64>, interval| value.map(|value| Estimate { value, interval });
     Figure {
         series,
         subject: sanitize(&series.subject),
         conditions: conditions(run, &series.conditions),
         set: run.conditions.iter().find(|set| set.label == series.conditions),
         code: series.about.code.as_deref().map(naming::code),
-        quantity: series.quantity,
         effective_ns: series.experiment.any_wait().and_then(|wait| wait.metrics.effective_ns),
-        p50: estimate(summary.p50, summary.ci95.p50),
-        p99: estimate(summary.p99, summary.ci95.p99),
+        p50: series.summary.p50,
+        p99: series.summary.p99,
         cpu_share: series.cpu_share.filter(|share| share.is_finite()),
     }
 }
