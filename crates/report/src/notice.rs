@@ -29,27 +29,8 @@ pub fn phrase(notice: &Notice) -> Phrase {
         }
         Notice::Steal { .. } | Notice::BusyMachine { .. } | Notice::Unsteady { .. } => disturbed(notice),
         Notice::Coarse { .. } | Notice::Early { .. } | Notice::Overflow { .. } => about_subject(notice),
-        Notice::Interrupted { signal } => Phrase::new(
-            Level::Warning,
-            format!("Interrupted by {signal}: what had been measured until then is reported, the rest is missing."),
-        ),
-        Notice::Overdue => Phrase::new(
-            Level::Warning,
-            "The run was ended because its announced time was over: what had been measured until then is reported, the rest \
-             is missing. Another program may hold the CPU."
-                .into(),
-        ),
-        Notice::Unsupervised { why, remedy } => {
-            Phrase::new(Level::Warning, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
-        }
-        Notice::PeerEnded { subject, how, after_ns } => {
-            let after = units::duration(*after_ns);
-            let text = format!(
-                "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: what had been \
-                 measured until then is reported, the rest is missing."
-            );
-            Phrase::new(Level::Failure, text)
-                .remedy("find out who ended it (the kernel's log tells of the OOM killer), and repeat the run")
+        Notice::Interrupted { .. } | Notice::Overdue | Notice::Unsupervised { .. } | Notice::PeerEnded { .. } => {
+            ended(notice)
         }
         Notice::SameCore { pairs } | Notice::CoresUnknown { pairs } => about_cores(notice, pairs),
         Notice::WatchdogTripped { conditions, busy_ns } => {
@@ -76,6 +57,34 @@ pub fn phrase(notice: &Notice) -> Phrase {
             Phrase::new(Level::Note, text.into()).remedy("report each run by itself for its causes")
         }
         Notice::Other { text } => Phrase::new(Level::Note, sentence(text)),
+    }
+}
+
+fn ended(notice: &Notice) -> Phrase {
+    match notice {
+        Notice::Interrupted { signal } => Phrase::new(
+            Level::Warning,
+            format!("Interrupted by {signal}: what had been measured until then is reported, the rest is missing."),
+        ),
+        Notice::Overdue => Phrase::new(
+            Level::Warning,
+            "The run was ended because its announced time was over: what had been measured until then is reported, the rest \
+             is missing. Another program may hold the CPU."
+                .into(),
+        ),
+        Notice::Unsupervised { why, remedy } => {
+            Phrase::new(Level::Warning, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
+        }
+        Notice::PeerEnded { subject, how, after_ns } => {
+            let after = units::duration(*after_ns);
+            let text = format!(
+                "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: what had been \
+                 measured until then is reported, the rest is missing."
+            );
+            Phrase::new(Level::Failure, text)
+                .remedy("find out who ended it (the kernel's log tells of the OOM killer), and repeat the run")
+        }
+        other => Phrase::new(Level::Note, format!("{other:?}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What to do, in full: each advice with the lines to write, and what was tried without being an advice.
 
 use crate::document::{Block, Item, Section};
-use crate::verdict::{Advice, Standing, Verdict};
+use crate::verdict::{Advice, Standing, Untried, Verdict};
 
 /// The section; `None` where there is nothing to say.
 pub(super) fn section(verdict: &Verdict) -> Option<Section> {
@@ -27,7 +27,8 @@ pub(super) fn section(verdict: &Verdict) -> Option<Section> {
         }
     }
     if !verdict.untried.is_empty() {
-        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}", verdict.untried.join(" "))));
+        let texts: Vec<String> = verdict.untried.iter().map(Untried::to_string).collect();
+        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}", texts.join(" "))));
     }
     (!section.blocks.is_empty()).then_some(section)
 }

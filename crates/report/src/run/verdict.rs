@@ -4,13 +4,12 @@ use punctual_record::{Notice, Run};
 
 use crate::causes;
 use crate::family;
-use crate::format::prose::sentence;
 use crate::format::sanitize::sanitize;
 use crate::gate::Gate;
 use crate::naming;
 use crate::paths;
 use crate::trials;
-use crate::verdict::{Answer, Standing, Trust, Verdict, rank, tested};
+use crate::verdict::{Answer, Standing, Trust, Untried, Verdict, rank, tested};
 
 impl Verdict {
     /// The verdict on a run.
@@ -58,18 +57,18 @@ fn answer(run: &Run, mut sentences: Vec<String>) -> Vec<String> {
 }
 
 /// The sets of conditions that the kernel refused, and what they would need.
-fn untried(run: &Run) -> Vec<String> {
+fn untried(run: &Run) -> Vec<Untried> {
     let said = |notice: &Notice| {
         let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
-        let text = format!("{}: {}", naming::phrase(conditions), sentence(&sanitize(&refusal.why)));
-        let needs = sentence(&sanitize(&refusal.remedy));
-        Some(if needs.is_empty() { text } else { format!("{text} To allow it: {needs}") })
+        Some(Untried::of(naming::phrase(conditions), &sanitize(&refusal.why), Some(&sanitize(&refusal.remedy))))
     };
-    let causes = causes::refused(run).map(|(why, remedy)| match remedy {
-        Some(remedy) => format!("{why} To allow it: {remedy}"),
-        None => why,
+    let causes = causes::refused(run).map(|(why, remedy)| {
+        // The record has both in one text.
+        let (what, why) = why.split_once(": ").unwrap_or(("causes", &why));
+        Untried::of(what.to_owned(), why, remedy.as_deref())
     });
-    let mut said: Vec<String> = run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();
+    let mut said: Vec<Untried> =
+        run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();
     said.dedup();
     said
 }

@@ -4,11 +4,10 @@ use punctual_record::{Run, Spread, Trial, TrialBlock, TrialRefused};
 
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain};
-use crate::format::prose::sentence;
 use crate::format::sanitize::sanitize;
 use crate::format::spoken;
 use crate::naming;
-use crate::verdict::{Advice, Case, Code, Goal, Price, grouped, rank, standing};
+use crate::verdict::{Advice, Case, Code, Goal, Price, Untried, grouped, rank, standing};
 
 use super::acts;
 use super::quiet::Quiet;
@@ -166,16 +165,15 @@ pub(super) fn price(change: &Change) -> Option<String> {
 }
 
 /// What was refused: what, why, and what would allow it.
-pub(crate) fn untried(run: &Run) -> Vec<String> {
+pub(crate) fn untried(run: &Run) -> Vec<Untried> {
     let said = |trial: &Trial| {
-        let text = match &trial.refused {
-            Some(TrialRefused { why, remedy: None }) => sentence(&sanitize(why)),
-            Some(TrialRefused { why, remedy: Some(remedy) }) => {
-                format!("{} To allow it: {}", sentence(&sanitize(why)), sentence(&sanitize(remedy)))
+        let what = sanitize(&trial.remedy);
+        match &trial.refused {
+            Some(TrialRefused { why, remedy }) => {
+                Untried::of(what, &sanitize(why), remedy.as_deref().map(sanitize).as_deref())
             }
-            None => "There was no time for it.".to_owned(),
-        };
-        format!("{}: {text}", sanitize(&trial.remedy))
+            None => Untried::of(what, "There was no time for it.", None),
+        }
     };
     trials(run).filter(|trial| trial.pairs.is_empty()).map(said).collect()
 }

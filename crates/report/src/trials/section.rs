@@ -16,10 +16,7 @@ use super::judge::{Judged, doubt, judged, untried};
 /// All remedies; `None` where none was tried or refused.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut lines: Vec<String> = judged(run).iter().flat_map(|judged| tried(run, judged)).collect();
-    lines.extend(untried(run).into_iter().map(|text| match text.split_once(": ") {
-        Some((remedy, why)) => format!("{remedy}: not tried: {why}"),
-        None => text,
-    }));
+    lines.extend(untried(run).into_iter().map(|its| format!("{}: not tried: {}", its.what, its.why)));
     if lines.is_empty() {
         return None;
     }
@@ -34,7 +31,7 @@ pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
         let its = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == "why");
         its.map(|advice| advice.what.clone()).collect()
     };
-    let not: Vec<String> = untried(run).iter().map(|text| text.split(": ").next().unwrap_or(text).to_owned()).collect();
+    let not: Vec<String> = untried(run).into_iter().map(|its| its.what).collect();
     let said = [
         ("Worse here", names(Standing::Worse)),
         ("Better and worse", names(Standing::Mixed)),

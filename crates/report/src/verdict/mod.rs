@@ -15,10 +15,13 @@ pub use trust::{Level, Trust};
 pub(crate) use candidate::{Candidate, Trial};
 pub(crate) use rank::{grouped, rank, standing, tested};
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::{Album, Table};
+use crate::format::prose::sentence;
 use crate::gate::Gate;
 
 /// The verdict on a run.
@@ -36,7 +39,39 @@ pub struct Verdict {
     /// What was tried and is no advice: mixed, worse, no difference shown, or not tested.
     pub tried: Vec<Advice>,
     /// What could not be tried: what, why, and what would allow it, in a sentence each.
-    pub untried: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub untried: Vec<Untried>,
+}
+
+/// What could not be tried; in JSON one text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub struct Untried {
+    /// What.
+    pub what: String,
+    /// Why, and what would allow it.
+    pub why: String,
+}
+
+impl Untried {
+    /// With the remedy, where one is known.
+    pub(crate) fn of(what: String, why: &str, remedy: Option<&str>) -> Self {
+        let needs = remedy.map(sentence).filter(|needs| !needs.is_empty());
+        let needs = needs.map_or(String::new(), |needs| format!(" To allow it: {needs}"));
+        Self { what, why: sentence(why) + &needs }
+    }
+}
+
+impl fmt::Display for Untried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+impl From<Untried> for String {
+    fn from(its: Untried) -> Self {
+        its.to_string()
+    }
 }
 
 /// What a family says of its series, given the outcome of all tests.

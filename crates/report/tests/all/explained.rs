@@ -100,7 +100,7 @@ fn a_refusal_leaves_the_comparison_and_says_what_would_allow_more() {
     let (why, remedy) = ("causes of late wake-ups: reading tracefs: permission denied", "run as root (CAP_PERFMON)");
     run.notices.push(Notice::Unseen { why: why.into(), remedy: Some(remedy.into()) });
     assert!(first(&run).ends_with(COMPARED), "{}", first(&run));
-    assert_eq!(Verdict::of(&run).untried, [format!("{why}. To allow it: {remedy}.")]);
+    assert_eq!(Verdict::of(&run).untried[0].to_string(), format!("{why}. To allow it: {remedy}."));
     let screen = text::head(&Document::of(&run), &Style { width: 80, ..Style::default() }, 23);
     let line = "Could not be tried: causes of late wake-ups. For the causes: run as root (CAP_PERFMON).";
     assert!(screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(line), "{screen}");
