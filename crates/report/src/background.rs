@@ -4,9 +4,7 @@
 use punctual_record::{Host, NotMeasured, Run};
 
 use crate::document::{Block, Section};
-use crate::format::prose::{sentence, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, sentence, unbroken, units};
 use crate::naming;
 
 /// The machine: one line that names it, then one line per fact that affects lateness.

@@ -3,8 +3,7 @@
 //! Takes an [`Overview`] of the machine and returns text.
 
 use crate::document::{Block, Column, Columns, Item, Section};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 
 /// For a column that stays.
 const ALWAYS: u8 = Column::ALWAYS;

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use punctual_record::{ConditionSet, NICE, POLICY, Param, Run, Setting};
 use serde::Serialize;
 
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 
 /// A set of which nothing was asked.
 pub(crate) const AS_FOUND: &str = "as found";

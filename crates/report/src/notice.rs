@@ -5,8 +5,7 @@
 use punctual_record::{Notice, PauseCause, Refusal};
 
 use crate::document::{Level, Phrase};
-use crate::format::prose::{listed, sentence};
-use crate::format::units;
+use crate::format::{listed, sentence, units};
 
 /// The notice in words, in Unicode.
 #[must_use]

@@ -6,8 +6,7 @@
 use punctual_record::{CallPath, PathSource, PathStep, Run};
 
 use crate::document::{Align, Block, Column, Paint, Row, Section, Table};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 
 /// Paths beside each other: a terminal has room for no more.
 const ABREAST: usize = 3;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use punctual_record::{ConditionSet, Run, Series};
 
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 use crate::naming::{self, conditions};
 
 /// Calls with the thread's slack (prctl(2), PR_SET_TIMERSLACK), by how well they stand for what programs do.

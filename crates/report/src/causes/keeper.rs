@@ -5,9 +5,7 @@
 
 use punctual_record::{CallCauses, Causes, Spread, Waker};
 
-use crate::format::prose::unbroken;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{spoken, unbroken, units};
 
 use super::phrase::name;
 

@@ -2,8 +2,7 @@
 
 use punctual_record::{CallCauses, CauseSource, Causes, Program, Run};
 
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{spoken, units};
 
 use super::keeper;
 use super::phrase::{name, several};

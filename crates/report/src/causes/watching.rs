@@ -2,10 +2,7 @@
 
 use punctual_record::{CauseSource, Causes, Program, Unseen, WatchEffect};
 
-use crate::format::prose::{listed, sentence, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
 
 use super::phrase::name;
 

@@ -1,8 +1,7 @@
 //! A comparison as a [`Document`]: limits, differences, detectable differences, and changed surroundings.
 
 use crate::document::{Block, Chapter, Column, Document, Level, Note, Phrase, Row, Section, Table};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 use crate::gate::Gate;
 
 use super::limit::Judgement;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::{Param, Quantity};
 
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 use crate::naming;
 
 use super::series::SeriesComparison;

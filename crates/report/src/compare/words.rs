@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::document::{Level, Phrase};
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{listed, sanitize, unbroken, units};
 use crate::gate::Gate;
 use crate::naming;
 

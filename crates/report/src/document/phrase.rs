@@ -1,6 +1,6 @@
 //! A notice in words.
 
-use crate::format::prose::sentence;
+use crate::format::sentence;
 
 /// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -19,6 +19,7 @@
 //! quoting of CSV.
 
 mod causes;
+mod cells;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -30,6 +31,7 @@ use crate::family::ramp;
 use crate::family::wait::asked;
 
 use super::exporter::{Error, Exporter};
+use cells::{Cells, cell, has_values, io, written};
 
 /// CSV.
 #[derive(Debug, Clone, Copy)]
@@ -62,10 +64,6 @@ const FIGURES: [Figure; 21] = [
     ("elapsed_p50_ns", |series| cell(asked::elapsed(series))),
     ("error_share", |series| cell(asked::error(series))),
 ];
-
-fn cell(figure: Option<impl ToString>) -> String {
-    figure.map_or_else(String::new, |figure| figure.to_string())
-}
 
 impl Exporter<Run> for Csv {
     fn name(&self) -> &'static str {
@@ -102,14 +100,6 @@ pub fn index(run: &Run, files: &[String], writer: &mut dyn Write) -> std::io::Re
     written(&table, writer)
 }
 
-/// A column: its name, and a cell for each series.
-type Cells = (String, Vec<String>);
-
-/// Whether a column has any value; of no rows, all have.
-fn has_values((_, cells): &Cells) -> bool {
-    cells.is_empty() || cells.iter().any(|cell| !cell.is_empty())
-}
-
 /// What tells a series, and a column for each parameter.
 fn identity(run: &Run) -> Vec<Cells> {
     let parameters: Vec<_> = run.series.iter().map(|series| series.experiment.parameters()).collect();
@@ -125,22 +115,4 @@ fn identity(run: &Run) -> Vec<Cells> {
         table.push((name.clone(), parameters.iter().map(|its| cell(its.get(name))).collect()));
     }
     table
-}
-
-/// The table with a header, lines ended by `\r\n` as RFC 4180 has it.
-fn written(table: &[Cells], writer: &mut dyn Write) -> std::io::Result<()> {
-    let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(writer);
-    csv.write_record(table.iter().map(|(name, _)| name)).map_err(io)?;
-    let rows = table.first().map_or(0, |(_, cells)| cells.len());
-    for row in 0..rows {
-        csv.write_record(table.iter().map(|(_, cells)| &cells[row])).map_err(io)?;
-    }
-    csv.flush()
-}
-
-fn io(error: csv::Error) -> std::io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => std::io::Error::other(format!("{other:?}")),
-    }
 }

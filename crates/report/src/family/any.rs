@@ -3,7 +3,7 @@
 use punctual_record::{Run, Series};
 
 use crate::document::{Block, Columns, Section};
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 use crate::naming::{conditions, parameter};
 
 use super::shared::{ALWAYS, Family};

@@ -8,10 +8,7 @@ use punctual_record::experiment::boost::Metrics;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{sanitize, spoken, unbroken, units};
 use crate::naming::{conditions, under};
 
 use super::shared::{ALWAYS, Family, measured};

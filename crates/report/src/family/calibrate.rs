@@ -4,10 +4,7 @@ use punctual_record::experiment::calibrate::Figure;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Item, Note, Section};
-use crate::format::prose::listed;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, spoken, units};
 use crate::naming::conditions;
 
 use super::shared::{ALWAYS, Family, measured};

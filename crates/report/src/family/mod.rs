@@ -18,7 +18,7 @@ mod yielding;
 
 use punctual_record::{Run, Series};
 
-use crate::format::groups::grouped;
+use crate::format::grouped;
 
 use shared::Family;
 

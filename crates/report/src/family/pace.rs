@@ -4,10 +4,7 @@ use punctual_record::experiment::pace::{DepartureClock, Measured as End};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::groups::grouped;
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{grouped, sanitize, unbroken, units};
 use crate::naming::conditions;
 
 use super::shared::{ALWAYS, Family, measured};

@@ -4,8 +4,7 @@ use punctual_record::experiment::polls::SenderPlace;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
+use crate::format::{grouped, sanitize};
 use crate::naming::{conditions, under};
 
 use setting::{Setting, settings};

@@ -10,9 +10,7 @@ use punctual_record::experiment::ramp::Metrics;
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, unbroken, units};
 use crate::naming::{conditions, under};
 use crate::pictures::{self, ramp::Loops};
 

@@ -5,10 +5,7 @@ use punctual_record::experiment::sweep::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::naming::conditions;
 use crate::verdict::{Advice, Answer};
 

@@ -4,10 +4,7 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::groups::distinct;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{distinct, sanitize, spoken, units};
 use crate::naming::{conditions, under};
 use crate::verdict::{Advice, Answer};
 

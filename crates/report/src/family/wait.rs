@@ -4,10 +4,7 @@ use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
 use crate::format::distribution::{self, Scale};
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{grouped, sanitize, spoken, units};
 use crate::naming::{conditions, under};
 use crate::words;
 

@@ -3,8 +3,7 @@
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Section};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 use crate::naming::{conditions, under};
 
 use situation::{Figure, Situation, situations};

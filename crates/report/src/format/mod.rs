@@ -1,8 +1,12 @@
 //! Figures, names and small drawings as text, in Unicode: what every part of a report is written with. It knows no document.
 
 pub(crate) mod distribution;
-pub(crate) mod groups;
-pub(crate) mod prose;
-pub(crate) mod sanitize;
+mod groups;
+mod prose;
+mod sanitize;
 pub(crate) mod spoken;
 pub(crate) mod units;
+
+pub(crate) use groups::{counted, distinct, grouped};
+pub(crate) use prose::{listed, sentence, unbroken};
+pub(crate) use sanitize::sanitize;

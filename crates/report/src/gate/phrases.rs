@@ -3,10 +3,7 @@
 use punctual_record::{Key, Limit, Quantile, Run, Series};
 
 use crate::document::{Level, Phrase};
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{sanitize, spoken, unbroken, units};
 use crate::naming::{conditions, parameter, under};
 
 use super::{Judgement, Unjudged};

@@ -3,8 +3,7 @@
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 use crate::naming::conditions;
 
 use super::group::{Group, Member, groups};

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use punctual_record::{Distribution, Param, Quantity, Run, Series};
 
-use crate::format::groups::{counted, grouped};
-use crate::format::sanitize::sanitize;
+use crate::format::{counted, grouped, sanitize};
 use crate::naming::{conditions, parameter};
 use crate::words;
 

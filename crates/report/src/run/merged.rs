@@ -3,8 +3,7 @@
 use punctual_record::{Host, Part, Run, Series, Source};
 
 use crate::document::{Block, Column, Columns, Note, Section};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 use crate::naming::{conditions, subject};
 
 /// Most rows of a table.

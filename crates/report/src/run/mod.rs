@@ -13,7 +13,7 @@ use crate::background;
 use crate::causes;
 use crate::document::{Block, Chapter, Document, Section};
 use crate::family;
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 use crate::paths;
 use crate::pictures::{self, dots};
 use crate::trials;

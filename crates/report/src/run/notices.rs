@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use punctual_record::{Notice, Run};
 
 use crate::document::{Block, Phrase, Section};
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 use crate::naming::conditions;
 use crate::notice::phrase;
 

@@ -3,7 +3,7 @@
 use punctual_record::Run;
 
 use crate::causes;
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 
 /// `How late: AMD EPYC 7763, Linux 6.18.44, 2026-11-22`. What is unknown is left out.
 pub(super) fn title(run: &Run) -> String {

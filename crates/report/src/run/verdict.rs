@@ -4,7 +4,7 @@ use punctual_record::{Notice, Run};
 
 use crate::causes;
 use crate::family;
-use crate::format::sanitize::sanitize;
+use crate::format::sanitize;
 use crate::gate::Gate;
 use crate::naming;
 use crate::paths;

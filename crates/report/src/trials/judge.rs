@@ -4,8 +4,7 @@ use punctual_record::{Run, Spread, Trial, TrialBlock, TrialRefused};
 
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
+use crate::format::{sanitize, spoken};
 use crate::naming;
 use crate::verdict::{Advice, Case, Code, Goal, Price, Untried, grouped, rank, standing};
 

@@ -5,10 +5,7 @@ use punctual_record::Run;
 use crate::document::{Block, Section};
 use crate::evidence::pairs::Change;
 use crate::evidence::{Effect, Outcome};
-use crate::format::prose::{listed, sentence, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
 use crate::verdict::{Case, Standing, Verdict};
 
 use super::judge::{Judged, doubt, judged, untried};

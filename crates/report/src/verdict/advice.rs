@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::evidence::{Effect, Outcome, ShareEffect};
-use crate::format::prose::{listed, unbroken};
-use crate::format::spoken;
+use crate::format::{listed, spoken, unbroken};
 
 /// What is to be achieved, in the order in which advice is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::{Album, Table};
-use crate::format::prose::sentence;
+use crate::format::sentence;
 use crate::gate::Gate;
 
 /// The verdict on a run.

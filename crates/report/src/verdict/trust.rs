@@ -5,10 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{Advice, Goal};
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{sanitize, spoken, unbroken, units};
 
 /// How far to trust the figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

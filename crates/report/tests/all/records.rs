@@ -8,7 +8,7 @@ use punctual_report::evidence::{Effect, Outcome};
 use punctual_report::verdict::{Advice, Goal, Standing};
 use punctual_report::{Document, Style, Verdict};
 
-pub(crate) const RECORDS: [&str; 5] = ["quiet", "compiling", "debian-6.1", "debian-6.12", "debian-7.3"];
+const RECORDS: [&str; 5] = ["quiet", "compiling", "debian-6.1", "debian-6.12", "debian-7.3"];
 
 pub(crate) fn record(name: &str) -> Run {
     let path = format!("{}/tests/records/{name}.json", env!("CARGO_MANIFEST_DIR"));

@@ -4,7 +4,7 @@ use punctual_record::{CallCauses, CauseTime, Causes};
 
 use crate::naming::code_of;
 
-use super::{Cells, cell, has_values};
+use super::cells::{Cells, cell, has_values};
 
 type Cell = fn(&CallCauses, &CauseTime) -> String;
 

@@ -5,7 +5,7 @@ use textwrap::{Options, WordSplitter};
 
 use super::style::Style;
 use crate::document::{Block, Form, Item, Note, Paint, Picture, Section};
-use crate::format::prose::unbroken;
+use crate::format::unbroken;
 
 use super::paragraph::paragraph;
 use super::{chart, map};

@@ -1,8 +1,7 @@
 //! The methods of a family for `--list`: description, call, requirements, availability.
 
 use crate::document::Paint;
-use crate::format::prose::sentence;
-use crate::format::sanitize::sanitize;
+use crate::format::{sanitize, sentence};
 
 use super::paragraph::paragraph;
 use super::style::{Style, cut};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::style::Style;
 use crate::document::{Column, Line, Paint, Picture, Point, Row, Table};
-use crate::format::prose::unbroken;
+use crate::format::unbroken;
 
 use super::paragraph::paragraph;
 

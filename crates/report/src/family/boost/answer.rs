@@ -3,10 +3,7 @@
 use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;

@@ -6,10 +6,7 @@ use punctual_record::{Experiment, Interval, Run, Series};
 use crate::document::{Columns, Table};
 use crate::evidence::{Figure as Compared, Outcome, rounds};
 use crate::family::shared::{ALWAYS, measured};
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::naming::{conditions, under};
 use crate::verdict::{Advice, Answer};
 

@@ -5,9 +5,7 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{sanitize, spoken, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 use crate::words::Figures;
 

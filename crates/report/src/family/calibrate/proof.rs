@@ -5,8 +5,7 @@ use punctual_record::{Interval, Series};
 
 use crate::evidence::Mean;
 use crate::family::shared::Measured;
-use crate::format::prose::unbroken;
-use crate::format::units;
+use crate::format::{unbroken, units};
 
 pub(in crate::family) type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
 

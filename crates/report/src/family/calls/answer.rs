@@ -2,10 +2,7 @@
 
 use punctual_record::{Quantity, Run, Series};
 
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::site::{Site, sites};

@@ -4,7 +4,7 @@ use punctual_record::experiment::calls::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Series};
 
 use crate::family::shared::{Measured, measured};
-use crate::format::groups::grouped;
+use crate::format::grouped;
 
 pub(super) type Counted<'a> = Measured<'a, Parameters, Metrics>;
 

@@ -4,8 +4,7 @@ use punctual_record::Quantity;
 
 use crate::document::{Columns, Table};
 use crate::family::shared::ALWAYS;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 
 use super::site::Site;
 

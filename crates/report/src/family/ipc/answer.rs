@@ -7,10 +7,7 @@ use crate::document::{Block, Columns, Note, Paint, Row, Section};
 use crate::evidence::maxima::{MIN_ROUNDS, Maxima};
 use crate::evidence::{Effect, Outcome};
 use crate::family::shared::{ALWAYS, measured};
-use crate::format::groups::grouped;
-use crate::format::prose::{sentence, unbroken};
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{grouped, sentence, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::matters::{Comparison, Dimension, comparisons};

@@ -5,9 +5,7 @@ use punctual_record::experiment::ipc::Block;
 
 use crate::document::{Block as Part, Column, Columns, Note, Section};
 use crate::family::shared::ALWAYS;
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, unbroken, units};
 use crate::naming::conditions;
 
 use super::traffic::{Message, brief, bytes, place};

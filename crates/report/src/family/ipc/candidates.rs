@@ -6,8 +6,7 @@ use punctual_record::{Experiment, Run, Series};
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Outcome};
 use crate::family::shared::measured;
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
+use crate::format::{grouped, sanitize};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::contest::{contests, sleeps};

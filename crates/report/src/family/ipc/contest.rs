@@ -6,7 +6,7 @@ use punctual_record::experiment::ipc::{Mode, Placement, Receive};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure};
-use crate::format::groups::grouped;
+use crate::format::grouped;
 
 use super::traffic::Message;
 

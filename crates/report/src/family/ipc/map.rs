@@ -3,8 +3,7 @@
 use punctual_record::Run;
 
 use crate::document::{Block, Section};
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
+use crate::format::{grouped, sanitize};
 use crate::naming::{conditions, under};
 use crate::pictures::{self, heat::Pair};
 

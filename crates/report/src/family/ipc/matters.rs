@@ -6,7 +6,7 @@ use punctual_record::{Notice, POLICY, Run};
 use crate::evidence::maxima::{self, Maxima};
 use crate::evidence::rounds::{self, Pair};
 use crate::evidence::{Effect, Figure};
-use crate::format::groups::grouped;
+use crate::format::grouped;
 use crate::naming::{self, conditions};
 
 use super::traffic::{Message, brief, bytes, cpus, place};
@@ -85,7 +85,7 @@ fn one_set(run: &Run, dimension: Dimension) -> bool {
 
 /// The mechanism, and how it receives if not in the kernel.
 pub(super) fn naming_of(message: &Message<'_>) -> String {
-    let name = crate::format::sanitize::sanitize(&message.subject);
+    let name = crate::format::sanitize(&message.subject);
     match message.parameters.receive {
         Receive::Block => name,
         other => format!("{name} ({other})"),

@@ -6,11 +6,7 @@ use punctual_record::{Run, Series};
 
 use crate::document::{Block, Item, Section};
 use crate::evidence::Outcome;
-use crate::format::groups::grouped;
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{grouped, listed, sanitize, spoken, unbroken, units};
 use crate::naming::{conditions, under};
 
 use super::contest::{self, Contest, Race, contests, races, sleeps};

@@ -5,8 +5,7 @@ use punctual_record::{Quantity, Run};
 
 use crate::document::{Block, Columns, Note, Paint, Row, Section};
 use crate::family::shared::{ALWAYS, absent_note, interval_note};
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
+use crate::format::{grouped, sanitize};
 use crate::naming::{conditions, under};
 
 use super::traffic::{Message, Traffic, bytes, megabytes};

@@ -3,8 +3,7 @@
 use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement};
 
 use crate::family::shared::Measured;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{spoken, units};
 
 pub(super) type Message<'a> = Measured<'a, Parameters, Metrics>;
 

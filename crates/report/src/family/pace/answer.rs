@@ -4,9 +4,7 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Columns, Table};
 use crate::family::shared::{ALWAYS, measured};
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{grouped, sanitize, units};
 use crate::naming;
 use crate::verdict::{Advice, Answer};
 

@@ -4,9 +4,7 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{grouped, sanitize, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 use crate::words::Figures;
 

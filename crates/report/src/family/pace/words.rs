@@ -5,10 +5,7 @@ use punctual_record::{Run, Series};
 
 use crate::evidence::{Figure, Outcome, rounds};
 use crate::family::shared::Measured;
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::naming::{self, AS_FOUND};
 
 pub(in crate::family) type Paced<'a> = Measured<'a, Parameters, Metrics>;

@@ -5,9 +5,7 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Outcome};
-use crate::format::prose::listed;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
+use crate::format::{listed, sanitize, spoken};
 use crate::verdict::{Advice, Answer};
 
 use super::super::shared::measured;

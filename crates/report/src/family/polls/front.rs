@@ -1,11 +1,7 @@
 //! The Pareto front of the settings: no other setting gives both less latency and more of the CPU to others.
 
 use crate::document::{Block, Section};
-use crate::format::groups::distinct;
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{distinct, sanitize, spoken, unbroken, units};
 
 use super::setting::Setting;
 

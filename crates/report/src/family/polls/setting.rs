@@ -3,10 +3,7 @@
 use punctual_record::experiment::polls::{Load, Metrics, Parameters};
 use punctual_record::{Quantity, Series};
 
-use crate::format::groups::grouped;
-use crate::format::prose::unbroken;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{grouped, sanitize, unbroken, units};
 
 use super::super::shared::Measured;
 

@@ -2,9 +2,7 @@
 
 use punctual_record::{Run, Series};
 
-use crate::format::prose::{listed, sentence};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
+use crate::format::{listed, sanitize, sentence, spoken};
 use crate::verdict::{Advice, Answer};
 
 use super::claims::{Judged, Start, judged};

@@ -2,8 +2,7 @@
 
 use punctual_record::{Quantity, Run, Series};
 
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{sanitize, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::claims::{AS_FOUND, PERFORMANCE, governor, is_same_work};

@@ -4,9 +4,7 @@ use punctual_record::{ConditionSet, POLICY, Run, Series, TIMER_SLACK};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{self, Effect, Outcome};
-use crate::format::prose::{listed, unbroken};
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, spoken, unbroken, units};
 use crate::naming::under;
 use crate::verdict::{Advice, Answer};
 use crate::words::{self, Figure, Figures};

@@ -3,8 +3,7 @@
 use punctual_record::{Quantity, Run};
 
 use crate::document::{Column, Paint, Row, Table};
-use crate::format::groups::distinct;
-use crate::format::units;
+use crate::format::{distinct, units};
 use crate::naming::AS_FOUND;
 use crate::verdict::{Advice, Standing};
 use crate::words::{Figure, Figures, SLEEPING_CALLS, best};

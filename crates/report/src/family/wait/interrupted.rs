@@ -8,10 +8,7 @@ use punctual_record::{Run, Series};
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::Figure;
 use crate::evidence::rounds::{Pair, test};
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::naming::conditions;
 
 use super::super::shared::{ALWAYS, Measured, interval_note, measured};

@@ -2,7 +2,7 @@
 
 use punctual_record::{ConditionSet, POLICY, Param, Setting, TIMER_SLACK};
 
-use crate::format::prose::{listed, unbroken};
+use crate::format::{listed, unbroken};
 use crate::naming::{self, AS_FOUND};
 use crate::words::{Figure, Figures, SLEEPING_CALLS, best};
 

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use punctual_record::{Run, Series};
 
 use crate::document::{Align, Block, Column, Paint, Row, Section, Table};
-use crate::format::groups::distinct;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{distinct, sanitize, units};
 use crate::naming::conditions;
 
 use super::asked::{Groups, rounds_to};

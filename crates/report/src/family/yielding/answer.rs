@@ -5,9 +5,7 @@ use punctual_record::{Experiment, Run, Series};
 use crate::evidence::rounds::{self, Pair};
 use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Figure as What, Outcome};
-use crate::format::prose::{listed, unbroken};
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{listed, sanitize, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::super::shared::measured;

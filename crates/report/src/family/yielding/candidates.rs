@@ -4,8 +4,7 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
 use crate::evidence::shares::{self, Baseline};
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
+use crate::format::{sanitize, spoken};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;

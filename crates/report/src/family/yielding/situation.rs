@@ -3,9 +3,7 @@
 use punctual_record::Quantity;
 use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
 
-use crate::format::groups::grouped;
-use crate::format::sanitize::sanitize;
-use crate::format::units;
+use crate::format::{grouped, sanitize, units};
 use crate::naming::AS_FOUND;
 
 use super::super::shared::Measured;

@@ -6,11 +6,7 @@ use punctual_record::experiment::yielding::Rank;
 use crate::document::{Block, Section};
 use crate::evidence::Figure as What;
 use crate::evidence::rounds::{Pair, test};
-use crate::format::groups::distinct;
-use crate::format::prose::listed;
-use crate::format::sanitize::sanitize;
-use crate::format::spoken;
-use crate::format::units;
+use crate::format::{distinct, listed, sanitize, spoken, units};
 use crate::naming::{conditions, under};
 
 use super::situation::{Figure, Situation, YIELDS};
