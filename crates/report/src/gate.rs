@@ -4,7 +4,7 @@
 //! judged: a percentile without enough samples never counts as kept. A limit without a subject is about lateness; work
 //! loops and costs of calls are judged only where a limit names them.
 
-use punctual_record::{Key, Quantity, Run};
+use punctual_record::{Quantity, Run};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,15 +29,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// From what was found. A gate at which nothing was judged is undecided.
-    pub(crate) fn of(failed: usize, unjudged: usize, kept: usize) -> Self {
-        match (failed, unjudged, kept) {
-            (1.., ..) => Self::Fail,
-            (0, 0, 1..) => Self::Pass,
-            _ => Self::Undecided,
-        }
-    }
-
     /// `PASS`, `FAIL` or `UNDECIDED`.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -62,7 +53,8 @@ pub struct Gate {
 
 impl Gate {
     /// With the finding that decides it, or what was judged.
-    pub(crate) fn new(outcome: Outcome, kept: usize, phrases: &[Phrase]) -> Self {
+    pub(crate) fn new<F>(judgement: &Judgement<F>, phrases: &[Phrase]) -> Self {
+        let (outcome, kept) = (judgement.outcome(), judgement.kept);
         let word = outcome.word();
         let findings: Vec<String> = phrases.iter().map(finding).collect();
         let sentence = match findings.as_slice() {
@@ -79,8 +71,7 @@ impl Gate {
     pub fn of(run: &Run) -> Option<Self> {
         (!run.limits.is_empty()).then(|| {
             let judgement = evaluate(run);
-            let outcome = Outcome::of(judgement.exceeded.len(), judgement.unjudged.len(), judgement.kept);
-            Self::new(outcome, judgement.kept, &phrases(&judgement, run))
+            Self::new(&judgement, &phrases(&judgement, run))
         })
     }
 }
@@ -92,69 +83,73 @@ fn finding(phrase: &Phrase) -> String {
     format!("{} {}{rest}", phrase.text, first.to_uppercase())
 }
 
-/// A series beyond a limit.
+/// A figure beyond a limit, or one that cannot be judged.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exceeded {
-    /// Index in `Run::series`.
-    pub series: usize,
-    /// Which figure.
-    pub key: Key,
-    /// The limit in ns.
-    pub limit_ns: i64,
-    /// The figure in ns: an integer for all but the mean.
-    pub value_ns: f64,
-}
-
-/// What cannot be judged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unjudged {
-    /// Index in `Run::series`; `None`: the run has no series that the limit is about.
-    pub series: Option<usize>,
+pub struct Finding {
     /// Index in `Run::limits`.
     pub limit: usize,
+    /// Index in `Run::series`; `None`: the run has no series that the limit is about.
+    pub series: Option<usize>,
+    /// The figure in ns: an integer for all but the mean.
+    pub value_ns: Option<f64>,
 }
 
-/// What became of the limits.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Judgement {
-    /// Beyond the limit.
-    pub exceeded: Vec<Exceeded>,
+/// What became of limits, on a run or on a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement<F> {
+    /// Beyond their limit.
+    pub failed: Vec<F>,
     /// Cannot be judged.
-    pub unjudged: Vec<Unjudged>,
+    pub unjudged: Vec<F>,
     /// Figures that were judged and kept their limit.
     pub kept: usize,
 }
 
-impl Judgement {
+impl<F> Default for Judgement<F> {
+    fn default() -> Self {
+        Self { failed: Vec::new(), unjudged: Vec::new(), kept: 0 }
+    }
+}
+
+impl<F> Judgement<F> {
+    /// The verdict in a word.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match (self.failed.len(), self.unjudged.len(), self.kept) {
+            (1.., ..) => Outcome::Fail,
+            (0, 0, 1..) => Outcome::Pass,
+            // Nothing was judged, or something could not be.
+            _ => Outcome::Undecided,
+        }
+    }
+
     /// Whether at least one figure was judged, and all were, and none exceeds its limit.
     #[must_use]
     pub fn all_kept(&self) -> bool {
-        Outcome::of(self.exceeded.len(), self.unjudged.len(), self.kept) == Outcome::Pass
+        self.outcome() == Outcome::Pass
     }
 }
 
 /// Judges the run by its limits.
 #[must_use]
-pub fn evaluate(run: &Run) -> Judgement {
+pub fn evaluate(run: &Run) -> Judgement<Finding> {
     let mut judgement = Judgement::default();
     for (place, limit) in run.limits.iter().enumerate() {
-        let (key, limit_ns) = (limit.figure, limit.above_ns);
+        let finding = |series, value_ns| Finding { limit: place, series, value_ns };
         let mut met = false;
         for (series, its) in run.series.iter().enumerate() {
             if !is_about(limit.subject.as_deref(), its.experiment.name(), &its.subject, its.quantity) {
                 continue;
             }
             met = true;
-            match key.of(&its.summary) {
-                None => judgement.unjudged.push(Unjudged { series: Some(series), limit: place }),
-                Some(value_ns) if value_ns > limit_ns as f64 => {
-                    judgement.exceeded.push(Exceeded { series, key, limit_ns, value_ns });
-                }
+            match limit.figure.of(&its.summary) {
+                None => judgement.unjudged.push(finding(Some(series), None)),
+                Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
                 Some(_) => judgement.kept += 1,
             }
         }
         if !met {
-            judgement.unjudged.push(Unjudged { series: None, limit: place });
+            judgement.unjudged.push(finding(None, None));
         }
     }
     judgement

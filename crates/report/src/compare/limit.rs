@@ -7,7 +7,7 @@ use std::fmt;
 
 use punctual_record::Quantity;
 
-use crate::gate::{Missing, Outcome, check, is_about};
+use crate::gate::{self, Missing, check, is_about};
 
 use super::{Comparison, Difference, Figure, FigureComparison, Verdict};
 
@@ -88,29 +88,7 @@ pub enum What {
 }
 
 /// The verdict on the limits.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Judgement {
-    /// Beyond their limit.
-    pub failed: Vec<Finding>,
-    /// Cannot be judged.
-    pub unjudged: Vec<Finding>,
-    /// Figures that keep their limit.
-    pub kept: usize,
-}
-
-impl Judgement {
-    /// Whether at least one figure was judged, and all were, and none is beyond its limit.
-    #[must_use]
-    pub fn all_kept(&self) -> bool {
-        self.outcome() == Outcome::Pass
-    }
-
-    /// The verdict in a word.
-    #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        Outcome::of(self.failed.len(), self.unjudged.len(), self.kept)
-    }
-}
+pub type Judgement = gate::Judgement<Finding>;
 
 /// Judges a comparison by every limit.
 #[must_use]

@@ -182,7 +182,7 @@ pub(super) fn judged(judgement: &Judgement, comparison: &Comparison) -> Vec<Phra
 
 /// The verdict on the limits, as a word and its reason.
 pub(crate) fn gate(judgement: &Judgement, comparison: &Comparison) -> Gate {
-    Gate::new(judgement.outcome(), judgement.kept, &judged(judgement, comparison))
+    Gate::new(judgement, &judged(judgement, comparison))
 }
 
 fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {

@@ -1,34 +1,37 @@
 //! The verdict on limits in words, figure by figure.
 
-use punctual_record::{Key, Limit, Quantile, Run, Series};
+use punctual_record::{Key, Quantile, Run, Series};
 
 use crate::document::{Level, Phrase};
 use crate::format::{sanitize, spoken, unbroken, units};
 use crate::naming::{conditions, parameter, under};
 
-use super::{Judgement, Unjudged};
+use super::{Finding, Judgement};
 
 /// What is said of each figure beyond its limit, then of each that cannot be judged.
 #[must_use]
-pub fn phrases(judgement: &Judgement, run: &Run) -> Vec<Phrase> {
-    let exceeded = judgement.exceeded.iter().map(|its| {
-        let state = format!("is {}", units::duration_fine(its.value_ns));
-        Phrase::new(Level::Exceeded, line(run, its.series, its.key, &state, its.limit_ns))
-    });
-    exceeded.chain(judgement.unjudged.iter().filter_map(|its| unjudged(its, run))).collect()
+pub fn phrases(judgement: &Judgement<Finding>, run: &Run) -> Vec<Phrase> {
+    judgement.failed.iter().chain(&judgement.unjudged).filter_map(|its| phrase(its, run)).collect()
 }
 
-fn unjudged(its: &Unjudged, run: &Run) -> Option<Phrase> {
-    let Limit { figure, above_ns, .. } = run.limits.get(its.limit)?;
+fn phrase(its: &Finding, run: &Run) -> Option<Phrase> {
+    let limit = run.limits.get(its.limit)?;
     let Some(series) = its.series else {
-        let limit = sanitize(&run.limits[its.limit].to_string());
+        let limit = sanitize(&limit.to_string());
         return Some(Phrase::new(Level::Unjudged, format!("nothing was measured that the limit {limit} is about.")));
     };
-    let count = run.series.get(series)?.summary.count;
-    let state = format!("cannot be judged from {} samples", units::count(count));
-    let text = line(run, series, *figure, &state, *above_ns);
-    let needed = format!("take {} samples", units::count(needed(*figure)));
-    Some(Phrase::new(Level::Unjudged, text).remedy(&needed))
+    let series = run.series.get(series)?;
+    let line = |state: &str| {
+        let (figure, above) = (limit.figure.name(), spoken::exact(limit.above_ns));
+        format!("{figure} of {} {state}, limit {above}.", name(run, series))
+    };
+    Some(match its.value_ns {
+        Some(ns) => Phrase::new(Level::Exceeded, line(&format!("is {}", units::duration_fine(ns)))),
+        None => {
+            let text = line(&format!("cannot be judged from {} samples", units::count(series.summary.count)));
+            Phrase::new(Level::Unjudged, text).remedy(&format!("take {} samples", units::count(needed(limit.figure))))
+        }
+    })
 }
 
 /// The fewest samples that support a figure.
@@ -46,11 +49,6 @@ fn needed(key: Key) -> u64 {
         if quantile.is_supported_by(middle) { enough = middle } else { few = middle }
     }
     enough
-}
-
-fn line(run: &Run, series: usize, key: Key, state: &str, limit_ns: i64) -> String {
-    let name = run.series.get(series).map_or(String::new(), |series| name(run, series));
-    format!("{} of {name} {state}, limit {}.", key.name(), spoken::exact(limit_ns))
 }
 
 /// Which series: `nanosleep under fifo:40 (asked 100 µs)`.

@@ -30,7 +30,7 @@ fn outcome(run: &Run) -> Outcome {
 fn limits_are_judged_and_what_cannot_be_is_said() {
     let run = with(vec![limit(Key::P99, None, 200_000), limit(Key::Mean, None, 10_000)]);
     let judgement = gate::evaluate(&run);
-    assert_eq!((judgement.exceeded.len(), judgement.unjudged.len(), judgement.kept), (3, 1, 2));
+    assert_eq!((judgement.failed.len(), judgement.unjudged.len(), judgement.kept), (3, 1, 2));
     assert!(!judgement.all_kept());
     assert_snapshot!(text::phrases(&gate::phrases(&judgement, &run), &Style::default()));
 }
@@ -56,10 +56,10 @@ fn work_loops_and_costs_of_calls_are_judged_only_by_name() {
             gate::evaluate(&run)
         };
         let unnamed = judged(vec![limit(Key::P50, None, 1)]);
-        assert!(unnamed.exceeded.iter().all(|its| its.series != 2), "{quantity:?}: {unnamed:?}");
+        assert!(unnamed.failed.iter().all(|its| its.series != Some(2)), "{quantity:?}: {unnamed:?}");
         for name in ["spin_counter", "ramp spin*", "*"] {
             let named = judged(vec![limit(Key::P50, Some(name), 1)]);
-            assert!(named.exceeded.iter().any(|its| its.series == 2), "{quantity:?} {name}: {named:?}");
+            assert!(named.failed.iter().any(|its| its.series == Some(2)), "{quantity:?} {name}: {named:?}");
         }
     }
 }
