@@ -102,7 +102,6 @@ pub fn sections(overview: &Overview) -> Vec<Section> {
 
 fn policies() -> Columns<'static, PolicyRow> {
     let range = |(low, high): (u64, u64)| format!("{} to {}", gigahertz(low), gigahertz(high));
-    let now = |khz: u64| format!("{} GHz", gigahertz(khz));
     let both = |(low, high): (Option<u64>, Option<u64>)| low.zip(high);
     Columns::new()
         .left("policy", ALWAYS, |row: &PolicyRow| row.number.to_string())
@@ -111,12 +110,12 @@ fn policies() -> Columns<'static, PolicyRow> {
         .left("governor", ALWAYS, |row| text(&row.governor))
         .known("limits", ALWAYS, move |row| both(row.limits_khz), range)
         .known("hardware", 70, move |row| both(row.hardware_khz), range)
-        .known("now", 90, |row| row.measured_khz.or(row.current_khz), now)
+        .known("now", 90, |row| row.measured_khz.or(row.current_khz), units::gigahertz)
         .ns("change takes", 40, |row| row.latency_ns)
         .left("boost", 30, |row| text(&row.boost.map(|on| if on { "on" } else { "off" }.to_owned())))
         .left("preference", 80, |row| text(&row.preference))
         .count("changes", 20, |row| row.transitions)
-        .known("mostly", 10, |row| row.mostly, |(khz, percent)| format!("{} GHz, {percent} %", gigahertz(khz)))
+        .known("mostly", 10, |row| row.mostly, |(khz, percent)| format!("{}, {percent} %", units::gigahertz(khz)))
 }
 
 /// What the machine tells, or that it does not.

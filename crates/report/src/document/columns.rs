@@ -3,7 +3,7 @@
 use punctual_record::Interval;
 
 use super::{Column, Paint, Row, Table};
-use crate::format::units::{self, Ns};
+use crate::format::units::{self, Whole};
 
 /// The columns of a table whose rows are of `T`s.
 pub(crate) struct Columns<'f, T> {
@@ -46,7 +46,12 @@ impl<'f, T> Columns<'f, T> {
     }
 
     /// A duration.
-    pub(crate) fn ns<N: Ns + 'f>(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<N> + 'f) -> Self {
+    pub(crate) fn ns<N: Whole + 'f>(
+        self,
+        heading: &'static str,
+        keep: u8,
+        figure: impl Fn(&T) -> Option<N> + 'f,
+    ) -> Self {
         self.known(heading, keep, figure, units::duration)
     }
 

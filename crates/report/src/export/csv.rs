@@ -9,7 +9,8 @@
 //!   `mean_ns`, `stdev_ns`; `low` and `high` are the ends of the 95 % confidence interval;
 //! - `cpu_ns_per_op`, `cpu_share` (0 to 1), `voluntary_switches_per_op`, `involuntary_switches_per_op`;
 //! - `elapsed_p50_ns`, `error_share`: of calls that wait for a duration, what was asked plus p50, and p50 as a share of what
-//!   was asked.
+//!   was asked;
+//! - `merged_runs`: of a merged run, how many of its runs have the series.
 //!
 //! A run of ramps alone (`punctual governor ramp`) has a row per loop instead: `loop`, and a column per governor, in ns.
 //!
@@ -40,8 +41,11 @@ pub struct Csv;
 /// A figure: its name, and its cell.
 type Figure = (&'static str, fn(&Series) -> String);
 
+/// Of a merged run: how many runs have the series.
+const RUNS: Figure = ("merged_runs", |series| cell(Some(series.parts.len()).filter(|runs| *runs > 0)));
+
 /// The columns after the parameters.
-const FIGURES: [Figure; 21] = [
+const FIGURES: [Figure; 22] = [
     ("count", |series| series.summary.count.to_string()),
     ("negative", |series| series.summary.negative.to_string()),
     ("overflow", |series| series.summary.overflow.to_string()),
@@ -63,6 +67,7 @@ const FIGURES: [Figure; 21] = [
     ("involuntary_switches_per_op", |series| cell(series.involuntary_switches_per_op)),
     ("elapsed_p50_ns", |series| cell(asked::elapsed(series))),
     ("error_share", |series| cell(asked::error(series))),
+    RUNS,
 ];
 
 impl Exporter<Run> for Csv {
@@ -96,7 +101,8 @@ fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
 pub fn index(run: &Run, files: &[String], writer: &mut dyn Write) -> std::io::Result<()> {
     let mut table = vec![("file".to_owned(), files.to_vec())];
     table.extend(identity(run));
-    table.push(("count".to_owned(), run.series.iter().map(|series| series.summary.count.to_string()).collect()));
+    let more = [FIGURES[0], RUNS].map(|(name, cell)| (name.to_owned(), run.series.iter().map(cell).collect()));
+    table.extend(more.into_iter().filter(has_values));
     written(&table, writer)
 }
 

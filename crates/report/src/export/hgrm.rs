@@ -29,7 +29,13 @@ impl Exporter<Run> for Hgrm {
 
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
         match run.series.as_slice() {
-            [one] => Ok(write(&Distribution::from_series(one)?, out)?),
+            [one] => {
+                write(&Distribution::from_series(one)?, &mut *out)?;
+                if !one.parts.is_empty() {
+                    writeln!(out, "#[Merged  = {:>12} runs]", one.parts.len())?;
+                }
+                Ok(out.flush()?)
+            }
             series => Err(Error::ManySeries(series.len())),
         }
     }

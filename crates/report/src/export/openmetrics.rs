@@ -10,7 +10,7 @@
 //! - `punctual_cause_seconds` per wake-up with `thread`, `call`, `part`, `cause` and `culprit`, `punctual_call_late_seconds`,
 //!   `punctual_wake_ups`, `punctual_wake_ups_split`, `punctual_events_lost`;
 //! - `punctual_run_info`, `punctual_run_start_seconds` (since 1970), `punctual_run_duration_seconds`, `punctual_run_complete`,
-//!   `punctual_steal_ratio`.
+//!   `punctual_steal_ratio`, and of a merged run `punctual_run_merged_runs`.
 //!
 //! Labels are `experiment`, `subject`, `conditions`, `quantity` and the parameters by their names in the record. A
 //! parameter with a reserved name gets the prefix `parameter_`. A series with the same labels as an earlier one gets
@@ -160,6 +160,12 @@ fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
             None,
             "1: the run came to its end; 0: it was interrupted.",
             Some(f64::from(u8::from(run.complete))),
+        ),
+        (
+            "run_merged_runs",
+            None,
+            "Runs that this one was merged from.",
+            Some(run.merged_from.len() as f64).filter(|n| *n > 0.0),
         ),
         (
             "steal_ratio",

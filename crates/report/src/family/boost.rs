@@ -9,10 +9,10 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
 use crate::format::{sanitize, spoken, unbroken, units};
-use crate::naming::{conditions, under};
+use crate::naming::{AS_FOUND, conditions, under};
 
 use super::shared::{ALWAYS, Family, measured};
-use deadlines::{AS_FOUND, BOOST, Boost, met};
+use deadlines::{BOOST, Boost, met};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "boost", sections, candidates: answer::candidates, answer: answer::answer };
@@ -37,7 +37,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         .estimate("p50", (ALWAYS, 40), |series: &Boost<'_>| (series.summary.p50, series.summary.ci95.p50))
         .ns("p99", 60, |series| series.summary.p99)
         .ns("max", ALWAYS, |series| series.summary.max)
-        .known("clock", 75, |series| series.metrics.mean_khz, ghz)
+        .known("clock", 75, |series| series.metrics.mean_khz, units::gigahertz)
         .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
         .known("CPU time", 50, |series| series.cpu_ns_per_op, |ns| units::duration(ns))
         .of(&series);
@@ -63,10 +63,6 @@ fn name(series: &Boost<'_>) -> String {
         (AS_FOUND, Some(governor)) => format!("{AS_FOUND} ({})", sanitize(governor)),
         (subject, _) => sanitize(subject),
     }
-}
-
-fn ghz(khz: i64) -> String {
-    format!("{:.2} GHz", khz as f64 / 1e6)
 }
 
 /// What is to be said: what the boost was, and the time at each frequency.
@@ -112,7 +108,7 @@ fn full_speed(boost: &Metrics) -> Vec<String> {
     }
     let limits = boost.full_khz.zip(boost.max_khz);
     if let Some((full, max)) = limits.filter(|(full, max)| (*full as f64) < *max as f64 * SHORT_OF_LIMIT) {
-        let (full, max) = (ghz(full), ghz(max));
+        let (full, max) = (units::gigahertz(full), units::gigahertz(max));
         said.push(format!("While raised, the kernel showed {full} of {max}: another lever may do more."));
     }
     said
@@ -120,6 +116,6 @@ fn full_speed(boost: &Metrics) -> Vec<String> {
 
 /// `1.00 GHz 93 %, 3.00 GHz 7 %`, the lowest first.
 fn states(metrics: &Metrics) -> Option<String> {
-    let state = |(khz, share): (&u64, &f64)| unbroken(&format!("{} {}", ghz(*khz as i64), units::share(*share)));
+    let state = |(khz, share): (&u64, &f64)| unbroken(&format!("{} {}", units::gigahertz(*khz), units::share(*share)));
     Some(metrics.residency.as_ref()?.iter().map(state).collect::<Vec<_>>().join(", "))
 }

@@ -11,11 +11,11 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::format::{sanitize, unbroken, units};
-use crate::naming::{conditions, under};
+use crate::naming::{AS_FOUND, conditions, under};
 use crate::pictures::{self, ramp::Loops};
 
 use super::shared::{ALWAYS, Family, measured};
-use claims::{AS_FOUND, Judged, Ramp, governor, judged, rounds, settled_tenths};
+use claims::{Judged, Ramp, governor, judged, rounds, settled_tenths};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "ramp", sections, candidates: candidates::candidates, answer: answer::answer };
@@ -77,7 +77,7 @@ fn table(judged: &[Judged<'_>]) -> Table {
         .ns("max", 50, |its| its.ramp.summary.max)
         .share("spread", 60, |its| spread(&its.ramp))
         .count("changes", 70, |its| its.ramp.metrics.transitions)
-        .known("ended at", 75, |its| its.ramp.metrics.ended_khz, |khz| format!("{:.2} GHz", khz as f64 / 1e6))
+        .known("ended at", 75, |its| its.ramp.metrics.ended_khz, units::gigahertz)
         .when(speeds_up(judged), |columns| columns.ns("to full speed", 80, Judged::to_full_speed_ns))
         .of(judged)
 }

@@ -1,10 +1,10 @@
 //! Figures within a sentence: the number and its unit stay on one line.
 
 use super::prose::unbroken;
-use super::units::{self, Ns};
+use super::units::{self, Whole};
 
 /// `71.2 µs`.
-pub(crate) fn duration(ns: impl Ns) -> String {
+pub(crate) fn duration(ns: impl Whole) -> String {
     unbroken(&units::duration(ns))
 }
 
@@ -14,7 +14,7 @@ pub(crate) fn fine(ns: f64) -> String {
 }
 
 /// A duration that someone typed.
-pub(crate) fn exact(ns: impl Ns) -> String {
+pub(crate) fn exact(ns: impl Whole) -> String {
     unbroken(&units::exact(ns))
 }
 

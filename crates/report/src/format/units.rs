@@ -51,37 +51,37 @@ fn is_huge(number: f64) -> bool {
     !number.is_finite() || number.abs() >= 1e12
 }
 
-/// A number of nanoseconds of any type, as a whole one.
-pub(crate) trait Ns {
+/// A number of any type, as a whole one.
+pub(crate) trait Whole {
     /// What is too large stays at the largest.
     fn whole(self) -> i64;
 }
 
-impl Ns for i64 {
+impl Whole for i64 {
     fn whole(self) -> i64 {
         self
     }
 }
 
-impl Ns for u64 {
+impl Whole for u64 {
     fn whole(self) -> i64 {
         i64::try_from(self).unwrap_or(i64::MAX)
     }
 }
 
-impl Ns for f64 {
+impl Whole for f64 {
     fn whole(self) -> i64 {
         self.round() as i64
     }
 }
 
 /// A duration with three significant digits (`71.2 µs`); below a microsecond whole nanoseconds (`41 ns`).
-pub(crate) fn duration(ns: impl Ns) -> String {
+pub(crate) fn duration(ns: impl Whole) -> String {
     duration_f(ns.whole() as f64)
 }
 
 /// A duration that may be absent.
-pub(crate) fn known(ns: Option<impl Ns>) -> String {
+pub(crate) fn known(ns: Option<impl Whole>) -> String {
     ns.map_or_else(|| ABSENT.to_owned(), |ns| duration(ns))
 }
 
@@ -99,7 +99,7 @@ fn duration_f(ns: f64) -> String {
 }
 
 /// A duration that someone typed: exact, in the largest unit that divides it with at most three decimals (`100 µs`).
-pub(crate) fn exact(ns: impl Ns) -> String {
+pub(crate) fn exact(ns: impl Whole) -> String {
     let ns = ns.whole();
     let unit = UNITS.iter().rev().find(|unit| ns.unsigned_abs() >= unit.ns as u64).copied().unwrap_or(UNITS[0]);
     let number = ns as f64 / unit.ns;
@@ -160,6 +160,11 @@ pub(crate) fn significant(number: f64) -> String {
     let decimals = (2.0 - number.abs().log10().floor()).clamp(0.0, 12.0) as usize;
     let text = format!("{number:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A frequency: `2.40 GHz`.
+pub(crate) fn gigahertz(khz: impl Whole) -> String {
+    format!("{:.2} GHz", khz.whole() as f64 / 1e6)
 }
 
 /// A count with thousands set apart from 10 000 on: `1000`, `12 000`.

@@ -10,7 +10,7 @@ use punctual_record::{Notice, Run};
 use punctual_report::compare::limit::{self, Amount, Limit};
 use punctual_report::compare::{Compared, Options, Side, compare};
 use punctual_report::document::{Align, Block, Column, Note, Row};
-use punctual_report::export::{Html, Markdown, OF_COMPARISONS, OF_RUNS, Text};
+use punctual_report::export::{Csv, Hgrm, Html, Markdown, OF_COMPARISONS, OF_RUNS, OpenMetrics, Text};
 use punctual_report::{Document, Style};
 
 /// A run as text, as a page without its data, and as Markdown.
@@ -48,6 +48,14 @@ fn a_merged_run_says_so_in_all_forms() {
     for text in forms(&merged) {
         assert!(text.contains("Merged from 2 runs of 1 machine") && text.contains("Machine by machine"), "{text}");
     }
+    let one = Run { series: merged.series[..1].to_vec(), ..merged.clone() };
+    let of = |run: &Run| [written(&Csv, run), written(&OpenMetrics, run), written(&Hgrm, run)];
+    let [table, metrics, histogram] = of(&one);
+    assert!(table.lines().next().unwrap().ends_with(",merged_runs") && table.trim_end().ends_with(",2"), "{table}");
+    assert!(metrics.contains("\npunctual_run_merged_runs 2.0\n"), "{metrics}");
+    assert!(histogram.ends_with("#[Merged  =            2 runs]\n"), "{histogram}");
+    let single = Run { series: plain_run().series[..1].to_vec(), ..plain_run() };
+    assert!(of(&single).iter().all(|text| !text.to_lowercase().contains("merged")));
 }
 
 #[test]

@@ -4,10 +4,11 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::evidence::Outcome;
 use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::naming::AS_FOUND;
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;
-use super::deadlines::{AS_FOUND, BOOST, Boost, PERFORMANCE, compared, met};
+use super::deadlines::{BOOST, Boost, PERFORMANCE, compared, met};
 
 /// Deadlines with the boost and without, and its price.
 pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {

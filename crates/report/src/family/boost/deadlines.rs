@@ -12,7 +12,6 @@ use super::super::shared::Measured;
 pub(super) type Boost<'a> = Measured<'a, Parameters, Metrics>;
 
 /// The subjects, by their names in the record.
-pub(super) const AS_FOUND: &str = "as found";
 pub(super) const BOOST: &str = "boost";
 pub(super) const PERFORMANCE: &str = "performance";
 

@@ -5,7 +5,9 @@ use punctual_record::{Quantity, Run, Series};
 use crate::format::{sanitize, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
-use super::claims::{AS_FOUND, PERFORMANCE, governor, is_same_work};
+use crate::naming::AS_FOUND;
+
+use super::claims::{PERFORMANCE, governor, is_same_work};
 
 /// `performance` instead of what was found, where both were measured.
 pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {

@@ -9,13 +9,13 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Gain, Outcome};
 
+use crate::naming::AS_FOUND;
+
 use super::super::shared::{Measured, measured};
 
 /// The loops of one governor.
 pub(super) type Ramp<'a> = Measured<'a, Parameters, Metrics>;
 
-/// The subject where no governor was set.
-pub(super) const AS_FOUND: &str = "as found";
 /// The one that the check-up tries.
 pub(super) const PERFORMANCE: &str = "performance";
 
