@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use punctual_record::{ConditionSet, Run, Series};
 
-use crate::format::sanitize;
+use crate::format::{counted, sanitize};
 use crate::naming::{self, conditions};
 
 /// Calls with the thread's slack (prctl(2), PR_SET_TIMERSLACK), by how well they stand for what programs do.
@@ -112,10 +112,9 @@ fn changed(row: &Figure<'_>) -> (bool, usize, Reverse<Option<i64>>) {
 
 /// The name that more than half of `names` are, where they differ.
 pub(crate) fn usual(names: &[&str]) -> Option<String> {
-    let first = names.first()?;
-    let of = |name: &str| names.iter().filter(|its| **its == name).count();
-    let usual = names.iter().find(|name| of(name) * 2 > names.len())?;
-    names.iter().any(|name| name != first).then(|| (*usual).to_owned())
+    let counts = counted(names.iter().copied());
+    let (usual, _) = counts.iter().find(|(_, count)| *count * 2 > names.len())?;
+    (counts.len() > 1).then(|| (*usual).to_owned())
 }
 
 /// The lowest median, then the lowest 99th percentile.

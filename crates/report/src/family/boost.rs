@@ -39,7 +39,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("max", ALWAYS, |series| series.summary.max)
         .known("clock", 75, |series| series.metrics.mean_khz, units::gigahertz)
         .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
-        .known("CPU time", 50, |series| series.cpu_ns_per_op, |ns| units::duration(ns))
+        .known("CPU time", 50, |series| series.cpu_ns_per_op, units::duration)
         .of(&series);
     let legend = Block::Legend(vec![
         Note::always("p50, p99, max: response time, from the activation to the end of its work. met: deadlines."),

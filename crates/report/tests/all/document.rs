@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::{self, Made, few_rounds, plain_run, run, set};
 use crate::forms::{notices, shown, written};
-use crate::{calls, interrupted, ipc, other_forms, paths, records, trials};
+use crate::{calls, explained, interrupted, ipc, other_forms, paths, records, trials};
 use punctual_record::merge::Merger;
 use punctual_record::{Notice, Run};
 use punctual_report::compare::limit::{self, Amount, Limit};
@@ -12,13 +12,6 @@ use punctual_report::compare::{Compared, Options, Side, compare};
 use punctual_report::document::{Align, Block, Column, Note, Row};
 use punctual_report::export::{Csv, Hgrm, Html, Markdown, OF_COMPARISONS, OF_RUNS, OpenMetrics, Text};
 use punctual_report::{Document, Style};
-
-/// A run as text, as a page without its data, and as Markdown.
-fn forms(run: &Run) -> [String; 3] {
-    let page = written(&Html, run);
-    let words = page.split("<script").next().unwrap().to_owned();
-    [written(&Text(Style::default()), run), words, written(&Markdown, run)]
-}
 
 fn later(run: &Run) -> Run {
     Run { started: "2027-01-01T00:00:00Z".parse().unwrap(), ..run.clone() }
@@ -45,9 +38,8 @@ fn a_merged_run_says_so_in_all_forms() {
     let mut merger = Merger::new(plain_run()).unwrap();
     merger.add(later(&plain_run())).unwrap();
     let merged = merger.finish(plain_run().tool, plain_run().command).unwrap();
-    for text in forms(&merged) {
-        assert!(text.contains("Merged from 2 runs of 1 machine") && text.contains("Machine by machine"), "{text}");
-    }
+    let text = shown(&merged, &Style::default());
+    assert!(text.contains("Merged from 2 runs of 1 machine") && text.contains("Machine by machine"), "{text}");
     let one = Run { series: merged.series[..1].to_vec(), ..merged.clone() };
     let of = |run: &Run| [written(&Csv, run), written(&OpenMetrics, run), written(&Hgrm, run)];
     let [table, metrics, histogram] = of(&one);
@@ -59,16 +51,11 @@ fn a_merged_run_says_so_in_all_forms() {
 }
 
 #[test]
-fn what_was_interrupted_or_noticed_is_said_in_all_forms() {
-    let mut run = plain_run();
-    run.complete = false;
-    run.notices.push(Notice::Other { text: "The moon was full.".into() });
-    for text in forms(&run) {
-        assert!(text.contains("Incomplete"), "{text}");
-    }
-    let [text, page, markdown] = forms(&run);
-    assert!(page.contains("The moon was full.") && markdown.contains("The moon was full."));
-    assert!(!text.contains("moon"), "notices go to standard error");
+fn notices_go_to_standard_error() {
+    let notices_of = Notice::Other { text: "The moon was full.".into() };
+    let run = Run { complete: false, notices: vec![notices_of], ..plain_run() };
+    let text = shown(&run, &Style::default());
+    assert!(text.contains("Incomplete") && !text.contains("moon"), "{text}");
     assert!(notices(&run, &Style::default()).ends_with("note: The moon was full.\n"));
 }
 
@@ -172,6 +159,8 @@ fn all_kinds() -> Vec<(&'static str, Run)> {
         ("calls", calls::observed(calls)),
         ("map", ipc::matrix(4)),
         ("interrupted", interrupted::interrupted(&interrupted::CUT)),
+        ("check-up", explained::checkup(24_000)),
+        ("remedies", common::remedies_run(20_000, 52_100, 52_100)),
     ];
     all.extend(["compiling", "debian-6.1"].map(|name| (name, records::record(name))));
     all

@@ -1,7 +1,7 @@
 //! The first sentence of a check-up: the causes that watched wake-ups show, and data in which it must not name them.
 
 use punctual_record::{Cause, CauseSource, Causes, LatePart, Notice, Run};
-use punctual_report::export::{Html, Json, Markdown, Text, text};
+use punctual_report::export::{Json, text};
 use punctual_report::{Document, Style, Verdict};
 
 use crate::common::causes::{cause, causes, redis, sleep, spread};
@@ -9,7 +9,7 @@ use crate::common::{Made, run, set};
 use crate::forms::written;
 
 /// A check-up whose sleep is 74 µs late as found, and this late with a slack of 1 ns.
-fn checkup(without_slack: i64) -> Run {
+pub(crate) fn checkup(without_slack: i64) -> Run {
     let (found, less) = ("SCHED_OTHER", "SCHED_OTHER, slack 1 ns");
     let sets = vec![set(found, "other", None, 50_000), set(less, "other", Some(1), 1)];
     let call = "clock_nanosleep_abs";
@@ -41,17 +41,12 @@ fn the_causes_of_watched_wake_ups_are_in_the_first_sentence() {
 }
 
 #[test]
-fn every_form_has_the_same_sentence() {
+fn json_has_the_same_sentence() {
     let run = checkup(24_000);
     let said = first(&run);
     let json: serde_json::Value = serde_json::from_str(&written(&Json, &run)).unwrap();
     assert_eq!(json["answer"][0].as_str().unwrap().replace('\u{a0}', " "), said);
     assert_eq!(json["causes"]["calls"][0]["nominal_ns"], 100_000, "the evidence");
-    let wide = Style { width: 1000, ..Style::default() };
-    for text in [written(&Text(wide), &run), written(&Html, &run), written(&Markdown, &run)] {
-        let text = text.replace('\u{a0}', " ").replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(&said), "{said} is missing from {text}");
-    }
 }
 
 #[test]

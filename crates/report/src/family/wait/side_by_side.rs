@@ -49,7 +49,7 @@ fn rows_of(series: &[&Series], sets: &[&str]) -> Vec<Row> {
     let least = |method: &str| sets.iter().filter_map(|set| find(method, set)?.summary.p50).min().unwrap_or(i64::MAX);
     methods.sort_by_key(|method| least(method));
     let row = |method: &&str| {
-        let cells = sets.iter().map(|set| find(method, set).map_or(String::new(), |its| both(its)));
+        let cells = sets.iter().map(|set| find(method, set).map_or(String::new(), both));
         Row::Cells([sanitize(method)].into_iter().chain(cells).collect(), Paint::Plain)
     };
     methods.iter().map(row).collect()
