@@ -152,18 +152,17 @@ pub(crate) fn disturbance(run: &Run) -> Section {
         Some(text) => known.push(unbroken(&text)),
         None => unknown.push(unbroken(name)),
     };
-    let many = |n: u64, what: &str| format!("{} {what}{}", units::count(n), if n == 1 { "" } else { "s" });
     let steal = d.steal_ns.map(|ns| {
         let of = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
         let stolen = units::exact(ns);
         if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{of}") }
     });
     tell("steal", steal);
-    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {}", many(n, "time"))));
+    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {}", units::many(n, "time"))));
     tell("use of the CPUs", d.busy_share.map(|share| format!("CPUs busy {}, this run included", units::share(share))));
     tell("CPU pressure", d.cpu_pressure_before.map(|share| format!("CPU pressure before {}", units::share(share))));
-    tell("interrupts", d.interrupts.map(|n| many(n, "interrupt")));
-    tell("page faults", d.major_faults.map(|n| many(n, "major page fault")));
+    tell("interrupts", d.interrupts.map(|n| units::many(n, "interrupt")));
+    tell("page faults", d.major_faults.map(|n| units::many(n, "major page fault")));
     let mut text = if known.is_empty() { String::new() } else { format!("Meanwhile: {}.", known.join("; ")) };
     if !unknown.is_empty() {
         text.push_str(&format!(" Could not be read: {}.", unknown.join(", ")));

@@ -26,7 +26,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
             PathSource::FunctionGraph => "function",
             PathSource::Events => "event",
         };
-        let passes = format!("{} of the kernel", counted(steps, what));
+        let passes = format!("{} of the kernel", units::many(steps, what));
         format!("{} takes {} with recording, and passes {passes}.", name(&path.method), units::duration(path.took_ns))
     };
     run.paths.iter().take(ABREAST).map(said).collect()
@@ -72,7 +72,7 @@ fn table(paths: &[CallPath], most: usize) -> Table {
     let row = |at: usize| Row::Cells(paths.iter().flat_map(|path| cells(path, at)).collect(), Paint::Plain);
     let mut rows: Vec<Row> = (0..longest.min(most)).map(row).collect();
     if longest > most {
-        rows.push(Row::Label(format!("and {}", counted((longest - most) as u64, "more step"))));
+        rows.push(Row::Label(format!("and {}", units::many((longest - most) as u64, "more step"))));
     }
     Table { columns: paths.iter().flat_map(columns).collect(), rows }
 }
@@ -98,7 +98,7 @@ fn origin(path: &CallPath) -> String {
     };
     let which = match path.recorded {
         1 => "One call".to_owned(),
-        n => format!("The median of {}", counted(n, "call")),
+        n => format!("The median of {}", units::many(n, "call")),
     };
     let call = sanitize(&path.call);
     let mut text = format!("{}, {}: {source}. {which}", name(&path.method), call.trim_end_matches(';'));
@@ -108,12 +108,7 @@ fn origin(path: &CallPath) -> String {
         text.push_str(&format!("; {count} more with an interrupt in between {is} left out"));
     }
     if path.cut_off > 0 {
-        text.push_str(&format!("; {} {} not kept", counted(path.cut_off, "further step"), is(path.cut_off)));
+        text.push_str(&format!("; {} {} not kept", units::many(path.cut_off, "further step"), is(path.cut_off)));
     }
     text + "."
-}
-
-/// `1 function`, `2 functions`.
-fn counted(n: u64, what: &str) -> String {
-    format!("{} {what}{}", units::count(n), if n == 1 { "" } else { "s" })
 }

@@ -11,11 +11,7 @@ const REASONS: usize = 3;
 
 /// Who was watched, for how long: `redis-server, pid 4711: 3 threads, 12 % of a CPU, watched for 10.0 s.`
 pub(super) fn program(program: &Program, causes: &Causes) -> String {
-    let threads = match program.threads {
-        1 => "1 thread".to_owned(),
-        n => format!("{} threads", units::count(n)),
-    };
-    let mut facts = vec![threads];
+    let mut facts = vec![units::many(program.threads, "thread")];
     if let Some(cpu) = program.cpu_ns.filter(|_| causes.watched_ns > 0) {
         facts.push(format!("{} of a CPU", units::share(cpu as f64 / causes.watched_ns as f64)));
     }

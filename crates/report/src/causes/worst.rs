@@ -85,8 +85,7 @@ fn parts(wake: &LateWake, guest: bool) -> Vec<Row> {
         at = at.saturating_add(its.ns);
     }
     if short.0 > 0 {
-        let plural = if short.0 == 1 { "" } else { "s" };
-        let name = format!("{} shorter part{plural}", units::count(short.0));
+        let name = units::many(short.0, "shorter part");
         let cells = vec![String::new(), String::new(), name, units::duration(short.1), String::new()];
         rows.push(Row::Cells(cells, Paint::Faint));
     }

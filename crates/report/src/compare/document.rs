@@ -48,7 +48,7 @@ impl Document {
         sections.extend(figures(comparison));
         sections.extend(comparison.causes.as_ref().and_then(why::section));
         let missing = words::missing(comparison);
-        sections.extend((!missing.is_empty()).then(|| folded("Not comparable", items(missing))));
+        sections.extend((!missing.is_empty()).then(|| folded("Not comparable", Block::said(missing))));
         sections.push(folded("What changed around it", changes(comparison)));
         sections.push(folded("Runs", runs(comparison)));
         let chapters = sections.into_iter().map(Chapter::of).collect();
@@ -117,10 +117,6 @@ fn notes(comparison: &Comparison) -> Vec<Note> {
     notes
 }
 
-fn items(texts: Vec<String>) -> Block {
-    Block::said(texts)
-}
-
 fn changes(comparison: &Comparison) -> Block {
     let mut changes = words::changes(comparison);
     if changes.is_empty() {
@@ -129,7 +125,7 @@ fn changes(comparison: &Comparison) -> Block {
     let more = changes.len().saturating_sub(MOST);
     changes.truncate(MOST);
     changes.extend((more > 0).then(|| format!("and {more} more")));
-    items(changes)
+    Block::said(changes)
 }
 
 fn runs(comparison: &Comparison) -> Block {

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::evidence::correction::corrected;
 use crate::evidence::difference::RunPair;
-use crate::evidence::{Draft, Reading, Shift, difference, noise, scale, share};
+use crate::evidence::{Draft, Reading, SCALE, Shift, difference, noise, share};
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
 pub use changes::Change;
@@ -231,9 +231,8 @@ fn why_not(reading: &Reading, figure: Figure) -> Option<String> {
 
 /// A shift in nanoseconds and shares, when `compared` figures are.
 fn told(shift: &Shift, compared: usize) -> Difference {
-    let scale = scale();
-    let old_ns = scale.figure(shift.from);
-    let by = |by: f64| scale.figure(shift.from + by) - old_ns;
+    let old_ns = SCALE.figure(shift.from);
+    let by = |by: f64| SCALE.figure(shift.from + by) - old_ns;
     let reach = shift.reach(LEVEL);
     let by_ns = Range { value: by(shift.by), low: by(shift.by - reach), high: by(shift.by + reach) };
     // Alone among all compared figures, a difference must pass the strictest step of the correction. A difference that

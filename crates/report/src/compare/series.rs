@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use punctual_record::{Param, Quantity};
 use serde::Serialize;
 
-use crate::evidence::{Figure, difference, scale};
+use crate::evidence::{Figure, SCALE, difference};
 
 use super::outcome::{Range, Verdict};
 
@@ -71,7 +71,7 @@ impl Difference {
     /// The fewest interleaved runs a side that show an increase by this much, with 90 % power; `None`: no number in reach.
     #[must_use]
     pub fn runs_to_show(&self, ns: f64) -> Option<u32> {
-        let by = scale().place(self.old_ns + ns) - scale().place(self.old_ns);
+        let by = SCALE.place(self.old_ns + ns) - SCALE.place(self.old_ns);
         difference::runs_to_show(by, self.noise.0, self.noise.1)
     }
 }

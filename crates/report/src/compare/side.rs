@@ -10,7 +10,7 @@ use punctual_record::{
     ConditionSet, Distribution, Host, Identity, Param, Run, Series, Setting, Source, identities, telling,
 };
 
-use crate::evidence::{Look, Reading, scale, tail};
+use crate::evidence::{Look, Reading, tail};
 use crate::naming;
 
 use super::recorded::Recorded;
@@ -205,6 +205,6 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
 }
 
 fn entry(look: &Look<'_>, run: usize, distribution: Option<&Distribution>) -> Entry {
-    let tail = distribution.and_then(|its| tail::places(its, scale())).map(Box::new);
+    let tail = distribution.and_then(tail::places).map(Box::new);
     Entry { run, count: look.summary.count, readings: look.readings(distribution), tail }
 }

@@ -22,8 +22,9 @@ pub(crate) mod tail;
 pub(crate) use difference::{Draft, Shift};
 pub(crate) use mean::Mean;
 pub(crate) use middle::scatter;
+pub(crate) use noise::SCALE;
 pub use reading::Figure;
-pub(crate) use reading::{Look, Reading, scale};
+pub(crate) use reading::{Look, Reading};
 pub use rounds::{Effect, Gain, Outcome};
 pub use shares::{ShareEffect, ShareGain};
 

@@ -33,9 +33,8 @@ pub(crate) struct Scale {
 
 impl Scale {
     /// With the cost of a clock reading, in ns, as the size below which ratios mean nothing.
-    pub(crate) fn new(reading_ns: f64) -> Self {
-        let reading = if reading_ns.is_finite() { reading_ns.clamp(1.0, 1e9) } else { 1.0 };
-        Self { unit: 2.0 * reading }
+    const fn new(reading_ns: f64) -> Self {
+        Self { unit: 2.0 * reading_ns.clamp(1.0, 1e9) }
     }
 
     /// From a figure to the scale.
@@ -53,6 +52,9 @@ impl Scale {
         1.0 / ns.hypot(self.unit)
     }
 }
+
+/// That of every comparison, so that the figures do not depend on the order of the sides: with what a clock reading costs on current machines.
+pub(crate) const SCALE: Scale = Scale::new(25.0);
 
 /// The Allan variance of a figure's rounds at a fifth of their duration; `None` with fewer than [`MIN_ROUNDS`].
 pub(crate) fn wandering(places: &[f64]) -> Option<f64> {
@@ -74,12 +76,12 @@ const WEIGHED: u64 = 50_000;
 
 /// The sampling variance of a percentile. Each nearby sample is weighted by the probability that the true percentile is
 /// there (J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978).
-pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Scale) -> Option<f64> {
+pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile) -> Option<f64> {
     let count = distribution.count();
     let rank = quantile.rank(count)?;
     let ratio = quantile.ratio();
     let deviation = (count as f64 * ratio * (1.0 - ratio)).sqrt();
-    let at = |rank: u64| distribution.value_at_rank(rank.clamp(1, count)).map(|ns| scale.place(ns as f64));
+    let at = |rank: u64| distribution.value_at_rank(rank.clamp(1, count)).map(|ns| SCALE.place(ns as f64));
     if count > WEIGHED {
         let away = deviation.ceil() as u64;
         let half = (at(rank.saturating_add(away))? - at(rank.saturating_sub(away))?) / 2.0;
@@ -90,7 +92,7 @@ pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Sc
     let (first, last) = (rank.saturating_sub(reach), rank.saturating_add(reach));
     let chances = Beta::new(rank as f64, (count - rank + 1) as f64);
     let (min, max) = distribution.extremes()?;
-    let place = |ns: i64| scale.place(ns.clamp(min, max) as f64);
+    let place = |ns: i64| SCALE.place(ns.clamp(min, max) as f64);
     let (mut so_far, mut mean, mut square) = (0.0, 0.0, 0.0);
     let mut weigh = |chance: f64, place: f64| {
         let weight = chance - so_far;
@@ -113,9 +115,9 @@ pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile, scale: Sc
 }
 
 /// One figure of each round that has it.
-pub(crate) fn places(rounds: &[RoundFigures], scale: Scale, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
+pub(crate) fn places(rounds: &[RoundFigures], figure: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
     let finite = |ns: &f64| ns.is_finite();
-    rounds.iter().filter_map(|round| figure(round).filter(finite)).map(|ns| scale.place(ns)).collect()
+    rounds.iter().filter_map(|round| figure(round).filter(finite)).map(|ns| SCALE.place(ns)).collect()
 }
 
 #[cfg(test)]
@@ -133,7 +135,7 @@ mod tests {
             recorder.record((100_000.0 + 5_000.0 * (p / (1.0 - p)).ln()) as i64);
         });
         let distribution = recorder.distribution();
-        let found = by_rank(&distribution, Quantile::P99, Scale::new(25.0)).unwrap();
+        let found = by_rank(&distribution, Quantile::P99).unwrap();
         // A logistic distribution's density at a quantile is p (1 - p) / scale.
         let value = 100_000.0 + 5_000.0 * 99.0_f64.ln();
         let expected = (5_000.0 / value).powi(2) / (0.99 * 0.01 * f64::from(count));

@@ -12,7 +12,8 @@ use punctual_record::statistics::confidence_ranks;
 
 use super::correction::corrected;
 use super::middle::scatter;
-use super::reading::{Figure, floor, scale};
+use super::noise::SCALE;
+use super::reading::{Figure, floor};
 use super::rounds::{Draft, Effect, Gain, settled};
 use super::{LEVEL, Shift};
 
@@ -51,8 +52,7 @@ pub(crate) fn test(questions: Vec<Question>) -> Vec<Effect> {
 }
 
 fn draft(question: Question) -> Result<Draft, String> {
-    let scale = scale();
-    let places: Vec<[f64; 2]> = question.pairs.iter().map(|pair| pair.map(|ns| scale.place(ns))).collect();
+    let places: Vec<[f64; 2]> = question.pairs.iter().map(|pair| pair.map(|ns| SCALE.place(ns))).collect();
     if places.len() < MIN_PAIRS {
         return Err(question.why);
     }

@@ -3,7 +3,7 @@
 use punctual_record::{Distribution, Quantile, RoundFigures, Summary};
 use serde::Serialize;
 
-use super::noise::{self, Scale};
+use super::noise::{self, SCALE};
 
 /// What is compared of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -40,10 +40,6 @@ impl Figure {
         }
     }
 }
-
-/// Cost of a clock reading on current machines; see [`Scale`]. It is the same for every comparison, so that the figures
-/// do not depend on the order of the sides.
-pub(crate) const SCALE_READING_NS: f64 = 25.0;
 
 /// Differences between runs that no run shows by itself: another memory layout, another link order, an interrupt moved
 /// to another CPU. Standard deviation on the comparison's scale, roughly a share of the figure.
@@ -99,8 +95,7 @@ impl Look<'_> {
 
     fn median(&self) -> Reading {
         let Some(ns) = self.summary.p50 else { return self.missing(3) };
-        let scale = scale();
-        let rounds = noise::places(self.rounds, scale, |round| round.summary.p50.map(|ns| ns as f64));
+        let rounds = noise::places(self.rounds, |round| round.summary.p50.map(|ns| ns as f64));
         let Some(wandering) = noise::wandering(&rounds) else { return Reading::FewRounds };
         self.known(Figure::P50, ns as f64, wandering)
     }
@@ -110,24 +105,22 @@ impl Look<'_> {
     /// of the latter.
     fn tail(&self, distribution: Option<&Distribution>) -> Reading {
         let Some(ns) = self.summary.p99 else { return self.missing(200) };
-        let scale = scale();
-        let rounds = noise::places(self.rounds, scale, |round| round.summary.p99.map(|ns| ns as f64));
+        let rounds = noise::places(self.rounds, |round| round.summary.p99.map(|ns| ns as f64));
         let all = rounds.len() == self.rounds.len();
         if let Some(wandering) = noise::wandering(&rounds).filter(|_| all) {
             return self.known(Figure::P99, ns as f64, wandering);
         }
         let by_rank = match (distribution, self.summary.ci95.p99) {
-            (Some(distribution), _) => noise::by_rank(distribution, Quantile::P99, scale),
+            (Some(distribution), _) => noise::by_rank(distribution, Quantile::P99),
             (None, Some(interval)) => {
-                let width = scale.place(interval.high as f64) - scale.place(interval.low as f64);
+                let width = SCALE.place(interval.high as f64) - SCALE.place(interval.low as f64);
                 // The 95 % interval is 2 x 1.96 standard deviations wide.
                 Some((width / 3.92).powi(2))
             }
             (None, None) => None,
         };
         let Some(by_rank) = by_rank else { return Reading::FewSamples };
-        let body =
-            noise::places(self.rounds, scale, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
+        let body = noise::places(self.rounds, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
         match noise::wandering(&body) {
             Some(wandering) => self.known(Figure::P99, ns as f64, wandering.max(by_rank)),
             None => Reading::FewRounds,
@@ -136,7 +129,7 @@ impl Look<'_> {
 
     fn cpu(&self) -> Reading {
         let Some(ns) = self.cpu.filter(|ns| ns.is_finite()) else { return Reading::Absent };
-        let rounds = noise::places(self.rounds, scale(), |round| round.cpu_ns_per_op);
+        let rounds = noise::places(self.rounds, |round| round.cpu_ns_per_op);
         match noise::wandering(&rounds) {
             Some(wandering) => self.known(Figure::Cpu, ns, wandering),
             None => Reading::FewRounds,
@@ -145,17 +138,13 @@ impl Look<'_> {
 
     fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
         // A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
-        let step = scale().step(ns) * self.granularity as f64;
+        let step = SCALE.step(ns) * self.granularity as f64;
         let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
-        Reading::Known { place: scale().place(ns), noise, floor: floor(figure).powi(2) + rounding }
+        Reading::Known { place: SCALE.place(ns), noise, floor: floor(figure).powi(2) + rounding }
     }
 
     /// Why a percentile that needs this many samples is absent.
     fn missing(&self, needs: u64) -> Reading {
         if self.summary.count < needs { Reading::FewSamples } else { Reading::Absent }
     }
-}
-
-pub(crate) fn scale() -> Scale {
-    Scale::new(SCALE_READING_NS)
 }

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::correction::corrected;
 use super::middle::scatter;
-use super::reading::{Figure, Look, Reading, floor, scale};
+use super::noise::SCALE;
+use super::reading::{Figure, Look, Reading, floor};
 use super::{Shift, difference, noise};
 
 /// One question: what does `after` change in this figure against `before`?
@@ -132,9 +133,8 @@ pub(super) struct Draft {
 
 impl Draft {
     fn effect(&self, before: Option<f64>, after: Option<f64>, significant: bool, miss: f64) -> Effect {
-        let scale = scale();
         let reach = self.shift.reach(miss);
-        let from = scale.figure(self.shift.from);
+        let from = SCALE.figure(self.shift.from);
         if let Some(size) = self.size {
             let outcome = match significant && size.is_clear() && (size.ns > 0) == (self.shift.by < 0.0) {
                 true if size.ns > 0 => Outcome::Better,
@@ -143,7 +143,7 @@ impl Draft {
             };
             return Effect { outcome, ..Effect::of(before, after, size) };
         }
-        let gain = |by: f64| (from - scale.figure(self.shift.from + by)).round() as i64;
+        let gain = |by: f64| (from - SCALE.figure(self.shift.from + by)).round() as i64;
         let by = self.shift.by;
         let outcome = match significant && by.abs() > self.scatter {
             true if by < 0.0 => Outcome::Better,
@@ -166,8 +166,7 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
     let missing = |series: &Series| format!("too few samples for the {} of {}", figure.name(), series.subject);
     let from = whole(before, figure).ok_or_else(|| missing(before))?;
     let to = whole(after, figure).ok_or_else(|| missing(after))?;
-    let scale = scale();
-    let place = |round: &RoundFigures| Some(scale.place(figure.of(&round.summary, round.cpu_ns_per_op)?));
+    let place = |round: &RoundFigures| Some(SCALE.place(figure.of(&round.summary, round.cpu_ns_per_op)?));
     let deviations = differences(before, after, place);
     if deviations.len() < noise::MIN_ROUNDS {
         return match figure {
@@ -178,13 +177,13 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
     }
     let wandering = noise::wandering(&deviations).ok_or("fewer rounds than a test takes")?;
     let more = 2.0 * floor(figure).powi(2) + rounding(run, from) + rounding(run, to);
-    let shift = Shift::over_rounds([from, to].map(|ns| scale.place(ns)), wandering, more);
+    let shift = Shift::over_rounds([from, to].map(|ns| SCALE.place(ns)), wandering, more);
     Ok(Draft { shift, scatter: scatter(&deviations), size: None })
 }
 
 /// A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
 fn rounding(run: &Run, ns: f64) -> f64 {
-    (scale().step(ns) * run.clock.granularity_ns as f64).powi(2) / 12.0
+    (SCALE.step(ns) * run.clock.granularity_ns as f64).powi(2) / 12.0
 }
 
 /// After minus before of a figure, for each round that has both.

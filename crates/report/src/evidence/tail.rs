@@ -7,7 +7,7 @@
 
 use punctual_record::Distribution;
 
-use super::noise::Scale;
+use super::noise::SCALE;
 
 /// How many values stand for the percentile of a run.
 pub(crate) const PLACES: usize = 15;
@@ -19,11 +19,11 @@ const ABOVE: f64 = 0.01;
 const NORMAL: [f64; 7] = [0.167_894, 0.340_695, 0.524_401, 0.727_913, 0.967_422, 1.281_552, 1.833_915];
 
 /// The values on the comparison's scale, the largest first; `None` without samples.
-pub(crate) fn places(distribution: &Distribution, scale: Scale) -> Option<[f64; PLACES]> {
+pub(crate) fn places(distribution: &Distribution) -> Option<[f64; PLACES]> {
     let count = distribution.count();
     let mut found = [0.0; PLACES];
     for (place, rank) in found.iter_mut().zip(ranks(count)) {
-        *place = scale.place(distribution.value_at_rank(rank)? as f64);
+        *place = SCALE.place(distribution.value_at_rank(rank)? as f64);
     }
     Some(found)
 }

@@ -183,6 +183,11 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
+/// A count of something: `1 call`, `12 000 calls`.
+pub(crate) fn many(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// A rate with at most three decimals and thousands set apart: `15 000`, `0.5`.
 pub(crate) fn rate(rate: f64) -> String {
     if rate >= 1_000.0 {

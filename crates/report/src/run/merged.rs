@@ -15,8 +15,8 @@ pub(super) fn sections(run: &Run) -> Vec<Section> {
         return Vec::new();
     }
     let machines = machines(run);
-    let plural = if machines.len() == 1 { "" } else { "s" };
-    let heading = format!("Merged from {} runs of {} machine{plural}", run.merged_from.len(), machines.len());
+    let machines_of = units::many(machines.len() as u64, "machine");
+    let heading = format!("Merged from {} runs of {machines_of}", run.merged_from.len());
     let known = |fact: &Option<String>| fact.as_deref().map_or("unknown".to_owned(), sanitize);
     let elapsed = |machine: &Machine<'_>| machine.runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.elapsed_ns));
     let first = |machine: &Machine<'_>| machine.runs.iter().map(|run| run.started).min();

@@ -61,8 +61,7 @@ fn tried(run: &Run, judged: &Judged<'_>) -> Vec<String> {
 
 /// `9 pairs, without 2 in which others took the CPU far more than usual`.
 fn pairs(judged: &Judged<'_>) -> String {
-    let number = judged.quiet.pairs.len() as u64;
-    let pairs = format!("{} pair{}", units::count(number), if number == 1 { "" } else { "s" });
+    let pairs = units::many(judged.quiet.pairs.len() as u64, "pair");
     match judged.quiet.left_out as u64 {
         0 => pairs,
         n => format!("{pairs}, without {} in which others took the CPU far more than usual", units::count(n)),
