@@ -17,19 +17,15 @@ pub(crate) fn complaints(workspace: &Path) -> Vec<String> {
     };
     let packages = packages(workspace);
     let mut wrong = crates(&drawing, &packages);
-    let mut circles = drawing.circles.clone();
     for package in &packages {
         for (folder, graph) in folders(&Source::read(&package.root)) {
             let name = [std::slice::from_ref(&package.name), folder.as_slice()].concat().join("/");
-            let allowed = circles.remove(&name).unwrap_or_default();
             if folder.is_empty() || drawing.layers.contains_key(&name) {
-                wrong.extend(layers(&drawing, &name, &graph, &allowed));
+                wrong.extend(layers(&drawing, &name, &graph));
             }
-            wrong.extend(round(&name, &graph, &allowed));
+            wrong.extend(round(&name, &graph));
         }
     }
-    let gone = circles.keys().map(|name| format!("[circles] names {name}, and there is no such folder"));
-    wrong.extend(gone);
     let root = format!("{}/", workspace.display());
     wrong.into_iter().map(|text| text.replace(&root, "")).collect()
 }
@@ -61,7 +57,7 @@ fn crates(drawing: &Drawing, packages: &[Package]) -> Vec<String> {
 }
 
 /// Top modules use those of earlier layers only.
-fn layers(drawing: &Drawing, name: &str, graph: &Folder, circles: &[BTreeSet<String>]) -> Vec<String> {
+fn layers(drawing: &Drawing, name: &str, graph: &Folder) -> Vec<String> {
     let real = || {
         let layers: Vec<String> = graph.layers().iter().map(|layer| layer.join(" ")).collect();
         format!("the files have\n{name}: {}", layers.join("\n  < "))
@@ -80,8 +76,7 @@ fn layers(drawing: &Drawing, name: &str, graph: &Folder, circles: &[BTreeSet<Str
     let mut wrong = Vec::new();
     for (user, used, place) in graph.arrows() {
         let (Some(above), Some(below)) = (layer_of.get(user), layer_of.get(used)) else { continue };
-        let known = circles.iter().any(|circle| circle.contains(user) && circle.contains(used));
-        if below >= above && !known {
+        if below >= above {
             let place_of_both = if above == below { "are in one layer" } else { "are the other way round" };
             wrong.push(format!("{place}: {user} uses {used}; in [layers] of {name} they {place_of_both}"));
         }
@@ -89,18 +84,13 @@ fn layers(drawing: &Drawing, name: &str, graph: &Folder, circles: &[BTreeSet<Str
     wrong
 }
 
-/// No files of a folder use each other, but for those that are listed; and the list says no more than there is.
-fn round(folder: &str, graph: &Folder, allowed: &[BTreeSet<String>]) -> Vec<String> {
-    let circles = graph.circles();
-    let new = circles.iter().filter(|circle| !allowed.contains(circle)).map(|circle| {
+/// No files of a folder use each other.
+fn round<'a>(folder: &'a str, graph: &'a Folder) -> impl Iterator<Item = String> + 'a {
+    graph.circles().into_iter().map(move |circle| {
         let lines = graph.arrows().filter(|(user, used, _)| circle.contains(*user) && circle.contains(*used));
         let lines: Vec<String> = lines.map(|(user, used, place)| format!("  {place}: {user} uses {used}")).collect();
-        format!("a circle among the files of {folder}: {}\n{}", words(circle), lines.join("\n"))
-    });
-    let gone = allowed.iter().filter(|circle| !circles.contains(circle)).map(|circle| {
-        format!("[circles] has `{folder}: {}`, which is not so any more: remove the line, or shorten it", words(circle))
-    });
-    new.chain(gone).collect()
+        format!("a circle among the files of {folder}: {}\n{}", words(&circle), lines.join("\n"))
+    })
 }
 
 fn words(names: impl IntoIterator<Item = impl ToString>) -> String {

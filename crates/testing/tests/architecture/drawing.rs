@@ -1,8 +1,8 @@
 //! The drawing in ARCHITECTURE.md: the block that begins with ```` ```drawing ````.
 //!
 //! Under `[crates]`, `a -> b c`: a crate and those of ours that it uses; `tests -> a b`: what the tests of each may use as well. Under `[layers]`,
-//! `a: x y < z`: the top modules of a crate; each uses those of earlier layers only. Under `[circles]`, `a/folder: x y`: files that still use
-//! each other. An indented line continues the one before.
+//! `a: x y < z`: the top modules of a crate; each uses those of earlier layers only. An indented line continues
+//! the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Drawing {
     pub(crate) crates: BTreeMap<String, BTreeSet<String>>,
     pub(crate) layers: BTreeMap<String, Vec<Vec<String>>>,
-    pub(crate) circles: BTreeMap<String, Vec<BTreeSet<String>>>,
 }
 
 impl Drawing {
@@ -23,7 +22,7 @@ impl Drawing {
         for line in block.replace("\n ", " ").lines().filter(|line| !line.trim().is_empty()) {
             let bad = || format!("the drawing's line `{line}` cannot be read");
             match (section, line) {
-                (_, "[crates]" | "[layers]" | "[circles]") => section = line,
+                (_, "[crates]" | "[layers]") => section = line,
                 ("[crates]", _) => {
                     let (name, uses) = line.split_once("->").unwrap_or((line, ""));
                     drawing.crates.insert(name.trim().to_owned(), names(uses).collect());
@@ -32,10 +31,6 @@ impl Drawing {
                     let (name, layers) = line.split_once(':').ok_or_else(bad)?;
                     let layers = layers.split('<').map(|layer| names(layer).collect());
                     drawing.layers.insert(name.trim().to_owned(), layers.collect());
-                }
-                ("[circles]", _) => {
-                    let (folder, circle) = line.split_once(':').ok_or_else(bad)?;
-                    drawing.circles.entry(folder.trim().to_owned()).or_default().push(names(circle).collect());
                 }
                 _ => return Err(bad()),
             }
