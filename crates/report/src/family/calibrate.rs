@@ -51,7 +51,7 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
             let costs = beside(all, s, Figure::ClockCosts);
             (costs.and_then(|s| s.summary.p50), costs.and_then(|s| s.summary.ci95.p50))
         })
-        .fine("read twice", 40, |s| s.metrics.clock_read_ns.map(|ns| 2.0 * ns))
+        .fine("two readings", 40, |s| s.metrics.clock_read_ns.map(|ns| 2.0 * ns))
         .of(adds);
     let legend = vec![
         Note::always(
@@ -59,7 +59,7 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
         ),
         Note::on(
             "clock (TS+TE)",
-            "Clock: the constant of the fit. A negative one is the fit's error; read twice: the same, measured by itself.",
+            "Clock: the constant of the fit. A negative one is the fit's error; two readings: the same, measured by itself.",
         ),
     ];
     // The table has the interval of each; a negative one also has a word.
@@ -96,7 +96,7 @@ fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'
     let legend = format!(
         "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
                   Of waits shortened by an exact TN half are early. It works where {low} to {high} are and the interval of \
-                  the mean error lies within half of TN. Measured again: just before each turn of waits, on sleeps as long as theirs."
+                  the mean error lies within half of TN. Measured again: before each batch of waits, on sleeps as long as theirs."
     );
     let mut section = Section::new(format!("proof: waits of {lead}"))
         .with(Block::Table(proof_columns(columns).of(&rows)))

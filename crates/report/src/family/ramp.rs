@@ -56,10 +56,10 @@ fn legend(judged: &[Judged<'_>]) -> Vec<Note> {
         Note::always("first, final: median over the rounds of the first and the last loop."),
         Note::on("spread", "spread: (p90 - p10) / p50 of the later half of the loops, with what interrupted them."),
         Note::on(
-            "changes",
-            "changes: frequency transitions that the kernel counted during the loops, all rounds together.",
+            "transitions",
+            "transitions: changes of frequency that the kernel counted during the loops, all rounds together.",
         ),
-        Note::on("ended at", "ended at: what the kernel last asked for, after the last loop."),
+        Note::on("last set", "last set: what the kernel asked for last, after the last loop."),
     ];
     if speeds_up(judged) {
         let text = "to full speed: until loops take at most 5 % longer than the fastest governor's later loops, median over the rounds.";
@@ -76,8 +76,8 @@ fn table(judged: &[Judged<'_>]) -> Table {
         .estimate("p50", (ALWAYS, 40), |its| (its.ramp.summary.p50, its.ramp.summary.ci95.p50))
         .ns("max", 50, |its| its.ramp.summary.max)
         .share("spread", 60, |its| spread(&its.ramp))
-        .count("changes", 70, |its| its.ramp.metrics.transitions)
-        .known("ended at", 75, |its| its.ramp.metrics.ended_khz, units::gigahertz)
+        .count("transitions", 70, |its| its.ramp.metrics.transitions)
+        .known("last set", 75, |its| its.ramp.metrics.ended_khz, units::gigahertz)
         .when(speeds_up(judged), |columns| columns.ns("to full speed", 80, Judged::to_full_speed_ns))
         .of(judged)
 }

@@ -7,7 +7,7 @@ use crate::verdict::{Advice, Standing, Untried, Verdict};
 pub(super) fn section(verdict: &Verdict) -> Option<Section> {
     let mut section = Section::new("What to do");
     if verdict.advice.len() > 1 {
-        section.blocks.push(Block::Paragraph("Each by itself: the gains do not add up.".to_owned()));
+        section.blocks.push(Block::Paragraph("The gains are alternatives: they do not add up.".to_owned()));
     }
     let item =
         |advice: &Advice| Item { text: format!("{}: {}", change(advice), advice.text()), code: advice.code.lines() };

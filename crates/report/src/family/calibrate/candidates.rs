@@ -43,7 +43,7 @@ fn candidate<'a>(id: &str, what: &str, before: &Calibrated<'a>, after: &Calibrat
     })
 }
 
-/// The way that is shown to work: TN measured again before each turn, or TN as fitted. Early waits are no gain.
+/// The way that is shown to work: TN measured again before each batch, or TN as fitted. Early waits are no gain.
 fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
     let works = |figure: Figure| {
         let its = beside(all, plain.series, figure)?;

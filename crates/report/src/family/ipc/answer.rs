@@ -186,7 +186,8 @@ pub(super) fn section(run: &Run, series: &[super::traffic::Message<'_>]) -> Opti
     let notes =
         [Note::always(about), Note::on(MAXIMA, maxima)].into_iter().take(if any_maxima { 2 } else { 1 }).collect();
     let table = Block::Table(columns.table(rows));
-    (!all.is_empty()).then(|| Section::new("ipc: what matters").with(table).with(Block::Legend(notes)))
+    (!all.is_empty())
+        .then(|| Section::new("ipc: effect of size, rate, placement and policy").with(table).with(Block::Legend(notes)))
 }
 
 fn arrow(effect: &Effect) -> String {

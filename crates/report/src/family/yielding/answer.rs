@@ -126,7 +126,7 @@ fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
     let untested = of(Outcome::NotTested);
     if !rest.is_empty() && untested.len() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
-        return Some(format!("Which call is back soonest was not tested: {}.", sanitize(why)));
+        return Some(format!("Which call returns first was not tested: {}.", sanitize(why)));
     }
     let duration = |figure: &Figure<'_>| unbroken(&away(figure).map_or_else(String::new, units::duration));
     let equal: Vec<&Figure<'_>> = std::iter::once(*best).chain(of(Outcome::NoDifference)).collect();
