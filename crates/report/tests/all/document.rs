@@ -183,7 +183,8 @@ fn each_form_has_every_text_of_the_document() {
         ];
         for (form, text, drawn) in forms {
             let text = plain(&text);
-            for its in said(&document, drawn).into_iter().collect::<BTreeSet<_>>() {
+            let source = [document.made.as_str(), &document.command];
+            for its in said(&document, drawn).into_iter().chain(source).collect::<BTreeSet<_>>() {
                 assert!(text.contains(&plain(its)), "{name} as {form} lacks: {its}");
             }
         }

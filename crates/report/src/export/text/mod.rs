@@ -41,7 +41,18 @@ impl<T: Reported> Exporter<T> for Text {
 /// The document as text, each line ended, none wider than the style says (but for a long word).
 #[must_use]
 pub fn render(document: &Document, style: &Style) -> String {
-    sections(document.sections(), style)
+    let source = source(document);
+    let (head, rest) = (document.head.iter(), document.sections().skip(document.head.len()));
+    sections(head.chain(&source).chain(rest), style)
+}
+
+/// When a run was measured, and by which command line: text is kept, and pasted elsewhere.
+fn source(document: &Document) -> Option<Section> {
+    let command = Some(&document.command).filter(|command| !command.is_empty());
+    let known =
+        [Some(&document.made).filter(|made| !made.is_empty()).cloned(), command.map(|its| format!("Command: {its}"))];
+    let text = known.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    (!text.is_empty()).then(|| Section::default().with(Block::Paragraph(text)))
 }
 
 /// The first screen as text, in at most `rows` lines where that is possible: advice is left out from the end, then rows
