@@ -188,7 +188,10 @@ impl Supervised {
 }
 
 impl Drop for Supervised {
+    /// Drops the signals that have come since the last look: the key that ended the program was sent to this process too, which has
+    /// something to restore.
     fn drop(&mut self) {
+        while let Ok(Some(_)) = next(&self.signals) {}
         unblock(&self.before);
     }
 }
@@ -248,4 +251,19 @@ fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io
     // SAFETY: `mask` is a mask that the kernel gave.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_beside_the_end_of_the_program_does_not_end_this_process() {
+        let program = Supervised::spawn(Command::new("true"), Settings::default()).unwrap();
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(program.pid), ended).unwrap();
+        // SAFETY: takes a number. The signal is blocked in this thread until `wait` has returned.
+        unsafe { libc::raise(libc::SIGINT) };
+        assert_eq!(program.wait().unwrap(), Ended::Exited(0));
+    }
 }
