@@ -20,7 +20,7 @@ pub struct Method {
     /// The system calls of which each wait makes one, depending on architecture and C library. Empty: it makes none.
     pub system_calls: &'static [&'static str],
     /// Further system calls it may make, to arm a timer or to return from a handler.
-    pub besides: &'static [&'static str],
+    pub also: &'static [&'static str],
     /// Kind of method.
     pub kind: Kind,
     /// The unit of the call: a wait is rounded up to it.
@@ -45,7 +45,7 @@ impl Method {
             call: "",
             code: "",
             system_calls: &[],
-            besides: &[],
+            also: &[],
             kind,
             unit: Unit::Nanosecond,
             clock: Clock::Monotonic,

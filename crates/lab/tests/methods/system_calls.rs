@@ -23,7 +23,7 @@ fn the_one_it_names_and_no_other() {
         assert_eq!(named == 0, method.system_calls.is_empty(), "{} makes {names:?}", method.name);
         for name in &names {
             assert!(
-                method.system_calls.contains(name) || method.besides.contains(name),
+                method.system_calls.contains(name) || method.also.contains(name),
                 "{} makes {name} among {names:?}",
                 method.name
             );

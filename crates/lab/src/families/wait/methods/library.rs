@@ -16,7 +16,7 @@ const LIBRARY: Method = Method {
     system_calls: &["clock_nanosleep", "clock_nanosleep_time64"],
     // The first wait sets the timer slack. The sleeper learns a sleep's cost from the thread's CPU clock, a system
     // call.
-    besides: &["prctl", "clock_gettime"],
+    also: &["prctl", "clock_gettime"],
     absolute: true,
     ..Method::of(Kind::Library)
 };

@@ -87,7 +87,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeval), recv(fd, buffer, size, 0)",
         code: "setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeval, sizeof timeval); recv(fd, buffer, size, 0);",
         system_calls: &["recvfrom", "recv"],
-        besides: &["setsockopt"],
+        also: &["setsockopt"],
         unit: Unit::Jiffy,
         open: open_socket,
         ..SYNC

@@ -22,7 +22,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "timerfd_settime(fd, 0, &duration, NULL), read(fd)",
         code: "timerfd_settime(fd, 0, &duration, NULL); read(fd, &expirations, sizeof expirations);",
         system_calls: &["read"],
-        besides: TIMERFD_SETTIME,
+        also: TIMERFD_SETTIME,
         needs: "Linux 2.6.25",
         open: || timed(Timerfd::new(), &[]),
         ..TIMER
@@ -33,7 +33,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "timerfd_settime(fd, 0, &duration, NULL), epoll_wait(epfd, events, 1, -1)",
         code: "timerfd_settime(fd, 0, &duration, NULL); epoll_wait(epfd, events, 1, -1);",
         system_calls: &["epoll_wait", "epoll_pwait"],
-        besides: TIMERFD_SETTIME,
+        also: TIMERFD_SETTIME,
         needs: "Linux 2.6.25",
         open: || timed(PolledTimerfd::new(), &[]),
         ..TIMER
@@ -44,7 +44,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "timer_settime(timer, 0, &duration, NULL), sigwaitinfo(&set, &info)",
         code: "timer_settime(timer, 0, &duration, NULL); sigwaitinfo(&set, &info);",
         system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
-        besides: TIMER_SETTIME,
+        also: TIMER_SETTIME,
         open: || timed(WaitedTimer::new(), QUEUE),
         ..TIMER
     },
@@ -54,7 +54,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "timer_settime(timer, 0, &duration, NULL), sigsuspend(&mask)",
         code: "timer_settime(timer, 0, &duration, NULL); sigsuspend(&mask);",
         system_calls: &["rt_sigsuspend"],
-        besides: &["timer_settime", "timer_settime64", "rt_sigreturn"],
+        also: &["timer_settime", "timer_settime64", "rt_sigreturn"],
         open: || timed(HandledTimer::new(), QUEUE),
         ..TIMER
     },
@@ -64,7 +64,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "setitimer(ITIMER_REAL, &duration, NULL), sigsuspend(&mask)",
         code: "setitimer(ITIMER_REAL, &duration, NULL); sigsuspend(&mask);",
         system_calls: &["rt_sigsuspend"],
-        besides: &["setitimer", "rt_sigreturn"],
+        also: &["setitimer", "rt_sigreturn"],
         unit: Unit::Microsecond,
         needs: "the process' alarm timer unused",
         open: || timed(IntervalTimer::new(), &[]),
