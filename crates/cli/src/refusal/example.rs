@@ -34,7 +34,7 @@ const VALUES: [(&str, &str); 22] = [
 const LINES: [(&str, &str); 6] = [
     ("punctual pace", "punctual pace --tick-only"),
     ("punctual run", "punctual run -- PROGRAM"),
-    ("punctual report", "punctual report last"),
+    ("punctual report", "punctual report run.json"),
     ("punctual compare", "punctual compare OLD.json NEW.json"),
     ("punctual merge", "punctual merge --output all.json a.json b.json"),
     ("punctual governor set", "punctual governor set performance"),

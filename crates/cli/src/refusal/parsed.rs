@@ -229,7 +229,7 @@ mod tests {
             "yield --sender-cpu 0",
             "compare --old a.json",
             "compare a.json b.json --allow-unjudged",
-            "report last --csv --html",
+            "report run.json --csv --html",
             "pace --rate 1k --sweep 1k..2k --tick-only",
             "pace",
             "run",
