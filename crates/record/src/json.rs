@@ -165,7 +165,7 @@ impl Run {
         let syntax = |error: serde_json::Error| match error.classify() {
             Category::Eof => ReadError::Truncated { line: error.line() },
             // The parser reports a number with missing last digits as a wrong number.
-            Category::Syntax if text.last().is_some_and(|last| b"-+.eE".contains(last)) => {
+            Category::Syntax if text[0] == b'{' && text.last().is_some_and(|last| b"-+.eE".contains(last)) => {
                 ReadError::Truncated { line: error.line() }
             }
             _ => ReadError::NotJson { why: said(&error) },

@@ -78,7 +78,7 @@ pub(crate) fn allowed_cpu(
             "this process may not run on CPU {cpu}, but on CPU {allowed} (offline CPUs are put online in /sys/devices/system/cpu)"
         ))),
         Some(several) => Err(wrong(format!(
-            "must be one CPU, not {}: for instance {}",
+            "must be one CPU, not {} (example: {})",
             CpuSet::of(several.iter().copied()),
             several[0]
         ))),

@@ -60,6 +60,8 @@ fn others_are_refused_by_name() {
     assert!(matches!(read("[\"punctual.run/2\"]"), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("42"), Err(ReadError::NotARun { .. })));
     assert!(matches!(read("<html>"), Err(ReadError::NotJson { .. })));
+    // Its last letter could be the middle of a number.
+    assert!(matches!(read("root:x:0:0::/root:/bin/false"), Err(ReadError::NotJson { .. })));
     assert!(matches!(Run::from_json(&b"\xff\xfe\x00"[..]), Err(ReadError::NotJson { .. })));
 
     value["schema"] = SCHEMA.into();

@@ -96,7 +96,7 @@ impl Plan {
         if let Goal::Highest { from, to, .. } = request.goal
             && from.per_second_f64() >= to.per_second_f64()
         {
-            return Err(PlanError::new(Input::Sweep, "must go from a lower rate to a higher one, as in 1k..1M"));
+            return Err(PlanError::new(Input::Sweep, "must go from a lower rate to a higher one (example: 1k..1M)"));
         }
         let methods = request.methods.len();
         let by_method = |variant| (0..methods).map(move |method| (method, variant));
