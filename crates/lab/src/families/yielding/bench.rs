@@ -305,7 +305,9 @@ mod tests {
             std::thread::sleep(Duration::from_micros(100));
             truth += spent(thread_usage().unwrap()) - before;
         }
+        // The rest is the sleeps' own: a few microseconds a loop, more on a busy machine. Usage that is not up to date lacks
+        // nearly everything.
         let ratio = sums.bare_cpu.exact_ns as f64 / truth as f64;
-        assert!((0.95..=1.0).contains(&ratio), "{ratio}: the rest is the sleep's own, a few microseconds a loop");
+        assert!((0.5..=1.0).contains(&ratio), "{ratio} of the CPU time was accounted");
     }
 }
