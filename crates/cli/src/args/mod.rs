@@ -10,6 +10,7 @@ mod ipc;
 mod limits;
 mod measure;
 mod names;
+mod numeric;
 mod observe;
 mod output;
 mod pace;
@@ -34,6 +35,7 @@ pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use limits::{about_nothing, check as check_limits};
 pub(crate) use measure::MeasureArgs;
 pub(crate) use names::chosen;
+use numeric::{Numeric, with_negative_numbers};
 pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
@@ -43,20 +45,8 @@ pub(crate) use watch::WatchArgs;
 pub(crate) use why::WhyArgs;
 pub(crate) use yielding::YieldArgs;
 
-/// Names of values that begin with a number: a negative one is refused as a value, not as an unknown option.
-const NUMBERS: [&str; 9] = ["DUR", "N", "N,N,..", "BYTES", "SIZE", "FREQ", "RATE", "FROM..TO", "PID"];
-
-/// The definition of the command line.
+/// The definition of the command line. That of a command's arguments is built when it is needed: `build` builds all.
 pub(crate) fn command() -> Definition {
-    fn with_negative_numbers(command: Definition) -> Definition {
-        let is_number = |arg: &clap::Arg| {
-            let names = arg.get_value_names().unwrap_or_default();
-            arg.get_num_args().is_none_or(|number| number.min_values() > 0)
-                && names.iter().any(|name| NUMBERS.contains(&name.as_str()))
-        };
-        let of_all = |arg: clap::Arg| if is_number(&arg) { arg.allow_hyphen_values(true) } else { arg };
-        command.mut_args(of_all).mut_subcommands(with_negative_numbers)
-    }
     with_negative_numbers(Args::command())
 }
 
@@ -76,13 +66,14 @@ pub(crate) struct Args {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Measure this machine and recommend what to use (default)
-    Checkup(CheckupArgs),
+    Checkup(Numeric<CheckupArgs>),
     /// Measure how late each way of waiting wakes up, and its CPU time
     ///
     /// Every method waits for every duration; methods are interleaved in rounds. The tables list the least late first.
-    Wait(Box<WaitArgs>),
+    Wait(Numeric<WaitArgs>),
     /// Say why wake-ups are late: of own waits, of a program, of a running process
     ///
     /// Without a program, waits for 100 us and for 1 ms, and splits the lateness by cause. With a program, runs it and watches every
@@ -90,24 +81,24 @@ pub(crate) enum Command {
     /// exit status is the program's. With --pid, watches a running process. The watched program is neither stopped nor traced (ptrace).
     ///
     /// Single wake-ups need CAP_PERFMON and tracefs. Without them, the report has the times that threads waited for a CPU.
-    Why(Box<WhyArgs>),
+    Why(Numeric<WhyArgs>),
     /// Measure how long a message takes between two processes
     ///
     /// Two processes pass messages through each mechanism; mechanisms are interleaved in rounds. The tables list the fastest first.
-    Ipc(Box<IpcArgs>),
+    Ipc(Numeric<IpcArgs>),
     /// Measure the cost of each way to yield the CPU, and who gets the CPU
     ///
     /// Calls every method alone on its CPU, with one competitor and with several; methods are interleaved in rounds. With --polls, a
     /// receiver polls a mailbox N times before each yield. That shows message latency, and the CPU share left to another program.
-    Yield(Box<YieldArgs>),
+    Yield(Numeric<YieldArgs>),
     /// Show or convert a saved run: text, HTML, Markdown, CSV, metrics
     ///
     /// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints all tables.
-    Report(ReportArgs),
+    Report(Numeric<ReportArgs>),
     /// Show, set and measure CPU frequency governors
     ///
     /// Without a command, shows the policies.
-    Governor(Box<GovernorArgs>),
+    Governor(Numeric<GovernorArgs>),
     /// Run a program under chosen conditions; restore them afterwards
     ///
     /// The program has this terminal and these streams, and signals are passed on. The exit status is the program's. It is 128 + N if
@@ -115,26 +106,26 @@ pub(crate) enum Command {
     /// --require the program does not run.
     ///
     /// For MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
-    Run(Box<RunArgs>),
+    Run(Numeric<RunArgs>),
     /// Measure what a sleep adds on this machine, and the cost of a clock reading
     ///
     /// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T. A sleep of T adds TN, and two clock readings cost TS+TE. Then shortens waits by
     /// TN and reports their error. Without --policy and --timer-slack, also measures with slack 1 ns and under SCHED_FIFO.
-    Calibrate(Box<CalibrateArgs>),
+    Calibrate(Numeric<CalibrateArgs>),
     /// Measure how evenly packets sent at a rate leave and arrive
     ///
     /// Sends UDP datagrams at a rate with each method, interleaved, and compares every departure with its ideal time. For a loopback
     /// address, starts its own receiver and measures arrivals too. Sends only to the address given.
-    Pace(Box<PaceArgs>),
+    Pace(Numeric<PaceArgs>),
     /// Compare saved runs: what changed, with statistics
     ///
     /// Compares p50, p99 and CPU time per operation of every series that both sides have. A difference is reported only if it exceeds
     /// the scatter between runs, corrected for the number of comparisons (docs/method.md).
-    Compare(Box<CompareArgs>),
+    Compare(Numeric<CompareArgs>),
     /// Merge saved runs of one kind into one
     ///
     /// Adds the histograms and appends the rounds. Keeps the figures of each run. The runs may come from one machine or several.
-    Merge(MergeArgs),
+    Merge(Numeric<MergeArgs>),
 }
 
 /// The check-up's options.

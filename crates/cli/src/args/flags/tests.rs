@@ -47,8 +47,9 @@ fn commands() -> Vec<(String, Command)> {
             add(sub, &name, all);
         }
     }
-    let mut all = Vec::new();
-    add(&crate::command(), "", &mut all);
+    let (mut root, mut all) = (crate::command(), Vec::new());
+    root.build();
+    add(&root, "", &mut all);
     all
 }
 
