@@ -269,17 +269,9 @@ impl Drop for SignalsBlocked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_testing::until;
     use std::sync::atomic::{AtomicI32, AtomicU64};
-    use std::time::{Duration, Instant};
-
-    /// Until the condition holds; a generous end, so that a failure is a failure and not a hang.
-    fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-        let begin = Instant::now();
-        while !holds() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{what} never came true");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
+    use std::time::Duration;
 
     fn alive(pid: i32) -> bool {
         Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
@@ -311,8 +303,8 @@ mod tests {
             }
         })
         .unwrap();
-        eventually("progress", || progress.load(Ordering::Relaxed) > 1000);
-        eventually("CPU time", || child.cpu_ns().unwrap() > 0);
+        until("progress", || progress.load(Ordering::Relaxed) > 1000);
+        until("CPU time", || child.cpu_ns().unwrap() > 0);
         let pid = child.id();
         drop(child);
         assert!(!alive(pid));
@@ -366,12 +358,12 @@ mod tests {
             }
         })
         .unwrap();
-        eventually("the grandchild", || id.load(Ordering::Acquire) != 0);
+        until("the grandchild", || id.load(Ordering::Acquire) != 0);
         let grandchild = id.load(Ordering::Acquire);
         assert!(alive(grandchild));
         assert_eq!(parent.kill().unwrap(), Ended::Killed(libc::SIGKILL));
         // Whoever inherits it (init) may take its time to reap it: dead is enough.
-        eventually("the grandchild's end", || !alive(grandchild) || is_zombie(grandchild));
+        until("the grandchild's end", || !alive(grandchild) || is_zombie(grandchild));
     }
 
     #[test]

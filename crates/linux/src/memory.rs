@@ -41,8 +41,12 @@ pub fn prefault_stack() {
 mod tests {
     use super::*;
 
+    /// A fork by another test makes the next write to each page a fault, so this test runs in a process of its own.
     #[test]
     fn prefaulted_stack_does_not_fault_again() {
+        if !punctual_testing::in_a_process_of_its_own("memory::tests::prefaulted_stack_does_not_fault_again") {
+            return;
+        }
         std::thread::spawn(|| {
             prefault_stack();
             let before = crate::usage::thread_usage().unwrap();

@@ -58,10 +58,7 @@ mod tests {
         super::super::stamp::enable_send_stamps(&sender).unwrap();
         let now = crate::clock::now_ns(Clock::Monotonic) as u64;
         assert_eq!(send_at(&sender, b"now", now, true).unwrap(), Sent::Yes);
-        let stamp = (0..1000).find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            super::super::stamp::next_send_stamp(&sender).unwrap()
-        });
-        assert_eq!(stamp.map(|stamp| stamp.number), Some(0));
+        let stamp = punctual_testing::eventually("a stamp", || super::super::stamp::next_send_stamp(&sender).unwrap());
+        assert_eq!(stamp.number, 0);
     }
 }

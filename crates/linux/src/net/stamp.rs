@@ -144,7 +144,7 @@ mod tests {
 
     fn pair(address: &str) -> Option<(UdpSocket, UdpSocket)> {
         let receiver = UdpSocket::bind(address).ok()?;
-        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        receiver.set_read_timeout(Some(punctual_testing::GIVE_UP)).unwrap();
         let sender = UdpSocket::bind(address).unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         Some((sender, receiver))
