@@ -135,9 +135,12 @@ fn open(mut target: Target, account: &Account) -> Result<Watch, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc::{RecvTimeoutError, channel};
 
     use super::*;
+
+    static WAITS: AtomicU32 = AtomicU32::new(0);
 
     #[test]
     fn threads_that_the_listing_missed_are_watched() {
@@ -145,15 +148,19 @@ mod tests {
         let (end, ended) = channel::<()>();
         let missed = std::thread::Builder::new().name("missed".into()).spawn(move || {
             tell.send(()).unwrap();
-            while ended.recv_timeout(Duration::from_millis(1)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {}
+            while ended.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+                WAITS.fetch_add(1, Ordering::SeqCst);
+            }
         });
         told.recv().unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let target = Target { tids: vec![own], with_children: true };
         let mut watcher = Watcher::begin(&target, Account::of_process(std::process::id().cast_signed()));
-        for _ in 0..20 {
+        let begin = WAITS.load(Ordering::SeqCst);
+        punctual_testing::until("100 waits", || {
             watcher.step(Duration::from_millis(10), &mut |_| {});
-        }
+            WAITS.load(Ordering::SeqCst) >= begin + 100
+        });
         let causes = watcher.end(Program::default(), &mut |_| {});
         drop(end);
         missed.unwrap().join().unwrap();

@@ -86,8 +86,11 @@ fn peppered(f: impl FnOnce()) -> u64 {
 #[test]
 fn peppered_with_signals() {
     let _alone = alone();
-    let sent = peppered(|| assert!(wait_all() > 5_000));
-    assert!(sent > 1_000, "only {sent} signals were sent");
+    let mut sent = 0;
+    // Once is enough, unless the sender has no CPU.
+    while sent <= 1_000 {
+        sent += peppered(|| assert!(wait_all() > 5_000));
+    }
 }
 
 #[test]

@@ -49,19 +49,21 @@ fn told(child: Child) -> String {
 #[test]
 fn stopped_and_continued() {
     let _alone = alone();
-    let mut child = copy_of(&std::env::current_exe().unwrap(), "stopped").spawn().unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
     let mut stops = 0;
-    while child.try_wait().unwrap().is_none() {
-        // The child is not reaped before `try_wait` reports it: its id means no other process.
-        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-        std::thread::sleep(Duration::from_millis(3));
-        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
-        std::thread::sleep(Duration::from_millis(4));
-        stops += 1;
+    // One is enough, unless this process has no CPU meanwhile.
+    while stops <= 20 {
+        let mut child = copy_of(&std::env::current_exe().unwrap(), "stopped").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        while child.try_wait().unwrap().is_none() {
+            // The child is not reaped before `try_wait` reports it: its id means no other process.
+            rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+            std::thread::sleep(Duration::from_millis(3));
+            rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+            std::thread::sleep(Duration::from_millis(4));
+            stops += 1;
+        }
+        told(child);
     }
-    told(child);
-    assert!(stops > 20, "only stopped {stops} times");
 }
 
 #[test]

@@ -294,20 +294,21 @@ mod tests {
     #[test]
     fn the_cpu_time_of_short_loops_adds_up() {
         let mut yielder = (methods::find("poll0").unwrap().open)().unwrap();
-        let (mut costs, mut sums) = (Vec::new(), Sums::default());
         let spent = |usage: punctual_linux::usage::Usage| usage.user_ns + usage.system_ns;
-        let mut truth = 0;
-        while truth < 300_000_000 {
-            std::thread::sleep(Duration::from_micros(100));
-            let before = spent(thread_usage().unwrap());
-            repeat(yielder.as_mut(), 10_000, &mut costs, &mut sums).unwrap();
-            // Switched out: now its usage is up to date.
-            std::thread::sleep(Duration::from_micros(100));
-            truth += spent(thread_usage().unwrap()) - before;
-        }
-        // The rest is the sleeps' own: a few microseconds a loop, more on a busy machine. Usage that is not up to date lacks
-        // nearly everything.
-        let ratio = sums.bare_cpu.exact_ns as f64 / truth as f64;
-        assert!((0.5..=1.0).contains(&ratio), "{ratio} of the CPU time was accounted");
+        let mut ratios: Vec<f64> = (0..100)
+            .map(|_| {
+                let mut sums = Sums::default();
+                std::thread::sleep(Duration::from_micros(100));
+                let before = spent(thread_usage().unwrap());
+                repeat(yielder.as_mut(), 10_000, &mut Vec::new(), &mut sums).unwrap();
+                // Switched out: now its usage is up to date.
+                std::thread::sleep(Duration::from_micros(100));
+                sums.bare_cpu.exact_ns as f64 / (spent(thread_usage().unwrap()) - before) as f64
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        // The rest is the sleeps' own: a few microseconds a loop, more on a busy machine, all of it where a virtual machine stood still.
+        // Usage that is not up to date lacks nearly everything of most loops.
+        assert!((0.5..=1.1).contains(&ratios[50]), "of the CPU time was accounted: {ratios:?}");
     }
 }
