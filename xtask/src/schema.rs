@@ -57,8 +57,8 @@ mod tests {
         if !command.exists() {
             return punctual_testing::skip("the command is not built: cargo build");
         }
-        let args = ["wait", "nanosleep", "--for", "20us", "--samples", "100", "--json", "-"];
-        let output = Command::new(command).args(args).output().unwrap();
+        let args = ["wait", "nanosleep", "--for", "20us", "--samples", "100", "--no-keep", "--json", "-"];
+        let output = Command::new(command).args(args).env("PUNCTUAL_LOCK_NAMESPACE", "").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(complaints(&serde_json::from_slice(&output.stdout).unwrap()), [] as [String; 0]);
     }

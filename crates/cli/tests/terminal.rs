@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
+use punctual_record::{Notice, Run};
+use punctual_testing::{Disturbed, undisturbed, until};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -69,11 +70,7 @@ impl Terminal {
 
     /// Waits for text that must appear; it is no statement about how soon.
     fn shows(&self, part: &str) {
-        let give_up = Instant::now() + Duration::from_secs(60);
-        while !self.screen().contains(part) {
-            assert!(Instant::now() < give_up, "<{part}> never appeared: {}", self.screen());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until(&format!("<{part}> on the screen"), || self.screen().contains(part));
     }
 
     fn ends(mut self) -> String {
@@ -182,27 +179,29 @@ echo "the end""#,
     terminal.shows("ready");
     // Kills the shell, the session's leader: the kernel hangs up whatever is in the foreground.
     drop(terminal);
-    let give_up = Instant::now() + Duration::from_secs(60);
-    while !std::fs::read_to_string(&said).unwrap_or_default().contains("hung up") {
-        assert!(Instant::now() < give_up, "the program did not hear of it");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the program hears of it", || std::fs::read_to_string(&said).unwrap_or_default().contains("hung up"));
 }
 
 #[test]
 fn a_check_up_has_one_progress_bar_and_one_screen() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().display();
-    let Some(terminal) = Terminal::run(&format!(
-        r#"
+    let screen = undisturbed(|_| {
+        let Some(terminal) = Terminal::run(&format!(
+            r#"
 stty rows 24 cols 80
 PUNCTUAL_LOCK_NAMESPACE= XDG_STATE_HOME={state} "$PUNCTUAL" --quick --color never
 echo "the end"
 "#
-    )) else {
-        return;
-    };
-    let screen = terminal.ends();
+        )) else {
+            return Ok(None);
+        };
+        let screen = terminal.ends();
+        let run = Run::from_json(File::open(folder.path().join("punctual/last.json")).unwrap()).unwrap();
+        let overdue = run.notices.contains(&Notice::Overdue);
+        if overdue { Err(Disturbed("its time was over before all was measured".into())) } else { Ok(Some(screen)) }
+    });
+    let Some(screen) = screen else { return };
     let lengths: Vec<usize> = screen
         .split(['\r', '\n'])
         .filter(|line| line.contains("s left"))
@@ -213,5 +212,4 @@ echo "the end"
     let lines: Vec<&str> = screen.lines().filter(|line| !line.contains("the end")).collect();
     assert!(lines.len() <= 23, "{} lines: {screen}", lines.len());
     assert!(screen.contains("All tables: punctual report last, or --full."), "{screen}");
-    assert!(folder.path().join("punctual/last.json").is_file());
 }

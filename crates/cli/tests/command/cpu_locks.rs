@@ -3,11 +3,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use punctual_testing::skip;
+use punctual_testing::{skip, until};
 
 use crate::support::punctual;
 
@@ -39,9 +38,7 @@ fn wait_on(namespace: &str, cpu: &str, more: &[&str]) -> Command {
 fn hog(namespace: &str, cpu: &str) -> Child {
     let child = wait_on(namespace, cpu, &["--duration", "10m"]).spawn().unwrap();
     let name = format!("@punctual/{namespace}/cpu{cpu}");
-    while !std::fs::read_to_string("/proc/net/unix").unwrap().lines().any(|line| line.ends_with(&name)) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("the lock", || std::fs::read_to_string("/proc/net/unix").unwrap().lines().any(|line| line.ends_with(&name)));
     child
 }
 

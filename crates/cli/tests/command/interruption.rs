@@ -1,12 +1,15 @@
 //! Interrupted runs: results so far are reported, and no change is left.
 
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use punctual_record::{Notice, Run};
-use punctual_testing::{Disturbed, undisturbed};
+use punctual_testing::{Disturbed, alone_on_this_machine, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::ipc::leftovers;
 use crate::support::{measured, punctual};
 
 fn start(args: &[&str]) -> Child {
@@ -20,7 +23,7 @@ fn send(child: &Child, signal: Signal) {
 /// Starts a run that writes JSON, sends it a signal once it has measured something, and collects what it left.
 fn interrupted_with_results(args: &[&str], signal: Signal) -> (Output, Run) {
     undisturbed(|longer| {
-        let output = interrupted(args, Duration::from_millis(600) * longer, signal);
+        let output = interrupted(args, Duration::from_millis(600) * longer, signal)?;
         let run = Run::from_json(&output.stdout[..]).unwrap();
         match run.series.iter().any(|s| s.summary.count > 0) {
             true => Ok((output, run)),
@@ -30,11 +33,15 @@ fn interrupted_with_results(args: &[&str], signal: Signal) -> (Output, Run) {
 }
 
 /// Starts a run, sends it a signal after a while, and collects what it left.
-fn interrupted(args: &[&str], after: Duration, signal: Signal) -> Output {
+fn interrupted(args: &[&str], after: Duration, signal: Signal) -> Result<Output, Disturbed> {
     let child = start(args);
     std::thread::sleep(after);
     send(&child, signal);
-    child.wait_with_output().unwrap()
+    let output = child.wait_with_output().unwrap();
+    match output.status.signal() {
+        None => Ok(output),
+        Some(_) => Err(Disturbed(format!("it did not listen within {after:?}: {}", output.status))),
+    }
 }
 
 #[test]
@@ -55,7 +62,7 @@ fn ctrl_c_reports_what_was_measured() {
 #[test]
 fn what_it_was_started_to_ignore_it_ignores() {
     let mut args = vec!["", "HUP INT", env!("CARGO_BIN_EXE_punctual")];
-    args.extend(["wait", "nanosleep", "--for", "100us", "--duration", "1s", "--rounds", "50", "--json", "-"]);
+    args.extend(["wait", "nanosleep", "--for", "100us", "--samples", "6k", "--rounds", "50", "--json", "-"]);
     // Whether the signals were sent while it measured, the shell knows best: it sends them itself.
     let script = "trap '' $1; shift; \"$@\" & sleep 0.4; kill -HUP $!; kill -INT $!; wait $!";
     let output = Command::new("sh")
@@ -80,11 +87,11 @@ fn an_interrupted_run_is_reported_as_far_as_it_got() {
         let args =
             ["wait", "nanosleep", "futex", "--for", "100us", "--duration", "60s", "--rounds", "600", "--json", "-"];
         let (output, run) = undisturbed(|longer| {
-            let output = interrupted(&args, Duration::from_millis(1000) * longer, Signal::INT);
+            let output = interrupted(&args, Duration::from_millis(1000) * longer, Signal::INT)?;
             let run = Run::from_json(&output.stdout[..]).unwrap();
             match &run.series[..] {
-                [_, _] if run.series.iter().all(|s| s.rounds.len() > 2) => Ok((output, run)),
-                _ => Err(Disturbed("one of two was measured in less than three rounds".into())),
+                [_, _] if run.series.iter().all(|s| s.rounds.len() > 4) => Ok((output, run)),
+                _ => Err(Disturbed("one of two was measured in less than five rounds".into())),
             }
         });
         assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
@@ -114,7 +121,8 @@ fn an_interrupted_run_is_reported_as_far_as_it_got() {
     );
     assert_eq!(said(&["report", &old, "--csv"]).lines().count(), 3);
     let page = file("page.html");
-    let text = said(&["compare", &old, &file("new.json"), "--html", &page]);
+    // Another test may have changed the DMA latency of the machine between the two.
+    let text = said(&["compare", &old, &file("new.json"), "--across-conditions", "--html", &page]);
     assert!(text.contains("old.json (interrupted)") && text.contains("new.json (interrupted)"), "{text}");
     assert!(std::fs::read_to_string(&page).unwrap().contains("2 of the runs were interrupted"));
 }
@@ -124,7 +132,7 @@ fn a_long_wait_is_cut_short() {
     // An hour of waiting, once with a call that a signal ends and once with one that hides signals.
     for method in ["nanosleep", "thread_sleep"] {
         let args = ["wait", method, "--for", "1h", "--duration", "2h", "--rounds", "1", "--json", "-"];
-        let output = interrupted(&args, Duration::from_millis(500), Signal::TERM);
+        let output = undisturbed(|longer| interrupted(&args, Duration::from_millis(500) * longer, Signal::TERM));
         assert_eq!(output.status.code(), Some(143), "{method}: {}", String::from_utf8_lossy(&output.stderr));
         let run = Run::from_json(&output.stdout[..]).unwrap();
         assert!(!run.complete && run.series.is_empty(), "{method}: nothing was measured, and it says so");
@@ -132,22 +140,20 @@ fn a_long_wait_is_cut_short() {
 }
 
 #[test]
-fn killed_it_leaves_no_process_and_no_name() {
-    let queues = || std::fs::read_dir("/dev/shm").map_or(0, Iterator::count);
-    let before = queues();
+fn killed_it_leaves_no_name() {
     for round in 0..5 {
         let mut child = start(&["wait", "--for", "20us", "--duration", "20s"]);
         std::thread::sleep(Duration::from_millis(40 * round));
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(leftovers(child.id()), BTreeSet::new());
     }
-    assert_eq!(queues(), before);
 }
 
 #[test]
 fn stopped_and_continued_it_goes_on() {
     let child =
-        start(&["wait", "nanosleep", "timerfd", "spin_clock", "--for", "200us", "--duration", "600ms", "--json", "-"]);
+        start(&["wait", "nanosleep", "timerfd", "spin_clock", "--for", "200us", "--samples", "1k", "--json", "-"]);
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(40));
         send(&child, Signal::STOP);
@@ -164,11 +170,15 @@ fn stopped_and_continued_it_goes_on() {
 #[test]
 fn real_time_busy_waiting_lets_others_run() {
     // Both CPUs or the only one: whatever it takes, this test must go on while a FIFO thread spins.
-    let args = ["wait", "spin_clock", "--for", "1ms", "--policy", "fifo:40", "--duration", "1500ms", "--quiet"];
-    let (run, left) = measured(&args);
-    assert_eq!(left.code, Some(0), "{}", left.stderr);
-    let tripped = run.notices.iter().any(|n| matches!(n, Notice::WatchdogTripped { .. }));
-    assert!(!tripped, "breaks between stretches keep the watchdog quiet");
+    let _alone = alone_on_this_machine();
+    let args = ["wait", "spin_clock", "--for", "1ms", "--policy", "fifo:40", "--samples", "1500", "--quiet"];
+    undisturbed(|_| {
+        let (run, left) = measured(&args);
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+        // Breaks between stretches keep the watchdog quiet, unless other programs take them.
+        let tripped = run.notices.iter().find(|n| matches!(n, Notice::WatchdogTripped { .. }));
+        tripped.map_or(Ok(()), |notice| Err(Disturbed(format!("{notice:?}"))))
+    });
     let (run, _) = measured(&["wait", "spin_clock", "--for", "2s", "--policy", "fifo:40", "--samples", "1"]);
     if run.conditions.iter().any(|set| set.policy() == Some("fifo:40")) {
         assert!(run.series.is_empty(), "a busy wait of two seconds under FIFO is not begun");

@@ -153,7 +153,7 @@ fn without_dev_shm_its_mechanisms_are_missing_and_the_others_are_not() {
 }
 
 /// Everything that a process of this number could leave behind.
-fn leftovers(pid: u32) -> BTreeSet<String> {
+pub(crate) fn leftovers(pid: u32) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let prefix = format!("punctual-{pid}-");
     for folder in ["/dev/shm".into(), "/dev/mqueue".into(), std::env::temp_dir()] {

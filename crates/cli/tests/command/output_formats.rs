@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::process::Stdio;
 
 use punctual_record::Quantity;
+use punctual_testing::{Disturbed, undisturbed};
 
 use crate::support::{SHORT, measured, punctual, run};
 
@@ -22,7 +23,8 @@ fn a_run_says_what_was_asked_and_what_came_out() {
         assert_eq!(series.summary.negative, 0, "{} was early", series.subject);
         assert_eq!(series.rounds.iter().map(|r| r.summary.count).sum::<u64>(), series.summary.count);
         assert!(series.cpu_ns_per_op.is_some_and(|ns| ns > 0.0));
-        assert!(series.voluntary_switches_per_op.is_some_and(|n| n >= 0.9), "a sleep gives up the CPU");
+        // About 1. A thread that loses the CPU until its time is over does not give it up.
+        assert!(series.voluntary_switches_per_op.is_some_and(|n| n > 0.1), "a sleep gives up the CPU");
     }
     assert_eq!(run.conditions.len(), 1);
     assert!(run.clock.read_ns > 0.0);
@@ -48,8 +50,12 @@ fn variants_are_measured_side_by_side_and_put_back() {
 #[test]
 fn coarse_methods_are_shown_as_what_they_are() {
     let args = ["wait", "sleep", "epoll_wait", "--for", "100us", "--duration", "400ms"];
-    let (run, _) = measured(&args);
-    let epoll = run.series.iter().find(|s| s.subject == "epoll_wait").expect("epoll_wait is measured");
+    let run = undisturbed(|_| {
+        let run = measured(&args).0;
+        let is_measured = run.series.iter().any(|series| series.subject == "epoll_wait");
+        if is_measured { Ok(run) } else { Err(Disturbed(format!("{:?}", run.not_measured))) }
+    });
+    let epoll = &run.series[0];
     assert!(epoll.summary.min.is_some_and(|ns| ns >= 900_000), "{:?}", epoll.summary.min);
     let sleep = run.not_measured.iter().find(|n| n.subject == "sleep").expect("sleep is named");
     assert!(sleep.why.contains("1s") && sleep.remedy.is_some(), "{sleep:?}");

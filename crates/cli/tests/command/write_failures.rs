@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use punctual_record::Run;
+use punctual_testing::{Disturbed, undisturbed, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::output_targets::{TINY, can_mount, script, tiny};
@@ -51,10 +52,19 @@ fn a_disk_that_fills_up_meanwhile_loses_nothing() {
     // The room is taken while it measures; what the old file holds stays.
     let text = "\
         mount -t tmpfs -o size=128k none small && echo old > small/run && \
-        { \"$1\" wait nanosleep spin_clock futex ppoll --for 50us,100us,200us --duration 900ms --rounds 40 --quiet \
-        --json small/run --csv good & } && sleep 0.4 && { head -c 1m /dev/zero > small/fill 2> /dev/null; true; } && \
+        { \"$1\" wait nanosleep spin_clock futex ppoll --for 50us,100us,200us --duration MEASURED --rounds 40 --quiet \
+        --json small/run --csv good & } && sleep FILLED && { head -c 1m /dev/zero > small/fill 2> /dev/null; true; } && \
         wait $!; code=$?; cat small/run; exit $code";
-    let left = script(folder.path(), &format!("exec unshare -m sh -c '{text}' sh \"$@\""));
+    let left = undisturbed(|longer| {
+        let measured = format!("{}ms", 900 * longer);
+        let text = text.replace("MEASURED", &measured).replace("FILLED", &format!("{:.1}", 0.4 * f64::from(longer)));
+        let left = script(folder.path(), &format!("exec unshare -m sh -c '{text}' sh \"$@\""));
+        match left.code {
+            Some(0) => Err(Disturbed(format!("it ended before the disk was full: {}", left.stderr))),
+            Some(2) => Err(Disturbed(format!("it began when the disk was full: {}", left.stderr))),
+            _ => Ok(left),
+        }
+    });
     assert_eq!(left.code, Some(1), "{}", left.stderr);
     assert!(left.stdout.ends_with("old\n"), "the old file is as it was: {}", left.stdout);
     assert!(left.stderr.contains("small/run") && left.stderr.contains("No space left"), "{}", left.stderr);
@@ -173,12 +183,6 @@ fn killed_while_it_writes_it_leaves_a_whole_file_and_no_other() {
         child.wait().unwrap();
         assert!(is_complete(Path::new(&m)), "the old or the new, and all of it");
     }
-    // What had begun to take the name is done in a moment.
-    let names = || fs::read_dir(path("m")).unwrap().count();
-    for _ in 0..100 {
-        if names() > 1 {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-    assert_eq!(names(), 1);
+    // What had begun to take the name ends by itself.
+    until("no other name", || fs::read_dir(path("m")).unwrap().count() == 1);
 }

@@ -53,8 +53,8 @@ fn taken(subject: &Subject, signal: i32) -> Tried {
     let ([_, .., last], scene) = (&cpus[..], Scene::new()) else {
         return Err(No::Lacks("one CPU: the loop would take it from this test too".into()));
     };
-    let started = scene.start(&[], &subject.long())?;
-    std::thread::sleep(Duration::from_millis(400));
+    let mut started = scene.start(&[], &subject.long())?;
+    started.heeds_signals();
     let hog = hog(*last)?;
     std::thread::sleep(Duration::from_millis(300));
     let begin = Instant::now();
@@ -98,7 +98,7 @@ fn offline(subject: &Subject, depth: Depth) -> Tried {
     let [_, .., last] = cpus[..] else { return Err(No::Lacks("this machine has one CPU".into())) };
     let scene = Scene::new();
     let mut started = scene.start(&[], &subject.long())?;
-    std::thread::sleep(Duration::from_millis(400));
+    started.heeds_signals();
     let gone = Offline::new(last)?;
     std::thread::sleep(Duration::from_millis(300));
     drop(gone);

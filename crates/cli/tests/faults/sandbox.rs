@@ -16,7 +16,7 @@ use crate::ipc_namespace;
 use crate::table::No;
 
 /// Signals end everything within a second; this many times that on a machine that does something else meanwhile.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// A short run that takes longer hangs.
 pub(crate) const HANGS: Duration = Duration::from_secs(90);
 
@@ -79,6 +79,12 @@ impl Scene {
         command.env(MARK, &self.mark).env("PUNCTUAL_LOCK_NAMESPACE", &self.mark).env("LC_ALL", "C.UTF-8");
         command.env("XDG_STATE_HOME", self.path().join("state")).env_remove("NO_COLOR").env("TMPDIR", self.path());
         command
+    }
+
+    /// Waits until a command of this scene holds the lock of a CPU.
+    pub(crate) fn is_locked(&self) {
+        let locks = || std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        punctual_testing::until("a CPU is locked", || locks().lines().any(|line| line.contains(&self.mark)));
     }
 
     /// Starts it.
@@ -245,7 +251,7 @@ fn saved() -> &'static (PathBuf, PathBuf) {
 }
 
 /// What a command says on a machine that left it no time.
-const NO_TIME: [&str; 2] = ["the machine left no time", "its announced time was over"];
+const NO_TIME: [&str; 3] = ["the machine left no time", "its announced time was over", "did not pay for one"];
 
 /// What a command left that has ended.
 #[derive(Debug)]
@@ -283,6 +289,21 @@ impl Started {
     fn new(mut child: Child) -> Self {
         let (out, err) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
         Self { child, out, err }
+    }
+
+    /// Waits a little, and until it catches or ignores SIGTERM, as commands do that end in order; or until it ended.
+    pub(crate) fn heeds_signals(&mut self) {
+        std::thread::sleep(Duration::from_millis(400));
+        let file = format!("/proc/{}/status", self.child.id());
+        let mask = |status: &str, name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+            line.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
+        };
+        punctual_testing::until("it heeds SIGTERM, or ended", || {
+            let status = std::fs::read_to_string(&file).unwrap_or_default();
+            let heeded = mask(&status, "SigCgt") | mask(&status, "SigBlk") | mask(&status, "SigIgn");
+            heeded >> 14 & 1 == 1 || self.child.try_wait().unwrap().is_some()
+        });
     }
 
     /// Sends it a signal.

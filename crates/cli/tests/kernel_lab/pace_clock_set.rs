@@ -23,7 +23,8 @@ fn a_clock_that_is_set_is_noticed_and_what_it_spoilt_is_left_out() {
         r#"
 ip link set lo up
 punctual pace --rate 200 --to 127.0.0.1:9999 --by clock_nanosleep_abs --duration 12s --rounds 12 --quiet --json /tmp/run.json &
-usleep 6000000
+while ! grep -q punctual/ /proc/net/unix; do usleep 100000; done
+usleep 3000000
 date -s "@$(($(date +%s) + 3600))" >/dev/null
 is set 0 $?
 wait $!
