@@ -1,6 +1,6 @@
 //! The keeper: what a killed process left changed is put back, by a process that outlives it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ fn the_program_that_is_killed() {
     guard.set_governor("performance").unwrap();
     guard.set_min_khz(2_200_000).unwrap();
     let _child = std::env::var_os(FORKS).map(|file| {
-        let child = punctual_linux::child::Child::spawn("lives on", || {
+        punctual_linux::child::Child::spawn("lives on", move || {
             rustix::process::set_parent_process_death_signal(None).unwrap();
+            // Only now does it outlive the program.
+            std::fs::write(file, std::process::id().to_string()).unwrap();
             std::thread::sleep(Duration::from_secs(3600));
         })
-        .unwrap();
-        std::fs::write(file, child.id().to_string()).unwrap();
-        child
+        .unwrap()
     });
     std::fs::write(root.join("keeper"), guard.keeper().unwrap().to_string()).unwrap();
     std::thread::sleep(Duration::from_secs(3600));
@@ -57,7 +57,7 @@ impl Program {
             .spawn()
             .unwrap();
         let program = Self(child);
-        until("the keeper's start", || machine.root().join("keeper").exists());
+        number(&machine.root().join("keeper"));
         assert_eq!(machine.get(0, "scaling_governor"), "performance");
         program
     }
@@ -77,6 +77,11 @@ impl Drop for Program {
 
 fn pid(number: u32) -> Pid {
     Pid::from_raw(number as i32).unwrap()
+}
+
+/// The process number in a file, which is there before its contents are.
+fn number(file: &Path) -> Pid {
+    pid(eventually("a process number", || std::fs::read_to_string(file).ok()?.parse().ok()))
 }
 
 #[test]
@@ -99,10 +104,7 @@ fn with_the_keeper_killed_too_the_next_start_restores() {
     let machine = Machine::dirty();
     let before = machine.everything();
     let mut program = Program::start(&machine);
-    // The file is there before its contents are.
-    let keeper: u32 =
-        eventually("the keeper's number", || std::fs::read_to_string(machine.root().join("keeper")).ok()?.parse().ok());
-    kill_process(pid(keeper), Signal::KILL).unwrap();
+    kill_process(number(&machine.root().join("keeper")), Signal::KILL).unwrap();
     program.signal(Signal::KILL);
     assert_ne!(machine.everything(), before);
     let guard = machine.cpufreq().guard(&[], LockWait::AtMost(Duration::from_secs(60))).unwrap();
@@ -115,12 +117,16 @@ fn the_keeper_does_not_end_when_it_is_asked_to() {
     let machine = Machine::dirty();
     let before = machine.everything();
     let mut program = Program::start(&machine);
-    let keeper: u32 = std::fs::read_to_string(machine.root().join("keeper")).unwrap().parse().unwrap();
-    // Its first act is to ignore these; before that it sleeps nowhere.
-    std::thread::sleep(Duration::from_millis(100));
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        kill_process(pid(keeper), signal).unwrap();
-    }
+    let keeper = number(&machine.root().join("keeper"));
+    let signals = [Signal::TERM, Signal::INT, Signal::HUP];
+    let status = format!("/proc/{}/status", keeper.as_raw_nonzero());
+    until("the shell's first act", || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+        signals.iter().all(|signal| ignored >> (signal.as_raw() - 1) & 1 == 1)
+    });
+    signals.into_iter().for_each(|signal| kill_process(keeper, signal).unwrap());
     program.signal(Signal::KILL);
     until("everything put back", || machine.everything() == before);
 }
@@ -131,7 +137,7 @@ fn a_forked_child_that_lives_on_delays_nothing() {
     let before = machine.everything();
     let file = machine.root().join("forked");
     let mut program = Program::start_with(&machine, &[(FORKS, file.clone())]);
-    let forked = pid(std::fs::read_to_string(&file).unwrap().parse().unwrap());
+    let forked = number(&file);
     program.signal(Signal::KILL);
     until("everything put back", || machine.everything() == before);
     // Nor does it hold the lock.

@@ -7,6 +7,7 @@ use crate::common::{on_thread, privileged};
 use punctual::{Clock, Moment, Policy, Rate, Sleeper, SleeperOptions, Strategy, SystemClock, Ticker};
 use punctual_linux::interrupt::Interruptible;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use punctual_testing::until;
 
 const STRATEGIES: [Strategy; 3] = [Strategy::Native, Strategy::Compensated, Strategy::Hybrid];
 
@@ -14,8 +15,8 @@ fn clocks() -> [SystemClock; 4] {
     [SystemClock::monotonic(), SystemClock::wall(), SystemClock::boottime(), SystemClock::tai()]
 }
 
-/// Runs `body` while another thread interrupts this one every 20 µs or so; tells how many signals were sent.
-fn peppered(body: impl FnOnce()) -> u64 {
+/// Runs `body` while another thread interrupts this one every 20 µs or so, and counts the signals for it.
+fn peppered(body: impl FnOnce(&AtomicU64)) {
     let me = Interruptible::this_thread().unwrap();
     let interrupter = me.interrupter();
     let (done, sent) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -28,11 +29,10 @@ fn peppered(body: impl FnOnce()) -> u64 {
             }
         });
         // Also when `body` panics, or the scope would wait for ever.
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&sent)));
         done.store(true, Ordering::Relaxed);
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
-    sent.load(Ordering::Relaxed)
 }
 
 fn check<C: Clock>(sleeper: &mut Sleeper<C>, wait_ns: i64) {
@@ -46,7 +46,7 @@ fn check<C: Clock>(sleeper: &mut Sleeper<C>, wait_ns: i64) {
 /// A million waits, most of them of a few µs, some long enough to sleep, on all clocks, peppered with signals.
 #[test]
 fn a_million_waits_with_signals() {
-    let sent = peppered(|| {
+    peppered(|sent| {
         let mut waits = 0_u32;
         'enough: loop {
             for clock in clocks() {
@@ -64,19 +64,19 @@ fn a_million_waits_with_signals() {
                             waits += 3;
                         }
                     }
-                    if waits >= 1_000_000 {
+                    // Beside busy threads the signals are rarer.
+                    if waits >= 1_000_000 && sent.load(Ordering::Relaxed) > 1_000 {
                         break 'enough;
                     }
                 }
             }
         }
     });
-    assert!(sent > 1_000, "only {sent} signals were sent");
 }
 
 #[test]
 fn giving_up_after_a_signal() {
-    peppered(|| {
+    peppered(|_| {
         for strategy in STRATEGIES {
             let mut sleeper = SleeperOptions::new().strategy(strategy).build();
             let hour = sleeper.now() + Duration::from_secs(3_600);
@@ -98,7 +98,8 @@ fn the_slack_is_put_back() {
         sleeper.restore_timer_slack();
         assert_eq!(timer_slack_ns().unwrap(), 60_000);
         let mut ticker = Ticker::new(Rate::per_second(1_000).unwrap());
-        ticker.tick();
+        // A tick that is past already needs no sleep.
+        until("a tick sleeps", || ticker.tick().slept > Duration::ZERO);
         sleeper.sleep(Duration::from_micros(300));
         drop(sleeper);
         assert_eq!(timer_slack_ns().unwrap(), 1, "the ticker still needs it");
@@ -189,5 +190,5 @@ fn enormous_and_empty_waits() {
     assert!(sleeper.sleep(Duration::ZERO).lateness() < Duration::from_secs(3_600));
     let wake = sleeper.sleep_until(Moment::from_nanos(i64::MIN));
     assert!(wake.lateness() > Duration::from_secs(1), "{wake:?}");
-    peppered(|| assert!(sleeper.sleep_until_unless(Moment::NEVER, || true).is_none()));
+    peppered(|_| assert!(sleeper.sleep_until_unless(Moment::NEVER, || true).is_none()));
 }

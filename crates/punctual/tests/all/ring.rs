@@ -10,6 +10,7 @@ use punctual::backoff::Limits;
 use punctual::ipc::{ReceiveError, Ring, RingError, SendError, WaitStrategy};
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::ipc::memory;
+use punctual_testing::{GIVE_UP, eventually};
 use rustix::process::{Pid, Signal};
 
 /// A little of everything.
@@ -21,8 +22,16 @@ fn name(what: &str) -> String {
     format!("/punctual-test-{what}-{}", std::process::id())
 }
 
+/// An end that was given back. A program that another test starts meanwhile may hold a copy of its lock until exec.
+fn freed<T>(end: impl Fn() -> Result<T, RingError>) -> T {
+    eventually("the end is free", || end().ok())
+}
+
 #[test]
 fn two_processes_by_name_in_every_way_of_waiting() {
+    // Few: two sides that spin on one CPU exchange a message a time slice.
+    const MESSAGES: u32 = 600;
+    let size = |i: u32| (i as usize * 5) % 3000;
     for (i, how) in WAYS.into_iter().enumerate() {
         let name = name(&format!("ways{i}"));
         let ring = Ring::create(&name, 4096).unwrap();
@@ -30,17 +39,17 @@ fn two_processes_by_name_in_every_way_of_waiting() {
         Ring::remove(&name).unwrap();
         let mut child = Child::spawn("ring-sender", move || {
             let mut sender = opened.sender().unwrap();
-            for i in 0..3_000u32 {
-                let message = vec![i as u8; (i % 3000) as usize];
+            for i in 0..MESSAGES {
+                let message = vec![i as u8; size(i)];
                 sender.send(&message, how).unwrap();
             }
         })
         .unwrap();
         let mut receiver = ring.receiver().unwrap();
         let mut buffer = vec![0; 4096];
-        for i in 0..3_000u32 {
+        for i in 0..MESSAGES {
             let len = receiver.receive(&mut buffer, how).unwrap();
-            assert_eq!(len, (i % 3000) as usize);
+            assert_eq!(len, size(i));
             assert!(buffer[..len].iter().all(|b| *b == i as u8));
         }
         assert_eq!(child.wait().unwrap(), Ended::Exited(0));
@@ -49,23 +58,21 @@ fn two_processes_by_name_in_every_way_of_waiting() {
 }
 
 #[test]
-fn the_death_of_either_side_is_noticed_within_a_second() {
+fn the_death_of_either_side_is_noticed() {
     for how in WAYS {
         let ring = Ring::anonymous(4096).unwrap();
         let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
         let mut child = Child::spawn("ring-sender", move || {
             let mut sender = theirs.sender().unwrap();
             sender.try_send(b"last words").unwrap();
-            std::thread::sleep(Duration::from_secs(60));
+            std::thread::sleep(Duration::from_secs(3600));
         })
         .unwrap();
         let mut receiver = ring.receiver().unwrap();
         let mut buffer = [0; 64];
         assert_eq!(receiver.receive(&mut buffer, how), Ok(10));
         child.kill().unwrap();
-        let begin = Instant::now();
-        assert_eq!(receiver.receive(&mut buffer, how), Err(ReceiveError::PeerDied));
-        assert!(begin.elapsed() < Duration::from_secs(30), "it was noticed at all, and long before a minute");
+        assert_eq!(receiver.recv_timeout(&mut buffer, how, GIVE_UP), Err(ReceiveError::PeerDied));
 
         let theirs = Ring::from_fd(ring.as_fd().try_clone_to_owned().unwrap()).unwrap();
         drop(receiver);
@@ -77,7 +84,7 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
             // What it takes must come out of a full ring.
             std::io::Read::read_exact(&mut filled, &mut [0]).unwrap();
             receiver.receive(&mut [0; 1000], WaitStrategy::Sleep).unwrap();
-            std::thread::sleep(Duration::from_secs(60));
+            std::thread::sleep(Duration::from_secs(3600));
         })
         .unwrap();
         let mut sender = ring.sender().unwrap();
@@ -87,10 +94,10 @@ fn the_death_of_either_side_is_noticed_within_a_second() {
         std::io::Read::read_exact(&mut taken, &mut [0]).unwrap();
         std::io::Write::write_all(&mut tell_filled, &[1]).unwrap();
         // There is room again: the child has received.
-        sender.send_timeout(&[0; 64], how, Duration::from_secs(30)).unwrap();
+        sender.send_timeout(&[0; 64], how, GIVE_UP).unwrap();
         child.kill().unwrap();
         while sender.try_send(&[0; 64]).is_ok() {}
-        assert_eq!(sender.send(&[0; 64], how), Err(SendError::PeerDied));
+        assert_eq!(sender.send_timeout(&[0; 64], how, GIVE_UP), Err(SendError::PeerDied));
     }
 }
 
@@ -99,7 +106,7 @@ fn leave_a_survivor(mut tell: std::io::PipeWriter) -> Child {
     Child::spawn("survivor", move || {
         rustix::process::set_parent_process_death_signal(None).unwrap();
         std::io::Write::write_all(&mut tell, &std::process::id().to_ne_bytes()).unwrap();
-        std::thread::sleep(Duration::from_secs(120));
+        std::thread::sleep(Duration::from_secs(3600));
     })
     .unwrap()
 }
@@ -134,25 +141,23 @@ fn a_killed_owner_is_dead_although_a_process_that_it_forked_lives_on() {
         let mut owner = Child::spawn("ring-owner", move || {
             let _end = if sends { (theirs.sender().ok(), None) } else { (None, theirs.receiver().ok()) };
             let _survivor = leave_a_survivor(tell);
-            std::thread::sleep(Duration::from_secs(120));
+            std::thread::sleep(Duration::from_secs(3600));
         })
         .unwrap();
         let survivor = Survivor::told(told);
         let taken = if sends { ring.sender().map(drop) } else { ring.receiver().map(drop) };
         assert!(matches!(taken, Err(RingError::Taken(_))), "{taken:?}");
         owner.kill().unwrap();
-        // Far more than the second that it takes: a busy machine is no failure.
-        let patience = Duration::from_secs(30);
         if sends {
             let mut receiver = ring.receiver().unwrap();
-            let received = receiver.recv_timeout(&mut [0; 8], WaitStrategy::Sleep, patience);
+            let received = receiver.recv_timeout(&mut [0; 8], WaitStrategy::Sleep, GIVE_UP);
             assert_eq!(received, Err(ReceiveError::PeerDied));
-            ring.sender().unwrap();
+            freed(|| ring.sender());
         } else {
             let mut sender = ring.sender().unwrap();
             while sender.try_send(&[0; 64]).is_ok() {}
-            assert_eq!(sender.send_timeout(&[0; 64], WaitStrategy::Sleep, patience), Err(SendError::PeerDied));
-            ring.receiver().unwrap();
+            assert_eq!(sender.send_timeout(&[0; 64], WaitStrategy::Sleep, GIVE_UP), Err(SendError::PeerDied));
+            freed(|| ring.receiver());
         }
         assert!(survivor.lives());
     }
@@ -165,10 +170,10 @@ fn an_end_is_dropped_by_its_owner_alone_and_at_once() {
     let sender = Arc::new(Mutex::new(Some(ring.sender().unwrap())));
     let (mut dropped, mut tell) = std::io::pipe().unwrap();
     let copy = Arc::clone(&sender);
-    let _child = Child::spawn("drops-its-copy", move || {
+    let mut child = Child::spawn("drops-its-copy", move || {
         drop(copy.lock().unwrap().take());
         std::io::Write::write_all(&mut tell, &[1]).unwrap();
-        std::thread::sleep(Duration::from_secs(120));
+        std::thread::sleep(Duration::from_secs(3600));
     })
     .unwrap();
     std::io::Read::read_exact(&mut dropped, &mut [0]).unwrap();
@@ -177,7 +182,8 @@ fn an_end_is_dropped_by_its_owner_alone_and_at_once() {
     let nothing = receiver.recv_timeout(&mut [0; 8], WaitStrategy::Sleep, Duration::from_millis(600));
     assert_eq!(nothing, Ok(None), "and said nothing");
     drop(sender.lock().unwrap().take());
-    ring.sender().expect("free at once, although the child lives");
+    freed(|| ring.sender());
+    assert_eq!(child.ended().unwrap(), None, "it is free although the child lives");
 }
 
 #[test]
@@ -214,10 +220,10 @@ fn one_sender_and_one_receiver_and_successors() {
     let receiver = ring.receiver().unwrap();
     assert!(matches!(ring.receiver(), Err(RingError::Taken("receiver"))));
     drop(sender);
-    ring.sender().unwrap().try_send(b"by the successor").unwrap();
+    freed(|| ring.sender()).try_send(b"by the successor").unwrap();
     drop(receiver);
     let mut buffer = [0; 64];
-    assert_eq!(ring.receiver().unwrap().receive(&mut buffer, WaitStrategy::Spin), Ok(16));
+    assert_eq!(freed(|| ring.receiver()).receive(&mut buffer, WaitStrategy::Spin), Ok(16));
 }
 
 #[test]

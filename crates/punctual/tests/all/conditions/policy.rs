@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use punctual::{Condition, Conditions, Policy};
 use punctual_linux::sched;
-use punctual_testing::{alone_on_this_machine, lacks, skip};
+use punctual_testing::{alone_on_this_machine, lacks, skip, until};
 
 use super::policy;
 use crate::common::{on_thread, privileged, state};
@@ -118,6 +118,8 @@ fn deadline_beyond_the_bandwidth_says_so() {
             "{refused:?}"
         );
     });
+    // The kernel keeps a thread's share until its deadline, and other tests need theirs.
+    on_thread(|| until("a share is free again", || policy("deadline:1ms/10ms/10ms").apply().refused().is_empty()));
 }
 
 #[test]
@@ -130,6 +132,8 @@ fn a_group_without_real_time_bandwidth_is_named() {
         lacks("no RT group scheduling with cgroup v1 here");
         return;
     }
+    // Tests with such a group of their own need its bandwidth.
+    let _alone = alone_on_this_machine();
     let group = mount.join(format!("punctual-test-{}", std::process::id()));
     if let Err(error) = std::fs::create_dir(&group) {
         return skip(&format!("{}: {error}", group.display()));

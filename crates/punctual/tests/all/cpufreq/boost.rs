@@ -3,12 +3,24 @@
 use std::time::{Duration, Instant};
 
 use punctual::cpufreq::{Boost, Error, Lever};
+use punctual::{Conditions, Guard};
 
 use super::PATIENT;
 use crate::fixture::Machine;
 
+/// The calling thread on CPU 0; `None` where it may not run there, which is said.
+fn on_cpu_0() -> Option<Guard> {
+    let bound = Conditions::new().cpu(0).apply();
+    if !bound.refused().is_empty() {
+        punctual_testing::lacks("this process may not run on CPU 0");
+        return None;
+    }
+    Some(bound)
+}
+
 #[test]
 fn it_raises_before_each_activation_and_lets_go_after_it() {
+    let Some(_bound) = on_cpu_0() else { return };
     let machine = Machine::dirty();
     let before = machine.everything();
     let mut boost = Boost::new(&machine.cpufreq(), 2, None, PATIENT).unwrap();
@@ -38,11 +50,7 @@ fn it_raises_before_each_activation_and_lets_go_after_it() {
 #[test]
 fn on_its_cpu_it_learns_the_lead_from_loops() {
     let machine = Machine::autonomous();
-    let bound = punctual::Conditions::new().cpu(0).apply();
-    if !bound.refused().is_empty() {
-        punctual_testing::lacks("this process may not run on CPU 0");
-        return;
-    }
+    let Some(_bound) = on_cpu_0() else { return };
     let mut boost = Boost::new(&machine.cpufreq(), 0, None, PATIENT).unwrap();
     let mut looked_at = 0;
     for _ in 0..17 {
@@ -56,8 +64,7 @@ fn on_its_cpu_it_learns_the_lead_from_loops() {
     // One activation of eight is looked at, unless the thread came too late for it.
     assert!(cost.learned <= 3 && cost.learned == looked_at, "{cost:?}");
     assert!(cost.lead > Duration::ZERO, "{cost:?}");
-    assert!((cost.learned == 0) == (cost.learning == Duration::ZERO) || cost.learned == 0, "{cost:?}");
-    drop(bound);
+    assert!(cost.learned == 0 || cost.learning > Duration::ZERO, "{cost:?}");
 }
 
 #[test]
