@@ -1,7 +1,8 @@
 //! The rings on the real kernel.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use punctual_testing::{Disturbed, GIVE_UP, undisturbed};
 use punctual_trace::{Error, Event, Kind, Level, Room, Tap, Threads};
 
 /// By programs in the kernel, where it permits them, and by the rings of perf_event_open(2). None where this machine does not
@@ -22,17 +23,17 @@ fn taps(level: Level, room: Room) -> Vec<Tap> {
 
 #[test]
 fn a_sleep_shows_its_timer_and_its_system_call() {
-    taps(Level::Causes, Room::Small).into_iter().for_each(shows_a_sleep);
+    // A host that takes the CPU within the call moves its times apart; an interrupt within a program loses an event.
+    taps(Level::Causes, Room::Small).iter_mut().for_each(|tap| undisturbed(|_| shows_a_sleep(tap)));
 }
 
-fn shows_a_sleep(mut tap: Tap) {
+fn shows_a_sleep(tap: &mut Tap) -> Result<(), Disturbed> {
     tap.switch(true).unwrap();
     std::thread::sleep(Duration::from_millis(2));
     tap.switch(false).unwrap();
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let batch = tap.read_all();
     assert!(batch.events.is_sorted_by_key(|event| event.time_ns));
-    let ours: Vec<_> = batch.events.iter().filter(|event| event.tid == own).collect();
     // The tick's timer is set while the thread runs, too, but for another time.
     let asked = |event: &&punctual_trace::Event| match event.kind {
         Kind::TimerStart { soft_ns, hard_ns, .. } => {
@@ -40,10 +41,12 @@ fn shows_a_sleep(mut tap: Tap) {
         }
         _ => false,
     };
-    let asked = ours.iter().position(asked).unwrap_or_else(|| panic!("{ours:?}"));
-    let slept = |kind: &Kind| matches!(kind, Kind::Switch { prev_state, .. } if prev_state & 0xff != 0);
-    let left = asked + ours[asked..].iter().position(|event| slept(&event.kind)).unwrap_or_else(|| panic!("{ours:?}"));
-    assert!(ours[left..].iter().any(|event| matches!(event.kind, Kind::Leave { returned: 0, .. })), "{ours:?}");
+    let slept = |event: &&Event| matches!(event.kind, Kind::Switch { prev_state, .. } if prev_state & 0xff != 0);
+    let returned = |event: &&Event| matches!(event.kind, Kind::Leave { returned: 0, .. });
+    let mut ours = batch.events.iter().filter(|event| event.tid == own);
+    // One after the other.
+    let all = ours.any(|event| asked(&event)) && ours.any(|event| slept(&event)) && ours.any(|event| returned(&event));
+    all.then_some(()).ok_or_else(|| Disturbed(format!("{:?}", batch.events)))
 }
 
 #[test]
@@ -66,8 +69,8 @@ fn programs_and_rings_show_the_same_and_do_not_disturb_each_other() {
         })
     };
     // An event that comes while another is written is dropped, and counted.
-    let mut last = [vec![], vec![]];
-    for _ in 0..10 {
+    let (begin, mut last) = (Instant::now(), [vec![], vec![]]);
+    while begin.elapsed() < GIVE_UP {
         last = seen();
         if last[0] == last[1] && last[0].len() >= 80 {
             return;
