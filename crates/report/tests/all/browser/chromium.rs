@@ -56,6 +56,7 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser.call("Page.setLifecycleEventsEnabled", json!({"enabled": true}));
         Some(browser)
     }
 
@@ -92,7 +93,12 @@ impl Browser {
         self.events.clear();
         let went = self.call("Page.navigate", json!({"url": format!("file://{}", path.display())}));
         assert!(went["errorText"].is_null(), "{went}");
-        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+        // On a busy machine the empty page before it may be loaded only now.
+        let loaded = |event: &Value| {
+            let its = &event["params"];
+            event["method"] == "Page.lifecycleEvent" && its["name"] == "load" && its["loaderId"] == went["loaderId"]
+        };
+        while !self.events.iter().any(loaded) {
             let event = self.message();
             self.events.push(event);
         }
