@@ -42,7 +42,11 @@ impl Observer for Line {
         }
         self.drawn = Some(Instant::now());
         self.bar.set_prefix(format!("{}s", progress.left.as_secs_f64().ceil()));
-        self.bar.set_message(sanitize::line(&progress.doing, LONGEST));
+        let message = match &progress.detail {
+            Some(detail) => format!("{}: {detail}", progress.doing),
+            None => progress.doing.clone(),
+        };
+        self.bar.set_message(sanitize::line(&message, LONGEST));
         self.bar.set_position((progress.done * STEPS as f64) as u64);
     }
 

@@ -126,7 +126,8 @@ fn perform(subjects: &[Subject], asked_ns: i64, stage: &Stage) -> Result<Recorde
     for (at, subject) in subjects.iter().enumerate() {
         stage.announce(LONGEST);
         let done = at as f64 / subjects.len() as f64;
-        if !stage.pause(Progress { doing: format!("path of {}", subject.name()), done, left: Duration::ZERO }) {
+        let doing = format!("path of {}", subject.name());
+        if !stage.pause(Progress { doing, detail: None, done, left: Duration::ZERO }) {
             break;
         }
         recorded.push((*subject, subject.record(asked_ns, &mut recorder)));

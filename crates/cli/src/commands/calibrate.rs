@@ -65,12 +65,12 @@ impl Watch {
 
 impl Observer for Watch {
     fn progress(&mut self, progress: &Progress) {
-        let Some((who, what)) = progress.doing.split_once(": ") else { return };
+        let (who, Some(what)) = (&progress.doing, &progress.detail) else { return };
         let last = self.said.iter_mut().find(|(said, _)| said == who);
         match last {
             Some((_, at)) if at.elapsed() < BETWEEN => return,
             Some((_, at)) => *at = Instant::now(),
-            None => self.said.push((who.to_owned(), Instant::now())),
+            None => self.said.push((who.clone(), Instant::now())),
         }
         // A write error shows again when the result is printed.
         let line = format!("{:8.1} s  {who}: {what}", self.begin.elapsed().as_secs_f64());

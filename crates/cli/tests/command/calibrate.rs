@@ -2,7 +2,7 @@
 
 use punctual_record::Param;
 
-use crate::support::{measured, refusals};
+use crate::support::{measured, refusals, run};
 
 /// Every refusal: status 2, nothing on stdout, and this on stderr.
 #[test]
@@ -23,6 +23,13 @@ fn refusals_say_what_would_be_accepted() {
         &["calibrate", "--samples", "2"],
     ];
     insta::assert_snapshot!(refusals(cases));
+}
+
+#[test]
+fn watching_prints_what_each_method_shows_so_far() {
+    let left = run(&["calibrate", "--watch", "--samples", "20", "--no-keep"]);
+    let said = left.stdout.lines().next().unwrap_or_default();
+    assert!(said.contains(" s  nanosleep (as found): a sleep adds "), "{}{}", left.stdout, left.stderr);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Progress {
     /// The next measurement, in words.
     pub doing: String,
+    /// A part of it, or what it has shown so far, in words.
+    pub detail: Option<String>,
     /// The part done, 0 to 1.
     pub done: f64,
     /// Estimated time left.
@@ -32,7 +34,7 @@ impl Portion {
             true => (self.before.as_secs_f64() + self.takes.as_secs_f64() * progress.done.clamp(0.0, 1.0)) / whole,
             false => progress.done,
         };
-        Progress { doing: progress.doing.clone(), done, left: progress.left.saturating_add(self.after) }
+        Progress { done, left: progress.left.saturating_add(self.after), ..progress.clone() }
     }
 }
 
@@ -95,7 +97,7 @@ mod tests {
             Portion { before: s(6), takes: s(2), after: s(0) },
         );
         let seen = |portion: Portion, done, left| {
-            let its = portion.of_run(&Progress { doing: String::new(), done, left: s(left) });
+            let its = portion.of_run(&Progress { doing: String::new(), detail: None, done, left: s(left) });
             (its.done, its.left)
         };
         assert_eq!(seen(first, 0.5, 3), (0.375, s(5)));

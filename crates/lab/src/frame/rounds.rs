@@ -44,6 +44,11 @@ pub(crate) trait Bench {
     /// What the cell measures, in words, for the progress display.
     fn doing(&self, cell: usize) -> String;
 
+    /// A part of it, or what it has shown so far, in words.
+    fn detail(&self, _cell: usize) -> Option<String> {
+        None
+    }
+
     /// Called after the pilot.
     fn begin(&mut self) {}
 
@@ -370,8 +375,8 @@ impl Rounds<'_> {
     }
 
     fn pause(&self, cell: usize, done: f64, left: Duration) -> Result<(), Ended> {
-        let doing = self.bench.doing(cell);
-        if self.stage.pause(Progress { doing, done, left }) { Ok(()) } else { Err(Ended) }
+        let (doing, detail) = (self.bench.doing(cell), self.bench.detail(cell));
+        if self.stage.pause(Progress { doing, detail, done, left }) { Ok(()) } else { Err(Ended) }
     }
 
     /// Whether the variant, as the kernel granted it, is worth measuring.

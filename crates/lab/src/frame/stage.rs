@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn at(done: f64) -> Progress {
-        Progress { doing: "testing".into(), done, left: Duration::ZERO }
+        Progress { doing: "testing".into(), detail: None, done, left: Duration::ZERO }
     }
 
     #[test]

@@ -122,11 +122,11 @@ impl Bench for FitBench<'_> {
     type Extra = Rounds;
 
     fn doing(&self, cell: usize) -> String {
-        let name = self.plan.doing(cell);
-        match median(&mut self.newest[cell].clone()) {
-            Some(tn) => format!("{name}: a sleep adds {tn:.2} us"),
-            None => name,
-        }
+        self.plan.doing(cell)
+    }
+
+    fn detail(&self, cell: usize) -> Option<String> {
+        median(&mut self.newest[cell].clone()).map(|tn| format!("a sleep adds {tn:.2} us"))
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {

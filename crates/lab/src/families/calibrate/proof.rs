@@ -137,8 +137,11 @@ impl Bench for ProofBench<'_> {
     type Extra = Vec<f64>;
 
     fn doing(&self, cell: usize) -> String {
-        let Cell { of, figure, .. } = self.proofs.cells[cell];
-        format!("{}: {figure}", self.proofs.plan.doing(of))
+        self.proofs.plan.doing(self.proofs.cells[cell].of)
+    }
+
+    fn detail(&self, cell: usize) -> Option<String> {
+        Some(self.proofs.cells[cell].figure.to_string())
     }
 
     /// The error of each wait: elapsed minus requested, signed.

@@ -110,7 +110,7 @@ pub fn run(
             if !left.is_zero() {
                 stage.announce(left);
             }
-            stage.pause(Progress { doing, done: 0.0, left });
+            stage.pause(Progress { doing, detail: None, done: 0.0, left });
             let heard = hear(&socket, amount);
             frame::conditions::put_back(guard, &mine);
             (refused, Some(heard))

@@ -22,6 +22,10 @@ impl<X> Bench for Kept<'_, X> {
         self.bench.doing(cell)
     }
 
+    fn detail(&self, cell: usize) -> Option<String> {
+        self.bench.detail(cell)
+    }
+
     fn begin(&mut self) {
         self.bench.begin();
     }
