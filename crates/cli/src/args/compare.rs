@@ -97,7 +97,7 @@ pub(crate) struct MergeArgs {
     /// Saved runs (JSON or pages), or `last`; merged runs included
     #[arg(value_name = "RUN.json", required = true, value_parser = input::run_name())]
     pub(crate) files: Vec<PathBuf>,
-    /// File for the merged run (-: stdout)
+    /// File for the merged run, in JSON (-: stdout)
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Target,
 }

@@ -85,6 +85,17 @@ impl Line {
         self.command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect()
     }
 
+    /// What this command has instead of an option of others: `--format json` of `--json`, or `--output` where it writes that form.
+    pub(super) fn instead_of(&self, option: &str) -> Option<String> {
+        let takes = |arg: &&Arg| arg.get_possible_values().iter().any(|value| value.get_name() == option);
+        let valued = |arg: &Arg| Some(format!("--{} {option}", arg.get_long()?));
+        let help = |arg: &Arg| arg.get_help().map(|help| help.to_string().to_lowercase()).unwrap_or_default();
+        let output = self.command.get_arguments().find(|arg| arg.get_long() == Some("output"));
+        let writes = output.filter(|arg| help(arg).split(|c: char| !c.is_alphanumeric()).any(|word| word == option));
+        let form = self.command.get_arguments().find(takes).and_then(valued);
+        form.or_else(|| writes.map(|_| "--output".to_owned()))
+    }
+
     /// The commands that have this option.
     pub(super) fn owners(&self, option: &str) -> Vec<String> {
         let has = |command: &&Command| command.get_arguments().any(|arg| arg.get_long() == Some(option));

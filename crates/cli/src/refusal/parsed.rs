@@ -60,7 +60,10 @@ fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) if value.is_empty() || accepted.is_empty() => {
             return of_argument(refused, line, "a value is missing");
         }
-        (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) => one_of(value, accepted),
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) => {
+            let example = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+            format!("{} (example: {example})", one_of(value, accepted))
+        }
         _ => return None,
     };
     Some(BadUsage::invalid(what, value, constraint))
@@ -111,10 +114,11 @@ fn unknown(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     }
     let option = argument.trim_start_matches('-');
     let near: Vec<String> = nearest(option, line.options()).into_iter().map(|name| format!("--{name}")).collect();
-    let hint = match (line.owners(option), near.as_slice()) {
-        (owners, _) if !owners.is_empty() => format!("; it belongs to {}", listed(&owners)),
-        (_, []) => String::new(),
-        (_, near) => format!("; nearest: {}", near.join(", ")),
+    let hint = match (line.instead_of(option), line.owners(option), near.as_slice()) {
+        (Some(instead), ..) => format!("; nearest: {instead}"),
+        (_, owners, _) if !owners.is_empty() => format!("; it belongs to {}", listed(&owners)),
+        (_, _, []) => String::new(),
+        (_, _, near) => format!("; nearest: {}", near.join(", ")),
     };
     Some(BadUsage(format!("invalid {}: {path} has no such option{hint} ({path} --help lists all)", shown(argument))))
 }
@@ -248,6 +252,8 @@ mod tests {
             "wait --size 64",
             "--cpu 0",
             "merge a.json",
+            "merge a.json b.json --json c.json",
+            "compare a.json b.json --json",
             "report a.json b.json",
             "weit",
             "governor sett",
