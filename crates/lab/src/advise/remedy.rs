@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 
+use punctual::conditions::Condition;
 use punctual_record::{Trial, TrialCode, TrialPrice, TrialRefused};
 
 use super::reasons::refused;
@@ -21,8 +22,9 @@ pub(super) enum Means {
 #[derive(Debug)]
 pub(super) struct Remedy {
     pub(super) means: Means,
-    /// The condition of [`punctual::conditions`] that a program takes for it, and its value.
-    condition: [&'static str; 2],
+    /// What a program asks for instead.
+    condition: Condition,
+    value: &'static str,
     /// Its name in a report. `CPU` stands for the number of the CPU.
     name: &'static str,
     what: &'static str,
@@ -37,7 +39,8 @@ pub(super) struct Remedy {
 pub(super) static REMEDIES: [Remedy; 5] = [
     Remedy {
         means: Means::Threads(SLACK),
-        condition: ["timer-slack", "1ns"],
+        condition: Condition::TIMER_SLACK,
+        value: "1ns",
         name: "timer slack 1 ns",
         what: "/proc/TID/timerslack_ns of each thread",
         c: "prctl(PR_SET_TIMERSLACK, 1UL);",
@@ -48,7 +51,8 @@ pub(super) static REMEDIES: [Remedy; 5] = [
     },
     Remedy {
         means: Means::Threads(SLICE),
-        condition: ["slice", "100us"],
+        condition: Condition::SLICE,
+        value: "100us",
         name: "time slice 100 us",
         what: "sched_setattr(2), sched_runtime of each thread under SCHED_OTHER or SCHED_BATCH",
         c: "struct sched_attr a = { .size = sizeof a, .sched_policy = SCHED_OTHER, .sched_runtime = 100000 };\n\
@@ -60,7 +64,8 @@ pub(super) static REMEDIES: [Remedy; 5] = [
     },
     Remedy {
         means: Means::Threads(FIFO),
-        condition: ["policy", "fifo:40"],
+        condition: Condition::POLICY,
+        value: "fifo:40",
         name: "SCHED_FIFO 40",
         what: "sched_setattr(2), SCHED_FIFO with SCHED_FLAG_RESET_ON_FORK, of each thread that is not busy",
         c: "sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 40 });",
@@ -71,7 +76,8 @@ pub(super) static REMEDIES: [Remedy; 5] = [
     },
     Remedy {
         means: Means::Threads(AFFINITY),
-        condition: ["cpu", "CPU"],
+        condition: Condition::CPU,
+        value: "CPU",
         name: "CPU CPU only",
         what: "sched_setaffinity(2) of each thread, to the allowed CPU that was least busy",
         c: "cpu_set_t cpus; CPU_ZERO(&cpus); CPU_SET(CPU, &cpus);\nsched_setaffinity(0, sizeof cpus, &cpus);",
@@ -82,7 +88,8 @@ pub(super) static REMEDIES: [Remedy; 5] = [
     },
     Remedy {
         means: Means::DmaLatency,
-        condition: ["dma-latency", "0us"],
+        condition: Condition::DMA_LATENCY,
+        value: "0us",
         name: "DMA latency 0",
         what: "/dev/cpu_dma_latency, held open with 0",
         c: "int fd = open(\"/dev/cpu_dma_latency\", O_WRONLY);\n\
@@ -103,8 +110,8 @@ impl Remedy {
         };
         let some = |text: Option<&str>| text.map(str::to_owned);
         Trial {
-            id: self.condition[0].to_owned(),
-            value: text(self.condition[1]),
+            id: self.condition.name().to_owned(),
+            value: text(self.value),
             remedy: text(self.name),
             what: self.what.to_owned(),
             code: TrialCode { c: Some(text(self.c)), shell: Some(text(self.shell)) },
@@ -143,11 +150,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_names_a_condition_and_the_cpu_has_its_number() {
+    fn each_has_a_value_of_its_condition_and_the_cpu_has_its_number() {
         for remedy in &REMEDIES {
             let trial = remedy.trial(3);
-            let condition = punctual::conditions::CONDITIONS.iter().find(|its| its.name() == trial.id).unwrap();
-            assert!(condition.parse(&trial.value).is_ok(), "{} {}", trial.id, trial.value);
+            assert!(remedy.condition.parse(&trial.value).is_ok(), "{} {}", trial.id, trial.value);
             assert!(!trial.remedy.contains("CPU CPU"));
         }
         let cpu = REMEDIES.iter().find(|its| its.means == Means::Threads(AFFINITY)).unwrap().trial(3);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual::conditions::Condition;
 use punctual::cpufreq::{Error, GovernorGuard};
 use punctual::restore::LockWait;
 use punctual_record::{Notice, Refusal};
@@ -23,7 +24,7 @@ pub(crate) fn give_back(guard: Option<GovernorGuard>, ledger: &Shared<Ledger>) {
 pub(crate) fn governor_lost(conditions: &str, set: &str, policy: usize, found: &str) -> NotKept {
     NotKept {
         conditions: conditions.into(),
-        condition: "governor".into(),
+        condition: Condition::GOVERNOR.name().into(),
         set: set.into(),
         found: format!("{found} (policy{policy})"),
         remedy: "stop what sets governors meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq), and keep the CPUs online".into(),
@@ -41,5 +42,10 @@ pub(crate) fn skipped(governor: &str, error: &Error) -> Notice {
 }
 
 fn refusal(governor: &str, error: &Error) -> Refusal {
-    Refusal { condition: "governor".into(), asked: governor.into(), why: error.to_string(), remedy: error.remedy() }
+    Refusal {
+        condition: Condition::GOVERNOR.name().into(),
+        asked: governor.into(),
+        why: error.to_string(),
+        remedy: error.remedy(),
+    }
 }
