@@ -1,8 +1,8 @@
 //! The macros behind the experiments' definitions: the list of experiments, metrics with their merge rules, and words.
 
-/// The list of experiments: variant, name in the record, module of its types, accessor.
+/// The list of experiments: variant, constant of its name in the record, that name, module of its types, accessor.
 macro_rules! experiments {
-    ($($(#[$about:meta])* $variant:ident($name:literal, $module:ident) = $accessor:ident,)*) => {
+    ($($(#[$about:meta])* $variant:ident($NAME:ident = $name:literal, $module:ident) = $accessor:ident,)*) => {
         /// The experiment of a series, with what it was asked and what came out.
         #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
         #[serde(tag = "experiment")]
@@ -20,6 +20,11 @@ macro_rules! experiments {
         impl Experiment {
             /// The names of all experiments, in the order in which reports show them.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            $(
+                #[doc = concat!("The name `", $name, "`.")]
+                pub const $NAME: &'static str = $name;
+            )*
 
             /// Its name.
             #[must_use]

@@ -36,29 +36,29 @@ pub use typed::Typed;
 
 experiments! {
     /// Ways of waiting, one by one.
-    Wait("wait", wait) = wait,
+    Wait(WAIT = "wait", wait) = wait,
     /// The library's sleeper interleaved with the call that it replaces.
-    OnTime("on_time", wait) = on_time,
+    OnTime(ON_TIME = "on_time", wait) = on_time,
     /// What a call to yield costs, and who runs meanwhile.
-    Yield("yield", yielding) = yields,
+    Yield(YIELD = "yield", yielding) = yields,
     /// A receiver that polls, yields or blocks for a message.
-    Polls("polls", polls) = polls,
+    Polls(POLLS = "polls", polls) = polls,
     /// Messages between two processes.
-    Ipc("ipc", ipc) = ipc,
+    Ipc(IPC = "ipc", ipc) = ipc,
     /// Datagrams sent at a rate.
-    Pace("pace", pace) = pace,
+    Pace(PACE = "pace", pace) = pace,
     /// The highest rate that a method of pacing holds.
-    Sweep("sweep", sweep) = sweep,
+    Sweep(SWEEP = "sweep", sweep) = sweep,
     /// What a sleep adds, and what reading the clock costs.
-    Calibrate("calibrate", calibrate) = calibrate,
+    Calibrate(CALIBRATE = "calibrate", calibrate) = calibrate,
     /// Loops from rest to full speed.
-    Ramp("ramp", ramp) = ramp,
+    Ramp(RAMP = "ramp", ramp) = ramp,
     /// How fast a change of governor takes effect.
-    Switch("switch", switch) = switch,
+    Switch(SWITCH = "switch", switch) = switch,
     /// A periodic task as found, boosted and at full speed.
-    Boost("boost", boost) = boost,
+    Boost(BOOST = "boost", boost) = boost,
     /// The waits of a program by call site, counted without privilege. The subject is the function.
-    Calls("calls", calls) = calls,
+    Calls(CALLS = "calls", calls) = calls,
 }
 
 /// An experiment that this version does not know.

@@ -24,7 +24,7 @@ use subject::Subject;
 use tally::Extra;
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "boost";
+pub const EXPERIMENT: &str = Experiment::BOOST;
 
 /// The subjects of every run.
 pub fn subjects() -> impl Iterator<Item = &'static str> {

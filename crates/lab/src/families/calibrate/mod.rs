@@ -15,13 +15,15 @@ mod fits;
 mod plan;
 mod proof;
 
+use punctual_record::Experiment;
+
 use crate::frame::{self, Error, Session};
 use fits::Fits;
 pub use plan::{Plan, Request, can_be_calibrated};
 use proof::Proofs;
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "calibrate";
+pub const EXPERIMENT: &str = Experiment::CALIBRATE;
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {

@@ -28,13 +28,15 @@ mod trip;
 mod waiter;
 mod watcher;
 
+use punctual_record::Experiment;
+
 use crate::frame::{self, Error, Session, Unavailable};
 pub use message::SHORTEST;
 pub use plan::{Plan, Request};
 pub use traffic::Mode;
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "ipc";
+pub const EXPERIMENT: &str = Experiment::IPC;
 
 /// Runs the plan and enters its measurements in the session. Errors with messages or with the other process are
 /// returned in words: they make the run a failure, although it has figures.

@@ -24,7 +24,7 @@ mod stand;
 mod sweep;
 mod wire;
 
-use punctual_record::Notice;
+use punctual_record::{Experiment, Notice};
 
 use crate::frame::{self, Error, Session};
 use keep::Keep;
@@ -32,7 +32,7 @@ pub use plan::{Goal, MOST_BYTES_UNASKED, MOST_UNASKED, Plan, Request, Target};
 use sweep::Sweep;
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "pace";
+pub const EXPERIMENT: &str = Experiment::PACE;
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {

@@ -27,7 +27,7 @@ use plan::Cell;
 pub use plan::{MOST_POLLS, Plan, ReceiveMethod, Request, subjects};
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "polls";
+pub const EXPERIMENT: &str = Experiment::POLLS;
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {

@@ -29,7 +29,7 @@ pub use plan::{LONGEST_REAL_TIME, Plan, Request};
 use runner::RampBench;
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "ramp";
+pub const EXPERIMENT: &str = Experiment::RAMP;
 /// The loops that show what a rest costs: the median of three outlives an interruption of one.
 const FIRST: usize = 3;
 

@@ -23,7 +23,7 @@ use runner::SwitchBench;
 use switcher::Switcher;
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "switch";
+pub const EXPERIMENT: &str = Experiment::SWITCH;
 
 /// Runs the plan and enters its measurements in the session. False: governors were switched, and the speed did not
 /// follow them.

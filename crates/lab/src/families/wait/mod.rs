@@ -33,7 +33,7 @@ const USUAL_SPIN_OVERSHOOT_NS: f64 = 100.0;
 const LONGEST_REAL_TIME_SPIN: Duration = Duration::from_millis(500);
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "wait";
+pub const EXPERIMENT: &str = Experiment::WAIT;
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {

@@ -37,7 +37,7 @@ const USUAL_NS: (f64, f64) = (20_000.0, 500_000.0);
 const IDEAL_NS: (f64, f64) = (150_000.0, 1_000_000.0);
 
 /// Name of this experiment in the record.
-pub const EXPERIMENT: &str = "yield";
+pub const EXPERIMENT: &str = Experiment::YIELD;
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
