@@ -20,6 +20,7 @@ const fn flag(input: Input) -> Option<&'static str> {
         Input::Size => "--size",
         Input::Depth => "--depth",
         Input::Places => "--cpus",
+        Input::Matrix => "--matrix",
         Input::Interval => "--every",
         Input::Target => "--to",
         Input::Sweep => "--sweep",
@@ -38,6 +39,8 @@ const fn flag(input: Input) -> Option<&'static str> {
 const fn hint(input: Input) -> &'static str {
     match input {
         Input::Samples => " (example: --duration 60s)",
+        Input::Time => " (example: --duration 10s)",
+        Input::Matrix => " (example: --matrix --cpu 0,1)",
         Input::Datagrams => " (--yes confirms it)",
         _ => "",
     }

@@ -1,5 +1,6 @@
 //! `punctual yield`.
 
+use std::fmt;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -72,8 +73,17 @@ impl CompetitorKind {
 }
 
 /// A policy, or the policy of the caller.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CompetitorPolicyArg(pub(crate) CompetitorPolicy);
+
+impl fmt::Display for CompetitorPolicyArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            CompetitorPolicy::Policy(policy) => policy.fmt(f),
+            CompetitorPolicy::Same | CompetitorPolicy::AsFound => f.pad("same"),
+        }
+    }
+}
 
 impl FromStr for CompetitorPolicyArg {
     type Err = String;

@@ -42,6 +42,8 @@ pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
 }
 
 fn request(args: &IpcArgs) -> anyhow::Result<Request> {
+    BadUsage::unless_different("--sender-policy", &args.sender_policy)?;
+    BadUsage::unless_different("--receiver-policy", &args.receiver_policy)?;
     let conditions = &args.measure.conditions;
     let allowed = punctual_linux::affinity::affinity(0)?;
     let cpus: Vec<usize> = match conditions.cpus() {

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
 }
 
 fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
+    BadUsage::unless_different("--competitor-policy", &args.competitor_policy)?;
     let named = !args.methods.is_empty();
     let mut competitors = vec![0, 1, args.competitors];
     competitors.retain(|n| *n <= args.competitors);
@@ -69,6 +70,7 @@ fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
 }
 
 fn request_polls(args: &YieldArgs) -> anyhow::Result<polls::Request> {
+    BadUsage::unless_different("--polls", &args.polls)?;
     Ok(polls::Request {
         methods: chosen(&args.methods).unwrap_or_else(methods::usual),
         polls: args.polls.clone(),

@@ -16,4 +16,12 @@ impl BadUsage {
     ) -> Self {
         Self(format!("invalid {what} '{}': {constraint}", terminal::shown(value.to_string())))
     }
+
+    /// Refuses a list of `what` in which a value stands twice.
+    pub(crate) fn unless_different<T: PartialEq + std::fmt::Display>(what: &str, list: &[T]) -> Result<(), Self> {
+        let twice = list.iter().enumerate().find(|(at, value)| list[..*at].contains(value));
+        twice.map_or(Ok(()), |(_, value)| {
+            Err(Self(format!("invalid {what}: '{value}' is asked for twice; name each once")))
+        })
+    }
 }

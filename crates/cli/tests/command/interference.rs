@@ -135,10 +135,10 @@ fn a_stop_is_noticed_and_is_no_lateness() {
 
 #[test]
 fn nothing_measured_is_a_failure_that_says_why() {
-    let left = run(&["wait", "nanosleep", "--duration", "1ns", "--for", "10us"]);
+    let left = run(&["wait", "spin_clock", "--policy", "fifo:40", "--for", "600ms", "--duration", "2s"]);
     assert_eq!(left.code, Some(1));
-    assert!(left.stderr.contains("nothing was measured: nanosleep"), "{}", left.stderr);
-    assert!(left.stderr.contains("--duration"), "what to do: {}", left.stderr);
+    assert!(left.stderr.contains("nothing was measured: spin_clock"), "{}", left.stderr);
+    assert!(left.stderr.contains("500ms or less"), "what to do: {}", left.stderr);
 }
 
 /// A user whose processes nobody else starts, with as many of them as some parts need and others lack.

@@ -37,6 +37,7 @@ fn refusals_say_what_would_be_accepted() {
         &["ipc", "--cpus", "0"],
         &["ipc", "--cpus", "here"],
         &["ipc", "--cpus", "0,1", "--matrix"],
+        &["ipc", "--receiver-policy", "rr:1,rr:1"],
         &["ipc", "--receive", "sometimes"],
         &["ipc", "--blocks", "0"],
         &["ipc", "--sender-policy", "fifo:100"],
@@ -51,6 +52,13 @@ fn a_cpu_that_may_not_be_used_is_refused() {
     let left = run(&["ipc", "pipe", "--cpus", "4990,4991"]);
     assert_eq!(left.code, Some(2), "{}", left.stderr);
     assert!(left.stderr.contains("CPU 4990 is not among those"), "{}", left.stderr);
+}
+
+#[test]
+fn a_matrix_of_one_cpu_is_refused() {
+    let left = run(&["ipc", "pipe", "--matrix", "--cpu", "0"]);
+    assert_eq!(left.code, Some(2), "{}", left.stderr);
+    assert!(left.stderr.contains("invalid --matrix: must have two CPUs or more, not one"), "{}", left.stderr);
 }
 
 #[test]

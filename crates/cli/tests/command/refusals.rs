@@ -58,6 +58,7 @@ fn refusals_say_what_would_be_accepted() {
         &["wait", "--samples", "10", "--duration", "1s"],
         &["wait", "--rounds", "0"],
         &["wait", "--duration", "0s"],
+        &["wait", "nanosleep", "--for", "1ms", "--duration", "1ns"],
         &["wait", "--json", "/no/such/folder/run.json"],
         &["wait", "--json", "/"],
         &["wait", "--json", "-", "--csv", "-"],

@@ -106,6 +106,9 @@ fn yield_refusals_say_what_would_be_accepted() {
         &["yield", "--polls", "1,,2"],
         &["yield", "--polls", "1.5"],
         &["yield", "--polls", "1000M"],
+        &["yield", "--polls", "10,1,10"],
+        &["yield", "--competitor-policy", "same,same"],
+        &["yield", "--competitor-policy", "fifo:1,same,fifo:1"],
         &[
             "yield",
             "--polls",

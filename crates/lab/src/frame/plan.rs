@@ -31,6 +31,8 @@ pub enum Input {
     Depth,
     /// The CPUs of sender and receiver.
     Places,
+    /// The CPUs of which each pair is measured.
+    Matrix,
     /// Time from one message to the next.
     Interval,
     /// Number of datagrams.
@@ -72,6 +74,7 @@ impl Input {
             Self::Size => "size",
             Self::Depth => "queue depth",
             Self::Places => "CPUs",
+            Self::Matrix => "matrix",
             Self::Interval => "interval",
             Self::Datagrams => "number of datagrams",
             Self::Target => "address",

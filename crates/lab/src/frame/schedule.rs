@@ -172,6 +172,14 @@ impl Schedule {
         }
     }
 
+    /// The time of which this cell's share is this many ns, rounded up to two digits.
+    #[must_use]
+    pub fn pays_for(&self, cell: usize, ns: f64) -> Duration {
+        let ns = ns * self.total_weight() / self.cells[cell].weight;
+        let unit = 10_f64.powf(ns.max(10.0).log10().floor() - 1.0);
+        Duration::from_nanos(((ns / unit - 1e-6).ceil() * unit) as u64)
+    }
+
     /// Whether the run pays for at least one operation of this cell.
     #[must_use]
     pub fn affords(&self, cell: usize) -> bool {
@@ -279,6 +287,17 @@ mod tests {
         assert!(schedule.affords(0));
         let taken: u64 = (0..10).map(|r| schedule.take(0, r, Duration::from_secs(10 - u64::from(r)))).sum();
         assert!((9..=10).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn a_time_pays_for_what_its_share_covers() {
+        let schedule = Schedule::new(Amount::Time(Duration::from_nanos(1)), 1, [cost(1e4), cost(1e6)]);
+        assert_eq!(schedule.pays_for(0, 1e3), Duration::from_micros(11));
+        assert_eq!(schedule.pays_for(1, 1e6), Duration::from_micros(1_100));
+        assert_eq!(schedule.pays_for(1, 1.01e6), Duration::from_micros(1_200), "rounded up");
+        let alone = Schedule::new(Amount::Time(Duration::from_nanos(1)), 1, [cost(1e6)]);
+        assert_eq!(alone.pays_for(0, 1e6), Duration::from_millis(1));
+        assert_eq!(alone.pays_for(0, 1.0), Duration::from_nanos(1));
     }
 
     #[test]

@@ -74,6 +74,9 @@ impl Places {
                 }
                 None => Ok(vec![Place::on(sender, receiver)]),
             },
+            Self::Matrix if second.is_none() => {
+                Err(PlanError::new(Input::Matrix, format!("must have two CPUs or more, not one ({})", list())))
+            }
             Self::Matrix => Ok(allowed.iter().flat_map(|&a| allowed.iter().map(move |&b| Place::on(a, b))).collect()),
         }
     }
@@ -90,6 +93,8 @@ mod tests {
         let on = |places: Places, allowed: &[usize]| places.on(allowed, &Topology::default());
         assert_eq!(on(Places::Both, &allowed).unwrap(), [Place::on(2, 2), Place::on(2, 5)]);
         assert_eq!(on(Places::Matrix, &allowed).unwrap().len(), 9);
+        let one = PlanError::new(Input::Matrix, "must have two CPUs or more, not one (4)");
+        assert_eq!(on(Places::Matrix, &[4]), Err(one));
         assert_eq!(on(Places::On(7, 2), &allowed).unwrap(), [Place::on(7, 2)]);
         assert_eq!(on(Places::On(7, 3), &allowed), Err(no("CPU 3 is not among those this process may use (2,5,7)")));
         assert_eq!(on(Places::Both, &[4]).unwrap(), [Place::on(4, 4)]);

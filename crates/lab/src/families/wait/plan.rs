@@ -70,7 +70,22 @@ impl Plan {
         }
         request.frame.check()?;
         let plan = Self::lay_out(request);
+        plan.check_share()?;
         plan.checked()
+    }
+
+    /// Refuses a time in which no wait fits into its share.
+    fn check_share(&self) -> Result<(), PlanError> {
+        let frame::Amount::Time(time) = self.request.amount else { return Ok(()) };
+        let schedule = self.schedule();
+        let pays = |(index, cell): (usize, &Cell)| schedule.pays_for(index, self.expected_ns(cell) as f64);
+        match self.cells.iter().enumerate().map(pays).min() {
+            Some(least) if least > time => {
+                let [least, time] = [least, time].map(format_duration);
+                Err(PlanError::new(Input::Time, format!("must be at least {least} to pay for one wait, not {time}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn lay_out(request: Request) -> Self {
@@ -121,5 +136,36 @@ impl Plan {
             }
             _ => effective_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::wait::methods;
+    use crate::frame::Amount;
+
+    fn planned(names: &[&str], asked: Duration, time: Duration) -> Result<Plan, PlanError> {
+        Plan::new(Request {
+            methods: names.iter().map(|name| methods::find(name).unwrap()).collect(),
+            durations: vec![asked],
+            companions: Vec::new(),
+            interrupt: None,
+            frame: frame::Request::as_found(Amount::Time(time), 10),
+        })
+    }
+
+    #[test]
+    fn a_time_that_pays_for_no_wait_is_refused() {
+        let ms = Duration::from_millis(1);
+        let refused = |names: &[&str], asked, time| planned(names, asked, time).unwrap_err().to_string();
+        assert_eq!(
+            refused(&["nanosleep"], ms, Duration::from_nanos(1)),
+            "invalid duration of the run: must be at least 1ms to pay for one wait, not 1ns"
+        );
+        assert!(refused(&["nanosleep", "futex"], ms, ms).contains("at least 2ms"));
+        assert!(refused(&["sleep"], ms, 400 * ms).contains("at least 1s"), "it takes whole seconds");
+        assert!(planned(&["nanosleep"], ms, ms).is_ok());
+        assert!(planned(&["sleep", "nanosleep"], ms, 400 * ms).is_ok(), "one of them is measured");
     }
 }
