@@ -1,7 +1,7 @@
 //! Descriptors that no fork inherits: `close_range(2)` with CLOSE_RANGE_UNSHARE (Linux 5.9).
 //!
-//! A forked child gets a copy of every descriptor, close-on-exec or not, and keeps it until it executes another program or ends. A socket
-//! whose closing should signal this process's death signals nothing while such a child lives. So a thread with its own descriptor
+//! A forked child has a copy of every descriptor until it executes another program or ends. Close-on-exec changes nothing before. A
+//! socket whose closing should signal this process's death signals nothing while such a child lives. So a thread with its own descriptor
 //! table holds it: a fork copies only the table of the forking thread. The thread sleeps until it is dropped.
 
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
@@ -44,7 +44,7 @@ impl Apart {
 fn start(numbers: Vec<RawFd>) -> Result<Apart> {
     let over = Arc::new(AtomicBool::new(false));
     let (ready, told) = sync_channel(1);
-    // The thread inherits the mask: no handler of the program may run in it, since the handler's descriptors are closed there.
+    // The thread inherits the mask. No handler of the program may run in it: its descriptors are closed there.
     let blocked = block_all_signals_for_this_thread()?;
     let thread = std::thread::Builder::new().name("keeper".into()).stack_size(STACK).spawn({
         let over = Arc::clone(&over);
@@ -99,8 +99,8 @@ fn close_all_but(numbers: &[RawFd]) -> Result<()> {
 }
 
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<()> {
-    // SAFETY: takes numbers. The first call gives the calling thread its own table: descriptors closed here stay open for all other
-    // threads, and this thread uses none of them.
+    // SAFETY: takes numbers. The first call gives the calling thread its own table. Descriptors closed here stay open for all other
+    // threads; this one uses none of them.
     let returned = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     check("close_range", returned as i32).map(drop)
 }
@@ -132,7 +132,7 @@ mod tests {
         // The child was forked while it was held, and lives. A child that another test forked before it was held may have a copy for a moment.
         punctual_testing::until("the end of the stream", || matches!(ours.read(&mut [0]), Ok(0)));
         assert_eq!(child.ended().unwrap(), None);
-        // What else was open still is.
+        // Other descriptors stay open.
         assert!((&other).read(&mut [0]).unwrap() == 1);
     }
 }

@@ -31,7 +31,7 @@ pub struct Place<'a> {
 pub struct Spin {
     /// The time from which on it spins, once.
     armed: OwnedFd,
-    /// How many delays there were, then the begin and the end of each.
+    /// The number of delays, then the begin and the end of each.
     noted: OwnedFd,
     _link: OwnedFd,
 }

@@ -57,7 +57,7 @@ pub struct Child {
 impl Child {
     /// `fork(2)`: runs `work` in a child process. Returns once the child's life is bound to the calling thread's.
     ///
-    /// `ps` shows `name`, at most 15 bytes. The child ignores SIGINT and SIGHUP, which a terminal sends to its parent too; all other
+    /// `ps` shows `name`, at most 15 bytes. The child ignores SIGINT and SIGHUP, which a terminal sends to its parent too. All other
     /// signals have their default action, and none is blocked. Policy, affinity, nice value and timer slack are those of the calling
     /// thread. When `work` returns, the child ends with status 0, without running `atexit(3)` handlers.
     ///
@@ -109,7 +109,8 @@ impl Child {
 
     /// `pidfd_send_signal(2)` or `kill(2)` with SIGKILL, then `waitid(2)`. No effect on a child that has ended.
     ///
-    /// Frees the child from its CPU and policy first ([`crate::rescue`]): it could not die if a thread of higher priority held the CPU.
+    /// Frees the child from its CPU and policy first ([`crate::rescue`]). Otherwise it could not die while a thread of higher priority
+    /// held the CPU.
     pub fn kill(&mut self) -> Result<Ended> {
         if let Some(ended) = self.ended()? {
             return Ok(ended);

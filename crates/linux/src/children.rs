@@ -1,5 +1,5 @@
-//! The present children of this process, in shared memory: the warden must know them to end them after the process died. The kernel gives
-//! them another parent then, and keeps no record of the first.
+//! The present children of this process, in shared memory. The warden ends them if the process dies. The kernel gives them another parent
+//! then, and keeps no record of the first.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};

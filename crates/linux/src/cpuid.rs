@@ -1,4 +1,4 @@
-//! What the CPU announces (the CPUID instruction).
+//! Features that the CPU announces (the CPUID instruction).
 
 /// The registers EAX, EBX, ECX, EDX of a leaf and sub-leaf. Leaves above the highest return data of another leaf (Intel) or zeros
 /// (AMD): check leaf 0 or 8000_0000H first.

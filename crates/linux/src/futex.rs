@@ -46,8 +46,8 @@ const NUMBER: libc::c_long = libc::SYS_futex;
 #[cfg(not(target_pointer_width = "64"))]
 const NUMBER: libc::c_long = 422;
 
-/// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until `deadline_ns` on CLOCK_MONOTONIC
-/// (`None`: no deadline; zero or below: in the past).
+/// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until `deadline_ns` on
+/// CLOCK_MONOTONIC. `None`: no deadline. Zero or below: in the past.
 #[inline]
 pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) -> Result<Ended> {
     let deadline = deadline_ns.map(|ns| {

@@ -1,5 +1,5 @@
-//! State inherited at the start of the process, read before `main`: ignored signals (`sigaction(2)` for SIGPIPE and SIGCHLD) and closed
-//! standard descriptors (`fcntl(2)`).
+//! Ignored signals and closed standard descriptors that the process inherited, read before `main`: `sigaction(2)` for SIGPIPE and
+//! SIGCHLD, `fcntl(2)`.
 //!
 //! The Rust runtime ignores SIGPIPE and opens `/dev/null` on closed standard descriptors before `main`. A program that waits for its
 //! children must not ignore SIGCHLD. With this state, a program can pass both signals on to its children as it found them.

@@ -1,8 +1,8 @@
 //! Linux calls that std and rustix lack, made safe.
 //!
 //! No other crate of the project has `unsafe` code, except for `preload` and `mpi`, which replace functions of C. Each module wraps one
-//! family of calls. The first line of each public function's documentation names its call. *Measured* calls go through the C
-//! library, as in a C program (`usleep(3)` included); other calls may use rustix.
+//! family of calls. The first line of each public function's documentation names its call. *Measured* calls go through the C library,
+//! as in a C program. Other calls may use rustix.
 //!
 //! It decides nothing and prints nothing. An [`Error`] has the call, its object and the kernel's error.
 #![allow(unsafe_code)]

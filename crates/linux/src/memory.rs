@@ -24,7 +24,7 @@ pub fn unlock_all() -> Result<()> {
     Ok(())
 }
 
-/// Writes to each page of the next [`PREFAULTED_STACK_BYTES`] of the calling thread's stack, so that later use causes no page fault. The
+/// Writes to each page of the next [`PREFAULTED_STACK_BYTES`] of the calling thread's stack. Later use then causes no page fault. The
 /// thread must have that much stack left.
 #[inline(never)]
 pub fn prefault_stack() {
@@ -41,7 +41,8 @@ pub fn prefault_stack() {
 mod tests {
     use super::*;
 
-    /// A fork by another test makes the next write to each page a fault, so this test runs in a process of its own.
+    /// After a fork by another test, the next write to each page is a fault. So this test runs in a process of its
+    /// own.
     #[test]
     fn prefaulted_stack_does_not_fault_again() {
         if !punctual_testing::in_a_process_of_its_own("memory::tests::prefaulted_stack_does_not_fault_again") {

@@ -3,8 +3,8 @@
 //! [`try_take`] takes the lock of a name, or returns its holder. Nothing is written to disk, and all users of the machine share the
 //! names. The names belong to the network namespace: a container with its own network does not see those of its host.
 //!
-//! A forked child shares the socket: the lock is held until both processes end, so a child that survives its parent still
-//! holds it. A program started with `exec(3)` does not.
+//! A forked child shares the socket. The lock is held until both processes end, by the child alone if it survives its
+//! parent. A program started with `exec(3)` does not.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -101,8 +101,8 @@ impl Holder {
     }
 }
 
-/// `getsockopt(2)` with `SO_PEERCRED`: the process that listens at the other end. rustix cannot return process ID 0, which the kernel
-/// reports for another PID namespace.
+/// `getsockopt(2)` with `SO_PEERCRED`: the process that listens at the other end. rustix cannot return process ID 0, which stands for
+/// another PID namespace.
 fn listener(connection: &OwnedFd) -> Result<Option<i32>> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;

@@ -1,6 +1,6 @@
 //! Timer slack of the calling thread: `prctl(PR_SET_TIMERSLACK)`, `prctl(PR_GET_TIMERSLACK)`.
 //!
-//! A raw system call, because the C library's `prctl` returns an `int`, which a slack above 2.1 s does not fit.
+//! A raw system call: the C library's `prctl` returns an `int`, too small for a slack above 2.1 s.
 
 use crate::{Error, Result};
 

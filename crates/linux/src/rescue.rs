@@ -1,8 +1,8 @@
 //! Frees threads from a CPU that a thread of higher priority occupies.
 //!
 //! A thread that never gets its CPU can neither finish nor die: SIGKILL takes effect only when the thread runs. The kernel moves a
-//! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c), so another thread
-//! can free it from another CPU.
+//! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c). So a thread on
+//! another CPU can free it.
 
 use crate::affinity;
 use crate::sched::{self, Attributes, RESET_ON_FORK};

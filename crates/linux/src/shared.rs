@@ -56,8 +56,8 @@ unsafe impl<A: Shareable, B: Shareable, C: Shareable, D: Shareable> Shareable fo
 ///
 /// A full memory barrier, for other processes too: `fence(SeqCst)`.
 ///
-/// On x86-64 it is an atomic operation on the stack: a full barrier like `mfence` (Intel SDM, volume 3, 9.2.3.9) at a quarter of the
-/// cost. Unlike an atomic exchange of the published word, it lets that word and earlier writes reach memory together.
+/// On x86-64 it is an atomic operation on the stack. That is a full barrier like `mfence` (Intel SDM, volume 3, 9.2.3.9) at a
+/// quarter of the cost. Unlike an atomic exchange of the published word, it lets that word and earlier writes reach memory together.
 #[inline]
 pub fn full_fence() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -69,7 +69,8 @@ pub fn full_fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// 128 bytes: two lines of 64, since x86 CPUs fetch lines in pairs; one line on Apple's and some other 64-bit Arm CPUs.
+/// 128 bytes: two lines of 64, since x86 CPUs fetch lines in pairs. It is one line on some 64-bit Arm CPUs, such as
+/// Apple's.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct CacheLine<T>(pub T);

@@ -74,8 +74,8 @@ pub fn is_ignored(signal: i32) -> Result<bool> {
     Ok(unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Resets each ignored signal that ends or stops a program to its default action, so that children do not inherit that. For a program
-/// that ends others by these signals.
+/// Resets each ignored signal that ends or stops a program to its default action. Children would inherit it. For a program that ends
+/// others by these signals.
 pub fn heed_what_ends_a_program() -> Result<()> {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP] {
         if is_ignored(signal)? {

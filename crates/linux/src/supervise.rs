@@ -188,8 +188,8 @@ impl Supervised {
 }
 
 impl Drop for Supervised {
-    /// Drops the signals that have come since the last look: the key that ended the program was sent to this process too, which has
-    /// something to restore.
+    /// Drops the signals that have come since the last look. The key that ended the program was sent to this process too, which
+    /// still restores settings.
     fn drop(&mut self) {
         while let Ok(Some(_)) = next(&self.signals) {}
         unblock(&self.before);

@@ -3,7 +3,7 @@
 //! Code after a system call is inlined. With return mitigations in the kernel, the CPU mispredicts each call and return after it, for 5
 //! to 10 ns.
 //!
-//! Every timed call of this crate returns [`Ended`], so that the caller can wait for the rest after an early return.
+//! Every timed call of this crate returns [`Ended`]. After an early return the caller can wait for the rest.
 
 use crate::{Error, Result};
 

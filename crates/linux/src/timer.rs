@@ -192,8 +192,8 @@ fn suspend(mask: &libc::sigset_t) {
 
 /// The interval timer of the process (`setitimer(2)`, `ITIMER_REAL`), waited for with `sigsuspend(2)`.
 ///
-/// SIGALRM goes to any thread that does not block it. Another thread that takes it passes it on, which delays the wake-up: a measuring
-/// program blocks SIGALRM in its other threads. Meanwhile, SIGALRM never ends the process.
+/// SIGALRM goes to any thread that does not block it. Another thread that takes it passes it on, which delays the wake-up. So a
+/// measuring program blocks SIGALRM in its other threads. Meanwhile, SIGALRM never ends the process.
 #[derive(Debug)]
 pub struct IntervalTimer {
     // Drop order: no more signals (see `drop`), none passed on, discard the pending ones, restore the old handler, free the timer.

@@ -1,8 +1,7 @@
 //! Utilization clamps of one thread: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK).
 //!
-//! The scheduler treats the thread as at least as busy as the lower clamp, and the governor `schedutil` chooses the frequency accordingly.
-//! A single thread can thus request speed: without privilege up to the administrator's limit, only while it runs, and until
-//! it ends.
+//! The scheduler takes the thread for at least as busy as the lower clamp. The governor `schedutil` chooses the frequency accordingly. A
+//! single thread can thus request speed while it runs. It needs no privilege up to the administrator's limit.
 
 use crate::sched::Attributes;
 use crate::{Result, check};

@@ -1,6 +1,6 @@
 //! Instructions that wait in user mode until a value of the CPU's counter: TPAUSE and UMWAIT (Intel), MWAITX (AMD), WFET (Arm).
 //!
-//! Each wait is one instruction and may end early: at an interrupt, at a write to the watched memory, or at the kernel's limit. That
+//! Each wait is one instruction. It may end early: at an interrupt, at a write to the watched memory, or at the kernel's limit. That
 //! is 100 000 cycles by default (`/sys/devices/system/cpu/umwait_control/max_time`). The caller loops.
 
 use std::sync::atomic::AtomicU64;

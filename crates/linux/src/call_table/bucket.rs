@@ -1,6 +1,6 @@
-//! Buckets of durations: below 32 ns one for each, above that 32 to each power of two, up to 2^37 ns (137 s).
+//! Buckets of durations up to 2^37 ns (137 s): one for each below 32 ns, then 32 to each power of two.
 //!
-//! A bucket is at most 1/32 (3.1 %) as wide as its values, so its middle is at most 1.6 % off.
+//! A bucket is at most 1/32 (3.1 %) as wide as its values. So its middle is at most 1.6 % off.
 
 /// Bits of a value that are kept below the leading one.
 const BITS: u32 = 5;

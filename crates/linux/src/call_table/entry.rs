@@ -16,7 +16,7 @@ pub(super) const PATH_WORDS: usize = PATH / 8;
 pub enum How {
     /// It looked without waiting and found nothing to do.
     Nothing,
-    /// What it waited for came, or was there.
+    /// Its event came, or was there.
     Event,
     /// Its time was over.
     Expired,
@@ -89,9 +89,9 @@ pub struct Ended {
     pub how: How,
     /// From its beginning.
     pub took_ns: u64,
-    /// How long it was to wait at most.
+    /// Its time limit.
     pub asked_ns: Option<u64>,
-    /// How long after that it returned, if its time was over.
+    /// Its lateness, if its time was over.
     pub late_ns: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! The file in which a library counts the waits of a program: an entry for each call and call site.
 //!
 //! Processes map the file and count with atomics, so the counts survive `_exit(2)`, `execve(2)` and SIGKILL. Counting allocates nothing,
-//! takes no lock and makes no system call. Whoever made the file reads it with `pread(2)`: what a program does to its mapping
-//! or to the file's length cannot fault the reader. The numbers come from another process and may be anything.
+//! takes no lock and makes no system call. The reader uses `pread(2)`: a program that changes its mapping or the file's length cannot
+//! fault it. The numbers come from another process and may be anything.
 //!
 //! The file has one page for the whole and [`ENTRIES`] entries. It is sparse: an entry without calls takes no memory.
 
@@ -30,7 +30,7 @@ pub const BYTES: usize = HEAD + ENTRIES * size_of::<Entry>();
 /// The first word of a file: another version of the library has another layout and does not count in it.
 const MAGIC: u64 = u64::from_le_bytes(*b"pctcall1");
 
-/// What concerns the whole file.
+/// The head of the file.
 #[repr(C)]
 struct Head {
     magic: AtomicU64,

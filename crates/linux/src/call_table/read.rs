@@ -18,7 +18,7 @@ pub struct Totals {
     pub entries: Vec<Counted>,
 }
 
-/// What is counted of a call at a site. The numbers were read one after the other, while the program went on.
+/// The counts of a call at a site. The numbers were read one after the other, while the program went on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     /// The function ([`super::calls`]), or the same with [`super::LOOKS`].
@@ -45,7 +45,7 @@ pub struct Counted {
     pub took_extremes: Option<(u64, u64)>,
     /// CPU time of the calls in which it was read.
     pub cpu_ns: u64,
-    /// How many these are.
+    /// Their number.
     pub cpu_read: u64,
     /// Yields after which another thread had run.
     pub let_run: u64,

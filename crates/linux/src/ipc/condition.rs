@@ -132,9 +132,9 @@ impl Monitor {
 
     /// Ends every wait of this process with EINTR. Call it when no other process uses the monitor any longer; it is unusable afterwards.
     ///
-    /// A process killed inside `pthread_cond_signal(3)` may leave the condition's inner lock taken, and glibc's condition is not robust: the
-    /// next user would block. So this sets all its words, the signal counters to a large count, and wakes every sleeper. A wake-up alone does
-    /// not suffice: glibc's waiter sleeps again without a signal.
+    /// A process killed inside `pthread_cond_signal(3)` may leave the condition's inner lock taken. glibc's condition is not robust: the next
+    /// user would block. So this sets all its words, the signal counters to a large count, and wakes every sleeper. A wake-up alone does not
+    /// suffice: glibc's waiter sleeps again without a signal.
     pub fn halt(&self) {
         self.memory.u32(HALT).store(1, Ordering::SeqCst);
         let words = || (CONDITION..CONDITION + size_of::<libc::pthread_cond_t>()).step_by(4);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Region;
 use crate::{Error, Result, check};
 
-/// Private memory, created before a fork: it has the same address in both processes, each with its own contents, and each process writes
+/// Private memory, created before a fork. It has the same address in both processes, with contents of their own; each process writes
 /// into the other's. Clones share the memory.
 #[derive(Debug, Clone)]
 pub struct Mailbox {
@@ -51,8 +51,8 @@ impl Mailbox {
     }
 }
 
-/// `prctl(PR_SET_PTRACER)`: allows any process of this user to write into this one despite Yama (`ptrace_scope` 1), or revokes that
-/// with `false`. Does nothing without Yama.
+/// `prctl(PR_SET_PTRACER)`: any process of this user may write into this one despite Yama (`ptrace_scope` 1). `false` revokes that.
+/// Does nothing without Yama.
 pub fn let_others_write(allowed: bool) -> Result<()> {
     let who = if allowed { libc::PR_SET_PTRACER_ANY } else { 0 };
     // SAFETY: the command takes a number.

@@ -31,7 +31,8 @@ impl Use {
     }
 }
 
-/// `mq_open(3)` with O_CREAT and O_EXCL: a new queue for sending, with a capacity in messages and a message size in bytes.
+/// `mq_open(3)` with O_CREAT and O_EXCL: a new queue for sending. It has a capacity in messages and a message size in
+/// bytes.
 ///
 /// # Errors
 /// - EEXIST

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Region;
 use crate::{Error, Result, check};
 
-/// Buffers whose pages a pipe may refer to, used round-robin. A buffer must not be written again before the reader has read it: one more
+/// Buffers whose pages a pipe may refer to, used round-robin. The reader must have read a buffer before it is written again. One more
 /// buffer than the pipe's slots ensures that.
 #[derive(Debug)]
 pub struct Buffers {

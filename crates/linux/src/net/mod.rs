@@ -1,7 +1,8 @@
 //! UDP for measurements: many datagrams per call, transmit times, and kernel time stamps.
 //!
-//! Sockets are std's [`UdpSocket`]. This adds `SO_TIMESTAMPING` with the error queue that returns the stamps ([`stamp`]),
-//! `sendmmsg(2)` ([`send`]), `SO_TXTIME` and `SO_MAX_PACING_RATE` ([`pacing`]), and the queueing discipline of an interface ([`qdisc`]).
+//! Sockets are std's [`UdpSocket`]. This adds `SO_TIMESTAMPING` with the error queue that returns the stamps ([`stamp`]), and
+//! `sendmmsg(2)` ([`send`]). It also adds `SO_TXTIME` and `SO_MAX_PACING_RATE` ([`pacing`]), and the queueing discipline of an interface
+//! ([`qdisc`]).
 
 pub mod pacing;
 pub mod qdisc;

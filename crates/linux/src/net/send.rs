@@ -161,7 +161,7 @@ impl Batch {
         &mut self.bytes[n * self.size..(n + 1) * self.size]
     }
 
-    /// What one datagram asks of the kernel, at each sending until it is changed.
+    /// The requests of one datagram to the kernel, at each sending until they change.
     pub(super) fn wish(&mut self, n: usize, wishes: &[Wish]) {
         let header = &mut self.messages[n].msg_hdr;
         if wishes.is_empty() {

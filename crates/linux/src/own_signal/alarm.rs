@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// The thread that waits for SIGALRM: its kernel ID (0: none), and its pthread, which is known without a system call.
+/// The thread that waits for SIGALRM: its kernel ID (0: none), and its pthread. That is known without a system call.
 static ALARM_TARGET: AtomicI32 = AtomicI32::new(0);
 static ALARM_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// Threads that are passing a SIGALRM on.

@@ -33,7 +33,7 @@ pub(crate) unsafe fn timer_value(info: *const libc::siginfo_t) -> Option<usize> 
     }
 }
 
-/// Expiries of each timer with a handler. A static table instead of a pointer: a handler may only touch atomics, and the signal of a
+/// Expiries of each timer with a handler. A static table instead of a pointer: a handler may touch atomics only. The signal of a
 /// deleted timer must be harmless.
 static FIRED: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
 static SLOTS: AtomicU64 = AtomicU64::new(0);

@@ -32,7 +32,7 @@ pub(super) struct Buffer {
     rings: usize,
     /// Of the largest ring.
     bytes: usize,
-    /// What was lost when it was read last.
+    /// The counts of lost events at the last reading.
     lost: Vec<u64>,
 }
 

@@ -25,7 +25,8 @@ use rustix::event::{PollFd, PollFlags};
 use self::ring::Ring;
 use crate::{Error, Result, check};
 
-/// Most bytes that wait to be read, some 700 events: what is read at once keeps other threads from the reader's CPU.
+/// Most bytes that wait to be read, some 700 events. Reading more at once would keep other threads from the reader's
+/// CPU.
 const MOST_READ: usize = 1 << 16;
 
 /// The events of one CPU and their ring.
@@ -142,11 +143,11 @@ fn tracepoint(number: u64, cpu: usize) -> Result<OwnedFd> {
     open(&mut attr, cpu).map_err(|e| e.on(format!("tracepoint {number} on CPU {cpu}")))
 }
 
-/// What all events share.
+/// The attributes that all events share.
 fn attr() -> bindings::perf_event_attr {
     let mut attr = bindings::perf_event_attr::default();
     attr.size = size_of::<bindings::perf_event_attr>() as u32;
-    // The ring says which CPU it was, and the event's own field common_pid which thread: each byte costs time on the way of a wake-up.
+    // The ring stands for the CPU, and the event's own field common_pid for the thread. Each byte more would delay a wake-up.
     attr.sample_type = u64::from(bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW);
     attr.set_disabled(1);
     attr.set_use_clockid(1);

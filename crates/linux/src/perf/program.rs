@@ -41,8 +41,8 @@ const OUT: i16 = i16::MAX;
 const KEEP: i16 = i16::MAX - 1;
 const FULL: i16 = i16::MAX - 2;
 
-/// Where `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h) has what is read of it, from r10 to orig_ax, and there the
-/// number of the call and its first four arguments.
+/// The part of `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h) that is read, from r10 to orig_ax. It has the number
+/// of the call and its first four arguments.
 const REGISTERS: (i32, i32) = (56, 72);
 const NUMBER: i32 = 64;
 const ARGUMENTS: [i16; 4] = [56, 48, 40, 0];

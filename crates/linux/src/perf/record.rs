@@ -1,4 +1,4 @@
-//! What a ring of events holds.
+//! The records in a ring of events.
 
 /// An entry of a ring.
 #[derive(Debug, Clone, Copy)]

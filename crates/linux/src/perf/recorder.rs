@@ -33,7 +33,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// `bpf(2)`: rings of these sizes for the CPUs from 0 on: powers of two, from a page on, or 0 for none.
+    /// `bpf(2)`: rings of these sizes for the CPUs from 0 on. A size is a power of two, at least a page, or 0
+    /// for none.
     ///
     /// # Errors
     /// EPERM without CAP_BPF; EINVAL before Linux 5.5; ENOMEM.
@@ -44,7 +45,7 @@ impl Recorder {
         else {
             return Err(Error::from_errno("bpf", libc::EINVAL).on("the size of a ring"));
         };
-        // A second ring of each CPU is for calls: while their programs run, an interrupt may come that has events too.
+        // A second ring of each CPU is for calls: while their programs run, an interrupt may add events of its own.
         let (programs, cpus, buffer) = (Vec::new(), sizes.len(), Buffer::open(&sizes.repeat(2))?);
         Ok(Self { programs, buffer, cpus, cpu })
     }
@@ -80,13 +81,13 @@ impl Recorder {
         self.buffer.switch(on);
     }
 
-    /// Reads all that the rings hold, with the ring and the CPU of each, and frees it: each ring in its order. No system call.
+    /// Reads all that the rings hold, each in its order, with ring and CPU, and frees it. No system call.
     pub fn drain(&mut self, each: &mut dyn FnMut(usize, usize, Record<'_>)) {
         let cpus = self.cpus;
         self.buffer.drain(&mut |ring, record| each(ring, ring % cpus, record));
     }
 
-    /// How many events found no room so far, or came while another program ran on their CPU (`recursion_misses`, since Linux 6.7).
+    /// Events so far that found no room, or came while another program ran on their CPU (`recursion_misses`, since Linux 6.7).
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let missed = |(_, program): &(OwnedFd, OwnedFd)| -> Option<u64> {
