@@ -7,7 +7,7 @@ use punctual::margin::{Aim, Decision, MarginLearner};
 /// The longest margin: an ordinary machine wakes within it.
 const LONGEST_MARGIN_NS: u32 = 250_000;
 
-/// What a thread has learned.
+/// The learners of a thread.
 struct Learned {
     /// A signal handler may wait in the middle of an update: it then waits without the margin.
     busy: Cell<bool>,
@@ -37,7 +37,7 @@ fn with<T>(aim: Aim, each: impl FnOnce(&mut MarginLearner) -> T) -> Option<T> {
     })
 }
 
-/// How long before its deadline a sleep for this long should end; none if it should be spun.
+/// The margin of a sleep for this long; none if it should be spun.
 pub(crate) fn margin_ns(aim: Aim, wait_ns: i64) -> Option<i64> {
     match with(aim, |learner| learner.decide(wait_ns)) {
         Some(Decision::Spin) => None,

@@ -12,24 +12,23 @@
 //! | `rules=FILE` | all | the same for some callers and threads only, and how threads are scheduled ([`punctual_rules`]); the last setting |
 //!
 //! A condition variable cannot be tried without waiting: `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
-//! time as far as the timer slack goes. It is 1 ns with `precise-sleep`, but for sleeps
-//! of at most 1 µs that stay as they are: with 1 ns these would not give up the CPU. `PUNCTUAL_SLACK_NS` is the slack that they have in
-//! programs which another one executes; `punctual run` sets it.
+//! time as far as the timer slack goes. With `precise-sleep` it is 1 ns. Sleeps of at most 1 µs that stay as they are keep the program's
+//! slack: with 1 ns they would not give up the CPU. `PUNCTUAL_SLACK_NS` is the slack that they have in programs which another one
+//! executes; `punctual run` sets it.
 //!
 //! A wait never ends before its time. Signals end a wait as they do without the library, except in the last microseconds, which it spins.
 //!
 //! # Rules
 //!
-//! Each function knows from where it is called: an entry of a few instructions adds its return address. Which rules hold for an address is
-//! decided at the first call from there, from /proc/self/maps and the symbol tables of that file, and kept in a table without a lock. A
-//! table that is full (1024 addresses) leaves the rules for all callers. The table knows nothing of `dlclose`: what is loaded at the place of
-//! an unloaded library keeps that one's rules. On other architectures than x86-64, aarch64 and riscv64, rules with a place hold for nobody.
+//! Each function knows from where it is called: an entry of a few instructions adds its return address. The first call from an address
+//! decides which rules hold for it, by /proc/self/maps and the symbol tables of the file. A table without a lock keeps the answer. A table
+//! that is full (1024 addresses) leaves the rules for all callers. The table knows nothing of `dlclose`: a library at the place of an
+//! unloaded one keeps that one's rules. On other architectures than x86-64, aarch64 and riscv64, rules with a place hold for nobody.
 //!
 //! Names of threads are compared when one changes: `pthread_create`, `pthread_setname_np` and `prctl(PR_SET_NAME)` are functions of this
 //! library too. Scheduling is set then, and put back when no rule asks for it any more. A thread that another one names, or that
-//! `thrd_create` or `clone` made, has it from its next wait. Who writes a name to /proc is not seen. A program
-//! that such a thread executes keeps what the thread had. Where a rule asks for SCHED_FIFO or
-//! SCHED_RR, the process has 2 s of RLIMIT_RTTIME from then on.
+//! `thrd_create` or `clone` made, has it from its next wait. A name written to /proc is not seen. A program that such a thread executes
+//! keeps what the thread had. Where a rule asks for SCHED_FIFO or SCHED_RR, the process has 2 s of RLIMIT_RTTIME from then on.
 //!
 //! # What it counts
 //!
@@ -40,12 +39,11 @@
 //! # What it never does
 //!
 //! The functions allocate nothing and take no lock, and are safe in a signal handler and after `fork` or `vfork`. They keep `errno` of the
-//! C library. They are cancellation points where the C library's are: they are
-//! `extern "C-unwind"`, since cancelling a thread unwinds it (pthreads(7)). A setting that the library does not know leaves all calls as
-//! they are, and so does a file of rules with an error: it prints nothing, since the streams are the program's. Only the reading of that
-//! file, before `main`, allocates.
+//! C library. They are cancellation points where the C library's are: they are `extern "C-unwind"`, since cancelling a thread unwinds it
+//! (pthreads(7)). An unknown setting leaves all calls as they are, and so does a file of rules with an error. The library prints nothing:
+//! the streams are the program's. Only the reading of that file, before `main`, allocates.
 //!
-//! Programs that make system calls without the C library (static ones, Go) do not see it, and the loader leaves it out of set-user-ID
+//! Programs that make system calls without the C library (static ones, Go) do not see it. The loader leaves it out of set-user-ID
 //! programs (ld.so(8)).
 
 #![allow(unsafe_code, reason = "a library for LD_PRELOAD has the types of the C library")]

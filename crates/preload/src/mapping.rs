@@ -1,7 +1,7 @@
 //! The file that is mapped at an address, from /proc/self/maps.
 //!
-//! The C library knows it too, but its functions take the lock of the dynamic loader, which may be held by a thread that waits for this
-//! one. Raw system calls are no cancellation points (pthreads(7)).
+//! The C library knows it too, but its functions take the lock of the dynamic loader. A thread that waits for this one may hold that
+//! lock. Raw system calls are no cancellation points (pthreads(7)).
 
 use std::ffi::CStr;
 
@@ -43,7 +43,7 @@ pub(crate) fn find(address: usize, buffer: &mut [u8]) -> Option<Mapping<'_>> {
     }
 }
 
-/// The inode, the place in the file and where the path begins, if the line is of this address and of a file:
+/// If the line is of this address and of a file: the inode, the place in the file, the beginning of the path.
 /// `55d0c000-55d0e000 r-xp 00002000 08:02 1835 /usr/bin/dd` (proc_pid_maps(5)).
 fn line(line: &[u8], address: usize) -> Option<(u64, u64, usize)> {
     let text = line.iter().position(|byte| *byte == b'/').map_or(line, |path| &line[..path]);

@@ -33,18 +33,18 @@ impl Next {
     }
 }
 
-/// The only function here of which the C library has two that differ, on x86-64: the older one is for condition variables of LinuxThreads.
+/// On x86-64 the C library has two of this function that differ. The older one is for condition variables of LinuxThreads.
 const TWO_VERSIONS: &CStr = c"pthread_cond_timedwait";
 
-/// The newer version, if this is the older one. Not every dlsym(3) prefers the newer one, and dlvsym(3) alone would pass over the function of
-/// a library without versions, such as ThreadSanitizer's.
+/// The newer version, if this is the older one. Not every dlsym(3) prefers the newer one. dlvsym(3) alone would pass over a function without
+/// a version, such as ThreadSanitizer's.
 fn newer(found: *mut c_void) -> *mut c_void {
     // SAFETY: the names end with a zero byte.
     let version = |version: &CStr| unsafe { libc::dlvsym(libc::RTLD_NEXT, TWO_VERSIONS.as_ptr(), version.as_ptr()) };
     if found == version(c"GLIBC_2.2.5") { version(c"GLIBC_2.3.2") } else { found }
 }
 
-/// What a thread runs.
+/// The function that a thread runs.
 pub(crate) type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 /// Declares functions of the C library with their types, and `look_up_all`.

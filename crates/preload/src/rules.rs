@@ -54,7 +54,8 @@ impl Rules {
         for rule in punctual_rules::rules(text) {
             let (_, mut rule) = rule.ok()?;
             let precise = matches!(rule.waits.precise_sleep, Some(Some(_)));
-            // What is late by the slack need not be spun. Everybody's slack is set when the program is loaded.
+            // Lateness of the slack's size need not be spun away. The slack of all threads is set when the
+            // program is loaded.
             if precise && rule.thread.is_some() && rule.place.is_none() {
                 rule.scheduling.timer_slack.get_or_insert(LEAST_SLACK);
             }
@@ -92,7 +93,7 @@ impl Rules {
         self.within(self.all()).filter(|(_, rule)| named(rule)).map(|(bit, _)| bit).sum()
     }
 
-    /// What they say of waits, in their order.
+    /// Their settings of waits, in their order.
     pub(crate) fn waits_of(&self, set: u64) -> impl Iterator<Item = &Waits> {
         let set = set & self.waits;
         let mut left = set;
@@ -103,7 +104,7 @@ impl Rules {
         })
     }
 
-    /// What they say of threads, in their order.
+    /// Their settings of threads, in their order.
     pub(crate) fn scheduling_of(&self, set: u64) -> impl Iterator<Item = &Scheduling> {
         self.within(set & self.scheduling).map(|(_, rule)| &rule.scheduling)
     }

@@ -10,10 +10,10 @@ use punctual_linux::sched::{Attributes, RESET_ON_FORK, SIZE};
 use crate::next;
 use crate::rules::{LEAST_SLACK, Rules};
 
-/// How long a real-time thread may compute without a blocking call, in µs. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)):
+/// Longest CPU time of a real-time thread without a blocking call, in µs. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)):
 /// a loop that does not end must not take the machine along.
 const LONGEST_RT_US: libc::rlim_t = 2_000_000;
-/// What was changed, each with what it was before.
+/// The changed settings, each with its earlier value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed {
     attributes: Option<Attributes>,
@@ -151,7 +151,7 @@ fn set(asked: &Attributes) -> bool {
     unsafe { next::syscall(libc::SYS_sched_setattr, 0, &raw const asked as _, 0, 0, 0, 0) == 0 }
 }
 
-/// A runtime of 0 is the default slice; the slice of before, written as a number, would stay when the default changes.
+/// A runtime of 0 is the default slice. The earlier slice as a number would stay when the default changes.
 fn put_back(before: &Attributes) {
     let default = Attributes { runtime_ns: 0, ..*before };
     // Without privilege, the children's reset stays (kernel/sched/syscalls.c, `user_check_sched_setscheduler`).

@@ -1,4 +1,5 @@
-//! What this library does, from the environment variable `PUNCTUAL_PRELOAD`, read once when the program is loaded.
+//! The settings of this library: the environment variable `PUNCTUAL_PRELOAD`, read once when the program is
+//! loaded.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -11,7 +12,7 @@ use crate::once::Once;
 use crate::rules::Rules;
 use crate::{sites, threads};
 
-/// What a call does.
+/// The settings of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Settings {
     pub(crate) usleep0: Zero,
@@ -22,7 +23,7 @@ pub(crate) struct Settings {
 
 const KEPT: Settings = Settings { usleep0: Zero::Keep, sched_yield: Zero::Keep, precise: None, poll_first_ns: 0 };
 
-/// What was read.
+/// The settings as read.
 struct Loaded {
     general: Settings,
     rules: Option<Rules>,

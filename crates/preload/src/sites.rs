@@ -1,6 +1,6 @@
 //! Which rules hold for the calls from an address: decided at the first call, and kept.
 //!
-//! What is loaded at the place of a library that was unloaded keeps that one's rules.
+//! A library at the place of an unloaded one keeps that one's rules.
 
 use crate::caller::Caller;
 use crate::once::Once;

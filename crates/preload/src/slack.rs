@@ -1,7 +1,7 @@
 //! The timer slack: 1 ns where sleeps are precise, but not for the shortest sleeps.
 //!
-//! With 1 ns, the timer of a sleep of at most 1 µs is over before the thread gives up the CPU. A loop that lets others run by `usleep(0)`
-//! would starve them. So a sleep of nearly no time has the slack that the thread had before.
+//! With 1 ns, the timer of a short sleep (at most 1 µs) is over before the thread gives up the CPU. A loop that lets others run by
+//! `usleep(0)` would starve them. So a sleep of nearly no time has the slack that the thread had before.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::scheduling::{set_slack_ns, slack_ns};
 use crate::threads;
 
-/// What precise sleeps have.
+/// The slack of precise sleeps.
 const LEAST_NS: u64 = 1;
 
-/// What the process had; 0 where it was left.
+/// The slack of the process before; 0 if it was left.
 static BEFORE_NS: AtomicU64 = AtomicU64::new(0);
 
-/// What `punctual run` found. A program that another one with this library executes has 1 ns from it already.
+/// The slack that `punctual run` found. A program that another one with this library executes has 1 ns from
+/// it already.
 fn handed_down() -> Option<u64> {
     // SAFETY: the name ends with a zero byte; no other thread exists yet that could change the environment.
     let value = unsafe { libc::getenv(c"PUNCTUAL_SLACK_NS".as_ptr()) };

@@ -43,7 +43,7 @@ impl Drop for Mapped {
     }
 }
 
-/// The names of the functions around the call before this place: aliases too, and those of the table that `strip` removes.
+/// The names of the functions around the call before this place, with aliases and the names that `strip` removes.
 pub(crate) fn functions_at(mapping: &Mapping<'_>, each: &mut dyn FnMut(&[u8])) {
     if let Some(file) = Mapped::open(mapping.path, mapping.inode) {
         functions(file.bytes(), mapping.offset, each);

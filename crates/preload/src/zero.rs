@@ -26,7 +26,7 @@ thread_local! {
     static STREAK: Streak = const { Streak { calls: Cell::new(0), last_ns: Cell::new(0) } };
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Pause,

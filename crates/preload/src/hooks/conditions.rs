@@ -10,8 +10,8 @@ use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 use crate::caller::Caller;
 use crate::next;
 
-/// As pthread_cond_timedwait(3), in the version since glibc 2.3.2. A library of Rust has one version script, which names no versions, so
-/// this one is found by programs of before 2003 too.
+/// As pthread_cond_timedwait(3), in the version since glibc 2.3.2. A library of Rust has one version script, which names no versions. So
+/// programs of before 2003 find this one too.
 ///
 /// # Safety
 /// As pthread_cond_timedwait(3).

@@ -165,7 +165,7 @@ entries! {
 mod tests {
     use super::*;
 
-    /// What a hook was called with, in its order.
+    /// The arguments of a hook, in their order.
     type Seen = Vec<c_long>;
 
     thread_local! {

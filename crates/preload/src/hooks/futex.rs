@@ -13,7 +13,7 @@ const OPERATION: c_long = !(libc::FUTEX_PRIVATE_FLAG as c_long | libc::FUTEX_CLO
 /// Turns between two readings of the clock.
 const TURNS: u32 = 32;
 
-/// As syscall(2). `FUTEX_WAIT` looks at its word first, if `poll-first` is set; `nanosleep`, `clock_nanosleep`, `sched_yield` and the
+/// As syscall(2). With `poll-first`, `FUTEX_WAIT` looks at its word first. `nanosleep`, `clock_nanosleep`, `sched_yield` and the
 /// `prctl` of a thread's name are those of this library.
 ///
 /// # Safety

@@ -161,7 +161,7 @@ unsafe fn until(clock: clockid_t, time: *const timespec) -> Limit {
     }
 }
 
-/// The limit of a wait for a condition, whose clock stands in the condition: the clock that is nearer to the time. They are decades apart.
+/// The limit of a wait for a condition. The condition holds the clock: it is the one that is nearer to the time. They are decades apart.
 ///
 /// # Safety
 /// `time` is null or points to a timespec.

@@ -12,7 +12,7 @@ use crate::{learn, next, settings, slack, zero};
 /// Up to this length a sleep asks for nearly no time.
 const NEARLY_NONE_NS: i64 = 1_000;
 
-/// How a sleep is made.
+/// The way of a sleep.
 enum Sleep {
     /// By the C library's function.
     Kept,

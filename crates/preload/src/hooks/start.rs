@@ -1,4 +1,4 @@
-//! What happens when the program is loaded.
+//! The start, when the program is loaded.
 
 use crate::{next, observe, settings, slack, threads};
 

@@ -1,7 +1,7 @@
 //! `pthread_create`: rules may hold for the new thread from its beginning.
 //!
-//! The new thread begins in a function of this library. What it needs is in a fixed number of places, since an allocator may hold its lock
-//! while it starts a thread. Where all are taken, the thread is as its rules say from its first wait.
+//! The new thread begins in a function of this library. Its data are in a fixed number of places: an allocator may hold its lock while it
+//! starts a thread. Where all are taken, the thread is as its rules say from its first wait.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -17,7 +17,7 @@ use crate::{settings, threads};
 /// Threads that are being started at the same time.
 const PLACES: usize = 64;
 
-/// What a thread begins with.
+/// The beginning of a thread.
 #[derive(Clone, Copy)]
 struct Beginning {
     start: Start,

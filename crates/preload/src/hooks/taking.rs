@@ -9,7 +9,7 @@ use crate::{learn, next, settings};
 
 /// Turns between two tries: each may take the memory away from who is about to give it free.
 const TURNS: u32 = 8;
-/// The longest time to try at the end of a wait, well above any margin: a wall clock may be set back meanwhile.
+/// The longest time to try at the end of a wait, well above any margin. A wall clock may be set back meanwhile.
 const LONGEST_TRY_NS: i64 = 1_000_000;
 
 /// A semaphore, a lock.
@@ -148,7 +148,7 @@ mod tests {
         let settings = Settings { precise: Some(Aim::default()), ..Settings::default() };
         for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME] {
             // Each in a thread of its own, which has learned nothing: after many late blocks, polling is cheaper. A thread that
-            // the machine stops for 2 ms before it looks at the clock neither tries nor blocks for long.
+            // stands still for 2 ms before it reads the clock has no time left to block.
             let blocks = (0..20).filter(|_| {
                 let counts = || {
                     let (done, script) = run(settings, clock, 2_000_000, u32::MAX);

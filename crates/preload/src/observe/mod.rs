@@ -1,9 +1,8 @@
 //! Counts each wait of the program by call site, into the file that `PUNCTUAL_OBSERVE` names.
 //!
 //! A call that looks without waiting costs two additions in shared memory, and every 64th is timed. A call that can block is timed by two
-//! readings of CLOCK_MONOTONIC; every eighth has its CPU time read (CLOCK_THREAD_CPUTIME_ID), which are system calls.
-//! Nothing is kept between the beginning and the end of a call but on its stack, so a call may be cancelled, jumped out of or killed: it
-//! then has begun and not ended.
+//! readings of CLOCK_MONOTONIC. Every eighth has its CPU time read (CLOCK_THREAD_CPUTIME_ID) by system calls. Between its beginning and
+//! its end a call keeps data on its stack only. A call that is cancelled, jumped out of or killed has begun and not ended.
 //!
 //! Where the file cannot be mapped, the program runs unobserved.
 
@@ -23,8 +22,8 @@ use crate::caller::Caller;
 use crate::next;
 use crate::now::now_ns;
 
-/// Of calls that look, one in 64 is timed: its readings of clocks then cost a call a few ns on average. The first one is not: it
-/// finds cold caches.
+/// Of calls that look, one in 64 is timed. On average the readings of clocks then cost a few ns. The first one is not: it finds
+/// cold caches.
 const ONE_LOOK_IN: u64 = 64;
 /// Of calls that can block, one in 8 has its CPU time read.
 const ONE_WAIT_IN: u64 = 8;
@@ -53,7 +52,7 @@ fn table() -> Option<&'static Table> {
     unsafe { TABLE.load(Ordering::Acquire).as_ref() }
 }
 
-/// How long a call may wait.
+/// The time limit of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// It only looks.
@@ -161,7 +160,7 @@ fn cpu_ns() -> Option<i64> {
     Some(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
-/// How often this thread gave up or lost its CPU.
+/// The context switches of this thread so far.
 fn switches() -> Option<i64> {
     let errno = next::errno();
     // SAFETY: zeroes are a valid value.

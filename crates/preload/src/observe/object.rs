@@ -1,13 +1,14 @@
 //! Which file an address of code is from.
 //!
-//! `_dl_find_object` of glibc 2.35 takes no lock and makes no system call, so it may be called in a signal handler, and
-//! where a filter forbids system calls. With an earlier C library the places are those of the objects that were loaded with the program.
+//! `_dl_find_object` of glibc 2.35 takes no lock and makes no system call. It works in a signal handler, and where a filter forbids
+//! system calls. With an earlier C library the places are those of the objects that were loaded with the program.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::OnceLock;
 
-/// What glibc's `struct dl_find_object` begins with; `rest` has room for what follows, on every architecture.
+/// The beginning of glibc's `struct dl_find_object`; `rest` has room for the other fields on every
+/// architecture.
 #[repr(C)]
 struct Found {
     flags: u64,
@@ -18,7 +19,7 @@ struct Found {
     rest: [u64; 16],
 }
 
-/// What `struct link_map` begins with (link.h).
+/// The beginning of `struct link_map` (link.h).
 #[repr(C)]
 struct LinkMap {
     base: usize,
@@ -27,7 +28,7 @@ struct LinkMap {
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
 
-/// What is found out when the program is loaded.
+/// Facts that are read when the program is loaded.
 struct Program {
     name: Vec<u8>,
     path: Vec<u8>,
@@ -39,7 +40,7 @@ struct Program {
 struct Loaded {
     begin: usize,
     end: usize,
-    /// What the loader adds to the addresses in the file.
+    /// The difference between addresses in memory and in the file.
     base: usize,
     path: Vec<u8>,
 }
@@ -106,7 +107,7 @@ pub(super) fn place(address: usize) -> (&'static [u8], u64) {
     (if path.is_empty() { &program.path } else { path }, address.wrapping_sub(base) as u64)
 }
 
-/// What the loader adds to the addresses of the file, and its path.
+/// The difference between addresses in memory and in the file, and its path.
 fn object(program: &'static Program, address: usize) -> Option<(usize, &'static [u8])> {
     let Some(find) = program.find else {
         let its = program.loaded.iter().find(|its| (its.begin..its.end).contains(&address))?;
