@@ -1,4 +1,4 @@
-//! How long a wait polls before it gives up the CPU.
+//! The number of polls before a wait gives up the CPU.
 //!
 //! A wait polls `limit` times in vain, calls `sched_yield(2)` and polls again. `PUNCTUAL_MPI_POLLS` fixes the limit (0: never
 //! yield). Otherwise each thread learns it from its yields. A yield that takes long has let another thread run. The CPU is
@@ -17,7 +17,7 @@ const FIRST: u32 = 100;
 const FEWEST: u32 = 4;
 /// On an unshared CPU. 1000 polls take some 50 us, and a yield costs 0.5 us then.
 const MOST: u32 = 1_000;
-/// What a yield takes at most where no other thread runs, until a shorter one was seen.
+/// Longest yield where no other thread runs, until a shorter one was seen.
 const QUICK_NS: u64 = 1_000;
 /// Yields in one wait before it sleeps, if sleeps are allowed: a wait that is over soon never sleeps.
 const YIELDS_BEFORE_SLEEP: u32 = 1_000;
@@ -32,7 +32,7 @@ static POLLS: AtomicU32 = AtomicU32::new(UNKNOWN);
 static SLEEP_NS: AtomicU64 = AtomicU64::new(0);
 static YIELDS: AtomicU64 = AtomicU64::new(0);
 
-/// What a thread knows of its waits.
+/// The knowledge of a thread about its waits.
 struct Wait {
     /// MPI calls that wait, one within another.
     depth: Cell<u32>,
@@ -154,7 +154,7 @@ impl Wait {
     }
 }
 
-/// How long the `n`th sleep of a wait may be.
+/// The length of the `n`th sleep of a wait.
 fn sleep_ns(n: u32, longest_ns: u64) -> u64 {
     (SHORTEST_SLEEP_NS << n.min(32)).min(longest_ns)
 }
@@ -200,7 +200,7 @@ fn number(name: &CStr) -> Option<u64> {
     number
 }
 
-/// How often this process has yielded. For programs that want to know whether the library is loaded and works.
+/// The number of yields of this process. It shows a program that the library is loaded and works.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_mpi_yields() -> u64 {
     YIELDS.load(Ordering::Relaxed)

@@ -27,7 +27,7 @@ fn counterpart(counterpart: &Symbol) -> bool {
 /// Waits for a request that one of these calls has started.
 ///
 /// # Safety
-/// `request` is a request of the library, and `status` a status that may be written to, or the library's constant to ignore it.
+/// `request` is a request of the library. `status` may be written to, or is the library's constant to ignore it.
 unsafe fn finish(mut request: usize, status: *mut Status) -> c_int {
     static TEST: Symbol = Symbol::new("PMPI_Test\0");
     // SAFETY: MPI_Test has these parameters in every ABI.
