@@ -91,7 +91,7 @@ pub fn run(depth: Depth, session: &mut Session<'_>) {
     }
 }
 
-/// What part of the check-up each part is.
+/// The portion of the check-up that each part is.
 fn portions(depth: Depth) -> Vec<Portion> {
     let sum = |parts: &[Part]| parts.iter().map(|part| part.takes(depth)).sum();
     (0..PARTS.len())
@@ -253,7 +253,7 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
     Ok(())
 }
 
-/// How fast the CPU speeds up from rest with its present governor, and with `performance` if the governor can be
+/// The time from rest to full speed with the present governor, and with `performance` if the governor can be
 /// changed.
 fn speeding_up(_: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
     // The smallest number that shows a difference: six of six.

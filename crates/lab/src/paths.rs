@@ -77,7 +77,7 @@ impl Subject {
     }
 }
 
-/// What was recorded of each way, and why there is no graph of functions.
+/// The record of each way, and the reason for a missing graph of functions.
 type Recorded = (Vec<(Subject, Result<CallPath, Unavailable>)>, Option<Unseen>);
 
 /// Records the path of each, on these CPUs or anywhere; a wait is of this length.

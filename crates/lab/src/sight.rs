@@ -15,7 +15,7 @@ const SLEEPS: u32 = 20;
 const LOOKS: u32 = 5;
 const SLEEP: Duration = Duration::from_micros(200);
 
-/// What was seen.
+/// The result of a look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
     /// The CPU to watch on.
@@ -25,8 +25,8 @@ pub struct Sight {
 }
 
 /// Looks at the CPUs that this process may use, from the last one: the first ones serve most interrupts. `None`: the kernel shows no
-/// events, no thread can be started, or all that were looked at hide their idle thread. Which CPUs hide it may differ with the room: own
-/// waits (`Small`) and other programs (`Large`) are recorded in different ways.
+/// events, no thread can be started, or all CPUs hide their idle thread. The CPUs that hide it may differ with the room: own waits
+/// (`Small`) and other programs (`Large`) are recorded in different ways.
 #[must_use]
 pub fn find(room: Room) -> Option<Sight> {
     // A thread of its own: it moves from CPU to CPU.

@@ -1,6 +1,6 @@
 //! The wake-ups of each block.
 //!
-//! A wake-up belongs to a block if its whole call does: the timer of a call that began before has the setting of before.
+//! A wake-up belongs to a block if its whole call does. The timer of a call that began earlier has the earlier setting.
 
 use punctual_record::{Spread, TrialBlock};
 use punctual_trace::WakeUp;
@@ -59,7 +59,7 @@ impl Blocks {
         }
     }
 
-    /// What became of a block.
+    /// The results of a block.
     pub(super) fn block(&mut self, number: usize) -> TrialBlock {
         let block = &mut self.0[number];
         block.close();

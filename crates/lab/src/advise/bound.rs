@@ -1,9 +1,9 @@
 //! Whether the kernel itself keeps a part of each CPU for others where a real-time thread never sleeps.
 //!
-//! A trial of SCHED_FIFO takes it for granted: a program may begin to spin at the moment at which this process and the guardian are
-//! killed. Linux 6.12 and later have the fair server, a deadline of 50 ms in each second for all other threads (kernel/sched/fair.c,
-//! `fair_server_init`). Earlier ones throttle by `sched_rt_runtime_us` (sched(7)); before 5.10 a CPU borrowed the runtime of others
-//! (`RT_RUNTIME_SHARE`), and its own threads could get none.
+//! A trial of SCHED_FIFO relies on it: a program may begin to spin just when this process and the guardian are killed. Linux 6.12
+//! and later have the fair server: 50 ms of each second for all other threads (kernel/sched/fair.c, `fair_server_init`). Earlier
+//! ones throttle by `sched_rt_runtime_us` (sched(7)). Before 5.10 a CPU borrowed the runtime of others (`RT_RUNTIME_SHARE`), and
+//! its own threads could get none.
 
 use std::fs;
 use std::path::Path;

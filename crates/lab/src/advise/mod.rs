@@ -1,7 +1,7 @@
 //! Tries remedies on a running program, one at a time, on and off by turns, and puts everything back.
 //!
-//! What goes in is a process. What comes out are trials ([`punctual_record::Trial`]): pairs of adjacent blocks of time without and with
-//! the remedy, in random order, with the lateness of the wake-ups and the CPU time of each. The report judges them.
+//! The input is a process. The output is trials ([`punctual_record::Trial`]): pairs of adjacent blocks of time without and with the
+//! remedy, in random order. Each block has the lateness of its wake-ups and its CPU time. The report judges them.
 //!
 //! Refused, with a reason: what the kernel does not permit, what the program has already, a real-time policy for busy threads. A later
 //! thread of the same number has another start time and is not touched. A guardian process puts the settings back when this process is

@@ -22,7 +22,7 @@ pub(super) enum Means {
 #[derive(Debug)]
 pub(super) struct Remedy {
     pub(super) means: Means,
-    /// What a program asks for instead.
+    /// The condition that a program takes for it, and its value.
     condition: Condition,
     value: &'static str,
     /// Its name in a report. `CPU` stands for the number of the CPU.

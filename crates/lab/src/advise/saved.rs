@@ -1,7 +1,7 @@
-//! What was found before a trial, in memory that the guardian shares, and how it is put back.
+//! The settings before a trial, in memory that the guardian shares, and putting them back.
 //!
-//! A value is saved before the setting is changed. It is put back only where the setting is still what the trial made of it, and only in
-//! the same thread. Threads that were created meanwhile, with the changed setting, get what their creator had.
+//! A value is saved before the setting is changed. It is put back only in the same thread, and only if the setting still has the trial's
+//! value. Threads that were created meanwhile, with the changed setting, get what their creator had.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -139,7 +139,7 @@ fn put_one_back(setting: &dyn Setting, slot: &Slot) -> Option<Left> {
         Ok(now) => now,
         Err(error) => return Some(Left { thread, why: error.to_string() }).filter(|left| left.thread.lives()),
     };
-    // What the program set meanwhile is its own.
+    // A value that the program set meanwhile is its own.
     let ours = now != before && (state == SAVED || now == set);
     if ours { written(setting, &thread, &before) } else { None }
 }

@@ -9,7 +9,7 @@ pub(super) const WORDS: usize = 32;
 /// A setting of a thread as plain words, for memory that processes share.
 pub(super) type Value = [u64; WORDS];
 
-/// What a trial knows of a thread.
+/// The facts about a thread that a trial uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Aim {
     /// The CPU to be used.
@@ -37,7 +37,7 @@ pub(super) trait Setting: Sync {
     fn inherited(&self, now: &Value, before: &Value, set: &Value) -> Option<Value> {
         (now == set && set != before).then_some(*before)
     }
-    /// What would allow it after this error.
+    /// The remedy for this error.
     fn remedy(&self, error: &io::Error) -> &'static str;
 }
 

@@ -37,7 +37,7 @@ const BETWEEN: f64 = 0.1;
 const LOOK: Duration = Duration::from_millis(300);
 /// From one look at the events to the next.
 const STEP: Duration = Duration::from_millis(20);
-/// How long after its block a setting is put back by the guardian.
+/// Time after its block at which the guardian puts a setting back.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 /// What came of it.
@@ -45,7 +45,7 @@ const OVERDUE: Duration = Duration::from_secs(2);
 pub struct Tried {
     /// One for each remedy.
     pub trials: Vec<Trial>,
-    /// What could not be put back.
+    /// The settings that could not be put back.
     pub notices: Vec<Notice>,
 }
 

@@ -1,4 +1,4 @@
-//! What the threads of a program used of the CPUs, and what others took from them.
+//! CPU time of a program's threads, and the time that others took from them.
 
 use std::collections::HashMap;
 

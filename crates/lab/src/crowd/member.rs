@@ -21,7 +21,7 @@ pub(super) const WORKING: u32 = 2;
 
 /// Its name in `ps` and `top`.
 const NAME: &str = "punctual-busy";
-/// How long a member rests before it checks that its parent still lives.
+/// The rest of a member between two checks that its parent lives.
 const LOOK_NS: i64 = 1_000_000_000;
 /// Steps between two checks of the control word: about a microsecond.
 const STEPS: u32 = 1000;

@@ -1,12 +1,12 @@
 //! A crowd: busy programs that compete for one CPU. Their own progress proves that they ran.
 //!
-//! The input is a number of competitors, their [`CompetitorKind`] and their conditions; the output is a [`Crowd`]
+//! The input is a number of competitors, their [`CompetitorKind`] and their conditions. The output is a [`Crowd`]
 //! that works or rests on request. Each member increments a word of its own, alone on its cache line, in memory
 //! shared with the caller. The caller reads the words before and after a measurement, outside the timed part.
 //! Counting costs the caller nothing, because a member counts only while it has the CPU.
 //!
-//! Members never outlive the run. Processes die with the thread that started them (parent-death signal), and check
-//! from time to time that their parent still lives. Threads check a flag. A member under a real-time policy works in
+//! Members never outlive the run. Processes die with the thread that started them (parent-death signal). From time
+//! to time they check that their parent lives. Threads check a flag. A member under a real-time policy works in
 //! short bursts ([`Restraint`]), so that it cannot monopolise the CPU.
 
 mod member;

@@ -8,7 +8,7 @@ use punctual_linux::shared::CacheLine;
 /// Longest uninterrupted work of a restrained member: a tick of 1000 Hz.
 pub const BURST: Duration = Duration::from_millis(1);
 
-/// How a member avoids monopolising the CPU, after each [`BURST`] of work.
+/// The restraint of a member after each [`BURST`] of work: it must not monopolise the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restraint {
     /// No restraint: the scheduler shares the CPU.

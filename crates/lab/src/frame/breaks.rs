@@ -6,8 +6,8 @@
 //!   it.
 //! - *Suspended*: `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC` changed.
 //! - *Stopped*: SIGCONT arrived, which ends a stop (SIGSTOP, Ctrl-Z). The program installs a handler that sets [`continued`].
-//! - *Paused*: on a virtual machine, a sample of a second or more, for most of which the thread was not runnable and
-//!   the CPUs were idle. A thread kept off its CPU by other threads, throttling or steal is runnable. If its timer is
+//! - *Paused*: on a virtual machine, a sample of a second or more. For most of it the thread was not runnable and the
+//!   CPUs were idle. A thread kept off its CPU by other threads, throttling or steal is runnable. If its timer is
 //!   delayed, a CPU is busy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -106,7 +106,7 @@ pub struct Look {
     pub continued: bool,
     /// Total idle time of all CPUs so far.
     pub idle_ns: Option<u64>,
-    /// How long this thread has been runnable without running so far.
+    /// Time that this thread has been runnable without running so far.
     pub delayed_ns: Option<u64>,
 }
 
@@ -135,7 +135,7 @@ impl Look {
     }
 }
 
-/// What was measured between two readings.
+/// The measurement between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// Its expected duration.

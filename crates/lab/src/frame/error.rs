@@ -18,7 +18,7 @@ pub enum Failure {
     PeerEnded {
         /// The measurement in progress.
         subject: String,
-        /// How it ended, as in `was killed by signal 9`.
+        /// Its end, as in `was killed by signal 9`.
         how: String,
     },
 }

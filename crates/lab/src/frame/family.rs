@@ -96,7 +96,7 @@ pub(crate) trait Family: Send + Sync + 'static {
         Ok(self)
     }
 
-    /// What the cell measures.
+    /// The subject and the experiment of the cell.
     fn asked(&self, cell: usize) -> Asked;
 
     /// The number of operations of each cell in each round.

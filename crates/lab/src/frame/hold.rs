@@ -17,7 +17,7 @@ pub(crate) struct Hold {
     pub(crate) refused: Vec<Refused>,
     /// Number of CPUs, on a virtual machine only.
     pub(crate) guest_cpus: Option<u32>,
-    /// How the clocks are read.
+    /// Reads the clocks.
     pub(crate) look: fn() -> Look,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Ledger {
     pub(crate) held: Vec<Option<Held>>,
     /// The notices.
     pub(crate) notices: Vec<Notice>,
-    /// What the measured thread itself used of the machine.
+    /// The usage of the measured thread itself.
     pub(crate) own: Sum,
     /// The batches that do not count.
     pub(crate) left_out: LeftOut,

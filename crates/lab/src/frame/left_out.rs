@@ -77,7 +77,7 @@ pub struct LeftOut {
     broken: Vec<(Break, Seen)>,
 }
 
-/// How often one kind of break occurred.
+/// The breaks of one kind: the first one and their number.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     first_ns: i64,

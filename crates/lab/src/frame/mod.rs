@@ -1,10 +1,10 @@
-//! The frame in which every family of experiments runs, written once: the request ([`Request`]), the turns
+//! The frame in which every family of experiments runs, written once. It has the request ([`Request`]), the turns
 //! (`rounds`), the conditions (`conditions`, `hold`), the batches that do not count ([`left_out`]), and the results
 //! (`outcome`).
 //!
-//! A `Family` names its cells, performs a batch of one (`Bench`), and makes the record of it. `run` does the rest: it
-//! applies the conditions on the measuring thread, lets the cells take turns, restores everything, and enters series,
-//! reasons and notices in the [`Session`].
+//! A `Family` names its cells, performs a batch of one (`Bench`), and makes the record of it. `run` does the rest. It
+//! applies the conditions on the measuring thread, lets the cells take turns and restores everything. It enters
+//! series, reasons and notices in the [`Session`].
 //!
 //! No module here knows a family.
 
@@ -95,7 +95,7 @@ pub(crate) fn causes<F: Family>(family: F, session: &mut Session<'_>) -> Result<
     Ok(())
 }
 
-/// What a family did on the stage.
+/// The results of a family's time on the stage.
 struct Performed<F: Family> {
     family: Arc<F>,
     ledger: Ledger,

@@ -18,11 +18,11 @@ pub struct Progress {
 /// The part of a run that an experiment is. The default is the whole run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Portion {
-    /// How long the experiments before it take.
+    /// Duration of the experiments before it.
     pub before: Duration,
-    /// How long it takes.
+    /// Its duration.
     pub takes: Duration,
-    /// How long the experiments after it take.
+    /// Duration of the experiments after it.
     pub after: Duration,
 }
 

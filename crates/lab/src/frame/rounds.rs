@@ -41,7 +41,7 @@ pub(crate) trait Bench {
     /// The results of a cell beside its samples.
     type Extra;
 
-    /// What the cell measures, in words, for the progress display.
+    /// The cell in words, for the progress display.
     fn doing(&self, cell: usize) -> String;
 
     /// A part of it, or what it has shown so far, in words.
@@ -52,12 +52,12 @@ pub(crate) trait Bench {
     /// Called after the pilot.
     fn begin(&mut self) {}
 
-    /// How long the cell waits by plan, where it waits.
+    /// The planned wait of the cell, if it waits.
     fn nominal_ns(&self, _cell: usize) -> Option<u64> {
         None
     }
 
-    /// How many operations the cell performs now, where the schedule says `scheduled`. 0 means none.
+    /// The number of operations of the cell now, if the schedule says `scheduled`. 0 means none.
     fn operations(&self, _cell: usize, scheduled: u64) -> u64 {
         scheduled
     }
@@ -77,7 +77,7 @@ pub(crate) trait Bench {
 pub(crate) struct Rounds<'a> {
     /// The family's part.
     pub(crate) bench: &'a mut dyn Bench<Extra = ()>,
-    /// How many operations each cell performs.
+    /// The number of operations of each cell.
     pub(crate) schedule: Schedule,
     /// Conditions, rounds, and whether a refused or lost condition is an error.
     pub(crate) request: &'a Request,
@@ -117,7 +117,7 @@ struct Slot {
     operations: u64,
 }
 
-/// How often a batch is tried in one turn.
+/// Attempts at a batch in one turn.
 const ATTEMPTS: u32 = 2;
 /// Longest wait for a lost condition to become available again.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -2,9 +2,10 @@
 //!
 //! A *cell* is one subject under one set of parameters and conditions: it becomes a series. If a number of samples is
 //! requested, every cell gets that number, spread evenly over the rounds. If a time is requested, it is divided. A
-//! cell's share is proportional to the square root of the expected cost of an operation: short operations get more
+//! cell's share is proportional to the square root of the expected cost of an operation. Short operations get more
 //! samples, and long ones still get enough. A cell saves its share until that pays for an operation. So a slow one (a
-//! wait rounded up to a second) is measured in some rounds only, or not at all if the whole run does not pay for one.
+//! wait rounded up to a second) is measured in some rounds only. If the whole run does not pay for one, it is not
+//! measured.
 
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ const LONG_NS: f64 = 1e8;
 const PILOT_SHARE: u32 = 4;
 /// Longest pilot if a number of samples is requested: a minute for some hundred cells.
 const PILOT_AT_MOST: Duration = Duration::from_secs(60);
-/// A number of samples is given up after three times the pilot's estimate plus twenty seconds: a busy machine may delay
+/// A number of samples is given up after three times the pilot's estimate plus twenty seconds. A busy machine may delay
 /// the first sample by seconds.
 const TIMES_EXPECTED: u32 = 3;
 const AT_LEAST: Duration = Duration::from_secs(20);
@@ -191,8 +192,8 @@ impl Schedule {
         self.cells[cell].dropped = true;
     }
 
-    /// Number of operations in the pilot when it has taken `gone` so far. Some operations warm up the caches. None is
-    /// performed if the first is too long to discard, or if the pilot has used its share of the time.
+    /// Number of operations in the pilot when it has taken `gone` so far. Some operations warm up the caches. There
+    /// is none if the first is too long to discard, or if the pilot has used its share of the time.
     #[must_use]
     pub fn pilot_operations(&self, cell: usize, gone: Duration) -> u64 {
         let enough = self.unrehearsed || matches!(self.amount, Amount::Time(time) if gone > time / PILOT_SHARE);

@@ -36,16 +36,16 @@ pub struct Session<'a> {
     children_cpu_ns: i64,
     observer: &'a mut dyn Observer,
     stop: Stop,
-    /// How much longer than announced all remaining experiments together may take.
+    /// Time beyond the announced one that all remaining experiments together may take.
     grace: Duration,
-    /// What part of the run the next experiment is.
+    /// The part of the run that the next experiment is.
     portion: Portion,
     warden: Option<Warden>,
     tracer: Option<Box<dyn Tracer>>,
 }
 
-/// How much longer than announced a run may take before it is ended. Ending it takes up to 0.6 s, and the report some
-/// tenths of a second.
+/// Time beyond the announced one after which a run is ended. Ending it takes up to 0.6 s, and the report some tenths
+/// of a second.
 const GRACE: Duration = Duration::from_millis(600);
 /// The part of it left for a later experiment after an earlier one has used it up.
 const LEAST_GRACE: Duration = Duration::from_millis(100);

@@ -1,12 +1,12 @@
 //! The stage: the thread on which the clock runs. No other thread of the program runs during a measurement.
 //!
-//! An experiment runs on a thread of its own, so the conditions it sets (real-time policy, affinity, slack) hold for
-//! that thread only. The thread that called `perform` sleeps in a channel, without a timeout, while the experiment
+//! An experiment runs on a thread of its own. Its conditions (real-time policy, affinity, slack) hold for that
+//! thread only. The thread that called `perform` sleeps in a channel, without a timeout, while the experiment
 //! measures. Between batches the experiment calls [`Stage::pause`]: the caller draws, then returns control. The two
 //! never run at once, so no drawing thread disturbs the measurement.
 //!
 //! [`Stop::request`] ends an experiment early. It sets a flag that every wait checks, interrupts the current wait
-//! with a signal, and wakes the caller. A thread of higher priority may hold the experiment's CPU: an experiment that
+//! with a signal, and wakes the caller. A thread of higher priority may hold the experiment's CPU. An experiment that
 //! does not return is then moved off it ([`rescue`]). A call that cannot be interrupted (`std::thread::sleep` of an
 //! hour) is left behind. Everything measured before its batch is still reported.
 //!
@@ -30,9 +30,9 @@ pub use super::stop::Stop;
 const COMES_BACK: Duration = Duration::from_millis(250);
 /// Time for an experiment that was moved before it is left behind.
 const COMES_BACK_FREED: Duration = Duration::from_millis(350);
-/// How much longer than the experiment its children may live. They then end by themselves, as a last resort.
+/// Time after the experiment for which its children may live. They then end by themselves, as a last resort.
 const CHILDREN: Duration = Duration::from_secs(1);
-/// CPU time that a SCHED_FIFO or SCHED_RR thread of this process, or of its children, may use without a blocking
+/// Longest CPU time of a SCHED_FIFO or SCHED_RR thread of this process, or of its children, without a blocking
 /// call. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)), and later SIGKILL. The watchdog acts after
 /// 1.2 s.
 const RT_TIME: Duration = Duration::from_secs(5);
@@ -75,8 +75,8 @@ impl Stage {
 }
 
 /// Runs `experiment` on a thread of its own, with signals blocked, and reports its progress to `observer`. `grace`: how much
-/// longer than announced it may take. Returns its result, or `None` if it was asked to end and did not come back in time; and how
-/// much longer than announced it took.
+/// longer than announced it may take. Returns its result, and how much longer than announced it took. `None`: it was asked to end
+/// and did not come back in time.
 ///
 /// # Panics
 /// With the experiment's own panic, after its thread has restored everything.

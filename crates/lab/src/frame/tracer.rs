@@ -9,6 +9,6 @@ pub trait Tracer: fmt::Debug + Send {
     /// These threads are watched from now on.
     fn begin(&mut self, target: &Target);
 
-    /// What was recorded since the last call.
+    /// The records since the last call.
     fn take(&mut self, batch: &Batch);
 }

@@ -9,7 +9,7 @@ pub(crate) const MORE_TIME: &str = "give more time, ask for a number of samples,
 pub struct Unavailable {
     /// The reason, as the kernel or the CPU gave it.
     pub why: String,
-    /// What would make it available, if anything.
+    /// The remedy, if there is one.
     pub remedy: Option<String>,
 }
 

@@ -1,14 +1,14 @@
-//! What a refusal of the kernel's events leaves unseen.
+//! The parts of a run that a refusal of the kernel's events leaves out.
 
 use punctual_record::{Notice, Unseen};
 use punctual_trace::Error;
 
 use super::unavailable::Unavailable;
 
-/// What cannot be seen without them, where single wake-ups were to be watched.
+/// The missing part if single wake-ups were to be watched.
 pub(crate) const WAKE_UPS: &str = "single wake-ups";
 
-/// What is missing, why, and the remedy.
+/// The missing part, the reason and the remedy.
 pub(crate) fn without(what: &str, error: &Error) -> Unseen {
     Unseen { what: format!("{what}: {error}"), remedy: error.remedy().map(str::to_owned) }
 }

@@ -1,9 +1,9 @@
 //! Watching the measuring thread and its children: why they wake up late.
 //!
-//! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair, and the order within
-//! a pair alternates, so that drift does not look like an effect of watching. A watched batch is performed in pieces: the
-//! thread reads the kernel's rings in between, so that no other thread has to while the clock runs. Pieces are small, since
-//! small rings stay in the CPU's cache: the events of a wake-up then cost a third less.
+//! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair. The order within a
+//! pair alternates: drift does not look like an effect of watching. A watched batch is performed in pieces. The thread
+//! itself reads the kernel's rings in between: no other thread runs while the clock does. Pieces are small, since small
+//! rings stay in the CPU's cache: the events of a wake-up then cost a third less.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,8 +26,9 @@ const PIECE_NS: f64 = 2e7;
 /// Most pieces of a batch: its causes need no more wake-ups.
 const PIECES: u64 = 80;
 
-/// Longest time for opening and closing the events: closing one waits until all CPUs have left it
-/// (tracepoint_synchronize_unregister), some 50 ms on a busy machine and 0.7 s on an emulated one with PREEMPT_RT.
+/// Longest time for opening and closing the events. Closing one waits until all CPUs have left it
+/// (tracepoint_synchronize_unregister). That takes some 50 ms on a busy machine, and 0.7 s on an emulated one with
+/// PREEMPT_RT.
 const AROUND: Duration = Duration::from_secs(60);
 
 /// What watches, if anything does.
@@ -42,7 +43,7 @@ pub(crate) struct Watching {
     halves: BTreeMap<usize, (u32, f64)>,
     /// Watched p50 less unwatched p50 of a pair, ns.
     differences: Vec<f64>,
-    /// What the scheduler says of the measuring thread in the watched rounds.
+    /// The scheduler's account of the measuring thread in the watched rounds.
     own: Own,
 }
 
@@ -69,7 +70,7 @@ impl Watching {
         self.wanted == Watched::ForCauses && matches!(self.watch, Some(Err(_)))
     }
 
-    /// How much longer a run takes because of it.
+    /// The time by which it prolongs a run.
     pub(crate) fn takes(&self) -> Duration {
         if self.is_wanted() { AROUND } else { Duration::ZERO }
     }
@@ -96,7 +97,7 @@ impl Watching {
         if self.is_wanted() { round / 2 } else { round }
     }
 
-    /// How many operations a batch of this round performs at most.
+    /// Most operations of a batch of this round.
     pub(crate) fn most(&self, round: u32, cost_ns: f64) -> u64 {
         if self.is_due(round) { piece(cost_ns) * PIECES } else { u64::MAX }
     }
@@ -170,7 +171,7 @@ impl Watching {
         }
     }
 
-    /// What was found out, and what was refused.
+    /// The causes, and the notice of a refusal.
     pub(crate) fn end(self) -> (Option<Causes>, Option<Notice>) {
         match self.watch {
             None => (None, None),

@@ -52,8 +52,8 @@ impl Process {
     /// A process with its threads, or those of this name; `*` stands for any letters.
     ///
     /// # Errors
-    /// Without such a process or thread; for a kernel thread, for a process that has ended, for this process, and for another user's
-    /// process without the privilege.
+    /// Without such a process or thread; for a kernel thread, a process that has ended, this process, and without the privilege
+    /// another user's.
     pub fn find(pid: i32, thread: Option<&str>) -> Result<Self, Refused> {
         let no = |why: String| Err(Refused::Process(why));
         let folder = PathBuf::from(format!("/proc/{pid}"));
@@ -106,7 +106,7 @@ impl Process {
     }
 }
 
-/// What `/proc/PID/stat` and `/proc/PID/status` say.
+/// The facts of `/proc/PID/stat` and `/proc/PID/status`.
 struct Facts {
     name: String,
     state: char,

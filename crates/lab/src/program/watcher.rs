@@ -15,7 +15,7 @@ const LAST: Duration = Duration::from_millis(10);
 /// The lowest nice value: the thread runs at once, and a real-time thread goes before it still.
 const LOWEST: i32 = -20;
 
-/// How often the threads are listed until all are watched.
+/// Most listings of the threads until all are watched.
 const LISTS: u32 = 5;
 
 /// What watches.
@@ -63,7 +63,7 @@ impl Watcher {
         self.account.look_now_and_then();
     }
 
-    /// What happens from now on is not part of what is found, but handed on by [`Watcher::wake_ups`]; or it is part of it again.
+    /// From now on wake-ups are handed on by [`Watcher::wake_ups`] and count in no cause; or they count again.
     pub(crate) fn set_apart(&mut self, apart: bool) {
         if let Ok(watch) = &mut self.watch
             && let Err(error) = watch.set_apart(apart)
@@ -78,7 +78,7 @@ impl Watcher {
         self.aside_since = apart.then_some(now);
     }
 
-    /// The wake-ups since the last call. What is missing where the kernel refuses its events.
+    /// The wake-ups since the last call. If the kernel refuses its events, the missing part.
     pub(crate) fn wake_ups(&mut self) -> Result<Vec<WakeUp>, Unseen> {
         self.watch.as_mut().map(Watch::wake_ups).map_err(|error| without(WAKE_UPS, error))
     }
@@ -118,7 +118,7 @@ impl Watcher {
     }
 }
 
-/// Opens the events, and lists the threads again: some may be created between the listing for the target and the opening.
+/// Opens the events, and lists the threads again: some may begin between the listing for the target and the opening.
 fn open(mut target: Target, account: &Account) -> Result<Watch, Error> {
     let mut lists = 0;
     loop {

@@ -1,5 +1,5 @@
-//! CPU frequency, for the families that measure it: the looping thread ([`Thread`]), and when loops have settled at a
-//! speed ([`settle`]).
+//! CPU frequency, for the families that measure it: the looping thread ([`Thread`]), and the time until loops have
+//! one speed ([`settle`]).
 
 pub(crate) mod governor;
 pub(crate) mod settle;
@@ -16,8 +16,7 @@ use crate::frame::{Amount, Input, PlanError, Request, Variant, Watched};
 /// calibrates its work.
 pub(crate) const PREPARES: Duration = Duration::from_secs(2);
 
-/// How long the CPU is busy before the work is calibrated: several times what the slowest governor takes to full
-/// speed.
+/// Busy time of the CPU before the work is calibrated: several times that of the slowest governor to full speed.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
 
 /// The governor that reaches full speed at once.
@@ -25,7 +24,8 @@ pub(crate) const PERFORMANCE: &str = "performance";
 
 /// Shortest work: two readings of the clock are one part in two hundred of it.
 const SHORTEST_WORK: Duration = Duration::from_micros(10);
-/// Longest work: a real-time thread may hold its CPU this long even on a CPU several times slower than at full speed.
+/// Longest work: a real-time thread may hold its CPU this long, even if it is several times slower than at full
+/// speed.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// Refuses work too short to be timed, or too long to be a loop.

@@ -1,7 +1,7 @@
 //! When a sequence of loops has settled at a speed.
 
-/// Loops within this share of the target count as arrived: 5 %, well above the work's own variation and below the
-/// step between any two P-states.
+/// Loops within this share of the target count as arrived. 5 % is well above the work's own variation, and below
+/// the step between two P-states.
 pub(crate) const CLOSE: f64 = 0.05;
 /// This many loops in a row must have arrived: a single quick loop is no arrival.
 const IN_A_ROW: usize = 3;

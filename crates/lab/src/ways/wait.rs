@@ -25,8 +25,8 @@ pub struct Method {
     pub kind: Kind,
     /// The unit of the call: a wait is rounded up to it.
     pub unit: Unit,
-    /// The clock of the call: the wait is never early on this one. (A relative wait on `CLOCK_REALTIME` uses
-    /// `CLOCK_MONOTONIC`: setting the wall clock does not change it, `clock_nanosleep(2)`.)
+    /// The clock of the call: the wait is never early on this one. (Setting the wall clock does not change a
+    /// relative wait on `CLOCK_REALTIME`, `clock_nanosleep(2)`.)
     pub clock: Clock,
     /// Takes a deadline, not a duration.
     pub absolute: bool,
@@ -83,8 +83,8 @@ impl Unit {
         }
     }
 
-    /// `asked_ns` rounded up to this unit: unchanged if its length is unknown, 0 if negative, `i64::MAX` if the
-    /// result does not fit.
+    /// `asked_ns` rounded up to this unit. It is unchanged if its length is unknown, 0 if negative, `i64::MAX`
+    /// if the result does not fit.
     #[must_use]
     pub fn effective_ns(self, asked_ns: i64, hz: Option<u32>) -> i64 {
         let asked = asked_ns.max(0);

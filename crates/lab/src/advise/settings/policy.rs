@@ -1,6 +1,6 @@
 //! SCHED_FIFO: `sched_setattr(2)`, with SCHED_FLAG_RESET_ON_FORK, so that new threads and processes stay as they are.
 //!
-//! Linux 6.13 and later set the timer slack of a real-time thread to 0, and to the thread's default when it leaves the policy. So the
+//! Linux 6.13 and later set the timer slack of a real-time thread to 0. When it leaves the policy, it gets its default slack. So the
 //! slack is put back too.
 
 use std::{fs, io};

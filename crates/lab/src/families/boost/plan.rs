@@ -26,7 +26,7 @@ pub struct Request {
     pub periods: u32,
     /// Number of turns of each subject.
     pub rounds: u32,
-    /// How long the CPU rests before each turn.
+    /// Rest of the CPU before each turn.
     pub rest: Duration,
     /// The way to raise the speed. None: the cheapest one available.
     pub lever: Option<Lever>,

@@ -2,8 +2,8 @@
 //!
 //! The model is elapsed = (TS + TE) + X·(TN + T): X consecutive sleeps of T, with one clock reading before and one
 //! after. Each round measures many X and T, and fits them robustly ([`mod@fit`]). The rounds give the spread and the
-//! drift of TN (`fits`). The proof follows: the errors of waits shortened by that TN, or by a TN measured again just
-//! before, of plain ones, and of the library's compensated sleep (`proof`). Both are families of the frame.
+//! drift of TN (`fits`). The proof follows (`proof`): the errors of plain waits, of waits shortened by that TN or by
+//! one measured just before, and of the library's compensated sleep. Both are families of the frame.
 //!
 //! The input is a [`Plan`]. The output is series of the experiment `calibrate`, per method and variant of conditions.
 //! The parameter `figure` identifies them: `sleep_adds` and `clock_costs` (a sample per round, in order), `plain`,

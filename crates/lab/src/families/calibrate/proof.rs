@@ -1,8 +1,8 @@
 //! The proof of a calibration: waits shortened by TN, interleaved with plain ones and the library's compensated sleep.
 //!
 //! What a sleep adds grows with its length: the CPU is colder after a long one. The fit's TN is that of sleeps of 10 to
-//! 200 us, so it need not be that of the shortened sleeps. It also drifts. One kind of wait therefore measures TN anew,
-//! on sleeps of the length that it needs, just before each turn.
+//! 200 us. That of the shortened sleeps may differ. It also drifts. One kind of wait therefore measures TN anew, on
+//! sleeps of the length that it needs, just before each turn.
 
 use punctual::{Moment, Sleeper, SleeperOptions, Strategy};
 use punctual_linux as linux;
@@ -66,7 +66,7 @@ impl Proofs {
 }
 
 impl Family for Proofs {
-    /// What each turn took off its waits, in ns.
+    /// The ns by which each turn shortened its waits.
     type Extra = Vec<f64>;
     type Company = ();
 

@@ -166,8 +166,8 @@ impl<'a> IpcBench<'a> {
         }
     }
 
-    /// Messages of one trip: as many as requested, or as many as two busy real-time processes may pass without a
-    /// break.
+    /// Messages of one trip: the requested number, or the most that two busy real-time processes may pass
+    /// without a break.
     fn stretch(&self, index: usize, to_go: u64) -> u64 {
         let cell = &self.plan.cells[index];
         if !self.plan.is_real_time(cell) || cell.mode.interval().is_some() {

@@ -3,8 +3,8 @@
 //! POSIX names (shared memory, queues, sockets, FIFOs) are removed as soon as both ends are open. System V queues and
 //! semaphores have to stay until the end. If the process is killed in between, they would remain permanently. So
 //! every such object has a number that determines its name and key. The number is marked in shared memory before the
-//! object is made. A small process of its own sleeps until the measuring one is gone, and then removes all objects
-//! with marked numbers.
+//! object is made. A small process sleeps until the measuring one is gone. Then it removes all objects with marked
+//! numbers.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -118,13 +118,12 @@ impl Keeper {
 
     /// Creates an object, with further numbers while its name or key is taken. `make` only creates it, with O_EXCL or
     /// an equivalent: if it fails, nothing was created and nothing is removed.
-    /// fails, nothing was made and nothing is removed.
     pub fn make<T>(
         &self,
         what: What,
         mut make: impl FnMut(&Leftover) -> punctual_linux::Result<T>,
     ) -> punctual_linux::Result<(T, Leftover)> {
-        // A taken name belongs to a run that could not clean up, or to another program: many in a row are no
+        // A taken name belongs to another program or to a run that could not clean up. Many in a row are no
         // accident.
         let mut tries = 100;
         loop {

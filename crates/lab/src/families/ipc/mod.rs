@@ -1,8 +1,8 @@
 //! `ipc`: how long a message takes from one process to another, and its cost for both.
 //!
 //! The input is a [`Plan`]. The [`Session`] receives a series per mechanism, size, mode, place, method of receiving
-//! and variant of conditions, or the reason for a missing one. The quantity is `one_way`, or `round_trip` in
-//! ping-pong, which is never halved.
+//! and variant of conditions. For a missing one it receives the reason. The quantity is `one_way`, or `round_trip`
+//! in ping-pong, which is never halved.
 //!
 //! The measuring process receives. A child of it sends, or answers in ping-pong. Both ends are opened before the
 //! fork, and names are removed at once, so that none remains. For objects that must stay longer see [`keeper`].
@@ -38,8 +38,8 @@ pub use traffic::Mode;
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::IPC;
 
-/// Runs the plan and enters its measurements in the session. Errors with messages or with the other process are
-/// returned in words: they make the run a failure, although it has figures.
+/// Runs the plan and enters its measurements in the session. Errors of messages or of the other process are
+/// returned as text: the run has figures, but failed.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> {
     outcome::cores(&plan, session);
     frame::run(plan, session).map(|done| done.wrong)

@@ -44,8 +44,8 @@ fn trip(mechanism: &'static Mechanism, asked: &Asked) -> Option<(Passed, Recorde
     trip_with(mechanism, asked, &keeper, &me)
 }
 
-/// The same, repeated where it lost more than it should: a process without a CPU for a second is late with its message, which is then
-/// given up if the mechanism may lose some.
+/// The same, repeated where it lost more than it should. A process without a CPU for a second is late with its message. If the
+/// mechanism may lose some, it is given up.
 fn trip_that_loses(lost: u64, mechanism: &'static Mechanism, asked: &Asked) -> Option<(Passed, Recorder)> {
     undisturbed(|_| match trip(mechanism, asked) {
         Some((passed, _)) if !mechanism.reliable && passed.integrity.lost > lost => {

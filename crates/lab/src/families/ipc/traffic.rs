@@ -8,7 +8,7 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::experiment::ipc;
 
-/// How messages are sent.
+/// The traffic of messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
     /// One at a time at a fixed interval, on an absolute clock.

@@ -1,7 +1,7 @@
 //! Supervises a wait that may never end: the other process may be killed, a datagram lost, or the run interrupted.
 //!
-//! A thread of its own sleeps, and checks at intervals. When the wait is over it sets the [`Halt`], ends the waits
-//! that no signal ends, and interrupts the measuring thread until that has returned.
+//! A thread of its own sleeps, and checks at intervals. When the wait is over it sets the [`Halt`] and ends the
+//! waits that no signal ends. It interrupts the measuring thread until that returns.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,7 @@ impl Watcher {
     }
 }
 
-/// How long the same message has been missing.
+/// The time for which the same message has been missing.
 #[derive(Debug, Default)]
 struct Patience {
     number: Option<u64>,

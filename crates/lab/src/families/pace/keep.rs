@@ -1,4 +1,4 @@
-//! How well each method holds one rate.
+//! The accuracy of each method at one rate.
 
 use punctual::Rate;
 use punctual_record::experiment::pace::{self, DepartureClock, Measured as End};

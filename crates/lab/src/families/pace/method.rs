@@ -17,7 +17,7 @@ pub struct PacingMethod {
     pub call: &'static str,
     /// Its requirements, in a few words, or empty.
     pub needs: &'static str,
-    /// How its events are sent.
+    /// The way in which its events are sent.
     pub mode: Mode,
     /// Opens it on the thread that will pace.
     pub open: fn(&Terms) -> Result<Box<dyn PacingSession>, Unavailable>,

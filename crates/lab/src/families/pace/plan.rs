@@ -65,7 +65,7 @@ pub struct Request {
 /// The goal of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// How well each method keeps one rate.
+    /// The accuracy of each method at one rate.
     Keep(Rate),
     /// The highest rate that each method holds.
     Highest {

@@ -140,7 +140,7 @@ impl Stand {
             wire.begin(order.stream, order.rate.period_ns(), order.rate.per_second_f64(), order.mode)?;
         }
         let stamps_before = wire.as_ref().map_or(0, |w| w.stamps_asked());
-        // NTP slews both clocks alike: only a step of the wall clock changes the offset, and then the whole trial is
+        // NTP slews both clocks alike. Only a step of the wall clock changes the offset: then the whole trial is
         // left out.
         let offset_ns = Offset::read(Clock::Realtime).ns();
         let ahead = if order.mode == Mode::KernelTime { MOST_AHEAD_NS } else { 0 };
@@ -272,7 +272,7 @@ impl Stand {
                 seen += 1;
             }
         })?;
-        // If the kernel paces, the time of the call means nothing, and a datagram without a stamp may never have
+        // If the kernel paces, the time of the call means nothing. A datagram without a stamp may never have
         // left.
         let kernel_paces = matches!(mode, Mode::KernelRate | Mode::KernelTime);
         if kernel_paces && seen == 0 && !self.stamped.is_empty() {
@@ -284,8 +284,8 @@ impl Stand {
         Ok(kernel_paces || seen > 0 && seen * 10 >= self.stamped.len() * 9)
     }
 
-    /// Records departures. Returns the time from the ideal time of the first to the last known one, and the number of
-    /// gaps in it.
+    /// Records departures. Returns the time from the first ideal time to the last known one, and the number of gaps
+    /// in it.
     fn record_departures(
         &mut self,
         order: &Order,

@@ -1,8 +1,8 @@
 //! The highest rate that each method holds.
 //!
-//! A method *holds* a rate if the rate it reached is within 1 % of it, and the 99th percentile of lateness is within
-//! the limit. The rate is doubled until that fails. Then a geometric bisection follows until the interval is below 5
-//! %. The methods take turns, one trial each.
+//! A method *holds* a rate if it reached it within 1 %, with the 99th percentile of lateness within the limit. The
+//! rate is doubled until that fails. Then a geometric bisection follows until the interval is below 5 %. The methods
+//! take turns, one trial each.
 
 use std::time::Duration;
 

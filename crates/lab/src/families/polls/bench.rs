@@ -192,8 +192,7 @@ impl<'a> PollBench<'a> {
         let mut shares = Shares::default();
         if cell.busy {
             let meter = Meter::start();
-            // Under a real-time policy this would hold the CPU all the time: it is done in pieces, with rests between
-            // them.
+            // Under a real-time policy this would hold the CPU: it is done in pieces, with rests between them.
             let mut left = cell.silence() * operations.min(u32::MAX.into()) as u32;
             while !left.is_zero() {
                 let piece = left.min(Duration::from_millis(50));

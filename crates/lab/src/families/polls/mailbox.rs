@@ -1,7 +1,7 @@
 //! The mailbox that sender and receiver share, and the sender's main loop.
 //!
-//! Only one side writes each cache line. The sender waits for the reply to a message before it sends the next, so at
-//! most one message is in flight.
+//! Only one side writes each cache line. The sender waits for the reply before it sends the next message. So at most
+//! one is in flight.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,7 +28,7 @@ type Words = (CacheLine<Sent>, CacheLine<Received>, CacheLine<EventWord>, CacheL
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox(Shared<Words>);
 
-/// How long the idle sender sleeps before it checks that its parent still lives.
+/// Sleep of the idle sender between two checks that its parent lives.
 const LOOK_NS: i64 = 1_000_000_000;
 
 impl Mailbox {

@@ -1,9 +1,9 @@
 //! `polls`: how often to poll before a yield. It measures the latency of a message, and the CPU share of others.
 //!
 //! The input is a [`Plan`]. A receiver on one CPU waits for messages that a sender process on another sends at random
-//! times. It polls N times, yields, and polls again; or it never yields, or blocks, or backs off, with and without a
-//! busy program on its CPU. The [`Session`] receives for each way a series `one_way` and a series `round_trip`. If
-//! the busy program runs, they include the shares of the CPU while no message comes.
+//! times. It polls N times, yields, and polls again; or it never yields, or blocks, or backs off. Its CPU has a busy
+//! program or none. The [`Session`] receives for each way a series `one_way` and a series `round_trip`. If the busy
+//! program runs, they include the shares of the CPU while no message comes.
 
 mod bench;
 mod mailbox;

@@ -72,7 +72,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Shortest and longest pause before a message. With a busy program it spans several time slices, so that
+    /// Shortest and longest pause before a message. With a busy program it spans several time slices. So
     /// messages come at any time of the receiver's slice, also long after it has lost the CPU.
     #[must_use]
     pub fn pause(&self) -> (Duration, Duration) {
@@ -80,8 +80,8 @@ impl Cell {
         (Duration::from_micros(50), most)
     }
 
-    /// How long the receiver waits without a message, per received message. The shares of the CPU are measured only
-    /// then.
+    /// Time for which the receiver waits without a message, per received message. The shares of the CPU are
+    /// measured only then.
     #[must_use]
     pub fn silence(&self) -> Duration {
         if self.busy { Duration::from_millis(5) } else { Duration::ZERO }

@@ -1,9 +1,9 @@
 //! `ramp`: how a fixed piece of work speeds up under each governor.
 //!
 //! Each governor has one turn per round. It is set, the CPU rests, and a thread runs N loops as fast as it can. The
-//! figures are a series per governor with every loop in order, and the time to full speed, or why it was not reached.
-//! Without cpufreq the loops are still measured: they show the time taken by the hypervisor, throttling and other
-//! programs.
+//! figures are a series per governor with every loop in order, and the time to full speed. If it was not reached,
+//! there is a reason. Without cpufreq the loops are still measured: they show the time taken by the hypervisor,
+//! throttling and other programs.
 
 mod extra;
 mod facts;

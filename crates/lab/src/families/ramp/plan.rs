@@ -9,8 +9,8 @@ use crate::frame::request::at_least_one;
 use crate::frame::{self, Input, PlanError, Shared};
 use crate::speed::{PREPARES, Thread, check_work, not_too_long};
 
-/// Longest time that a real-time thread loops without a break: below the kernel's throttling limit of 950 ms, with a
-/// margin for slower loops.
+/// Longest time that a real-time thread loops without a break. The kernel's throttling limit is 950 ms; slower loops
+/// have a margin.
 pub const LONGEST_REAL_TIME: Duration = Duration::from_millis(400);
 /// Largest number of governors.
 const MOST_GOVERNORS: u32 = 6;
@@ -28,7 +28,7 @@ pub struct Request {
     pub work: Duration,
     /// Number of turns of each governor.
     pub rounds: u32,
-    /// How long the CPU rests before each turn.
+    /// Rest of the CPU before each turn.
     pub rest: Duration,
     /// The thread that loops.
     pub thread: Thread,

@@ -16,7 +16,8 @@ use crate::frame::usage::Meter;
 use crate::frame::{Bench, Failure, Ledger, Scene, Shared, Unavailable};
 use crate::speed::governor::give_back;
 
-/// How long loops run after the switch. With [`BEFORE`] it is well below the limit for a real-time thread on its CPU.
+/// Duration of the loops after the switch. With [`BEFORE`] it is well below the limit for a real-time thread on its
+/// CPU.
 const AFTER: Duration = Duration::from_millis(40);
 /// Capacity for the loops of one switch at the highest speed.
 const ROOM: usize = 4096;

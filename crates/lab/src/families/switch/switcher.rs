@@ -14,7 +14,7 @@ use super::plan::Plan;
 use crate::frame::{Unavailable, no_thread};
 use crate::speed::governor::PATIENCE;
 
-/// How long loops run before the governor is switched.
+/// Duration of the loops before the governor is switched.
 pub(super) const BEFORE: Duration = Duration::from_millis(10);
 
 /// The words shared by the two threads.
@@ -41,7 +41,7 @@ pub(crate) struct Switcher {
 }
 
 impl Plan {
-    /// Chooses a second CPU, and sets each governor once with all checks, so that only the write remains to be timed.
+    /// Chooses a second CPU, and sets each governor once with all checks. Only the write remains to be timed.
     pub(super) fn take_over(&mut self) {
         let allowed = Conditions::inspect().get_cpus().unwrap_or_default();
         self.other_cpu = allowed.iter().find(|allowed| Some(*allowed) != self.cpu);

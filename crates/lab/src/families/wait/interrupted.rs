@@ -49,7 +49,7 @@ const CALLS: [(&str, Call); 5] = [
 /// The call, given a duration or a deadline.
 type Call = fn(i64) -> linux::Result<Back>;
 
-/// What a call returns.
+/// The result of a call.
 enum Back {
     TimeUp,
     /// Early, with what is left in ns (0 may also mean that the time is up).
@@ -71,7 +71,7 @@ pub fn methods() -> impl Iterator<Item = &'static Method> {
     CALLS.iter().filter_map(|(name, _)| methods::find(name))
 }
 
-/// What signals did to the waits of a cell.
+/// The effect of signals on the waits of a cell.
 #[derive(Debug, Default)]
 pub struct Cuts {
     waits: u64,
@@ -200,7 +200,7 @@ impl Waiter for Interrupted {
 mod tests {
     use super::*;
 
-    /// What signals of a thousandth of the wait do to one wait of a second, and how long it takes.
+    /// The effect of a signal each millisecond on one wait of a second, and the duration of that wait.
     fn cut(name: &str) -> (Cuts, i64) {
         let signals = Signals::open(Duration::from_millis(1)).unwrap();
         let mut waiter = signals.waiter(methods::find(name).unwrap()).unwrap();

@@ -114,7 +114,7 @@ impl Plan {
         })
     }
 
-    /// What a cell is asked.
+    /// The parameters of a cell.
     pub(super) fn parameters(&self, cell: &Cell) -> wait::Parameters {
         let interrupt_ns = self.interrupt.map(|period| i64::try_from(period.as_nanos()).unwrap_or(i64::MAX));
         wait::Parameters { interrupt_ns, ..wait::Parameters::of(cell.asked_ns()) }

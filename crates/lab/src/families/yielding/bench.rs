@@ -15,7 +15,7 @@ use crate::frame::usage::{Meter, Sum, next_stretch};
 use crate::frame::{Bench, Failure};
 use crate::ways::yielding::{Probe, Yielder};
 
-/// Length of a slice of the bare loop, ns. A few interruptions do not change the median of the slices, and two clock
+/// Length of a slice of the bare loop, ns. A few interruptions do not change the median of the slices. Two clock
 /// readings are less than a thousandth of a slice.
 const SLICE_NS: f64 = 200_000.0;
 
@@ -149,7 +149,7 @@ impl<'a> YieldBench<'a> {
         timed(ready(&mut self.yielders[at.method])?, n, crowd, (into, &mut self.away), sums)
     }
 
-    /// If caller or competitors are real-time threads, lets all others have the CPU: a break of 5 % after each 50 ms.
+    /// If caller or competitors are real-time threads, lets others have the CPU: a break of 5 % after each 50 ms.
     /// [`punctual::RtThrottle`] does the same for one thread; this is for caller and competitors together.
     fn rest(&mut self, at: &Cell, used: Usage) -> Result<(), Failure> {
         let theirs =
@@ -253,7 +253,7 @@ fn repeat(yielder: &mut dyn Yielder, n: u64, costs: &mut Vec<f64>, sums: &mut Su
 
 /// `n` calls, each timed, and the usage of the caller and its competitors meanwhile.
 ///
-/// The CPU clocks are read within the span of the wall clock, and all belong to one CPU: their sum cannot exceed it.
+/// The CPU clocks are read within the span of the wall clock. All belong to one CPU: their sum cannot exceed it.
 fn timed(
     yielder: &mut dyn Yielder,
     n: u64,
@@ -307,8 +307,8 @@ mod tests {
             })
             .collect();
         ratios.sort_by(f64::total_cmp);
-        // The rest is the sleeps' own: a few microseconds a loop, more on a busy machine, all of it where a virtual machine stood still.
-        // Usage that is not up to date lacks nearly everything of most loops.
+        // The rest is the sleeps' own: a few microseconds a loop, more on a busy machine or where a virtual machine stood still. Usage
+        // that is not up to date lacks nearly everything of most loops.
         assert!((0.5..=1.1).contains(&ratios[50]), "of the CPU time was accounted: {ratios:?}");
     }
 }

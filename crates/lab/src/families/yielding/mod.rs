@@ -1,10 +1,10 @@
 //! `yield`: the cost of each way of giving up the CPU, and which programs gain by it.
 //!
-//! The input is a [`Plan`]. The [`Session`] receives the series of each method, situation (alone, or with N
-//! competitors on the same CPU) and variant of conditions. They are `call_cost` (each call between two clock
-//! readings) and `away` (the calls during which a competitor ran). `call_cost` also has the results that are no
-//! distribution: the cost in a bare loop, user and system time, the number of calls that let a competitor run, and
-//! the shares of the CPU.
+//! The input is a [`Plan`]. The [`Session`] receives the series of each method, situation and variant of
+//! conditions. A situation is to be alone, or with N competitors on the same CPU. They are `call_cost` (each call
+//! between two clock readings) and `away` (the calls during which a competitor ran). `call_cost` also has the
+//! results that are no distribution. These are the cost in a bare loop, user and system time, the calls that let a
+//! competitor run, and the shares of the CPU.
 //!
 //! A competitor's own progress proves that it ran, not the caller's clock: see [`crate::crowd`].
 
@@ -28,10 +28,10 @@ use bench::{Extra, YieldBench};
 use plan::{Cell, CompetitorSpec};
 pub use plan::{CompetitorPolicy, Plan, Request};
 
-/// The first estimate of a call's cost: alone, a sleep with the default slack; with competitors, a part of their time
-/// slice.
+/// The first estimate of a call's cost. Alone it is a sleep with the default slack, with competitors a part of their
+/// time slice.
 const USUAL_NS: (f64, f64) = (20_000.0, 500_000.0);
-/// The weights of the time shares. A cell with competitors gets 2.6 times the share of one without: a slice lasts
+/// The weights of the time shares. A cell with competitors gets 2.6 times the share of one without. A slice lasts
 /// milliseconds, and a share of the CPU needs many slices. One without needs ticks for its user and system time. The
 /// schedule takes the square root.
 const IDEAL_NS: (f64, f64) = (150_000.0, 1_000_000.0);

@@ -52,8 +52,8 @@ fn rank_of(competitor: Option<Policy>, caller: Option<Policy>) -> Rank {
 }
 
 impl CompetitorSpec {
-    /// How they release the CPU. Only a real-time member needs to. Against a caller of its own rank it yields after
-    /// each burst, so that the caller's own yields decide who runs. Otherwise it sleeps.
+    /// Their way of releasing the CPU. Only a real-time member needs to. Against a caller of its own rank it yields
+    /// after each burst: the caller's own yields decide who runs. Otherwise it sleeps.
     #[must_use]
     pub fn restraint(&self) -> Restraint {
         match (self.policy.as_ref().is_some_and(Policy::is_real_time), self.rank) {

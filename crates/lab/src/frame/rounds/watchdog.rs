@@ -9,9 +9,9 @@ use punctual_record::Notice;
 use crate::frame::ledger::{Ledger, Shared};
 use crate::frame::variant::Variant;
 
-/// How often the watchdog checks a real-time thread. The watchdog preempts the thread it watches, so it checks
-/// seldom: about once in ten thousand waits of 100 µs. The breaks between stretches keep a thread well below these
-/// limits.
+/// Interval of the watchdog's checks of a real-time thread. The watchdog preempts the thread it watches, so it
+/// checks seldom: about once in ten thousand waits of 100 µs. The breaks between stretches keep a thread well
+/// below these limits.
 const WATCH: WatchdogConfig = WatchdogConfig {
     every: Duration::from_millis(800),
     window: Duration::from_millis(1600),

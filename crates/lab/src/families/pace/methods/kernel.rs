@@ -38,8 +38,8 @@ pub(super) static METHODS: &[PacingMethod] = &[
 /// Most datagrams handed over in advance: fq drops datagrams beyond 100 of one flow (`flow_limit`, tc-fq(8)).
 const AHEAD: i64 = 50;
 
-/// Lead of datagrams over their departure, at a period: well above a wake-up latency, because etf drops a datagram
-/// that is late.
+/// Lead of datagrams over their departure, at a period. It is well above a wake-up latency: etf drops a late
+/// datagram.
 fn ahead_ns(period_ns: i64) -> i64 {
     period_ns.saturating_mul(AHEAD).min(MOST_AHEAD_NS)
 }

@@ -87,8 +87,8 @@ impl PacingSession for Absolute {
 
 /// The schedule of libmy's `my_rate`: the period is multiplied by measured over nominal rate, clamped to 1 %.
 ///
-/// A program that is late at a correction compensates by a higher rate, and then runs ahead of the ideal schedule.
-/// Its lead is at most the largest lateness less one period, and at most 1 % of the time since the first correction.
+/// A program that is late at a correction raises its rate, and then runs ahead of the ideal schedule. Its lead has
+/// two bounds: the largest lateness less one period, and 1 % of the time since the first correction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Correction {
     next_ns: f64,

@@ -1,6 +1,6 @@
 //! The two shapes that most methods share: a call with a duration, and a call with a deadline.
 //!
-//! A shape turns one timed call, which a signal may interrupt, into a wait that is never early: it continues with the
+//! A shape turns one timed call, which a signal may interrupt, into a wait that is never early. It continues with the
 //! time left on `CLOCK_MONOTONIC`. It allocates nothing, and reads no clock after a call that reports a timeout.
 
 use punctual_linux as linux;
