@@ -301,7 +301,7 @@ mod tests {
             explaining(Depth::Usual, Duration::from_millis(100) * longer, &mut session).unwrap();
             let run = session.close();
             assert!(run.series.is_empty(), "{run:?}");
-            let refused = run.notices.iter().any(|notice| matches!(notice, Notice::Unseen { .. }));
+            let refused = run.notices.iter().any(|notice| matches!(notice, Notice::Unseen(_)));
             let Some(causes) = &run.causes else {
                 assert!(refused, "{:?}", run.notices);
                 return Ok(());

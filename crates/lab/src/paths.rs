@@ -8,13 +8,13 @@ use std::time::Duration;
 use punctual::CpuSet;
 use punctual_linux::affinity;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{CallPath, NotMeasured, Unseen};
+use punctual_record::{CallPath, NotMeasured, Notice, Unseen};
 use punctual_trace::PathRecorder;
 
 use crate::families::{wait, yielding};
 use crate::frame::place::Place;
 use crate::frame::stage::Stage;
-use crate::frame::unseen::{notice, without};
+use crate::frame::unseen::without;
 use crate::frame::{Error, Progress, Session, Unavailable};
 use crate::ways;
 
@@ -113,7 +113,7 @@ pub fn run(
             }),
         }
     }
-    no_graph.into_iter().for_each(|unseen| session.notice(notice(unseen)));
+    no_graph.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
     Ok(())
 }
 

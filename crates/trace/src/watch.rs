@@ -177,10 +177,11 @@ impl Watch {
             .tap
             .missing()
             .iter()
-            .map(|event| Unseen { what: format!("this kernel has no event {event}"), remedy: None });
+            .map(|event| Unseen { what: format!("this kernel has no event {event}"), ..Unseen::default() });
         let silent = self.follower.silent_when_idle().map(|cpu| Unseen {
             what: format!("CPU {cpu} shows no events of its idle thread, as after it was taken offline"),
             remedy: Some("restart the machine, or watch threads on another CPU".to_owned()),
+            ..Unseen::default()
         });
         Causes {
             source: CauseSource::Tracepoints,

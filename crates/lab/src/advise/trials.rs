@@ -349,7 +349,7 @@ impl Course<'_> {
         self.watcher.step(timeout, self.each);
         match self.watcher.wake_ups() {
             Ok(wake_ups) => self.blocks.take(&wake_ups),
-            Err(unseen) => self.unseen = Some(TrialRefused { why: unseen.what, remedy: unseen.remedy }),
+            Err(unseen) => self.unseen = Some(TrialRefused { why: unseen.text(), remedy: unseen.remedy }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The parts of a run that a refusal of the kernel's events leaves out.
 
-use punctual_record::{Notice, Unseen};
+use punctual_record::Unseen;
 use punctual_trace::Error;
 
 use super::unavailable::Unavailable;
@@ -10,17 +10,12 @@ pub(crate) const WAKE_UPS: &str = "single wake-ups";
 
 /// The missing part, the reason and the remedy.
 pub(crate) fn without(what: &str, error: &Error) -> Unseen {
-    Unseen { what: format!("{what}: {error}"), remedy: error.remedy().map(str::to_owned) }
-}
-
-/// The notice of it.
-pub(crate) fn notice(Unseen { what: why, remedy }: Unseen) -> Notice {
-    Notice::Unseen { why, remedy }
+    Unseen { what: what.to_owned(), why: error.to_string(), remedy: error.remedy().map(str::to_owned) }
 }
 
 impl From<Unseen> for Unavailable {
-    fn from(Unseen { what: why, remedy }: Unseen) -> Self {
-        Self { why, remedy }
+    fn from(unseen: Unseen) -> Self {
+        Self { why: unseen.text(), remedy: unseen.remedy }
     }
 }
 
@@ -31,9 +26,9 @@ mod tests {
     #[test]
     fn a_refusal_keeps_its_remedy_apart() {
         let refused = without(WAKE_UPS, &Error::Tracefs(std::io::ErrorKind::PermissionDenied.into()));
-        assert_eq!(refused.what, "single wake-ups: reading tracefs: permission denied");
+        assert_eq!(refused.text(), "single wake-ups: reading tracefs: permission denied");
         assert!(refused.remedy.unwrap().starts_with("run as root"));
         let missing = without(WAKE_UPS, &Error::NoEvent("sched/sched_waking"));
-        assert!(missing.remedy.is_none() && missing.what.contains("sched/sched_waking"));
+        assert!(missing.remedy.is_none() && missing.why.contains("sched/sched_waking"));
     }
 }

@@ -16,7 +16,7 @@ use super::error::Failure;
 use super::request::Watched;
 use super::robust::median_with_interval;
 use super::tracer::Tracer;
-use super::unseen::{WAKE_UPS, notice, without};
+use super::unseen::{WAKE_UPS, without};
 use super::usage::{Sum, run_delay_ns};
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.
@@ -177,7 +177,7 @@ impl Watching {
             None => (None, None),
             Some(Ok(mut watch)) => (Some(Causes { effect: effect(&self.differences), ..watch.causes() }), None),
             Some(Err(error)) if self.wanted == Watched::ForCauses => {
-                (None, Some(notice(without("causes of late wake-ups", &error))))
+                (None, Some(Notice::Unseen(without("causes of late wake-ups", &error))))
             }
             Some(Err(error)) => {
                 let missing = without(WAKE_UPS, &error);
@@ -197,7 +197,7 @@ impl Watching {
                     missing: vec![missing.clone()],
                     ..Causes::default()
                 };
-                (Some(causes), Some(notice(missing)))
+                (Some(causes), Some(Notice::Unseen(missing)))
             }
         }
     }
@@ -246,6 +246,8 @@ fn family() -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_record::Unseen;
+
     use super::*;
 
     #[test]
@@ -285,8 +287,9 @@ mod tests {
         assert!(!Watching { wanted: Watched::Half, ..refused() }.is_in_vain(), "figures are wanted too");
         assert!(!Watching::new(Watched::ForCauses, None).is_in_vain(), "not tried yet");
         let (causes, notice) = refused().end();
-        let Some(Notice::Unseen { why, remedy: Some(_) }) = notice else { panic!("{notice:?}") };
-        assert!(causes.is_none() && why.starts_with("causes of late wake-ups: this process runs"), "{why}");
+        let Some(Notice::Unseen(its)) = notice else { panic!("{notice:?}") };
+        assert!(causes.is_none() && its.remedy.is_some() && its.what == "causes of late wake-ups", "{its:?}");
+        assert!(its.why.starts_with("this process runs"), "{its:?}");
     }
 
     #[test]
@@ -302,7 +305,7 @@ mod tests {
         let causes = causes.unwrap();
         assert_eq!((causes.source, causes.wake_ups, causes.effect), (CauseSource::RunDelay, 150, None));
         assert_eq!((causes.watched_ns, causes.missing[0].remedy.is_some()), (3_000, true));
-        assert!(matches!(notice, Some(Notice::Unseen { remedy: Some(_), .. })), "{notice:?}");
+        assert!(matches!(notice, Some(Notice::Unseen(Unseen { remedy: Some(_), .. }))), "{notice:?}");
         assert_eq!(Watching::new(Watched::Never, None).end(), (None, None));
     }
 }

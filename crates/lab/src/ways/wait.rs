@@ -30,6 +30,8 @@ pub struct Method {
     pub clock: Clock,
     /// Takes a deadline, not a duration.
     pub absolute: bool,
+    /// The same call for a duration, by name, or empty.
+    pub relative: &'static str,
     /// Its requirements, in a few words (`Linux 5.11`, `CPU with WAITPKG`), or empty.
     pub needs: &'static str,
     /// Opens it on the thread that will wait. Any allocation or permanent failure happens here.
@@ -50,6 +52,7 @@ impl Method {
             unit: Unit::Nanosecond,
             clock: Clock::Monotonic,
             absolute: false,
+            relative: "",
             needs: "",
             open: || Err(Unavailable::because("it has no call")),
         }
@@ -66,7 +69,8 @@ impl Method {
     #[must_use]
     pub fn for_record(&self) -> About {
         let code = if self.code.is_empty() { format!("{};", self.call) } else { self.code.to_owned() };
-        About { kind: Some(self.kind.name().to_owned()), call: Some(self.call.to_owned()), code: Some(code) }
+        let relative = Some(self.relative).filter(|name| !name.is_empty()).map(str::to_owned);
+        About { kind: Some(self.kind.name().to_owned()), call: Some(self.call.to_owned()), code: Some(code), relative }
     }
 }
 

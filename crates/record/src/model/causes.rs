@@ -94,14 +94,36 @@ pub struct WatchEffect {
     pub pairs: u64,
 }
 
-/// Something that could not be seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Something that could not be seen. Older files have what and why in one text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unseen {
-    /// What, and why.
+    /// What.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub what: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
     /// What would make it visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+}
+
+impl Unseen {
+    /// What, and why.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        match (self.what.as_str(), self.why.as_str()) {
+            ("", both) | (both, "") => both.split_once(": ").unwrap_or(("", both)),
+            parts => parts,
+        }
+    }
+
+    /// Both in one text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (what, why) = self.parts();
+        if what.is_empty() { why.to_owned() } else { format!("{what}: {why}") }
+    }
 }
 
 /// A call of one or more threads of the same name.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Refusal;
+use super::{Refusal, Unseen};
 
 /// One notice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -154,13 +154,7 @@ pub enum Notice {
         why: String,
     },
     /// The kernel's events were refused: no single wake-up could be watched.
-    Unseen {
-        /// What, and why.
-        why: String,
-        /// What would make it visible.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        remedy: Option<String>,
-    },
+    Unseen(Unseen),
     /// Something that held before the run could not be put back.
     NotRestored {
         /// What.

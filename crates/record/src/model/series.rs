@@ -83,6 +83,17 @@ pub struct About {
     /// The line that a program writes to use it: C, or Rust where it is Rust's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Where it waits until a deadline: the subject that is the same call for a duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<String>,
+}
+
+impl About {
+    /// Whether its call or line is Rust: C has no `::`.
+    #[must_use]
+    pub fn is_rust(&self) -> bool {
+        [&self.call, &self.code].into_iter().flatten().any(|text| text.contains("::"))
+    }
 }
 
 /// What one run contributed to a series of a merged run.
@@ -110,10 +121,12 @@ impl TryFrom<Written> for Series {
     type Error = String;
 
     fn try_from(its: Written) -> Result<Self, String> {
+        // Older files have it in the name alone.
+        let relative = its.relative.or_else(|| its.subject.strip_suffix("_abs").map(str::to_owned));
         Ok(Self {
             experiment: Experiment::from_parts(its.experiment, its.parameters, its.metrics)?,
             subject: its.subject,
-            about: About { kind: its.kind, call: its.call, code: its.code },
+            about: About { kind: its.kind, call: its.call, code: its.code, relative },
             conditions: its.conditions,
             quantity: its.quantity,
             unit: its.unit,
@@ -142,6 +155,7 @@ pub(crate) struct Written {
     kind: Option<String>,
     call: Option<String>,
     code: Option<String>,
+    relative: Option<String>,
     conditions: String,
     quantity: Quantity,
     unit: String,

@@ -37,6 +37,15 @@ fn unknown_fields_are_passed_over() {
 }
 
 #[test]
+fn facts_that_older_files_have_in_texts_are_read_from_them() {
+    let notice: Notice = serde_json::from_str(r#"{"code": "unseen", "why": "causes: no right"}"#).unwrap();
+    let Notice::Unseen(its) = notice else { panic!("{notice:?}") };
+    assert_eq!((its.parts(), its.text().as_str()), (("causes", "no right"), "causes: no right"));
+    let older = written(&sample()).replace("\"nanosleep\"", "\"clock_nanosleep_abs\"");
+    assert_eq!(read(&older).unwrap().series[0].about.relative.as_deref(), Some("clock_nanosleep"));
+}
+
+#[test]
 fn every_cut_is_called_a_cut() {
     let text = written(&sample());
     for at in (1..text.trim_end().len()).filter(|at| text.is_char_boundary(*at)).step_by(97) {

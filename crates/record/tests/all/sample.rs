@@ -24,7 +24,7 @@ pub(crate) fn sample() -> Run {
         ..tally.to_series(SeriesId {
             experiment: Experiment::Wait(Typed { parameters, metrics }),
             subject: "nanosleep".into(),
-            about: About { kind: Some("sleep".into()), call: Some("nanosleep()".into()), code: None },
+            about: About { kind: Some("sleep".into()), call: Some("nanosleep()".into()), ..About::default() },
             conditions: "SCHED_FIFO 40".into(),
             quantity: Quantity::Overshoot,
         })

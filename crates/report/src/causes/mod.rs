@@ -4,7 +4,7 @@
 //! A remedy is named for its cause; its gain is not measured, so none is claimed. Names come from the kernel or a file,
 //! and are neutralised.
 
-use punctual_record::{Notice, Run};
+use punctual_record::{Notice, Run, Unseen};
 
 mod head;
 mod keeper;
@@ -35,10 +35,10 @@ pub(crate) fn program(run: &Run) -> Option<String> {
 }
 
 /// Why a check-up could not watch its wake-ups, and what would allow it.
-pub(crate) fn refused(run: &Run) -> Option<(String, Option<String>)> {
-    let refused = |notice: &Notice| match notice {
-        Notice::Unseen { why, remedy } => Some(watching::refused(why, remedy.as_deref())),
+pub(crate) fn refused(run: &Run) -> Option<&Unseen> {
+    let mut all = run.notices.iter().filter(|_| run.is_checkup());
+    all.find_map(|notice| match notice {
+        Notice::Unseen(its) => Some(its),
         _ => None,
-    };
-    run.notices.iter().find_map(refused).filter(|_| run.is_checkup())
+    })
 }

@@ -70,13 +70,8 @@ fn effect(effect: Option<WatchEffect>) -> String {
 
 /// `Not seen: softirqs, the kernel has no such event. Remedy: ...`.
 pub(super) fn unseen(its: &Unseen) -> String {
-    let (what, remedy) = refused(&its.what, its.remedy.as_deref());
-    let remedy = remedy.map_or(String::new(), |remedy| format!(" Remedy: {remedy}"));
-    format!("Not seen: {what}{remedy}")
-}
-
-/// What was refused and why, and the remedy, as sentences.
-pub(super) fn refused(what: &str, remedy: Option<&str>) -> (String, Option<String>) {
     let text = |text: &str| sentence(&sanitize(text));
-    (text(what), remedy.map(text).filter(|text| !text.is_empty()))
+    let remedy = its.remedy.as_deref().map(text).filter(|remedy| !remedy.is_empty());
+    let remedy = remedy.map_or(String::new(), |remedy| format!(" Remedy: {remedy}"));
+    format!("Not seen: {}{remedy}", text(&its.text()))
 }

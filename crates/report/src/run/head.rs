@@ -67,7 +67,8 @@ fn trust(run: &Run, verdict: &Verdict) -> Section {
     let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}", verdict.trust.text())));
     if !verdict.untried.is_empty() {
         let names: Vec<String> = verdict.untried.iter().map(|its| its.what.clone()).collect();
-        let remedy = causes::refused(run).and_then(|(_, remedy)| remedy);
+        let remedy =
+            causes::refused(run).and_then(|its| its.remedy.as_deref()).map(|remedy| sentence(&sanitize(remedy)));
         let remedy = remedy.map_or(String::new(), |remedy| format!(" For the causes: {remedy}"));
         section.blocks.push(Block::Paragraph(format!("Could not be tried: {}.{remedy}", listed(&names, 4))));
     }

@@ -11,9 +11,8 @@ use crate::notice::phrase;
 
 /// The section; None where there are none. What a check-up could not try stands under *what to do* and not here.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let is_advice = |notice: &&Notice| {
-        matches!(notice, Notice::ConditionsSkipped { .. } | Notice::Unseen { .. }) && run.is_checkup()
-    };
+    let is_advice =
+        |notice: &&Notice| matches!(notice, Notice::ConditionsSkipped { .. } | Notice::Unseen(_)) && run.is_checkup();
     let here = run.notices.iter().filter(|notice| !is_advice(notice));
     let clean = |phrase: Phrase| Phrase {
         text: sanitize(&phrase.text),

@@ -62,10 +62,9 @@ fn untried(run: &Run) -> Vec<Untried> {
         let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
         Some(Untried::of(naming::phrase(conditions), &sanitize(&refusal.why), Some(&sanitize(&refusal.remedy))))
     };
-    let causes = causes::refused(run).map(|(why, remedy)| {
-        // The record has both in one text.
-        let (what, why) = why.split_once(": ").unwrap_or(("causes", &why));
-        Untried::of(what.to_owned(), why, remedy.as_deref())
+    let causes = causes::refused(run).map(|its| {
+        let (what, why) = its.parts();
+        Untried::of(sanitize(what), &sanitize(why), its.remedy.as_deref().map(sanitize).as_deref())
     });
     let mut said: Vec<Untried> =
         run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();

@@ -1,5 +1,6 @@
 //! A piece of advice as data, and in words.
 
+use punctual_record::About;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -176,6 +177,12 @@ pub struct Code {
 }
 
 impl Code {
+    /// This text, in the language of its series.
+    pub(crate) fn of(about: &About, text: Option<String>) -> Self {
+        let (rust, c) = if about.is_rust() { (text, None) } else { (None, text) };
+        Self { c, rust, shell: None }
+    }
+
     /// All of it, a line or more each.
     pub(crate) fn lines(&self) -> Option<String> {
         let all: Vec<&str> = [&self.c, &self.rust, &self.shell].into_iter().flatten().map(String::as_str).collect();

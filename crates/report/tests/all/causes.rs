@@ -65,8 +65,11 @@ fn the_largest_screen_fits_a_terminal() {
         }
     };
     let mut run = own_run();
-    let unseen =
-        Unseen { what: "softirqs: the kernel has no such event here".into(), remedy: Some("CAP_PERFMON".into()) };
+    let unseen = Unseen {
+        what: "softirqs: the kernel has no such event here".into(),
+        remedy: Some("CAP_PERFMON".into()),
+        ..Unseen::default()
+    };
     run.causes =
         Some(Causes { missing: vec![unseen; 4], split: 1, lost_events: 99_999, ..causes((0..9).map(many).collect()) });
     run.notices.push(Notice::BusyMachine { share: 0.9 });
@@ -221,7 +224,11 @@ fn the_run_delay_alone_names_no_cause() {
     let unknown = Causes { watched_ns: 0, ..only(redis()) };
     assert_eq!(answer(unknown), "redis-server waits for a CPU for 40.0 ms. Other causes were not watched.");
     let mut run = program_run();
-    let missing = vec![Unseen { what: "tracepoints: permission denied".into(), remedy: Some("CAP_PERFMON".into()) }];
+    let missing = vec![Unseen {
+        what: "tracepoints: permission denied".into(),
+        remedy: Some("CAP_PERFMON".into()),
+        ..Unseen::default()
+    }];
     run.causes = Some(Causes { missing, ..only(redis()) });
     let text = said(&run);
     assert!(text.contains("Not seen: tracepoints: permission denied. Remedy: CAP_PERFMON."), "{text}");

@@ -151,7 +151,7 @@ fn what_one_side_did_not_record_is_no_zero() {
     let comparison = one(has(), Some(other));
     assert!(comparison.causes.as_ref().unwrap().causes.is_empty());
     assert!(text(&comparison).contains("2 calls are recorded on one side only."));
-    let blind = Causes { missing: vec![Unseen { what: "softirqs".into(), remedy: None }], ..epoll(&[]) };
+    let blind = Causes { missing: vec![Unseen { what: "softirqs".into(), ..Unseen::default() }], ..epoll(&[]) };
     let said = text(&one(has(), Some(blind)));
     assert!(said.contains("what could not be seen differs") && !said.contains("a wake-up, run queue"), "{said}");
     assert!(!text(&one(has(), has())).contains("not recorded"));

@@ -1,6 +1,6 @@
 //! The first sentence of a check-up: the causes that watched wake-ups show, and data in which it must not name them.
 
-use punctual_record::{Cause, CauseSource, Causes, LatePart, Notice, Run};
+use punctual_record::{Cause, CauseSource, Causes, LatePart, Notice, Run, Unseen};
 use punctual_report::export::{Json, text};
 use punctual_report::{Document, Style, Verdict};
 
@@ -93,7 +93,12 @@ fn a_refusal_leaves_the_comparison_and_says_what_would_allow_more() {
     let plain = crate::forms::shown(&run, &Style::default());
     assert!(first(&run).ends_with(COMPARED) && !plain.contains("causes"), "{plain}");
     let (why, remedy) = ("causes of late wake-ups: reading tracefs: permission denied", "run as root (CAP_PERFMON)");
-    run.notices.push(Notice::Unseen { why: why.into(), remedy: Some(remedy.into()) });
+    // As older files have it, and as newer ones.
+    let older = Unseen { why: why.into(), remedy: Some(remedy.into()), ..Unseen::default() };
+    let (what, because) = why.split_once(": ").unwrap();
+    let newer = Unseen { what: what.into(), why: because.into(), ..older.clone() };
+    assert_eq!((older.parts(), older.text()), (newer.parts(), newer.text()));
+    run.notices.push(Notice::Unseen(newer));
     assert!(first(&run).ends_with(COMPARED), "{}", first(&run));
     assert_eq!(Verdict::of(&run).untried[0].to_string(), format!("{why}. To allow it: {remedy}."));
     let screen = text::head(&Document::of(&run), &Style { width: 80, ..Style::default() }, 23);

@@ -65,7 +65,7 @@ pub(crate) fn series(subject: &str, traffic: Traffic, median: i64, per_second: f
     Series {
         experiment: Experiment::Ipc(Typed { parameters, metrics }),
         subject: subject.into(),
-        about: About { call: Some(call(subject).into()), kind: Some("any".into()), code: None },
+        about: About { call: Some(call(subject).into()), kind: Some("any".into()), ..About::default() },
         conditions: conditions.into(),
         quantity: if mode == Mode::PingPong { Quantity::RoundTrip } else { Quantity::OneWay },
         summary: summary(&samples),

@@ -52,5 +52,5 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
 fn unseen(cpu: usize, hidden: &[usize]) -> Option<Unseen> {
     let others = CpuSet::of(hidden.iter().copied());
     let what = format!("the idle thread of CPU {others}, so the waits are on CPU {cpu}");
-    (!hidden.is_empty()).then_some(Unseen { what, remedy: None })
+    (!hidden.is_empty()).then_some(Unseen { what, ..Unseen::default() })
 }

@@ -29,7 +29,7 @@ impl Family for Plan {
         let (kind, call) = (Some(mechanism.kind.name().to_owned()), Some(mechanism.call.clone()));
         Asked {
             subject: mechanism.name.clone(),
-            about: About { kind, call, code: None },
+            about: About { kind, call, ..About::default() },
             experiment: Experiment::Ipc(Typed::asked(parameters(self, cell))),
         }
     }

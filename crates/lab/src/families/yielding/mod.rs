@@ -60,7 +60,7 @@ impl Family for Plan {
         let method = self.methods[self.cells[cell].method];
         Asked {
             subject: method.name.into(),
-            about: About { kind: None, call: Some(method.call.into()), code: None },
+            about: About { call: Some(method.call.into()), ..About::default() },
             experiment: Experiment::Yield(Typed::asked(self.parameters(cell))),
         }
     }

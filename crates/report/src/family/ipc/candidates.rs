@@ -104,8 +104,7 @@ fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {
     let first = cases[0].other;
     let name = sanitize(&first.subject);
     let words = place(first.parameters);
-    let call = first.series.about.call.as_deref().map(sanitize);
-    let (rust, c) = if name == "ring" { (call, None) } else { (None, call) };
+    let about = &first.series.about;
     let trial = |case: &Case<'a>| Trial {
         case: i64::try_from(case.other.parameters.size).unwrap_or(i64::MAX),
         name: size,
@@ -120,7 +119,7 @@ fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {
         instead_of: USUAL.to_owned(),
         trials: cases.iter().map(trial).collect(),
         price: Price { program: Some("another design".to_owned()), ..Price::default() },
-        code: Code { c, rust, shell: None },
+        code: Code::of(about, about.call.as_deref().map(sanitize)),
     }
 }
 

@@ -76,9 +76,6 @@ fn candidate<'a>(rows: &[Paced<'a>], change: &Change) -> Option<Candidate<'a>> {
         return None;
     }
     let text = |text: Option<&str>| text.map(str::to_owned);
-    let call = to.about.call.as_deref().map(sanitize);
-    let library = change.to.starts_with("hybrid");
-    let (c, rust) = if library { (None, call) } else { (call, None) };
     Some(Candidate {
         id: format!("{} instead of {}", change.to, sanitize(&from.subject)),
         goal: Goal::SendEvenly,
@@ -87,6 +84,6 @@ fn candidate<'a>(rows: &[Paced<'a>], change: &Change) -> Option<Candidate<'a>> {
         instead_of: sanitize(&from.subject),
         trials: vec![Trial { case: 0, name: a_second, before: from.series, after: to.series }],
         price: Price { program: text(change.program), others: text(change.others), ..Price::default() },
-        code: Code { c, rust, ..Code::default() },
+        code: Code::of(&to.about, to.about.call.as_deref().map(sanitize)),
     })
 }

@@ -90,12 +90,9 @@ fn timer<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
 /// An absolute deadline instead of a duration, by the same call under the same conditions.
 fn absolute<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
     let relative = |to: &Figure<'_>| {
-        let stem = to.subject.strip_suffix("_abs")?;
-        figures.sleeping().find(|row| {
-            row.series.quantity == Quantity::Overshoot
-                && row.conditions == to.conditions
-                && (row.subject == stem || row.subject.strip_suffix("_rel") == Some(stem))
-        })
+        let name = to.series.about.relative.as_deref()?;
+        let same = |row: &&Figure<'_>| row.conditions == to.conditions && row.series.subject == name;
+        figures.sleeping().filter(same).find(|row| row.series.quantity == Quantity::Overshoot)
     };
     let to = figures.sleeping().find(|row| row.series.quantity == Quantity::Lateness && relative(row).is_some())?;
     Some(Candidate { cause: "relative durations".to_owned(), ..call(figures, relative(to)?, to) })
@@ -111,7 +108,7 @@ fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candid
         instead_of: from.subject.clone(),
         trials: vec![trial(figures, from, to)],
         price: Price::default(),
-        code: Code { c: to.code.clone(), ..Code::default() },
+        code: Code::of(&to.series.about, to.code.clone()),
     }
 }
 
@@ -124,7 +121,6 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
             id: "sleeper".to_owned(),
             what: "punctual::Sleeper".to_owned(),
             price: Price { program: Some("the crate punctual".to_owned()), ..Price::default() },
-            code: Code { rust: to.code.clone(), ..Code::default() },
             ..call(figures, from, to)
         });
     }

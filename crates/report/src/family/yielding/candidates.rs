@@ -70,8 +70,6 @@ fn candidate<'a>((goal, from, to): (Goal, &Figure<'a>, &Figure<'a>), trial: Tria
         let call = figure.calls.series.about.call.as_deref();
         sanitize(call.unwrap_or(figure.name()))
     };
-    let line = format!("{};", call(to));
-    let (c, rust) = if line.contains("::") { (None, Some(line)) } else { (Some(line), None) };
     Candidate {
         id: format!("{} instead of {}", to.name(), from.name()),
         goal,
@@ -80,7 +78,7 @@ fn candidate<'a>((goal, from, to): (Goal, &Figure<'a>, &Figure<'a>), trial: Tria
         instead_of: call(from),
         trials: vec![trial],
         price,
-        code: Code { c, rust, shell: None },
+        code: Code::of(&to.calls.series.about, Some(format!("{};", call(to)))),
     }
 }
 

@@ -120,6 +120,7 @@ pub fn program_run() -> Run {
     causes.missing = vec![Unseen {
         what: "page faults: the kernel has no such event".into(),
         remedy: Some("a kernel with CONFIG_TRACING".into()),
+        ..Unseen::default()
     }];
     causes.worst = vec![worst()];
     run.causes = Some(causes);

@@ -217,7 +217,11 @@ impl Made {
         Series {
             experiment: Experiment::Wait(Typed { parameters, metrics }),
             subject: self.subject.into(),
-            about: About { code: code(self.subject).map(str::to_owned), ..About::default() },
+            about: About {
+                code: code(self.subject).map(str::to_owned),
+                relative: self.subject.strip_suffix("_abs").map(str::to_owned),
+                ..About::default()
+            },
             conditions: self.conditions.into(),
             quantity: if self.subject.contains("_abs") { Quantity::Lateness } else { Quantity::Overshoot },
             unit: "ns".into(),

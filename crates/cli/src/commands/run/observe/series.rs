@@ -91,7 +91,7 @@ fn series(key: &Key, site: &Site, rounds: &[Round], conditions: &str, recorder: 
         let its = tally.to_series(SeriesId {
             experiment: Experiment::Calls(Typed { parameters, metrics }),
             subject: key.call.to_owned(),
-            about: About { kind: None, call: Some(format!("{}()", key.call)), code: None },
+            about: About { call: Some(format!("{}()", key.call)), ..About::default() },
             conditions: conditions.to_owned(),
             quantity,
         });

@@ -83,6 +83,7 @@ pub(super) static METHODS: &[Method] = &[
         name: "clock_nanosleep_abs",
         about: "until a deadline on the monotonic clock: what periodic work should use",
         call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL)",
+        relative: "clock_nanosleep",
         open: || absolute(Clock::Monotonic, |at| sleep::clock_nanosleep_until(Clock::Monotonic, at)),
         ..ABSOLUTE
     },

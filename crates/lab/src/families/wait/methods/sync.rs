@@ -33,6 +33,7 @@ pub(super) static METHODS: &[Method] = &[
         call: "futex(&word, FUTEX_WAIT_BITSET_PRIVATE, 0, &deadline, NULL, FUTEX_BITSET_MATCH_ANY)",
         code: "syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 0, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);",
         absolute: true,
+        relative: "futex",
         open: || {
             let word = Futex::default();
             absolute(Clock::Monotonic, move |at| word.wait_until(at))
