@@ -30,8 +30,8 @@ fn measure(request: Request) -> Run {
     session.close()
 }
 
-/// Measures, and repeats for longer while other programs left no time for one of the cells, or for `many` calls of one that must have them.
-fn measure_all(many: u64, of: impl Fn(&Series) -> bool, request: impl Fn() -> Request) -> Run {
+/// Measures, and repeats for longer while other programs left no time for one of the cells, or too little to judge it.
+fn measure_all(is_vague: impl Fn(&Series) -> bool, request: impl Fn() -> Request) -> Run {
     undisturbed(|longer| {
         let Request { frame, .. } = request();
         let frame = frame::Request { amount: Amount::Time(Duration::from_millis(1500) * longer), ..frame };
@@ -40,9 +40,10 @@ fn measure_all(many: u64, of: impl Fn(&Series) -> bool, request: impl Fn() -> Re
             return Err(Disturbed("its time was over before all had their turn".into()));
         }
         let starved = run.not_measured.iter().find(|n| n.why.contains("did not pay for one call"));
-        let few = calls(&run).find(|s| s.summary.count < many && of(s));
+        let is_refused = run.conditions.iter().any(|set| !set.refused.is_empty());
+        let vague = calls(&run).find(|series| !is_refused && is_vague(series));
         let starved = starved.map(|n| format!("{}: {}", n.subject, n.why));
-        match starved.or(few.map(|s| format!("{}: {} calls", s.subject, s.summary.count))) {
+        match starved.or(vague.map(|s| format!("{}: {:?}", s.subject, s.experiment.metrics()))) {
             Some(starved) => Err(Disturbed(starved)),
             None => Ok(run),
         }
@@ -77,20 +78,18 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
     for kind in [CompetitorKind::Process, CompetitorKind::Thread] {
         let never = ["nothing", "nop", "pause", "poll0", "select0", "futex_changed"];
         let names = [&never[..], &["sched_yield", "nanosleep0"]].concat();
-        let run = measure_all(
-            1_000,
-            |series| never.contains(&series.subject.as_str()),
-            || Request { kinds: vec![kind], ..request(&names) },
-        );
+        // A slice lasts at least 0.7 ms and a call that never yields 1 µs: one preemption in a thousand calls is already a lot. While
+        // another one waits, other programs may run instead of the competitor, for a slice and many calls.
+        let is_vague = |series: &Series| match never.contains(&series.subject.as_str()) {
+            true => series.summary.count < 1_000,
+            false => yielded_share(series) <= 0.05,
+        };
+        let run = measure_all(is_vague, || Request { kinds: vec![kind], ..request(&names) });
         for series in calls(&run) {
             let (yielded, count) = (yielded_share(series), series.summary.count);
-            // A slice lasts at least 0.7 ms and these calls 1 µs at most: one preemption in a thousand calls is
-            // already a lot.
             let name = &series.subject;
             if never.contains(&name.as_str()) {
                 assert!(yielded < 0.01, "{name} let the competitor run in {yielded} of {count} calls");
-            } else {
-                assert!(yielded > 0.05, "{name} let the competitor run in {yielded} of {count} calls only");
             }
             let away = run.series.iter().find(|s| s.quantity == Quantity::Away && s.subject == *name);
             let away = away.map_or(0, |s| s.summary.count);
@@ -119,8 +118,7 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
 #[test]
 fn user_and_system_time_add_up() {
     let _alone = alone_on_this_machine();
-    let run =
-        measure_all(0, |_| true, || Request { competitors: vec![0], ..request(&["pause", "poll0", "nanosleep0"]) });
+    let run = measure_all(|_| false, || Request { competitors: vec![0], ..request(&["pause", "poll0", "nanosleep0"]) });
     for series in calls(&run) {
         let metrics = &series.experiment.yields().unwrap().metrics;
         let (name, cpu) = (&series.subject, metrics.bare_cpu_ns.expect("the CPU clock of a thread"));
@@ -140,16 +138,18 @@ fn precedence_decides_under_fifo() {
     let variants = vec![Variant::of(Conditions::new().policy(fifo))];
     let policies = [Policy::Other, Policy::Fifo(30), fifo, Policy::Fifo(50)].map(CompetitorPolicy::Policy).to_vec();
     // A share of less than a thousandth needs ten times as many calls.
-    let never_yields = |series: &Series| {
+    let is_vague = |series: &Series| {
         let rank = series.experiment.yields().unwrap().parameters.competitor_rank;
-        matches!((series.subject.as_str(), rank), ("sched_yield", Some(Rank::Lower)) | ("pause", Some(Rank::Same)))
+        let never =
+            matches!((series.subject.as_str(), rank), ("sched_yield", Some(Rank::Lower)) | ("pause", Some(Rank::Same)));
+        never && series.summary.count < 10_000
     };
     let asked = || Request {
         frame: frame::Request { variants: variants.clone(), ..request(&[]).frame },
         competitor_policies: policies.clone(),
         ..request(&["sched_yield", "pause"])
     };
-    let run = measure_all(10_000, never_yields, asked);
+    let run = measure_all(is_vague, asked);
     // Without the privilege, the rows are those of another policy.
     if let Some(refused) = run.conditions.iter().flat_map(|set| &set.refused).next() {
         return skip(&format!("no SCHED_FIFO here: {}", refused.why));
