@@ -3,7 +3,7 @@
 use punctual_lab::ways::wait::Method;
 use punctual_lab::ways::yielding::Method as Yielding;
 use punctual_lab::{Thread, boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
-use punctual_record::{Limit, Quantity};
+use punctual_record::{Experiment, Limit, Quantity};
 
 use crate::args::{Action, Args, Command, PaceArgs, WhyArgs, YieldArgs, check_limits, chosen};
 use crate::refusal::BadUsage;
@@ -50,7 +50,7 @@ fn of(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) 
 fn of_calls() -> Planned {
     let quantities = [Quantity::Lateness, Quantity::Away, Quantity::CallCost];
     let names = (0..=u8::MAX).filter_map(punctual_linux::call_table::call_name);
-    names.flat_map(|name| quantities.map(|quantity| of("calls", name, quantity))).collect()
+    names.flat_map(|name| quantities.map(|quantity| of(Experiment::CALLS, name, quantity))).collect()
 }
 
 fn of_wait(method: &'static Method) -> (&'static str, String, Quantity) {
@@ -79,7 +79,7 @@ fn of_pace(args: &PaceArgs) -> Planned {
         return vec![of(pace::EXPERIMENT, pace::receive::SUBJECT, Quantity::PeriodJitter)];
     }
     let methods = chosen(&args.by).unwrap_or_else(|| pace::methods::all().collect());
-    let experiment = if args.sweep.is_some() { "sweep" } else { pace::EXPERIMENT };
+    let experiment = if args.sweep.is_some() { Experiment::SWEEP } else { pace::EXPERIMENT };
     methods.into_iter().map(|method| of(experiment, method.name, Quantity::Lateness)).collect()
 }
 

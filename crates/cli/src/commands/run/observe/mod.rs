@@ -33,7 +33,7 @@ use table::Table;
 
 /// The name of the command, and of the experiment.
 const NAME: &str = "run";
-const EXPERIMENT: &str = "calls";
+const EXPERIMENT: &str = punctual_record::Experiment::CALLS;
 /// What sees every program.
 const ELSEWHERE: &str = "punctual why -- PROGRAM sees every program, with CAP_PERFMON";
 
