@@ -195,6 +195,17 @@ fn ticks_need_no_network_and_a_sweep_finds_a_limit() {
 }
 
 #[test]
+fn a_receiver_that_nothing_reaches_says_so() {
+    let left = run(&["pace", "--receive", "127.0.0.1:0", "--duration", "50ms"]);
+    assert_eq!(left.code, Some(1), "{}", left.stderr);
+    assert!(
+        left.stderr.contains("nothing was measured: receive: no datagram of `punctual pace` arrived"),
+        "{}",
+        left.stderr
+    );
+}
+
+#[test]
 fn what_an_interface_lacks_is_said_with_the_remedy() {
     let left = run(&["pace", "--tick-only", "--by", "so_txtime,so_max_pacing_rate", "--samples", "10"]);
     assert_eq!(left.code, Some(1), "nothing was measured: {}", left.stderr);

@@ -15,7 +15,7 @@ use punctual::conditions::Conditions;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::{self, stamp};
-use punctual_record::{Notice, Usage};
+use punctual_record::{NotMeasured, Notice, Usage};
 
 use super::flow::Flow;
 pub use super::flow::SUBJECT;
@@ -134,8 +134,22 @@ pub fn run(
     for (period_ns, flow) in &heard.flows {
         flow.report(*period_ns, &request.variants[0].label, heard.usage, session);
     }
+    if heard.flows.is_empty() {
+        session.add_not_measured(nothing_came());
+    }
     heard.left_out.tell(session);
     Ok(())
+}
+
+fn nothing_came() -> NotMeasured {
+    NotMeasured {
+        experiment: "pace".into(),
+        subject: "receive".into(),
+        conditions: None,
+        parameters: BTreeMap::new(),
+        why: "no datagram of `punctual pace` arrived".into(),
+        remedy: Some("send to this address before the time is over, and look at the firewall".into()),
+    }
 }
 
 /// Everything received.
