@@ -11,8 +11,8 @@ use crate::tools;
 /// A kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// P-states from 3.0 down to 1.0 GHz for acpi-cpufreq, with all six governors. Each CPU writes its P-state (1 to 6, 1 the fastest) to its
-    /// own I/O port, readable through /dev/port: see `PSTATE_PORTS`.
+    /// P-states from 3.0 down to 1.0 GHz for acpi-cpufreq, with all six governors. Each CPU writes its P-state (1 to 6, 1 the fastest) to
+    /// its own I/O port, readable through /dev/port.
     PStates,
     /// The same, all CPUs in one frequency domain: one policy for all.
     SharedPStates,

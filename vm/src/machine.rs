@@ -15,8 +15,8 @@ use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::tools;
 
-/// A CPU model that acpi-cpufreq accepts: `max` alone is an AMD family that it refuses. Linux 7.3 takes the TSC of Ivy Bridge for
-/// constant although CPUID does not say so; that of a Skylake it gave up at the first change of frequency.
+/// A CPU model that acpi-cpufreq accepts: `max` alone is an AMD family that it refuses. Linux 7.3 takes the TSC of Ivy Bridge for constant
+/// although CPUID does not say so. It gave up that of a Skylake at the first change of frequency.
 const USUAL_CPU: &str = "max,vendor=GenuineIntel,family=6,model=58,stepping=9";
 /// Default time limit.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);

@@ -1,7 +1,7 @@
 //! Debian's packages, with apt: the names that a suite has, and their files. Needs no privilege.
 //!
-//! The host's own suites have the host's package lists. Any other suite gets lists of its own in the cache of the lab, from
-//! the same mirror; the host's stay as they are.
+//! The host's own suites have the host's package lists. Any other suite gets lists of its own in the cache of the lab, from the same
+//! mirror. The host's lists stay as they are.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Names that someone may have meant by one that stands for nothing.
+//! The names nearest to an unknown one.
 
 /// Names farther than this (Jaro-Winkler, 0 to 1) are no slip of the finger.
 const SIMILAR: f64 = 0.75;
@@ -9,8 +9,8 @@ const MOST: usize = 3;
 /// Shortest part of a name that is taken for one.
 const LEAST_PART: usize = 2;
 
-/// The likeliest first: names of which `name` is a part (`futex` of `memfd-futex`, `socket` of `kind:socket`), then slips of the finger in the
-/// whole name, then in a part of it (`fotex`).
+/// The likeliest first. Names of which `name` is a part (`futex` of `memfd-futex`) come before slips in the whole name. Slips in a part of
+/// it (`fotex`) come last.
 pub(crate) fn nearest(name: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
     let name = name.to_lowercase();
     let distance = |candidate: &str| {

@@ -28,7 +28,7 @@ pub(crate) fn folders() -> impl Iterator<Item = io::Result<PathBuf>> {
     base.map(|base| base.join("punctual")).into_iter().chain([last]).map(move |path| own(&path, user))
 }
 
-/// Creates a folder with mode 0700, or checks that only this user may write an existing one and gives it that mode.
+/// Creates a folder with mode 0700. An existing one must be writable by this user only, and gets that mode.
 fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;

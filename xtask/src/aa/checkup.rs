@@ -1,5 +1,5 @@
-//! Check-ups of the unchanged machine, every other one beside a compiler: does their advice contradict itself, and do
-//! the busy ones say so first?
+//! Check-ups of the unchanged machine, every other one beside a compiler. Does their advice contradict itself, and do the busy ones say so
+//! first?
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;

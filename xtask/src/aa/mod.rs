@@ -1,7 +1,7 @@
 //! The error rates of `punctual compare`: on identical runs (A/A), and on the same runs with an injected change.
 //!
-//! Measures the runs that the folder lacks, one after the other, compares them in several arrangements and prints a table for
-//! docs/results/aa.md. `--at-most` spreads the measurements over several calls.
+//! Measures the runs that the folder lacks, and compares them in several arrangements. Prints a table for docs/results/aa.md. `--at-most`
+//! spreads the measurements over several calls.
 
 mod checkup;
 mod inject;

@@ -164,7 +164,7 @@ fn finds(rates: &mut Rates, compared: &Comparison) {
     }
 }
 
-/// The median of the smallest detectable changes. For interleaved runs also the runs per side that a change of this size needs: the error
+/// The median of the smallest detectable changes. For interleaved runs also the runs per side that a change of this size needs. The error
 /// of a difference falls with the square root of their number.
 fn needed(finds: &[f64], change: f64, each: Option<usize>) -> String {
     let mut finds = finds.to_vec();

@@ -1,8 +1,8 @@
 //! The overhead of `punctual ipc` over the bare calls, and the figures of pmqtest and perf.
 //!
-//! Each mechanism makes round trips between two processes, under `punctual` and in a C program of the same calls
-//! (`xtask/c/ping_pong.c`). Both are interleaved on the same CPUs. The ring, with both sides polling, is compared with two processes that
-//! only change a flag each: the fastest exchange between two CPUs.
+//! Each mechanism makes round trips between two processes, under `punctual` and in a C program of the same calls (`xtask/c/ping_pong.c`).
+//! Both are interleaved on the same CPUs. The ring, with both sides polling, is compared with two processes that only change a flag each.
+//! That is the fastest exchange between two CPUs.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,9 +1,9 @@
 //! Lateness and CPU time of the library's sleeper, compared with spin_sleep, std and tokio.
 //!
-//! All are interleaved: in each round every one waits for every duration. The places are: alone and beside a busy neighbour, under
-//! SCHED_OTHER and SCHED_FIFO, and with the CPUs kept out of idle states. Lateness is the time after the wait minus the deadline; CPU
-//! time is that of the thread's clock. The hybrid's wake-ups are recorded for the *oracle*, which knows them in advance: the fixed
-//! margin that spins least for no more late waits.
+//! All are interleaved: in each round every one waits for every duration. The places: alone, beside a busy neighbour, under SCHED_OTHER and
+//! SCHED_FIFO, and with the CPUs kept out of idle states. Lateness is the time after the wait minus the deadline; CPU time is that of the
+//! thread's clock. The hybrid's wake-ups are recorded for the *oracle*, which knows them in advance. It is the fixed margin that spins
+//! least for no more late waits.
 
 mod claims;
 mod figures;

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: feeds malformed inputs to every parser of foreign data.
 //!
-//! It prints how many inputs each target accepted, and the failures: a panic, an input that takes over a minute, or memory above a limit.
-//! Seed and number determine an input on every machine: repeat a failure with `cargo xtask fuzz TARGET --seed S --first N --inputs
-//! 1`.
+//! It prints how many inputs each target accepted, and the failures. A failure is a panic, an input that takes over a minute, or memory
+//! above a limit. Seed and number determine an input on every machine. Repeat a failure with `cargo xtask fuzz TARGET --seed S --first N
+//! --inputs 1`.
 
 mod command_line;
 mod datagram;

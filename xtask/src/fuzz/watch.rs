@@ -26,7 +26,7 @@ pub(super) fn last_panic() -> String {
     PANIC.with_borrow_mut(std::mem::take)
 }
 
-/// Watches the inputs of a worker from another thread, which ends the process if an input hangs or fills the memory.
+/// Watches the inputs of a worker from another thread. It ends the process if an input hangs or fills the memory.
 pub(super) struct Watch {
     seen: Arc<Seen>,
 }

@@ -101,9 +101,9 @@ pub(crate) enum Command {
     Governor(Numeric<GovernorArgs>),
     /// Run a program under chosen conditions; restore them afterwards
     ///
-    /// The program has this terminal and these streams, and signals are passed on. The exit status is the program's. It is 128 + N if
-    /// signal N ended it, 127 if it is not found, 126 if it cannot be executed. A refused condition is a notice with its remedy; with
-    /// --require the program does not run.
+    /// The program has this terminal and these streams, and signals are passed on. The exit status is the program's. 128 + N: signal N
+    /// ended it; 127: it is not found; 126: it cannot be executed. A refused condition is a notice with its remedy; with --require the
+    /// program does not run.
     ///
     /// For MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
     Run(Numeric<RunArgs>),

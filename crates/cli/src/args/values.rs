@@ -75,7 +75,7 @@ pub(crate) fn polls(text: &str) -> Result<u32, String> {
     count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or_else(refused)
 }
 
-/// Largest count: of the quickest operation (some 10 ns) this many take ten seconds, of a wait of 1 ms eleven days.
+/// Largest count. Of the quickest operation (some 10 ns) this many take ten seconds, of a wait of 1 ms eleven days.
 const MOST: u64 = 1_000_000_000;
 
 /// A number that may end in k or M.

@@ -12,7 +12,7 @@ use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{state, stream, terminal};
 
-/// The lines of the first screen: those of a terminal, but one for where the rest is and one for the prompt.
+/// The lines of the first screen: a terminal of 24, less one for the prompt and one for where the rest is.
 const FIRST_SCREEN_ROWS: usize = 22;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
@@ -42,7 +42,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     }
     if !wanted.quiet {
         let style = terminal::style_for_notices(wanted.color);
-        // The first screen says in a word what notes and warnings explain, but for a condition that was asked for and did not hold.
+        // The first screen has notes and warnings as a word. Only a condition that did not hold needs its warning.
         let least = match wanted.first_screen {
             true if run.notices.iter().any(is_about_a_condition) => Level::Warning,
             true => Level::Unjudged,

@@ -15,8 +15,8 @@ use crate::output::Outputs;
 use crate::terminal::Color;
 use crate::{cpu_lock, interrupt, progress, terminal};
 
-/// Runs an experiment as every measuring command does: listens for signals, locks the CPUs, shows progress, delivers the run and
-/// judges it. `name` is the second word of the recorded command line, even if not typed.
+/// Runs an experiment as every measuring command does. It listens for signals, locks the CPUs, shows progress, delivers the run and judges
+/// it. `name` is the second word of the recorded command line, even if not typed.
 pub(super) fn measure(
     name: &str,
     wanted: &OutputArgs,

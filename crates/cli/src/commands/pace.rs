@@ -28,7 +28,7 @@ pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
         args.measure.conditions.check()?;
         let socket = receive::listen(address)?;
         let amount = args.measure.amount.given();
-        // A receiver waits in the kernel: without --cpu it locks no CPU, so a sender may run on the same machine.
+        // A receiver waits in the kernel. Without --cpu it locks no CPU, so a sender may run on the same machine.
         let cpus = args.measure.conditions.cpus().as_ref().map(|cpus| cpu_lock::cpus(Some(cpus))).unwrap_or_default();
         return measure("pace", &args.measure.output, &cpus, |session| {
             let under = (&args.measure.conditions.base(), args.measure.conditions.require);

@@ -1,7 +1,7 @@
 //! An output that is written as its contents come: a long trace does not fit into memory.
 //!
-//! A regular file grows without a name and gets it at the end; until then an old file of that name is unchanged. Only where that
-//! cannot be done are the contents kept in memory. A stream is written at once.
+//! A regular file grows without a name and gets it at the end. Until then an old file of that name is unchanged. Only where that cannot be
+//! done are the contents kept in memory. A stream is written at once.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
 //! The outputs of a command. All are opened, checked and compared with each other and with the inputs before anything is measured. Each is
 //! written even if another fails.
 //!
-//! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written: if a run cannot be
+//! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written. If a run cannot be
 //! converted, the old file stays unchanged.
 
 mod growing;

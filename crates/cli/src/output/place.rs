@@ -1,7 +1,7 @@
 //! Resolves a name: to a file in a folder, or to an inherited descriptor.
 //!
-//! The path is walked component by component, and each link is checked. In a folder that others may write, only links of this user, of
-//! the folder's owner or of root are followed, and only to regular files. Every folder is held open, so that exchanging one has no
+//! The path is walked component by component, and each link is checked. In a folder that others may write, only links to regular files are
+//! followed. They must belong to this user, to the folder's owner or to root. Every folder is held open, so that exchanging one has no
 //! effect.
 
 use std::collections::VecDeque;

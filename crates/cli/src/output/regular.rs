@@ -3,8 +3,8 @@
 //! New contents go to an unnamed file (O_TMPFILE, open(2)), which takes the name when complete. If this process ends before, the kernel
 //! removes it. Mode, owner, access list and user attributes of an old file are kept.
 //!
-//! An old file is written in place if a new one cannot replace it: it has other hard links or an owner that this process cannot
-//! set, its folder is not writable, or it is a mount point. Its room is then reserved first (fallocate(2)).
+//! An old file is written in place if a new one cannot replace it. Reasons: other hard links, an owner that this process cannot set, a
+//! folder that is not writable, a mount point. Its room is then reserved first (fallocate(2)).
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! Replaces a named file by a complete one: links the new file to a temporary name, then renames it (rename(2)), since no system call
-//! gives an unnamed file a name in use.
+//! Replaces a named file by a complete one. No system call gives an unnamed file a name in use, so it is linked to a temporary name and
+//! renamed (rename(2)).
 //!
 //! A separate process makes both calls, out of reach of the signals that end this one. If it is killed or the machine stops, the temporary
 //! name remains. The next run that writes the file recognises the leftover by its name and its free lock, and removes it.
@@ -136,7 +136,7 @@ fn take_over(folder: &OwnedFd, beside: &str, name: &OsStr) -> Result<(), Errno> 
     })
 }
 
-/// Runs `work` in a process that signals to this one do not end; in this process if none can be started.
+/// Runs `work` in a process that signals to this one do not end, or in this one if none can be started.
 fn out_of_reach(mut work: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     let status = |outcome: Result<(), Errno>| outcome.map_or_else(|errno| errno.raw_os_error() as u8, |()| 0);
     match uninterrupted(|| status(work())) {
@@ -172,7 +172,7 @@ fn remove_leftover(folder: &OwnedFd, beside: &str) -> bool {
         && unlinkat(folder, beside, AtFlags::empty()).is_ok()
 }
 
-/// The temporary name number `number` next to `name`: the same for every run that writes `name`, so that the next one finds leftovers.
+/// The temporary name number `number` next to `name`. It is the same for every run that writes `name`, so the next one finds leftovers.
 fn beside(name: &OsStr, number: u32) -> String {
     use std::os::unix::ffi::OsStrExt as _;
     // FNV-1a (64 bits) suffices: collisions are unlikely, and nobody gains by one.

@@ -8,7 +8,7 @@ use crate::terminal;
 pub(crate) struct BadUsage(pub(crate) String);
 
 impl BadUsage {
-    /// `value` of `what` (a flag, or what an argument is) breaks a constraint, which names what is accepted and an example.
+    /// `value` of `what` (a flag or an argument) breaks a constraint. The constraint names what is accepted and an example.
     pub(crate) fn invalid(
         what: impl std::fmt::Display,
         value: impl std::fmt::Display,

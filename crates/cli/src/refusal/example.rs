@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction};
 use punctual::Condition;
 
-/// Values of options that have neither a default nor a list: by command and name, by option, else by name as in the help. Of other
+/// Values of options that have neither a default nor a list. The key is command and name, the option, or the name in the help. Of other
 /// conditions, the table of conditions has them.
 const VALUES: [(&str, &str); 22] = [
     ("compare LIMIT", "p99+10%"),

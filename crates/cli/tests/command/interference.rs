@@ -36,8 +36,8 @@ fn measuring_thread(child: &mut Child, cpu: usize) -> Option<i32> {
     })
 }
 
-/// Starts a run on one CPU, and lets its measuring thread run on all of them, three times: the pilot may swallow one. `longer`: this
-/// many times as slowly.
+/// Starts a run on one CPU. Lets its measuring thread run on all of them, three times: the pilot may swallow one. `longer`: this many times
+/// as slowly.
 fn moved_away(more: &[&str], longer: u32) -> Option<(Option<Run>, Left)> {
     let all = affinity(0).unwrap();
     let [.., cpu] = all[..] else { unreachable!() };

@@ -291,7 +291,7 @@ impl Started {
         Self { child, out, err }
     }
 
-    /// Waits a little, and until it catches or ignores SIGTERM, as commands do that end in order; or until it ended.
+    /// Waits a little, and until it catches, blocks or ignores SIGTERM, or has ended.
     pub(crate) fn heeds_signals(&mut self) {
         std::thread::sleep(Duration::from_millis(400));
         let file = format!("/proc/{}/status", self.child.id());

@@ -23,8 +23,7 @@ fn a_running_process_is_watched_for_a_while_and_goes_on() {
     assert!(!saw_events(&causes) || causes.wake_ups > 0 && causes.watched_ns >= 400_000_000, "{causes:?}");
 }
 
-/// Watches for this long, and for longer where single wake-ups are seen and `enough` finds none of what has to be there: the program
-/// may have had no CPU meanwhile.
+/// Watches for this long. It watches for longer if single wake-ups are seen, but not `enough`: the program may have had no CPU.
 fn watched_for(ms: u64, which: &[&str], enough: impl Fn(&Causes) -> bool) -> Causes {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");

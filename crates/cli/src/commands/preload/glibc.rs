@@ -1,7 +1,7 @@
 //! A library's path that glibc alone can open.
 //!
-//! musl ends a program that cannot load a library of LD_PRELOAD because of what the library needs, but passes over a path that does not
-//! exist. A script that is run may start such programs.
+//! musl ends a program if a library of LD_PRELOAD lacks what it needs. It passes over a path that does not exist. A script that is run may
+//! start such programs.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(crate) fn path(library: &Path) -> PathBuf {
     path.into()
 }
 
-/// Whether the C library of this process is in the folder that glibc puts in the place of `$LIB`, which then exists.
+/// Whether the C library of this process is in the folder that glibc takes for `$LIB`. Then the folder exists.
 fn is_in_its_folder(maps: &str) -> bool {
     let folder = maps.lines().find_map(|line| line[line.find('/')?..].strip_suffix("/libc.so.6"));
     folder.is_some_and(|folder| {

@@ -23,8 +23,8 @@ pub(super) struct Loaded {
     settings: Vec<Setting>,
 }
 
-/// The libraries that were asked for; and of each that the program would not see, why: its waits then stay as they are.
-/// `observed` is the file in which waits are counted.
+/// The libraries that were asked for, or why the program would not see one. Its waits then stay as they are. `observed` is the file in
+/// which waits are counted.
 pub(super) fn libraries(args: &RunArgs, observed: Option<&Path>) -> (Vec<Loaded>, Vec<String>) {
     let remedies = args.remedies.settings().map(|settings| ("PUNCTUAL_PRELOAD", settings));
     let observed = observed.map(|path| ("PUNCTUAL_OBSERVE", path.display().to_string()));

@@ -66,7 +66,7 @@ fn explained(bad: &BadRule) -> String {
 }
 
 impl Rules {
-    /// Tries on this thread what threads are to be given, and puts it back: what is refused here, the program is refused too.
+    /// Tries the settings of threads on this thread, and puts them back. What is refused here, the program is refused too.
     pub(super) fn troubles(&self) -> Vec<String> {
         let lines = self.scheduling.iter();
         lines

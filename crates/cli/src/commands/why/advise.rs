@@ -7,7 +7,7 @@ use punctual_lab::Session;
 use punctual_lab::advise::{Advisor, Reach, Tried};
 use punctual_record::{Causes, Trial};
 
-/// How long without an answer of the user: five remedies in a dozen pairs of blocks, so that some may be disturbed.
+/// Default duration: five remedies in a dozen pairs of blocks, so that some may be disturbed.
 pub(super) const USUAL: Duration = Duration::from_secs(30);
 /// The part of the time in which the program is only watched.
 pub(super) const BEFORE: f64 = 0.15;

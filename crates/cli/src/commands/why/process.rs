@@ -16,9 +16,9 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::refusal::BadUsage;
 
-/// How long without an answer of the user.
+/// Default duration.
 const USUAL: Duration = Duration::from_secs(10);
-/// From one look at the process to the next.
+/// Interval of the checks of the process.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Watches until the time is over, the process ends or a signal comes.

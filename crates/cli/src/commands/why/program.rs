@@ -23,7 +23,7 @@ use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// From one look at the events to the next, and the longest time that the end of the program waits for the report.
+/// Interval of the readings of events. The end of the program waits this long at most for the report.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the program and watches it from its first instruction on. Returns its exit status, whatever becomes of the report.

@@ -50,7 +50,7 @@ impl Times {
         self.buckets.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The middle of each bucket; for one sample of the outermost buckets the exact extreme, where it is of this stretch.
+    /// The middle of each bucket. One sample of the outermost buckets is the exact extreme, if it is of this stretch.
     pub(super) fn record(&self, recorder: &mut Recorder) {
         let mut buckets = self.buckets.clone();
         for extreme in [self.least, self.most].into_iter().flatten() {

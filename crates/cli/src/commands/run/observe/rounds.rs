@@ -1,7 +1,7 @@
 //! The rounds of an observed run: what was counted in consecutive stretches of time. Their scatter is the noise of a comparison.
 //!
-//! A stretch is short at first. When there are many, two become one and the next ones last twice as long, so that short programs have
-//! rounds too and long ones have few.
+//! A stretch is short at first. When there are many, two become one, and the next ones last twice as long. So short programs have rounds
+//! too, and long ones have few.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
