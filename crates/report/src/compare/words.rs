@@ -115,7 +115,11 @@ fn outcome(comparison: &Comparison) -> String {
     }
     let parts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
     let rest = compared - counts.values().sum::<usize>();
-    let rest = if rest == 0 { String::new() } else { format!("; the other {rest} show no difference") };
+    let rest = match rest {
+        0 => String::new(),
+        1 => "; the other one shows no difference".to_owned(),
+        _ => format!("; the other {rest} show no difference"),
+    };
     format!("Of {compared} figures that could be compared: {}{rest}.", listed(&parts, usize::MAX))
 }
 

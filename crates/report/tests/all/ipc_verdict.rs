@@ -39,7 +39,17 @@ fn the_size_matters_where_its_rounds_show_it() {
     let few = vec![of_rounds(of(8, 9_400), 4), of_rounds(of(65_536, 41_000), 4)];
     let text = said(few);
     assert_eq!(text, "Size is not tested: fewer than 5 rounds in common.");
-    assert_eq!(said(vec![of(8, 9_400)]), "", "one size answers nothing");
+}
+
+#[test]
+fn one_kind_of_message_alone_has_its_figure() {
+    let of = |mode| message(Traffic { mode, ..TWO }, 9_400);
+    let expected = "A message of 64 B by posix-mq takes 9.40 µs at p50 (there and back, two CPUs).";
+    assert_eq!(said(vec![of(Mode::PingPong)]), expected);
+    assert_eq!(said(vec![of(Mode::PingPong), of(Mode::Saturated)]), expected, "no time in a queue");
+    assert_eq!(said(vec![of(Mode::Saturated)]), "");
+    let other = series("pipe", TWO, 6_000, 100_000.0);
+    assert_eq!(said(vec![of(Mode::PingPong), other]), "", "which is faster is not said without a test");
 }
 
 #[test]
@@ -89,7 +99,8 @@ fn the_placement_matters_and_two_threads_of_one_core_are_named() {
     assert!(text.contains("on CPU 0, 9.") && text.contains("on CPUs 0 and 1 at p50"), "of several pairs: {text}");
     let text = said(vec![pair((0, 0), 6_100), pair((0, 1), 6_110)]);
     assert!(text.starts_with("Placement shows no difference"), "{text}");
-    assert_eq!(said(vec![pair((0, 0), 6_100)]), "");
+    let text = said(vec![pair((0, 0), 6_100)]);
+    assert!(!text.contains("Placement") && !text.contains("matters"), "{text}");
     // Time in a queue does not answer where round trips do.
     let full = |cpus, median| message(Traffic { cpus, ..FULL }, median);
     let both = vec![pair((0, 0), 6_100), pair((0, 1), 6_110), full((0, 0), 9_000), full((0, 1), 90_000)];

@@ -11,15 +11,30 @@ use crate::format::{grouped, sentence, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::matters::{Comparison, Dimension, comparisons};
-use super::traffic::{brief, bytes};
+use super::traffic::{Message, brief, bytes, place};
 
 /// The sentences. Where messages are one part of a run, one short sentence on the placement.
 pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
-    let all = comparisons(run, &measured(series, Experiment::ipc));
+    let messages = measured(series, Experiment::ipc);
+    let all = comparisons(run, &messages);
     if series.len() < run.series.len() {
         return Answer::of(short(&all).into_iter().collect());
     }
+    if all.is_empty() {
+        return Answer::of(alone(&messages).into_iter().collect());
+    }
     Answer::of(questions(&all).iter().flat_map(|question| sentences(run, question)).collect())
+}
+
+/// Where there is one alone: `A message of 64 B by pipe takes 6.16 µs at p50 (there and back, one CPU).`
+fn alone(messages: &[Message<'_>]) -> Option<String> {
+    // Saturated latency is time in a queue.
+    let mut unqueued = messages.iter().filter(|message| message.parameters.mode != Mode::Saturated);
+    let (Some(message), None) = (unqueued.next(), unqueued.next()) else { return None };
+    let parameters = message.parameters;
+    let takes = spoken::duration(message.summary.p50?);
+    let (size, by) = (unbroken(&bytes(parameters.size)), super::matters::naming_of(message));
+    Some(format!("A message of {size} by {by} takes {takes} at p50 ({}, {}).", brief(parameters), place(parameters)))
 }
 
 /// `64 B there and back take 6.16 µs on one CPU, 60.1 µs on two CPUs (pipe).`
@@ -160,7 +175,7 @@ fn steady(run: &Run, question: &Question<'_, '_>) -> Option<String> {
 const MAXIMA: &str = "largest of a round";
 
 /// Every comparison of the run.
-pub(super) fn section(run: &Run, series: &[super::traffic::Message<'_>]) -> Option<Section> {
+pub(super) fn section(run: &Run, series: &[Message<'_>]) -> Option<Section> {
     let all = comparisons(run, series);
     let refs: Vec<&Comparison<'_>> = all.iter().collect();
     let any_maxima = all.iter().any(|its| its.maxima.is_some());
