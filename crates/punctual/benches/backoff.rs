@@ -1,8 +1,8 @@
 //! How soon a waiting loop sees a message, and what it leaves to others: `punctual::Backoff` beside crossbeam-utils' `Backoff`,
 //! parking_lot's `SpinWait`, and naive loops.
 //!
-//! `cargo bench -p punctual --bench backoff [-- --quick]`. Not a criterion benchmark: what counts here are percentiles of a latency that begins
-//! in another process, and shares of a CPU, and the contestants must take turns.
+//! `cargo bench -p punctual --bench backoff [-- --quick]`. Not a criterion benchmark. What counts here are percentiles of a latency that
+//! begins in another process, and shares of a CPU. The contestants alternate.
 //!
 //! Three cases. Soon: the next message comes 1 to 3 µs after the last was answered. Late: after 0.5 to 3 ms. Silence: none comes, and a program that
 //! never waits is on the waiter's CPU. Waiter and sender are pinned to two CPUs; with one CPU there is nothing to compare.
@@ -104,7 +104,7 @@ fn now() -> i64 {
 }
 
 /// The sender: after each answer a pause, drawn anew from what the table says, then the next message.
-fn send_for_ever(table: &Table) {
+fn send_without_end(table: &Table) {
     let mut number = 0;
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     loop {
@@ -186,7 +186,7 @@ fn main() {
     let theirs = table.clone();
     let _sender = Child::spawn("bench-send", move || {
         set_affinity(0, &[other]).expect("pinning the sender");
-        send_for_ever(&theirs);
+        send_without_end(&theirs);
     })
     .expect("the sender");
     let stopped = Shared::<AtomicBool>::new().expect("shared memory");

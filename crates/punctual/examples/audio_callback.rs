@@ -1,4 +1,5 @@
-//! Calls back for blocks of 64 samples at 44 100 Hz: a period of 1451.247... us, which no count of nanoseconds is, and no drift.
+//! Calls back for blocks of 64 samples at 44 100 Hz, without drift. The period is 1451.247... us, which no count of nanoseconds
+//! is.
 //!
 //! `cargo run --release --example audio_callback`
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a frequency guard costs a program: making it (lock, journal, keeper), setting a governor, and putting it back; on a tree
-//! of ordinary files, so that the guard's own cost shows and not the driver's.
+//! What a frequency guard costs a program: making it (lock, journal, keeper), setting a governor, and putting it back. The tree
+//! of ordinary files shows the guard's own cost and not the driver's.
 
 use std::time::{Duration, Instant};
 

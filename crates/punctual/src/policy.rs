@@ -170,8 +170,8 @@ impl Policy {
                 attributes.period_ns = nanoseconds(period);
             }
         }
-        // A real-time thread that starts a helper, a pool or a child must not make those real-time by accident; and the
-        // kernel refuses to let a SCHED_DEADLINE thread start any otherwise (EAGAIN).
+        // A real-time thread that starts a helper, a pool or a child must not make those real-time by accident. The
+        // kernel lets no SCHED_DEADLINE thread start any otherwise (EAGAIN).
         if self.is_real_time() {
             attributes.flags = sched::RESET_ON_FORK;
         }

@@ -121,8 +121,8 @@ impl Distribution {
         self.moments.merge(&other.moments);
     }
 
-    /// The value of the sample with this rank (1 is the smallest, `count` the largest): the upper end of its bucket,
-    /// within the extremes. `None` for other ranks.
+    /// The value of the sample with this rank; 1 is the smallest, `count` the largest. It is the upper end of its
+    /// bucket, within the extremes. `None` for other ranks.
     #[must_use]
     pub fn value_at_rank(&self, rank: u64) -> Option<i64> {
         self.bounds_at_rank(rank).map(|bounds| bounds.high)

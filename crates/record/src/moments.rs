@@ -1,7 +1,7 @@
 //! Mean and standard deviation of samples, updated while they are recorded.
 //!
-//! Samples within the histogram's range are summed exactly in integers: below 2^37 ns their squares stay below 2^74, so
-//! 2^53 of them fit in a `u128`. For samples beyond it the sum is exact too, and the squared deviations are updated in
+//! Samples within the histogram's range are summed exactly in integers. Below 2^37 ns their squares stay below 2^74, so
+//! 2^53 of them fit in a `u128`. For samples beyond it the sum is exact too. The squared deviations are updated in
 //! floating point (Welford), as for figures read from a file. All parts are combined on request.
 
 /// Sums of samples.

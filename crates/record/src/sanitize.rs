@@ -1,8 +1,8 @@
 //! Sanitizes text of unknown origin: removes control characters, escape sequences, bidirectional and invisible characters, and limits
 //! its length.
 //!
-//! All such text passes here before it reaches a terminal: names from a run's file, file names, arguments, and messages
-//! of the kernel and of libraries.
+//! All such text passes here before it reaches a terminal. That is names from a run's file, file names, arguments, and
+//! messages of the kernel and of libraries.
 
 /// Characters of a name that an error keeps: enough to identify it.
 pub const NAME: usize = 100;
@@ -46,8 +46,8 @@ fn cleaned(text: &str, longest: usize, spaced: impl Fn(char) -> char) -> String 
     out
 }
 
-/// Whether a terminal only displays the character: not a control character (C0, C1), a bidirectional one (Unicode Annex
-/// 9), a zero-width one, a line or paragraph separator, or a tag.
+/// Whether a terminal only displays the character. Control characters (C0, C1), bidirectional ones (Unicode Annex 9),
+/// zero-width ones, separators of lines and paragraphs, and tags are not displayed.
 #[must_use]
 pub fn is_harmless(c: char) -> bool {
     !c.is_control()

@@ -83,15 +83,14 @@ pub struct Ranks {
 /// The ranks whose samples enclose the true quantile with at least [`CONFIDENCE`], with at most half of the remainder
 /// on either side.
 ///
-/// `None` when `n` samples are too few for a two-sided interval: fewer than 6 for the median, fewer than 368 for the
-/// 99th percentile.
+/// `None` when `n` samples are too few for a two-sided interval. The median needs 6, the 99th percentile 368.
 #[must_use]
 pub fn confidence_ranks(n: u64, quantile: Quantile) -> Option<Ranks> {
     if n <= EXACT_BINOMIAL_UP_TO { exact_ranks(n, quantile) } else { normal_ranks(n, quantile) }
 }
 
-/// From the binomial distribution. With B samples below the quantile, sample `low` lies above it if B < low, sample
-/// `high` lies below it if B >= high: each may happen with at most 2.5 %.
+/// From the binomial distribution. With B samples below the quantile, sample `low` lies above it if B < low. Sample
+/// `high` lies below it if B >= high. Each may happen with at most 2.5 %.
 fn exact_ranks(n: u64, quantile: Quantile) -> Option<Ranks> {
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let binomial = Binomial::new(n, quantile.ratio());

@@ -1,10 +1,10 @@
 //! Whether the rounds of a series differ by more than their samples explain.
 //!
-//! If nothing changes between rounds, the 95 % interval of a round's median encloses the series' median in at least 95
-//! of 100 rounds. The rounds whose interval misses it are counted and compared with the binomial distribution of such
-//! misses. If the probability of at least that number is below [`SIGNIFICANCE`], the machine drifted or was disturbed.
-//! Consecutive samples are never quite independent, so a miss also has to be relevant: by more than [`RELEVANT_SHARE`]
-//! of the median.
+//! If nothing changes between rounds, the 95 % interval of a round's median encloses the series' median. That holds in
+//! at least 95 of 100 rounds. The rounds whose interval misses it are counted and compared with the binomial
+//! distribution of such misses. If the probability of at least that number is below [`SIGNIFICANCE`], the machine
+//! drifted or was disturbed. Consecutive samples are never quite independent, so a miss also has to be relevant: by
+//! more than [`RELEVANT_SHARE`] of the median.
 //!
 //! Takes the figures of a series, from a fresh run or a file. Series with fewer than [`MIN_ROUNDS`] rounds that have an
 //! interval are not judged.

@@ -65,8 +65,8 @@ impl SeriesTally {
         Self::default()
     }
 
-    /// Adds a round: its number from 0, the time from the start of the run to its batch, its samples and their resource
-    /// usage. Allocates; do not call it while the clock runs.
+    /// Adds a round: its number from 0, the time from the start of the run to its batch, its samples, its usage.
+    /// Allocates; do not call it while the clock runs.
     pub fn add_round(&mut self, round: u32, started_ns: u64, recorder: &Recorder, usage: Usage) {
         let distribution = recorder.distribution();
         self.rounds.push(RoundFigures {

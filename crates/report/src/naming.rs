@@ -1,7 +1,7 @@
 //! Names in every form of report: sets of conditions, parameters, series.
 //!
-//! The name of a set is its label: the phrases of the requested settings (`SCHED_FIFO 40, slack 1 ns`), plus the
-//! inherited policy and nice value unless they are the usual ones, plus the refused settings.
+//! The name of a set is its label: the phrases of the requested settings (`SCHED_FIFO 40, slack 1 ns`). Added
+//! are an unusual inherited policy or nice value, and the refused settings.
 
 use std::collections::BTreeMap;
 

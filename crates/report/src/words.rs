@@ -1,4 +1,5 @@
-//! The figures behind sentences on waits: [`Figures`], a view of the series of one requested duration, and which of them stand for the others.
+//! The figures behind sentences on waits: [`Figures`], a view of the series of one requested duration. It knows which of them stand for the
+//! others.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -36,7 +37,8 @@ pub(crate) struct Figure<'a> {
 
 impl Figure<'_> {
     /// Whether it sleeps: by its kind; where that does not say, whether it gave up the CPU. A sleeping call with a short
-    /// duration may return before the thread is off its CPU (a real-time thread that asks for 1 µs), and is one still.
+    /// duration may return before the thread is off its CPU. A real-time thread that asks for 1 µs is an example. The
+    /// call is a sleeping one nevertheless.
     pub(crate) fn sleeps(&self) -> Option<bool> {
         match self.series.about.kind.as_deref() {
             Some("sleep" | "poll" | "timer" | "sync") => Some(true),

@@ -308,8 +308,8 @@ impl Cut<'_> {
         })
     }
 
-    /// When the quota of the thread's group kept it from the CPU, even if others ran: from the last thread of its group until the
-    /// refill. Both the kernel's count of used-up quotas and the timer that fills them must say so.
+    /// When the quota of the thread's group kept it from the CPU, even if others ran. It lasts from the last thread of its group
+    /// until the refill. Both the kernel's count of used-up quotas and the timer that fills them must say so.
     fn out_of_quota(&self, cpu: u32, from: u64, to: u64) -> Option<(u64, u64)> {
         let (machine, tid) = (self.machine, self.call.tid);
         let limits = machine.limits();

@@ -21,7 +21,8 @@ const WAKES: usize = 25;
 const ASLEEP_NS: i64 = 30_000;
 /// CPUs requested to learn which exist: the largest `CONFIG_NR_CPUS` of the kernel (arch/x86/Kconfig).
 const MOST_TRIED: usize = 8192;
-/// The assumed cost of a wake-up if it cannot be measured: between one on the same CPU (4 µs) and one from a deep idle state.
+/// The assumed cost of a wake-up if it cannot be measured. It is between one on the same CPU (4 µs) and one from a deep idle
+/// state.
 const USUAL_WAKE_NS: u32 = 30_000;
 
 impl Profile {

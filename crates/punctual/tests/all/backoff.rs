@@ -48,7 +48,7 @@ fn serve(table: &Table, rounds: u64, limits: Limits, event: fn(&AtomicU32) -> Ev
     }
 }
 
-/// So many rounds between two threads in each of the ways.
+/// This number of rounds between two threads, with each of the limits.
 fn between_threads(rounds: u64) {
     // Parking at once makes every round a race between falling asleep and being woken.
     for limits in [Limits::PARK, limits(3, 0), limits(20, 2), limits(0, 1)] {
@@ -73,7 +73,7 @@ fn none_of_millions_of_rounds_between_threads_is_lost() {
     between_threads(700_000);
 }
 
-/// So many rounds between two processes.
+/// This number of rounds between two processes.
 fn between_processes(rounds: u64) {
     for limits in [Limits::PARK, limits(50, 3)] {
         let table = Shared::<Table>::new().unwrap();

@@ -98,8 +98,8 @@ proptest! {
         }
     }
 
-    /// Times are whole nanoseconds, so a window is known to less than one at either end.
-    /// In any window there are at most rate × window + depth events, and none is forgotten: let go, forfeited, or not yet due.
+    /// Times are whole nanoseconds, so a window is known to less than one at either end. In any window there are at most rate
+    /// × window + depth events. None is forgotten: let go, forfeited, or not yet due.
     #[test]
     fn a_bucket_is_never_exceeded(rate in rates(), depth in 1_u64..20, bodies in bodies(), batch in 1_u64..5) {
         let clock = sluggish();
@@ -281,7 +281,7 @@ fn what_lies_in_the_past_returns_at_once_and_says_how_late_it_is() {
 }
 
 #[test]
-fn for_ever_is_a_moment_too() {
+fn never_is_a_moment_too() {
     let clock = ManualClock::new();
     let mut sleeper = Sleeper::options().clock(clock.clone()).build();
     assert_eq!(sleeper.sleep(Duration::MAX).woke_at, Moment::NEVER);

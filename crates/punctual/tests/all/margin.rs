@@ -1,8 +1,8 @@
 //! The margin learner against an oracle: the best that any fixed margin could have done on the same wake-ups.
 //!
-//! Recorded traces are wake-up latencies in ns of `clock_nanosleep` to an absolute time with a timer slack of 1 ns, in order, from a KVM guest with two
-//! CPUs (AMD EPYC, Linux 6.18, HZ=250, haltpoll): under SCHED_OTHER and FIFO 40, alone and with a busy neighbour.
-//! Synthetic ones bring what a machine seldom shows on demand: steps, drift, outliers, two modes.
+//! Recorded traces are wake-up latencies in ns, in order, of `clock_nanosleep` to an absolute time with a timer slack of 1 ns. They are
+//! from a KVM guest with two CPUs (AMD EPYC, Linux 6.18, HZ=250, haltpoll). The thread was under SCHED_OTHER or FIFO 40, alone or with a
+//! busy neighbour. Synthetic ones bring what a machine seldom shows on demand: steps, drift, outliers, two modes.
 
 use std::time::Duration;
 
@@ -102,8 +102,8 @@ fn regret(aim: Aim, name: &str, wait_us: i64, trace: &[i64]) -> (f64, f64) {
 
 /// The most CPU time, as a multiple of the oracle's, and the largest share of waits late that spinning could have saved.
 ///
-/// Steady and synthetic traces are held to 1.25. The recorded ones come in bursts, which an oracle with one margin for all of
-/// them need not notice: an aim that insists on its share pays for following them, the balanced one does not.
+/// Steady and synthetic traces are held to 1.25. The recorded ones come in bursts, which an oracle with one margin need not
+/// notice. An aim that insists on its share pays for following them, the balanced one does not.
 fn limits(aim: Aim, recorded: bool) -> (f64, f64) {
     match aim {
         Aim::Lateness { share, .. } => {
@@ -205,8 +205,8 @@ fn the_compensated_sleep_is_twice_as_exact_as_the_note() {
     assert!(spun < 3_000.0, "{spun}");
 }
 
-/// It leans towards too much margin, which is spun off, rather than too little, which is late: of latencies that lie evenly, fewer than half
-/// are beyond.
+/// It leans towards too much margin, which is spun off, rather than too little, which is late. Of latencies that lie evenly, fewer than
+/// half are beyond.
 #[test]
 fn the_compensated_sleep_leans_towards_waking_early() {
     let trace = synthetic(20_000, |_, r| 20_000 + (r.unit() * 10_000.0) as i64);
@@ -220,8 +220,8 @@ fn the_compensated_sleep_leans_towards_waking_early() {
     assert!((0.3..0.47).contains(&share), "{share}");
 }
 
-/// Once it knows that waits cannot be slept, a balanced aim tries a sleep as rarely as a late wait is dear, an aim that insists at most once in
-/// a thousand waits.
+/// Once it knows that waits cannot be slept, a balanced aim tries a sleep as rarely as a late wait is dear. An aim that insists tries once
+/// in a thousand waits at most.
 #[test]
 fn tries_are_as_rare_as_they_are_dear() {
     let balanced = |ms| Aim::Balanced { worth: Duration::from_millis(ms) };
@@ -273,7 +273,7 @@ fn bad_samples_do_not_stick() {
 
 /// Waits too short to sleep are spun, and yet it finds out when the machine wakes faster than it did.
 #[test]
-fn spinning_is_not_for_ever() {
+fn spinning_ends_when_sleeping_pays() {
     let mut learner = MarginLearner::new(Aim::default(), CAP_NS);
     for _ in 0..500 {
         learner.saw(20_000, 40_000);

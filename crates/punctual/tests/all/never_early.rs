@@ -28,7 +28,7 @@ fn peppered(body: impl FnOnce(&AtomicU64)) {
                 std::thread::sleep(Duration::from_micros(20));
             }
         });
-        // Also when `body` panics, or the scope would wait for ever.
+        // Also when `body` panics, or the scope would not end.
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&sent)));
         done.store(true, Ordering::Relaxed);
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -284,7 +284,7 @@ fn a_damaged_header_stops_a_newcomer() {
     assert!(matches!(ring.receiver(), Err(RingError::Damaged(_))));
 }
 
-/// A file of so many bytes that begins with these, sealed.
+/// A sealed file of this length that begins with these bytes.
 fn sealed(len: u64, header: &[u8]) -> std::os::fd::OwnedFd {
     let file = std::fs::File::from(memory::sealed_memfd(c"hostile", len).unwrap());
     file.write_all_at(&header[..header.len().min(len as usize)], 0).unwrap();
@@ -323,8 +323,8 @@ fn hostile_header() -> impl Strategy<Value = (u64, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..Default::default() })]
 
-    /// Whatever a file begins with, it is refused with words, or is a ring: then its ends are refused with words, or carry messages or say
-    /// what is wrong. Nothing crashes or waits for ever.
+    /// Whatever a file begins with, it is refused with words, or is a ring. The ring's ends are refused with words, or carry messages or
+    /// say what is wrong. Nothing crashes or waits without end.
     #[test]
     fn a_hostile_header_is_refused_or_works((len, header) in hostile_header()) {
         let ring = match Ring::from_fd(sealed(len, &header)) {

@@ -4,9 +4,9 @@
 //! its rounds follow each other. It still lists the contribution of each run ([`Series::parts`](crate::Series::parts),
 //! [`Run::merged_from`]). Merging is associative: merging merged runs gives the same result as merging all at once.
 //!
-//! Refused: the same run given twice, runs timed by different clocks, runs without a common series, and series whose
-//! figures contradict their histograms, because adding those would invent samples. Causes are not merged: their percentiles
-//! cannot be added, and the runs may have watched different threads. A notice says so.
+//! Refused: the same run given twice, runs timed by different clocks, and runs without a common series. Also series whose
+//! figures contradict their histograms: adding those would invent samples. Causes are not merged: their percentiles cannot
+//! be added, and the runs may have watched different threads. A notice says so.
 
 mod around;
 mod error;

@@ -47,8 +47,8 @@ fn coverage(n: usize, quantile: Quantile, shape: fn(f64) -> i64, trials: usize, 
     covered.count() as f64 / trials as f64
 }
 
-/// Trials with this number of samples in all for each shape and size; 0.95 is the least that the coverage should be, and `least` leaves room
-/// for the simulation's own scatter.
+/// Trials with this number of samples in all, for each shape and size. The coverage should be at least 0.95; `least` leaves room for the
+/// simulation's own scatter.
 fn intervals_cover_in(samples: usize, least: f64) {
     let mut random = Random(1);
     for (quantile, sizes) in [(Quantile::P50, [6, 17, 100, 5000]), (Quantile::P99, [368, 500, 1500, 5000])] {

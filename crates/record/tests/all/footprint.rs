@@ -51,7 +51,7 @@ fn recording_faults_no_page_in() {
     // Reading /proc costs a few itself; the histograms have more than 100 pages of 4 kB.
     assert!(faults < 20, "{faults} page faults");
 
-    // The count does see pages come in, be they of 4 kB or of 2 MB: 64 MB is more than the allocator ever recycles.
+    // The count does see pages come in, of 4 kB or of 2 MB. 64 MB is more than the allocator ever recycles.
     let before = page_faults();
     let mut untouched = vec![0u8; 64 << 20];
     untouched.iter_mut().step_by(4096).for_each(|byte| *byte = 1);

@@ -77,7 +77,7 @@ fn asked(call: &CallCauses) -> Option<String> {
     call.nominal_ns.map(units::exact).or_else(|| median().map(units::duration))
 }
 
-/// The CPU share of the series that made the call: the only one of this duration, or the one with the name of the call.
+/// The CPU share of the series that made the call. It is the only one of this duration, or has the name of the call.
 fn cpu(run: &Run, call: &CallCauses) -> Option<f64> {
     let nominal = i64::try_from(call.nominal_ns?).ok()?;
     let asks = |series: &&Series| series.experiment.any_wait().is_some_and(|wait| wait.parameters.asked_ns == nominal);

@@ -1,7 +1,8 @@
 //! Limits on increases of a figure: `p99 +10%`.
 //!
 //! Takes limits and a [`Comparison`]. Returns the figures beyond their limit, those within, and those that cannot be
-//! judged: not comparable, or too noisy for a change by the limit. An unjudged figure never counts as kept.
+//! judged. These are not comparable, or too noisy for a change by the limit. An unjudged figure never counts as
+//! kept.
 
 use std::fmt;
 

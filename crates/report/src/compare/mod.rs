@@ -1,9 +1,9 @@
 //! Compares two sides: figures that are later, sooner, unchanged or undecided.
 //!
-//! Takes two [`Side`]s of one or several runs each and returns a [`Comparison`]. For each common series, it holds the
-//! difference at p50, at p99 and in CPU time per operation, with a 95 % interval and a verdict corrected for the number
-//! of comparisons. It also lists series that could not be compared, and differences between machines and settings. It
-//! is plain data for the exporters ([`crate::export`]) and for a [`limit`].
+//! Takes two [`Side`]s of one or several runs each and returns a [`Comparison`]. It has the difference of each common
+//! series at p50, at p99 and in CPU time per operation. Each has a 95 % interval and a verdict, corrected for the
+//! number of comparisons. It also lists series that could not be compared, and differences between machines and
+//! settings. It is plain data for the exporters ([`crate::export`]) and for a [`limit`].
 //!
 //! Nothing is refused: an incomparable figure has its own verdict, which never counts as agreement. No random numbers
 //! are used: the same files give the same result.

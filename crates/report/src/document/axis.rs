@@ -42,8 +42,8 @@ impl Axis {
         Self::log(title, values.into_iter().map(|ns| ns.max(1.0)), 10.0, &label)
     }
 
-    /// A logarithmic axis around the values, which are above zero, widened to the next tick on either side, with ticks at
-    /// powers of `base`, and at 2 and 5 times those of ten where there are few.
+    /// A logarithmic axis around values above zero, widened to the next tick on either side. Ticks stand at powers of
+    /// `base`; where these are few, also at 2 and 5 times powers of ten.
     pub(crate) fn log(
         title: &str,
         values: impl IntoIterator<Item = f64>,

@@ -70,7 +70,7 @@ impl Note {
 pub struct Item {
     /// What it says.
     pub text: String,
-    /// The exact line of code or the command, on a line of its own that is never wrapped; several where it holds line ends.
+    /// The exact line of code or the command, never wrapped. It may have several lines.
     pub code: Option<String>,
 }
 

@@ -11,7 +11,7 @@
 use super::middle::{OF_MEDIAN, median};
 
 /// Size from which only the sign counts, in robust standard deviations. Decided on simulated machines like those of
-/// `tests/all/power.rs`: at 1.3 a comparison takes a third more runs, with the mean twice as many and more.
+/// `tests/all/power.rs`. At 1.3 a comparison takes a third more runs; with the mean, more than twice as many.
 const BY_SIZE: f64 = 0.5;
 
 /// Most steps towards the centre. Each moves it to the mean of what is clipped around it.

@@ -10,7 +10,7 @@ use super::reading::Reading;
 use super::share::{Estimate, Scatter};
 use super::student;
 
-/// The part of a side's variance that more runs do not reduce if the sides did not alternate: the machine drifts
+/// The part of a side's variance that more runs do not reduce if the sides did not alternate. The machine drifts
 /// between the two measurements.
 const SHARED: f64 = 0.5;
 
@@ -70,8 +70,8 @@ fn errors_to_show(miss: f64, freedom: f64) -> f64 {
     needed + ONE_OF_TEN * (1.0 + needed * needed / (2.0 * freedom)).sqrt()
 }
 
-/// The fewest interleaved runs a side with which a difference is detectable in the sense of [`Shift::shows`], given the
-/// variance between neighbours; `None` above [`MOST_RUNS`].
+/// The fewest interleaved runs a side that make a difference detectable ([`Shift::shows`]), given the variance between
+/// neighbours. `None` above [`MOST_RUNS`].
 pub(crate) fn runs_to_show(by: f64, pair: f64, miss: f64) -> Option<u32> {
     let is_enough = |runs: u32| errors_to_show(miss, f64::from(runs) - 1.0) * (pair / f64::from(runs)).sqrt() <= by;
     let (mut few, mut enough) = (1, MOST_RUNS);

@@ -4,8 +4,8 @@
 //!
 //! **Why not the rounds' standard error.** The lateness of a machine drifts: neighbours come and go, a host moves its
 //! guests. Such flicker noise has the same power at ten times the duration, so averaging over a longer time does not
-//! reduce it. The standard error of the rounds, or a block bootstrap, is too optimistic: by a factor of 1.4 to 1.8 on
-//! the development machine. The **Allan variance** measures the scatter of time averages of such noise (D. W. Allan,
+//! reduce it. The standard error of the rounds, or a block bootstrap, is too optimistic. On the development machine
+//! the factor is 1.4 to 1.8. The **Allan variance** measures the scatter of time averages of such noise (D. W. Allan,
 //! *Statistics of Atomic Frequency Standards*, 1966). It is half the mean square of the difference between averages of
 //! adjacent stretches. It levels off where flicker begins, so the value at a fifth of a run estimates the distance
 //! between two consecutive runs.
@@ -53,7 +53,8 @@ impl Scale {
     }
 }
 
-/// That of every comparison, so that the figures do not depend on the order of the sides: with what a clock reading costs on current machines.
+/// That of every comparison, so that the figures do not depend on the order of the sides. A clock reading costs this much on current
+/// machines.
 pub(crate) const SCALE: Scale = Scale::new(25.0);
 
 /// The Allan variance of a figure's rounds at a fifth of their duration; `None` with fewer than [`MIN_ROUNDS`].

@@ -1,9 +1,9 @@
 //! Whether a change that was switched on and off makes a difference, tested on pairs of adjacent blocks.
 //!
-//! Each pair is in random order, so its two blocks saw the same machine but for chance, and the pairs' differences are independent: their
+//! Each pair is in random order, so its two blocks saw the same machine but for chance. The pairs' differences are independent: their
 //! standard error holds, and Student's t. A floor is added, as for series. All tests of one call are corrected together.
 //!
-//! The test takes ratios, the size of a difference does not: a remedy takes the same time off a quiet and off a busy block, and the mean
+//! The test takes ratios: a remedy takes the same time off a quiet and off a busy block. The size of a difference does not, because a mean
 //! of such ratios is no time. The size is the median of the pairs' differences in ns, with its interval by ranks. A size below the scatter
 //! of the pairs, or whose interval has 0 in it, is none.
 

@@ -1,7 +1,7 @@
 //! Whether one series of a run differs from another of the same run, tested on their interleaved rounds.
 //!
 //! Both series of a round see the same machine, so the test takes the difference of each round. The rounds' standard
-//! error is too optimistic on machines that drift; the error is the Allan deviation of the differences
+//! error is too optimistic on machines that drift. The error is the Allan deviation of the differences
 //! ([`super::noise`]), plus a floor. All tests of one call are corrected together ([`super::correction`]). A difference
 //! smaller than the scatter of its rounds is never significant.
 
@@ -199,7 +199,7 @@ pub(super) fn differences(before: &Series, after: &Series, of: impl Fn(&RoundFig
 const AGREE: f64 = 0.8;
 
 /// The 99th percentiles of the pooled samples, each with its own noise. One burst can make a tail, and nothing of it
-/// repeats: the difference counts only if most rounds have one of the same sign in their bodies.
+/// repeats. The difference counts only if most rounds have one of the same sign in their bodies.
 fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
     let reading = |series: &Series| {
         let granularity = run.clock.granularity_ns;

@@ -1,7 +1,7 @@
 //! Variance between runs, estimated from all series of a comparison together.
 //!
 //! A few runs a side say little about their own variance: four pairs have three degrees of freedom. But each run also
-//! has a forecast from the noise of its rounds ([`super::noise`]), and all series come from the same runs on the same
+//! has a forecast from the noise of its rounds ([`super::noise`]). All series come from the same runs on the same
 //! machine. If the runs of the other series lie twice as far apart as forecast, the same is likely for this one. This
 //! is an empirical Bayes estimate (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004; the moderated t of
 //! limma, with the rounds' forecast as its trend).
@@ -15,8 +15,8 @@ use super::gamma::{digamma, inverse_trigamma, trigamma};
 /// Series of one machine scatter around it by a factor of about 1.6 to either side.
 const FREEDOM_OF_FORECAST: f64 = 8.0;
 
-/// Prior standard deviation of the logarithm of that ratio, on an unknown machine. It is wide: a whole run can be off,
-/// which its rounds do not show, and short rounds can exceed the noise of their run.
+/// Prior standard deviation of the logarithm of that ratio, on an unknown machine. It is wide: a whole run can be off
+/// without a sign in its rounds. Short rounds can exceed the noise of their run.
 const UNKNOWN_MACHINE: f64 = 2.0;
 
 /// From this many degrees of freedom on, the observed variance needs no forecast.

@@ -1,7 +1,8 @@
 //! Whether others get more of the CPU in one series of a run than in another, or than a fixed share.
 //!
-//! Tested like the figures in ns ([`super::rounds`]): on the rounds that both series share, with the Allan deviation of
-//! their differences plus a floor, corrected for all questions of one call. Shares differ on a linear scale.
+//! Tested like the figures in ns ([`super::rounds`]), on the rounds that both series share. The error is the Allan
+//! deviation of their differences plus a floor. The test is corrected for all questions of one call. Shares differ on a
+//! linear scale.
 
 use punctual_record::{Experiment, RoundFigures, Series};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! A series in HdrHistogram's percentile text (`.hgrm`), which the HdrHistogram plotters read.
 //!
-//! Takes one series and returns its distribution in ever finer steps towards 100 %: five to each halving of the
-//! distance, the default of the HdrHistogram libraries. Values are nanoseconds. A series with a missing or damaged
+//! Takes one series and returns its distribution in ever finer steps towards 100 %. Each halving of the distance
+//! has five, the default of the HdrHistogram libraries. Values are nanoseconds. A series with a missing or damaged
 //! histogram is refused.
 
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! Message passing: a table for each kind of traffic and each place with the fastest mechanism on top, a map if every
-//! pair of CPUs was measured, and conclusions.
+//! Message passing: a table for each kind of traffic and each place, the fastest mechanism on top, and conclusions. A
+//! map if every pair of CPUs was measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 

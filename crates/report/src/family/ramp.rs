@@ -19,7 +19,7 @@ use claims::{Judged, Ramp, governor, judged, rounds, settled_tenths};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "ramp", sections, candidates: candidates::candidates, answer: answer::answer };
-/// From this ratio of a loop to the median on, something stretched it: no change of frequency does that in the middle of a run.
+/// From this ratio of a loop to the median on, something stretched it. No change of frequency does that in the middle of a run.
 const STRETCHED: f64 = 1.5;
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {

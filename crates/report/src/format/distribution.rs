@@ -1,8 +1,8 @@
 //! A series' histogram, decoded and drawn as a few characters.
 //!
-//! In goes the `histogram` field of a series (HdrHistogram V2, base64); out come bins on a logarithmic scale that all
-//! rows of a table share, and their drawing. What cannot be decoded, contradicts the figures or is absurdly large is refused as
-//! `None`: it is shown as missing.
+//! Takes the `histogram` field of a series (HdrHistogram V2, base64). Returns bins on a logarithmic scale that all rows of a
+//! table share, and their drawing. What cannot be decoded, contradicts the figures or is absurdly large is refused as `None`:
+//! it is shown as missing.
 
 use punctual_record::{Distribution, Series};
 
@@ -70,8 +70,8 @@ fn add(count: &mut u64, more: u64) {
 
 /// Bins as characters, the height logarithmic, as latency histograms are drawn: otherwise no tail would show.
 ///
-/// Each level is half a decade: the highest holds more than a third of the fullest bin, the next a tenth to a third, and
-/// so on; the lowest holds everything rarer, down to a single sample. An empty bin is a space.
+/// Each level is half a decade. The highest holds more than a third of the fullest bin, the next a tenth to a third, and
+/// so on. The lowest holds everything rarer, down to a single sample. An empty bin is a space.
 pub(crate) fn draw(counts: &[u64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let fullest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;

@@ -5,7 +5,7 @@ use crate::document::{Album, Picture};
 /// Most pictures of a kind: beyond, a page is no longer looked at, only large.
 const MOST: usize = 24;
 
-/// The pictures of the first of `all`, each with what distinguishes it; how many more there are is said, and they are not drawn.
+/// The pictures of the first of `all`, each with what distinguishes it. The album says how many more there are.
 pub(crate) fn album<T>(
     kind: &'static str,
     all: impl IntoIterator<Item = (String, T)>,

@@ -1,4 +1,5 @@
-//! Dot plots for the first screen: a row per way, its median as a dot and a line to its 99th percentile, a panel per case.
+//! Dot plots for the first screen: a panel per case, a row per way. A dot is the median, a line leads to the 99th
+//! percentile.
 
 use punctual_record::{Quantity, Run, Series};
 

@@ -1,7 +1,7 @@
 //! Pictures of series, as data. Each kind selects the series that it can draw, from any experiment.
 //!
-//! Series that can share a picture are a [`Group`]: one experiment, one quantity, the same of those parameters that make figures
-//! incomparable (what was asked, a message's size). What else differs between them is in a line's name.
+//! Series that can share a picture are a [`Group`]: one experiment and one quantity. They agree in the parameters that make
+//! figures incomparable (duration asked, size of a message). What else differs between them is in a line's name.
 
 mod album;
 pub(crate) mod dots;

@@ -61,7 +61,7 @@ fn upper(series: &Series) -> Option<f64> {
     series.summary.p99.map(|ns| ns.max(1) as f64)
 }
 
-/// Those for which no other is at most as late and at most as costly, and better in one of them; by descending cost.
+/// Those for which no other is at most as late, at most as costly, and better in one. The costliest comes first.
 fn front(members: &[&Member<'_>]) -> Vec<usize> {
     let places: Vec<(f64, f64)> = members.iter().filter_map(|member| placed(member.series)).collect();
     let mut order: Vec<usize> = (0..places.len()).collect();

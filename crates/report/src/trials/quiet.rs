@@ -11,7 +11,7 @@ const MOST: usize = 10_000;
 const WAITED: f64 = 0.02;
 /// How many times the usual share.
 const TIMES: f64 = 4.0;
-/// Share of a CPU that the host takes, from which a block is disturbed; the kernel counts it in ticks, of which one says little.
+/// Share of a CPU that the host takes, from which a block is disturbed. The kernel counts it in ticks, of which one says little.
 const STOLEN: f64 = 0.05;
 const TICK_NS: u64 = 10_000_000;
 

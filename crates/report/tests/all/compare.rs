@@ -29,7 +29,8 @@ impl Numbers {
     }
 }
 
-/// Lateness that wanders with the same power in each octave of time: flicker noise, as a sum of processes that forget at different rates.
+/// Lateness that wanders with the same power in each octave of time (flicker noise). It is a sum of processes that forget at different
+/// rates.
 struct Machine {
     numbers: Numbers,
     /// State and memory of each octave.
@@ -154,8 +155,8 @@ fn verdicts(comparison: &Comparison, figure: Figure) -> impl Iterator<Item = Ver
     all.filter(move |its| its.figure == figure).map(|its| its.verdict)
 }
 
-/// Where nothing differs, at most one comparison in twenty says that something does, however the runs are arranged, and whether or not the
-/// rounds foretell what the runs differ by. Only single runs cannot know what they do not tell.
+/// Where nothing differs, at most one comparison in twenty says that something does. That holds however the runs are arranged, and whether
+/// or not the rounds foretell the runs' differences. Only single runs cannot know what they do not tell.
 #[test]
 fn false_alarms_are_rare() {
     for (each, in_turns) in [(1, false), (2, true), (4, true), (10, true), (2, false), (4, false)] {
@@ -183,7 +184,7 @@ fn false_alarms_are_rare() {
     }
 }
 
-/// A change by 20 % at p50 and by 50 % at p99 is found in nine of ten comparisons, given runs enough for the machine's wandering.
+/// Nine of ten comparisons find a change by 20 % at p50 and by 50 % at p99. They have runs enough for the machine's wandering.
 #[test]
 fn changes_are_found() {
     for (each, wandering, offset) in [(1, 0.003, 0.0), (4, 0.012, 0.0), (20, 0.01, 0.1)] {

@@ -64,7 +64,7 @@ fn work_loops_and_costs_of_calls_are_judged_only_by_name() {
     }
 }
 
-/// The verdict is the first line of the text, comes first in Markdown and on the page, and is a field of the JSON.
+/// The verdict is the first line of the text and a field of the JSON. It comes first in Markdown and on the page.
 #[test]
 fn the_verdict_comes_first_in_every_form() {
     for (run, word) in [

@@ -1,5 +1,5 @@
-//! What comparisons of a 99th percentile find, on simulated machines whose p99 jumps from run to run: about one wait in a hundred is
-//! disturbed, at a rate that wanders, by a delay between the body and some milliseconds.
+//! What comparisons of a 99th percentile find, on simulated machines whose p99 jumps from run to run. About one wait in a hundred is
+//! disturbed, at a rate that wanders. Its delay lies between the body and some milliseconds.
 
 use punctual_record::experiment::wait;
 use punctual_record::{About, Experiment, Quantity, Recorder, Run, SeriesId, SeriesTally, Typed, Usage};

@@ -1,5 +1,5 @@
-//! The first screen of records of real machines: this kernel (6.18, EEVDF) quiet and beside a compiler, Debian's 6.1
-//! (CFS), 6.12 and 7.3 (EEVDF) under emulation. The records are check-ups without their histograms.
+//! The first screen of records of real machines. This kernel (6.18, EEVDF) was quiet and beside a compiler. Debian's
+//! 6.1 (CFS), 6.12 and 7.3 (EEVDF) were emulated. The records are check-ups without their histograms.
 
 use crate::forms::shown;
 use insta::assert_snapshot;

@@ -25,8 +25,8 @@ pub(crate) struct Injector {
     pub(crate) least_ns: u64,
     /// Without the injector, the cause is named if it took this long.
     pub(crate) named_ns: u64,
-    /// Only wake-ups count whose CPU idled at the deadline. The cause has to take `least_ns` of them: a virtual CPU that wakes up is slow
-    /// for a while, and that may take longer than the state itself.
+    /// Only wake-ups count whose CPU idled at the deadline. The cause has to take `least_ns` of them. A virtual CPU that wakes up is slow
+    /// for a while, maybe longer than the state itself.
     pub(crate) idle: bool,
     /// Plays with this many delays; None where the machine cannot.
     pub(crate) play: fn(&Stage, usize) -> Option<Seen>,

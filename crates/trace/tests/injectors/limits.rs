@@ -97,8 +97,8 @@ fn limited(stage: &Stage, wanted: usize, group: &Group, kind: Kind) -> Seen {
     stage.play(wanted, victim, injector)
 }
 
-/// What the kernel keeps of each second for the threads below a busy real-time thread: by the limit on all real-time threads,
-/// since Linux 6.12 by the fair server.
+/// What the kernel keeps of each second for the threads below a busy real-time thread. The limit on all real-time threads
+/// does so; since Linux 6.12 the fair server does.
 pub(crate) const KEPT_FOR_FAIR: Injector =
     Injector { name: "5 % of the time for fair threads", least_ns: 30_000_000, play: kept_for_fair, ..REAL_TIME };
 

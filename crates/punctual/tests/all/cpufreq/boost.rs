@@ -39,7 +39,7 @@ fn it_raises_before_each_activation_and_lets_go_after_it() {
     boost.done(missed, past).unwrap();
     let cost = boost.finish();
     assert_eq!((cost.switches, cost.met, cost.missed), (6, 5, 1));
-    // The thread is not on that CPU: nothing is learned from its loops, and the lead is what raising took and the driver says, 10 µs.
+    // The thread is not on that CPU, so nothing is learned from its loops. The lead is the time of raising and the driver's 10 µs.
     assert_eq!((cost.learned, cost.not_at_full_speed, cost.learning), (0, 0, Duration::ZERO));
     assert!(cost.lead >= Duration::from_micros(10));
     assert!(cost.raised <= cost.elapsed && cost.energy_uj.is_none());

@@ -1,6 +1,6 @@
 //! Axes as SVG, and where values stand on them.
 //!
-//! In goes a [`Picture`]; out come the lines behind the data, the axes and their labels, whose looks are left to the page's style sheet.
+//! Takes a [`Picture`]. Returns the lines behind the data, the axes and their labels. The page's style sheet has their looks.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ const ROW: i32 = 26;
 const LEFT: (i32, usize) = (84, 40);
 /// Beside a name: the space before it, a tick mark and what stands between them.
 const BESIDE: i32 = 14;
-/// Of a small picture: its width, around the data above and below, a row, a figure beside a row, and the most letters of a name.
+/// A small picture's width, the space around the data above and below, a row, a figure beside a row, most letters of a name.
 const SMALL: Small = Small { width: 400, above: 22, below: 26, row: 21, figure: 58, letters: 22 };
 /// Between the labels of a horizontal axis.
 const BETWEEN: i32 = 12;
@@ -160,7 +160,7 @@ fn widest(axis: &Axis, letters: usize) -> i32 {
     (widest + FINE - 1) / FINE
 }
 
-/// At least the width of a letter in units of the drawing, in the widest of the fonts that the page names (DejaVu Sans).
+/// At least the width of a letter in units of the drawing. DejaVu Sans is the widest font that the page names.
 fn width(letter: char) -> i32 {
     match letter {
         ' ' | '-' | '.' | ',' | ':' | ';' | '(' | ')' | '/' | 'f' | 'i' | 'j' | 'l' | 'r' | 't' => 22,

@@ -84,8 +84,8 @@ fn section(id: &str, chapter: &Chapter) -> Markup {
     }
 }
 
-/// The page's own script and style sheet, named by their hashes, and nothing else: no network, and no script that a name could
-/// smuggle in.
+/// Permits the page's own script and style sheet, named by their hashes, and nothing else. There is no network, and no script
+/// in a name.
 fn policy() -> String {
     let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(

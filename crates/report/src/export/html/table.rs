@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use crate::document::{Align, Column, Paint, Row, Table};
 
-/// A table that can be scrolled where it is wide. A narrow screen leaves out the columns before the last of those that always
-/// stay, so that these are in sight, and says so.
+/// A table that can be scrolled where it is wide. A narrow screen leaves out columns before the last that always stay, and
+/// says so. Those are then in sight.
 pub(super) fn table(table: &Table) -> Markup {
     let spare = spare(&table.columns);
     let class = |i: usize| {

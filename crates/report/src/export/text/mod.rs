@@ -55,8 +55,8 @@ fn source(document: &Document) -> Option<Section> {
     (!text.is_empty()).then(|| Section::default().with(Block::Paragraph(text)))
 }
 
-/// The first screen as text, in at most `rows` lines where that is possible: advice is left out from the end, then rows
-/// of the last table.
+/// The first screen as text, in at most `rows` lines where possible. It leaves out advice from the end, then rows of
+/// the last table.
 #[must_use]
 pub fn head(document: &Document, style: &Style, rows: usize) -> String {
     /// Fewest rows of a table that is cut.

@@ -39,7 +39,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// For each place the quickest mechanism whose receiver sleeps, if it is quicker than a pipe by enough, and those that
+/// The quickest mechanism of each place whose receiver sleeps, if it is quicker than a pipe by enough. Also those that
 /// show no difference from it. All mechanisms are tested, so that the quickest is not one by chance.
 pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let series = measured(series, Experiment::ipc);

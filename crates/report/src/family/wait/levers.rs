@@ -25,7 +25,7 @@ pub(super) struct Lever<'f, 'a> {
 }
 
 impl<'f, 'a> Lever<'f, 'a> {
-    /// The pair that stands for the others: the sleeping call that programs use most, or the one that is least late with the change.
+    /// The pair that stands for the others. It is the sleeping call that programs use most, or the least late with the change.
     pub(super) fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
         let known = |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.p50.is_some());
         if let Some(pair) = SLEEPING_CALLS.iter().find_map(known) {
@@ -74,7 +74,8 @@ pub(super) fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
     levers
 }
 
-/// What else was asked of both sets, and not of all, as `from` has it: a real-time thread reads its slack back as 0.
+/// What else was asked of both sets, and not of all, with the values of `from`. A real-time thread reads its slack
+/// back as 0.
 fn both<'a>(from: &'a ConditionSet, to: &ConditionSet, changed: &Setting, sets: &[&ConditionSet]) -> Vec<&'a Setting> {
     let asked =
         |set: &ConditionSet, its: &Setting| set.setting(&its.condition).is_some_and(|other| other.asked == its.asked);
@@ -107,8 +108,8 @@ fn change<'a>(from: &ConditionSet, to: &'a ConditionSet, sets: &[&ConditionSet])
     counts.then_some(changed)
 }
 
-/// From SCHED_OTHER to another policy. Real-time threads have no slack, whatever was asked for them, and newer kernels read it back as 0: what was
-/// asked decides whether it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
+/// From SCHED_OTHER to another policy. Real-time threads have no slack, whatever was asked; newer kernels read it back as 0. The request
+/// decides whether it is the same. An ordinary thread with hardly any slack is compared with them too, unless it has a partner of its own.
 fn change_of_policy<'a>(from: &ConditionSet, to: &'a ConditionSet, sets: &[&ConditionSet]) -> Option<&'a Setting> {
     let others = |set: &ConditionSet| differing(from, set).iter().any(|name| ![POLICY, TIMER_SLACK].contains(name));
     if from.policy() != Some("other") || others(to) {

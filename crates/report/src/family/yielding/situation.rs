@@ -79,8 +79,8 @@ impl<'a> Figure<'a> {
         self.yielded().is_some_and(|share| share >= YIELDS)
     }
 
-    /// Share of its calls that slept, of a method whose system call sleeps: since Linux 7.2 one whose time is over returns without
-    /// giving up the CPU.
+    /// Share of its calls that slept, of a method whose system call sleeps. Since Linux 7.2 a sleep whose time is over returns
+    /// without giving up the CPU.
     pub(super) fn slept(&self) -> Option<f64> {
         let sleeps = self.calls.metrics.observed.as_deref()?.contains("nanosleep");
         sleeps.then_some(self.calls.voluntary_switches_per_op?.min(1.0))

@@ -172,8 +172,8 @@ fn gain(figure: &Figure<'_>) -> Option<String> {
     Some(text)
 }
 
-/// What a shorter timer slack is shown to take off a call that sleeps: the largest effect of two variants that differ in
-/// nothing else.
+/// What a shorter timer slack is shown to take off a call that sleeps. It is the largest effect of two variants that
+/// differ in nothing else.
 fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
     let (_, alone) = situations.iter().find(|(situation, _)| situation.competitors == 0)?;
     let shorter = |(a, b): &(&Figure<'_>, &Figure<'_>)| {
