@@ -99,14 +99,22 @@ unsafe fn open(call: &'static str, command: i32, attr: &[u64]) -> Result<OwnedFd
     unsafe { Ok(OwnedFd::from_raw_fd(check(call, bpf(command, attr))?)) }
 }
 
+/// Most attempts to load a program, as of libbpf. The kernel gives up with EAGAIN where a signal or a freezer waits for the thread
+/// (kernel/bpf/verifier.c).
+const LOADS: u32 = 5;
+
 /// A program of this type.
 pub(crate) fn load(kind: u32, code: &[u64]) -> Result<OwnedFd> {
     let mut load = [0_u64; 6];
     load[0] = u64::from(kind) | (code.len() as u64) << 32;
     load[1] = code.as_ptr().expose_provenance() as u64;
     load[2] = c"GPL".as_ptr().expose_provenance() as u64;
-    // SAFETY: the instructions and the licence live during the call, and the kernel checks them.
-    unsafe { open("bpf(BPF_PROG_LOAD)", PROG_LOAD, &load) }
+    let once = |_| {
+        // SAFETY: the instructions and the licence live during the call, and the kernel checks them.
+        unsafe { open("bpf(BPF_PROG_LOAD)", PROG_LOAD, &load) }
+    };
+    let interrupted = |loaded: &Result<OwnedFd>| matches!(loaded, Err(e) if e.errno() == libc::EAGAIN);
+    (1..LOADS).map(once).find(|loaded| !interrupted(loaded)).unwrap_or_else(|| once(LOADS))
 }
 
 /// Attaches a program to the tracepoint of this name, until the link is closed.
