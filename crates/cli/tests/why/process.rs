@@ -161,7 +161,7 @@ fn a_process_of_another_pid_namespace_is_watched_from_outside_and_not_from_insid
     assert_eq!(left.status.code(), Some(4), "{}", text(&left.stderr));
     let seen = causes(json.as_ref());
     assert_eq!((seen.source, seen.wake_ups), (CauseSource::RunDelay, 0));
-    assert!(seen.missing[0].what.contains("PID namespace") && seen.missing[0].remedy.is_some(), "{:?}", seen.missing);
+    assert!(seen.missing[0].why.contains("PID namespace") && seen.missing[0].remedy.is_some(), "{:?}", seen.missing);
 }
 
 /// Without a privilege the scheduler's account is left, with the remedy for the rest.

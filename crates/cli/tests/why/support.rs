@@ -37,7 +37,7 @@ pub(crate) fn causes(path: &Path) -> Causes {
 /// Whether single wake-ups were seen. Says what this machine lacks.
 pub(crate) fn saw_events(causes: &Causes) -> bool {
     if causes.source == CauseSource::RunDelay {
-        lacks(&causes.missing.first().map_or_else(|| "events".to_owned(), |unseen| unseen.what.clone()));
+        lacks(&causes.missing.first().map_or_else(|| "events".to_owned(), punctual_record::Unseen::text));
     }
     causes.source == CauseSource::Tracepoints
 }
