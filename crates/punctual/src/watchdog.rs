@@ -214,19 +214,22 @@ fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<Stri
 /// One reading of the guarded thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
-    at: Instant,
+    /// Before and after the reading, which may be interrupted for long.
+    at: [Instant; 2],
     cpu_ns: i64,
     /// Waits of the thread (`voluntary_ctxt_switches`); `None` if /proc is unreadable.
     waits: Option<u64>,
 }
 
 fn look(tid: i32) -> Option<Look> {
+    let before = Instant::now();
     let cpu_ns = usage::cpu_time_of_thread_ns(tid).ok()?;
+    let at = [before, Instant::now()];
     let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok();
     let waits = status.as_deref().and_then(|status| {
         status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok())
     });
-    Some(Look { at: Instant::now(), cpu_ns, waits })
+    Some(Look { at, cpu_ns, waits })
 }
 
 /// Checks until stopped, until the guarded thread ends, or until it has tripped.
@@ -276,7 +279,8 @@ fn wait_until(next: Instant, shared: &Shared) -> bool {
 
 /// Judges two readings a window apart.
 fn too_busy(then: Look, now: Look, config: WatchdogConfig) -> Option<Tripped> {
-    let within = now.at.saturating_duration_since(then.at);
+    // The CPU time is of this long at most.
+    let within = now.at[1].saturating_duration_since(then.at[0]);
     let busy = Duration::from_nanos(u64::try_from(now.cpu_ns - then.cpu_ns).unwrap_or(0));
     // A late reading covers more than the window, so the limits grow.
     let scaled = |limit: Duration| limit.mul_f64((within.as_secs_f64() / config.window.as_secs_f64()).max(1.0));
@@ -311,8 +315,8 @@ mod tests {
     fn looks(busy_ms: u64, within_ms: u64, waits: (Option<u64>, Option<u64>)) -> (Look, Look) {
         let at = Instant::now();
         (
-            Look { at, cpu_ns: 0, waits: waits.0 },
-            Look { at: at + Duration::from_millis(within_ms), cpu_ns: busy_ms as i64 * 1_000_000, waits: waits.1 },
+            Look { at: [at; 2], cpu_ns: 0, waits: waits.0 },
+            Look { at: [at + Duration::from_millis(within_ms); 2], cpu_ns: busy_ms as i64 * 1_000_000, waits: waits.1 },
         )
     }
 
@@ -333,6 +337,18 @@ mod tests {
         // A late reading: the limits grow.
         assert!(!trips(1600, 16_000, (Some(7), Some(7))));
         assert!(trips(16_000, 16_000, (Some(7), Some(7))));
+    }
+
+    #[test]
+    fn a_reading_that_takes_long_is_not_taken_for_a_busy_thread() {
+        let (mut then, mut now) = looks(1600, 1600, (Some(7), Some(30)));
+        assert!(too_busy(then, now, WatchdogConfig::default()).is_some());
+        // The watchdog had no CPU after the first reading, or before it noted the time of the second.
+        then.at[0] -= Duration::from_millis(500);
+        assert_eq!(too_busy(then, now, WatchdogConfig::default()), None);
+        then.at[0] = then.at[1];
+        now.at[1] += Duration::from_millis(500);
+        assert_eq!(too_busy(then, now, WatchdogConfig::default()), None);
     }
 
     proptest! {
