@@ -24,7 +24,7 @@ fn a_cut_of_the_table_holds() {
 }
 
 #[test]
-#[ignore = "takes some twenty minutes"]
+#[ignore = "takes some ten minutes"]
 fn the_whole_table_holds() {
     if ipc_namespace::as_in_ipc_namespace("the_whole_table_holds") {
         table::look(Depth::Whole);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -324,6 +325,11 @@ impl Started {
             std::thread::sleep(Duration::from_millis(1));
         }
         true
+    }
+
+    /// Whether this signal ends it in time.
+    pub(crate) fn ended_by(&mut self, signal: i32, time: Duration) -> bool {
+        self.ends_within(time) && self.child.wait().unwrap().signal() == Some(signal)
     }
 
     /// What it leaves, if it ends in time.

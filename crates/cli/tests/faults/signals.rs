@@ -77,6 +77,10 @@ fn signalled(subject: &Subject, depth: Depth) -> Tried {
         if !ended {
             started.send(libc_signal::TERM);
         }
+        if subject.kind == Kind::Runs && started.ended_by(signal, SOON) {
+            // The program goes on without its starter, and has its streams.
+            scene.end_program();
+        }
         let left = started.left(SOON)?;
         scene.nothing_left()?;
         let by = |signal: i32| left.status.signal() == Some(signal) || left.code() == Some(128 + signal);
