@@ -137,7 +137,7 @@ impl Stage {
             let mut watcher = Watcher::of(tid);
             watcher.watch(wanted, waits);
             self.enter();
-            watcher.watch(wanted * 5 / 4, || self.hits.load(Ordering::Relaxed));
+            watcher.watch(wanted * 3 / 2, || self.hits.load(Ordering::Relaxed));
             drop(over);
             watcher
         });

@@ -57,6 +57,9 @@ pub(crate) const SOFTIRQ: Injector = Injector {
     part: Some(LatePart::RunQueue),
     cause: Cause::Softirq,
     culprit: Some("NET_RX"),
+    // Packets of other programs take a few microseconds.
+    named_ns: PATH_NS,
+    interrupted: true,
     play: |stage, wanted| {
         let aim = Aim { tracepoint: "softirq_entry", first: Some(NET_RX), armed: Some(EARLY_NS), other: sends };
         play(stage, wanted, &aim)
