@@ -10,8 +10,14 @@ use crate::support::{SHORT, measured, punctual, run};
 
 #[test]
 fn a_run_says_what_was_asked_and_what_came_out() {
-    let (run, left) = measured(&[&["wait", "nanosleep", "clock_nanosleep_abs", "--for", "50us"][..], &SHORT].concat());
-    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    let run = undisturbed(|_| {
+        let (run, left) =
+            measured(&[&["wait", "nanosleep", "clock_nanosleep_abs", "--for", "50us"][..], &SHORT].concat());
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+        // A thread that loses the CPU until its time is over does not give it up.
+        let few = run.series.iter().find(|series| series.voluntary_switches_per_op.is_none_or(|n| n < 0.9));
+        few.map_or(Ok(()), |few| Err(Disturbed(format!("a sleep gives up the CPU: {few:?}")))).map(|()| run)
+    });
     assert!(run.complete);
     assert_eq!(run.command[..2], ["punctual", "wait"]);
     let names: Vec<&str> = run.series.iter().map(|s| s.subject.as_str()).collect();
@@ -23,8 +29,6 @@ fn a_run_says_what_was_asked_and_what_came_out() {
         assert_eq!(series.summary.negative, 0, "{} was early", series.subject);
         assert_eq!(series.rounds.iter().map(|r| r.summary.count).sum::<u64>(), series.summary.count);
         assert!(series.cpu_ns_per_op.is_some_and(|ns| ns > 0.0));
-        // About 1. A thread that loses the CPU until its time is over does not give it up.
-        assert!(series.voluntary_switches_per_op.is_some_and(|n| n > 0.1), "a sleep gives up the CPU");
     }
     assert_eq!(run.conditions.len(), 1);
     assert!(run.clock.read_ns > 0.0);
