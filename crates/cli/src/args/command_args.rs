@@ -12,9 +12,9 @@ const NUMBERS: [&str; 9] = ["DUR", "N", "N,N,..", "BYTES", "SIZE", "FREQ", "RATE
 ///
 /// The definition of `T` is built late (`Command::defer`). Its own description would then replace that of the command.
 #[derive(Debug)]
-pub(crate) struct Numeric<T>(Box<T>);
+pub(crate) struct CommandArgs<T>(Box<T>);
 
-impl<T> Deref for Numeric<T> {
+impl<T> Deref for CommandArgs<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -22,7 +22,7 @@ impl<T> Deref for Numeric<T> {
     }
 }
 
-impl<T: Args> Args for Numeric<T> {
+impl<T: Args> Args for CommandArgs<T> {
     fn augment_args(command: Command) -> Command {
         let [about, long] = [command.get_about(), command.get_long_about()].map(|text| Resettable::from(text.cloned()));
         with_negative_numbers(T::augment_args(command)).about(about).long_about(long)
@@ -33,7 +33,7 @@ impl<T: Args> Args for Numeric<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Numeric<T> {
+impl<T: FromArgMatches> FromArgMatches for CommandArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         T::from_arg_matches(matches).map(|args| Self(Box::new(args)))
     }

@@ -2,6 +2,7 @@
 
 mod amount;
 mod calibrate;
+mod command_args;
 mod compare;
 mod conditions;
 mod flags;
@@ -10,7 +11,6 @@ mod ipc;
 mod limits;
 mod measure;
 mod names;
-mod numeric;
 mod observe;
 mod output;
 mod pace;
@@ -27,6 +27,7 @@ use clap::{Command as Definition, CommandFactory as _, Parser, Subcommand};
 
 pub(crate) use amount::AmountArgs;
 pub(crate) use calibrate::CalibrateArgs;
+use command_args::{CommandArgs, with_negative_numbers};
 pub(crate) use compare::{CompareArgs, Form, MergeArgs};
 pub(crate) use conditions::{ConditionArgs, check};
 pub(crate) use flags::Flags;
@@ -35,7 +36,6 @@ pub(crate) use ipc::{IpcArgs, ModeArg};
 pub(crate) use limits::{about_nothing, check as check_limits};
 pub(crate) use measure::MeasureArgs;
 pub(crate) use names::chosen;
-use numeric::{Numeric, with_negative_numbers};
 pub(crate) use output::OutputArgs;
 pub(crate) use pace::PaceArgs;
 pub(crate) use report::ReportArgs;
@@ -69,11 +69,11 @@ pub(crate) struct Args {
 #[command(defer = true)]
 pub(crate) enum Command {
     /// Measure this machine and recommend what to use (default)
-    Checkup(Numeric<CheckupArgs>),
+    Checkup(CommandArgs<CheckupArgs>),
     /// Measure how late each way of waiting wakes up, and its CPU time
     ///
     /// Every method waits for every duration; methods are interleaved in rounds. The tables list the least late first.
-    Wait(Numeric<WaitArgs>),
+    Wait(CommandArgs<WaitArgs>),
     /// Say why wake-ups are late: of own waits, of a program, of a running process
     ///
     /// Without a program, waits for 100 us and for 1 ms, and splits the lateness by cause. With a program, runs it and watches every
@@ -81,24 +81,24 @@ pub(crate) enum Command {
     /// exit status is the program's. With --pid, watches a running process. The watched program is neither stopped nor traced (ptrace).
     ///
     /// Single wake-ups need CAP_PERFMON and tracefs. Without them, the report has the times that threads waited for a CPU.
-    Why(Numeric<WhyArgs>),
+    Why(CommandArgs<WhyArgs>),
     /// Measure how long a message takes between two processes
     ///
     /// Two processes pass messages through each mechanism; mechanisms are interleaved in rounds. The tables list the fastest first.
-    Ipc(Numeric<IpcArgs>),
+    Ipc(CommandArgs<IpcArgs>),
     /// Measure the cost of each way to yield the CPU, and who gets the CPU
     ///
     /// Calls every method alone on its CPU, with one competitor and with several; methods are interleaved in rounds. With --polls, a
     /// receiver polls a mailbox N times before each yield. That shows message latency, and the CPU share left to another program.
-    Yield(Numeric<YieldArgs>),
+    Yield(CommandArgs<YieldArgs>),
     /// Show or convert a saved run: text, HTML, Markdown, CSV, metrics
     ///
     /// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints all tables.
-    Report(Numeric<ReportArgs>),
+    Report(CommandArgs<ReportArgs>),
     /// Show, set and measure CPU frequency governors
     ///
     /// Without a command, shows the policies.
-    Governor(Numeric<GovernorArgs>),
+    Governor(CommandArgs<GovernorArgs>),
     /// Run a program under chosen conditions; restore them afterwards
     ///
     /// The program has this terminal and these streams, and signals are passed on. The exit status is the program's. 128 + N: signal N
@@ -106,26 +106,26 @@ pub(crate) enum Command {
     /// program does not run.
     ///
     /// For MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
-    Run(Numeric<RunArgs>),
+    Run(CommandArgs<RunArgs>),
     /// Measure what a sleep adds on this machine, and the cost of a clock reading
     ///
     /// Fits elapsed = (TS+TE) + X·(TN+T) to many X and T. A sleep of T adds TN, and two clock readings cost TS+TE. Then shortens waits by
     /// TN and reports their error. Without --policy and --timer-slack, also measures with slack 1 ns and under SCHED_FIFO.
-    Calibrate(Numeric<CalibrateArgs>),
+    Calibrate(CommandArgs<CalibrateArgs>),
     /// Measure how evenly packets sent at a rate leave and arrive
     ///
     /// Sends UDP datagrams at a rate with each method, interleaved, and compares every departure with its ideal time. For a loopback
     /// address, starts its own receiver and measures arrivals too. Sends only to the address given.
-    Pace(Numeric<PaceArgs>),
+    Pace(CommandArgs<PaceArgs>),
     /// Compare saved runs: what changed, with statistics
     ///
     /// Compares p50, p99 and CPU time per operation of every series that both sides have. A difference is reported only if it exceeds
     /// the scatter between runs, corrected for the number of comparisons (docs/method.md).
-    Compare(Numeric<CompareArgs>),
+    Compare(CommandArgs<CompareArgs>),
     /// Merge saved runs of one kind into one
     ///
     /// Adds the histograms and appends the rounds. Keeps the figures of each run. The runs may come from one machine or several.
-    Merge(Numeric<MergeArgs>),
+    Merge(CommandArgs<MergeArgs>),
 }
 
 /// The check-up's options.

@@ -143,7 +143,7 @@ pub fn run(
 
 fn nothing_came() -> NotMeasured {
     NotMeasured {
-        experiment: "pace".into(),
+        experiment: super::EXPERIMENT.into(),
         subject: "receive".into(),
         conditions: None,
         parameters: BTreeMap::new(),
