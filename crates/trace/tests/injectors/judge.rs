@@ -1,10 +1,9 @@
 //! Whether the injected cause was named.
 
-use punctual_record::{
-    Activity, Cause, Disturbance, DisturbanceProbe, LatePart, LateWake, OwnUsage, Stretch, WakePart,
-};
-use punctual_testing::alone_on_this_machine;
+use punctual_record::{Activity, Cause, LatePart, LateWake, Stretch, WakePart};
+use punctual_testing::{alone_on_this_machine, lacks};
 
+use crate::attempts::{TooFew, one_holds};
 use crate::lab;
 use crate::place;
 use crate::play::{Seen, Stage};
@@ -51,54 +50,31 @@ struct Figures {
     instead: Vec<String>,
 }
 
-/// Attempts on a busy machine.
-const ATTEMPTS: u32 = 5;
-
 /// Holds an injector against what the engine says.
 pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
     let Some(cpu) = place::cpu() else { return };
     if !punctual_testing::needs_root("real-time priorities") {
         return;
     }
-    let alone = alone_on_this_machine();
+    let _alone = alone_on_this_machine();
     place::away_from(cpu);
-    let (mut said, mut enough) = (Vec::new(), false);
-    let probe = DisturbanceProbe::start(std::path::Path::new("/"));
-    for _ in 0..if lab::slower() > 1 { 2 } else { ATTEMPTS } {
-        let Some(seen) = (injector.play)(&Stage::on(cpu), wanted) else { return };
+    one_holds(injector.name, || {
+        let Some(seen) = (injector.play)(&Stage::on(cpu), wanted) else { return Ok(()) };
         let figures = injector.figures(&seen);
         let causes = &seen.causes;
         let line = format!("{}; {} of {} cut", figures.line(injector), causes.split, causes.wake_ups);
         println!("{line}");
         if figures.hold(injector, wanted) {
-            return;
+            return Ok(());
         }
-        let least = if lab::slower() > 1 { 10 } else { 50 };
-        enough |= figures.hit > 0 && figures.right * 100 >= figures.hit * least;
         if injector.idle && figures.hit < wanted {
-            punctual_testing::lacks(&format!("{}: other programs use the CPU", injector.name));
-            return;
+            lacks(&format!("{}: other programs use the CPU", injector.name));
+            return Ok(());
         }
         let uncut = format!("{:?}, lost {}", causes.unsplit, causes.lost_events);
-        said.push(format!("{line}\n  instead: {}\n  not cut: {uncut}", figures.instead.join("\n           ")));
-    }
-    drop(alone);
-    // Beside other programs fewer are right, but not fewer than half; in an emulated machine most of the time is the emulator's.
-    let emulated = || (lab::slower() > 1).then(|| "the machine is emulated".to_owned());
-    let others = disturbed(&probe.finish(OwnUsage::default())).or_else(emulated);
-    if let Some(others) = others.filter(|_| enough) {
-        return punctual_testing::lacks(&format!("{}: {others}; {}", injector.name, said.join("\n")));
-    }
-    panic!("each of {ATTEMPTS} attempts failed:\n{}", said.join("\n"));
-}
-
-/// What else used the CPUs, if it was more than a little.
-fn disturbed(meanwhile: &Disturbance) -> Option<String> {
-    let others: f64 = meanwhile.busiest.iter().map(|process| process.cpu_share).sum();
-    let stolen = meanwhile.steal_share.unwrap_or(0.0);
-    let shares =
-        format!("other programs used {:.0} % of the CPUs, the host took {:.0} %", others * 100.0, stolen * 100.0);
-    (others > 0.05 || stolen > 0.01).then_some(shares)
+        let said = format!("{line}\n  instead: {}\n  not cut: {uncut}", figures.instead.join("\n           "));
+        Err(TooFew::of(figures.right, figures.hit, said))
+    });
 }
 
 impl Injector {

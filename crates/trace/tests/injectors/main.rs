@@ -6,6 +6,7 @@
 //! with all tests; the long form has at least 200 late wake-ups of each injector.
 
 mod amounts;
+mod attempts;
 mod expired_sleeps;
 mod faults;
 mod groups;

@@ -9,9 +9,10 @@ use punctual_linux::child::Child;
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::shared::Shared;
 use punctual_record::{ChainLink, LateWake};
-use punctual_testing::{Disturbed, alone_on_this_machine, undisturbed};
+use punctual_testing::alone_on_this_machine;
 use rustix::io::dup;
 
+use crate::attempts::{TooFew, one_holds};
 use crate::place;
 use crate::play::{Seen, Stage, now, pause, spin_until};
 
@@ -134,9 +135,9 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, waker: fn() -> Waker) 
     if !punctual_testing::needs_root("real-time priorities") {
         return;
     }
-    let alone = alone_on_this_machine();
+    let _alone = alone_on_this_machine();
     place::away_from(cpu);
-    undisturbed(|_| {
+    one_holds(name, || {
         let seen = play(&Stage::on(cpu), wanted, [waker(), waker(), waker()]);
         let of = |wakes: Vec<LateWake>| wakes.into_iter().filter(|wake| wake.call == call).collect::<Vec<_>>();
         let (quiet, mut late) = (of(seen.quiet), of(seen.late));
@@ -155,9 +156,8 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, waker: fn() -> Waker) 
             return Ok(());
         }
         let other = late.iter().find(|wake| !is_right(&wake.chain)).map(|wake| &wake.chain);
-        Err(Disturbed(format!("{line}: {other:?}")))
+        Err(TooFew::of(right, hit, format!("{line}: {other:?}")))
     });
-    drop(alone);
 }
 
 pub(crate) fn pipes(wanted: usize) {
