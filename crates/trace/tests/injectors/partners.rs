@@ -123,9 +123,13 @@ fn is_near(ns: u64, expected: u64) -> bool {
     ns.abs_diff(expected) <= WORK_NS / 10
 }
 
-fn is_right(chain: &[ChainLink]) -> bool {
+fn is_named(chain: &[ChainLink]) -> bool {
     let names: Vec<&str> = chain.iter().map(|link| link.name.as_str()).collect();
     names == ["third", "second", "first"]
+}
+
+fn is_right(chain: &[ChainLink]) -> bool {
+    is_named(chain)
         && chain.iter().all(|link| is_near(link.worked_ns, WORK_NS))
         && chain.iter().zip([0, WORK_NS, 0]).all(|(link, delay)| is_near(link.delay_ns, delay))
 }
@@ -156,7 +160,9 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, waker: fn() -> Waker) 
             return Ok(());
         }
         let other = late.iter().find(|wake| !is_right(&wake.chain)).map(|wake| &wake.chain);
-        Err(TooFew::of(right, hit, format!("{line}: {other:?}")))
+        // A thread that comes in between makes a time wrong, but not the names.
+        let named = late.iter().filter(|wake| is_named(&wake.chain)).count();
+        Err(TooFew::of(named, hit, format!("{line}: {other:?}")))
     });
 }
 
