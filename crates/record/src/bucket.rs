@@ -1,7 +1,7 @@
 //! The buckets of the histogram: their bounds, and the bucket of each value.
 //!
 //! The geometry is that of HdrHistogram with 3 significant digits and a unit of 1 ns. Values up to 2047 are exact.
-//! Above that, each power of two has 1024 buckets, so a bucket is at most 1/1024 (0.098 %) as wide as its values.
+//! Above that, each power of two has 1024 buckets. So a bucket is at most 1/1024 (0.098 %) as wide as its values.
 //! Negative values mirror the positive ones.
 
 /// Largest magnitude that a histogram places: 2^37 - 1 ns, 137 s.

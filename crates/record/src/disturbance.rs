@@ -1,7 +1,7 @@
 //! Activity of the rest of the machine during a run.
 //!
-//! Takes the counters of `/proc/stat`, `/proc/pressure/cpu` and `/proc/[pid]/stat` at the start and at the end, and the
-//! usage of the measuring process ([`OwnUsage`]). Returns a [`Disturbance`]. Facts that the machine does not report stay absent.
+//! Takes the counters of `/proc/stat`, `/proc/pressure/cpu` and `/proc/[pid]/stat` at the start and at the end. Takes the usage
+//! of the measuring process too ([`OwnUsage`]). Returns a [`Disturbance`]. Facts that the machine does not report stay absent.
 //! Nothing is read during the measurement.
 
 mod processes;

@@ -30,9 +30,9 @@
 //! assert_eq!(Distribution::from_series(&series).unwrap().summary().p99, series.summary.p99);
 //! ```
 //!
-//! Overview: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB); ranks and confidence
-//! intervals in [`statistics`]; rounds in [`SeriesTally`] and [`steadiness`]; the machine in [`Host::read`] and
-//! [`DisturbanceProbe`]; the file in [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
+//! Overview: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB). Ranks and confidence
+//! intervals are in [`statistics`], rounds in [`SeriesTally`] and [`steadiness`]. The machine is in [`Host::read`]
+//! and [`DisturbanceProbe`]. The file is in [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
 //!
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]

@@ -160,7 +160,7 @@ fn occupied(histogram: &Histogram<u64>) -> impl Iterator<Item = Bucket> + '_ {
 fn touched_histogram() -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, RANGE_NS as u64, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|error| unreachable!("constant bounds: {error}"));
-    // 1024 buckets of 8 bytes to each power of two: eight values in each are 1 kB apart, a quarter of a page.
+    // 1024 buckets of 8 bytes to each power of two. Eight values in each are 1 kB apart, a quarter of a page.
     let powers = 0..=(RANGE_NS as u64).ilog2();
     for value in powers.flat_map(|power| (0..8).map(move |eighth| (1u64 << power) + (eighth << power) / 8)) {
         let touched = histogram.record(value.min(RANGE_NS as u64));

@@ -46,8 +46,8 @@ fn cleaned(text: &str, longest: usize, spaced: impl Fn(char) -> char) -> String 
     out
 }
 
-/// Whether a terminal only displays the character. Control characters (C0, C1), bidirectional ones (Unicode Annex 9),
-/// zero-width ones, separators of lines and paragraphs, and tags are not displayed.
+/// Whether a terminal only displays the character. Control characters (C0, C1), bidirectional ones (Unicode Annex 9)
+/// and zero-width ones are not displayed. Separators of lines and paragraphs, and tags, are not displayed either.
 #[must_use]
 pub fn is_harmless(c: char) -> bool {
     !c.is_control()

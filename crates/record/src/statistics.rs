@@ -1,9 +1,9 @@
 //! Ranks of a sorted sample for percentiles and their confidence intervals.
 //!
 //! Takes the number of samples and returns ranks (1 is the smallest). No distribution is assumed: the number of samples
-//! below the true q-quantile is binomial(n, q) for any distribution (H. A. David, *Order Statistics*, 7.1; J.-Y. Le
-//! Boudec, *Performance Evaluation of Computer and Communication Systems*, 2.2.2). Samples are assumed independent.
-//! Consecutive samples are not quite, which is why rounds exist. Too few samples give no result.
+//! below the true q-quantile is binomial(n, q) for any distribution. Sources: H. A. David, *Order Statistics*, 7.1;
+//! J.-Y. Le Boudec, *Performance Evaluation of Computer and Communication Systems*, 2.2.2. Samples are assumed
+//! independent. Consecutive samples are not quite, which is why rounds exist. Too few samples give no result.
 
 /// Confidence of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
@@ -80,7 +80,7 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// The ranks whose samples enclose the true quantile with at least [`CONFIDENCE`], with at most half of the remainder
+/// The ranks whose samples enclose the true quantile with at least [`CONFIDENCE`]. At most half of the remainder is
 /// on either side.
 ///
 /// `None` when `n` samples are too few for a two-sided interval. The median needs 6, the 99th percentile 368.
@@ -132,7 +132,7 @@ struct Binomial {
 }
 
 impl Binomial {
-    /// Steps outwards from the mode by the ratio of neighbours until weights are negligible, then scales to a sum of 1.
+    /// Steps outwards from the mode by the ratio of neighbours until weights are negligible. Then scales to a sum of 1.
     /// This needs no factorials or logarithms, does not overflow, and takes O(sqrt n) steps.
     fn new(n: u64, p: f64) -> Self {
         const NEGLIGIBLE: f64 = 1e-30;

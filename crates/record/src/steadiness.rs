@@ -3,8 +3,8 @@
 //! If nothing changes between rounds, the 95 % interval of a round's median encloses the series' median. That holds in
 //! at least 95 of 100 rounds. The rounds whose interval misses it are counted and compared with the binomial
 //! distribution of such misses. If the probability of at least that number is below [`SIGNIFICANCE`], the machine
-//! drifted or was disturbed. Consecutive samples are never quite independent, so a miss also has to be relevant: by
-//! more than [`RELEVANT_SHARE`] of the median.
+//! drifted or was disturbed. Consecutive samples are never quite independent, so a miss also has to be relevant. It
+//! must be more than [`RELEVANT_SHARE`] of the median.
 //!
 //! Takes the figures of a series, from a fresh run or a file. Series with fewer than [`MIN_ROUNDS`] rounds that have an
 //! interval are not judged.
@@ -18,7 +18,7 @@ pub const MIN_ROUNDS: u64 = 3;
 /// False-alarm rate: chance alone makes fewer than 1 of 100 steady series unsteady.
 pub const SIGNIFICANCE: f64 = 0.01;
 
-/// A round's interval must miss the series' median by more than this share of it: a smaller drift changes no decision.
+/// A round's interval must miss the series' median by more than this share of it. A smaller drift changes no decision.
 pub const RELEVANT_SHARE: f64 = 0.05;
 
 /// Steadiness of the rounds of a series.

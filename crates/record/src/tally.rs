@@ -1,6 +1,6 @@
 //! A [`SeriesTally`] builds a [`Series`] from the recorder and the resource usage of each round.
 //!
-//! Rounds keep their figures only. The samples of all rounds share one [`Distribution`] of a few kilobytes, so hundreds
+//! Rounds keep their figures only. The samples of all rounds share one [`Distribution`] of a few kilobytes. So hundreds
 //! of series fit in a few megabytes.
 
 use crate::distribution::Distribution;
@@ -65,7 +65,7 @@ impl SeriesTally {
         Self::default()
     }
 
-    /// Adds a round: its number from 0, the time from the start of the run to its batch, its samples, its usage.
+    /// Adds a round: its number from 0, the time from the run's start to its batch, its samples, its usage.
     /// Allocates; do not call it while the clock runs.
     pub fn add_round(&mut self, round: u32, started_ns: u64, recorder: &Recorder, usage: Usage) {
         let distribution = recorder.distribution();

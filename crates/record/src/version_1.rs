@@ -1,4 +1,4 @@
-//! Reads files of version 1 of the format, which stored parameters and results as maps of names and values, and
+//! Reads files of version 1 of the format. It stored parameters and results as maps of names and values, and
 //! conditions as fields.
 //!
 //! Takes the text of such a file and returns a current [`Run`]. The types of each experiment pick the names they know
@@ -109,7 +109,7 @@ fn subcommand(command: &[String]) -> String {
     }
 }
 
-/// The series in the form of version 2: both maps under both names, so that the types can pick from them.
+/// The series in the form of version 2. Both maps stand under both names, so that the types can pick from them.
 fn typed(mut series: Written) -> Written {
     let object = |value| match value {
         Value::Object(object) => object,

@@ -1,7 +1,7 @@
 //! The verdict on limits, for builds that must fail if a machine becomes later: `p99 of futex > 200us`.
 //!
 //! Takes a run with the limits that it was asked to keep. Returns the series beyond them, and those that cannot be
-//! judged: a percentile without enough samples never counts as kept. A limit without a subject is about lateness; work
+//! judged: a percentile without enough samples never counts as kept. A limit without a subject is about lateness. Work
 //! loops and costs of calls are judged only where a limit names them.
 
 use punctual_record::{Quantity, Run};

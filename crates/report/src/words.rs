@@ -66,8 +66,8 @@ pub(crate) struct Figures<'a> {
     pub(crate) asked_ns: i64,
     /// Whether there is more than one set of conditions, so that a name needs its conditions.
     pub(crate) many_conditions: bool,
-    /// The conditions that others are compared with: those of more than half of the series, else what is closest to
-    /// what was found.
+    /// The conditions that others are compared with. They are those of more than half of the series, else the
+    /// closest to what was found.
     pub(crate) base: String,
     /// All series, in the order of the run.
     pub(crate) rows: Vec<Figure<'a>>,

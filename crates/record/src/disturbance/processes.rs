@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn children_that_ended_count_for_the_one_that_waited() {
-        // make has gcc (2 s before the run), which has cc1 (1 s before): both end and leave 7 s to make.
+        // make has gcc (2 s before the run), which has cc1 (1 s before). Both end and leave 7 s to make.
         let before: [Made; 4] = [
             (2, "make", 1, 10, 50, 1),
             (3, "gcc", 2, 200, 0, 5),

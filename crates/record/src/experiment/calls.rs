@@ -1,7 +1,7 @@
 //! The waits that a program makes through the C library, by call site. The subject is the function.
 //!
-//! A call site has up to three series: `lateness` of the waits whose time was over, `away` with the time waited for events, and `call_cost` of
-//! calls that cannot block, of which one in 64 is timed. Metrics and CPU time stand in the first of them.
+//! A call site has up to three series. `lateness` is of the waits whose time was over, and `away` has the time waited for events. `call_cost`
+//! is of calls that cannot block, of which one in 64 is timed. Metrics and CPU time stand in the first of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,8 @@
 //! them, and merging combines them by the rule of each field. Labels, columns and file names list the parameters by
 //! [`Experiment::parameters`].
 //!
-//! Units: nanoseconds where the name ends in `_ns`, bytes for `size`, kHz for `_khz`, shares from 0 to 1 for `_share`, events a second for `_per_second`.
+//! Units: nanoseconds where the name ends in `_ns`, bytes for `size`, kHz for `_khz`. Shares are from 0 to 1 for `_share`, and
+//! events a second for `_per_second`.
 
 #[macro_use]
 mod macros;

@@ -71,7 +71,7 @@ pub(crate) fn cpu_quota(tree: &Tree) -> Option<f64> {
 }
 
 /// The smallest limit from a group up to the mount. If the path is relative to another namespace, its groups do not
-/// exist here, and only the mount itself shows a limit.
+/// exist here. Then only the mount itself shows a limit.
 fn limit_along(path: &str, mount: &str, limit: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
     let mut group = PathBuf::from(mount);
     let mut groups = vec![group.clone()];

@@ -1,6 +1,6 @@
 //! The conditions of a measurement: requested, granted and refused.
 //!
-//! A set lists its settings by the names of the table of conditions (`punctual run --list-conditions`), so a new
+//! A set lists its settings by the names of the table of conditions (`punctual run --list-conditions`). So a new
 //! condition needs no new field. Each setting contains the phrase and the lines of code that reports show.
 
 use schemars::JsonSchema;

@@ -215,8 +215,8 @@ words! {
 }
 
 impl Quantity {
-    /// Whether it is lateness: the time by which an event is later than it was due, or that a message is under way. A work
-    /// loop, the cost of a call and a time that holds work are not.
+    /// Whether it is lateness: the time by which an event is late, or that a message is under way. A work loop, the cost
+    /// of a call and a time that holds work are not.
     #[must_use]
     pub const fn is_lateness(self) -> bool {
         matches!(self, Self::Overshoot | Self::Lateness | Self::PeriodJitter | Self::OneWay | Self::RoundTrip)

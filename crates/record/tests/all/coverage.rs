@@ -80,7 +80,7 @@ fn intervals_are_no_wider_than_they_must_be() {
     }
 }
 
-/// Beyond the exact ranks' bound, sorting samples would be slow: the rank of the true quantile among them is simulated instead.
+/// Beyond the exact ranks' bound, sorting samples would be slow. The rank of the true quantile among them is simulated instead.
 #[test]
 fn intervals_of_very_many_samples_cover() {
     let n = 2_000_000u64;

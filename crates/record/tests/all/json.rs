@@ -269,7 +269,7 @@ proptest! {
         prop_assert_eq!(Run::from_slice(&page).unwrap(), run);
     }
 
-    /// A damaged or altered file is an error or a run; one that is read is written again, and comes back.
+    /// A damaged or altered file is an error or a run. One that is read is written again, and comes back.
     #[test]
     fn a_changed_run_is_an_error_or_a_run(changes in prop::collection::vec(any_change(), 1..4)) {
         let mut bytes = written(&sample()).into_bytes();

@@ -1,4 +1,5 @@
-//! The first screen of causes: a table by call, a table of causes with their remedies, and how far to trust them.
+//! The first screen of causes. It has a table by call, a table of causes with their remedies, and how far to trust
+//! them.
 
 use punctual_record::{CallCauses, Causes, Run, Series};
 
@@ -19,7 +20,7 @@ const CAUSES: [usize; 2] = [5, 2];
 /// Most things that could not be seen.
 const UNSEEN: usize = 1;
 
-/// The tables of the first screen; none where nothing was watched but the time that our own threads waited for a CPU.
+/// The tables of the first screen. None if only the time that our own threads waited for a CPU was watched.
 pub(crate) fn figures(run: &Run) -> Vec<Section> {
     let Some(causes) = run.causes.as_ref().filter(|its| !its.calls.is_empty() || its.program.is_some()) else {
         return Vec::new();
@@ -102,7 +103,7 @@ pub(crate) fn call(thread: &str, call: &str, nominal_ns: Option<u64>) -> String 
     }
 }
 
-/// The causes of the first call, or of our own waits of the two shortest times; `None` where no time was lost.
+/// The causes of the first call, or of our own waits of the two shortest times. `None` where no time was lost.
 fn by_cause(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Table> {
     let guest = run.host.hypervisor.is_some();
     let place = Place { host: &run.host, foreign: causes.program.is_some() };

@@ -1,4 +1,4 @@
-//! Who keeps threads of a program waiting: another of its threads that holds a lock, or has yet to signal a condition.
+//! Who keeps threads of a program waiting. It is another of its threads that holds a lock, or has yet to signal a condition.
 //!
 //! Waiting for it is no lateness: the thread runs as soon as it is woken. A waker that slept most of that time held nothing back: its thread
 //! waited for work.

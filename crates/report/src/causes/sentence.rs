@@ -8,7 +8,7 @@ use super::keeper;
 use super::phrase::{name, several};
 use super::tally::{calls, each, leading, ranked};
 
-/// Share of the watched time that a thread without any wake-up has to run or wait for a CPU: then it never blocked.
+/// Share of the watched time that a thread without any wake-up has to run or wait for a CPU. Then it never blocked.
 const THROUGHOUT: f64 = 0.9;
 
 /// The sentences; none where the run does not say why.

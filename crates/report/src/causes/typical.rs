@@ -61,7 +61,7 @@ pub(crate) fn typical(run: &Run, asked_ns: i64) -> Option<Typical> {
     Some(Typical { late_ns: i64::try_from(call.late.p50_ns).unwrap_or(i64::MAX), shares })
 }
 
-/// What a cause takes of a typical wake-up, over its parts and culprits; `None` where most wake-ups lack it, or it scatters.
+/// What a cause takes of a typical wake-up, over its parts and culprits. `None` where most wake-ups lack it, or it scatters.
 fn share(call: &CallCauses, cause: Cause, all: Vec<&CauseTime>, guest: bool) -> Option<Share> {
     let mut parts: BTreeMap<LatePart, Vec<&CauseTime>> = BTreeMap::new();
     for one in all {

@@ -82,7 +82,7 @@ pub struct Finding {
 pub enum What {
     /// Significantly worse by this much.
     Worse(Difference),
-    /// The noise of the figure could hide a change by the limit; the number of interleaved runs a side that show it.
+    /// The noise of the figure could hide a change by the limit. The number is of interleaved runs a side that show it.
     Blind(Difference, Option<u32>),
     /// Not comparable.
     Unknown(String),

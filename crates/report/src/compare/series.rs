@@ -68,7 +68,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The fewest interleaved runs a side that show an increase by this much, with 90 % power; `None`: no number in reach.
+    /// The fewest interleaved runs a side that show an increase by this much, with 90 % power. `None`: no number in reach.
     #[must_use]
     pub fn runs_to_show(&self, ns: f64) -> Option<u32> {
         let by = SCALE.place(self.old_ns + ns) - SCALE.place(self.old_ns);

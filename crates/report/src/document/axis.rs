@@ -74,7 +74,7 @@ impl Axis {
         Some(Self { title: title.into(), scale: Scale::Log, low: from, high: to, ticks })
     }
 
-    /// A linear axis from `low` to `high` with at most `count` steps of 1, 2 or 5 times a power of ten.
+    /// A linear axis from `low` to `high`. It has at most `count` steps of 1, 2 or 5 times a power of ten.
     pub(crate) fn linear(title: &str, low: f64, high: f64, count: u32, label: &dyn Fn(f64) -> String) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         let least = (high - low) / f64::from(count.max(1));
@@ -92,13 +92,14 @@ impl Axis {
         Self { title: title.into(), scale: Scale::Linear, low, high, ticks }
     }
 
-    /// A vertical axis with a name at each of 0, 1, 2... from the top; what is named first stands at 0. Values are minus the place.
+    /// A vertical axis with a name at each of 0, 1, 2 and so on from the top. What is named first stands at 0. Values are minus the
+    /// place.
     pub(crate) fn names(names: &[String]) -> Self {
         let ticks = names.iter().enumerate().map(|(i, name)| (-(i as f64), name.clone())).collect();
         Self::ticked("", -(names.len().max(1) as f64) + 0.4, 0.6, ticks)
     }
 
-    /// Where a value stands, from 0 at the lower end to 1 at the upper; what lies beyond an end stands there.
+    /// Where a value stands, from 0 at the lower end to 1 at the upper. What lies beyond an end stands there.
     pub(crate) fn part(&self, value: f64) -> f64 {
         let place = |value: f64| match self.scale {
             Scale::Linear => value,

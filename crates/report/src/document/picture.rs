@@ -60,7 +60,7 @@ pub enum Form {
     Cells,
     /// Each on its own, with a line across from one end of what it stands for to the other.
     Spans,
-    /// As bars, from one end of what each stands for to the other, with the tag inside where there is room.
+    /// As bars, from one end of what each stands for to the other. The tag is inside where there is room.
     Bars,
 }
 

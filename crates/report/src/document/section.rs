@@ -45,7 +45,7 @@ pub enum Block {
 /// A sentence of a legend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The heading of the column that it explains, a joined one after that of its owner: it goes when that one goes.
+    /// The heading of the column that it explains, a joined one after that of its owner. It goes when that one goes.
     pub column: Option<&'static str>,
     /// The sentence.
     pub text: String,

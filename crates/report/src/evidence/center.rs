@@ -1,11 +1,11 @@
 //! The centre of paired differences of which some lie far off.
 //!
-//! The p99 of a short run jumps: with one disturbance more it is a millisecond, with one less a tenth of that. The mean
+//! The p99 of a short run jumps. With one disturbance more it is a millisecond, with one less a tenth of that. The mean
 //! of such differences is ruled by the jumps. This centre counts a difference by its size up to half of their standard
-//! deviation, and by its sign beyond (P. J. Huber, *Robust estimation of a location parameter*, 1964).
+//! deviation, and by its sign beyond. Source: P. J. Huber, *Robust estimation of a location parameter*, 1964.
 //!
 //! Takes one or several differences of each pair. Returns their centre, and the influence of each pair on it. The
-//! influences take the place of deviations from a mean: their variance, divided by the number of pairs, is that of the
+//! influences take the place of deviations from a mean. Their variance, divided by the number of pairs, is that of the
 //! centre.
 
 use super::middle::{OF_MEDIAN, median};

@@ -184,7 +184,7 @@ pub(crate) struct RunPair {
     pub(crate) places: Vec<f64>,
 }
 
-/// The difference between two sides that alternated. The two runs of a pair saw the same drift, so the pairs'
+/// The difference between two sides that alternated. The two runs of a pair saw the same drift. So the pairs'
 /// differences are independent and average out with more pairs.
 pub(crate) fn paired(all: Vec<RunPair>) -> Option<Draft> {
     let one = |pair: RunPair| Some((known(&pair.old)?, known(&pair.new)?, pair.places));

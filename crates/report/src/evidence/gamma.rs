@@ -1,7 +1,8 @@
 //! The first two derivatives of the logarithm of the gamma function. They give the mean and the variance of the
 //! logarithm of an estimated variance.
 //!
-//! Both by recurrence to arguments of 10 or more and the asymptotic series there (Abramowitz and Stegun 6.3.5, 6.3.18, 6.4.6, 6.4.12).
+//! Both by recurrence to arguments of 10 or more and the asymptotic series there. See Abramowitz and Stegun 6.3.5, 6.3.18, 6.4.6,
+//! 6.4.12.
 
 /// Above this, the series is good to 12 digits.
 const FAR: f64 = 10.0;

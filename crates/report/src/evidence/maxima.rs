@@ -1,4 +1,4 @@
-//! Whether the largest sample of a round is smaller in one series than in another: a sign test over their rounds.
+//! Whether the largest sample of a round is smaller in one series than in another. It is a sign test over their rounds.
 //!
 //! A lone maximum is no evidence; that most rounds agree is. Rounds are interleaved, so both maxima of a round saw the
 //! same machine. The larger of two equal distributions' maxima falls to either series in proportion to its samples.

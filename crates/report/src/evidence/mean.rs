@@ -16,8 +16,8 @@ pub(crate) struct Mean {
 }
 
 impl Mean {
-    /// The mean of one figure of each round. The error is the Allan deviation of the rounds, for their standard error
-    /// is too small on a machine that drifts. `None`: fewer rounds than a test takes.
+    /// The mean of one figure of each round. The error is the Allan deviation of the rounds. Their standard error is
+    /// too small on a machine that drifts. `None`: fewer rounds than a test takes.
     pub(crate) fn of_rounds(series: &Series, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Option<Self> {
         let values: Vec<f64> = series.rounds.iter().filter_map(figure).filter(|ns| ns.is_finite()).collect();
         let variance = noise::wandering(&values)?;

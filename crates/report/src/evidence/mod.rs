@@ -1,7 +1,8 @@
 //! How much a difference is worth: the noise of figures, differences with their uncertainty, correction for several.
 //!
 //! Two uses: sides of runs ([`crate::compare`]), and series of one run that were measured in interleaved rounds
-//! (`rounds`; `pairs` for blocks of a program; `maxima` for their largest samples; `shares` for shares of the CPU).
+//! (`rounds`). `pairs` is for blocks of a program, `maxima` for their largest samples, `shares` for shares of
+//! the CPU.
 
 mod center;
 pub(crate) mod correction;

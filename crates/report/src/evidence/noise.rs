@@ -3,12 +3,12 @@
 //! Figures are compared on a scale on which equal steps are equal ratios ([`Scale`]); variances are on that scale.
 //!
 //! **Why not the rounds' standard error.** The lateness of a machine drifts: neighbours come and go, a host moves its
-//! guests. Such flicker noise has the same power at ten times the duration, so averaging over a longer time does not
+//! guests. Such flicker noise has the same power at ten times the duration. So averaging over a longer time does not
 //! reduce it. The standard error of the rounds, or a block bootstrap, is too optimistic. On the development machine
-//! the factor is 1.4 to 1.8. The **Allan variance** measures the scatter of time averages of such noise (D. W. Allan,
-//! *Statistics of Atomic Frequency Standards*, 1966). It is half the mean square of the difference between averages of
-//! adjacent stretches. It levels off where flicker begins, so the value at a fifth of a run estimates the distance
-//! between two consecutive runs.
+//! the factor is 1.4 to 1.8. The **Allan variance** measures the scatter of time averages of such noise. Source: D. W.
+//! Allan, *Statistics of Atomic Frequency Standards*, 1966. It is half the mean square of the difference between
+//! averages of adjacent stretches. It levels off where flicker begins. So the value at a fifth of a run estimates the
+//! distance between two consecutive runs.
 
 use punctual_record::{Distribution, Quantile, RoundFigures};
 
@@ -76,7 +76,7 @@ pub(crate) fn wandering(places: &[f64]) -> Option<f64> {
 const WEIGHED: u64 = 50_000;
 
 /// The sampling variance of a percentile. Each nearby sample is weighted by the probability that the true percentile is
-/// there (J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978).
+/// there. Source: J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978.
 pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile) -> Option<f64> {
     let count = distribution.count();
     let rank = quantile.rank(count)?;

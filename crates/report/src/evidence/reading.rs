@@ -41,8 +41,8 @@ impl Figure {
     }
 }
 
-/// Differences between runs that no run shows by itself: another memory layout, another link order, an interrupt moved
-/// to another CPU. Standard deviation on the comparison's scale, roughly a share of the figure.
+/// Differences between runs that no run shows by itself. Examples are another memory layout, another link order, and
+/// an interrupt moved to another CPU. Standard deviation on the comparison's scale, roughly a share of the figure.
 pub(super) const fn floor(figure: Figure) -> f64 {
     match figure {
         Figure::P50 | Figure::Cpu => 0.01,
@@ -100,9 +100,9 @@ impl Look<'_> {
         self.known(Figure::P50, ns as f64, wandering)
     }
 
-    /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of two:
-    /// the sampling noise around the percentile, or the drift of the rounds' 90th percentile. The former contains part
-    /// of the latter.
+    /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of two.
+    /// They are the sampling noise around the percentile, and the drift of the rounds' 90th percentile. The former
+    /// contains part of the latter.
     fn tail(&self, distribution: Option<&Distribution>) -> Reading {
         let Some(ns) = self.summary.p99 else { return self.missing(200) };
         let rounds = noise::places(self.rounds, |round| round.summary.p99.map(|ns| ns as f64));

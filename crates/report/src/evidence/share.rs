@@ -2,9 +2,9 @@
 //!
 //! A few runs a side say little about their own variance: four pairs have three degrees of freedom. But each run also
 //! has a forecast from the noise of its rounds ([`super::noise`]). All series come from the same runs on the same
-//! machine. If the runs of the other series lie twice as far apart as forecast, the same is likely for this one. This
-//! is an empirical Bayes estimate (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004; the moderated t of
-//! limma, with the rounds' forecast as its trend).
+//! machine. If the runs of the other series lie twice as far apart as forecast, this one's likely do so too. This is
+//! an empirical Bayes estimate (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004). It is the moderated
+//! t of limma, with the rounds' forecast as its trend.
 //!
 //! Takes, for one figure, the observed and the forecast variance of each series. Returns the variance of each with its
 //! degrees of freedom. A series never influences its own prior, and correlated series count as fewer.
@@ -22,7 +22,7 @@ const UNKNOWN_MACHINE: f64 = 2.0;
 /// From this many degrees of freedom on, the observed variance needs no forecast.
 const ENOUGH: f64 = 60.0;
 
-/// Bounds of a variance, as a multiple of the forecast and its inverse: a series that never moved says no more.
+/// Bounds of a variance, as a multiple of the forecast and its inverse. A series that never moved says no more.
 const FURTHEST: f64 = 1e4;
 
 /// Data on one figure of one series.

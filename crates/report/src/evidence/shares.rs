@@ -1,4 +1,5 @@
-//! Whether others get more of the CPU in one series of a run than in another, or than a fixed share.
+//! Whether others get more of the CPU in one series of a run than in another. Or whether they get more than a fixed
+//! share.
 //!
 //! Tested like the figures in ns ([`super::rounds`]), on the rounds that both series share. The error is the Allan
 //! deviation of their differences plus a floor. The test is corrected for all questions of one call. Shares differ on a

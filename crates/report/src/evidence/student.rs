@@ -1,8 +1,8 @@
 //! Student's t distribution: the significance of a difference whose variance is an estimate.
 //!
 //! Takes t and degrees of freedom (1 or more, not necessarily whole) and returns a probability, or the inverse. The
-//! incomplete beta function is evaluated by its continued fraction (W. H. Press et al., *Numerical Recipes*, 6.4;
-//! Abramowitz and Stegun 26.5.8), good to some 12 digits.
+//! incomplete beta function is evaluated by its continued fraction, good to some 12 digits. Sources: W. H. Press et
+//! al., *Numerical Recipes*, 6.4; Abramowitz and Stegun 26.5.8.
 
 /// The two-sided probability of a t at least this far from zero.
 pub(crate) fn two_sided(t: f64, freedom: f64) -> f64 {

@@ -2,8 +2,8 @@
 //!
 //! The p99 of a short run is one of its largest samples: of 370, the fourth. Its neighbours are nearly as likely to be
 //! the true percentile. Takes the distribution of a run and returns [`PLACES`] values, each equally likely to be the
-//! percentile. Their ranks are quantiles of its beta distribution (F. E. Harrell and C. E. Davis, *A new
-//! distribution-free quantile estimator*, 1982), by E. B. Wilson and M. M. Hilferty's approximation (1931).
+//! percentile. Their ranks are quantiles of its beta distribution, by E. B. Wilson and M. M. Hilferty's approximation
+//! (1931). Source: F. E. Harrell and C. E. Davis, *A new distribution-free quantile estimator*, 1982.
 
 use punctual_record::Distribution;
 

@@ -2,14 +2,14 @@
 //!
 //! The columns are, in this order and with these names, which stay:
 //! - `experiment`, `subject`, `conditions`, `quantity` (`overshoot`, `lateness`, ...);
-//! - one column per parameter that any series of the run has, in alphabetical order, named as in the record
-//!   (`asked_ns`, `size`);
+//! - one column per parameter that any series of the run has, in alphabetical order. Its name is as in the
+//!   record (`asked_ns`, `size`);
 //! - `count`, `negative`, `overflow`;
 //! - `min_ns`, `p50_ns`, `p50_low_ns`, `p50_high_ns`, `p90_ns`, `p99_ns`, `p99_low_ns`, `p99_high_ns`, `p999_ns`, `max_ns`,
-//!   `mean_ns`, `stdev_ns`; `low` and `high` are the ends of the 95 % confidence interval;
+//!   `mean_ns`, `stdev_ns`. `low` and `high` are the ends of the 95 % confidence interval;
 //! - `cpu_ns_per_op`, `cpu_share` (0 to 1), `voluntary_switches_per_op`, `involuntary_switches_per_op`;
-//! - `elapsed_p50_ns`, `error_share`: of calls that wait for a duration, what was asked plus p50, and p50 as a share of what
-//!   was asked;
+//! - `elapsed_p50_ns`, `error_share`: of calls that wait for a duration. They are what was asked plus p50, and p50 as a
+//!   share of what was asked;
 //! - `merged_runs`: of a merged run, how many of its runs have the series.
 //!
 //! A run of ramps alone (`punctual governor ramp`) has a row per loop instead: `loop`, and a column per governor, in ns.

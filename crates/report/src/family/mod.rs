@@ -1,4 +1,4 @@
-//! The families of experiments, as equals: each turns its series into sections, its figures into sentences and its
+//! The families of experiments, as equals. Each turns its series into sections, its figures into sentences and its
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
 mod any;

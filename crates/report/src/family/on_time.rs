@@ -1,4 +1,5 @@
-//! The result of the library's sleeper in one line, beside the sleeping call that it replaces; in runs of earlier versions.
+//! The result of the library's sleeper in one line, beside the sleeping call that it replaces. It is for runs of earlier
+//! versions.
 
 use punctual_record::{Run, Series};
 

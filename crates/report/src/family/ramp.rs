@@ -176,7 +176,8 @@ pub(crate) fn is_all(run: &Run) -> bool {
     !run.series.is_empty() && run.series.iter().all(|series| series.experiment.ramp().is_some() && has_samples(series))
 }
 
-/// The loops as columns for gnuplot: `loop`, and per governor the duration of that loop in ns, the middle one of all rounds.
+/// The loops as columns for gnuplot: `loop`, and per governor the duration of that loop in ns. It is the middle one of all
+/// rounds.
 pub(crate) fn columns(run: &Run, writer: impl Write) -> Result<(), csv::Error> {
     let series: Vec<&Series> = run.series.iter().filter(|series| series.quantity == Quantity::Loop).collect();
     let ramps = measured(&series, Experiment::ramp);

@@ -93,13 +93,14 @@ fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
     section
 }
 
-/// The scale of the drawings: that of the methods that do what was asked, for a coarse one would flatten all others.
+/// The scale of the drawings is that of the methods that do what was asked. A coarse one would flatten all others.
 fn scale(series: &[&Series]) -> Option<Scale> {
     Scale::over(series.iter().copied().filter(|series| rounds_to(series).is_none()))
         .or_else(|| Scale::over(series.iter().copied()))
 }
 
-/// First those that wait as long as asked, then the coarse ones under what they round to; in each, the least late first.
+/// First those that wait as long as asked, then the coarse ones under what they round to. In each, the least late comes
+/// first.
 fn rows<'a>(series: &[&'a Series], columns: &Columns<'_, &'a Series>) -> Vec<Row> {
     let mut sorted = series.to_vec();
     sorted.sort_by_key(|series| {

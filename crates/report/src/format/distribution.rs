@@ -42,7 +42,7 @@ impl Scale {
     }
 }
 
-/// How many samples of `series` fall into each of `bins` bins; `None` without histograms that can be decoded and agree with the
+/// How many samples of `series` fall into each of `bins` bins. `None` without histograms that can be decoded and agree with the
 /// figures.
 pub(crate) fn bins(series: &Series, scale: Scale, bins: usize) -> Option<Vec<u64>> {
     if series.histogram.is_none() && series.negative_histogram.is_none() {
@@ -70,8 +70,8 @@ fn add(count: &mut u64, more: u64) {
 
 /// Bins as characters, the height logarithmic, as latency histograms are drawn: otherwise no tail would show.
 ///
-/// Each level is half a decade. The highest holds more than a third of the fullest bin, the next a tenth to a third, and
-/// so on. The lowest holds everything rarer, down to a single sample. An empty bin is a space.
+/// Each level is half a decade. The highest holds more than a third of the fullest bin. The next holds a tenth to a
+/// third, and so on. The lowest holds everything rarer, down to a single sample. An empty bin is a space.
 pub(crate) fn draw(counts: &[u64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let fullest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;

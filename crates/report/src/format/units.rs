@@ -46,7 +46,7 @@ fn scale(ns: f64) -> (Unit, usize) {
     (unit, decimals)
 }
 
-/// Whether a number is written with an exponent: no figure of a clock is that large, and its digits would fill lines.
+/// Whether a number is written with an exponent. No figure of a clock is that large, and its digits would fill lines.
 fn is_huge(number: f64) -> bool {
     !number.is_finite() || number.abs() >= 1e12
 }
@@ -114,7 +114,7 @@ pub(crate) fn interval_like(interval: Interval, figure: i64) -> String {
     format!("[{:.*} {:.*}]", decimals, interval.low as f64 / unit.ns, decimals, interval.high as f64 / unit.ns)
 }
 
-/// A share from 0 to 1 in per cent: `0.3 %`, `4.1 %`, `52 %`, `100 %`; what is not zero never shows as `0 %`.
+/// A share from 0 to 1 in per cent: `0.3 %`, `4.1 %`, `52 %`, `100 %`. What is not zero never shows as `0 %`.
 pub(crate) fn share(share: f64) -> String {
     let percent = share * 100.0;
     if is_huge(percent) {

@@ -9,7 +9,8 @@ use crate::format::{counted, grouped, sanitize};
 use crate::naming::{conditions, parameter};
 use crate::words;
 
-/// Parameters by which lines of one picture may differ; those that differ otherwise make figures incomparable and are in a picture's title.
+/// Parameters by which lines of one picture may differ. Those that differ otherwise make figures incomparable and are in a
+/// picture's title.
 const WITHIN: [&str; 4] = ["polls", "receive", "sender_cpu", "receiver_cpu"];
 
 /// Most lines in one picture.
@@ -28,7 +29,7 @@ pub(super) struct Group<'a> {
     pub(super) quantity: Quantity,
     /// The series: the baseline, then the best median first.
     pub(super) members: Vec<Member<'a>>,
-    /// Series that are in the tables only: calls that make far more of a wait than was asked, and would flatten all others.
+    /// Series that are in the tables only. Their calls make far more of a wait than was asked, and would flatten all others.
     pub(super) coarse: usize,
 }
 
@@ -92,8 +93,8 @@ pub(super) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
     words.join(", ")
 }
 
-/// Names of series within a picture: the subject, with conditions and parameters where they differ, the latter only between
-/// series of one subject.
+/// Names of series within a picture: the subject, with conditions and parameters where they differ. Parameters count only
+/// between series of one subject.
 pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
     let one_set = series.windows(2).all(|pair| pair[0].conditions == pair[1].conditions);
     let parameters: Vec<_> = series.iter().map(|series| series.experiment.parameters()).collect();

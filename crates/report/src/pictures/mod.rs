@@ -26,7 +26,7 @@ use group::{Group, groups};
 
 /// The pictures of one experiment, by kind; kinds without pictures are left out.
 pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
-    // Three loops a round: the picture of a ramp has them in their order, and a histogram of them shows nothing.
+    // Three loops a round. The picture of a ramp has them in their order, and a histogram of them shows nothing.
     let drawn: Vec<&Series> = series.iter().copied().filter(|its| its.quantity != Quantity::FirstLoops).collect();
     let groups = groups(run, &drawn);
     let of_groups = |kind, draw: fn(&Group<'_>) -> Option<Picture>| {

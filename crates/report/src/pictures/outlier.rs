@@ -1,4 +1,4 @@
-//! The upper end of an axis that few values far beyond all others do not push up, and their figures at that end.
+//! The upper end of an axis that few values far beyond all others do not push up. Their figures stand at that end.
 //!
 //! In go lines; out comes the end. What lies beyond it keeps its value; the exporters draw it at the end of the axis.
 
@@ -82,7 +82,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// The largest value below a gap that is wider than the whole range below it; `None`: there is no such gap.
+/// The largest value below a gap that is wider than the whole range below it. `None`: there is no such gap.
 fn bound(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values.iter().map(|value| value.max(1.0)));
     if sorted.len() < FEWEST {

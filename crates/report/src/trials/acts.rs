@@ -34,7 +34,7 @@ fn acts(id: &str) -> Option<Acts> {
     Some(Acts { on, called })
 }
 
-/// What these causes took of a wake-up on average, in the call of which they took most; `None`: that is not known.
+/// What these causes took of a wake-up on average, in the call of which they took most. `None`: it is unknown.
 fn took(run: &Run, on: &[Cause]) -> Option<f64> {
     let causes = run.causes.as_ref().filter(|its| its.source == CauseSource::Tracepoints)?;
     let calls = causes.calls.iter().filter(|call| call.late.count >= WAKE_UPS);

@@ -119,7 +119,7 @@ fn are_equal(one: &Judged<'_>, other: &Judged<'_>) -> bool {
     !p50.is_empty() && p50.iter().copied().chain(p99).all(is_as_much)
 }
 
-/// Their intervals overlap and they differ by less than single pairs do; or they differ by little beside what both gain.
+/// Their intervals overlap and they differ by less than single pairs do. Or they differ by little beside what both gain.
 fn is_as_much((one, other): (Gain, Gain)) -> bool {
     let apart = one.ns.abs_diff(other.ns);
     let overlap = one.low_ns <= other.high_ns && other.low_ns <= one.high_ns;

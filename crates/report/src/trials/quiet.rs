@@ -1,13 +1,13 @@
 //! The pairs of blocks that count: those that others disturbed far more than their like are left out.
 //!
-//! The usual is what a quarter of the blocks stay below. A machine that is busy all the time is what the program lives on, and no pair of
-//! it is left out.
+//! The usual is what a quarter of the blocks stay below. A machine that is busy all the time is what the program lives on. No pair of it
+//! is left out.
 
 use punctual_record::{Trial, TrialBlock, TrialPair};
 
 /// Most pairs that a file is believed to have.
 const MOST: usize = 10_000;
-/// Share of a block for which its threads wait for a CPU, above which it can be disturbed: 2 ms of 100 ms.
+/// Share of a block for which its threads wait for a CPU. Above it, the block can be disturbed: 2 ms of 100 ms.
 const WAITED: f64 = 0.02;
 /// How many times the usual share.
 const TIMES: f64 = 4.0;

@@ -1,8 +1,8 @@
-//! The verdict on a run: the answer to its question, advice with gain and price, and how far to trust it.
+//! The verdict on a run. It has the answer to its question, advice with gain and price, and how far to trust it.
 //!
-//! A family proposes `Candidate`s: what could be changed, and the series that show it. `tested` answers all of
-//! them at once, on the rounds that both series share and corrected for their number, and groups equal remedies. Every
-//! form of a report has the same advice.
+//! A family proposes `Candidate`s: what could be changed, and the series that show it. `tested` answers all of them at
+//! once, on the rounds that both series share. It corrects for their number, and groups equal remedies. Every form of
+//! a report has the same advice.
 
 mod advice;
 mod candidate;

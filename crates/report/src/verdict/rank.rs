@@ -129,7 +129,8 @@ pub(crate) fn grouped<T>(
     heads.into_iter().map(|(advice, _)| advice).collect()
 }
 
-/// Whether two remedies show no difference at p50 in any common case, or one that is small beside what both gain.
+/// Whether two remedies show no difference at p50 in any common case. A difference that is small beside what both gain
+/// counts as none.
 fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Shown<'_>) -> bool {
     if head.goal == Goal::LetOthersRun {
         return leave_equal_shares(head, one, other);

@@ -1,4 +1,4 @@
-//! How often comparisons err, on machines that are simulated: their lateness wanders at all time scales, as that of real ones does.
+//! How often comparisons err, on machines that are simulated. Their lateness wanders at all time scales, as that of real ones does.
 
 use crate::common::{host, set};
 use punctual_record::experiment::wait;
@@ -135,7 +135,7 @@ impl Machine {
     }
 }
 
-/// The findings of `each` runs a side, alternating or one side after the other, with the new ones later by a factor.
+/// The findings of `each` runs a side, alternating or one side after the other. The new ones are later by a factor.
 fn compared(machine: &mut Machine, each: i64, in_turns: bool, (p50, p99): (f64, f64)) -> Comparison {
     let (mut old, mut new) = (Side::new(), Side::new());
     for number in 0..2 * each {

@@ -1,4 +1,5 @@
-//! The first sentence of a check-up: the causes that watched wake-ups show, and data in which it must not name them.
+//! The first sentence of a check-up. It names the causes that watched wake-ups show. With other data it must not name
+//! them.
 
 use punctual_record::{Cause, CauseSource, Causes, LatePart, Notice, Run, Unseen};
 use punctual_report::export::{Json, text};

@@ -1,4 +1,4 @@
-//! The report on messages, of runs made by hand: tables, the map of all pairs of CPUs, words, Markdown and CSV.
+//! The report on messages, of runs made by hand. It has tables, the map of all pairs of CPUs, words, Markdown and CSV.
 
 use std::collections::BTreeMap;
 

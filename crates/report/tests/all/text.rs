@@ -1,4 +1,4 @@
-//! The text of runs made by hand: what is shown at which width, and that nothing in a run can harm a terminal.
+//! The text of runs made by hand. It tests what is shown at which width, and that nothing in a run can harm a terminal.
 
 use crate::common::{Made, asked, asked_policy, found, lever_run, plain_run, put, remedies_run, run, set};
 use crate::forms::{notices, shown};

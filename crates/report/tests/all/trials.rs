@@ -10,7 +10,7 @@ use punctual_report::{Document, Style, Verdict};
 use crate::common::causes::{program_run, sleep};
 use crate::forms::shown;
 
-/// A block of 200 ms in which the timers' wake-ups were as late as this, using this share of a CPU.
+/// A block of 200 ms. The timers' wake-ups were as late as this, and it used this share of a CPU.
 fn block(count: u64, late_ns: u64, share: f64) -> TrialBlock {
     let late = Spread {
         count,

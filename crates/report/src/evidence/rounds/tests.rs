@@ -60,7 +60,8 @@ fn series(medians: &[f64]) -> Series {
     }
 }
 
-/// Pairs of series of 10 rounds that share a drift, the second ones larger by this factor: the outcomes at p50.
+/// The outcomes at p50 of pairs of series. They have 10 rounds that share a drift, the second ones larger by this
+/// factor.
 fn outcomes(seed: u64, pairs: usize, factor: f64, noise: f64) -> Vec<Effect> {
     let mut random = Random(seed);
     let mut drift = 0.0;

@@ -20,7 +20,8 @@ const ROW: i32 = 26;
 const LEFT: (i32, usize) = (84, 40);
 /// Beside a name: the space before it, a tick mark and what stands between them.
 const BESIDE: i32 = 14;
-/// A small picture's width, the space around the data above and below, a row, a figure beside a row, most letters of a name.
+/// A small picture's width, the space around the data above and below, a row, and a figure beside a row. The last is the most
+/// letters of a name.
 const SMALL: Small = Small { width: 400, above: 22, below: 26, row: 21, figure: 58, letters: 22 };
 /// Between the labels of a horizontal axis.
 const BETWEEN: i32 = 12;

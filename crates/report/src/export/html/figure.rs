@@ -84,7 +84,7 @@ fn mark(number: usize, at: (i32, i32)) -> String {
     out
 }
 
-/// The line as a group, which holds its values for the script: one point a line, place and words between tabs.
+/// The line as a group, which holds its values for the script. It has one point a line, place and words between tabs.
 fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) -> Markup {
     let places: Vec<(i32, i32)> = line.points.iter().map(|point| frame.place(point.x, point.y)).collect();
     let mut values = String::new();

@@ -1,5 +1,5 @@
 'use strict';
-// Values under the pointer or by arrow keys, lines switched on and off, one picture of an album at a time.
+// Values under the pointer or by arrow keys, and lines switched on and off. One picture of an album is shown at a time.
 for (const figure of document.querySelectorAll('figure.picture')) {
   const drawing = figure.querySelector('.drawing');
   const svg = drawing.querySelector('svg');

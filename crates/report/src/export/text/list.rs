@@ -25,7 +25,7 @@ pub struct ListRow {
     pub observed: Option<Vec<String>>,
 }
 
-/// The list as text: per kind a heading, per method its name and line, and below what else there is to say.
+/// The list as text. Each kind has a heading, each method its name and line. Below stands what else there is to say.
 #[must_use]
 pub fn render(rows: &[ListRow], style: &Style) -> String {
     let names = rows.iter().map(|row| clean(&row.name, style));

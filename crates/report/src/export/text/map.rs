@@ -1,4 +1,4 @@
-//! Pairs of CPUs as a map in letters: with figures where there are few, a character each where there are many.
+//! Pairs of CPUs as a map in letters. Few pairs have figures, many have a character each.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::paragraph::paragraph;
 
 /// Most CPUs whose pairs are shown with figures. Pairs of more CPUs are one character each.
 const WITH_FIGURES: usize = 8;
-/// Columns that the name of a CPU takes, and that a figure takes with its shade and the gap before it.
+/// Columns that the name of a CPU takes. Columns that a figure takes with its shade and the gap before it.
 const NAME: usize = 9;
 const FIGURE: usize = 11;
 /// Shades from the lightest to the darkest.

@@ -1,4 +1,4 @@
-//! A document as text for a terminal: wrapped, in as many columns of a table as fit, with drawings in letters.
+//! A document as text for a terminal. It is wrapped, in as many columns of a table as fit, with drawings in letters.
 //!
 //! Notices are not in it: tables go to standard output and notices to standard error ([`notices`]).
 

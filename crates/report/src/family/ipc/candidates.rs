@@ -14,7 +14,7 @@ use super::traffic::{Message, bytes, place};
 
 /// The mechanism that programs use most.
 const USUAL: &str = "pipe";
-/// A gain that is smaller than this, in ns, or than this part of the time, is no reason for another mechanism.
+/// A gain smaller than this, in ns, or than this part of the time, is no reason for another mechanism.
 const WORTH_NS: i64 = 2_000;
 const WORTH_PART: i64 = 10;
 

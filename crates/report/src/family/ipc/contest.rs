@@ -1,5 +1,5 @@
-//! Mechanisms against each other: series that differ in mechanism and way of receiving only, the quickest tested
-//! against all others on their rounds.
+//! Mechanisms against each other. The series differ in mechanism and way of receiving only. The quickest is
+//! tested against all others on their rounds.
 
 use punctual_record::Run;
 use punctual_record::experiment::ipc::{Mode, Placement, Receive};

@@ -1,5 +1,5 @@
-//! Conclusions on messages: the mechanism for small and large messages, for latency and throughput, with a sleeping and
-//! a spinning receiver. A mechanism is called the quickest only if its rounds show it.
+//! Conclusions on messages: the mechanism for small and large messages, for latency and throughput. The receiver sleeps
+//! or spins. A mechanism is called the quickest only if its rounds show it.
 
 use punctual_record::experiment::ipc::{Mode, Receive};
 use punctual_record::{Run, Series};

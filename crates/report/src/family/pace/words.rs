@@ -1,4 +1,5 @@
-//! What is said of the methods at one rate: which are least late, which is cheapest, how many a sleep lets through.
+//! What is said of the methods at one rate. It says which are least late, which is cheapest, and how many a sleep lets
+//! through.
 
 use punctual_record::experiment::pace::{Metrics, Parameters};
 use punctual_record::{Run, Series};
@@ -81,7 +82,7 @@ pub(super) fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<String> {
     sentences
 }
 
-/// The least late at p99 by the same clock, and those that are not shown to be later; and all their names.
+/// The least late at p99 by the same clock, and those that are not shown to be later. It also returns all their names.
 fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let p99 = |s: &&Paced<'_>| s.summary.p99.or(s.summary.max).unwrap_or(i64::MAX);
     // The clock of most of them.
@@ -161,7 +162,8 @@ pub(super) fn usual_rate(s: &Paced<'_>) -> Option<String> {
     Some(unbroken(&format!("{}{between}", shown(reached))))
 }
 
-/// How many events a second one thread reaches with a sleep between: the shortest sleep, and one of the whole period.
+/// How many events a second one thread reaches with a sleep between. The sleep is the shortest, or lasts the whole
+/// period.
 pub(super) fn ceiling(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Option<String> {
     let slow = |s: &&Paced<'_>| s.metrics.rate_share.is_some_and(|share| share < 0.99);
     // Since Linux 7.2 a sleep of 1 ns returns without giving up the CPU, which is no sleep.

@@ -22,7 +22,8 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
 
 /// `On an idle CPU: sched_yield after 100 polls. A message takes 104 ns at p50; with futex_wait, 25.2 µs.`
 ///
-/// Of the settings that show no difference from the least latency, it is the one that leaves most to a busy program.
+/// Several settings may show no difference from the least latency. Of these, it is the one that leaves most to a busy
+/// program.
 fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
     let on = if load == Load::Idle { "an idle CPU" } else { "a busy CPU" };
     let mut known: Vec<&Setting<'_>> = settings.iter().filter(|its| its.one_way(load).is_some()).collect();

@@ -15,7 +15,7 @@ use super::setting::{BLOCKING, Setting, described, under_the_first};
 /// switching costs.
 const WANTED: [f64; 3] = [0.4, 0.9, 0.99];
 
-/// Each situation by itself: a number of polls that pays on an idle CPU may cost a time slice on a busy one.
+/// Each situation by itself. A number of polls that pays on an idle CPU may cost a time slice on a busy one.
 pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let settings = under_the_first(&measured(series, Experiment::polls));
     let Some(from) = settings.iter().find(|setting| setting.subject == BLOCKING) else { return Vec::new() };

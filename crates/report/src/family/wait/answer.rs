@@ -123,8 +123,8 @@ fn in_words(effect: &Effect) -> String {
     }
 }
 
-/// The least late of all that sleep, under whatever conditions, with its price; tested by rounds against the call that
-/// programs use most.
+/// The least late of all that sleep, under whatever conditions, with its price. It is tested by rounds against the
+/// call that programs use most.
 fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
     let from = figures.reference()?;
     // Under refused conditions a call is the same as without them.

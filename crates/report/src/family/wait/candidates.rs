@@ -112,7 +112,7 @@ fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candid
     }
 }
 
-/// Spinning for the last part of a wait: by the library's sleeper, or, where that was not measured, for all of it.
+/// Spinning for the last part of a wait, by the library's sleeper. Where that was not measured, spinning for all of it.
 fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
     let from = figures.reference()?;
     let like = |row: &&Figure<'_>| row.conditions == from.conditions;

@@ -10,7 +10,7 @@ use crate::naming::conditions;
 
 use super::asked::{Groups, rounds_to};
 
-/// The table, its rows by duration; nothing where fewer than two methods were measured under more than one set of conditions.
+/// The table, its rows by duration. Nothing where fewer than two methods were measured under more than one set of conditions.
 pub(super) fn section(run: &Run, groups: &Groups<'_>) -> Option<Section> {
     let sets = distinct(groups.values().flatten().map(|its| its.conditions.as_str()));
     if sets.len() < 2 {

@@ -1,4 +1,4 @@
-//! Why a typical sleep is late, where wake-ups were watched: its causes, set beside the figure and the comparisons of the run.
+//! Why a typical sleep is late, where wake-ups were watched. Its causes are set beside the figure and the comparisons of the run.
 
 use punctual_record::{Cause, Run, Series};
 
@@ -16,7 +16,7 @@ const LEAST: f64 = 0.1;
 /// Figures that differ by less than this part of the lateness agree: watching itself adds a little.
 const ALIKE: f64 = 0.1;
 
-/// `: 50.0 µs of it is timer slack, 14.2 µs is leaving an idle state.` Watched wake-ups that differ from the measured ones are said apart, and a
+/// `: 50.0 µs of it is timer slack, 14.2 µs is leaving an idle state.` Watched wake-ups that differ from the measured ones are said apart. A
 /// comparison that contradicts them is said too. `None` where nothing is shown.
 pub(super) fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&Effect>) -> Option<String> {
     let p50 = row.p50?;

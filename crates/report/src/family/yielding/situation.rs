@@ -11,7 +11,7 @@ use super::super::shared::Measured;
 pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
 
 /// A call lets others run when it did so in at least this share of calls. Calls that never enter the scheduler are preempted during one call in
-/// ten thousand at most, since a slice lasts milliseconds.
+/// ten thousand at most. A slice lasts milliseconds.
 pub(super) const YIELDS: f64 = 0.01;
 
 /// The competitors of a series.

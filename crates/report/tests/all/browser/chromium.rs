@@ -159,7 +159,7 @@ impl Browser {
         asked.filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
     }
 
-    /// Saves pictures of the whole page, from the top down, where `PUNCTUAL_SCREENSHOTS` names a folder for a person to look at.
+    /// Saves pictures of the whole page, from the top down, for a person to look at. `PUNCTUAL_SCREENSHOTS` names their folder.
     pub(crate) fn photograph(&mut self, name: &str, width: u32) {
         const SLICE: u32 = 1400;
         let Some(folder) = std::env::var_os("PUNCTUAL_SCREENSHOTS") else { return };

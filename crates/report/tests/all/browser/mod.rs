@@ -1,4 +1,5 @@
-//! The page in a browser: opened from a file, pictures drawn, values under the pointer, lines switched, no complaint, no network.
+//! The page in a browser. It is opened from a file, pictures are drawn, and lines switched. Values are under the pointer. There
+//! is no complaint and no network.
 
 mod causes;
 mod chromium;

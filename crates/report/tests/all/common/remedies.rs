@@ -4,7 +4,7 @@ use punctual_record::{CPU, Param, Run, Setting};
 
 use super::{Made, asked, asked_policy, found, put, run, slack_of};
 
-/// What a check-up tries, each alone: the medians of the sleeping method under CPU 1, locked memory and without C-states are given.
+/// What a check-up tries, each alone. The medians of the sleeping method under CPU 1, locked memory and without C-states are given.
 pub fn remedies_run(cpu: i64, locked: i64, awake: i64) -> Run {
     let with = |label: &str, setting: Option<Setting>| {
         let mut made = found(label, 50_000);
