@@ -2,8 +2,9 @@
 //!
 //!     cargo run --release -- CPU CPU [ROUNDS]
 //!
-//! For each size and each channel: a message is written, sent, received and read as a whole, there and back; then one way as fast as
-//! it is taken. They take turns. Threads rather than processes, since crossbeam's queue knows no processes; all of them pass the same bytes.
+//! For each size and each channel: a message is written, sent, received and read as a whole, there and back. Then it goes one way as
+//! fast as it is taken. They take turns. Threads rather than processes, since crossbeam's queue knows no processes; all of them pass
+//! the same bytes.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -56,7 +57,7 @@ fn size<const N: usize>(a: usize, b: usize, rounds: usize) {
     for _ in 0..TURNS {
         for (i, (name, open)) in channels.iter().enumerate() {
             figures[i].0.push(ping_pong(open(), a, b, rounds));
-            // With these options iceoryx2 0.10.0 drops messages once a queue is full, so there is no rate of all of them to tell.
+            // With these options iceoryx2 0.10.0 drops messages once a queue is full. So there is no rate of all of them.
             if *name != "iceoryx2" {
                 figures[i].1.push(one_way(name, open(), (a, b), (BYTES / N).min(rounds * 50)));
             }

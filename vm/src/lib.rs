@@ -1,8 +1,8 @@
 //! The kernel lab: boots a Debian kernel in QEMU, runs a command in it, and returns the output.
 //!
 //! It tests interfaces that the host lacks: cpufreq with all governors, `amd_pstate` with EPP, idle states, function tracing,
-//! PREEMPT_RT. QEMU emulates the CPU in software (TCG), so the lab works in any container, in about two seconds from start to
-//! exit.
+//! PREEMPT_RT. QEMU emulates the CPU in software (TCG), so the lab works in any container. It takes about two seconds from
+//! start to exit.
 //!
 //! A [`Machine`] has a kernel, CPUs, firmware tables, files and a command. A [`Done`] has the command's exit status, stdout and
 //! stderr. If a tool or a kernel is missing, the lab fails and names the package ([`missing`]).

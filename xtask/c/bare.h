@@ -49,9 +49,9 @@ static inline void *rest(void *nothing)
     return nothing;
 }
 
-/* Starts a second thread, which sleeps and to which no signal goes. It takes no CPU time, yet calls cost more: the C library makes
- * blocking calls cancellation points in earnest once there are threads, and the kernel counts references to open files atomically
- * once the table of files is shared (fs/file.c, fdget). */
+/* Starts a second thread, which sleeps and to which no signal goes. It takes no CPU time, yet calls cost more. The C library makes
+ * blocking calls cancellation points in earnest once there are threads. The kernel counts references to open files atomically once
+ * the table of files is shared (fs/file.c, fdget). */
 static inline void have_company(void)
 {
     sigset_t all, before;

@@ -3,10 +3,10 @@
  *
  *     ping_pong MECHANISM SIZE ROUNDS CPU CPU
  *
- * Each round trip is two calls on each side and two readings of the clock; the first hundred are not printed.
+ * Each round trip is two calls on each side and two readings of the clock. The first hundred are not printed.
  *
- * The process that measures has a second thread, which sleeps (bare.h), as programs that wait for messages have, and as punctual has:
- * calls cost some tens of nanoseconds more then. */
+ * The process that measures has a second thread, which sleeps (bare.h). Programs that wait for messages have one, and so does
+ * punctual. Calls cost some tens of nanoseconds more then. */
 #define _GNU_SOURCE
 #include "bare.h"
 
@@ -40,7 +40,8 @@ static mqd_t queues[2][2];
 static int system_v[2];
 static pid_t peer;
 
-/* Shared memory of both sides: one word or primitive for each direction, each in a line of its own, and the bytes. */
+/* Shared memory of both sides, and the bytes. There is one word or primitive for each direction, each in a line of its
+ * own. */
 struct direction {
     _Alignas(128) _Atomic uint32_t word;
     _Atomic uint32_t sleeps;

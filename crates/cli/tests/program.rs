@@ -96,7 +96,7 @@ fn ignoring(signals: &str, args: &[&str]) -> Command {
 /// `nohup` and programs that never wait for their children start others so.
 #[test]
 fn ignored_signals_are_passed_on_and_do_not_disturb_the_wait() {
-    // SIGHUP, SIGPIPE and SIGCHLD are 1, 13 and 17, so bits 0, 12 and 16; of the others nothing is said.
+    // SIGHUP, SIGPIPE and SIGCHLD are 1, 13 and 17, so bits 0, 12 and 16. Of the others nothing is said.
     let mask = |signals: &str| {
         let mut command = if signals.is_empty() { punctual(&[]) } else { ignoring(signals, &[]) };
         let said = command.args(["run", "--", "grep", "SigIgn", "/proc/self/status"]).output().unwrap();

@@ -4,8 +4,9 @@
 //! a list. Its *plan* is validated before anything is changed. Its *bench* performs a batch of one subject. The
 //! [`frame`] runs them all.
 //!
-//! Each layer knows only those before it: [`frame`], then [`crowd`] (busy programs), [`ways`] (a way of waiting or
-//! yielding) and `speed` (CPU frequency), then the families, then the [`checkup`]. No family knows another.
+//! Each layer knows only those before it. [`frame`] is the first, then [`crowd`] (busy programs) and `speed` (CPU
+//! frequency), then [`ways`] (a way of waiting or yielding). Then come the families, then the [`checkup`]. No
+//! family knows another.
 //!
 //! Only this crate reads clocks to measure. It prints nothing: between measurements it reports its progress to an
 //! [`Observer`].

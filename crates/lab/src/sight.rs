@@ -25,7 +25,7 @@ pub struct Sight {
 }
 
 /// Looks at the CPUs that this process may use, from the last one: the first ones serve most interrupts. `None`: the kernel shows no
-/// events, no thread can be started, or all CPUs hide their idle thread. The CPUs that hide it may differ with the room: own waits
+/// events, no thread can be started, or all CPUs hide their idle thread. The CPUs that hide it may differ with the room. Own waits
 /// (`Small`) and other programs (`Large`) are recorded in different ways.
 #[must_use]
 pub fn find(room: Room) -> Option<Sight> {

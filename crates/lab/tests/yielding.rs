@@ -30,7 +30,7 @@ fn measure(request: Request) -> Run {
     session.close()
 }
 
-/// Measures, and repeats for longer while other programs left no time for one of the cells, or too little to judge it.
+/// Measures. It repeats for longer while other programs left no time for one of the cells, or too little to judge.
 fn measure_all(is_vague: impl Fn(&Series) -> bool, request: impl Fn() -> Request) -> Run {
     undisturbed(|longer| {
         let Request { frame, .. } = request();
@@ -78,7 +78,7 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
     for kind in [CompetitorKind::Process, CompetitorKind::Thread] {
         let never = ["nothing", "nop", "pause", "poll0", "select0", "futex_changed"];
         let names = [&never[..], &["sched_yield", "nanosleep0"]].concat();
-        // A slice lasts at least 0.7 ms and a call that never yields 1 µs: one preemption in a thousand calls is already a lot. While
+        // A slice lasts at least 0.7 ms and a call that never yields 1 µs. One preemption in a thousand calls is already a lot. While
         // another one waits, other programs may run instead of the competitor, for a slice and many calls.
         let is_vague = |series: &Series| match never.contains(&series.subject.as_str()) {
             true => series.summary.count < 1_000,

@@ -14,7 +14,7 @@
 //!
 //! A rule holds where all its conditions hold. A later rule wins over an earlier one, and each wins over the settings of the variable.
 //!
-//! Refused: unknown words, values out of range, a word given twice in a line, and a line that says nothing or of nobody.
+//! Refused: unknown words, values out of range, and a word given twice in a line. So is a line that says nothing or of nobody.
 #![forbid(unsafe_code)]
 
 mod pattern;

@@ -12,7 +12,7 @@ use crate::waits::{BadWord, WORDS, Waits};
 /// Most rules of a file: the library keeps one bit for each.
 pub const MOST_RULES: usize = 60;
 
-/// What is said of the calls from a place in the program, of the threads with a name, or of both.
+/// What is said of the calls from a place in the program, the threads with a name, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule<'a> {
     /// The pattern of the threads' names. None: all threads.
@@ -35,7 +35,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether a file with this path is meant: by its name, or by its path where the pattern has a slash.
+    /// Whether a file with this path is meant. It is by its name, or by its path where the pattern has a slash.
     #[must_use]
     pub fn is_in(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);

@@ -4,7 +4,7 @@
 //! - [`alone`] keeps other tests of this process away; [`alone_on_this_machine`] those of every process.
 //! - [`eventually`] waits for what must come true; [`undisturbed`] repeats what another program may have disturbed.
 //! - [`library`] is the file of a shared library of this project.
-//! - [`in_a_process_of_its_own`] and [`as_plain_user`] run a test of this program again in another process; [`open_copy`] makes a
+//! - [`in_a_process_of_its_own`] and [`as_plain_user`] run a test of this program again in another process. [`open_copy`] makes a
 //!   program that every user may run, [`copy`] one that can be run at once.
 #![forbid(unsafe_code)]
 

@@ -49,7 +49,7 @@ thread_local! {
 
 impl Drop for AloneOnThisMachine {
     fn drop(&mut self) {
-        // A child that a test forked has a copy of the descriptor: closing alone would leave the lock with the child.
+        // A child that a test forked has a copy of the descriptor. Closing alone would leave the lock with the child.
         let _ = flock(&self.file, FlockOperation::Unlock);
         HELD.set(false);
     }

@@ -50,7 +50,7 @@ pub fn open_copy(program: &Path) -> (TempDir, PathBuf) {
     (folder, copy)
 }
 
-/// Runs the test `name` of this program again in a separate process as a plain user, and returns true there:
+/// Runs the test `name` of this program again in a separate process as a plain user. It returns true there:
 /// `if !as_plain_user("module::name") { return; }`. Root becomes user 65534; a plain user stays the same.
 ///
 /// # Panics

@@ -33,7 +33,7 @@ impl Threads {
         Self { ranges }
     }
 
-    /// Also every thread with a number from `first` on: those yet to be created, as long as numbers do not wrap.
+    /// Also every thread with a number from `first` on. These are yet to be created, as long as numbers do not wrap.
     #[must_use]
     pub fn and_from(mut self, first: i32) -> Self {
         self.ranges.retain(|(low, _)| *low < first);

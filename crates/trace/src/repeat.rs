@@ -1,4 +1,5 @@
-//! Since when a thread waits. A futex wait that times out and is repeated at once is one wait, as for the lock of CPython (GIL).
+//! Since when a thread waits. A futex wait that times out and is repeated at once is one wait. The lock of CPython (GIL) waits
+//! like this.
 
 use punctual_linux::syscall_name;
 use rustix::io::Errno;
@@ -56,7 +57,7 @@ mod tests {
         (0..1000).find(|number| syscall_name::name_of(*number) == "futex").unwrap()
     }
 
-    /// Since when the thread waits after a wait from 1 to 5 ms that returned this, if it calls this then.
+    /// Since when the thread waits, if it calls this after a wait from 1 to 5 ms that returned this.
     fn since(returned: i64, (number, address, now_ns): (i64, u64, u64)) -> u64 {
         let mut repeat = Repeat::default();
         assert_eq!(repeat.since(futex(), 0x6f0, 1_000_000), 1_000_000);

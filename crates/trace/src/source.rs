@@ -44,7 +44,8 @@ impl Source {
         Ok(Self::Programs(recorder))
     }
 
-    /// A ring of each CPU: the largest for which there is memory, up to the one asked for, at least of `2^least` pages.
+    /// A ring of each CPU. It is the largest for which there is memory, up to the one asked for, at least of `2^least`
+    /// pages.
     pub(crate) fn rings(
         rings: &[(usize, u32)],
         least: u32,

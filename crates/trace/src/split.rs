@@ -287,7 +287,7 @@ impl Cut<'_> {
         self.within(part, cpu, end, to, why);
     }
 
-    /// Whether a limit on the thread's CPU time was reached while it waited, so that an idle CPU did not take it.
+    /// Whether a limit on the thread's CPU time was reached while it waited. Then an idle CPU did not take it.
     fn limited(&self, from: u64, to: u64) -> bool {
         let (machine, tid) = (self.machine, self.call.tid);
         let limits = machine.limits();

@@ -43,7 +43,7 @@ impl Room {
     }
 }
 
-/// A CPU writes an event within this time of its stamp, even if the host takes the CPU away in between.
+/// A CPU writes an event within this time of its stamp, even if the host takes the CPU away meanwhile.
 const SETTLED: Duration = Duration::from_millis(10);
 
 /// Recording of events.

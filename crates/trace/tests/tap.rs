@@ -23,7 +23,7 @@ fn taps(level: Level, room: Room) -> Vec<Tap> {
 
 #[test]
 fn a_sleep_shows_its_timer_and_its_system_call() {
-    // A host that takes the CPU within the call moves its times apart; an interrupt within a program loses an event.
+    // A host that takes the CPU within the call moves its times apart. An interrupt within a program loses an event.
     taps(Level::Causes, Room::Small).iter_mut().for_each(|tap| undisturbed(|_| shows_a_sleep(tap)));
 }
 

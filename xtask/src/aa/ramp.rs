@@ -1,9 +1,9 @@
 //! How often `governor ramp` claims something where nothing changes.
 //!
 //! Every run measures one speed: the governor `performance`, or the machine as found where none can be set. So each
-//! claim of a speed-up, of a slower governor or of a remedy is false. Three looks at each run: as it was recorded; as
-//! if the kernel exposed a frequency that changes, so that the test alone decides; and with every other round as
-//! another governor's.
+//! claim of a speed-up, of a slower governor or of a remedy is false. Each run is looked at in three ways. The first
+//! is as it was recorded. The second is as if the kernel exposed a frequency that changes, so that the test alone
+//! decides. The third has every other round as another governor's.
 
 use std::path::{Path, PathBuf};
 

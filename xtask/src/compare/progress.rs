@@ -1,4 +1,5 @@
-//! The effect of the progress line on the figures: the same run on a terminal with the line, and with `--quiet`.
+//! The effect of the progress line on the figures. The same run is made on a terminal with the line, and with
+//! `--quiet`.
 
 use std::process::Command;
 

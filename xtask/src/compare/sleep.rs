@@ -28,10 +28,10 @@ use self::peers::{PEERS, Peer};
 pub(crate) use self::place::Place;
 use super::percentile::{median, percentile};
 
-/// Length of a turn: some hundred waits of up to a millisecond, enough for a 99th percentile; twenty of the longest.
+/// Length of a turn: some hundred waits of up to a millisecond, enough for a 99th percentile. It has twenty of the longest waits.
 const TURN: Duration = Duration::from_millis(40);
 const LONG_TURN: Duration = Duration::from_millis(200);
-/// Pause between turns: a busy real-time thread leaves its CPU for at least a tenth of the time (RT throttling takes 5 %).
+/// Pause between turns. A busy real-time thread leaves its CPU for at least a tenth of the time (RT throttling takes 5 %).
 const BREAK: Duration = Duration::from_millis(8);
 /// Waits for learning before the first turn.
 const WARM_UP: u32 = 50;

@@ -31,7 +31,8 @@ const METHODS: &[(&str, u32)] = &[
 /// Largest difference within the claim: 3 ns, or 2 %.
 const CLAIM: (f64, f64) = (3.0, 0.02);
 
-/// The bare loop in a process of one thread; the same with a sleeping second thread; `punctual`, which has such threads.
+/// The bare loop in a process of one thread, and the same with a sleeping second thread. The third is `punctual`, which has such
+/// threads.
 const CONTESTANTS: usize = 3;
 
 /// Runs all interleaved and prints the medians. `punctual` is compared with the loop that has a second thread. Blocking calls cost more in

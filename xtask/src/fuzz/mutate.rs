@@ -63,7 +63,7 @@ pub(super) fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Changes the structure of a document: replaces values by extremes or by other values of it; removes, renames or adds fields; removes,
+/// Changes the structure of a document. Replaces values by extremes or by other values of it. Removes, renames or adds fields. Removes,
 /// duplicates or multiplies items.
 pub(super) fn structure(document: &mut Value, words: &[String], random: &mut Random) {
     for _ in 0..1 + random.below(6) {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// Names of values that begin with a number: a negative one is refused as a value, not as an unknown option.
+/// Names of values that begin with a number. A negative one is refused as a value, not as an unknown option.
 const NUMBERS: [&str; 9] = ["DUR", "N", "N,N,..", "BYTES", "SIZE", "FREQ", "RATE", "FROM..TO", "PID"];
 
 /// The arguments `T` of a command, on the heap: commands differ in size.

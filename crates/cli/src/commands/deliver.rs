@@ -12,7 +12,7 @@ use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{state, stream, terminal};
 
-/// The lines of the first screen: a terminal of 24, less one for the prompt and one for where the rest is.
+/// The lines of the first screen. A terminal has 24: one is for the prompt, one says where the rest is.
 const FIRST_SCREEN_ROWS: usize = 22;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.

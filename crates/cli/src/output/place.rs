@@ -164,7 +164,7 @@ impl Walk {
     }
 }
 
-/// The number of a descriptor of this process, if `name` in the folder is one: `/proc/self/fd` by any of its names.
+/// The number of a descriptor of this process, if `name` in the folder is one. The folder is `/proc/self/fd` by any of its names.
 fn own_descriptor(folder: impl AsFd, name: &OsStr) -> Option<RawFd> {
     let number: RawFd = name.to_str()?.parse().ok()?;
     let facts = rustix::fs::fstatfs(&folder).ok()?;

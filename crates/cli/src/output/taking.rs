@@ -1,4 +1,4 @@
-//! Replaces a named file by a complete one. No system call gives an unnamed file a name in use, so it is linked to a temporary name and
+//! Replaces a named file by a complete one. No system call gives an unnamed file a name in use. So it is linked to a temporary name and
 //! renamed (rename(2)).
 //!
 //! A separate process makes both calls, out of reach of the signals that end this one. If it is killed or the machine stops, the temporary
@@ -136,7 +136,7 @@ fn take_over(folder: &OwnedFd, beside: &str, name: &OsStr) -> Result<(), Errno> 
     })
 }
 
-/// Runs `work` in a process that signals to this one do not end, or in this one if none can be started.
+/// Runs `work` in a process that signals to this one do not end. If none can be started, this process runs it.
 fn out_of_reach(mut work: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     let status = |outcome: Result<(), Errno>| outcome.map_or_else(|errno| errno.raw_os_error() as u8, |()| 0);
     match uninterrupted(|| status(work())) {

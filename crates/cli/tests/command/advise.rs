@@ -226,7 +226,7 @@ fn guardian(command: &Child) -> Option<Pid> {
     Pid::from_raw(children.into_iter().find(is_it)?)
 }
 
-/// The kernel is the last bound: it keeps a part of the CPU for a usual thread, with nobody there to end the trial.
+/// The kernel is the last bound. It keeps a part of the CPU for a usual thread, with nobody there to end the trial.
 #[test]
 fn a_program_that_spins_when_all_that_watches_is_killed_leaves_the_cpu_to_others() {
     let _alone = alone_on_this_machine();

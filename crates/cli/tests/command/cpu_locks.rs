@@ -115,7 +115,7 @@ fn other_cpus_and_other_namespaces_do_not_wait() {
 #[test]
 fn many_at_once_all_finish() {
     let namespace = namespace();
-    // On all CPUs, and on the first and the last: in any order they wait for each other in the same one.
+    // On all CPUs, and on the first and the last. In any order they wait for each other in the same one.
     let cpus = punctual_linux::affinity::affinity(0).unwrap();
     let last = cpus.last().unwrap().to_string();
     let lists = [format!("0,{last}"), last.clone(), "0".into(), format!("0,{last}")];

@@ -13,7 +13,7 @@ fn commands(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// The words of a command line, as a shell splits it; quotes enclose whole words, and a redirection or a pipe ends it.
+/// The words of a command line, as a shell splits it. Quotes enclose whole words, and a redirection or a pipe ends it.
 fn words(command: &str) -> Vec<String> {
     let parts = command.split('\'').enumerate();
     let split = |(at, part): (usize, &str)| match at % 2 {

@@ -87,7 +87,8 @@ fn sequences_are_complete_over_the_loopback() {
         assert_eq!(lost, 0.0, "{subject}: the loopback loses nothing at this rate");
         assert_eq!(number(lateness, "reordered"), 0.0, "{subject}");
         // The kernel's stamps are on the wall clock, which is steered while we measure. The slow correction of my_rate makes up for a
-        // delay by a higher rate and overshoots: in two corrections of 1 % over 100 events each, by two periods at most.
+        // delay by a higher rate and overshoots. In two corrections of 1 % over 100 events each, it overshoots by two periods at
+        // most.
         let ahead = if subject == "my_rate" { 2 * 500_000 } else { 0 };
         assert!(lateness.summary.min.unwrap() >= -2_000 - ahead, "{subject}: {:?}", lateness.summary);
         let one_way = find(&result, subject, Quantity::OneWay).unwrap_or_else(|| panic!("{subject}: no one-way"));

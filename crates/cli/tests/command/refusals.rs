@@ -111,7 +111,8 @@ fn a_cpu_that_the_machine_does_not_have_is_refused_by_all_commands() {
     }
 }
 
-/// Arguments, file names, programs and files may hold anything; no message hands on what a terminal would obey, or fills the screen.
+/// Arguments, file names, programs and files may hold anything. No message hands on what a terminal would obey, or fills the
+/// screen.
 #[test]
 fn messages_are_harmless_whatever_they_repeat() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +171,7 @@ fn help_and_version_are_no_errors() {
 /// What is refused by the kernel and not by us is a notice, unless it is required.
 #[test]
 fn a_deadline_thread_confined_to_a_cpu_is_a_notice_or_an_error() {
-    // A deadline thread must be free to run on every CPU of its domain (EPERM); without privilege it is refused anyway.
+    // A deadline thread must be free to run on every CPU of its domain (EPERM). Without privilege it is refused anyway.
     let asked = ["wait", "nanosleep", "--for", "100us", "--cpu", "0", "--policy", "deadline:1ms/10ms/10ms"];
     let twice = [&asked[..], &SHORT].concat();
     let left = run(&twice);
@@ -185,7 +186,7 @@ fn a_deadline_thread_confined_to_a_cpu_is_a_notice_or_an_error() {
     }
 }
 
-/// Every subject of a run can have a limit: the names that limits are held against are those of the record.
+/// Every subject of a run can have a limit. The names that limits are held against are those of the record.
 #[test]
 fn a_limit_on_what_is_measured_is_judged() {
     let cases: [(&[&str], &[&str]); 4] = [

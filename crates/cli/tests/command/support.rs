@@ -6,7 +6,7 @@ use punctual_record::Run;
 
 /// The command, with an environment that is the same everywhere.
 pub(crate) fn punctual(args: &[&str]) -> Command {
-    // Tests that end it by a signal must not depend on who started them: in the background SIGINT may be ignored.
+    // Tests that end it by a signal must not depend on who started them. In the background SIGINT may be ignored.
     punctual_linux::signal::heed_what_ends_a_program().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
     command.args(args).env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8").env("TERM", "xterm").stdin(Stdio::null());
@@ -48,7 +48,8 @@ pub(crate) fn measured(args: &[&str]) -> (Run, Left) {
     (run, left)
 }
 
-/// What each of these is refused with: status 2, nothing on stdout, and the words on stderr, one command after the other.
+/// What each of these is refused with, one command after the other. The status is 2, stdout is empty, and the words are
+/// on stderr.
 pub(crate) fn refusals(cases: &[&[&str]]) -> String {
     let mut said = String::new();
     for case in cases {

@@ -30,7 +30,8 @@ fn check_shares(run: &Run) {
     }
 }
 
-/// Measures for this many seconds, and for longer while other programs left nothing of the time for one of the cells.
+/// Measures for this many seconds. It measures for longer while other programs left nothing of the time for one of the
+/// cells.
 fn measured_all(args: &[&str], seconds: u32) -> Run {
     undisturbed(|longer| {
         let duration = format!("{}s", seconds * longer);

@@ -183,8 +183,8 @@ fn very_many_series() {
     assert!(std::fs::metadata(folder.path().join("page.html")).unwrap().len() < 500_000);
 }
 
-/// Every reader refuses twice the permitted number of series before memory is full: within the file's own size and half
-/// of the parsed size.
+/// Every reader refuses twice the permitted number of series before memory is full. It stays within the file's own size
+/// and half of the parsed size.
 #[test]
 fn too_many_series_are_refused() {
     let folder = Folder::new();

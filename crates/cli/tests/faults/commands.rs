@@ -13,8 +13,8 @@ pub(crate) enum Kind {
     Reads,
 }
 
-/// A command. In its words OUT is the file that it writes, OLD and NEW are saved runs, TO is a free address,
-/// and PID this process.
+/// A command. In its words OUT is the file that it writes, and OLD and NEW are saved runs. TO is a free
+/// address, and PID this process.
 #[derive(Debug)]
 pub(crate) struct Subject {
     /// In the table.

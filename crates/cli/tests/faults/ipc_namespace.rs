@@ -1,4 +1,5 @@
-//! The table is looked at where no other program makes IPC objects: in an IPC namespace with a /dev/shm of its own.
+//! The table is looked at where no other program makes IPC objects. That is an IPC namespace with a /dev/shm of its
+//! own.
 
 use std::process::Command;
 

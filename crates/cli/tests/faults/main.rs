@@ -1,9 +1,9 @@
 //! Faults around the command at each stage of its work: a table of faults and commands.
 //!
-//! After each fault: no process, file, IPC object, lock or changed setting is left; status and message are as
-//! documented; no results are lost. `cargo test` runs a part of the table; `cargo test -p punctual-cli --test faults --
-//! --ignored` runs all of it, and `PUNCTUAL_FAULTS_ONLY=PART` selects the faults with PART in their name,
-//! `PUNCTUAL_FAULTS_OF=PART` the commands.
+//! After each fault: no process, file, IPC object, lock or changed setting is left. Status and message are as
+//! documented, and no results are lost. `cargo test` runs a part of the table.
+//! `cargo test -p punctual-cli --test faults -- --ignored` runs all of it. `PUNCTUAL_FAULTS_ONLY=PART` selects the
+//! faults with PART in their name, `PUNCTUAL_FAULTS_OF=PART` the commands.
 
 mod commands;
 mod ipc_namespace;

@@ -1,6 +1,7 @@
 //! The command on real kernels with real cpufreq, in the kernel lab (see vm/README.md).
 //!
-//! Each test boots a machine and runs a script in it that prints `ok NAME` or `FAILED NAME: ...` for each thing it looks at.
+//! Each test boots a machine and runs a script in it. The script prints `ok NAME` or `FAILED NAME: ...` for each thing it
+//! looks at.
 
 mod governor;
 mod pace_clock_set;

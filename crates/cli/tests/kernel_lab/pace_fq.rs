@@ -17,8 +17,8 @@ fn with_discipline(module: &str) -> Option<Machine> {
     Some(machine(Kernel::V6_1, Table::PStates)?.module(module).program(tools[0]).program(tools[1]))
 }
 
-/// The rate was kept, and all that was sent arrived. An emulated machine is slow; what would show is a discipline that does not pace at
-/// all (hundreds of times too fast), or drops what it holds.
+/// The rate was kept, and all that was sent arrived. An emulated machine is slow. The test finds a discipline that does not pace at
+/// all, or drops what it holds. The former is hundreds of times too fast.
 fn keeps_the_rate(result: &Run, name: &str) {
     let series = result.series.iter().find(|s| s.subject == name && s.experiment.metrics().contains_key("rate_share"));
     let series = series.unwrap_or_else(|| panic!("{name}: {:?}", result.not_measured));

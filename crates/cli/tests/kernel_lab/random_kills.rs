@@ -6,8 +6,8 @@ use crate::support::{machine, run};
 
 /// Starts `COMMAND` and kills it at a random moment, `$1` times; counts how often it was killed with something changed.
 ///
-/// The window of the random moments follows how fast the host is just now: it grows after a kill that came too early to find
-/// anything changed, and shrinks after one that did not.
+/// The window of the random moments follows how fast the host is just now. It grows after a kill that came too early to find
+/// anything changed. It shrinks after any other.
 const KILL_OFTEN: &str = r#"
 before=$(state)
 runs=0; changed=0; slowest=0; never=0
@@ -61,8 +61,8 @@ fn killed_programs_leave_preferences_as_they_were() {
     print!("{}", done.stdout);
 }
 
-/// Governor threads as they are: number, policy and priority of each that serves CPU 1, without those that come and go. `$raised` holds those that are not
-/// under SCHED_OTHER.
+/// Governor threads as they are: number, policy and priority of each that serves CPU 1. Those that come and go are left out. `$raised` holds those that
+/// are not under SCHED_OTHER.
 const THREADS: &str = r#"
 threads() {
     raised=

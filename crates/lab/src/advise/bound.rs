@@ -1,6 +1,6 @@
 //! Whether the kernel itself keeps a part of each CPU for others where a real-time thread never sleeps.
 //!
-//! A trial of SCHED_FIFO relies on it: a program may begin to spin just when this process and the guardian are killed. Linux 6.12
+//! A trial of SCHED_FIFO relies on it. A program may begin to spin just when this process and the guardian are killed. Linux 6.12
 //! and later have the fair server: 50 ms of each second for all other threads (kernel/sched/fair.c, `fair_server_init`). Earlier
 //! ones throttle by `sched_rt_runtime_us` (sched(7)). Before 5.10 a CPU borrowed the runtime of others (`RT_RUNTIME_SHARE`), and
 //! its own threads could get none.

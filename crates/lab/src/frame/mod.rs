@@ -1,6 +1,6 @@
 //! The frame in which every family of experiments runs, written once. It has the request ([`Request`]), the turns
-//! (`rounds`), the conditions (`conditions`, `hold`), the batches that do not count ([`left_out`]), and the results
-//! (`outcome`).
+//! (`rounds`), the conditions (`conditions`, `hold`) and the results (`outcome`). It also has the batches that do
+//! not count ([`left_out`]).
 //!
 //! A `Family` names its cells, performs a batch of one (`Bench`), and makes the record of it. `run` does the rest. It
 //! applies the conditions on the measuring thread, lets the cells take turns and restores everything. It enters

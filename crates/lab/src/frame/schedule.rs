@@ -193,7 +193,8 @@ impl Schedule {
     }
 
     /// Number of operations in the pilot when it has taken `gone` so far. Some operations warm up the caches. There
-    /// is none if the first is too long to discard, or if the pilot has used its share of the time.
+    /// is none if the first is too long to discard. There is none either if the pilot has used its share of the
+    /// time.
     #[must_use]
     pub fn pilot_operations(&self, cell: usize, gone: Duration) -> u64 {
         let enough = self.unrehearsed || matches!(self.amount, Amount::Time(time) if gone > time / PILOT_SHARE);

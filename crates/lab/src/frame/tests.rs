@@ -1,4 +1,4 @@
-//! Tests of the frame with a made-up family: what it enters in the run, and how it explains what is missing.
+//! Tests of the frame with a made-up family. They see what it enters in the run, and how it explains what is missing.
 
 use std::time::Duration;
 

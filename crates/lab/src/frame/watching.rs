@@ -3,7 +3,7 @@
 //! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair. The order within a
 //! pair alternates: drift does not look like an effect of watching. A watched batch is performed in pieces. The thread
 //! itself reads the kernel's rings in between: no other thread runs while the clock does. Pieces are small, since small
-//! rings stay in the CPU's cache: the events of a wake-up then cost a third less.
+//! rings stay in the CPU's cache. The events of a wake-up then cost a third less.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

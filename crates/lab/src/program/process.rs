@@ -52,8 +52,8 @@ impl Process {
     /// A process with its threads, or those of this name; `*` stands for any letters.
     ///
     /// # Errors
-    /// Without such a process or thread; for a kernel thread, a process that has ended, this process, and without the privilege
-    /// another user's.
+    /// Without such a process or thread. For a kernel thread, a process that has ended, and this process. Without the
+    /// privilege, for another user's.
     pub fn find(pid: i32, thread: Option<&str>) -> Result<Self, Refused> {
         let no = |why: String| Err(Refused::Process(why));
         let folder = PathBuf::from(format!("/proc/{pid}"));

@@ -1,5 +1,5 @@
-//! CPU frequency, for the families that measure it: the looping thread ([`Thread`]), and the time until loops have
-//! one speed ([`settle`]).
+//! CPU frequency, for the families that measure it. It has the looping thread ([`Thread`]), and the time until
+//! loops have one speed ([`settle`]).
 
 pub(crate) mod governor;
 pub(crate) mod settle;
@@ -24,7 +24,7 @@ pub(crate) const PERFORMANCE: &str = "performance";
 
 /// Shortest work: two readings of the clock are one part in two hundred of it.
 const SHORTEST_WORK: Duration = Duration::from_micros(10);
-/// Longest work: a real-time thread may hold its CPU this long, even if it is several times slower than at full
+/// Longest work. A real-time thread may hold its CPU this long, even if it is several times slower than at full
 /// speed.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 

@@ -15,7 +15,7 @@ pub struct Method {
     pub about: &'static str,
     /// The call in C, for instance `clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME)`.
     pub call: &'static str,
-    /// The line of code for this wait, in C (in Rust for Rust's own), where it is not just the call.
+    /// The line of code for this wait, where it is not just the call. It is in C, or in Rust for Rust's own.
     pub code: &'static str,
     /// The system calls of which each wait makes one, depending on architecture and C library. Empty: it makes none.
     pub system_calls: &'static [&'static str],

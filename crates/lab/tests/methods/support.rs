@@ -5,7 +5,7 @@ use punctual_lab::ways::wait::{Kind, Method, Unit, Waiter};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_testing::{lacks, skip};
 
-/// Opens a method; where it is unavailable, checks that the reason says something, and that it is one of hardware unless told to be
+/// Opens a method. Where it is unavailable, checks that the reason says something. It must be one of hardware unless told to be
 /// lenient.
 pub(crate) fn open(method: &Method) -> Option<Box<dyn Waiter>> {
     match (method.open)() {

@@ -16,7 +16,7 @@ fn the_one_it_names_and_no_other() {
         }
         let is_named = |call: &SystemCall| method.system_calls.contains(&call.name.as_str());
         let calls = undisturbed(|longer| match system_calls(method, 300_000 * i64::from(longer)) {
-            // A way that looks at the clock first does not sleep if it had no CPU until its wait was over.
+            // A way that looks at the clock first does not sleep if its wait ended before it had a CPU.
             Ok(calls) if !method.system_calls.is_empty() && !calls.iter().any(is_named) => {
                 Err(Disturbed(format!("{} makes {calls:?}", method.name)))
             }

@@ -1,8 +1,7 @@
 //! The drawing in ARCHITECTURE.md: the block that begins with ```` ```drawing ````.
 //!
-//! Under `[crates]`, `a -> b c`: a crate and those of ours that it uses; `tests -> a b`: what the tests of each may use as well. Under `[layers]`,
-//! `a: x y < z`: the top modules of a crate; each uses those of earlier layers only. An indented line continues
-//! the one before.
+//! Under `[crates]`, `a -> b c` is a crate and those of ours that it uses. `tests -> a b` is what the tests of each may use as well. Under
+//! `[layers]`, `a: x y < z`: the top modules of a crate; each uses those of earlier layers only. An indented line continues the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

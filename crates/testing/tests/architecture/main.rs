@@ -1,5 +1,5 @@
-//! The drawing in ARCHITECTURE.md is what the code does: which crate uses which, the layers of each crate's top modules, and no circle
-//! among the files of a folder.
+//! The drawing in ARCHITECTURE.md is what the code does. It says which crate uses which, and the layers of each crate's top modules.
+//! There is no circle among the files of a folder.
 
 mod check;
 mod drawing;

@@ -16,7 +16,7 @@ pub(crate) type Module = Vec<String>;
 pub(crate) struct Mention {
     pub(crate) path: Vec<String>,
     pub(crate) line: usize,
-    /// `pub use` of an item of a module's own child: a name that the module passes on, and no use of its own.
+    /// `pub use` of an item of a module's own child. It is a name that the module passes on, and no use of its own.
     pub(crate) passed_on: bool,
 }
 
@@ -269,7 +269,7 @@ fn is_left_out(attribute: &Group) -> bool {
     text == "cfg(test)" || text.starts_with("cfg(all(test,") || text.starts_with("path=")
 }
 
-/// The names of `a::b::c` at the beginning, and how many tokens they take, with the `::` before a `{` or `*`.
+/// The names of `a::b::c` at the beginning. It also returns how many tokens they take, with the `::` before a `{` or `*`.
 fn path_at(tokens: &[TokenTree]) -> (Vec<String>, usize) {
     let mut path = Vec::new();
     let mut length = 0;

@@ -121,7 +121,7 @@ impl<W: Write> ChromeTrace<W> {
     }
 
     /// Time does not run back, even if a CPU's events came late. Nor does it stand still. Perfetto reads the end of a slice
-    /// before a begin of the same time, and so never ends an empty slice.
+    /// before a begin of the same time. So it never ends an empty slice.
     fn advance(&mut self, time_ns: u64) -> u64 {
         self.now_ns = (self.now_ns + 1).max(time_ns.saturating_sub(self.origin_ns));
         self.now_ns

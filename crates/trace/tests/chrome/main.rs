@@ -90,7 +90,7 @@ const ENTER: Kind = Kind::Enter { number: NANOSLEEP, args: [0; 4] };
 const LEAVE: Kind = Kind::Leave { number: NANOSLEEP, returned: 0 };
 const IDLE: &str = "swapper/0";
 
-/// Thread 7 on CPU 0 asks to be woken at 100 us; another thread keeps the CPU from it until 150 us.
+/// Thread 7 on CPU 0 asks to be woken at 100 us. Another thread keeps the CPU from it until 150 us.
 fn late_sleep(hostile: &str) -> Batch {
     let (own, other, idle) = (thread(7, "sleeper"), thread(9, hostile), thread(0, IDLE));
     events(&[
@@ -245,7 +245,7 @@ fn the_first_error_of_the_writer_is_returned() {
     assert_eq!(trace.finish().unwrap_err().raw_os_error(), Some(libc::ENOSPC));
 }
 
-/// Keeps the CPU of the calling thread, which it pins there, from idling: some kernels hide events while their idle thread runs.
+/// Keeps the CPU of the calling thread, which it pins there, from idling. Some kernels hide events while their idle thread runs.
 fn with_a_busy_neighbour(work: impl FnOnce()) {
     let mut here = rustix::thread::CpuSet::new();
     here.set(rustix::thread::sched_getcpu());

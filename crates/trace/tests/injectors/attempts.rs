@@ -17,7 +17,7 @@ pub(crate) struct TooFew {
 }
 
 impl TooFew {
-    /// `right` of `all` wake-ups. Beside other programs fewer are right, but not fewer than half; in an emulated machine most of the time
+    /// `right` of `all` wake-ups. Beside other programs fewer are right, but not fewer than half. In an emulated machine most of the time
     /// is the emulator's.
     pub(crate) fn of(right: usize, all: usize, said: String) -> Self {
         let least = if lab::slower() > 1 { 10 } else { 50 };

@@ -14,7 +14,7 @@ use crate::play::{now, pause, sleep_until};
 /// They were over for so long.
 const OVER_NS: u64 = 50_000_000;
 
-/// Each sleep that gave up the CPU is a wake-up, no other is, and none is late by what was over before.
+/// Each sleep that gave up the CPU is a wake-up, and no other is. None is late by what was over before.
 pub(crate) fn holds(wanted: usize) {
     let Some(cpu) = place::cpu() else { return };
     let alone = alone_on_this_machine();

@@ -20,7 +20,7 @@ pub(crate) struct Injector {
     pub(crate) exact: bool,
     /// The system call that is late.
     pub(crate) call: &'static str,
-    /// A wake-up is hit if this much of the delay is in it; where the time is unknown, if it is this late.
+    /// A wake-up is hit if this much of the delay is in it. Where the time is unknown, it is hit if it is this late.
     pub(crate) least_ns: u64,
     /// Without the injector, the cause is named if it took this long.
     pub(crate) named_ns: u64,

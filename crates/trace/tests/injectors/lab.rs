@@ -1,4 +1,4 @@
-//! The table on other kernels: this program in the machines of the kernel lab, and what only such a machine can suffer.
+//! The table on other kernels. It has this program in the machines of the kernel lab, and what only such a machine can suffer.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const WANTED: usize = 30;
 const PAUSE: Duration = Duration::from_millis(20);
 /// The tests that an emulated machine can pass within minutes: their delays are long.
 const TESTS: [&str; 4] = ["sleeps_that_are_over", "kept_for_fair_threads", "priority_inversion", "idle_states"];
-/// Before Linux 6.18, a used-up quota keeps a thread from the CPU in its call. Since then, that happens on the way back to the program,
-/// which takes longer than the engine looks at, in an emulated machine.
+/// Before Linux 6.18, a used-up quota keeps a thread from the CPU in its call. Since then, that happens on the way back to the program.
+/// In an emulated machine, this takes longer than the engine looks at.
 const QUOTAS: [&str; 2] = ["used_up_quota", "used_up_quota_beside_others"];
 /// What the guest says when it is to be stopped from now on.
 const STOP_ME: &str = "the machine may be stopped now";

@@ -7,7 +7,7 @@ use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::sched::{self, Attributes};
 use punctual_trace::{Error, Kind, Level, Room, Tap, Threads};
 
-/// The CPU where late threads run: one that shows the switches from its idle thread, as not every CPU does after it was
+/// The CPU where late threads run: one that shows the switches from its idle thread. Not every CPU does so after it was
 /// taken offline. None where this machine does not permit tracepoints, which is said.
 pub(crate) fn cpu() -> Option<usize> {
     static CPU: OnceLock<Result<usize, String>> = OnceLock::new();

@@ -1,4 +1,5 @@
-//! Real programs under each remedy of `punctual run`: the same output and exit status, what they gain or lose, and the CPU time it costs.
+//! Real programs under each remedy of `punctual run`: the same output and exit status, and what they gain or lose. The CPU time
+//! that a remedy costs is there too.
 //!
 //! A round is a turn under each remedy and two under `run` without any. Each round begins with another of them, so that drift hits all.
 
@@ -24,7 +25,7 @@ const NONE: (&str, &[&str]) = ("none", &[]);
 const WAYS: usize = REMEDIES.len() + 1;
 /// From a turn to the next: the control does not directly precede the turn without a remedy. It has no factor in common with `WAYS`.
 const STRIDE: usize = 3;
-/// Fewer rounds show no difference: all rounds of one of seven comparisons agree by chance in less than 0.7 % of cases.
+/// Fewer rounds show no difference. All rounds of one of seven comparisons agree by chance in less than 0.7 % of cases.
 const FEWEST_ROUNDS: u32 = 9;
 
 /// What a figure was in each round, beside that of the turn without a remedy.
@@ -121,7 +122,7 @@ fn line(columns: &[&str], row: &Row, better: Better) -> String {
     format!("| {} | {} | {} |\n", columns.join(" | "), number(row[0].theirs()), cells.join(" | "))
 }
 
-/// The median, and its ratio to the turn without a remedy; or that the rounds do not agree on a difference.
+/// The median, and its ratio to the turn without a remedy. Or it says that the rounds do not agree on a difference.
 fn cell(pairs: &Pairs, better: Better) -> String {
     let ratio = pairs.ratio_among(REMEDIES.len() as u32);
     let gain = match (ratio.is_within(0.0..=1.0), better) {

@@ -1,6 +1,6 @@
 //! The claims about the hybrid sleeper against spin_sleep, checked turn by turn.
 //!
-//! Each turn of the hybrid is compared with those of spin_sleep in the same round; the median of the rounds' ratios counts. A hypervisor
+//! Each turn of the hybrid is compared with those of spin_sleep in the same round. The median of the rounds' ratios counts. A hypervisor
 //! that takes the CPU in some rounds spoils those, not the median.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::compare::pairs::Pairs;
 
 const HYBRID: &str = "punctual hybrid";
 const PEER: &str = "spin_sleep";
-/// Durations with claims: at 20 µs all spin; at 10 ms a turn has too few waits for a 99th percentile.
+/// Durations with claims. At 20 µs all spin, and at 10 ms a turn has too few waits for a 99th percentile.
 const CLAIMED_NS: [i64; 2] = [ASKED_NS[1], ASKED_NS[2]];
 /// Largest median lateness of the hybrid by its own clock reading: the figures of the tables include two more readings.
 const P50_NS: f64 = 100.0;

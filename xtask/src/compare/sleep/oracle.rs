@@ -1,4 +1,4 @@
-//! The oracle: it knows every wake-up in advance and chooses the fixed margin that spins least for no more late waits.
+//! The oracle knows every wake-up in advance. It chooses the fixed margin that spins least for no more late waits.
 
 /// One wake-up of a hybrid sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn an_oracle_spins_no_more_than_needed() {
-        // Latencies of 10 to 19 us and a margin of 30 us: every wait spun 11 to 20 us, none was late.
+        // Latencies of 10 to 19 us and a margin of 30 us. Every wait spun 11 to 20 us, none was late.
         let wake_ups: Vec<WakeUp> =
             (10..20).map(|us| WakeUp { latency_ns: us * 1_000, spun_ns: 30_000 - us * 1_000 }).collect();
         // The oracle's margin is 18 us: 0, 0, 1, ... 8 us of spinning, 3.6 us on average.

@@ -63,7 +63,7 @@ impl Peer for Own {
     fn wait(&mut self, asked_ns: i64) -> Said {
         let margin_ns = i64::from(self.sleeper.learner().margin_ns(asked_ns));
         let wake = self.sleeper.sleep(duration(asked_ns));
-        // Only a wait that slept has a wake-up: at the start of the spin or, without one, at the end of the wait.
+        // Only a wait that slept has a wake-up. It is at the start of the spin or, without one, at the wait's end.
         let lateness_ns = wake.lateness().as_nanos() as i64;
         let wake_up = (self.hybrid && !wake.slept.is_zero()).then(|| {
             let spun_ns = wake.spun.as_nanos() as i64;

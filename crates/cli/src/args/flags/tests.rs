@@ -151,7 +151,8 @@ fn the_help_names_flags_that_its_command_has() {
     }
 }
 
-/// Reports of every experiment: a command line in them is taken by that command's parser, another flag by the command that measured.
+/// Reports of every experiment. A command line in them is taken by that command's parser, another flag by the command that
+/// measured.
 #[test]
 fn reports_name_flags_that_their_command_has() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/version_1");

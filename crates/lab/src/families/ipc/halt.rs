@@ -1,4 +1,4 @@
-//! Ends a wait that nothing else ends: the other process is gone, the run must stop, or this message is lost.
+//! Ends a wait that nothing else ends. The other process is gone, the run must stop, or this message is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! The contents of a message: its number, its time of sending, and a checksum over all of it.
 //!
 //! A message of 32 bytes or more begins with a header of 24 bytes. Shorter ones (8 to 31 bytes) have all three in
-//! their first eight bytes. These are 16 bits of the number, 40 bits of the time (18 minutes), 7 bits of checksum,
-//! and one bit that is always set. A mechanism that carries numbers may rely on that bit.
+//! their first eight bytes. These are 16 bits of the number, 40 bits of the time (18 minutes), and 7 bits of
+//! checksum. One bit is always set. A mechanism that carries numbers may rely on that bit.
 
 /// The shortest message: it has room for its time of sending.
 pub const SHORTEST: usize = 8;

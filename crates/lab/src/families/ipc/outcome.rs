@@ -99,7 +99,7 @@ impl Family for Plan {
     }
 }
 
-/// Adds a notice of the CPUs that share a core or may share one: that changes the meaning of the figures.
+/// Adds a notice of the CPUs that share a core or may share one. That changes the meaning of the figures.
 pub(super) fn cores(plan: &Plan, session: &mut Session<'_>) {
     let pairs = |relation| {
         let pairs = plan.pairs(relation).into_iter();

@@ -49,8 +49,8 @@ impl Topology {
         }
     }
 
-    /// The CPU among `cpus` to pair with `first`: the first of another core, else of an unknown core, else any
-    /// other.
+    /// The CPU among `cpus` to pair with `first`. It is the first of another core, else of an unknown core,
+    /// else any other.
     #[must_use]
     pub fn partner(&self, first: usize, cpus: &[usize]) -> Option<usize> {
         let others = || cpus.iter().copied().filter(|cpu| *cpu != first);

@@ -26,8 +26,8 @@ use crate::frame::left_out::NotKept;
 use crate::frame::usage::Meter;
 use crate::frame::{Failure, no_thread};
 
-/// After a failed call, the number and interval of checks that the other process lives: a tenth of a second
-/// in total.
+/// After a failed call, the number and interval of checks that the other process lives. They take a tenth of
+/// a second in total.
 const LOOKS: u32 = 50;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// After this many consecutive lost messages, all are considered lost.

@@ -78,8 +78,8 @@ impl Keep {
     }
 }
 
-/// From this rate on fq sends a quantum at once instead of spacing datagrams, unless configured otherwise:
-/// `low_rate_threshold` of 550 kbit/s (tc-fq(8); fq_dequeue in net/sched/sch_fq.c).
+/// From this rate on fq sends a quantum at once instead of spacing datagrams, unless configured otherwise. It
+/// is `low_rate_threshold` of 550 kbit/s (tc-fq(8); fq_dequeue in net/sched/sch_fq.c).
 const LOW_RATE_BYTES: f64 = 550_000.0 / 8.0;
 
 /// The notice of fq's bursts above its threshold: they look like jitter, but are intended.

@@ -1,11 +1,11 @@
 //! `pace`: how evenly events leave and arrive if a program paces them. Events are UDP datagrams, or ticks without a
 //! network.
 //!
-//! The input is a [`Plan`]. The [`Session`] receives, per method of pacing and variant of conditions: `lateness` of
-//! each departure relative to the ideal schedule, `period_jitter` of departures and of arrivals, and `one_way`
-//! latency. The metrics are the rate reached, the drift of departures, and the numbers of datagrams not sent, lost or
-//! reordered. Departures are the kernel's own stamps if it provides them. Sending never waits for room: a datagram
-//! without room is counted.
+//! The input is a [`Plan`]. The [`Session`] receives series per method of pacing and variant of conditions.
+//! `lateness` is that of each departure relative to the ideal schedule. `period_jitter` is that of departures and of
+//! arrivals, and `one_way` is latency. The metrics are the rate reached, the drift of departures, and the numbers of
+//! datagrams not sent, lost or reordered. Departures are the kernel's own stamps if it provides them. Sending never
+//! waits for room: a datagram without room is counted.
 //!
 //! For the loopback, a child process is the receiver. [`receive`] is a standalone receiver.
 

@@ -1,8 +1,8 @@
 //! A standalone receiver of datagrams at an address. It ends after a number of them, after a time, or on request.
 //!
-//! For each nominal rate of the senders it reports the jitter of arrivals at the socket (by the kernel's stamps),
-//! and the rate. It counts lost, reordered and duplicate datagrams. If sender and receiver are on one machine, it
-//! reports the one-way latency. Datagrams that are not from `pace` are counted.
+//! By the kernel's stamps, it reports the jitter of arrivals at the socket for each nominal rate of the senders. It
+//! reports the rate too. It counts lost, reordered and duplicate datagrams. If sender and receiver are on one machine,
+//! it reports the one-way latency. Datagrams that are not from `pace` are counted.
 //!
 //! Anyone may send here, so memory is bounded: there is a maximum of rates, and of streams of each rate. Datagrams of
 //! further rates are counted and left out. If a newer stream replaces another one, the sums keep the old one's part.

@@ -1,4 +1,4 @@
-//! The test stand for a method of pacing: events at a rate, sent or only ticked, and the result of each.
+//! The test stand for a method of pacing. It has events at a rate, sent or only ticked, and the result of each.
 
 use punctual::rate::Grid;
 use punctual::{Moment, Rate};

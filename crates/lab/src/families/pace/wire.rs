@@ -14,10 +14,10 @@ use crate::frame::breaks::Offset;
 
 /// Capacity for the stamps of a batch: 8 MB, about ten thousand.
 const STAMP_ROOM: i32 = 8 << 20;
-/// Capacity of the send buffer if the kernel paces: 64 datagrams of the smallest kind, which are counted as 768 bytes
-/// each (the buffer of 512 that holds data and `skb_shared_info`, and a `struct sk_buff`). Fewer of larger ones fit.
-/// fq drops datagrams beyond 100 of one flow (`flow_limit`, tc-fq(8)). poll(2) reports room below half of the buffer,
-/// which is twice the value set: up to this value.
+/// Capacity of the send buffer if the kernel paces: 64 datagrams of the smallest kind. They are counted as 768 bytes
+/// each. These are the buffer of 512 that holds data and `skb_shared_info`, and a `struct sk_buff`. Fewer of larger
+/// ones fit. fq drops datagrams beyond 100 of one flow (`flow_limit`, tc-fq(8)). poll(2) reports room below half of
+/// the buffer, which is twice the value set: up to this value.
 const KERNEL_PACED_ROOM: i32 = 64 * 768;
 /// Bytes that fq counts beyond the payload: Ethernet, IP and UDP headers.
 const HEADERS_V4: u64 = 14 + 20 + 8;

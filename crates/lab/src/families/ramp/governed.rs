@@ -20,7 +20,7 @@ pub enum Governors {
     All,
     /// These, in this order.
     Named(Vec<String>),
-    /// The governor as found, taking turns with `performance` if that can be set: this shows the gain from holding
+    /// The governor as found, taking turns with `performance` if that can be set. This shows the gain from holding
     /// the speed.
     AgainstPerformance,
 }

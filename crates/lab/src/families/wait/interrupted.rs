@@ -1,7 +1,7 @@
 //! Waits that signals cut short, and continued as a program can: with what the call says is left.
 //!
-//! A timer signals the measuring thread every period. A call that takes a duration is called again with its
-//! remainder, one that takes a deadline with the same deadline. `usleep(3)` returns no remainder, so its wait ends with
+//! A timer signals the measuring thread every period. A call that takes a duration is called again with its remainder.
+//! One that takes a deadline is called with the same deadline. `usleep(3)` returns no remainder, so its wait ends with
 //! the first signal. Unlike all other waits, such a wait may end early.
 
 use std::cell::RefCell;

@@ -307,8 +307,8 @@ mod tests {
             })
             .collect();
         ratios.sort_by(f64::total_cmp);
-        // The rest is the sleeps' own: a few microseconds a loop, more on a busy machine or where a virtual machine stood still. Usage
-        // that is not up to date lacks nearly everything of most loops.
+        // The rest is the sleeps' own: a few microseconds a loop. It is more on a busy machine or where a virtual machine stood still.
+        // Usage that is not up to date lacks nearly everything of most loops.
         assert!((0.5..=1.1).contains(&ratios[50]), "of the CPU time was accounted: {ratios:?}");
     }
 }

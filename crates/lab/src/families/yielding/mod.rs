@@ -3,8 +3,8 @@
 //! The input is a [`Plan`]. The [`Session`] receives the series of each method, situation and variant of
 //! conditions. A situation is to be alone, or with N competitors on the same CPU. They are `call_cost` (each call
 //! between two clock readings) and `away` (the calls during which a competitor ran). `call_cost` also has the
-//! results that are no distribution. These are the cost in a bare loop, user and system time, the calls that let a
-//! competitor run, and the shares of the CPU.
+//! results that are no distribution. These are the cost in a bare loop, and user and system time. They are also
+//! the calls that let a competitor run, and the shares of the CPU.
 //!
 //! A competitor's own progress proves that it ran, not the caller's clock: see [`crate::crowd`].
 

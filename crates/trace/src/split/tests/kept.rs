@@ -39,7 +39,7 @@ fn fair_threads_chosen_before_a_real_time_thread_are_throttling() {
     let mut machine = Machine { own_prio: 59, ..Machine::asleep_beside(20, 9) };
     machine.fires(60.0, 20).switch(100.0, (20, 9, 0), (30, 120)).runs(50_000.0, (30, 120, 0));
     assert_eq!((machine.us(Cause::RtThrottling), machine.who(Cause::RtThrottling)), (49_900, Who::Thread(30)));
-    // The thread before slept: nothing kept the real-time thread from the CPU for so long but what the kernel did there.
+    // The thread before slept. Nothing kept the real-time thread from the CPU for so long but what the kernel did there.
     let mut machine = Machine { own_prio: 59, ..Machine::asleep_beside(20, 9) };
     machine.fires(60.0, 20).switch(100.0, (20, 9, 1), (30, 120)).runs(387.0, (30, 120, 0));
     assert_eq!((machine.us(Cause::RtThrottling), machine.us(Cause::NotPreempted)), (0, 287));
@@ -112,7 +112,7 @@ fn a_quota_is_named_while_others_run() {
 
 #[test]
 fn what_the_kernel_keeps_for_fair_threads_is_throttling() {
-    // A real-time thread that wants to run on loses the CPU to a fair one; then the watched thread wakes up.
+    // A real-time thread that wants to run on loses the CPU to a fair one. Then the watched thread wakes up.
     let mut machine = Machine { own_prio: 49, ..Machine::asleep_beside(20, 79) };
     machine.switch(-50.0, (20, 79, 0), (30, 120)).fires(60.0, 30).runs(40_000.0, (30, 120, 0));
     assert_eq!((machine.us(Cause::RtThrottling), machine.who(Cause::RtThrottling)), (39_937, Who::Thread(30)));

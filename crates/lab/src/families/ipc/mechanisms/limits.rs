@@ -12,8 +12,8 @@ pub(super) fn sysctl(path: &str) -> Option<u64> {
 
 /// Largest message of a POSIX queue for the privileged (`include/linux/ipc_namespace.h`, HARD_MSGSIZEMAX).
 const HARD_MSGSIZEMAX: u64 = 16 << 20;
-/// Bytes per message that RLIMIT_MSGQUEUE adds to its contents: a pointer and, at most, a tree node (`getrlimit(2)`:
-/// `struct msg_msg *` since Linux 3.5 `struct posix_msg_tree_node`).
+/// Bytes per message that RLIMIT_MSGQUEUE adds to its contents: a pointer and, at most, a tree node. `getrlimit(2)`
+/// has them: `struct msg_msg *` and, since Linux 3.5, `struct posix_msg_tree_node`.
 const PER_MESSAGE: u64 = 56;
 
 /// Whether this process may exceed the limits of ordinary users (CAP_SYS_RESOURCE, bit 24 of CapEff in

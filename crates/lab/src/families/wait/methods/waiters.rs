@@ -127,7 +127,7 @@ impl<T: Armed> Waiter for Timed<T> {
     }
 }
 
-/// A waiter on a timer that was opened and passed a first wait of 1 ns, or the reason for a failure.
+/// A waiter on a timer that was opened and passed a first wait of 1 ns. Otherwise it is the reason for a failure.
 pub(super) fn timed<T: Armed + 'static>(opened: linux::Result<T>, remedies: Remedies) -> Opened {
     let mut timer = opened.map_err(|e| unavailable(&e, remedies))?;
     let mut first_wait = || {
