@@ -61,7 +61,7 @@ impl Spin {
     pub fn delays(&self) -> Result<Vec<(u64, u64)>> {
         let (key, mut words) = (0_u32, vec![0_u64; 1 + 2 * MOST]);
         let lookup = element(&self.noted, &key, words.as_mut_ptr().expose_provenance());
-        // SAFETY: the kernel reads the key and writes as many bytes as the map's elements have, for which there is room.
+        // SAFETY: the kernel reads the key and writes as many bytes as the map's elements have. There is room for them.
         check("bpf(BPF_MAP_LOOKUP_ELEM)", unsafe { bpf(LOOKUP, &lookup) })?;
         let count = (words[0] as usize).min(MOST);
         Ok(words[1..].chunks_exact(2).take(count).map(|delay| (delay[0], delay[1])).collect())

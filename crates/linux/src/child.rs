@@ -67,9 +67,9 @@ impl Child {
         let bound = Shared::<AtomicU32>::new()?;
         let parent = rustix::process::getpid();
         let signals = SignalsBlocked::new()?;
-        // SAFETY: the child runs on a copy of the memory in which the other threads never run again, which any of
-        // them might legally do; it ends below by `_exit`, so that nothing of the parent's stack is unwound twice. It starts no
-        // thread itself. The closure owns what it uses ('static), so nothing of it lies on another thread's stack.
+        // SAFETY: the child runs on a copy of the memory in which the other threads never run again. Any of them might legally
+        // do that. It ends below by `_exit`, so that nothing of the parent's stack is unwound twice. It starts no thread
+        // itself. The closure owns what it uses ('static), so nothing of it lies on another thread's stack.
         match check("fork", unsafe { libc::fork() })? {
             0 => live(name, parent, &bound, work),
             pid => {

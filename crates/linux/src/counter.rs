@@ -15,8 +15,8 @@ pub struct RawCounter(());
 impl RawCounter {
     /// Checks with the CPU and the kernel that the counter runs at one rate on all CPUs.
     ///
-    /// On x86, the CPU announces an invariant TSC (CPUID 8000_0007H:EDX bit 8), or the kernel uses it as its clock source. In both cases
-    /// the kernel must not have marked it unstable. The error names the failed condition.
+    /// On x86, the CPU announces an invariant TSC (CPUID 8000_0007H:EDX bit 8), or it is the kernel's clock source. In both cases the
+    /// kernel must not have marked it unstable. The error names the failed condition.
     pub fn open() -> Result<Self, NoCounter> {
         availability().map(|()| Self(()))
     }

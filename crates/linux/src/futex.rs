@@ -56,7 +56,7 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i
     });
     // Without FUTEX_CLOCK_REALTIME the absolute time is on CLOCK_MONOTONIC.
     let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
-    // SAFETY: `word` is a live, aligned 32-bit word and is only read atomically; the timespec is null or valid for the call.
+    // SAFETY: `word` is a live, aligned 32-bit word and is only read atomically. The timespec is null or valid for the call.
     let returned = unsafe {
         libc::syscall(
             NUMBER,

@@ -26,8 +26,8 @@ extern "C" fn look() {
 }
 
 /// The C library calls the functions of this section before `main`.
-// SAFETY: the section holds pointers to functions that take what the C library gives and return nothing. `look` ignores its arguments; it makes a few system
-// calls and writes a few atomics, for which neither the runtime nor an allocator is needed.
+// SAFETY: the section holds pointers to functions that take what the C library gives and return nothing. `look` ignores its arguments. It makes a few system
+// calls and writes a few atomics. This needs neither the runtime nor an allocator.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

@@ -1,6 +1,6 @@
 //! Linux calls that std and rustix lack, made safe.
 //!
-//! No other crate of the project has `unsafe` code, except for `preload` and `mpi`, which replace functions of C. Each module wraps one
+//! No other crate of the project has `unsafe` code, except for `preload` and `mpi`. These replace functions of C. Each module wraps one
 //! family of calls. The first line of each public function's documentation names its call. *Measured* calls go through the C library,
 //! as in a C program. Other calls may use rustix.
 //!

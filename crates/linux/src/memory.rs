@@ -30,8 +30,8 @@ pub fn unlock_all() -> Result<()> {
 pub fn prefault_stack() {
     let mut stack = [0_u8; PREFAULTED_STACK_BYTES];
     for offset in (0..PREFAULTED_STACK_BYTES).step_by(PAGE) {
-        // SAFETY: `offset` is inside the array, which is writable and lives until the function returns; volatile, so that
-        // the compiler does not leave out a write that nothing reads.
+        // SAFETY: `offset` is inside the array, which is writable and lives until the function returns. The write is
+        // volatile, so that the compiler does not leave it out: nothing reads it.
         unsafe { stack.as_mut_ptr().add(offset).write_volatile(1) };
     }
     std::hint::black_box(&stack);

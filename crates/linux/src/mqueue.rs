@@ -28,7 +28,7 @@ impl MessageQueue {
         attributes.mq_maxmsg = 1;
         attributes.mq_msgsize = MESSAGE_BYTES as _;
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDONLY | libc::O_CLOEXEC;
-        // SAFETY: name and attributes are valid for the call; the mode is passed as the promoted type it has in C.
+        // SAFETY: name and attributes are valid for the call. The mode is passed as the promoted type it has in C.
         let queue = unsafe { libc::mq_open(path.as_ptr(), flags, 0o600 as libc::c_uint, &raw mut attributes) };
         if queue == -1 {
             return Err(Error::last("mq_open").on(name));

@@ -46,7 +46,7 @@ pub struct Holder {
 /// Takes the lock `name`, of at most 107 bytes, unless another process holds it: `socket(2)`, `bind(2)`, `listen(2)`.
 ///
 /// # Errors
-/// ENAMETOOLONG; EMFILE and ENFILE at a limit of descriptors; EPERM or EACCES if a filter or a security module forbids the socket.
+/// ENAMETOOLONG. EMFILE and ENFILE at a limit of descriptors. EPERM or EACCES if a filter or a security module forbids the socket.
 pub fn try_take(name: &str) -> Result<Attempt> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|errno| failed("bind", name, errno))?;
     let open = |flags| {

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Types for memory shared between processes: atomics, and arrays, tuples and [`CacheLine`]s of them.
 ///
 /// # Safety
-/// All bytes zero is a valid value; every access through `&T` is atomic; the type has no pointer and needs no drop.
+/// All bytes zero is a valid value. Every access through `&T` is atomic. The type has no pointer and needs no drop.
 pub unsafe trait Shareable: Sync + Send + 'static {}
 
 macro_rules! shareable {
@@ -61,7 +61,7 @@ unsafe impl<A: Shareable, B: Shareable, C: Shareable, D: Shareable> Shareable fo
 #[inline]
 pub fn full_fence() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: changes no bit of the word that the stack pointer is at, which is always mapped; flags count as changed.
+    // SAFETY: changes no bit of the word that the stack pointer is at. That word is always mapped, and flags count as changed.
     unsafe {
         std::arch::asm!("lock or dword ptr [rsp], 0");
     }
@@ -120,7 +120,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `start` and `bytes` are those of a mapping that only this value owns, and no reference into it outlives the
+        // SAFETY: `start` and `bytes` are those of a mapping that only this value owns. No reference into it outlives the
         // `Shared` that keeps this value.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
@@ -149,8 +149,8 @@ impl<T: Shareable> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the mapping holds a T (made in `new`), aligned to a page, zeroed (valid for Shareable), alive as long as `self`;
-        // other processes change it only atomically.
+        // SAFETY: the mapping holds a T (made in `new`), aligned to a page and zeroed (valid for Shareable). It is alive as long
+        // as `self`. Other processes change it only atomically.
         unsafe { self.mapping.start.cast::<T>().as_ref() }
     }
 }

@@ -85,7 +85,7 @@ impl Supervised {
             libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
             (all.assume_init(), before.assume_init())
         };
-        // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may be called: it makes
+        // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may be called. It makes
         // system calls, allocates nothing and takes no lock.
         unsafe { command.pre_exec(move || prepare(settings, &before, gate.as_ref())) };
         let started = signals_of(&all).map_err(io::Error::other).and_then(|signals| Ok((signals, command.spawn()?)));

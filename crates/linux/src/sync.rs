@@ -63,7 +63,7 @@ impl Condition {
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
         let condition = Box::new(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER));
         let mut attributes = MaybeUninit::<libc::pthread_condattr_t>::uninit();
-        // SAFETY: the attributes are initialised before they are used and destroyed after; the condition variable is not in use yet
+        // SAFETY: the attributes are initialised before they are used and destroyed after. The condition variable is not in use yet
         // and never moves.
         unsafe {
             check_errno_return("pthread_condattr_init", libc::pthread_condattr_init(attributes.as_mut_ptr()))?;

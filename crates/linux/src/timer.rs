@@ -196,7 +196,8 @@ fn suspend(mask: &libc::sigset_t) {
 /// measuring program blocks SIGALRM in its other threads. Meanwhile, SIGALRM never ends the process.
 #[derive(Debug)]
 pub struct IntervalTimer {
-    // Drop order: no more signals (see `drop`), none passed on, discard the pending ones, restore the old handler, free the timer.
+    // Drop order: no more signals (see `drop`), none passed on, discard the pending ones. Then restore the old handler, and free
+    // the timer.
     _target: AlarmTarget,
     held: Held,
     _handler: Handler,

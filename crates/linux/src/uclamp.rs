@@ -37,11 +37,12 @@ pub fn minimum(tid: i32) -> Result<u32> {
 
 /// `sched_setattr(2)`: sets the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL`].
 ///
-/// EOPNOTSUPP: the kernel was built without CONFIG_UCLAMP_TASK; E2BIG: it is older than 5.3; EPERM: the clamp exceeds
+/// EOPNOTSUPP: the kernel was built without CONFIG_UCLAMP_TASK. E2BIG: it is older than 5.3. EPERM: the clamp exceeds
 /// `/proc/sys/kernel/sched_util_clamp_min` or needs CAP_SYS_NICE.
 pub fn set_minimum(tid: i32, clamp: u32) -> Result<()> {
     let mut wanted = request(clamp);
-    // SAFETY: the pointer is valid for `size` bytes; the kernel reads them, and on E2BIG writes the size it knows into `size`, hence mut.
+    // SAFETY: the pointer is valid for `size` bytes. The kernel reads them, and on E2BIG writes the size it knows into `size`,
+    // hence mut.
     let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
     check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)
 }

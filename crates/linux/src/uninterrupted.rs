@@ -28,7 +28,8 @@ const KNOWN: u32 = 1 << 8;
 pub fn uninterrupted(work: impl FnOnce() -> u8) -> Result<Option<u8>> {
     let status = Shared::<AtomicU32>::new()?;
     let signals = block_all_signals_for_this_thread()?;
-    // SAFETY: the child goes on with a copy of the memory, and ends below by `_exit`; nothing of the parent's stack is unwound twice.
+    // SAFETY: the child goes on with a copy of the memory, and ends below by `_exit`. Nothing of the parent's stack is unwound
+    // twice.
     let pid = match check("fork", unsafe { libc::fork() })? {
         0 => {
             // Fails only for a process group leader, which a new process is not.

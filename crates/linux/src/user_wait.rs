@@ -1,4 +1,5 @@
-//! Instructions that wait in user mode until a value of the CPU's counter: TPAUSE and UMWAIT (Intel), MWAITX (AMD), WFET (Arm).
+//! Instructions that wait in user mode until a value of the CPU's counter. They are TPAUSE and UMWAIT (Intel), MWAITX (AMD), and
+//! WFET (Arm).
 //!
 //! Each wait is one instruction. It may end early: at an interrupt, at a write to the watched memory, or at the kernel's limit. That
 //! is 100 000 cycles by default (`/sys/devices/system/cpu/umwait_control/max_time`). The caller loops.
@@ -144,8 +145,8 @@ fn umwait(deadline: u64, watched: &Watched) {
 fn mwaitx(ticks: u32, watched: &Watched) {
     let line = std::ptr::from_ref(&watched.0);
     // SAFETY: called only through a `UserWait`, so the CPU has MONITORX. MONITORX RAX (ECX, EDX: 0) watches memory that is
-    // valid for the call; MWAITX takes its hints in EAX (0xf0: stay in C0, as the kernel's own delay does), ECX (bit 1: with a
-    // timer) and the time in EBX, which the compiler reserves and which is therefore saved around it.
+    // valid for the call. MWAITX takes its hints in EAX and ECX, and the time in EBX. EAX is 0xf0: stay in C0, as the kernel's
+    // own delay does. ECX has bit 1: with a timer. The compiler reserves EBX, which is therefore saved around it.
     unsafe {
         std::arch::asm!(
             ".byte 0x0f, 0x01, 0xfa",

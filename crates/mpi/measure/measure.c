@@ -1,10 +1,10 @@
-/* Times of MPI operations: mpicc measure.c -o measure; mpirun -n RANKS ./measure KIND [SECONDS [quickest]]
-   quickest: the mean of the quickest 100 in a row, which no other program disturbed, in place of the mean of all. Each rank
+/* Times of MPI operations: mpicc measure.c -o measure; mpirun -n RANKS ./measure KIND [SECONDS [quickest]].
+   With quickest, a time is the mean of the quickest 100 in a row, not of all. No other program disturbed these. Each rank
    stays on one of the CPUs.
-   roundtrip: every even rank sends 8 bytes to its neighbour and gets them back; mean of a round trip in us.
-   allreduce, alltoall: 8 doubles, 1 kB to each rank; mean of a call in us.
-   stencil: a five-point stencil, 64 rows of 64 a rank, with MPI_Irecv, MPI_Isend, MPI_Waitall and a sum every 10 steps; us a step.
-   silence: rank 0 waits for a message of rank 1, which works for SECONDS; the share of rank 1 of the CPU time of both, in percent. */
+   - roundtrip: every even rank sends 8 bytes to its neighbour and gets them back. Mean of a round trip in us.
+   - allreduce, alltoall: 8 doubles, 1 kB to each rank. Mean of a call in us.
+   - stencil: a five-point stencil, 64 rows of 64 a rank, with MPI_Irecv, MPI_Isend, MPI_Waitall and a sum every 10 steps. In us a step.
+   - silence: rank 0 waits for a message of rank 1, which works for SECONDS. The share of rank 1 of the CPU time of both, in percent. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>

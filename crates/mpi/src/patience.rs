@@ -190,7 +190,7 @@ fn polls() -> u32 {
 
 /// An environment variable that holds a number.
 fn number(name: &CStr) -> Option<u64> {
-    // SAFETY: the name ends with a NUL; the environment's strings do, and a program does not change it within an MPI call.
+    // SAFETY: the name ends with a NUL. The environment's strings do too, and a program does not change it within an MPI call.
     let text = unsafe { libc::getenv(name.as_ptr()).as_ref().map(|text| CStr::from_ptr(text)) }?;
     let number = text.to_str().ok().and_then(|text| text.parse().ok());
     if number.is_none() {

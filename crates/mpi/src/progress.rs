@@ -25,7 +25,7 @@ unsafe extern "C" fn ucp_worker_progress(worker: *mut c_void) -> c_uint {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn opal_progress() -> usize {
     static REAL: Symbol = Symbol::new("opal_progress\0");
-    // SAFETY: the caller meant this function; it has no arguments, and the result is a register that the caller may ignore.
+    // SAFETY: the caller meant this function. It has no arguments, and the result is a register that the caller may ignore.
     let events = unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(REAL.address())() };
     patience::polled(true);
     events

@@ -11,9 +11,9 @@
 //! | `poll-first=20us` | `poll`, `select`, `epoll`, semaphores and mutexes with a timeout, `FUTEX_WAIT` by `syscall` | looks for this long before it blocks |
 //! | `rules=FILE` | all | the same for some callers and threads only, and how threads are scheduled ([`punctual_rules`]); the last setting |
 //!
-//! A condition variable cannot be tried without waiting: `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
+//! A condition variable cannot be tried without waiting. `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
 //! time as far as the timer slack goes. With `precise-sleep` it is 1 ns. Sleeps of at most 1 µs that stay as they are keep the program's
-//! slack: with 1 ns they would not give up the CPU. `PUNCTUAL_SLACK_NS` is the slack that they have in programs which another one
+//! slack. With 1 ns they would not give up the CPU. `PUNCTUAL_SLACK_NS` is the slack that they have in programs which another one
 //! executes; `punctual run` sets it.
 //!
 //! A wait never ends before its time. Signals end a wait as they do without the library, except in the last microseconds, which it spins.
@@ -21,9 +21,9 @@
 //! # Rules
 //!
 //! Each function knows from where it is called: an entry of a few instructions adds its return address. The first call from an address
-//! decides which rules hold for it, by /proc/self/maps and the symbol tables of the file. A table without a lock keeps the answer. A table
-//! that is full (1024 addresses) leaves the rules for all callers. The table knows nothing of `dlclose`: a library at the place of an
-//! unloaded one keeps that one's rules. On other architectures than x86-64, aarch64 and riscv64, rules with a place hold for nobody.
+//! decides which rules hold for it. It reads /proc/self/maps and the symbol tables of the file. A table without a lock keeps the answer. A
+//! table that is full (1024 addresses) leaves the rules for all callers. The table knows nothing of `dlclose`: a library at the place of
+//! an unloaded one keeps that one's rules. On other architectures than x86-64, aarch64 and riscv64, rules with a place hold for nobody.
 //!
 //! Names of threads are compared when one changes: `pthread_create`, `pthread_setname_np` and `prctl(PR_SET_NAME)` are functions of this
 //! library too. Scheduling is set then, and put back when no rule asks for it any more. A thread that another one names, or that

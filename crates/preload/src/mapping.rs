@@ -43,7 +43,7 @@ pub(crate) fn find(address: usize, buffer: &mut [u8]) -> Option<Mapping<'_>> {
     }
 }
 
-/// If the line is of this address and of a file: the inode, the place in the file, the beginning of the path.
+/// For a line of this address and of a file: the inode, the place in the file, the path's beginning.
 /// `55d0c000-55d0e000 r-xp 00002000 08:02 1835 /usr/bin/dd` (proc_pid_maps(5)).
 fn line(line: &[u8], address: usize) -> Option<(u64, u64, usize)> {
     let text = line.iter().position(|byte| *byte == b'/').map_or(line, |path| &line[..path]);

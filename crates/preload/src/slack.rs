@@ -1,7 +1,7 @@
 //! The timer slack: 1 ns where sleeps are precise, but not for the shortest sleeps.
 //!
-//! With 1 ns, the timer of a short sleep (at most 1 µs) is over before the thread gives up the CPU. A loop that lets others run by
-//! `usleep(0)` would starve them. So a sleep of nearly no time has the slack that the thread had before.
+//! With 1 ns, the timer of a short sleep is over before the thread gives up the CPU. A sleep of at most 1 µs is short. A loop that
+//! lets others run by `usleep(0)` would starve them. So a sleep of nearly no time has the slack that the thread had before.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};

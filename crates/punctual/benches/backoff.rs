@@ -1,5 +1,5 @@
-//! How soon a waiting loop sees a message, and what it leaves to others: `punctual::Backoff` beside crossbeam-utils' `Backoff`,
-//! parking_lot's `SpinWait`, and naive loops.
+//! How soon a waiting loop sees a message, and what it leaves to others. `punctual::Backoff` stands beside crossbeam-utils'
+//! `Backoff`, parking_lot's `SpinWait`, and naive loops.
 //!
 //! `cargo bench -p punctual --bench backoff [-- --quick]`. Not a criterion benchmark. What counts here are percentiles of a latency that
 //! begins in another process, and shares of a CPU. The contestants alternate.

@@ -18,7 +18,7 @@ impl Tank {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Real time where the system lets us; where not, it says how to get it, and the loop runs all the same.
+    // Real time where the system lets us. Where not, it says how to get it, and the loop runs all the same.
     let conditions = Conditions::new().policy(Policy::Fifo(40)).lock_memory();
     let guard = conditions.apply();
     for refused in guard.refused() {

@@ -1,9 +1,9 @@
 //! Durations as text: `100us`, `1.5ms`, `2s`.
 //!
 //! [`parse_duration`] reads a decimal number with a unit (`ns`, `us` or `µs`, `ms`, `s`, `m`, `h`), exact to the nanosecond.
-//! [`format_duration`] prints the shortest exact form. [`parse_duration`] refuses a missing or unknown unit, a sign, digits below
-//! a nanosecond, and a number beyond [`Duration`], each with its reason. Zero is accepted, and needs no unit; the caller decides
-//! whether it makes sense.
+//! [`format_duration`] prints the shortest exact form. [`parse_duration`] refuses a missing or unknown unit, a sign, and digits
+//! below a nanosecond. It refuses a number beyond [`Duration`] too, each with its reason. Zero is accepted, and needs no unit;
+//! the caller decides whether it makes sense.
 //!
 //! No crate fits: `humantime` takes no decimal fractions; `jiff` also takes signs, `5us ago` and ISO 8601. Neither names the missing
 //! unit.

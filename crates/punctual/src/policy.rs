@@ -284,7 +284,7 @@ fn deadline(typed: &str) -> Result<Policy, PolicyError> {
     Ok(policy)
 }
 
-/// The nearest policy name: by common names of the policies, then by the first letter, which differs in all of them.
+/// The nearest policy name. It goes by common names of the policies, then by the first letter, which differs in all of them.
 fn nearest(typed: &str) -> Option<&'static str> {
     match typed {
         "normal" | "default" | "cfs" | "eevdf" | "ts" => return Some("other"),

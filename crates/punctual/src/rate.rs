@@ -1,4 +1,4 @@
-//! Rates and periods as exact fractions: 44 100 per second is a period of 10⁷/441 ns, still exact after 10⁹ ticks.
+//! Rates and periods as exact fractions. 44 100 per second is a period of 10⁷/441 ns, still exact after 10⁹ ticks.
 //!
 //! A [`Rate`] is made from a frequency, a number of events per duration, or a period. A [`Grid`] has its deadlines and never
 //! drifts. [`BadRate`] refuses zero, negative numbers, NaN, more than 10⁹ events per second, and periods above 292 years.

@@ -1,4 +1,4 @@
-//! Buckets of durations up to 2^37 ns (137 s): one for each below 32 ns, then 32 to each power of two.
+//! Buckets of durations up to 2^37 ns (137 s). There is one for each below 32 ns, then 32 to each power of two.
 //!
 //! A bucket is at most 1/32 (3.1 %) as wide as its values. So its middle is at most 1.6 % off.
 

@@ -15,7 +15,7 @@ const VALUE: usize = 512;
 const HALT: usize = 516;
 const BYTES: usize = 1024;
 
-/// Offset of the signal counters in a condition variable: `__g_signals` is at 40 up to glibc 2.40 and at 32 from 2.41 on
+/// Offset of the signal counters in a condition variable. `__g_signals` is at 40 up to glibc 2.40 and at 32 from 2.41 on
 /// (sysdeps/nptl/bits/thread-shared-types.h). In musl, a waiter returns when any word changed.
 const SIGNALS: usize = 32;
 /// A large count of signals in any unit; the low bits, flags and a lock, are clear.
@@ -33,7 +33,7 @@ impl Monitor {
         let monitor = Self { memory: Arc::new(Region::anonymous(BYTES)?) };
         let mut mutex_attributes = std::mem::MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         let mut condition_attributes = std::mem::MaybeUninit::<libc::pthread_condattr_t>::uninit();
-        // SAFETY: attributes are initialised before they are used and destroyed after; mutex and condition get writable memory of
+        // SAFETY: attributes are initialised before they are used and destroyed after. Mutex and condition get writable memory of
         // their size and alignment that nobody else knows yet.
         unsafe {
             let attributes = mutex_attributes.as_mut_ptr();

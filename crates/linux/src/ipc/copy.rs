@@ -101,7 +101,7 @@ unsafe fn long_part(_: *mut u8, _: *const u8, _: usize) -> usize {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 unsafe fn blocks(to: *mut u8, from: *const u8, bytes: usize) {
-    // SAFETY: reads and writes exactly the two ranges; SSE2 is part of x86-64; no stack is used and the direction flag is not.
+    // SAFETY: reads and writes exactly the two ranges. SSE2 is part of x86-64, no stack is used and the direction flag is not.
     unsafe {
         std::arch::asm!(
             "2:",

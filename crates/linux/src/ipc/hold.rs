@@ -93,7 +93,8 @@ impl Page {
 
     /// The first byte of a page that is readable and writable.
     fn word(&self) -> &AtomicU8 {
-        // SAFETY: called for `is_here` only, which is mapped for reading and writing as long as `self`, and reached only through this atomic.
+        // SAFETY: called for `is_here` only. It is mapped for reading and writing as long as `self`, and reached only through this
+        // atomic.
         unsafe { AtomicU8::from_ptr(self.start()) }
     }
 

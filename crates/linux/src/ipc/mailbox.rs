@@ -21,7 +21,7 @@ impl Mailbox {
     /// `process_vm_writev(2)`: writes into the same mailbox of process `pid`, the parent or a child of this process.
     ///
     /// # Errors
-    /// EPERM (not allowed by the peer, and without CAP_SYS_PTRACE: Yama, see [`let_others_write`]), ESRCH (the peer ended), EFAULT
+    /// EPERM (not allowed by the peer, and without CAP_SYS_PTRACE: Yama, see [`let_others_write`]). ESRCH (the peer ended). EFAULT
     /// (the peer has no such mailbox).
     ///
     /// # Panics

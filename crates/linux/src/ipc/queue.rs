@@ -47,7 +47,7 @@ pub fn create(name: &str, messages: usize, bytes: usize) -> Result<Queue> {
     attributes.mq_maxmsg = messages as _;
     attributes.mq_msgsize = bytes as _;
     let flags = libc::O_CREAT | libc::O_EXCL | Use::Sending.flags();
-    // SAFETY: name and attributes are valid for the call; the mode is passed as the promoted type it has in C.
+    // SAFETY: name and attributes are valid for the call. The mode is passed as the promoted type it has in C.
     let queue = unsafe { libc::mq_open(c_name.as_ptr(), flags, 0o600 as libc::c_uint, &raw mut attributes) };
     opened(queue, &c_name)
 }

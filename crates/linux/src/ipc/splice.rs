@@ -59,8 +59,8 @@ impl Buffers {
     pub fn splice(&mut self, pipe: BorrowedFd<'_>, len: usize) -> Result<bool> {
         let base = self.memory.at(self.next * self.stride + self.filled, len - self.filled, 1);
         let part = libc::iovec { iov_base: base.cast(), iov_len: len - self.filled };
-        // SAFETY: the kernel keeps references to the pages, not to the mapping; what the reader sees of a buffer written too early
-        // would be mixed data, never another owner's memory.
+        // SAFETY: the kernel keeps references to the pages, not to the mapping. The reader may see mixed data of a buffer written
+        // too early. It never sees another owner's memory.
         let n = unsafe { libc::vmsplice(pipe.as_raw_fd(), &raw const part, 1, 0) };
         self.filled += usize::try_from(n).map_err(|_| Error::last("vmsplice"))?;
         Ok(self.filled == len)

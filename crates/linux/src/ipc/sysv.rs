@@ -84,7 +84,7 @@ impl Queue {
         if message.len() > *len {
             return Err(Error::from_errno("msgsnd", libc::E2BIG));
         }
-        // SAFETY: after the type there is room for `len` bytes, which is no less than the message, and the two do not overlap.
+        // SAFETY: after the type there is room for `len` bytes, which is no less than the message. The two do not overlap.
         let sent = unsafe {
             let text = words.as_mut_ptr().add(1).cast::<u8>();
             std::ptr::copy_nonoverlapping(message.as_ptr(), text, message.len());
@@ -101,7 +101,7 @@ impl Queue {
         // SAFETY: after the type there is room for `room` bytes.
         let n = unsafe { libc::msgrcv(self.0, envelope.words.as_mut_ptr().cast(), room, 0, flags) };
         let n = usize::try_from(n).map_err(|_| Error::last("msgrcv"))?;
-        // SAFETY: the kernel wrote `n`, at most `room`, bytes after the type; `into` has at least `room`, and does not overlap.
+        // SAFETY: the kernel wrote `n`, at most `room`, bytes after the type. `into` has at least `room`, and does not overlap.
         unsafe {
             let text = envelope.words.as_ptr().add(1).cast::<u8>();
             std::ptr::copy_nonoverlapping(text, into.as_mut_ptr(), n);

@@ -45,7 +45,7 @@ pub fn interface_of(address: IpAddr) -> Result<Option<String>> {
     check("getifaddrs", unsafe { libc::getifaddrs(&raw mut list) })?;
     let mut found = None;
     let mut next = list;
-    // SAFETY: the list is the kernel's answer as the C library laid it out: it ends with null, names end with zero, and an address
+    // SAFETY: the list is the kernel's answer as the C library laid it out. It ends with null, and names end with zero. An address
     // that is not null is as long as its family says.
     unsafe {
         while let Some(one) = next.as_ref() {

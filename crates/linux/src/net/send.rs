@@ -76,8 +76,8 @@ fn attach(message: &mut libc::msghdr, control: &mut Control, wishes: &[Wish]) {
         Value::Long(_) => size_of::<u64>() as u32,
     };
     // SAFETY: CMSG_SPACE and CMSG_LEN compute with a size. The buffer has 64 bytes, enough for two headers (12 or 16 each) with eight bytes
-    // each, and is aligned for the header; it is zero where the length of the next message is looked for. CMSG_FIRSTHDR, CMSG_NXTHDR and
-    // CMSG_DATA point into it, and there are as many headers as wishes, since the control length is the sum of their spaces.
+    // each. It is aligned for the header, and zero where the length of the next message is looked for. CMSG_FIRSTHDR, CMSG_NXTHDR and
+    // CMSG_DATA point into it. There are as many headers as wishes, since the control length is the sum of their spaces.
     unsafe {
         message.msg_controllen = wishes.iter().map(|wish| libc::CMSG_SPACE(size(wish))).sum::<u32>() as _;
         let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
@@ -176,7 +176,8 @@ impl Batch {
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> Result<(usize, Sent)> {
         let count = count.min(self.messages.len());
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: each message points to its piece and its control messages, and each piece into `bytes`; no vector was resized since.
+        // SAFETY: each message points to its piece and its control messages, and each piece into `bytes`. No vector was resized
+        // since.
         let returned =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, flags as _) };
         if returned >= 0 {

@@ -75,7 +75,7 @@ fn receive_with(
             _ => Err(error),
         };
     }
-    // SAFETY: the kernel filled the control room; the macros walk it within `msg_controllen`, and each message's data lie between its
+    // SAFETY: the kernel filled the control room. The macros walk it within `msg_controllen`. Each message's data lie between its
     // header and its `cmsg_len`.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);

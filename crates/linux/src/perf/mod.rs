@@ -43,7 +43,7 @@ impl CpuEvents {
     /// `perf_event_open(2)`: the ring of this CPU, of `2^order` pages, without events.
     ///
     /// # Errors
-    /// EACCES or EPERM without CAP_PERFMON or CAP_SYS_ADMIN, as `kernel.perf_event_paranoid` says; ENODEV for an offline CPU; EMFILE;
+    /// EACCES or EPERM without CAP_PERFMON or CAP_SYS_ADMIN, as `kernel.perf_event_paranoid` says. ENODEV for an offline CPU. EMFILE.
     /// EPERM from mmap(2) beyond `kernel.perf_event_mlock_kb`.
     pub fn open(cpu: usize, order: u32) -> Result<Self> {
         let mut attr = attr();

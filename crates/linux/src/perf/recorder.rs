@@ -45,7 +45,7 @@ impl Recorder {
         else {
             return Err(Error::from_errno("bpf", libc::EINVAL).on("the size of a ring"));
         };
-        // A second ring of each CPU is for calls: while their programs run, an interrupt may add events of its own.
+        // A second ring of each CPU is for calls. While their programs run, an interrupt may add events of its own.
         let (programs, cpus, buffer) = (Vec::new(), sizes.len(), Buffer::open(&sizes.repeat(2))?);
         Ok(Self { programs, buffer, cpus, cpu })
     }

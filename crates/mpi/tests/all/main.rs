@@ -1,4 +1,5 @@
-//! Programs of C see the same with `libpunctual_mpi.so` as without it, under MPICH and Open MPI, in both ways of waiting.
+//! Programs of C see the same with `libpunctual_mpi.so` as without it. They run under MPICH and Open MPI, in both ways of
+//! waiting.
 
 mod support;
 

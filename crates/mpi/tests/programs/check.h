@@ -55,7 +55,7 @@ static void begin(int argc, char **argv, int level) {
     must(notes);
 }
 
-/* Ends the log, and says in a file of its own how the library has waited: which way, how many yields. */
+/* Ends the log. Says in a file of its own how the library has waited: which way, how many yields. */
 static void end(char **argv) {
     int (*way)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "punctual_mpi_way");
     unsigned long long (*yields)(void) = (unsigned long long (*)(void))dlsym(RTLD_DEFAULT, "punctual_mpi_yields");

@@ -148,7 +148,7 @@ fn timeouts_of_locks_are_late_on_the_clock_of_each() {
         let all = of(&totals, call);
         assert_eq!((all.len(), all[0].ended), (1, ended));
         let (least, most) = all[0].asked_extremes.unwrap();
-        // The least is 0 where the time was over, and that wait is late from its call on, not from long ago.
+        // The least is 0 where the time was over. That wait is late from its call on, not from long ago.
         assert!(least < 2_000_000 && (1_000_000..=2_000_000).contains(&most), "{least} {most}");
         // Long ago is 1970, on the clock of some. On a busy machine a wait may be late by seconds.
         assert!(all[0].late_extremes.unwrap().1 < 600_000_000_000, "{:?}", all[0].late_extremes);

@@ -1,4 +1,4 @@
-/* Posts to a thread that waits with short timeouts: prints how many posts it took, and how many waits ended early. */
+/* Posts to a thread that waits with short timeouts. Prints how many posts it took, and how many waits ended early. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

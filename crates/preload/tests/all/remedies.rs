@@ -7,7 +7,8 @@ use punctual_testing::{Disturbed, undisturbed};
 
 use crate::support::{compiled, library};
 
-/// How often 2000 calls, or 500 of 1 ms, gave up the CPU; how many were late by 10 us or more; how many of these did not give it up.
+/// How often 2000 calls, or 500 of 1 ms, gave up the CPU. How many were late by 10 us or more, and how many of these did not give
+/// it up.
 fn counts(program: &Path, call: &str, settings: &str) -> [i64; 3] {
     let mut command = Command::new(program);
     command.arg(call).env("LD_PRELOAD", library()).env("PUNCTUAL_PRELOAD", settings);
@@ -34,7 +35,7 @@ fn usleep0_yields_or_pauses_instead_of_sleeping() {
         undisturbed(|_| {
             let [sleeps, _, slow] = counts(&program, "usleep0", "usleep0=backoff");
             assert!(sleeps < 2000, "the first calls do not sleep");
-            // A call that lost the CPU to others ends a loop without work: here and after each of them, 256 calls do not sleep. It
+            // A call that lost the CPU to others ends a loop without work. Here and after each of them, 256 calls do not sleep. It
             // may spoil two gaps between calls. A call that slept and lost the CPU after that is not counted as slow.
             if 2000 - sleeps <= 256 * (1 + 2 * slow) {
                 Ok(())

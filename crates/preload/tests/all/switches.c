@@ -1,5 +1,5 @@
-/* Makes a call 2000 times, or 500 times if it waits for 1 ms. Prints how often the thread gave up the CPU, how many calls took 10 us or more,
-   and how many of these did not give up the CPU. A call lasts from the end of the one before: no time is left out. */
+/* Makes a call 2000 times, or 500 times if it waits for 1 ms. Prints how often the thread gave up the CPU, and how many calls took 10 us or
+   more. It also prints how many of these did not give up the CPU. A call lasts from the end of the one before: no time is left out. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sched.h>

@@ -1,4 +1,5 @@
-/* A thousand threads with the smallest stacks, each with a name of its own, and calls from each; prints how many ran to their end. */
+/* A thousand threads with the smallest stacks, each with a name of its own, and calls from each. Prints how many ran to
+   their end. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <poll.h>

@@ -19,7 +19,7 @@ __attribute__((noinline)) void sleeps(void) {
     for (volatile int i = 0; i < 20; i++) usleep(2000);
 }
 
-/* 130 looks that find nothing, 10 that find something, 3 waits of 1 ms that an event ends, 5 whose time is over. */
+/* 130 looks find nothing, and 10 find something. An event ends 3 waits of 1 ms, and 5 last until their time is over. */
 __attribute__((noinline)) void polls(void) {
     int ends[2];
     if (pipe(ends)) abort();
@@ -78,7 +78,8 @@ __attribute__((noinline)) void locks(void) {
 /* 768 call sites. */
 __attribute__((noinline)) void sites(void) { MANY(poll(NULL, 0, 0);) }
 
-/* The least mean time of a look, a yield, a wait that finds its event, and usleep(0), in blocks that are short enough to be left alone. */
+/* The least mean time of a look, a yield, a wait that finds its event, and usleep(0). The blocks are short enough to be
+   left alone. */
 static void bench(void) {
     struct timespec a, b;
     double least[4] = {1e9, 1e9, 1e9, 1e9};

@@ -119,8 +119,8 @@ struct OnCpus {
 }
 
 impl Held for OnCpus {
-    /// The CPUs in force, if they differ; or, with the right affinity, the CPU outside it on which the thread still
-    /// runs.
+    /// The CPUs in force, if they differ. With the right affinity, it is the CPU outside it on which the thread
+    /// still runs.
     fn lost(&self) -> Option<String> {
         let now = current().ok()?;
         if now != self.cpus {

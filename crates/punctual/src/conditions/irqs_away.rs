@@ -174,7 +174,7 @@ impl Away {
             let (Some(was), Some(wanted)) = (setting(number, &list), setting(number, &target)) else { continue };
             self.journal.note(&was)?;
             self.found.push(was);
-            // A moved interrupt may arrive once more on its former CPU: the kernel completes many moves in the next
+            // A moved interrupt may arrive once more on its former CPU. The kernel completes many moves in the next
             // handler call.
             if files::write(&folder.join(FILE), wanted.value()).is_ok() {
                 self.moved.push(wanted);
@@ -187,7 +187,7 @@ impl Away {
         Ok(stay)
     }
 
-    /// The new CPUs of an interrupt that may arrive on the measured ones; `None` if it arrives on none of them.
+    /// The new CPUs of an interrupt that may arrive on the measured ones. `None` if it arrives on none of them.
     fn target(&self, list: &str) -> Option<String> {
         let now: CpuSet = list.parse().ok()?;
         let left = now.without(&self.cpus);

@@ -233,7 +233,7 @@ fn describe(attributes: &Attributes) -> String {
 /// Restores `before`.
 fn put_back(before: &Attributes) -> punctual_linux::Result<()> {
     let fair = matches!(before.policy, sched::OTHER | sched::BATCH | sched::IDLE);
-    // Since Linux 6.12 the runtime of a fair policy is its time slice, and writing back the default would pin it.
+    // Since Linux 6.12 the runtime of a fair policy is its time slice. Writing back the default would pin it.
     // Request the default first, and the former value only if it differs.
     let first = Attributes { runtime_ns: if fair { 0 } else { before.runtime_ns }, ..*before };
     set_or_keep_reset_flag(&first)?;

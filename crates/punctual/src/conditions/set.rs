@@ -52,8 +52,8 @@ impl Conditions {
         self
     }
 
-    /// Also applies conditions that the kernel cannot undo without a privilege: a higher nice value, SCHED_IDLE, and leaving a real-time
-    /// policy. By default such conditions are refused. Suits a thread that ends with its guard.
+    /// Also applies conditions that the kernel cannot undo without a privilege. These are a higher nice value, SCHED_IDLE, and leaving a
+    /// real-time policy. By default such conditions are refused. Suits a thread that ends with its guard.
     #[must_use]
     pub const fn allow_irreversible(mut self) -> Self {
         self.irreversible = true;

@@ -13,7 +13,8 @@ const LOOP: Duration = Duration::from_micros(20);
 const WARM_UP: Duration = Duration::from_millis(30);
 /// Number of loops whose median is the duration at full speed. The minimum could be a short turbo.
 const REFERENCE: usize = 51;
-/// Tolerance of a loop at full speed, in per cent: well above the work's variation, below the step between two P-states.
+/// Tolerance of a loop at full speed, in per cent. It is well above the work's variation, and below the step between two
+/// P-states.
 const CLOSE_PER_CENT: u32 = 5;
 /// Number of consecutive loops at full speed: a single one could be luck.
 const IN_A_ROW: u32 = 3;

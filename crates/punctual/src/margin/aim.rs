@@ -6,7 +6,7 @@ use super::SPIN_ENTRY_NS;
 use super::histogram::LONGEST_MEMORY;
 
 /// The default worth of avoiding a late wait: 2 ms of CPU time. If one wake-up in a hundred is long, the others do not spin for it.
-/// docs/results/sleep.md has the shares of late waits.
+/// The shares of late waits are in docs/results/sleep.md.
 const WORTH: Duration = Duration::from_millis(2);
 /// The lateness from which a wait counts as late for a balanced aim.
 const TOLERANCE_NS: u32 = 1_000;

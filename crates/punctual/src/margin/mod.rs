@@ -11,8 +11,8 @@
 //! - [`Aim::Typical`]: a little above the median
 //!
 //! Three rules bound it:
-//! - A latency above the *cap* is left out, since spinning cannot make up for it: no sample makes the thread spin longer than the cap.
-//!   If more wake-ups exceed the cap than the aim allows, the aim cannot be met; the margin then gives up as many again.
+//! - A latency above the *cap* is left out, since spinning cannot make up for it. No sample makes the thread spin longer than the cap.
+//!   If more wake-ups exceed the cap than the aim allows, the aim cannot be met. The margin then gives up as many again.
 //! - The margin is at most 1.5 times the largest latency of the last 32 to 64 sleeps. So it falls within tens of waits after the machine
 //!   becomes faster; it rises at once.
 //! - A class whose waits are too short to sleep tries a sleep now and then. It so notices a machine that wakes faster.
@@ -52,7 +52,7 @@ const TRY_WHILE_WEAK: u16 = 4;
 /// Most waits between two tries: one late wait in a thousand keeps a share of 99.9 %.
 const RAREST_TRY: u16 = 1024;
 /// For a balanced aim, tries cost at most a tenth of the spinning that they might save. Each is a late wait. At 2 ms per late wait, a wait
-/// of 20 µs is a try once in a thousand, one of 100 µs once in two hundred.
+/// of 20 µs is a try once in a thousand. One of 100 µs is a try once in two hundred.
 const TRIES_COST_A: u128 = 10;
 /// Fewest waits between two tries of a balanced aim.
 const OFTENEST_BALANCED_TRY: u16 = 128;

@@ -20,10 +20,10 @@ use punctual_linux::apart::Apart;
 use super::error::Error;
 use super::form::Form;
 
-/// `$1` is the folder of the items, `$2` the journal, `$3` the raised threads. `$4` to `$6` are the form: the prefix of
-/// an item's folder, the names of files between spaces, the bytes of values. Settings need built-in commands only, so
-/// no program has to be found or started. Threads need chrt (util-linux, busybox); without it, the next program
-/// restores them. A line is followed only if the journal's reader accepts its form too.
+/// `$1` is the folder of the items, `$2` the journal, `$3` the raised threads. `$4` to `$6` are the form. They are the
+/// prefix of an item's folder, the names of files between spaces, and the bytes of values. Settings need built-in
+/// commands only, so no program has to be found or started. Threads need chrt (util-linux, busybox); without it, the
+/// next program restores them. A line is followed only if the journal's reader accepts its form too.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM TSTP PIPE
 while read -r _; do :; done

@@ -4,7 +4,8 @@
 //! value in the journal before each write and restores it at its end. If the process dies, even by SIGKILL, the keeper
 //! follows the journal. If both die, the next guard does.
 //!
-//! It refuses a journal folder that another user could write to, a journal with an invalid line, and a second simultaneous program.
+//! It refuses a journal folder that another user could write to, and a journal with an invalid line. It also refuses a second
+//! simultaneous program.
 //!
 //! Layers: error, form < left, files, state < journal, keeper < put_back.
 

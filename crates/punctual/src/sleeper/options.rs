@@ -71,7 +71,7 @@ impl<C: Clock> SleeperOptions<C> {
         Ok(self)
     }
 
-    /// Hybrid only: the least lateness for at most a `share` (above 0, at most 1) of the time waited as CPU time.
+    /// Hybrid only: the least lateness for at most a `share` of the time waited as CPU time. The share is above 0, and at most 1.
     ///
     /// The sleeping call itself costs some µs. A budget that pays for no more gives a native sleep.
     pub fn cpu_budget(mut self, share: f32) -> Result<Self, BadAim> {

@@ -39,7 +39,7 @@ const LAST_STRETCH_NS: i64 = 150;
 /// Largest lateness of a user wait: the deeper state of TPAUSE, C0.2, takes about half a microsecond to exit (Intel).
 const USER_WAIT_EXIT_NS: i64 = 1_000;
 
-/// Turns of the counter loop between two clock readings, some 10 µs: a wall clock set forward ends the spin within that.
+/// Turns of the counter loop between two clock readings, some 10 µs. A wall clock set forward ends the spin within that.
 const TURNS: u32 = 1024;
 
 fn spin() -> &'static Spin {

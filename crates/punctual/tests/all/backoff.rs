@@ -190,7 +190,7 @@ fn this_machine_can_be_measured_and_the_profile_kept() {
     // Where the thread is kept from its CPU all the while, a poll seems to take longer than a wake-up.
     let told = |profile: &Profile| (profile.limits().spins > 0) == (profile.cpus > 1);
     let profile = eventually("a measurement", || Some(Profile::measure()).filter(told));
-    // A quota of CPU time or an affinity makes the parallelism smaller; a CPU outside of the cpuset is in /proc/cpuinfo.
+    // A quota of CPU time or an affinity makes the parallelism smaller. A CPU outside of the cpuset is in /proc/cpuinfo.
     let parallelism = std::thread::available_parallelism().unwrap().get();
     let online =
         std::fs::read_to_string("/proc/cpuinfo").unwrap().lines().filter(|line| line.starts_with("processor")).count();

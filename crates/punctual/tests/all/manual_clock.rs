@@ -1,4 +1,4 @@
-//! Ticker, Pacer and Sleeper on a manual clock: what they promise of counting and timing holds for any rate and any delay.
+//! Ticker, Pacer and Sleeper on a manual clock. What they promise of counting and timing holds for any rate and any delay.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The margin learner against an oracle: the best that any fixed margin could have done on the same wake-ups.
 //!
-//! Recorded traces are wake-up latencies in ns, in order, of `clock_nanosleep` to an absolute time with a timer slack of 1 ns. They are
+//! Recorded traces are wake-up latencies in ns, in order, of `clock_nanosleep` to an absolute time. The timer slack is 1 ns. They are
 //! from a KVM guest with two CPUs (AMD EPYC, Linux 6.18, HZ=250, haltpoll). The thread was under SCHED_OTHER or FIFO 40, alone or with a
 //! busy neighbour. Synthetic ones bring what a machine seldom shows on demand: steps, drift, outliers, two modes.
 
@@ -100,7 +100,7 @@ fn regret(aim: Aim, name: &str, wait_us: i64, trace: &[i64]) -> (f64, f64) {
     (ratio, late - beyond)
 }
 
-/// The most CPU time, as a multiple of the oracle's, and the largest share of waits late that spinning could have saved.
+/// The most CPU time, as a multiple of the oracle's. The second is the largest share of waits late that spinning could have saved.
 ///
 /// Steady and synthetic traces are held to 1.25. The recorded ones come in bursts, which an oracle with one margin need not
 /// notice. An aim that insists on its share pays for following them, the balanced one does not.
@@ -180,8 +180,8 @@ fn it_follows_within_tens_of_waits() {
 }
 
 /// What the note of 2019 corrects by hand: 64.5 µs that vary by 10 % from run to run. (How they vary within a run it does not tell: here they
-/// have a tail of 1.5 µs.) It reached 5 to 10 µs; the compensated aim follows, so that at most half of that is left, with a mean
-/// below 2 µs, for hardly any spinning.
+/// have a tail of 1.5 µs.) It reached 5 to 10 µs. The compensated aim follows, so that at most half of that is left, with a mean below 2 µs.
+/// This takes hardly any spinning.
 #[test]
 fn the_compensated_sleep_is_twice_as_exact_as_the_note() {
     let runs = [64_500.0, 70_900.0, 58_100.0, 66_000.0, 61_000.0];
@@ -220,8 +220,8 @@ fn the_compensated_sleep_leans_towards_waking_early() {
     assert!((0.3..0.47).contains(&share), "{share}");
 }
 
-/// Once it knows that waits cannot be slept, a balanced aim tries a sleep as rarely as a late wait is dear. An aim that insists tries once
-/// in a thousand waits at most.
+/// A balanced aim learns that waits cannot be slept. Then it tries a sleep as rarely as a late wait is dear. An aim that insists tries
+/// once in a thousand waits at most.
 #[test]
 fn tries_are_as_rare_as_they_are_dear() {
     let balanced = |ms| Aim::Balanced { worth: Duration::from_millis(ms) };

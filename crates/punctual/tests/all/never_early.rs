@@ -43,7 +43,7 @@ fn check<C: Clock>(sleeper: &mut Sleeper<C>, wait_ns: i64) {
     assert!(wake.woke_at <= now);
 }
 
-/// A million waits, most of them of a few µs, some long enough to sleep, on all clocks, peppered with signals.
+/// A million waits on all clocks, peppered with signals. Most of them are of a few µs, some long enough to sleep.
 #[test]
 fn a_million_waits_with_signals() {
     peppered(|sent| {
@@ -108,7 +108,7 @@ fn the_slack_is_put_back() {
     });
 }
 
-/// A thread that goes under a real-time policy and back between waits has its slack reset by the kernel, and set again.
+/// A thread goes under a real-time policy and back between waits. The kernel resets its slack, and it is set again.
 #[test]
 fn a_change_of_policy_is_survived() {
     if !privileged() {
@@ -123,7 +123,8 @@ fn a_change_of_policy_is_survived() {
         (0..50).for_each(|_| check(&mut sleeper, 150_000));
         drop(guard);
         set_timer_slack_ns(50_000).unwrap();
-        // Far longer than any margin: on a disturbed machine shorter waits are spun through, and one who does not sleep needs no slack.
+        // Far longer than any margin. On a disturbed machine shorter waits are spun through, and a wait without a sleep needs no
+        // slack.
         (0..150).for_each(|_| check(&mut sleeper, 5_000_000));
         assert_eq!(timer_slack_ns().unwrap(), 1);
     });
@@ -163,7 +164,7 @@ fn waiting_allocates_nothing() {
     }
 }
 
-/// 10 kHz for two seconds, as the machine lets it: every tick is accounted for, and the last deadline is exact.
+/// 10 kHz for two seconds, as the machine lets it. Every tick is accounted for, and the last deadline is exact.
 #[test]
 fn a_ticker_does_not_drift() {
     let rate = Rate::per_second(10_000).unwrap();

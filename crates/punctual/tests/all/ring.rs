@@ -291,7 +291,7 @@ fn sealed(len: u64, header: &[u8]) -> std::os::fd::OwnedFd {
     file.into()
 }
 
-/// A header with one field or another that a hostile peer chose: all else is right, so that each check is reached.
+/// A header with one field or another that a hostile peer chose. All else is right, so that each check is reached.
 fn hostile_header() -> impl Strategy<Value = (u64, Vec<u8>)> {
     let or = |right: u64| prop_oneof![4 => Just(right), 1 => any::<u64>(), 1 => 0u64..20_000, 1 => Just(u64::MAX)];
     let fields = (or(u64::from_ne_bytes(*b"PNCTRING")), or(1), or(4096), or(8192), or(0), or(0), or(0), or(0));

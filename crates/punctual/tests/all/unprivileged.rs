@@ -1,4 +1,4 @@
-//! Conditions for a plain user: each refusal says why and what to do, and what cannot be undone is not done unasked.
+//! Conditions for a plain user. Each refusal says why and what to do, and what cannot be undone is not done unasked.
 
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ pub(super) const fn frame(len: u64) -> u64 {
     WORD + len.next_multiple_of(8)
 }
 
-/// Bytes of the largest message in a ring of this capacity: its frame and the cleared word after it must fit.
+/// Bytes of the largest message in a ring of this capacity. Its frame and the cleared word after it must fit.
 #[inline]
 #[must_use]
 pub const fn largest_message(capacity: u64) -> u64 {

@@ -39,7 +39,7 @@ impl Memory for Arc<Region> {
 
     #[inline]
     fn publish(&self, at: usize, value: u64) {
-        // With `flag` (and `set_flag` with `load` on the other side) this is the store buffering pattern: it takes a fence
+        // With `flag` (and `set_flag` with `load` on the other side) this is the store buffering pattern. It takes a fence
         // between both. A store and a fence are faster here than a sequentially consistent store. No polling receiver takes the
         // cache line between message and word.
         self.u64(at).store(value, Ordering::Release);

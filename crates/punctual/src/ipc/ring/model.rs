@@ -123,7 +123,7 @@ fn deliver(capacity: u64, messages: &'static [&'static [u8]]) {
 
 #[test]
 fn one_message_at_a_time_through_a_ring_that_holds_one() {
-    // 32 bytes hold one frame of 16 and the cleared word: the sender must wait for each, and the second wraps around.
+    // 32 bytes hold one frame of 16 and the cleared word. The sender must wait for each, and the second wraps around.
     check(3, || deliver(32, &[b"first", b"second", b"3"]));
 }
 

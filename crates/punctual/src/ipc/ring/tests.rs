@@ -118,7 +118,7 @@ fn full_says_so_and_takes_more_once_there_is_room() {
 
 #[test]
 fn old_messages_are_never_taken_for_frames() {
-    // The message is made of words that would be valid frames at the position where they come to lie a lap later.
+    // The message is made of words that would be valid frames at the position where they lie a lap later.
     let (mut writer, mut reader, _) = ring(64);
     let mut buffer = [0; 64];
     for lap in 0..64u64 {
@@ -192,7 +192,7 @@ proptest! {
         }
     }
 
-    /// Whatever a peer scribbles anywhere, no side panics, hangs or touches anything outside; it goes on or says what is wrong.
+    /// Whatever a peer scribbles anywhere, no side panics, hangs or touches anything outside. It goes on or says what is wrong.
     #[test]
     fn a_hostile_peer_is_survived(
         scribbles in prop::collection::vec((0usize..(DATA + 256) / 8, prop_oneof![any::<u64>(), 0u64..512, Just(u64::MAX)]), 1..40),

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use punctual::Conditions;
 use punctual_linux::sched::{self, Attributes};
 
-/// Runs `body` on a thread of its own, so that a test that fails to put something back harms no other.
+/// Runs `body` on a thread of its own. A test that fails to put something back then harms no other.
 pub(crate) fn on_thread<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::spawn(body).join().unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -9,7 +9,7 @@ use punctual_testing::alone_on_this_machine;
 use super::{everything, everything_unprivileged};
 use crate::common::{on_thread, privileged, state};
 
-/// What another program takes away is noticed, can be set again, and the way back still leads to what was there at first.
+/// What another program takes away is noticed, and can be set again. The way back still leads to what was there at first.
 #[test]
 fn a_lost_condition_is_told_and_set_again() {
     on_thread(|| {
