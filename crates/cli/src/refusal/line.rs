@@ -85,7 +85,8 @@ impl Line {
         self.command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect()
     }
 
-    /// What this command has instead of an option of others: `--format json` of `--json`, or `--output` where it writes that form.
+    /// What this command has instead of an option of others: `--format json` of `--json`, or `--output` where it writes that form. Also
+    /// `--json` of `--format json`.
     pub(super) fn instead_of(&self, option: &str) -> Option<String> {
         let takes = |arg: &&Arg| arg.get_possible_values().iter().any(|value| value.get_name() == option);
         let valued = |arg: &Arg| Some(format!("--{} {option}", arg.get_long()?));
@@ -93,7 +94,16 @@ impl Line {
         let output = self.command.get_arguments().find(|arg| arg.get_long() == Some("output"));
         let writes = output.filter(|arg| help(arg).split(|c: char| !c.is_alphanumeric()).any(|word| word == option));
         let form = self.command.get_arguments().find(takes).and_then(valued);
-        form.or_else(|| writes.map(|_| "--output".to_owned()))
+        let named = self.value_of(option).filter(|value| self.options().iter().any(|its| its == value));
+        form.or_else(|| writes.map(|_| "--output".to_owned())).or_else(|| named.map(|value| format!("--{value}")))
+    }
+
+    /// The word that was typed as this option's value, with an equals sign or behind it.
+    fn value_of(&self, option: &str) -> Option<&str> {
+        let long = format!("--{option}");
+        let place = self.words.iter().position(|word| word.split('=').next() == Some(&long))?;
+        let assigned = self.words[place].split_once('=').map(|(_, value)| value);
+        assigned.or_else(|| self.words.get(place + 1).map(String::as_str))
     }
 
     /// The commands that have this option.

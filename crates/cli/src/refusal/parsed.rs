@@ -250,6 +250,8 @@ mod tests {
             "run --polls 5",
             "wait nanosleep,usleep",
             "wait --size 64",
+            "wait --format json",
+            "ipc --format=csv",
             "--cpu 0",
             "merge a.json",
             "merge a.json b.json --json c.json",
