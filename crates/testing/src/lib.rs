@@ -3,12 +3,14 @@
 //! - [`skip`] and [`lacks`] say that a test could not run; under `PUNCTUAL_NO_SKIP=1` a [`skip`] fails. [`needs_root`] skips for other users.
 //! - [`alone`] keeps other tests of this process away; [`alone_on_this_machine`] those of every process.
 //! - [`eventually`] waits for what must come true; [`undisturbed`] repeats what another program may have disturbed.
+//! - [`first_cpu`] is a CPU that may be used.
 //! - [`library`] is the file of a shared library of this project.
 //! - [`in_a_process_of_its_own`] and [`as_plain_user`] run a test of this program again in another process. [`open_copy`] makes a
 //!   program that every user may run, [`copy`] one that can be run at once.
 #![forbid(unsafe_code)]
 
 mod copy;
+mod cpu;
 mod disturbance;
 mod library;
 mod lock;
@@ -17,6 +19,7 @@ mod skip;
 mod user;
 
 pub use copy::copy;
+pub use cpu::first_cpu;
 pub use disturbance::{Disturbed, undisturbed};
 pub use library::library;
 pub use lock::{AloneHere, AloneOnThisMachine, alone, alone_on_this_machine};

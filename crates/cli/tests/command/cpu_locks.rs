@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use punctual_testing::{skip, until};
+use punctual_testing::{first_cpu, skip, until};
 
 use crate::support::punctual;
 
@@ -64,15 +64,18 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn the_second_waits_for_the_first_and_says_for_whom() {
-    let (namespace, cpu) = (namespace(), "0");
-    let first = hog(&namespace, cpu);
-    let holder = format!("punctual wait nanosleep --for 1ms --cpu 0 --duration 10m (pid {})", first.id());
-    let refused = wait_on(&namespace, cpu, &["--samples", "20", "--no-wait"]).output().unwrap();
+    let (namespace, cpu) = (namespace(), first_cpu().to_string());
+    let first = hog(&namespace, &cpu);
+    let holder = format!("punctual wait nanosleep --for 1ms --cpu {cpu} --duration 10m (pid {})", first.id());
+    let refused = wait_on(&namespace, &cpu, &["--samples", "20", "--no-wait"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
-    assert!(said(&refused).contains(&format!("CPU 0 is in use by {holder}")), "{}", said(&refused));
+    assert!(said(&refused).contains(&format!("CPU {cpu} is in use by {holder}")), "{}", said(&refused));
 
-    let (second, line) = waiting(&namespace, cpu);
-    assert_eq!(line, format!("punctual: waiting for CPU 0: in use by {holder}; with --no-wait, this fails instead\n"));
+    let (second, line) = waiting(&namespace, &cpu);
+    assert_eq!(
+        line,
+        format!("punctual: waiting for CPU {cpu}: in use by {holder}; with --no-wait, this fails instead\n")
+    );
     // Killed, the first one releases nothing by itself.
     kill(first);
     let second = second.wait_with_output().unwrap();
@@ -82,11 +85,11 @@ fn the_second_waits_for_the_first_and_says_for_whom() {
 
 #[test]
 fn a_signal_ends_the_wait() {
-    let namespace = namespace();
-    let first = hog(&namespace, "0");
+    let (namespace, cpu) = (namespace(), first_cpu().to_string());
+    let first = hog(&namespace, &cpu);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let (second, line) = waiting(&namespace, "0");
-        assert!(line.contains("waiting for CPU 0"), "{line}");
+        let (second, line) = waiting(&namespace, &cpu);
+        assert!(line.contains(&format!("waiting for CPU {cpu}")), "{line}");
         kill_process(Pid::from_child(&second), signal).unwrap();
         let second = second.wait_with_output().unwrap();
         assert_eq!((second.status.code(), second.stdout.len()), (Some(code), 0));
@@ -117,8 +120,9 @@ fn many_at_once_all_finish() {
     let namespace = namespace();
     // On all CPUs, and on the first and the last. In any order they wait for each other in the same one.
     let cpus = punctual_linux::affinity::affinity(0).unwrap();
-    let last = cpus.last().unwrap().to_string();
-    let lists = [format!("0,{last}"), last.clone(), "0".into(), format!("0,{last}")];
+    let (first, last) = (cpus[0].to_string(), cpus.last().unwrap().to_string());
+    let all = format!("{first},{last}");
+    let lists = [all.clone(), last, first, all];
     let runs: Vec<Child> = lists
         .iter()
         .map(|list| wait_on(&namespace, list, &["--samples", "20", "--rounds", "1"]).spawn().unwrap())

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use punctual_record::{Notice, Param, Quantity, Run};
-use punctual_testing::{skip, until};
+use punctual_testing::{first_cpu, skip, until};
 
 use crate::support::{measured, punctual, refusals, run};
 
@@ -56,7 +56,7 @@ fn a_cpu_that_may_not_be_used_is_refused() {
 
 #[test]
 fn a_matrix_of_one_cpu_is_refused() {
-    let left = run(&["ipc", "pipe", "--matrix", "--cpu", "0"]);
+    let left = run(&["ipc", "pipe", "--matrix", "--cpu", &first_cpu().to_string()]);
     assert_eq!(left.code, Some(2), "{}", left.stderr);
     assert!(left.stderr.contains("invalid --matrix: must have two CPUs or more, not one"), "{}", left.stderr);
 }

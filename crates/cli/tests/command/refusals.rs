@@ -1,7 +1,7 @@
 //! Invalid requests are refused before any change, with a valid alternative.
 
 use punctual_record::Notice;
-use punctual_testing::{Disturbed, undisturbed};
+use punctual_testing::{Disturbed, first_cpu, undisturbed};
 
 use crate::support::{SHORT, measured, refusals, run};
 
@@ -172,7 +172,8 @@ fn help_and_version_are_no_errors() {
 #[test]
 fn a_deadline_thread_confined_to_a_cpu_is_a_notice_or_an_error() {
     // A deadline thread must be free to run on every CPU of its domain (EPERM). Without privilege it is refused anyway.
-    let asked = ["wait", "nanosleep", "--for", "100us", "--cpu", "0", "--policy", "deadline:1ms/10ms/10ms"];
+    let cpu = first_cpu().to_string();
+    let asked = ["wait", "nanosleep", "--for", "100us", "--cpu", &cpu, "--policy", "deadline:1ms/10ms/10ms"];
     let twice = [&asked[..], &SHORT].concat();
     let left = run(&twice);
     if left.stderr.contains("refused") {

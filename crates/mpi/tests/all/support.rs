@@ -119,7 +119,7 @@ impl Program<'_> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", "400"]);
         if wait != Wait::Bare {
-            command.args(["taskset", "-c", &first_cpu()]).env("LD_PRELOAD", library());
+            command.args(["taskset", "-c", &punctual_testing::first_cpu().to_string()]).env("LD_PRELOAD", library());
         }
         if wait == Wait::Nonblocking {
             command.env("PUNCTUAL_MPI_WAIT", "nonblocking");
@@ -152,11 +152,4 @@ fn numbers(line: &str) -> (u32, u64) {
 /// The library that cargo has built for these tests.
 pub(crate) fn library() -> PathBuf {
     punctual_testing::library("punctual-mpi")
-}
-
-/// A CPU that this process may use.
-fn first_cpu() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
-    list.split([',', '-']).next().unwrap().to_owned()
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::common::{on_thread, privileged, state};
 use punctual::{Condition, Conditions, CpuSet, Policy};
 use punctual_linux::sched::{self, Attributes};
-use punctual_testing::lacks;
+use punctual_testing::{first_cpu, lacks};
 
 fn policy(typed: &str) -> Conditions {
     Conditions::new().policy(typed.parse().unwrap())
@@ -29,12 +29,11 @@ fn dirty_start() {
 }
 
 pub(crate) fn everything_unprivileged() -> Conditions {
-    let first = punctual_linux::affinity::affinity(0).unwrap()[0];
-    Conditions::new().cpu(first)
+    Conditions::new().cpu(first_cpu())
 }
 
 pub(crate) fn everything() -> Conditions {
-    Conditions::new().policy(Policy::Fifo(40)).nice(-3).cpu(0).timer_slack(Duration::from_nanos(1))
+    Conditions::new().policy(Policy::Fifo(40)).nice(-3).cpu(first_cpu()).timer_slack(Duration::from_nanos(1))
 }
 
 #[test]
@@ -56,7 +55,7 @@ fn a_prepared_thread_is_put_back_exactly_after_drop_error_and_panic() {
         assert_eq!(guard.refused(), []);
         let applied = guard.applied();
         assert_eq!((applied.get_policy(), applied.get_nice()), (Some(Policy::Fifo(40)), Some(-3)));
-        assert_eq!(applied.get_cpus(), Some(CpuSet::of([0])));
+        assert_eq!(applied.get_cpus(), Some(CpuSet::of([first_cpu()])));
         drop(guard);
         assert_eq!(state(), before, "after drop");
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use punctual::{Condition, Conditions, Policy};
 use punctual_linux::sched;
-use punctual_testing::{alone_on_this_machine, lacks, skip, until};
+use punctual_testing::{alone_on_this_machine, first_cpu, lacks, skip, until};
 
 use super::policy;
 use crate::common::{on_thread, privileged, state};
@@ -80,7 +80,7 @@ fn deadline_beside_a_choice_of_cpus_says_why_not() {
     }
     on_thread(|| {
         let before = state();
-        let guard = policy("deadline:1ms/10ms/10ms").cpu(0).apply();
+        let guard = policy("deadline:1ms/10ms/10ms").cpu(first_cpu()).apply();
         let [refused] = guard.refused() else { panic!("{:?}", guard.refused()) };
         assert_eq!((refused.condition, refused.errno), (Condition::POLICY, Some(1)));
         assert!(refused.why.contains("all CPUs"), "{refused}");
