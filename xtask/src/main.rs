@@ -3,7 +3,7 @@
 //! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
 //! the definition of the command line. `budget` checks size and start-up of the release binary. `compare PEER` measures against
 //! cyclictest, bare C loops and others, interleaved. `aa` shows the error rates of `punctual compare`. `vm` runs a command under a
-//! Debian kernel in QEMU. `fuzz` feeds malformed inputs to every parser.
+//! Debian kernel in QEMU. `fuzz` feeds malformed inputs to every parser. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
@@ -11,6 +11,7 @@ mod budget;
 mod compare;
 mod fuzz;
 mod manual;
+mod mutants;
 mod schema;
 mod tools;
 mod vm;
@@ -57,6 +58,8 @@ enum Chore {
     },
     /// Feed malformed inputs to every parser; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
+    /// Show how many mutants of the code inside other programs the tests find; needs cargo-mutants
+    Mutants(mutants::MutantsArgs),
     /// Boot a Debian kernel in QEMU and run a command in it
     Vm(Box<vm::VmArgs>),
 }
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Aa(args) => aa::run(&args),
         Chore::Compare { peer } => compare::run(&peer),
         Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Mutants(args) => mutants::run(&args),
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }
     .map(|()| ExitCode::SUCCESS)

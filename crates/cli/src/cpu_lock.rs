@@ -71,7 +71,9 @@ pub(crate) fn take(cpus: &CpuSet, wanted: &OutputArgs, stop: &Stop) -> anyhow::R
 
 /// Another run holds a CPU, and `--no-wait` was given.
 #[derive(Debug, thiserror::Error)]
-#[error("CPU {cpu} is in use by {holder}; wait for its end, choose other CPUs, or omit --no-wait")]
+#[error(
+    "CPU {cpu} is in use by {holder}; wait for its end, choose other CPUs, omit --no-wait, or set {NAMESPACE}= to measure beside it"
+)]
 struct InUse {
     cpu: usize,
     holder: String,
@@ -92,7 +94,9 @@ fn take_one(name: &str, cpu: usize, no_wait: bool, stop: &Stop) -> anyhow::Resul
         if told.as_ref() == Some(&who) {
             std::thread::sleep(HELD_AGAIN);
         } else {
-            terminal::complain(&format!("waiting for CPU {cpu}: in use by {who}; with --no-wait, this fails instead"));
+            terminal::complain(&format!(
+                "waiting for CPU {cpu}: in use by {who}; with --no-wait, this fails instead; with {NAMESPACE}=, it measures beside it"
+            ));
             told = Some(who);
         }
         let woken = match &woken {
@@ -128,12 +132,17 @@ fn namespace() -> Result<Option<String>, BadUsage> {
     }
 }
 
-/// Describes the holder: command line, if readable, and process ID.
+/// Describes the holder: command line, if readable, process ID and user. Any user may take a lock.
 fn describe(holder: &Holder) -> String {
-    let Some(pid) = holder.pid() else { return "a process that cannot be seen from here".into() };
+    let user = holder.user().map(|user| format!("user {user}"));
+    let Some(pid) = holder.pid() else {
+        let user = user.map(|user| format!(" ({user})")).unwrap_or_default();
+        return format!("a process that cannot be seen from here{user}");
+    };
+    let user = user.map(|user| format!(", {user}")).unwrap_or_default();
     match command_line(pid) {
-        Some(command) => format!("{command} (pid {pid})"),
-        None => format!("process {pid}"),
+        Some(command) => format!("{command} (pid {pid}{user})"),
+        None => format!("a process (pid {pid}{user})"),
     }
 }
 

@@ -39,8 +39,11 @@ fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
     }
     let facts = path.symlink_metadata()?;
     if !is_private(&facts, user) {
-        let text = format!("{} belongs to another user, or others may write to it", path.display());
-        return Err(io::Error::other(text));
+        return Err(io::Error::other(NotPrivate {
+            path: path.to_owned(),
+            owner: facts.uid(),
+            mode: facts.mode() & 0o7777,
+        }));
     }
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
     if facts.mode() & 0o077 != 0 {
@@ -50,30 +53,58 @@ fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
+/// A folder that another user owns or may write to.
+#[derive(Debug)]
+struct NotPrivate {
+    path: PathBuf,
+    owner: u32,
+    mode: u32,
+}
+
+impl std::fmt::Display for NotPrivate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, owner, mode } = self;
+        write!(f, "{} is not yours alone: owner {owner}, mode {mode:o}; ", path.display())?;
+        write!(f, "remove it, change its owner and mode (chown, chmod 700), or set XDG_STATE_HOME")
+    }
+}
+
+impl std::error::Error for NotPrivate {}
+
 fn is_private(facts: &Metadata, user: u32) -> bool {
     facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0
 }
 
-/// Keeps a run as the last one, in place of the one before.
-pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<()> {
-    keep_in(&best()?, LAST, json).map(drop)
+/// Keeps a run as the last one, in place of the one before. Returns its folder, and why a better one was not used, if that one is not
+/// this user's alone.
+pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<(PathBuf, Option<io::Error>)> {
+    let (folder, passed_over) = best()?;
+    keep_in(&folder, LAST, json)?;
+    Ok((folder, passed_over))
 }
 
 /// The file of the last run kept; `None`: none is kept.
 pub(crate) fn last() -> Option<PathBuf> {
-    best().ok().map(|folder| folder.join(LAST)).filter(|path| path.is_file())
+    best().ok().map(|(folder, _)| folder.join(LAST)).filter(|path| path.is_file())
 }
 
-/// The best folder that can be used. The error is that of the last one.
-fn best() -> io::Result<PathBuf> {
-    let mut failed = io::Error::other("no state folder can be used");
-    for folder in folders() {
+/// The best folder that can be used, and the first that is not this user's alone. The error is that of the last one.
+fn best() -> io::Result<(PathBuf, Option<io::Error>)> {
+    best_of(folders())
+}
+
+fn best_of(folders: impl Iterator<Item = io::Result<PathBuf>>) -> io::Result<(PathBuf, Option<io::Error>)> {
+    let mut failed = Vec::new();
+    for folder in folders {
         match folder {
-            Ok(folder) => return Ok(folder),
-            Err(error) => failed = error,
+            Ok(folder) => {
+                let is_not_private = |error: &io::Error| error.get_ref().is_some_and(|inner| inner.is::<NotPrivate>());
+                return Ok((folder, failed.into_iter().find(is_not_private)));
+            }
+            Err(error) => failed.push(error),
         }
     }
-    Err(failed)
+    Err(failed.pop().unwrap_or_else(|| io::Error::other("no state folder can be used")))
 }
 
 /// Keeps a run after a failed write, in the first folder that takes it. Returns its file.
@@ -135,7 +166,13 @@ mod tests {
         assert_eq!(own(&path, user).unwrap(), path);
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700, "others may read no longer");
         std::fs::set_permissions(&path, Permissions::from_mode(0o770)).unwrap();
-        assert!(own(&path, user).is_err(), "others may write");
+        let refused = own(&path, user).unwrap_err();
+        assert!(refused.to_string().contains("mode 770"), "{refused}");
+        let other = base.path().join("b");
+        let found = best_of([Err(io::Error::other("full")), own(&path, user), own(&other, user)].into_iter()).unwrap();
+        assert_eq!((found.0, found.1.unwrap().to_string()), (other.clone(), refused.to_string()));
+        let found = best_of([Err(io::Error::other("full")), own(&other, user), own(&path, user)].into_iter()).unwrap();
+        assert!(found.0 == other && found.1.is_none(), "a folder that fails otherwise is not reported");
         let link = base.path().join("link");
         std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use punctual_testing::{Disturbed, undisturbed, until};
+use punctual_testing::{Disturbed, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn punctual(args: &[&str]) -> Command {
@@ -122,16 +122,6 @@ fn ignored_signals_are_passed_on_and_do_not_disturb_the_wait() {
 }
 
 #[test]
-fn stopped_and_continued_together() {
-    let mut child = punctual(&["run", "--", "sh", "-c", "kill -STOP $$; exit 5"]).spawn().unwrap();
-    let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-    let stopped = |text: &str| text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
-    until("the command stops with its program", || stopped(&state()));
-    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(5));
-}
-
-#[test]
 fn a_dry_run_says_everything_and_does_nothing() {
     let said = output(&["run", "--dry-run", "--policy", "fifo:40", "--nice", "3", "--", "sh", "-c", "echo ran"]);
     let text = stdout(&said);
@@ -145,11 +135,12 @@ fn a_dry_run_says_everything_and_does_nothing() {
 
 #[test]
 fn a_governor_that_cannot_be_set_is_never_called_set() {
-    if std::path::Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
-        return punctual_testing::lacks("this machine has cpufreq; the kernel lab looks at machines that do");
-    }
     let shown = output(&["governor"]);
     assert_eq!(shown.status.code(), Some(0));
+    // The kernel lab looks at machines that have cpufreq.
+    if std::path::Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
+        return assert!(!stdout(&shown).contains("not exposed"), "{}", stdout(&shown));
+    }
     assert!(stdout(&shown).contains("not exposed") && !stdout(&shown).contains("performance:"), "{}", stdout(&shown));
     assert_eq!(output(&["governor", "set", "performance"]).status.code(), Some(1));
     let required = output(&["run", "--require", "--governor", "performance", "--", "echo", "ran"]);

@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_cpu_of_this_process_is_found_or_none_is_seen() {
         let allowed = affinity::affinity(0).unwrap();
-        let Some(sight) = find(Room::Small) else { return punctual_testing::lacks("a CPU that shows its idle thread") };
+        let Some(sight) = find(Room::Small) else { return punctual_testing::lacks(punctual_testing::Lack::Events) };
         assert!(allowed.contains(&sight.cpu) && !sight.hidden.contains(&sight.cpu), "{sight:?}");
         assert!(sight.hidden.iter().all(|cpu| allowed.contains(cpu)), "{sight:?}");
         assert_eq!(affinity::affinity(0).unwrap(), allowed, "the caller stays");

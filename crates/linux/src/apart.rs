@@ -121,7 +121,7 @@ mod tests {
             Ok(apart) => apart,
             Err((error, _)) => {
                 assert_eq!(error.call, "close_range", "{error}");
-                punctual_testing::lacks(&error.to_string());
+                punctual_testing::lacks(punctual_testing::Lack::Call("close_range", error.errno()));
                 return;
             }
         };

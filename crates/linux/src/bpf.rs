@@ -222,7 +222,7 @@ mod tests {
             let spin = match Spin::attach(place, 200_000) {
                 Ok(spin) => spin,
                 Err(e) if [libc::EPERM, libc::ENOSYS].contains(&e.errno()) => {
-                    return punctual_testing::lacks(&e.to_string());
+                    return punctual_testing::lacks(punctual_testing::Lack::Call("bpf", e.errno()));
                 }
                 Err(e) => panic!("{e}"),
             };

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn counts_up_where_it_is() {
         let Ok(counter) = RawCounter::open() else {
-            punctual_testing::lacks(&availability().unwrap_err().to_string());
+            punctual_testing::lacks(punctual_testing::Lack::Counter);
             return;
         };
         let mut last = counter.ticks_serialised();

@@ -142,7 +142,7 @@ mod tests {
         let supplier = match Supplier::of(&mut pages) {
             Ok(supplier) => supplier,
             Err(e) if [libc::EPERM, libc::ENOSYS].contains(&e.errno()) => {
-                return punctual_testing::lacks(&e.to_string());
+                return punctual_testing::lacks(punctual_testing::Lack::Call("userfaultfd", e.errno()));
             }
             Err(e) => panic!("{e}"),
         };

@@ -41,6 +41,7 @@ pub struct Holder {
     /// Hangs up when the lock is released. `None`: the holder accepts no connection at present.
     connection: Option<OwnedFd>,
     pid: Option<i32>,
+    user: Option<u32>,
 }
 
 /// Takes the lock `name`, of at most 107 bytes, unless another process holds it: `socket(2)`, `bind(2)`, `listen(2)`.
@@ -67,15 +68,16 @@ pub fn try_take(name: &str) -> Result<Attempt> {
         let connection = open(SocketFlags::NONBLOCK)?;
         match connect(&connection, &address) {
             Ok(()) => {
-                let pid = listener(&connection)?;
-                return Ok(Attempt::Held(Holder { connection: Some(connection), pid }));
+                let listener = listener(&connection)?;
+                let pid = (listener.pid > 0).then_some(listener.pid);
+                return Ok(Attempt::Held(Holder { connection: Some(connection), pid, user: Some(listener.uid) }));
             }
             Err(Errno::CONNREFUSED) => std::thread::sleep(Duration::from_millis(1)),
             Err(Errno::AGAIN) => break,
             Err(errno) => return Err(failed("connect", name, errno)),
         }
     }
-    Ok(Attempt::Held(Holder { connection: None, pid: None }))
+    Ok(Attempt::Held(Holder { connection: None, pid: None, user: None }))
 }
 
 impl Holder {
@@ -83,6 +85,12 @@ impl Holder {
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         self.pid
+    }
+
+    /// The user whose process took the lock. `None`: unknown, because it accepts no connection.
+    #[must_use]
+    pub fn user(&self) -> Option<u32> {
+        self.user
     }
 
     /// `poll(2)`: waits until another attempt is worthwhile (`true`) or until `or` is readable (`false`).
@@ -103,7 +111,7 @@ impl Holder {
 
 /// `getsockopt(2)` with `SO_PEERCRED`: the process that listens at the other end. rustix cannot return process ID 0, which stands for
 /// another PID namespace.
-fn listener(connection: &OwnedFd) -> Result<Option<i32>> {
+fn listener(connection: &OwnedFd) -> Result<libc::ucred> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the descriptor is open; `peer` and `length` are writable, and the length is that of `peer`.
@@ -117,7 +125,7 @@ fn listener(connection: &OwnedFd) -> Result<Option<i32>> {
         )
     };
     check("getsockopt", returned).map_err(|e| e.on("SO_PEERCRED"))?;
-    Ok((peer.pid > 0).then_some(peer.pid))
+    Ok(peer)
 }
 
 fn failed(call: &'static str, name: &str, errno: Errno) -> Error {
@@ -155,6 +163,7 @@ mod tests {
         let lock = taken(&name);
         let holder = held(&name);
         assert_eq!(holder.pid(), Some(std::process::id() as i32));
+        assert_eq!(holder.user(), Some(rustix::process::geteuid().as_raw()));
         let waiting = std::thread::spawn(move || {
             let (silent, _bell) = std::io::pipe().unwrap();
             holder.wait(silent.as_fd()).unwrap()
@@ -201,7 +210,7 @@ mod tests {
         let deaf = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         bind(&deaf, &address).unwrap();
         let holder = held(&name);
-        assert_eq!(holder.pid(), None);
+        assert_eq!((holder.pid(), holder.user()), (None, None));
         let (silent, _bell) = std::io::pipe().unwrap();
         assert!(holder.wait(silent.as_fd()).unwrap(), "it returns by itself");
         assert_eq!(try_take(&"x".repeat(200)).unwrap_err().errno(), libc::ENAMETOOLONG);

@@ -2,13 +2,17 @@
 //! `waitid(2)`.
 //!
 //! The program has this process's terminal, process group and streams, and ignores the signals that this process inherited as ignored.
-//! Signals from other processes are passed on; signals from the terminal (Ctrl-C, Ctrl-Z, hang-up) reach the program directly. When the
-//! program stops, this process stops too, so that a shell sees one job.
+//! Signals from other processes are passed on; signals from the terminal (Ctrl-C, Ctrl-Z, hang-up) reach the program directly, and those
+//! of the program to its process group are its own.
+//!
+//! When the program stops, this process stops by the same signal, so that a shell sees one job. It goes on when the program does, and
+//! a SIGCONT that it gets continues the program too. Only after a SIGSTOP to this process itself it needs a SIGCONT of its own.
 //!
 //! The program is signalled through its pidfd, and never after it was reaped. Before Linux 5.3 the process ID serves, which the kernel does
 //! not reuse before then.
 
 mod gate;
+mod job;
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,6 +28,10 @@ use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
 use crate::{Error, Result, check};
 pub use gate::{Gate, GateKeeper, gate};
+use job::Helper;
+
+/// What a program can become.
+const CHANGED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::STOPPED).union(WaitIdOptions::CONTINUED);
 
 /// Settings that the program does not inherit from the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -120,6 +128,8 @@ impl Supervised {
         let (mut gone, mut at_end) = (false, Some(at_end));
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
+            // Before the look: a SIGCONT for this process continues a program that is stopped.
+            self.pass_signals_on(WaitIdOptions::CONTINUED)?;
             if matches!(waitid(WaitId::Pid(self.pid), ended), Ok(Some(_))) {
                 at_end.take().into_iter().for_each(|at_end| at_end());
             }
@@ -136,36 +146,61 @@ impl Supervised {
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(self.failed("poll", errno)),
             }
-            while let Some(signal) = next(&self.signals)? {
-                // The program gets signals of the kernel directly. Its end is checked above.
-                if signal.ssi_code <= 0 && signal.ssi_signo != libc::SIGCHLD as u32 {
-                    self.pass_on(signal.ssi_signo as i32);
-                }
+        }
+    }
+
+    /// Passes on what has come. SIGCONT is not, if the program is known to have `changed` so meanwhile: the same sender continued it.
+    /// Returns whether SIGCONT came.
+    fn pass_signals_on(&self, changed: WaitIdOptions) -> Result<bool> {
+        let mut continued = false;
+        while let Some(signal) = next(&self.signals)? {
+            let (number, sender) = (signal.ssi_signo as i32, signal.ssi_pid as i32);
+            // The program gets signals of the kernel directly, and has those that it sent to its process group.
+            if signal.ssi_code > 0 || number == libc::SIGCHLD || sender == self.pid() {
+                continue;
+            }
+            let is_continue = number == libc::SIGCONT;
+            continued |= is_continue;
+            let has_changed = || waitid(WaitId::Pid(self.pid), changed | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+            if !(is_continue && matches!(has_changed(), Ok(Some(_)))) {
+                self.pass_on(number);
+            }
+        }
+        Ok(continued)
+    }
+
+    /// How the program ended, if it did. While it is stopped, this process is stopped too.
+    fn look(&self) -> Result<Option<Ended>> {
+        let how = CHANGED | WaitIdOptions::NOHANG;
+        loop {
+            let status = match waitid(WaitId::Pid(self.pid), how) {
+                Ok(Some(status)) => status,
+                Ok(None) => return Ok(None),
+                Err(Errno::INTR) => continue,
+                Err(Errno::CHILD) => return Ok(Some(Ended::Unknown)),
+                Err(errno) => return Err(self.failed("waitid", errno)),
+            };
+            if let Some(status) = status.exit_status() {
+                return Ok(Some(Ended::Exited(status as u8)));
+            }
+            if let Some(signal) = status.terminating_signal() {
+                return Ok(Some(Ended::Signalled(signal as u8)));
+            }
+            if let Some(signal) = status.stopping_signal() {
+                self.stop_too(signal)?;
             }
         }
     }
 
-    /// How the program ended, if it did. If it was stopped, stops this process too.
-    fn look(&self) -> Result<Option<Ended>> {
-        let how = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        let status = match waitid(WaitId::Pid(self.pid), how) {
-            Ok(Some(status)) => status,
-            Ok(None) | Err(Errno::INTR) => return Ok(None),
-            Err(Errno::CHILD) => return Ok(Some(Ended::Unknown)),
-            Err(errno) => return Err(self.failed("waitid", errno)),
-        };
-        if let Some(status) = status.exit_status() {
-            return Ok(Some(Ended::Exited(status as u8)));
+    /// Stops this process until the program or this process is continued, and then continues the program if it is still stopped.
+    fn stop_too(&self, signal: i32) -> Result<()> {
+        let Some(helper) = Helper::start(self.pid) else { return Ok(()) };
+        // Stopping discards a SIGCONT that is pending.
+        if !self.pass_signals_on(CHANGED)? {
+            job::stop_by(signal);
         }
-        if let Some(signal) = status.terminating_signal() {
-            return Ok(Some(Ended::Signalled(signal as u8)));
-        }
-        if status.stopped() {
-            // SAFETY: takes numbers. Returns when another process continues this one.
-            unsafe { libc::raise(libc::SIGSTOP) };
-            self.pass_on(libc::SIGCONT);
-        }
-        Ok(None)
+        drop(helper);
+        self.pass_signals_on(CHANGED).map(drop)
     }
 
     /// Sends the program a signal: `pidfd_send_signal(2)`, or `kill(2)`. The program may have ended, but is not reaped.

@@ -1,12 +1,15 @@
 /* Times of MPI operations: mpicc measure.c -o measure; mpirun -n RANKS ./measure KIND [SECONDS [quickest]].
    With quickest, a time is the mean of the quickest 100 in a row, not of all. No other program disturbed these. Each rank
    stays on one of the CPUs.
-   - roundtrip: every even rank sends 8 bytes to its neighbour and gets them back. Mean of a round trip in us.
    - allreduce, alltoall: 8 doubles, 1 kB to each rank. Mean of a call in us.
    - stencil: a five-point stencil, 64 rows of 64 a rank, with MPI_Irecv, MPI_Isend, MPI_Waitall and a sum every 10 steps. In us a step.
+   - small, large, small-nonblocking, large-nonblocking: round trips of 8 bytes and of 64 kB, by MPI_Send and MPI_Recv or by
+     MPI_Irecv, MPI_Isend and MPI_Waitall. In us.
+   - threads1, threads2, threads4: so many threads of each rank make round trips, each on its own communicator. In us a round trip.
    - silence: rank 0 waits for a message of rank 1, which works for SECONDS. The share of rank 1 of the CPU time of both, in percent. */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,19 +19,54 @@
 static int rank, ranks;
 static double field[2][66][64];
 
-static void roundtrip(long n) {
-    char message[8] = "punctual";
+static char sent[1 << 16], received[1 << 16];
+
+static void trips(long n, int size, MPI_Comm comm) {
     int peer = rank ^ 1;
     if (peer >= ranks) return;
     for (long i = 0; i < n; i++)
         if (rank % 2 == 0) {
-            MPI_Send(message, 8, MPI_CHAR, peer, 0, MPI_COMM_WORLD);
-            MPI_Recv(message, 8, MPI_CHAR, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(sent, size, MPI_CHAR, peer, 0, comm);
+            MPI_Recv(received, size, MPI_CHAR, peer, 0, comm, MPI_STATUS_IGNORE);
         } else {
-            MPI_Recv(message, 8, MPI_CHAR, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(message, 8, MPI_CHAR, peer, 0, MPI_COMM_WORLD);
+            MPI_Recv(received, size, MPI_CHAR, peer, 0, comm, MPI_STATUS_IGNORE);
+            MPI_Send(sent, size, MPI_CHAR, peer, 0, comm);
         }
 }
+
+static void exchanges(long n, int size) {
+    int peer = rank ^ 1;
+    for (long i = 0; i < n; i++) {
+        MPI_Request both[2];
+        MPI_Irecv(received, size, MPI_CHAR, peer, 0, MPI_COMM_WORLD, both);
+        MPI_Isend(sent, size, MPI_CHAR, peer, 0, MPI_COMM_WORLD, both + 1);
+        MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    }
+}
+
+static void small(long n) { trips(n, 8, MPI_COMM_WORLD); }
+static void large(long n) { trips(n, sizeof sent, MPI_COMM_WORLD); }
+static void small_nonblocking(long n) { exchanges(n, 8); }
+static void large_nonblocking(long n) { exchanges(n, sizeof sent); }
+
+static MPI_Comm own[4];
+static long each;
+
+static void *talk(void *comm) {
+    trips(each, 8, *(MPI_Comm *)comm);
+    return NULL;
+}
+
+static void threads(long n, int number) {
+    pthread_t all[4];
+    each = n;
+    for (int i = 0; i < number; i++) pthread_create(all + i, NULL, talk, own + i);
+    for (int i = 0; i < number; i++) pthread_join(all[i], NULL);
+}
+
+static void threads1(long n) { threads(n, 1); }
+static void threads2(long n) { threads(n, 2); }
+static void threads4(long n) { threads(n, 4); }
 
 static void allreduce(long n) {
     double in[8] = {rank}, out[8];
@@ -113,10 +151,13 @@ static void quickest(void (*kind)(long), double seconds) {
 
 int main(int argc, char **argv) {
     static const struct { const char *name; void (*kind)(long); } kinds[] = {
-        {"roundtrip", roundtrip}, {"allreduce", allreduce}, {"alltoall", alltoall}, {"stencil", stencil}};
-    MPI_Init(&argc, &argv);
+        {"small", small}, {"large", large}, {"small-nonblocking", small_nonblocking},
+        {"large-nonblocking", large_nonblocking}, {"threads1", threads1}, {"threads2", threads2}, {"threads4", threads4}, {"allreduce", allreduce}, {"alltoall", alltoall}, {"stencil", stencil}};
+    int level, several = !strncmp(argv[1], "threads", 7);
+    MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    for (int i = 0; several && i < 4; i++) MPI_Comm_dup(MPI_COMM_WORLD, own + i);
     double seconds = argc > 2 ? atof(argv[2]) : 1;
     if (!strcmp(argv[1], "silence")) silence(seconds);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

@@ -1,7 +1,8 @@
 //! `libpunctual_mpi.so`: MPI ranks give up the CPU while they wait. Loaded by `LD_PRELOAD`; no recompiling, no headers of an MPI.
 //!
 //! MPI libraries poll while they wait. A rank that shares its CPU polls until its time slice ends. Meanwhile the sender of its
-//! message cannot run. This library lets every wait poll a number of times, then calls `sched_yield(2)`, and so on.
+//! message cannot run. This library lets every wait poll a number of times, then calls `sched_yield(2)`, and so on. The number is
+//! small where ranks share a CPU. Elsewhere yields are so seldom that the calls stay as fast as they were (`patience`).
 //!
 //! There are two ways to do that, and `library` finds out which of them works:
 //!
@@ -12,7 +13,7 @@
 //! MPICH's handles are integers, those of Open MPI and of the MPI 5 ABI are pointers. All arguments are passed at register width, so
 //! one library serves all of them.
 //!
-//! Goes in: the MPI calls of the program, and three environment variables (`patience`). Comes out: the same calls to the MPI
+//! Goes in: the MPI calls of the program, and four environment variables (`patience`, `library`). Comes out: the same calls to the MPI
 //! library. It refuses nothing, and it changes nothing in a program that has no MPI. The path of a call allocates nothing and
 //! locks nothing.
 #![allow(unsafe_code)]
@@ -23,5 +24,6 @@ mod library;
 mod own;
 mod patience;
 mod progress;
+mod rank;
 mod session;
 mod symbol;

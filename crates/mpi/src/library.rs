@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use crate::patience;
+use crate::session;
 use crate::symbol::Symbol;
 
 /// Larger than `MPI_Status` of any ABI (32 bytes).
@@ -21,10 +22,12 @@ impl Status {
     }
 }
 
+/// No MPI call yet.
 const UNKNOWN: u8 = 0;
-const ASKING: u8 = 1;
+const LEFT_ALONE: u8 = 1;
 const PROGRESS: u8 = 2;
 const NONBLOCKING: u8 = 3;
+const ASKING: u8 = 4;
 static WAY: AtomicU8 = AtomicU8::new(UNKNOWN);
 /// `MPI_PROC_NULL` of MPICH, if this is MPICH.
 static NOBODY: AtomicI32 = AtomicI32::new(c_int::MIN);
@@ -38,7 +41,7 @@ pub(crate) fn is_nobody(rank: usize) -> bool {
 #[inline]
 pub(crate) fn waits_by_counterpart() -> bool {
     match WAY.load(Ordering::Acquire) {
-        PROGRESS => false,
+        PROGRESS | LEFT_ALONE => false,
         NONBLOCKING => true,
         _ => find_out(),
     }
@@ -47,11 +50,7 @@ pub(crate) fn waits_by_counterpart() -> bool {
 #[cold]
 fn find_out() -> bool {
     match WAY.compare_exchange(UNKNOWN, ASKING, Ordering::Acquire, Ordering::Acquire) {
-        Ok(_) => {
-            let polls = ask();
-            let way = if polls && !kin_is_wanted() { PROGRESS } else { NONBLOCKING };
-            WAY.store(way, Ordering::Release);
-        }
+        Ok(_) => WAY.store(found(), Ordering::Release),
         // Another thread asks. It does not wait for anything.
         Err(_) => {
             while WAY.load(Ordering::Acquire) == ASKING {
@@ -62,13 +61,33 @@ fn find_out() -> bool {
     WAY.load(Ordering::Acquire) == NONBLOCKING
 }
 
-/// `PUNCTUAL_MPI_WAIT=nonblocking`, for tests and for a library whose progress function misbehaves.
-fn kin_is_wanted() -> bool {
-    // SAFETY: both strings end with a NUL, and a program does not change its environment within an MPI call.
-    unsafe {
-        let wanted = libc::getenv(c"PUNCTUAL_MPI_WAIT".as_ptr());
-        !wanted.is_null() && libc::strcmp(wanted, c"nonblocking".as_ptr()) == 0
+/// Begins to count polls, unless the calls are left alone.
+fn found() -> u8 {
+    static OPEN_MPI: Symbol = Symbol::new("ompi_mpi_comm_world\0");
+    let open_mpi = OPEN_MPI.find().is_some();
+    if patience::are_unwanted() || (open_mpi && patience::is_learned() && yields_itself()) {
+        patience::leave_alone();
+        return LEFT_ALONE;
     }
+    session::leave_if_there_are_cpus();
+    // `nonblocking` is for tests, and for a library whose progress function misbehaves.
+    let progress = ask(open_mpi) && !patience::variable_is(c"PUNCTUAL_MPI_WAIT", c"nonblocking");
+    // A thread of Open MPI that ends the wait of another wakes it, and only then releases it. The other one spins until then. If the
+    // first has yielded before, it loses the CPU at the wake-up, and the other spins for a time slice.
+    patience::begin(open_mpi && progress);
+    if progress { PROGRESS } else { NONBLOCKING }
+}
+
+/// Open MPI yields in each poll if its launcher sees more ranks than CPUs (`mpi_yield_when_idle`). More yields only cost.
+fn yields_itself() -> bool {
+    static SET: Symbol = Symbol::new("opal_progress_set_yield_when_idle\0");
+    SET.find().is_some_and(|set| {
+        // SAFETY: it has this type in Open MPI 1.3 and later, and returns the old value.
+        let set = unsafe { transmute::<*mut c_void, extern "C" fn(bool) -> bool>(set) };
+        let yields = set(true);
+        set(yields);
+        yields
+    })
 }
 
 type GrequestStart = unsafe extern "C" fn(Query, Free, Cancel, *mut c_void, *mut usize) -> c_int;
@@ -89,8 +108,7 @@ extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
 }
 
 /// Tests a request that is not complete, and says whether the library polled through a function of [`crate::progress`].
-fn ask() -> bool {
-    static OPEN_MPI: Symbol = Symbol::new("ompi_mpi_comm_world\0");
+fn ask(open_mpi: bool) -> bool {
     static START: Symbol = Symbol::new("PMPI_Grequest_start\0");
     static COMPLETE: Symbol = Symbol::new("PMPI_Grequest_complete\0");
     static TEST: Symbol = Symbol::new("PMPI_Test\0");
@@ -111,23 +129,21 @@ fn ask() -> bool {
         // MPICH writes an integer; an address never ends with the bytes that were there before.
         let half = usize::BITS / 2;
         let integer = size_of::<usize>() == 4 || request >> half == usize::MAX >> half;
-        if integer && OPEN_MPI.find().is_none() {
+        if integer && !open_mpi {
             NOBODY.store(-1, Ordering::Relaxed);
         }
-        let before = patience::seen();
         test(&raw mut request, &raw mut done, &raw mut status);
         test(&raw mut request, &raw mut done, &raw mut status);
-        let polled = patience::seen() != before;
         complete(request);
         wait(&raw mut request, &raw mut status);
-        polled
+        patience::has_polled()
     }
 }
 
 /// `MPI_Test`.
 pub(crate) type Test = unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int;
 
-/// Which way this process waits: 0: no MPI call yet, 2: through the progress function, 3: by nonblocking counterparts.
+/// Which way this process waits: 0: no MPI call yet, 1: left alone, 2: through the progress function, 3: by nonblocking counterparts.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_mpi_way() -> c_int {
     c_int::from(WAY.load(Ordering::Relaxed))

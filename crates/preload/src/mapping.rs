@@ -71,7 +71,7 @@ impl File {
         (file >= 0).then_some(Self(file as _))
     }
 
-    fn read(&self, into: &mut [u8]) -> Option<usize> {
+    pub(crate) fn read(&self, into: &mut [u8]) -> Option<usize> {
         loop {
             // SAFETY: writes into the slice.
             let read = unsafe {

@@ -104,6 +104,17 @@ impl Rules {
         })
     }
 
+    /// Those of a set that say the last word on a wait: at most four.
+    pub(crate) fn deciding(&self, set: u64) -> u64 {
+        let last = |says: fn(&Waits) -> bool| {
+            self.within(set & self.waits).filter(|(_, rule)| says(&rule.waits)).last().map_or(0, |(bit, _)| bit)
+        };
+        last(|waits| waits.usleep0.is_some())
+            | last(|waits| waits.sched_yield.is_some())
+            | last(|waits| waits.precise_sleep.is_some())
+            | last(|waits| waits.poll_first_ns.is_some())
+    }
+
     /// Their settings of threads, in their order.
     pub(crate) fn scheduling_of(&self, set: u64) -> impl Iterator<Item = &Scheduling> {
         self.within(set & self.scheduling).map(|(_, rule)| &rule.scheduling)
@@ -121,6 +132,7 @@ mod tests {
         let rules = Rules::of(TEXT).unwrap();
         assert_eq!((rules.all(), rules.anywhere, rules.any_thread), (0b11111, 0b10011, 0b10101));
         assert_eq!((rules.waits, rules.scheduling, rules.symbols), (0b01111, 0b10000, 0b01000));
+        assert_eq!((rules.deciding(0b11111), rules.deciding(0b00111), rules.deciding(0b10000)), (0b01010, 0b00110, 0));
         assert_eq!(rules.at(0b11111, |place| place.is_in(b"/l")), 0b01100);
         assert_eq!((rules.of_thread(b"ab"), rules.of_thread(b"b")), (0b10111, 0b11101));
         assert_eq!(rules.waits_of(0b10010).map(|waits| waits.poll_first_ns).collect::<Vec<_>>(), [Some(20_000)]);

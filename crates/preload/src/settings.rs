@@ -29,8 +29,8 @@ struct Loaded {
     rules: Option<Rules>,
 }
 
-/// The settings under sets of rules.
-static UNDER: Once<Settings, 128> = Once::new();
+/// Which rules decide under a set of rules.
+static UNDER: Once<128> = Once::new();
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
 
@@ -43,6 +43,11 @@ pub(crate) fn of(caller: Caller) -> Settings {
         Some(Loaded { general, rules: None }) => *general,
         Some(Loaded { general, rules: Some(rules) }) => general.under(rules, caller),
     }
+}
+
+/// Whether anything is set.
+pub(crate) fn any() -> bool {
+    LOADED.get().is_some()
 }
 
 /// The rules, if there are any.
@@ -96,8 +101,9 @@ impl Settings {
 
     fn under(&self, rules: &Rules, caller: Caller) -> Self {
         let hold = sites::rules_of(rules, caller) & threads::rules_of(rules);
-        let under = || rules.waits_of(hold).fold(*self, |settings, waits| settings.with(waits));
-        UNDER.get(hold, under).unwrap_or_else(under)
+        let decide = || rules.deciding(hold);
+        let deciding = UNDER.get(hold, decide).unwrap_or_else(decide);
+        rules.waits_of(deciding).fold(*self, |settings, waits| settings.with(waits))
     }
 }
 

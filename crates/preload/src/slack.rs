@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::scheduling::{set_slack_ns, slack_ns};
-use crate::threads;
+use crate::{filter, threads};
 
 /// The slack of precise sleeps.
 const LEAST_NS: u64 = 1;
@@ -41,17 +41,30 @@ pub(crate) fn is_lower() -> bool {
     BEFORE_NS.load(Ordering::Relaxed) != 0
 }
 
-/// Makes a call with the slack of before. A slack that the program set itself stays.
-pub(crate) fn as_before<T>(call: impl FnOnce() -> T) -> T {
+/// The slack that the thread had before precise sleeps lowered it. It is not asked for under a filter of the program's own.
+fn lowered_from() -> Option<u64> {
+    if !filter::may_try() {
+        return None;
+    }
     let before_ns = match BEFORE_NS.load(Ordering::Relaxed) {
-        0 => threads::changed().slack_for_precision_ns().unwrap_or(0),
+        0 => threads::changed().slack_for_precision_ns()?,
         before_ns => before_ns,
     };
-    if before_ns <= LEAST_NS || slack_ns() != Some(LEAST_NS) {
-        return call();
-    }
+    (before_ns > LEAST_NS && slack_ns() == Some(LEAST_NS)).then_some(before_ns)
+}
+
+/// Makes a call with the slack of before. A slack that the program set itself stays.
+pub(crate) fn as_before<T>(call: impl FnOnce() -> T) -> T {
+    let Some(before_ns) = lowered_from() else { return call() };
     set_slack_ns(before_ns);
     let done = call();
     set_slack_ns(LEAST_NS);
     done
+}
+
+/// Gives the calling thread its slack back before a filter of system calls is on: sleeps of nearly no time cannot ask for it then.
+pub(crate) fn put_back() {
+    if let Some(before_ns) = lowered_from() {
+        set_slack_ns(before_ns);
+    }
 }

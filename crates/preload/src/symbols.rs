@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use object::Endianness;
 use object::elf::{self, FileHeader64};
+use object::read::StringTable;
 use object::read::elf::{FileHeader as _, ProgramHeader as _, Sym as _};
 
 use crate::mapping::{File, Mapping};
@@ -41,6 +42,12 @@ impl Drop for Mapped {
         // SAFETY: its own mapping.
         unsafe { libc::munmap(self.begin, self.length) };
     }
+}
+
+/// Searches for a zero byte, as the names below are: at its first search a library of `object` finds out what the CPU can do. There is one
+/// thread yet.
+pub(crate) fn prepare() {
+    let _ = StringTable::new(&b"\0"[..], 0, 1).get(0);
 }
 
 /// The names of the functions around the call before this place, with aliases and the names that `strip` removes.

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::next;
 use crate::rules::Rules;
 use crate::scheduling::{self, Changed};
+use crate::{filter, next};
 
 /// The longest name of a thread, with its zero byte (PR_GET_NAME in prctl(2)).
 const NAME: usize = 16;
@@ -42,6 +42,10 @@ pub(crate) fn rules_of(rules: &Rules) -> u64 {
 #[cold]
 #[inline(never)]
 fn read(rules: &Rules, thread: &Thread, names: u32) -> u64 {
+    if !filter::may_try() {
+        // It has read its name at its first wait, or it is newer than the program's filter of system calls.
+        return if thread.read_at.get() == 0 { rules.any_thread } else { thread.rules.get() };
+    }
     let errno = next::errno();
     // First, so that a signal handler that waits meanwhile does not begin as well.
     thread.read_at.set(names);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use punctual_rules::Zero;
 
+use crate::filter::Foreign;
 use crate::now::now_ns;
 use crate::{next, now, slack};
 
@@ -37,17 +38,16 @@ enum Step {
 /// Performs what is set instead of the call. False where the call itself is to be made.
 pub(crate) fn replaced(zero: Zero) -> bool {
     match zero {
-        Zero::Keep => return false,
+        Zero::Keep => false,
         Zero::Yield => yield_now(),
         Zero::Pause => pause(),
         Zero::Sleep => sleep(),
         Zero::Backoff => match next_step() {
             Step::Pause => pause(),
             Step::Yield => yield_now(),
-            Step::Own => return false,
+            Step::Own => false,
         },
     }
-    true
 }
 
 /// The call itself was made: what comes soon after its end is the same loop.
@@ -57,21 +57,36 @@ pub(crate) fn called(zero: Zero) {
     }
 }
 
-fn pause() {
+fn pause() -> bool {
     (0..TURNS).for_each(|_| std::hint::spin_loop());
+    true
 }
 
-fn yield_now() {
-    // SAFETY: takes nothing. It cannot fail on Linux.
-    unsafe { next::sched_yield() };
+static YIELD: Foreign = Foreign::new();
+static SLEEP: Foreign = Foreign::new();
+
+fn yield_now() -> bool {
+    // SAFETY: takes nothing.
+    instead(&YIELD, || unsafe { next::sched_yield() })
 }
 
-fn sleep() {
+fn sleep() -> bool {
     let shortest = now::timespec(1);
+    // SAFETY: reads one timespec; the rest is not wanted. An interrupted one is as good: sched_yield(2) knows no EINTR. Nor is it a
+    // cancellation point, as nanosleep(3) is.
+    let call = || unsafe { next::syscall(libc::SYS_nanosleep, &raw const shortest as _, 0, 0, 0, 0, 0) as libc::c_int };
+    instead(&SLEEP, || slack::as_before(call))
+}
+
+/// Makes this call, and keeps errno; false where a filter refuses it.
+fn instead(foreign: &Foreign, call: impl FnOnce() -> libc::c_int) -> bool {
+    if !foreign.is_allowed() {
+        return false;
+    }
     let errno = next::errno();
-    // SAFETY: reads one timespec; the rest is not wanted. An interrupted one is as good: sched_yield(2) knows no EINTR.
-    slack::as_before(|| unsafe { next::nanosleep(&raw const shortest, std::ptr::null_mut()) });
+    let done = call() == 0 || !foreign.is_refused(next::errno());
     next::set_errno(errno);
+    done
 }
 
 fn next_step() -> Step {

@@ -10,6 +10,9 @@ use crate::sanitize::{self, NAME};
 /// Largest magnitude of a computed figure: about twice the longest duration that fits (2^63 ns).
 const MOST: f64 = 2e19;
 
+/// Most rounds of a series: ten runs of 10 000 rounds, merged. The time of some tests grows with the square of their number.
+const MOST_ROUNDS: usize = 100_000;
+
 /// The first contradiction of the run.
 pub(crate) fn find(run: &Run) -> Option<String> {
     let of_series = |series: &Series| {
@@ -32,6 +35,9 @@ fn in_head(run: &Run) -> Result<(), String> {
 
 fn in_series(series: &Series) -> Result<(), String> {
     in_summary(&series.summary)?;
+    if series.rounds.len() > MOST_ROUNDS {
+        return Err(format!("{} rounds, where a series has at most {MOST_ROUNDS}", series.rounds.len()));
+    }
     for round in &series.rounds {
         in_summary(&round.summary).map_err(|why| format!("round {}: {why}", round.round))?;
         possible("cpu_ns_per_op", round.cpu_ns_per_op)?;

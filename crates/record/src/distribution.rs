@@ -220,7 +220,7 @@ impl Distribution {
     /// come from its figures, the rest from its histograms.
     ///
     /// # Errors
-    /// When a histogram cannot be decoded, has fewer than 3 significant digits, or contradicts the figures.
+    /// When a histogram cannot be decoded, has another number of significant digits than 3, or contradicts the figures.
     pub fn from_series(series: &Series) -> Result<Self, Error> {
         let contradiction = |why: String| Error::Contradiction { series: sanitize::line(&series.subject, NAME), why };
         let of = |text: &Option<String>, which| match text {

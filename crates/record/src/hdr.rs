@@ -24,6 +24,11 @@ const HEAD: usize = 40;
 /// has a quarter of a million.
 const MOST_BYTES: usize = 4 << 20;
 
+/// Different values that any histogram may hold, and that one may hold for each byte of its text. Counts of a measurement differ, so deflated
+/// it has one or two values a byte. A histogram with the same count in all its buckets has hundreds.
+const MOST_VALUES: usize = 4096;
+const VALUES_A_BYTE: usize = 8;
+
 /// Recorded values and their counts, ascending.
 pub(crate) fn decode(text: &str) -> Result<Vec<(i64, u64)>, String> {
     let bytes = BASE64.decode(text).map_err(|error| format!("not base64: {error}"))?;
@@ -32,14 +37,12 @@ pub(crate) fn decode(text: &str) -> Result<Vec<(i64, u64)>, String> {
     let histogram: Histogram<u64> = Deserializer::new()
         .deserialize(&mut plain.as_slice())
         .map_err(|error| format!("not an HdrHistogram of version 2: {error}"))?;
-    if histogram.sigfig() < SIGNIFICANT_DIGITS {
-        return Err(format!(
-            "it has {} significant digits, at least {SIGNIFICANT_DIGITS} are needed",
-            histogram.sigfig()
-        ));
-    }
+    let most = MOST_VALUES.max(text.len() * VALUES_A_BYTE);
     let mut placed = Vec::new();
     for step in histogram.iter_recorded() {
+        if placed.len() == most {
+            return Err(format!("its {} bytes hold more than {most} values, which no measurement does", text.len()));
+        }
         match i64::try_from(step.value_iterated_to()) {
             Ok(value) if value <= RANGE_NS => placed.push((value, step.count_at_value())),
             _ => return Err(format!("it holds {} ns, beyond {RANGE_NS} ns", step.value_iterated_to())),
@@ -62,7 +65,7 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// Refuses a header that promises more than follows. Narrows a range beyond ours, which other programs may write,
+/// Refuses a header that promises more than follows, or another number of digits: each one more is ten times the memory. Narrows a range beyond ours, which other programs may write,
 /// because the library allocates memory for all of it.
 fn bounded(plain: &mut [u8]) -> Result<(), String> {
     let (head, rest) = plain.split_at_mut_checked(HEAD).ok_or("it ends within its head")?;
@@ -70,6 +73,10 @@ fn bounded(plain: &mut [u8]) -> Result<(), String> {
     let promised = number(4);
     if promised > rest.len() {
         return Err(format!("it promises {promised} bytes and has {}", rest.len()));
+    }
+    let digits = number(12);
+    if digits != usize::from(SIGNIFICANT_DIGITS) {
+        return Err(format!("it has {digits} significant digits, where a run has {SIGNIFICANT_DIGITS}"));
     }
     let highest = &mut head[24..32];
     let mut bytes = [0; 8];
@@ -137,12 +144,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn more_digits_and_more_values_than_a_measurement_has_are_refused() {
+        let (held, found) = most_held(&BASE64.encode(head(0, 1 << 37, 5)));
+        assert!(found.unwrap_err().contains("5 significant digits") && held < 1 << 16, "{held} bytes");
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, RANGE_NS as u64, SIGNIFICANT_DIGITS).unwrap();
+        let mut value = 1;
+        while value < RANGE_NS as u64 {
+            histogram.record(value).unwrap();
+            value = histogram.next_non_equivalent(value);
+        }
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
+        let (held, found) = most_held(&BASE64.encode(&bytes));
+        assert!(found.unwrap_err().contains("which no measurement does"));
+        assert!(held < 2 << 20, "{held} bytes");
+    }
+
     /// Another program may state the largest possible range; the library would allocate 100 MB for it.
     #[test]
     fn a_range_beyond_ours_takes_no_memory() {
-        let (held, found) = most_held(&BASE64.encode(head(0, i64::MAX as u64, 5)));
+        let (held, found) = most_held(&BASE64.encode(head(0, i64::MAX as u64, 3)));
         assert_eq!(found, Ok(Vec::new()));
-        assert!(held < 64 << 20, "{held} bytes");
+        assert!(held < 1 << 20, "{held} bytes");
         let mut histogram = Histogram::<u64>::new_with_bounds(1, i64::MAX as u64, 3).unwrap();
         histogram.record_n(1000, 7).unwrap();
         let mut bytes = Vec::new();

@@ -1,6 +1,7 @@
 //! A [`Run`] as JSON, and back.
 //!
-//! Writes one indented JSON document that ends in a newline, or a compact one to embed in a page. Reading ignores
+//! Writes one indented JSON document that ends in a newline, or a compact one to embed in a page. Both write characters that
+//! a terminal obeys as escapes ([`JsonEscapes`]). Reading ignores
 //! unknown fields. It refuses other schemas, truncated files and text that is not JSON, each with its own error. JSON
 //! has no non-finite numbers: an optional figure becomes absent, any other fails to write.
 
@@ -10,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Serializer;
 use serde_json::error::Category;
-use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
 use crate::contradiction;
 use crate::model::{Notice, Run, SCHEMA};
-use crate::sanitize::{self, NAME};
+use crate::sanitize::{self, JsonEscapes, NAME};
 use crate::version_1;
 
 /// The name (`$id`) of the format's JSON Schema.
@@ -83,12 +84,27 @@ pub enum WriteError {
     },
 }
 
-fn write_json(value: &impl Serialize, writer: &mut impl Write, formatter: impl Formatter) -> Result<(), WriteError> {
+/// `also`: what becomes an escape beside the characters that a terminal obeys.
+fn write_json(
+    value: &impl Serialize,
+    writer: impl Write,
+    formatter: impl Formatter,
+    also: &'static [char],
+) -> io::Result<()> {
     // A document has some ten thousand small writes to a megabyte; buffer them.
-    let mut gathered = BufWriter::with_capacity(1 << 16, writer);
-    let mut serializer = Serializer::with_formatter(&mut gathered, formatter);
-    value.serialize(&mut serializer).map_err(|error| WriteError::Io(error.into()))?;
-    gathered.flush().map_err(WriteError::Io)
+    let mut gathered = JsonEscapes::new(BufWriter::with_capacity(1 << 16, writer), also);
+    value.serialize(&mut Serializer::with_formatter(&mut gathered, formatter))?;
+    gathered.flush()
+}
+
+/// Writes any value as [`Run::to_json`] writes a run.
+///
+/// # Errors
+/// If the writer fails.
+pub fn to_json(value: &impl Serialize, mut writer: impl Write) -> io::Result<()> {
+    write_json(value, &mut writer, PrettyFormatter::new(), &[])?;
+    writer.write_all(b"\n")?;
+    writer.flush()
 }
 
 /// The part of a file that identifies it.
@@ -103,17 +119,16 @@ impl Run {
     ///
     /// # Errors
     /// If the writer fails, or if a required number is not finite.
-    pub fn to_json(&self, mut writer: impl Write) -> Result<(), WriteError> {
+    pub fn to_json(&self, writer: impl Write) -> Result<(), WriteError> {
         self.check_finite()?;
-        write_json(self, &mut writer, PrettyFormatter::new())?;
-        writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
+        to_json(self, writer).map_err(WriteError::Io)
     }
 
     /// Writes the run as JSON, followed by the fields of `more` in the same object.
     ///
     /// # Errors
     /// Those of [`Run::to_json`].
-    pub fn to_json_with(&self, more: &impl Serialize, mut writer: impl Write) -> Result<(), WriteError> {
+    pub fn to_json_with(&self, more: &impl Serialize, writer: impl Write) -> Result<(), WriteError> {
         #[derive(Serialize)]
         struct Both<'a, M> {
             #[serde(flatten)]
@@ -122,18 +137,17 @@ impl Run {
             more: &'a M,
         }
         self.check_finite()?;
-        write_json(&Both { run: self, more }, &mut writer, PrettyFormatter::new())?;
-        writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(WriteError::Io)
+        to_json(&Both { run: self, more }, writer).map_err(WriteError::Io)
     }
 
     /// Writes the run as compact JSON that is safe inside HTML: `<`, `>` and `&` are written as JSON escapes.
     ///
     /// # Errors
     /// Those of [`Run::to_json`].
-    pub fn to_json_in_page(&self, mut writer: impl Write) -> Result<(), WriteError> {
+    pub fn to_json_in_page(&self, writer: impl Write) -> Result<(), WriteError> {
         self.check_finite()?;
-        write_json(self, &mut writer, InPage)?;
-        writer.flush().map_err(WriteError::Io)
+        // Only strings contain these characters, so an escape is always valid.
+        write_json(self, writer, CompactFormatter, &['<', '>', '&']).map_err(WriteError::Io)
     }
 
     /// Reads a run from JSON.
@@ -232,26 +246,6 @@ fn said(error: &serde_json::Error) -> String {
 
 /// Most characters kept of a parser's message.
 const MOST_SAID: usize = 300;
-
-/// JSON without white space for the inside of a page.
-struct InPage;
-
-impl Formatter for InPage {
-    /// Only strings contain these characters, so an escape is always valid.
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment.as_bytes();
-        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
-            writer.write_all(&rest[..at])?;
-            writer.write_all(match rest[at] {
-                b'<' => b"\\u003c",
-                b'>' => b"\\u003e",
-                _ => b"\\u0026",
-            })?;
-            rest = &rest[at + 1..];
-        }
-        writer.write_all(rest)
-    }
-}
 
 /// The JSON Schema of `punctual.run/2`, made from the types themselves.
 #[must_use]

@@ -64,7 +64,7 @@ pub use distribution::{Distribution, Error, Histograms};
 pub use disturbance::{DisturbanceProbe, OwnUsage};
 pub use experiment::{Experiment, Typed};
 pub use identity::{Identity, identities, keys_by_label, telling};
-pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema, json_schema_with};
+pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema, json_schema_with, to_json};
 pub use list::CpuList;
 pub use model::*;
 pub use param::Param;

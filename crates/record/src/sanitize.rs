@@ -2,7 +2,9 @@
 //! its length.
 //!
 //! All such text passes here before it reaches a terminal. That is names from a run's file, file names, arguments, and
-//! messages of the kernel and of libraries.
+//! messages of the kernel and of libraries. JSON keeps the text: there the same characters become escapes.
+
+use std::io::{self, Write};
 
 /// Characters of a name that an error keeps: enough to identify it.
 pub const NAME: usize = 100;
@@ -56,6 +58,44 @@ pub fn is_harmless(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// JSON on its way to a file. The characters of its strings that are not harmless, and those of `also`, become escapes of
+/// JSON: the bytes control no terminal, and a reader gets the text as it was. What is written at once must end between
+/// two characters, as all that serde_json writes does.
+#[derive(Debug)]
+pub struct JsonEscapes<W> {
+    writer: W,
+    also: &'static [char],
+}
+
+impl<W: Write> JsonEscapes<W> {
+    /// Escapes what is not harmless, and these characters.
+    pub fn new(writer: W, also: &'static [char]) -> Self {
+        Self { writer, also }
+    }
+}
+
+impl<W: Write> Write for JsonEscapes<W> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        let text = str::from_utf8(part).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        // serde_json itself escapes what is below a space; outside of strings it writes line breaks.
+        let escaped = |c: char| c > '~' && !is_harmless(c) || self.also.contains(&c);
+        let mut rest = text;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| escaped(*c)) {
+            self.writer.write_all(&rest.as_bytes()[..at])?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(self.writer, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + c.len_utf8()..];
+        }
+        self.writer.write_all(rest.as_bytes())?;
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,7 +109,28 @@ mod tests {
         assert_eq!(lines("12\n345", 4), "12\n3…");
     }
 
+    fn json(text: &str, also: &'static [char]) -> String {
+        let mut out = Vec::new();
+        serde_json::to_writer_pretty(JsonEscapes::new(&mut out, also), &[text]).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn json_has_escapes_for_what_a_terminal_obeys() {
+        assert_eq!(
+            json("é\u{7f}\u{9b}2J\u{202e}\u{e0001}<", &['<']),
+            "[\n  \"é\\u007f\\u009b2J\\u202e\\udb40\\udc01\\u003c\"\n]"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn json_gives_the_text_back(text in any::<String>()) {
+            let written = json(&text, &['<', '>', '&']);
+            prop_assert!(written.chars().all(|c| c == '\n' || is_harmless(c) && !"<>&".contains(c)), "{written:?}");
+            prop_assert_eq!(serde_json::from_str::<[String; 1]>(&written).unwrap(), [text]);
+        }
+
         #[test]
         fn nothing_harmful_survives_and_nothing_is_long(text in any::<String>(), longest in 0usize..50) {
             let line = line(&text, longest);

@@ -1,6 +1,7 @@
 //! Shared helpers of the tests of all crates.
 //!
-//! - [`skip`] and [`lacks`] say that a test could not run; under `PUNCTUAL_NO_SKIP=1` a [`skip`] fails. [`needs_root`] skips for other users.
+//! - [`skip`] and [`lacks`] say that a test could not run. Under `PUNCTUAL_NO_SKIP=1` a [`skip`] fails; [`lacks`] fails where the machine
+//!   has the [`Lack`]. [`needs_root`] skips for other users.
 //! - [`alone`] keeps other tests of this process away; [`alone_on_this_machine`] those of every process.
 //! - [`eventually`] waits for what must come true; [`undisturbed`] repeats what another program may have disturbed.
 //! - [`first_cpu`] is a CPU that may be used.
@@ -12,6 +13,7 @@
 mod copy;
 mod cpu;
 mod disturbance;
+mod lack;
 mod library;
 mod lock;
 mod patience;
@@ -21,6 +23,7 @@ mod user;
 pub use copy::copy;
 pub use cpu::first_cpu;
 pub use disturbance::{Disturbed, undisturbed};
+pub use lack::Lack;
 pub use library::library;
 pub use lock::{AloneHere, AloneOnThisMachine, alone, alone_on_this_machine};
 pub use patience::{GIVE_UP, eventually, until};

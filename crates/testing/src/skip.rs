@@ -2,10 +2,12 @@
 
 use std::io::Write as _;
 
+use crate::lack::Lack;
+
 /// `1` makes a skip a failure. The gate sets it.
 const NO_SKIP: &str = "PUNCTUAL_NO_SKIP";
 
-/// Reports that a test cannot run here, but can on a machine prepared for the tests.
+/// Reports that a test cannot run here, but can on a machine prepared for the tests: with a package, a right, a setting.
 ///
 /// # Panics
 /// With `PUNCTUAL_NO_SKIP=1`.
@@ -16,8 +18,13 @@ pub fn skip(why: &str) {
 }
 
 /// Reports that a test cannot run here because the hardware or the kernel lacks something that no package provides.
-pub fn lacks(what: &str) {
-    say(what);
+///
+/// # Panics
+/// If this machine has it.
+#[track_caller]
+pub fn lacks(lack: Lack) {
+    assert!(!lack.is_here(), "this machine has {lack}: the test can run");
+    say(&format!("this machine lacks {lack}"));
 }
 
 /// Prints past the test harness, which hides `eprintln!` of tests that pass.

@@ -1,16 +1,48 @@
-//! Timers run by several clocks; events are stamped by CLOCK_MONOTONIC.
+//! Timers run by several clocks; events are stamped by CLOCK_MONOTONIC. In a time namespace (time_namespaces(7)) this process reads
+//! clocks that are off those of events and timers, which are the machine's in every namespace.
+
+use std::fs::{read_link, read_to_string};
 
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 
 const MONOTONIC: DynamicClockId<'_> = DynamicClockId::Known(rustix::time::ClockId::Monotonic);
-const OTHERS: [DynamicClockId<'_>; 3] =
-    [DynamicClockId::Known(rustix::time::ClockId::Realtime), DynamicClockId::Boottime, DynamicClockId::Tai];
 
 /// Readings of one time differ by less, even if the thread is preempted between them. CLOCK_BOOTTIME is ahead by the time in
 /// suspend.
 const SAME_NS: i64 = 100_000_000;
 
-/// How far the other clocks are ahead of CLOCK_MONOTONIC, ns.
+/// How far this process's clocks are ahead of the machine's, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Offsets {
+    pub(crate) monotonic_ns: i64,
+    boottime_ns: i64,
+}
+
+impl Offsets {
+    /// From /proc/PID/timens_offsets, which shows the namespace of the children of PID.
+    pub(crate) fn read() -> Self {
+        let own = read_link("/proc/self/ns/time").ok();
+        // After unshare(2) the children of this process are in another namespace than itself.
+        let parent = rustix::process::getppid().map_or(1, |pid| pid.as_raw_pid());
+        let in_ours = |pid: &String| own == read_link(format!("/proc/{pid}/ns/time_for_children")).ok();
+        let shows = ["self".to_owned(), parent.to_string(), "1".to_owned()].into_iter().find(in_ours);
+        shows
+            .and_then(|pid| read_to_string(format!("/proc/{pid}/timens_offsets")).ok())
+            .map_or(Self::default(), |text| Self::parsed(&text))
+    }
+
+    /// `monotonic 100000 5`: seconds and nanoseconds. No namespace, no offset.
+    fn parsed(text: &str) -> Self {
+        let offset = |clock: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(clock))?;
+            let mut numbers = line.split_whitespace().map(|number| number.parse::<i64>().ok());
+            numbers.next()??.checked_mul(1_000_000_000)?.checked_add(numbers.next()??)
+        };
+        Self { monotonic_ns: offset("monotonic").unwrap_or(0), boottime_ns: offset("boottime").unwrap_or(0) }
+    }
+}
+
+/// How far the machine's other clocks are ahead of its CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone)]
 pub(crate) struct Clocks {
     ahead_ns: [i64; 4],
@@ -22,13 +54,19 @@ impl Clocks {
         let now = |clock| {
             clock_gettime_dynamic(clock).ok().map(|time| time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
         };
-        let ahead = |clock| {
+        let Offsets { monotonic_ns, boottime_ns } = Offsets::read();
+        let ahead = |clock, offset_ns: i64| {
             let (before, other, after) = (now(MONOTONIC)?, now(clock)?, now(MONOTONIC)?);
-            let ahead = other - (before + after) / 2;
+            let ahead: i64 = (other - offset_ns) - ((before + after) / 2 - monotonic_ns);
             // Two clocks that run alike differ by the readings only.
             Some(if ahead.abs() > SAME_NS { ahead } else { 0 })
         };
-        let [realtime, boottime, tai] = OTHERS.map(|clock| ahead(clock).unwrap_or(0));
+        let others = [
+            (DynamicClockId::Known(rustix::time::ClockId::Realtime), 0),
+            (DynamicClockId::Boottime, boottime_ns),
+            (DynamicClockId::Tai, 0),
+        ];
+        let [realtime, boottime, tai] = others.map(|(clock, offset_ns)| ahead(clock, offset_ns).unwrap_or(0));
         Self { ahead_ns: [0, realtime, boottime, tai] }
     }
 
@@ -55,5 +93,13 @@ mod tests {
         assert_eq!(clocks.ahead_of(5_000_990, 1_000), 5_000_000);
         assert_eq!(clocks.ahead_of(37_005_000_800, 1_000), 37_005_000_000);
         assert_eq!(Clocks::read().ahead_ns[0], 0);
+    }
+
+    #[test]
+    fn offsets_are_seconds_and_nanoseconds() {
+        let text = "monotonic      100000         5\nboottime           -2 500000000\n";
+        assert_eq!(Offsets::parsed(text), Offsets { monotonic_ns: 100_000_000_000_005, boottime_ns: -1_500_000_000 });
+        assert_eq!(Offsets::parsed("monotonic 1 x"), Offsets::default());
+        assert_eq!(Offsets::parsed(""), Offsets::default());
     }
 }

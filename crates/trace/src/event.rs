@@ -13,6 +13,21 @@ pub struct Event {
     pub kind: Kind,
 }
 
+impl Event {
+    /// The same event on a clock that is ahead by so much.
+    pub(crate) fn ahead_by(mut self, offset_ns: i64) -> Self {
+        self.time_ns = self.time_ns.saturating_add_signed(offset_ns);
+        match &mut self.kind {
+            Kind::TimerStart { soft_ns, hard_ns, .. } => {
+                (*soft_ns, *hard_ns) = (soft_ns.saturating_add(offset_ns), hard_ns.saturating_add(offset_ns));
+            }
+            Kind::TimerExpire { now_ns, .. } => *now_ns = now_ns.saturating_add(offset_ns),
+            _ => {}
+        }
+        self
+    }
+}
+
 /// What happened. Times are CLOCK_MONOTONIC in ns, for timers of that clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of the kernel's events")]

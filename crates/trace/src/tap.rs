@@ -5,6 +5,7 @@ use std::time::Duration;
 use punctual_linux::perf::Record;
 
 use crate::catalog::{KNOWN, Level, Tracepoint};
+use crate::clocks::Offsets;
 use crate::event::Event;
 use crate::filter::Threads;
 use crate::source::Source;
@@ -54,6 +55,8 @@ pub struct Tap {
     tracepoints: Vec<Tracepoint>,
     missing: Vec<&'static str>,
     lost: u64,
+    /// How far this process's CLOCK_MONOTONIC is ahead of that of the events.
+    ahead_ns: i64,
     /// Read, but too young: an earlier one of another CPU may still come.
     young: Vec<Event>,
 }
@@ -94,7 +97,8 @@ impl Tap {
     }
 
     fn of(source: Source, tracepoints: Vec<Tracepoint>, missing: Vec<&'static str>) -> Self {
-        Self { source, tracepoints, missing, lost: 0, young: Vec::new() }
+        let ahead_ns = Offsets::read().monotonic_ns;
+        Self { source, tracepoints, missing, lost: 0, ahead_ns, young: Vec::new() }
     }
 
     /// Begins recording, or suspends it.
@@ -143,7 +147,7 @@ impl Tap {
     /// Reads all that was recorded. Call it when recording is off.
     pub fn read_all(&mut self) -> Batch {
         let mut batch = Batch { events: std::mem::take(&mut self.young), losses: Vec::new() };
-        let (tracepoints, mut last) = (&self.tracepoints, (usize::MAX, 0));
+        let (tracepoints, ahead_ns, mut last) = (&self.tracepoints, self.ahead_ns, (usize::MAX, 0));
         self.source.drain(&mut |ring, cpu, record| {
             if last.0 != ring {
                 last = (ring, 0);
@@ -155,10 +159,13 @@ impl Tap {
                     let id = sample.raw.get(..2).map(|id| u16::from_ne_bytes([id[0], id[1]]));
                     let tracepoint = tracepoints.iter().find(|tracepoint| Some(tracepoint.id) == id);
                     if let Some((tid, kind)) = tracepoint.and_then(|tracepoint| tracepoint.decode(sample.raw)) {
-                        batch.events.push(Event { time_ns: last.1, cpu: cpu as u32, tid, kind });
+                        let event = Event { time_ns: last.1, cpu: cpu as u32, tid, kind };
+                        batch.events.push(event.ahead_by(ahead_ns));
                     }
                 }
-                Record::Lost(dropped) => batch.losses.push((last.1, cpu as u32, dropped)),
+                Record::Lost(dropped) => {
+                    batch.losses.push((last.1.saturating_add_signed(ahead_ns), cpu as u32, dropped));
+                }
             }
         });
         self.lost += batch.losses.iter().map(|(_, _, number)| number).sum::<u64>();

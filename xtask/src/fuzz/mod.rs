@@ -8,7 +8,7 @@ mod command_line;
 mod datagram;
 mod journal;
 mod mutate;
-mod random;
+pub(crate) mod random;
 mod record;
 mod ring;
 mod watch;

@@ -101,9 +101,10 @@ pub(crate) enum Command {
     Governor(CommandArgs<GovernorArgs>),
     /// Run a program under chosen conditions; restore them afterwards
     ///
-    /// The program has this terminal and these streams, and signals are passed on. The exit status is the program's. 128 + N: signal N
-    /// ended it; 127: it is not found; 126: it cannot be executed. A refused condition is a notice with its remedy; with --require the
-    /// program does not run.
+    /// The program has this terminal and these streams, and signals are passed on. It stops and goes on as one job. The exit status is
+    /// the program's. 128 + N: signal N ended it; 127: it is not found; 126: it cannot be executed; 125: a library to load is not
+    /// installed. A refused condition is a notice with its remedy; with --require the program does not run. So is a program that loads no
+    /// library (static, Go, set-user-ID); with --require the status is 125.
     ///
     /// For MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
     Run(CommandArgs<RunArgs>),

@@ -21,10 +21,16 @@ pub(crate) struct RunArgs {
     pub(crate) mpi: MpiArgs,
     #[command(flatten)]
     pub(crate) observe: ObserveArgs,
+    /// Do not load the library into programs that the program starts
+    ///
+    /// Otherwise they inherit it and its settings, as LD_PRELOAD and PUNCTUAL_* in the environment. For whoever cannot start them through
+    /// `run` again, PUNCTUAL_DISABLE=1 in the environment turns every loaded library off.
+    #[arg(long, conflicts_with = "mpi")]
+    pub(crate) no_inherit: bool,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Say nothing of refused conditions
+    /// Print no notices, such as those of refused conditions
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// The program and its arguments

@@ -97,9 +97,15 @@ fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
     }
     let mut json = Vec::new();
     let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| state::keep_last(&json));
-    // An older run may still be the last.
-    if let (Err(error), false) = (&kept, wanted.quiet) {
-        terminal::complain(&format!("note: `report last` will not show this run: {}", with_causes(error)));
+    match &kept {
+        // An older run may still be the last.
+        Err(error) if !wanted.quiet => {
+            terminal::complain(&format!("note: `report last` will not show this run: {}", with_causes(error)));
+        }
+        Ok((folder, Some(passed_over))) if !wanted.quiet => {
+            terminal::complain(&format!("note: the run is kept in {}: {passed_over}", terminal::shown(folder)));
+        }
+        _ => {}
     }
     kept.is_ok()
 }

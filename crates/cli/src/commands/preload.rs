@@ -18,20 +18,21 @@ const ANY_ORDER: &str = "verify_asan_link_order=0";
 /// Finds a library of this project: beside the command, or in the `lib` beside its `bin`.
 ///
 /// # Errors
-/// With where it was looked for.
+/// With where it was looked for, and the commands that install it.
 pub(super) fn find(file: &str) -> Result<PathBuf, String> {
     let command = std::env::current_exe().and_then(|path| path.canonicalize());
     let Some(folder) = command.ok().and_then(|path| path.parent().map(Path::to_owned)) else {
         return Err(format!("{file} was not found: the folder of this command is unknown; is /proc mounted?"));
     };
-    let places = [folder.join(file), folder.join("../lib").join(file), folder.join("../lib/punctual").join(file)];
-    let found = places.iter().find(|place| place.is_file()).and_then(|place| place.canonicalize().ok());
-    let found = found.ok_or_else(|| {
-        format!(
-            "{file} was not found in {} or ../lib; build it (cargo build --release) or install it there",
-            folder.display()
-        )
-    })?;
+    let lib = folder.parent().unwrap_or(&folder).join("lib");
+    let folders = [folder, lib.clone(), lib.join("punctual")];
+    let found = folders.iter().map(|folder| folder.join(file)).find(|place| place.is_file());
+    let Some(found) = found.and_then(|place| place.canonicalize().ok()) else {
+        let [beside, lib, own] = folders.map(|folder| folder.display().to_string());
+        return Err(format!(
+            "{file} was not found in {beside}, {lib} or {own}; build it (cargo build --release) and install it (install -Dt {lib} target/release/{file})"
+        ));
+    };
     // The separators of LD_PRELOAD cannot be quoted.
     if found.to_string_lossy().contains([' ', ':']) {
         return Err(format!(

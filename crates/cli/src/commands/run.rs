@@ -1,5 +1,6 @@
 //! `punctual run`.
 
+mod filter;
 mod loaded;
 mod observe;
 mod rules;
@@ -14,12 +15,14 @@ use punctual::Policy;
 use punctual::conditions::{Condition, Conditions, Refused, Scope};
 use punctual_lab::Silent;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
-use punctual_linux::supervise::{Ended, Settings, Supervised};
+use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
 use punctual_record::sanitize;
 
 use crate::args::{RunArgs, check, command};
 use crate::exit::Exit;
-use crate::{refusal, terminal};
+use crate::refusal::{self, BadUsage};
+use crate::terminal;
+use loaded::Libraries;
 use observe::Observation;
 
 /// Most characters of an argument shown by `--dry-run`.
@@ -35,10 +38,24 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let asked = args.conditions.all();
     check(&asked)?;
     let rules = rules::of(args.remedies.rules.as_deref())?;
+    let libraries = match Libraries::find(args) {
+        Ok(libraries) => libraries,
+        Err(missing) => return Ok(refuse(&missing)),
+    };
+    if args.no_inherit && libraries.is_empty() {
+        let text = "invalid --no-inherit: no library is loaded that a program could inherit (example: --precise-sleep --no-inherit)";
+        return Err(BadUsage(text.into()).into());
+    }
     if args.dry_run {
-        terminal::print(&plan(args, &asked))?;
+        terminal::print(&plan(args, &asked, &libraries))?;
         return Ok(Exit::Done);
     }
+    let hidden = libraries.trouble(args);
+    if let (Some(why), true) = (&hidden, args.conditions.require()) {
+        return Ok(refuse(why));
+    }
+    let notices = hidden.into_iter().chain(filter::notice(args).filter(|_| libraries.hidden().is_none()));
+    notices.filter(|_| !args.quiet).for_each(|notice| terminal::complain(&notice));
     let mut silent = Silent;
     let (mut observation, unobserved) = observe::prepare(args, &mut silent)?;
     let mut troubles = Troubles::default();
@@ -52,8 +69,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if may_lock_memory {
         troubles.0.extend(lock_memory());
     }
-    let (libraries, hidden) = loaded::libraries(args, observation.as_ref().map(Observation::path));
-    troubles.0.extend(hidden);
+    let loaded = libraries.loaded(args, observation.as_ref().map(Observation::path));
     troubles.0.extend(rules.troubles());
     if !args.quiet || args.conditions.require() {
         troubles.0.iter().for_each(|trouble| terminal::complain(trouble));
@@ -65,7 +81,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     observation.iter_mut().for_each(|observation| observation.under(&asked, &guard, settings.attributes.is_some()));
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
-    libraries.iter().for_each(|library| library.load_into(&mut command));
+    loaded.iter().for_each(|library| library.load_into(&mut command));
     let (exit, watching) = match Supervised::spawn(command, settings) {
         Ok(program) => {
             // The program has inherited the conditions of this thread. What could not be restored ends with this process.
@@ -78,7 +94,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     for left in guard.restore() {
         terminal::complain(&format!("{left}; {}", left.remedy));
     }
-    Ok(watching.map_or(exit, |watching| watching.end(args, exit)))
+    Ok(watching.map_or(exit, |watching| watching.end(args, exit, libraries.hidden())))
+}
+
+/// The exit status where the program is not run for this reason.
+fn refuse(why: &str) -> Exit {
+    terminal::complain(&format!("error: {why}; the program is not run"));
+    Exit::Program(SETUP_FAILED)
 }
 
 /// The exit status of a program that ended.
@@ -142,15 +164,14 @@ fn lock_memory() -> Option<String> {
 }
 
 /// The steps of `--dry-run`, one per line.
-fn plan(args: &RunArgs, asked: &Conditions) -> String {
+fn plan(args: &RunArgs, asked: &Conditions, libraries: &Libraries) -> String {
     let now = Conditions::inspect();
     let mut lines: Vec<String> = asked.iter().map(|(condition, value)| line(condition, value, &now)).collect();
     let words: Vec<String> =
         args.program.iter().map(|word| sanitize::line(&word.to_string_lossy(), LONGEST_WORD)).collect();
     let observed = args.observe.observe.then_some(Path::new("FILE"));
-    let (libraries, hidden) = loaded::libraries(args, observed);
-    lines.extend(libraries.iter().map(ToString::to_string));
-    lines.extend(hidden.iter().map(|why| format!("cannot change its waits: {why}")));
+    lines.extend(libraries.loaded(args, observed).iter().map(ToString::to_string));
+    lines.extend(libraries.trouble(args).map(|why| format!("cannot change its waits: {why}")));
     lines.push(format!("run {}", words.join(" ")));
     lines.push("restore everything".into());
     lines.iter().map(|line| format!("{line}\n")).collect()

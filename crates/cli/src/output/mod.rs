@@ -11,6 +11,8 @@ mod regular;
 mod sink;
 mod taking;
 mod target;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 

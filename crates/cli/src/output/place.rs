@@ -1,8 +1,7 @@
 //! Resolves a name: to a file in a folder, or to an inherited descriptor.
 //!
-//! The path is walked component by component, and each link is checked. In a folder that others may write, only links to regular files are
-//! followed. They must belong to this user, to the folder's owner or to root. Every folder is held open, so that exchanging one has no
-//! effect.
+//! The path is walked component by component. A link is followed if it belongs to this user or to root, in whatever folder it stands; a
+//! link of anyone else is refused. Every folder and link is held open while it is judged and used, so that exchanging one has no effect.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +19,9 @@ use super::refusal::Refusal;
 const MOST_LINKS: u32 = 40;
 /// Flags of a folder's descriptor: only a start for further names.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Why a file is refused that is not the one examined.
+pub(super) const EXCHANGED: &str = "it was exchanged for another file just now";
 
 /// The target of a name.
 #[derive(Debug)]
@@ -39,6 +41,17 @@ pub(super) struct Named {
     pub(super) name: OsString,
     /// The file with that name, if there is one.
     pub(super) there: Option<Stat>,
+    /// Whether users other than this one and root can change the folder.
+    pub(super) is_shared: bool,
+}
+
+impl Named {
+    fn new(folder: OwnedFd, name: OsString, there: Option<Stat>) -> Result<Self, Refusal> {
+        let facts = fstat(&folder).map_err(|e| Refusal::errno(e, &name))?;
+        let foreign_group = facts.st_mode & 0o020 != 0 && facts.st_gid != getegid().as_raw() && facts.st_gid != 0;
+        let is_shared = facts.st_mode & 0o002 != 0 || foreign_group || !is_trusted(facts.st_uid);
+        Ok(Self { folder, name, there, is_shared })
+    }
 }
 
 /// Resolves `path`.
@@ -58,15 +71,13 @@ struct Walk {
     folder: OwnedFd,
     to_go: VecDeque<OsString>,
     links: u32,
-    /// Whether a link was followed that others could have created.
-    through_others: bool,
 }
 
 impl Walk {
     fn new(path: &Path) -> Result<Self, Refusal> {
         let start = if path.has_root() { "/" } else { "." };
         let folder = openat(CWD, start, FOLDER, Mode::empty()).map_err(|e| Refusal::errno(e, start))?;
-        let mut walk = Self { typed: path.to_owned(), folder, to_go: VecDeque::new(), links: 0, through_others: false };
+        let mut walk = Self { typed: path.to_owned(), folder, to_go: VecDeque::new(), links: 0 };
         walk.prepend(path);
         Ok(walk)
     }
@@ -96,10 +107,10 @@ impl Walk {
             let there = match statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(there) => there,
                 Err(Errno::NOENT) if last => {
-                    return Ok(match own_descriptor(&self.folder, &name) {
-                        Some(number) => Place::Descriptor(number),
-                        None => Place::Named(Named { folder: self.folder, name, there: None }),
-                    });
+                    return match own_descriptor(&self.folder, &name) {
+                        Some(number) => Ok(Place::Descriptor(number)),
+                        None => Named::new(self.folder, name, None).map(Place::Named),
+                    };
                 }
                 Err(Errno::NOENT) => {
                     let folder = self.typed.parent().unwrap_or(&self.typed);
@@ -113,18 +124,14 @@ impl Walk {
                     if let (true, Some(number)) = (last, own_descriptor(&self.folder, &name)) {
                         return Ok(Place::Descriptor(number));
                     }
-                    self.follow(&name, &there)?;
+                    self.follow(&name)?;
                 }
                 FileType::Directory => self.enter(&name)?,
                 _ if !last => {
                     let text = format!("{} is not a folder", crate::terminal::shown(&name));
                     return Err(Refusal::usage(text));
                 }
-                kind if self.through_others && kind != FileType::RegularFile => {
-                    let text = "a link in a folder that others may write leads to a device or a pipe; name that itself";
-                    return Err(Refusal::usage(text));
-                }
-                _ => return Ok(Place::Named(Named { folder: self.folder, name, there: Some(there) })),
+                _ => return Named::new(self.folder, name, Some(there)).map(Place::Named),
             }
         }
         Err(Refusal::usage("is a folder; give the name of a file in it"))
@@ -136,25 +143,26 @@ impl Walk {
         Ok(())
     }
 
-    fn follow(&mut self, name: &OsStr, link: &Stat) -> Result<(), Refusal> {
+    fn follow(&mut self, name: &OsStr) -> Result<(), Refusal> {
         self.links += 1;
         if self.links > MOST_LINKS {
             return Err(Refusal::errno(Errno::LOOP, name));
         }
-        let folder = fstat(&self.folder).map_err(|e| Refusal::errno(e, name))?;
-        let (us, root) = (geteuid().as_raw(), 0);
-        let foreign_group = folder.st_mode & 0o020 != 0 && folder.st_gid != getegid().as_raw() && folder.st_gid != 0;
-        let shared = folder.st_mode & 0o002 != 0 || foreign_group;
-        if shared && ![us, root, folder.st_uid].contains(&link.st_uid) {
+        // The link that is judged is the one that is read, whatever has its name meanwhile.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let link = openat(&self.folder, name, flags, Mode::empty()).map_err(|e| Refusal::errno(e, name))?;
+        let facts = fstat(&link).map_err(|e| Refusal::errno(e, name))?;
+        if FileType::from_raw_mode(facts.st_mode) != FileType::Symlink {
+            return Err(Refusal::usage(EXCHANGED));
+        }
+        if !is_trusted(facts.st_uid) && !self.is_of_the_system(name) {
+            let (link, user) = (crate::terminal::shown(name), facts.st_uid);
             let text = format!(
-                "{} is a link of user {} in a folder that others may write; name the file itself",
-                crate::terminal::shown(name),
-                link.st_uid
+                "{link} is a link of user {user}, and only your own links and root's are followed; name the file itself"
             );
             return Err(Refusal::usage(text));
         }
-        self.through_others |= shared || ![us, root].contains(&folder.st_uid);
-        let to = readlinkat(&self.folder, name, Vec::new()).map_err(|e| Refusal::errno(e, name))?;
+        let to = readlinkat(&link, c"", Vec::new()).map_err(|e| Refusal::errno(e, name))?;
         let to = PathBuf::from(OsString::from_vec(to.into_bytes()));
         if to.has_root() {
             self.folder = openat(CWD, "/", FOLDER, Mode::empty()).map_err(|e| Refusal::errno(e, "/"))?;
@@ -162,13 +170,33 @@ impl Walk {
         self.prepend(&to);
         Ok(())
     }
+
+    /// Whether a link of this folder is the system's: in /dev, or /proc/self. In a user namespace that does not map root, their owner is
+    /// the overflow user.
+    fn is_of_the_system(&self, name: &OsStr) -> bool {
+        if is_proc(&self.folder) {
+            return name == "self" || name == "thread-self";
+        }
+        let devices = statat(CWD, "/dev", AtFlags::SYMLINK_NOFOLLOW);
+        let same = |a: Stat, b: Stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+        devices.is_ok_and(|devices| fstat(&self.folder).is_ok_and(|folder| same(devices, folder)))
+    }
+}
+
+/// Whether this user trusts a link or folder of user `owner`: it is this user's or root's.
+fn is_trusted(owner: u32) -> bool {
+    owner == 0 || owner == geteuid().as_raw()
+}
+
+fn is_proc(folder: impl AsFd) -> bool {
+    let facts = rustix::fs::fstatfs(&folder);
+    facts.is_ok_and(|facts| facts.f_type as u64 == u64::from(rustix::fs::PROC_SUPER_MAGIC as u32))
 }
 
 /// The number of a descriptor of this process, if `name` in the folder is one. The folder is `/proc/self/fd` by any of its names.
 fn own_descriptor(folder: impl AsFd, name: &OsStr) -> Option<RawFd> {
     let number: RawFd = name.to_str()?.parse().ok()?;
-    let facts = rustix::fs::fstatfs(&folder).ok()?;
-    if facts.f_type as u64 != u64::from(rustix::fs::PROC_SUPER_MAGIC as u32) {
+    if !is_proc(&folder) {
         return None;
     }
     let at = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());

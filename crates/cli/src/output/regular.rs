@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::place::Named;
+use super::place::{EXCHANGED, Named};
 use super::refusal::Refusal;
 use super::taking::{self, Fresh};
 
@@ -40,22 +40,31 @@ pub(super) struct Regular {
 impl Regular {
     /// Opens what is needed for writing. Changes nothing visible.
     pub(super) fn open(named: Named) -> Result<Self, Refusal> {
-        let Named { folder, name, there } = named;
+        let Named { folder, name, there, is_shared } = named;
         taking::sweep(&folder, &name);
-        let Some(there) = there else {
+        if there.is_none() {
             if fstat(&folder).is_ok_and(|facts| facts.st_nlink == 0) {
                 return Err(Refusal::usage("its folder was removed"));
             }
             let fresh = fresh(&folder, None::<(&OwnedFd, &Stat)>).map_err(|e| Refusal::errno(e, "its folder"))?;
             return Ok(Self { folder, name, old: None, fresh: Some(fresh) });
-        };
+        }
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let old = openat(&folder, &name, flags, Mode::empty()).map_err(|e| Refusal::errno(e, "it"))?;
-        let fresh = match there.st_nlink {
-            1 => fresh(&folder, Some((old.as_fd(), &there))).ok(),
+        let facts = fstat(&old).map_err(|e| Refusal::errno(e, "it"))?;
+        if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+            return Err(Refusal::usage(EXCHANGED));
+        }
+        if is_shared && facts.st_nlink > 1 {
+            return Err(Refusal::usage(
+                "it has other hard links, in a folder that others may write; name another file",
+            ));
+        }
+        let fresh = match facts.st_nlink {
+            1 => fresh(&folder, Some((old.as_fd(), &facts))).ok(),
             _ => None,
         };
-        Ok(Self { folder, name, old: Some((old.into(), there)), fresh })
+        Ok(Self { folder, name, old: Some((old.into(), facts)), fresh })
     }
 
     /// Writes everything. On failure the old file is unchanged.

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fcntl_getfl, fstat, openat};
 use rustix::io::Errno;
 
 use super::Target;
-use super::place::{self, Named, Place};
+use super::place::{self, EXCHANGED, Named, Place};
 use super::refusal::Refusal;
 use super::regular::{Regular, is_one};
 use crate::stream;
@@ -113,7 +113,7 @@ fn stream(named: &Named, there: &Stat) -> Result<OwnedFd, Refusal> {
     let facts = fstat(&stream).map_err(|e| Refusal::errno(e, "it"))?;
     match (facts.st_dev, facts.st_ino) == (there.st_dev, there.st_ino) {
         true => Ok(stream),
-        false => Err(Refusal::usage("it was exchanged for another file just now")),
+        false => Err(Refusal::usage(EXCHANGED)),
     }
 }
 

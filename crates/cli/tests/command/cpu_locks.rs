@@ -4,9 +4,11 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::process::{Pid, Signal, kill_process};
+use punctual_linux::named_lock::{Attempt, try_take};
+use rustix::fs::Uid;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use punctual_testing::{first_cpu, skip, until};
+use punctual_testing::{NOBODY, first_cpu, needs_root, skip, until};
 
 use crate::support::punctual;
 
@@ -66,7 +68,11 @@ fn said(output: &Output) -> String {
 fn the_second_waits_for_the_first_and_says_for_whom() {
     let (namespace, cpu) = (namespace(), first_cpu().to_string());
     let first = hog(&namespace, &cpu);
-    let holder = format!("punctual wait nanosleep --for 1ms --cpu {cpu} --duration 10m (pid {})", first.id());
+    let holder = format!(
+        "punctual wait nanosleep --for 1ms --cpu {cpu} --duration 10m (pid {}, user {})",
+        first.id(),
+        geteuid().as_raw()
+    );
     let refused = wait_on(&namespace, &cpu, &["--samples", "20", "--no-wait"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
     assert!(said(&refused).contains(&format!("CPU {cpu} is in use by {holder}")), "{}", said(&refused));
@@ -74,13 +80,45 @@ fn the_second_waits_for_the_first_and_says_for_whom() {
     let (second, line) = waiting(&namespace, &cpu);
     assert_eq!(
         line,
-        format!("punctual: waiting for CPU {cpu}: in use by {holder}; with --no-wait, this fails instead\n")
+        format!(
+            "punctual: waiting for CPU {cpu}: in use by {holder}; with --no-wait, this fails instead; with PUNCTUAL_LOCK_NAMESPACE=, it \
+             measures beside it\n"
+        )
     );
     // Killed, the first one releases nothing by itself.
     kill(first);
     let second = second.wait_with_output().unwrap();
     assert_eq!(second.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&second.stdout).contains("nanosleep"));
+}
+
+/// Any user may take the lock of a CPU, and keep it.
+#[test]
+fn a_lock_of_another_user_is_named_and_can_be_left_aside() {
+    if !needs_root("becoming another user") {
+        return;
+    }
+    let (namespace, cpu) = (namespace(), first_cpu().to_string());
+    let name = format!("punctual/{namespace}/cpu{cpu}");
+    // The user of that thread alone.
+    let squatter = std::thread::spawn(move || {
+        rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+        try_take(&name).unwrap()
+    });
+    let Attempt::Taken(lock) = squatter.join().unwrap() else { panic!("it is free") };
+    let short = ["--samples", "20", "--rounds", "1", "--no-wait"];
+    let refused = wait_on(&namespace, &cpu, &short).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    let user = format!("(pid {}, user {NOBODY}); ", std::process::id());
+    assert!(
+        said(&refused).contains(&user) && said(&refused).contains("set PUNCTUAL_LOCK_NAMESPACE= "),
+        "{}",
+        said(&refused)
+    );
+    assert_eq!(wait_on("", &cpu, &short).output().unwrap().status.code(), Some(0));
+    drop(lock);
+    let free = wait_on(&namespace, &cpu, &short).output().unwrap();
+    assert!(free.status.success() && !said(&free).contains("in use"), "{}", said(&free));
 }
 
 #[test]

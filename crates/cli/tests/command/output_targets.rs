@@ -63,7 +63,8 @@ fn descriptors_are_written_where_they_stand() {
     assert!(Run::from_json(left.stdout.as_bytes()).is_ok(), "{}", left.stdout);
     for (text, why) in [
         ("\"$@\" --json /dev/fd/7", "descriptor 7 is not open"),
-        ("\"$@\" --json h --csv /dev/fd/3", "descriptor 3 is not open"),
+        // Whoever starts the tests may have left it open (flock(1)).
+        ("\"$@\" --json h --csv /dev/fd/3 3>&-", "descriptor 3 is not open"),
         ("\"$@\" --json /dev/fd/0 < g", "for reading only"),
         ("\"$@\" --json - >&-", "stdout is closed"),
         ("\"$@\" --json - --csv /dev/stdout", "the same place"),
@@ -96,8 +97,7 @@ fn links_lead_to_files_and_stay_links() {
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
     symlink("/dev/null", shared.join("device")).unwrap();
-    let left = tiny(&shared, &["--json", "device"]);
-    assert!(left.code == Some(2) && left.stderr.contains("others may write"), "{}", left.stderr);
+    assert_eq!(tiny(&shared, &["--json", "device"]).code, Some(0), "a link of this user");
     symlink("../mine", shared.join("mine")).unwrap();
     assert_eq!(tiny(&shared, &["--json", "mine"]).code, Some(0));
     if is_root() {

@@ -32,7 +32,8 @@ fn text(bytes: &[u8]) -> String {
 fn the_program_gets_the_library_and_its_settings() {
     let folder = installed(true);
     let script = "echo $LD_PRELOAD; echo $PUNCTUAL_PRELOAD; exit 4";
-    let remedies = ["--usleep0", "yield", "--sched-yield", "backoff", "--precise-sleep=5us", "--poll-first", "20us"];
+    let remedies =
+        ["--quiet", "--usleep0", "yield", "--sched-yield", "backoff", "--precise-sleep=5us", "--poll-first", "20us"];
     let output = run(folder.path(), &[&remedies[..], &["--", "sh", "-c", script]].concat());
     let library = folder.path().canonicalize().unwrap().join("lib/libpunctual_preload.so");
     let settings = "usleep0=yield,sched-yield=backoff,precise-sleep=5us,poll-first=20us";
@@ -48,14 +49,86 @@ fn the_program_gets_the_library_and_its_settings() {
 }
 
 #[test]
-fn a_missing_library_is_said_and_the_program_runs() {
+fn a_missing_library_is_an_error_before_the_start() {
     let folder = installed(false);
-    let output = run(folder.path(), &["--usleep0", "yield", "--", "sh", "-c", "exit 3"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("libpunctual_preload.so was not found in") && said.contains("--timer-slack"), "{said}");
-    let required = run(folder.path(), &["--require", "--usleep0", "yield", "--", "sh", "-c", "exit 3"]);
-    assert!(required.status.code() != Some(3) && text(&required.stderr).contains("--require"), "{required:?}");
+    let rules = folder.path().join("rules");
+    std::fs::write(&rules, "* usleep0=yield\n").unwrap();
+    let flags: [&[&str]; 8] = [
+        &["--usleep0", "yield"],
+        &["--sched-yield", "sleep"],
+        &["--precise-sleep"],
+        &["--poll-first", "20us"],
+        &["--rules", rules.to_str().unwrap()],
+        &["--observe", "--no-keep"],
+        &["--mpi"],
+        &["--quiet", "--dry-run", "--precise-sleep"],
+    ];
+    for flag in flags {
+        let output = run(folder.path(), &[flag, &["--", "sh", "-c", "echo ran; exit 3"]].concat());
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(125), ""), "{flag:?}: {said}");
+        let root = folder.path().canonicalize().unwrap();
+        let file = if flag == ["--mpi"] { "libpunctual_mpi.so" } else { "libpunctual_preload.so" };
+        let lib = root.join("lib");
+        let searched = format!(
+            "{file} was not found in {}, {lib} or {lib}/punctual; ",
+            root.join("bin").display(),
+            lib = lib.display()
+        );
+        let install = format!("install -Dt {} target/release/{file}", lib.display());
+        assert!(said.contains(&searched) && said.contains(&install), "{flag:?}: {said}");
+    }
+    let bare = run(folder.path(), &["--", "sh", "-c", "exit 3"]);
+    assert_eq!((bare.status.code(), text(&bare.stderr).as_str()), (Some(3), ""), "nothing is to be loaded");
+}
+
+#[test]
+fn programs_that_the_program_starts_can_be_left_alone() {
+    let folder = installed(true);
+    let script = ["--", "sh", "-c", "echo \"<$PUNCTUAL_INHERIT>\""];
+    let inherited = run(folder.path(), &[&["--usleep0", "yield"], &script[..]].concat());
+    assert_eq!(text(&inherited.stdout), "<>\n", "{inherited:?}");
+    let planned = run(folder.path(), &["--dry-run", "--usleep0", "yield", "--no-inherit", "--", "sh"]);
+    assert!(text(&planned.stdout).contains("PUNCTUAL_PRELOAD=usleep0=yield and PUNCTUAL_INHERIT=0\n"), "{planned:?}");
+    for bad in [&["--no-inherit"][..], &["--mpi", "--no-inherit"]] {
+        let refused = run(folder.path(), &[bad, &script].concat());
+        assert_eq!((refused.status.code(), text(&refused.stdout).as_str()), (Some(2), ""), "{refused:?}");
+    }
+}
+
+/// Puts a filter on that allows everything, and executes its arguments.
+const UNDER_A_FILTER: &str = "import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+code = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxP', 1, ctypes.addressof(code)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, program) == 0
+os.execv(sys.argv[1], sys.argv[1:])";
+
+#[test]
+fn the_calls_that_a_filter_may_refuse_are_named() {
+    let folder = installed(true);
+    let command = folder.path().join("bin/punctual");
+    let under = |flags: &[&str]| {
+        let mut python = Command::new("python3");
+        python.args(["-c", UNDER_A_FILTER]).arg(&command).arg("run").args(flags).args(["--", "true"]).output()
+    };
+    let Ok(said) = under(&["--precise-sleep", "--usleep0", "yield"]) else {
+        return punctual_testing::skip("python3 is missing");
+    };
+    assert_eq!(said.status.code(), Some(0), "{said:?}");
+    let said = text(&said.stderr);
+    let parts = ["seccomp filter", "--precise-sleep makes ppoll, futex", "; --usleep0 makes sched_yield"];
+    assert!(parts.iter().all(|part| said.contains(part)) && !said.contains("--rules"), "{said}");
+    let polled = under(&["--poll-first", "20us"]).unwrap();
+    assert!(text(&polled.stderr).contains("--poll-first makes rt_sigprocmask, ppoll"), "{polled:?}");
+    for flags in [&["--quiet", "--precise-sleep"][..], &["--nice", "1"]] {
+        assert_eq!(text(&under(flags).unwrap().stderr), "", "{flags:?}");
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    if status.contains("Seccomp:\t0\n") {
+        assert_eq!(text(&run(folder.path(), &["--precise-sleep", "--", "true"]).stderr), "", "there is no filter");
+    }
 }
 
 #[test]
@@ -65,11 +138,11 @@ fn a_program_with_a_sanitizer_runs() {
     std::fs::write(&source, "#include <unistd.h>\nint main(void) { return usleep(1000) + 6; }").unwrap();
     let compiled = Command::new("cc").arg("-fsanitize=address").arg("-o").arg(&program).arg(&source).status();
     if !compiled.is_ok_and(|status| status.success()) {
-        return punctual_testing::lacks("cc -fsanitize=address");
+        return punctual_testing::skip("cc -fsanitize=address; Debian: apt-get install gcc libc6-dev");
     }
     let child = format!("{}; exit $?", program.display());
     for program in [&[program.to_str().unwrap()][..], &["sh", "-c", &child]] {
-        let output = run(folder.path(), &[&["--precise-sleep", "--"], program].concat());
+        let output = run(folder.path(), &[&["--quiet", "--precise-sleep", "--"], program].concat());
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(6), String::new()));
     }
 }
@@ -82,11 +155,19 @@ fn a_program_that_would_not_see_it_is_named_and_runs_unchanged() {
     std::fs::write(&source, "int main(void) { return 6; }").unwrap();
     let compiled = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).status();
     if !compiled.is_ok_and(|status| status.success()) {
-        return punctual_testing::lacks("cc -static");
+        return punctual_testing::skip("cc -static; Debian: apt-get install gcc libc6-dev");
     }
     let output = run(folder.path(), &["--precise-sleep", "--", program.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(6));
     assert!(text(&output.stderr).contains("is linked statically"), "{output:?}");
+    let observed = run(folder.path(), &["--observe", "--no-keep", "--quiet", "--", program.to_str().unwrap()]);
+    let said = text(&observed.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("is linked statically") && !said.contains("Go and set-user-ID"), "{said}");
+    for flag in [&["--precise-sleep"][..], &["--observe", "--no-keep"]] {
+        let required = run(folder.path(), &[flag, &["--require", "--", program.to_str().unwrap()]].concat());
+        assert_eq!(required.status.code(), Some(125), "{required:?}");
+        assert!(text(&required.stderr).contains("is linked statically"), "{required:?}");
+    }
 }
 
 #[test]
@@ -130,7 +211,7 @@ fn what_a_rule_may_not_have_is_said_and_the_program_runs() {
         command = Command::new("setpriv");
         command.args(["--bounding-set=-sys_nice", "--inh-caps=-all", "sh", "-c", limited]).current_dir(folder.path());
     }
-    let Ok(output) = command.output() else { return punctual_testing::lacks("setpriv") };
+    let Ok(output) = command.output() else { return punctual_testing::skip("setpriv(1) of util-linux") };
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("rules, line 2: policy") && said.contains("RLIMIT_RTPRIO"), "{said}");
@@ -144,7 +225,7 @@ fn a_child_gives_up_the_cpu_by_usleep_0_as_without() {
                 getrusage(RUSAGE_SELF, &u); return u.ru_nvcsw > 100; }";
     std::fs::write(&source, code).unwrap();
     if !Command::new("cc").arg("-o").arg(&program).arg(&source).status().is_ok_and(|status| status.success()) {
-        return punctual_testing::lacks("cc");
+        return punctual_testing::skip("cc; Debian: apt-get install gcc libc6-dev");
     }
     let bare = Command::new(&program).status().unwrap();
     let script = format!("{}; exit $?", program.display());
@@ -159,7 +240,7 @@ fn a_program_of_musl_is_named_and_a_child_of_it_runs_too() {
     std::fs::write(&source, "#include <unistd.h>\nint main(void) { return usleep(50) + 6; }").unwrap();
     let compiled = Command::new("musl-gcc").arg("-o").arg(&program).arg(&source).status();
     if !compiled.is_ok_and(|status| status.success()) {
-        return punctual_testing::lacks("musl-gcc");
+        return punctual_testing::skip("musl-gcc; Debian: apt-get install musl-tools");
     }
     let named = run(folder.path(), &["--precise-sleep", "--", program.to_str().unwrap()]);
     assert!(named.status.code() == Some(6) && text(&named.stderr).contains("uses the C library musl"), "{named:?}");

@@ -49,16 +49,6 @@ fn the_ranks_inherit_the_library_and_its_settings() {
 }
 
 #[test]
-fn a_missing_library_is_said_before_the_start() {
-    let folder = installed(&[]);
-    let said = run(folder.path(), &["--mpi", "--", "sh", "-c", "exit 3"]);
-    assert_eq!(said.status.code(), Some(3));
-    assert!(text(&said.stderr).contains("libpunctual_mpi.so was not found in "), "{said:?}");
-    let required = run(folder.path(), &["--mpi", "--require", "--", "sh", "-c", "exit 3"]);
-    assert_eq!(required.status.code(), Some(1));
-}
-
-#[test]
 fn settings_out_of_range_are_refused() {
     let folder = installed(&[MPI]);
     for bad in [["--polls", "x"], ["--polls", "1000000000"], ["--longest-sleep", "0"]] {

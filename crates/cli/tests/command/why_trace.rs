@@ -18,7 +18,7 @@ fn the_file_has_the_program_and_its_calls() {
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{said}");
     if said.contains("the kernel's events are refused") {
-        punctual_testing::lacks("tracepoints");
+        punctual_testing::lacks(punctual_testing::Lack::Events);
         assert!(!file.exists());
         return;
     }
@@ -67,7 +67,7 @@ fn own_waits_are_traced_in_their_watched_rounds() {
         let said = String::from_utf8_lossy(&done.stderr);
         if said.contains("the kernel's events are refused") {
             assert!(!done.status.success() && !file.exists());
-            return punctual_testing::lacks("tracepoints");
+            return punctual_testing::lacks(punctual_testing::Lack::Events);
         }
         assert!(done.status.success() && !done.stdout.is_empty(), "{case:?}: {said}");
         let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();

@@ -1,5 +1,8 @@
 //! The commands that faults are tried on.
 
+/// `switch` measures changes of frequency.
+pub(crate) const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq/policy0";
+
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -117,7 +120,7 @@ impl Subject {
 
     /// Whether this machine has what it measures.
     pub(crate) fn is_possible(&self) -> bool {
-        self.name != "switch" || std::path::Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists()
+        self.name != "switch" || std::path::Path::new(CPUFREQ).exists()
     }
 
     /// Whether its short run takes seconds.

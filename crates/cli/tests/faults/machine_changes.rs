@@ -7,6 +7,7 @@ use punctual::{Conditions, Policy};
 use punctual_linux::affinity::affinity;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_testing::Lack;
 
 use crate::commands::{Kind, Subject};
 use crate::sandbox::{HANGS, Scene};
@@ -39,10 +40,10 @@ fn hog(cpu: usize) -> Result<Child, No> {
             std::hint::spin_loop();
         }
     });
-    let hog = hog.map_err(|e| No::Lacks(e.to_string()))?;
+    let hog = hog.map_err(|e| No::Wrong(e.to_string()))?;
     let mut word = [0];
     std::io::Read::read_exact(&mut (&told), &mut word).unwrap();
-    if word == *b"y" { Ok(hog) } else { Err(No::Lacks("SCHED_FIFO is refused here".into())) }
+    if word == *b"y" { Ok(hog) } else { Err(No::Skipped("SCHED_FIFO is refused here".into())) }
 }
 
 fn taken(subject: &Subject, signal: i32) -> Tried {
@@ -51,7 +52,7 @@ fn taken(subject: &Subject, signal: i32) -> Tried {
     }
     let cpus = affinity(0).unwrap();
     let ([_, .., last], scene) = (&cpus[..], Scene::new()) else {
-        return Err(No::Lacks("one CPU: the loop would take it from this test too".into()));
+        return Err(No::Lacks(Lack::Cpus(2)));
     };
     let mut started = scene.start(&[], &subject.long())?;
     started.heeds_signals();
@@ -79,7 +80,7 @@ impl Offline {
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
         match std::fs::write(&file, "0") {
             Ok(()) => Ok(Self(file)),
-            Err(e) => Err(No::Lacks(format!("{file}: {e}"))),
+            Err(e) => Err(No::Skipped(format!("{file}: {e}"))),
         }
     }
 }
@@ -95,7 +96,7 @@ fn offline(subject: &Subject, depth: Depth) -> Tried {
         return Err(No::NotHere);
     }
     let cpus = affinity(0).unwrap();
-    let [_, .., last] = cpus[..] else { return Err(No::Lacks("this machine has one CPU".into())) };
+    let [_, .., last] = cpus[..] else { return Err(No::Lacks(Lack::Cpus(2))) };
     let scene = Scene::new();
     let mut started = scene.start(&[], &subject.long())?;
     started.heeds_signals();

@@ -107,7 +107,7 @@ fn processes(subject: &Subject, depth: Depth) -> Tried {
 /// Runs a copy of the command, which everybody may execute, as a plain user with this limit.
 fn as_nobody(scene: &Scene, words: &[&str], limit: &str) -> Result<Left, No> {
     if !punctual_testing::is_root() {
-        return Err(No::Lacks("only root can start a command as another user".into()));
+        return Err(No::Skipped("only root can start a command as another user".into()));
     }
     let (_folder, copy) = punctual_testing::open_copy(std::path::Path::new(env!("CARGO_BIN_EXE_punctual")));
     for path in [scene.path().to_owned(), scene.out_folder(), scene.path().join("state")] {

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use crate::commands::{SUBJECTS, Subject};
+use punctual_testing::Lack;
+
+use crate::commands::{CPUFREQ, SUBJECTS, Subject};
 use crate::{machine_changes, output_failures, resource_limits, signals};
 
 /// How much is tried.
@@ -26,10 +28,10 @@ impl Depth {
 pub(crate) enum No {
     /// It makes no sense on this command.
     NotHere,
-    /// A program is missing that makes the fault.
+    /// A program is missing that makes the fault, or this user may not.
     Skipped(String),
-    /// This user or this machine cannot make the fault.
-    Lacks(String),
+    /// This machine cannot make the fault.
+    Lacks(Lack),
     /// It took too long: on a busy machine that is tried again.
     Late(String),
     /// Something else than promised.
@@ -75,8 +77,8 @@ pub(crate) fn look(depth: Depth) {
                     skipped.push(format!("{place}: {why}"));
                     "skipped"
                 }
-                Err(No::Lacks(what)) => {
-                    punctual_testing::lacks(&format!("{place}: {what}"));
+                Err(No::Lacks(lack)) => {
+                    punctual_testing::lacks(lack);
                     "lacking"
                 }
                 Err(No::Late(what) | No::Wrong(what)) => {
@@ -114,8 +116,8 @@ fn say(line: &str) {
 }
 
 fn print(rows: &[(&str, Vec<(&str, &str)>)]) {
-    for subject in SUBJECTS.iter().filter(|subject| !subject.is_possible()) {
-        punctual_testing::lacks(&format!("{}: this machine does not show what it measures", subject.name));
+    if SUBJECTS.iter().any(|subject| !subject.is_possible()) {
+        punctual_testing::lacks(Lack::File(CPUFREQ));
     }
     let names: Vec<&str> = SUBJECTS.iter().map(|subject| subject.name).collect();
     let first = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -146,7 +146,7 @@ dirty; before=$(state)
 punctual governor ramp --rounds 1 --loops 40 --rest 100ms --csv /tmp/ramp.csv --json /tmp/ramp.json >/tmp/ramp.txt 2>&1
 is ramp 0 $?
 is ramp-restored "$before" "$(state)"
-is columns "loop,performance,userspace,schedutil,ondemand,conservative,powersave" "$(head -1 /tmp/ramp.csv)"
+is columns "loop,performance,userspace,schedutil,ondemand,conservative,powersave" "$(head -1 /tmp/ramp.csv | tr -d '\r')"
 is rows 41 "$(wc -l </tmp/ramp.csv)"
 punctual governor switch --rounds 1 --switches 3 --json /tmp/switch.json >/tmp/switch.txt 2>&1
 switched=$?

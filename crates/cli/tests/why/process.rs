@@ -76,12 +76,58 @@ fn a_process_that_ends_ends_the_watching_and_is_named() {
 }
 
 #[test]
+fn a_process_that_is_stopped_is_said_to_be() {
+    let watched = Running::sh("while :; do sleep 0.01; done");
+    let pid: i32 = watched.pid().parse().unwrap();
+    let send = |signal| kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    let look = |more: &[&str]| {
+        let left = output(&[&["why", "--pid", &watched.pid(), "--no-keep", "--duration"], more].concat());
+        assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+        text(&left.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let runs = look(&["300ms"]);
+    assert!(!runs.contains("stopped"), "{runs}");
+    send(Signal::STOP);
+    punctual_testing::until("it is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    });
+    let said = look(&["300ms"]);
+    let parts = [format!("(process {pid}) is stopped by a signal"), format!("kill -CONT {pid}")];
+    assert!(parts.iter().all(|part| said.contains(part)) && said.contains("by whom is not known"), "{said}");
+    let advised = look(&["1s", "--advise"]);
+    assert!(advised.contains("is stopped by a signal") && !advised.contains("Too few wake-ups"), "{advised}");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(700));
+            send(Signal::CONT);
+        });
+        let said = look(&["3s"]);
+        assert!(said.contains("was stopped by a signal") && said.contains("watch again while it runs"), "{said}");
+    });
+}
+
+#[test]
+fn advice_on_a_process_that_ends_says_so() {
+    let advise = |script: &str, duration| {
+        let watched = Running::sh(script);
+        let left = output(&["why", "--advise", "--pid", &watched.pid(), "--no-keep", "--duration", duration]);
+        assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+        text(&left.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = advise("(sleep 3; kill $$) & while :; do sleep 0.01; done", "15s");
+    assert!(!said.contains("Too few wake-ups") && said.contains(" ended after "), "{said}");
+    let goes_on = advise("while :; do sleep 0.01; done", "3s");
+    assert!(!goes_on.contains(" ended after "), "{goes_on}");
+}
+
+#[test]
 fn children_that_are_not_watched_are_named() {
     for (script, children) in [("sleep 1000 & exec sleep 1000", 1), ("exec sleep 1000", 0)] {
         let watched = Running::sh(script);
         let path = format!("/proc/{0}/task/{0}/children", watched.pid());
         let Ok(mut all) = std::fs::read_to_string(&path) else {
-            return punctual_testing::lacks("/proc/PID/task/TID/children");
+            return punctual_testing::lacks(punctual_testing::Lack::File("/proc/thread-self/children"));
         };
         punctual_testing::until("the child exists", || {
             all = std::fs::read_to_string(&path).unwrap_or_default();

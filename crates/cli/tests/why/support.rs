@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use punctual_record::{CauseSource, Causes, Run};
-use punctual_testing::{NOBODY, is_root, lacks};
+use punctual_testing::{Lack, NOBODY, is_root, lacks};
 
 /// The command under test, with an environment that is the same everywhere.
 pub(crate) fn punctual(args: &[&str]) -> Command {
@@ -34,10 +34,10 @@ pub(crate) fn causes(path: &Path) -> Causes {
     run.causes.expect("the run has causes")
 }
 
-/// Whether single wake-ups were seen. Says what this machine lacks.
+/// Whether single wake-ups were seen. Fails where this machine shows them.
 pub(crate) fn saw_events(causes: &Causes) -> bool {
     if causes.source == CauseSource::RunDelay {
-        lacks(&causes.missing.first().map_or_else(|| "events".to_owned(), punctual_record::Unseen::text));
+        lacks(Lack::Events);
     }
     causes.source == CauseSource::Tracepoints
 }

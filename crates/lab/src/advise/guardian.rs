@@ -124,7 +124,7 @@ mod tests {
         };
         match std::thread::spawn(start).join().unwrap() {
             Some(nice) => assert_eq!(nice, process),
-            None => punctual_testing::lacks("setpriority(2) to nice -20 is refused"),
+            None => punctual_testing::lacks(punctual_testing::Lack::Capability("CAP_SYS_NICE", 23)),
         }
     }
 }

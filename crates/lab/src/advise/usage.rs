@@ -83,7 +83,7 @@ mod tests {
         let own = || Usage::now(Thread::find(pid, pid).into_iter().collect());
         let before = own();
         if before.threads.is_empty() {
-            return punctual_testing::lacks("no /proc/TID/schedstat");
+            return punctual_testing::lacks(punctual_testing::Lack::File("/proc/self/schedstat"));
         }
         assert!(own().since(&before).stolen_ns.is_some());
     }

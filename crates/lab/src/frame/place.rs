@@ -175,7 +175,7 @@ mod tests {
         let own = sched::current_thread_id();
         let before = sched::nice(own).unwrap();
         let Some(nice) = Nice::lowered_to(-20) else {
-            return punctual_testing::lacks("setpriority(2) to nice -20 is refused");
+            return punctual_testing::lacks(punctual_testing::Lack::Capability("CAP_SYS_NICE", 23));
         };
         assert_eq!(sched::nice(own).unwrap(), -20);
         let child = std::thread::spawn(move || sched::nice(sched::current_thread_id()).unwrap());

@@ -117,7 +117,9 @@ mod tests {
         let mut account = Account::of_threads(&[own]);
         spin(10);
         account.look();
-        let Some(cpu_ns) = account.cpu_ns() else { return punctual_testing::lacks("no /proc/TID/schedstat") };
+        let Some(cpu_ns) = account.cpu_ns() else {
+            return punctual_testing::lacks(punctual_testing::Lack::File("/proc/self/schedstat"));
+        };
         assert!(cpu_ns >= 10_000_000, "{cpu_ns}");
         assert_eq!((account.threads(), account.run_delay_ns().is_some()), (1, true));
         let before = spent();

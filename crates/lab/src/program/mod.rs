@@ -11,5 +11,5 @@ pub(crate) mod threads;
 mod watcher;
 
 pub use account::Account;
-pub use process::{Process, Refused};
+pub use process::{Process, Refused, State};
 pub use watcher::Watcher;

@@ -101,9 +101,33 @@ impl Process {
     /// Whether it still runs: not ended, and its number not given to another.
     #[must_use]
     pub fn runs(&self) -> bool {
-        let facts = Facts::read(Path::new(&format!("/proc/{}", self.pid)));
-        facts.is_some_and(|facts| facts.started == self.started && !matches!(facts.state, 'Z' | 'X'))
+        self.state() != State::Ended
     }
+
+    /// What it does now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        let facts = Facts::read(Path::new(&format!("/proc/{}", self.pid)));
+        match facts.filter(|facts| facts.started == self.started).map(|facts| facts.state) {
+            None | Some('Z' | 'X') => State::Ended,
+            Some('T') => State::Stopped,
+            Some('t') => State::Traced,
+            Some(_) => State::Runs,
+        }
+    }
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It runs or waits.
+    Runs,
+    /// A signal stopped it. By whom is not known.
+    Stopped,
+    /// A debugger stopped it.
+    Traced,
+    /// It ended, or its number was given to another.
+    Ended,
 }
 
 /// The facts of `/proc/PID/stat` and `/proc/PID/status`.

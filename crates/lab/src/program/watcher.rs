@@ -165,7 +165,7 @@ mod tests {
         drop(end);
         missed.unwrap().join().unwrap();
         if causes.source == CauseSource::RunDelay {
-            return punctual_testing::lacks("tracepoints");
+            return punctual_testing::lacks(punctual_testing::Lack::Events);
         }
         let waits = causes.calls.iter().filter(|call| call.thread == "missed").map(|call| call.blocked).sum::<u64>();
         assert!(waits > 0, "{:?}", causes.calls);

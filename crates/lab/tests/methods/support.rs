@@ -1,21 +1,22 @@
 //! Helpers that these tests share.
 
 use punctual_lab::wait::methods;
-use punctual_lab::ways::wait::{Kind, Method, Unit, Waiter};
+use punctual_lab::ways::wait::{Method, Unit, Waiter};
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_testing::{lacks, skip};
+use punctual_testing::{Lack, lacks, skip};
 
-/// Opens a method. Where it is unavailable, checks that the reason says something. It must be one of hardware unless told to be
-/// lenient.
+/// Opens a method. Where it is unavailable, checks that the reason says something, and that hardware lacks what it needs.
 pub(crate) fn open(method: &Method) -> Option<Box<dyn Waiter>> {
     match (method.open)() {
         Ok(waiter) => Some(waiter),
         Err(unavailable) => {
             assert!(unavailable.why.len() > 10, "{}: {unavailable}", method.name);
-            if method.kind == Kind::UserWait || method.name == "spin_counter" {
-                lacks(&format!("{}: {unavailable}", method.name));
-            } else {
-                skip(&format!("{}: {unavailable}", method.name));
+            match method.name {
+                "spin_counter" => lacks(Lack::Counter),
+                "tpause" | "umwait" => lacks(Lack::Instruction("waitpkg")),
+                "mwaitx" => lacks(Lack::Instruction("mwaitx")),
+                "wfet" => lacks(Lack::Instruction("wfxt")),
+                name => skip(&format!("{name}: {unavailable}")),
             }
             None
         }

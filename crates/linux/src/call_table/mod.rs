@@ -4,7 +4,8 @@
 //! takes no lock and makes no system call. The reader uses `pread(2)`: a program that changes its mapping or the file's length cannot
 //! fault it. The numbers come from another process and may be anything.
 //!
-//! The file has one page for the whole and [`ENTRIES`] entries. It is sparse: an entry without calls takes no memory.
+//! The file has one page for the whole and [`ENTRIES`] entries. All of it is allocated: a store into a file that needs memory or space then,
+//! where none is left, ends the program with SIGBUS.
 
 pub mod bucket;
 mod entry;
@@ -13,6 +14,7 @@ mod site;
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use entry::{Ended, Entry, How};
@@ -48,13 +50,23 @@ pub struct Table {
     entries: [Entry; ENTRIES],
 }
 
-/// Gives an empty file its length and its first word.
+/// Gives an empty file its length and its first word, and allocates its space: `fallocate(2)`.
 ///
 /// # Errors
-/// Those of `ftruncate(2)` and `pwrite(2)`.
+/// `ENOSPC` where there is no space; `EFBIG` where `RLIMIT_FSIZE` forbids it (no SIGXFSZ is sent); others of `pwrite(2)`.
 pub fn format(file: &File) -> std::io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    use rustix::process::{Resource, getrlimit};
     use std::os::unix::fs::FileExt as _;
-    file.set_len(BYTES as u64)?;
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < BYTES as u64) {
+        return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
+        Ok(()) => {}
+        // A file system that cannot reserve space allocates what is written.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.write_all_at(&vec![0; BYTES], 0)?,
+        Err(errno) => return Err(errno.into()),
+    }
     file.write_all_at(&MAGIC.to_ne_bytes(), 0)
 }
 
@@ -62,11 +74,12 @@ impl Table {
     /// `mmap(2)`: maps the file into this process until it ends. Its descriptor may be closed.
     ///
     /// # Errors
-    /// The file is of another length, or the kernel does not map it (`RLIMIT_AS`).
+    /// The file is of another length or not allocated, or the kernel does not map it (`RLIMIT_AS`).
     pub fn map(file: &File) -> Result<&'static Self> {
-        let length = file.metadata().map_or(0, |facts| facts.len());
-        if length != BYTES as u64 {
-            return Err(Error::from_errno("mmap", libc::EINVAL).on(format!("a table of {length} bytes")));
+        let (length, allocated) = file.metadata().map_or((0, 0), |facts| (facts.len(), facts.blocks() * 512));
+        if length != BYTES as u64 || allocated < length {
+            let table = format!("a table of {length} bytes, {allocated} of them allocated");
+            return Err(Error::from_errno("mmap", libc::EINVAL).on(table));
         }
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let start = unsafe {
@@ -173,7 +186,12 @@ mod tests {
         assert!(Table::map(&file).is_err());
         assert!(read(&file).is_err());
         file.set_len(BYTES as u64).unwrap();
-        assert!(Table::map(&file).is_err() && read(&file).is_err(), "no magic");
+        assert!(Table::map(&file).is_err() && read(&file).is_err(), "no magic, and sparse");
+        let (file, _) = self::table();
+        assert!(file.metadata().unwrap().blocks() * 512 >= BYTES as u64, "all of it is allocated");
+        file.set_len(8).unwrap();
+        file.set_len(BYTES as u64).unwrap();
+        assert!(Table::map(&file).is_err(), "sparse");
         let (file, table) = self::table();
         table.entry(&site(1)).unwrap().begin();
         file.set_len((HEAD + size_of::<Entry>()) as u64).unwrap();

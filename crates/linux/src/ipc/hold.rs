@@ -43,7 +43,8 @@ impl Hold {
         Ok(keeps.map(|keeps| Self { keeps, is_here }))
     }
 
-    /// Whether this process took the lock; false in a forked child.
+    /// Whether this process took the lock; false in a forked child. It reads a byte and makes no system call.
+    #[inline]
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.is_here.word().load(Ordering::Relaxed) != 0
@@ -81,6 +82,7 @@ impl Page {
         Ok(Self(NonNull::new(start.cast())))
     }
 
+    #[inline]
     fn start(&self) -> *mut u8 {
         self.0.map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
@@ -92,6 +94,7 @@ impl Page {
     }
 
     /// The first byte of a page that is readable and writable.
+    #[inline]
     fn word(&self) -> &AtomicU8 {
         // SAFETY: called for `is_here` only. It is mapped for reading and writing as long as `self`, and reached only through this
         // atomic.

@@ -123,7 +123,9 @@ mod tests {
     fn messages_go_both_ways_between_processes() {
         let (here, there) = match (MessageRing::new(), MessageRing::new()) {
             (Ok(here), Ok(there)) => (here, there),
-            (Err(error), _) | (_, Err(error)) => return punctual_testing::lacks(&error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                return punctual_testing::lacks(punctual_testing::Lack::Call("io_uring_setup", error.errno()));
+            }
         };
         let (theirs, mine) = (there.clone(), here.clone());
         let mut child = Child::spawn("uring", move || {

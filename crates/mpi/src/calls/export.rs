@@ -27,6 +27,7 @@ macro_rules! own {
             #[unsafe(export_name = $name)]
             unsafe extern "C" fn own($($argument: usize),*) -> std::ffi::c_int {
                 static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
+                crate::library::waits_by_counterpart();
                 let _waiting = crate::patience::wait();
                 pass!(OWN, $($argument)*)
             }

@@ -12,8 +12,7 @@ use support::{MPICH, Mpi, OPEN_MPI, Program, Wait, library};
 
 /// `punctual_mpi_way` after each run: through the progress function, then by nonblocking counterpart.
 const BOTH: [u32; 2] = [2, 3];
-/// Fortran of Open MPI calls no function of C that could ask.
-const UNASKED: [u32; 2] = [0, 0];
+const LEFT_ALONE: [u32; 2] = [1, 1];
 
 /// What a program writes about its messages does not change, and its ranks have yielded.
 fn same(mpi: &Mpi, program: Option<Program>, ranks: usize, ways: [u32; 2]) {
@@ -62,13 +61,62 @@ fn threads_under_open_mpi() {
 }
 
 #[test]
+fn several_threads_of_open_mpi_are_left_alone() {
+    same(&OPEN_MPI, OPEN_MPI.compile("second_thread.c"), 2, BOTH);
+}
+
+/// `MPI_Abort`, or the death of a rank, ends the others as it does bare.
+fn same_end(how: &str) {
+    for mpi in [MPICH, OPEN_MPI] {
+        let Some(program) = mpi.compile("ends.c") else { continue };
+        let status = |wait| program.launch(2, wait, &program.log("end")).env("HOW", how).output().unwrap().status;
+        let bare = status(Wait::Bare);
+        assert!(!bare.success() && bare.code() != Some(124), "{} {how}: {bare}", mpi.name);
+        for wait in [Wait::Progress, Wait::Nonblocking] {
+            assert_eq!(status(wait), bare, "{} {wait:?} {how}", mpi.name);
+        }
+    }
+}
+
+#[test]
+fn an_abort_ends_a_rank_that_waits() {
+    same_end("abort");
+}
+
+#[test]
+fn the_death_of_a_rank_ends_one_that_waits() {
+    same_end("kill");
+}
+
+#[test]
+fn disabled_it_leaves_every_call_alone() {
+    for mpi in [MPICH, OPEN_MPI] {
+        let Some(program) = mpi.compile("roundtrips.c") else { continue };
+        for wait in [Wait::Progress, Wait::Nonblocking] {
+            let seen = program.run(2, wait, &[("PUNCTUAL_DISABLE", "1"), ("PUNCTUAL_MPI_POLLS", "1")]);
+            assert_eq!((seen.yields, seen.ways), (0, LEFT_ALONE.to_vec()), "{}", mpi.name);
+        }
+    }
+}
+
+#[test]
+fn open_mpi_that_yields_itself_is_left_alone() {
+    let Some(program) = OPEN_MPI.compile("roundtrips.c") else { return };
+    let itself = ("OMPI_MCA_mpi_yield_when_idle", "1");
+    let seen = program.run(2, Wait::Progress, &[itself]);
+    assert_eq!((seen.yields, seen.ways), (0, LEFT_ALONE.to_vec()));
+    let seen = program.run(2, Wait::Progress, &[itself, ("PUNCTUAL_MPI_POLLS", "1")]);
+    assert!(seen.yields > 0, "what was asked for is done");
+}
+
+#[test]
 fn fortran_under_mpich() {
     same(&MPICH, MPICH.compile_fortran("ring.f90", "way.c"), 2, BOTH);
 }
 
 #[test]
 fn fortran_under_open_mpi() {
-    same(&OPEN_MPI, OPEN_MPI.compile_fortran("ring.f90", "way.c"), 2, UNASKED);
+    same(&OPEN_MPI, OPEN_MPI.compile_fortran("ring.f90", "way.c"), 2, BOTH);
 }
 
 #[test]
@@ -97,16 +145,35 @@ fn a_replaced_sched_yield_is_the_programs_alone() {
 }
 
 #[test]
-fn ranks_of_mpich_are_in_one_session() {
-    let sessions = |preload| {
-        let said = MPICH.launcher(preload)?.args(["-n", "2", "cut", "-d ", "-f6", "/proc/self/stat"]).output().unwrap();
+fn the_launcher_of_mpich_makes_one_session() {
+    let sessions = |preload, disabled| {
+        let mut launcher = MPICH.launcher(preload)?;
+        launcher.env("PUNCTUAL_DISABLE", disabled);
+        let said = launcher.args(["-n", "2", "cut", "-d ", "-f6", "/proc/self/stat"]).output().unwrap();
         let said = String::from_utf8(said.stdout).unwrap();
         Some(said.lines().map(str::to_owned).collect::<Vec<_>>())
     };
-    let (Some(with), Some(without)) = (sessions(true), sessions(false)) else { return };
-    assert_eq!((with.len(), without.len()), (2, 2));
-    assert_eq!(with[0], with[1]);
-    assert_ne!(without[0], without[1], "the launcher makes a session for each rank");
+    for (preload, disabled, one) in [(true, "0", true), (false, "0", false), (true, "1", false)] {
+        let Some(sessions) = sessions(preload, disabled) else { return };
+        assert_eq!(sessions.len(), 2);
+        assert_eq!(sessions[0] == sessions[1], one, "{preload} {disabled}");
+    }
+}
+
+#[test]
+fn ranks_of_mpich_that_have_a_cpu_each_have_a_session_each() {
+    let Some(program) = MPICH.compile("session.c") else { return };
+    let sessions = |mut launcher: Command, log: &Path| {
+        assert!(launcher.status().unwrap().success());
+        [0, 1].map(|rank| std::fs::read_to_string(format!("{}.{rank}", log.display())).unwrap())
+    };
+    let log = program.log("one-cpu");
+    assert_eq!(sessions(program.launch(2, Wait::Progress, &log), &log), ["of another\nend\n"; 2]);
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return punctual_testing::lacks(punctual_testing::Lack::Cpus(2));
+    }
+    let log = program.log("cpus");
+    assert_eq!(sessions(program.launch_everywhere(2, &log), &log), ["its own\nend\n"; 2]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Mpi {
     /// The launcher, with or without the library, or nothing where it is not installed.
     pub(crate) fn launcher(&self, preload: bool) -> Option<Command> {
         if Command::new(self.launcher[0]).arg("--version").output().is_err() {
-            punctual_testing::lacks(&format!("{} is not installed (apt install {})", self.name, self.packages));
+            punctual_testing::skip(&format!("{} is not installed (apt install {})", self.name, self.packages));
             return None;
         }
         let mut command = Command::new(self.launcher[0]);
@@ -71,15 +71,15 @@ impl Mpi {
         Some(command)
     }
 
-    /// Compiles a program of C, or says what this machine lacks.
+    /// Compiles a program of C, or says what is not installed.
     pub(crate) fn compile(&self, program: &str) -> Option<Program<'_>> {
         self.compiled(self.compiler, self.packages, &[program])
     }
 
-    /// Compiles a program of Fortran, with a part in C, or says what this machine lacks.
+    /// Compiles a program of Fortran, with a part in C, or says what is not installed.
     pub(crate) fn compile_fortran(&self, program: &str, part: &str) -> Option<Program<'_>> {
         if Command::new("gfortran").arg("--version").output().is_err() {
-            punctual_testing::lacks("gfortran is not installed");
+            punctual_testing::skip("gfortran is not installed");
             return None;
         }
         self.compiled(self.fortran, self.packages, &[program, part])
@@ -95,7 +95,7 @@ impl Mpi {
             Ok(said) if said.status.success() => Some(Program { mpi: self, file, folder }),
             Ok(said) => panic!("{sources:?}: {}", String::from_utf8_lossy(&said.stderr)),
             Err(_) => {
-                punctual_testing::lacks(&format!("{} is not installed (apt install {packages})", self.name));
+                punctual_testing::skip(&format!("{} is not installed (apt install {packages})", self.name));
                 None
             }
         }
@@ -113,22 +113,47 @@ impl Program<'_> {
         file
     }
 
-    /// Runs it. Ranks that yield share one CPU; those that do not would take minutes there.
-    pub(crate) fn run(&self, ranks: usize, wait: Wait, settings: &[(&str, &str)]) -> Seen {
-        let log = self.folder.path().join(format!("{wait:?}"));
+    /// The launcher that runs it with a log. Ranks that yield share one CPU; those that do not would take minutes there.
+    pub(crate) fn launch(&self, ranks: usize, wait: Wait, log: &Path) -> Command {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", "400"]);
         if wait != Wait::Bare {
-            command.args(["taskset", "-c", &punctual_testing::first_cpu().to_string()]).env("LD_PRELOAD", library());
+            command.args(["taskset", "-c", &punctual_testing::first_cpu().to_string()]);
+        }
+        self.load(&mut command, ranks, wait, log);
+        command
+    }
+
+    /// The launcher that runs it on every CPU.
+    pub(crate) fn launch_everywhere(&self, ranks: usize, log: &Path) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", "400"]);
+        self.load(&mut command, ranks, Wait::Progress, log);
+        command
+    }
+
+    fn load(&self, command: &mut Command, ranks: usize, wait: Wait, log: &Path) {
+        if wait != Wait::Bare {
+            command.env("LD_PRELOAD", library());
         }
         if wait == Wait::Nonblocking {
             command.env("PUNCTUAL_MPI_WAIT", "nonblocking");
         }
-        command.args(self.mpi.launcher).args(["-n", &ranks.to_string()]).arg(&self.file).arg(&log);
+        command.args(self.mpi.launcher).args(["-n", &ranks.to_string()]).arg(&self.file).arg(log);
         // Where mpirun of Open MPI sees more ranks than CPUs, it lets them yield itself.
         command.env("OMPI_MCA_mpi_yield_when_idle", "0");
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        let said = command.envs(settings.iter().copied()).output().unwrap();
+    }
+
+    /// A new file's path for logs.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, ranks: usize, wait: Wait, settings: &[(&str, &str)]) -> Seen {
+        let log = self.log(&format!("{wait:?}"));
+        let said = self.launch(ranks, wait, &log).envs(settings.iter().copied()).output().unwrap();
         let errors = String::from_utf8_lossy(&said.stderr);
         assert!(said.status.success(), "{} {wait:?}: {} {errors}", self.mpi.name, said.status);
         let read = |end: &str| -> Vec<String> {

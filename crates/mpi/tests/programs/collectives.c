@@ -164,8 +164,24 @@ static void windows(void) {
     MPI_Win_flush(right, window);
     MPI_Win_unlock(right, window);
     MPI_Barrier(MPI_COMM_WORLD);
+    int got = -1, before = -1, ten = 10;
+    memory[3] = 7;
+    MPI_Win_fence(0, window);
+    MPI_Get(&got, 1, MPI_INT, right, 0, 1, MPI_INT, window);
+    MPI_Accumulate(&rank, 1, MPI_INT, 0, 3, 1, MPI_INT, MPI_SUM, window);
+    MPI_Win_fence(0, window);
+    must(got == rank && memory[3] == 7 + (rank == 0) * ranks * (ranks - 1) / 2);
+    MPI_Win_lock_all(0, window);
+    MPI_Fetch_and_op(&ten, &before, MPI_INT, 0, 3, MPI_SUM, window);
+    MPI_Win_flush_all(window);
+    must((before - 7 - ranks * (ranks - 1) / 2) % 10 == 0);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+    MPI_Get(&got, 1, MPI_INT, 0, 3, 1, MPI_INT, window);
+    MPI_Win_unlock(0, window);
+    note("summed in the window of rank 0: %d", got);
     MPI_Win_free(&window);
-    note("windows");
 }
 
 int main(int argc, char **argv) {

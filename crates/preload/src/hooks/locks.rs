@@ -4,9 +4,13 @@ use std::ffi::c_void;
 
 use libc::{c_int, clockid_t, pthread_mutex_t, timespec};
 
-use super::taking::{Take, wait_until};
+use super::taking::{Take, concerned, wait_until};
 use crate::caller::Caller;
-use crate::next;
+use crate::{next, settings};
+
+/// A try is the same function with a time that is over. It says at once what it refuses: a lock that the thread has. A robust mutex stays
+/// usable: pthread_mutex_trylock(3) of glibc 2.36 breaks one that is not recoverable. glibc makes no system call for a time before 1970.
+const OVER: timespec = timespec { tv_sec: -1, tv_nsec: 0 };
 
 struct Mutex {
     mutex: *mut pthread_mutex_t,
@@ -14,10 +18,11 @@ struct Mutex {
 }
 
 impl Take for Mutex {
+    const TIMED_OUT: c_int = libc::ETIMEDOUT;
+    const INTERRUPTED: Option<c_int> = None;
+
     fn take(&self) -> Option<c_int> {
-        // SAFETY: the mutex of the caller.
-        let error = unsafe { next::pthread_mutex_trylock(self.mutex) };
-        (error != libc::EBUSY).then_some(error)
+        Some(self.block(&OVER)).filter(|done| *done != libc::ETIMEDOUT)
     }
 
     fn block(&self, limit: &timespec) -> c_int {
@@ -60,32 +65,36 @@ pub(crate) unsafe extern "C-unwind" fn pthread_mutex_clocklock(
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
-    unsafe { wait_until(caller, clock, limit, &Mutex { mutex, clock }).unwrap_or_else(|| kept(mutex, clock, limit)) }
+    let own = || unsafe { kept(mutex, clock, limit) };
+    match concerned(&settings, clock, limit) {
+        true => match wait_until(&settings, clock, limit, &Mutex { mutex, clock }, own) {
+            // With priority inheritance the kernel waits, which refuses such a time.
+            libc::EINVAL => own(),
+            done => done,
+        },
+        false => own(),
+    }
 }
 
-/// Results of C11 (threads.h).
-const THRD_SUCCESS: c_int = 0;
-const THRD_BUSY: c_int = 1;
-const THRD_ERROR: c_int = 2;
+/// A result of C11 (threads.h).
 const THRD_TIMEDOUT: c_int = 4;
 
-/// A mutex of C11. Its results are no error numbers: they stay as they are, but for a timeout.
+/// A mutex of C11.
 struct Mtx(*mut c_void);
 
 impl Take for Mtx {
+    const TIMED_OUT: c_int = THRD_TIMEDOUT;
+    const INTERRUPTED: Option<c_int> = None;
+
     fn take(&self) -> Option<c_int> {
-        // SAFETY: the mutex of the caller.
-        let done = unsafe { next::mtx_trylock(self.0) };
-        (done != THRD_BUSY).then_some(done)
+        Some(self.block(&OVER)).filter(|done| *done != THRD_TIMEDOUT)
     }
 
     fn block(&self, limit: &timespec) -> c_int {
         // SAFETY: the mutex of the caller.
-        match unsafe { next::mtx_timedlock(self.0, limit) } {
-            THRD_TIMEDOUT => libc::ETIMEDOUT,
-            done => done,
-        }
+        unsafe { next::mtx_timedlock(self.0, limit) }
     }
 }
 
@@ -98,12 +107,11 @@ pub(crate) unsafe extern "C-unwind" fn mtx_timedlock(
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
+    let settings = settings::of(caller);
     // SAFETY: the arguments of the caller.
-    match unsafe { wait_until(caller, libc::CLOCK_REALTIME, limit, &Mtx(mutex)) } {
-        // SAFETY: the arguments of the caller.
-        None => unsafe { next::mtx_timedlock(mutex, limit) },
-        Some(libc::ETIMEDOUT) => THRD_TIMEDOUT,
-        Some(THRD_SUCCESS) => THRD_SUCCESS,
-        Some(_) => THRD_ERROR,
+    let own = || unsafe { next::mtx_timedlock(mutex, limit) };
+    match concerned(&settings, libc::CLOCK_REALTIME, limit) {
+        true => wait_until(&settings, libc::CLOCK_REALTIME, limit, &Mtx(mutex), own),
+        false => own(),
     }
 }

@@ -1,9 +1,10 @@
 //! A wait for events with a time limit: looks first, blocks with a margin, looks until the limit.
 
-use libc::{c_int, timespec};
+use libc::{c_int, sigset_t, timespec};
 use punctual::margin::Aim;
 
 use crate::now::{now_ns, timespec as timespec_of};
+use crate::polling::{Polled, Waiter, poll_until};
 use crate::settings::Settings;
 use crate::{learn, next};
 
@@ -11,25 +12,44 @@ use crate::{learn, next};
 pub(crate) trait Look {
     /// Looks without waiting: what the function returns.
     fn look(&mut self) -> c_int;
-    /// Blocks for at most this long; without end where there is none.
+    /// Blocks for at least this long, without an event; without end where there is none.
     fn block(&mut self, limit: Option<&timespec>) -> c_int;
+    /// Whether it can block for parts of a millisecond.
+    fn is_exact(&self) -> bool {
+        true
+    }
+    /// The signals that it blocks while it waits; null for the thread's.
+    fn mask(&self) -> *const sigset_t {
+        std::ptr::null()
+    }
+    /// Gives the program what the wait found, and returns that.
+    fn finish(&mut self, found: c_int) -> c_int {
+        found
+    }
 }
 
 /// The wait. `limit_ns` is none where it has no end.
 pub(crate) fn wait(settings: &Settings, limit_ns: Option<i64>, call: &mut impl Look) -> c_int {
+    let found = poll_and_block(settings, limit_ns, call);
+    call.finish(found)
+}
+
+fn poll_and_block(settings: &Settings, limit_ns: Option<i64>, call: &mut impl Look) -> c_int {
     let began_ns = now_ns();
     let deadline_ns = limit_ns.map(|limit| began_ns.saturating_add(limit));
     if settings.poll_first_ns > 0 {
         let until_ns = (began_ns + settings.poll_first_ns).min(deadline_ns.unwrap_or(i64::MAX));
-        let found = look_until(until_ns, call);
-        if found != 0 {
-            return found;
+        let waiter = Waiter { mask: call.mask(), ..Waiter::CANCELLED };
+        match poll_until(until_ns, waiter, || false, || Some(call.look()).filter(|found| *found != 0)) {
+            Polled::Found(found) => return found,
+            Polled::Interrupted => return next::failed(libc::EINTR),
+            Polled::Over => {}
         }
     }
     let Some(deadline_ns) = deadline_ns else { return call.block(None) };
     match settings.precise {
-        Some(aim) => until(aim, deadline_ns, call),
-        None => call.block(Some(&timespec_of(deadline_ns - now_ns()))),
+        Some(aim) if call.is_exact() => until(aim, deadline_ns, call),
+        _ => call.block(Some(&timespec_of(deadline_ns - now_ns()))),
     }
 }
 

@@ -1,9 +1,9 @@
-//! `pthread_setname_np` and `prctl(PR_SET_NAME)`: rules may hold for the new name.
+//! `pthread_setname_np` and `prctl(PR_SET_NAME)`: rules may hold for the new name. `prctl(PR_SET_SECCOMP)`: a filter is on.
 
 use libc::{c_char, c_int, c_ulong, pthread_t};
 
 use crate::caller::Caller;
-use crate::{next, settings, threads};
+use crate::{filter, next, settings, slack, threads};
 
 /// A name was set. Another thread notices at its next wait.
 fn renamed() {
@@ -11,6 +11,12 @@ fn renamed() {
         threads::renamed();
         threads::rules_of(rules);
     }
+}
+
+/// The program turns on a filter of system calls.
+pub(super) fn install_filter<T: PartialEq + From<i8>>(install: impl FnOnce() -> T) -> T {
+    slack::put_back();
+    filter::install(install)
 }
 
 /// As pthread_setname_np(3).
@@ -39,7 +45,8 @@ pub(crate) unsafe extern "C-unwind" fn prctl(
     _: Caller,
 ) -> c_int {
     // SAFETY: the arguments of the caller.
-    let done = unsafe { next::prctl(option, a, b, c, d) };
+    let kept = || unsafe { next::prctl(option, a, b, c, d) };
+    let done = if option == libc::PR_SET_SECCOMP { install_filter(kept) } else { kept() };
     if option == libc::PR_SET_NAME && done == 0 {
         renamed();
     }

@@ -8,17 +8,16 @@ use punctual_linux::call_table::calls;
 
 use super::{conditions, futex, locks, semaphores, sleeping, timeouts, yielding};
 use crate::caller::Caller;
-use crate::next;
 use crate::now::{length_ns, now_ns, now_of};
 use crate::observe::{How, Limit, observed, yields};
+use crate::{memory, next};
 
 /// `name(arguments) -> type = hook, call, limit, how it ended;`
 macro_rules! observed {
     ($($name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty = $hook:path, $call:ident, $limit:expr, $how:expr;)*) => {$(
-        #[allow(unused_unsafe, reason = "some limits are numbers")]
         pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* caller: Caller) -> $returned {
             // SAFETY: the arguments of the caller.
-            let (limit, make) = (|| unsafe { $limit }, || unsafe { $hook($($argument,)* caller) });
+            let (limit, make) = (|| $limit, || unsafe { $hook($($argument,)* caller) });
             observed(calls::$call, caller, limit, make, $how)
         }
     )*};
@@ -86,20 +85,14 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
     let slept = |done: &c_long, _| if *done == 0 { How::Expired } else { How::Failed };
     match number {
         libc::SYS_futex if futex::waits(b) => {
-            // SAFETY: the arguments of the caller.
-            observed(calls::FUTEX, caller, || unsafe { limit_of_futex(b, d as *const timespec) }, make, woken)
+            observed(calls::FUTEX, caller, || limit_of_futex(b, d as *const timespec), make, woken)
         }
         libc::SYS_sched_yield => yields(caller, make),
-        libc::SYS_nanosleep => {
-            // SAFETY: the arguments of the caller.
-            observed(calls::NANOSLEEP, caller, || unsafe { length(a as *const timespec) }, make, slept)
-        }
+        libc::SYS_nanosleep => observed(calls::NANOSLEEP, caller, || length(a as *const timespec), make, slept),
         libc::SYS_clock_nanosleep => {
             let limit = || match b as c_int {
-                // SAFETY: the arguments of the caller.
-                libc::TIMER_ABSTIME => unsafe { until(a as clockid_t, c as *const timespec) },
-                // SAFETY: the arguments of the caller.
-                _ => unsafe { length(c as *const timespec) },
+                libc::TIMER_ABSTIME => until(a as clockid_t, c as *const timespec),
+                _ => length(c as *const timespec),
             };
             observed(calls::CLOCK_NANOSLEEP, caller, limit, make, slept)
         }
@@ -107,33 +100,22 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
     }
 }
 
-/// A length; one that is missing or invalid asks for nothing, and the call fails.
-///
-/// # Safety
-/// `time` is null or points to a timespec.
-unsafe fn length(time: *const timespec) -> Limit {
-    // SAFETY: as the caller says.
-    Limit::For(unsafe { time.as_ref() }.and_then(length_ns).unwrap_or(0))
+/// A length. One that cannot be read or is invalid asks for nothing, and the call fails.
+fn length(time: *const timespec) -> Limit {
+    Limit::For(memory::read(time).as_ref().and_then(length_ns).unwrap_or(0))
 }
 
 /// The limit of a call that looks if it is zero, and waits without end if there is none.
-///
-/// # Safety
-/// `time` is null or points to a timespec.
-unsafe fn limit(time: *const timespec) -> Limit {
-    // SAFETY: as the caller says.
-    match unsafe { time.as_ref() }.map(length_ns) {
+fn limit(time: *const timespec) -> Limit {
+    match memory::read(time).as_ref().map(length_ns) {
         None => Limit::Endless,
         Some(Some(ns)) if ns > 0 => Limit::For(ns),
         Some(_) => Limit::Look,
     }
 }
 
-/// # Safety
-/// `time` is null or points to a timeval.
-unsafe fn limit_of_timeval(time: *const timeval) -> Limit {
-    // SAFETY: as the caller says.
-    match unsafe { time.as_ref() }.and_then(timeouts::length_of) {
+fn limit_of_timeval(time: *const timeval) -> Limit {
+    match memory::read(time).as_ref().and_then(timeouts::length_of) {
         None if time.is_null() => Limit::Endless,
         Some(ns) if ns > 0 => Limit::For(ns),
         _ => Limit::Look,
@@ -149,47 +131,36 @@ fn limit_of_ms(ms: c_int) -> Limit {
 }
 
 /// The limit of a wait until this time of this clock. It is not known of a clock that is set meanwhile.
-///
-/// # Safety
-/// `time` is null or points to a timespec.
-unsafe fn until(clock: clockid_t, time: *const timespec) -> Limit {
-    // SAFETY: as the caller says.
-    let Some(deadline_ns) = unsafe { time.as_ref() }.and_then(length_ns) else { return Limit::Endless };
+fn until(clock: clockid_t, time: *const timespec) -> Limit {
+    let Some(deadline_ns) = memory::read(time).as_ref().and_then(length_ns) else { return Limit::Endless };
     match clock {
         libc::CLOCK_MONOTONIC => Limit::Until(deadline_ns),
-        clock => Limit::Until(now_ns().saturating_add(deadline_ns.saturating_sub(now_of(clock)))),
+        libc::CLOCK_REALTIME | libc::CLOCK_TAI | libc::CLOCK_BOOTTIME => {
+            Limit::Until(now_ns().saturating_add(deadline_ns.saturating_sub(now_of(clock))))
+        }
+        // CPU time, another clock, or none: the C library says so.
+        _ => Limit::Endless,
     }
 }
 
 /// The limit of a wait for a condition. The condition holds the clock: it is the one that is nearer to the time. They are decades apart.
-///
-/// # Safety
-/// `time` is null or points to a timespec.
-unsafe fn until_some(time: *const timespec) -> Limit {
-    // SAFETY: as the caller says.
-    let deadline_ns = unsafe { time.as_ref() }.and_then(length_ns).unwrap_or(0);
+fn until_some(time: *const timespec) -> Limit {
+    let deadline_ns = memory::read(time).as_ref().and_then(length_ns).unwrap_or(0);
     let clocks = [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME];
     let [monotonic, realtime] = clocks.map(|clock| now_of(clock).abs_diff(deadline_ns));
-    // SAFETY: as the caller says.
-    unsafe { until(clocks[usize::from(realtime < monotonic)], time) }
+    until(clocks[usize::from(realtime < monotonic)], time)
 }
 
 /// `FUTEX_WAIT` takes a length, `FUTEX_WAIT_BITSET` a time.
-///
-/// # Safety
-/// `time` is null or points to a timespec.
-unsafe fn limit_of_futex(operation: c_long, time: *const timespec) -> Limit {
+fn limit_of_futex(operation: c_long, time: *const timespec) -> Limit {
     let clock = match operation & c_long::from(libc::FUTEX_CLOCK_REALTIME) {
         0 => libc::CLOCK_MONOTONIC,
         _ => libc::CLOCK_REALTIME,
     };
-    // SAFETY: as the caller says.
-    unsafe {
-        match time.is_null() {
-            true => Limit::Endless,
-            false if futex::has_deadline(operation) => until(clock, time),
-            false => length(time),
-        }
+    match time.is_null() {
+        true => Limit::Endless,
+        false if futex::has_deadline(operation) => until(clock, time),
+        false => length(time),
     }
 }
 

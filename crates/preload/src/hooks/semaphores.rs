@@ -2,36 +2,44 @@
 
 use libc::{c_int, clockid_t, sem_t, timespec};
 
-use super::taking::{Take, wait_until};
+use super::taking::{Take, concerned, wait_until};
 use crate::caller::Caller;
-use crate::next;
+use crate::now::length_ns;
+use crate::{next, settings};
 
 struct Semaphore {
     semaphore: *mut sem_t,
-    clock: clockid_t,
+    /// None for `sem_timedwait`.
+    clock: Option<clockid_t>,
 }
 
 impl Take for Semaphore {
+    const TIMED_OUT: c_int = TIMED_OUT;
+    const INTERRUPTED: Option<c_int> = Some(INTERRUPTED);
+
     fn take(&self) -> Option<c_int> {
         // SAFETY: the semaphore of the caller.
-        let error = if unsafe { next::sem_trywait(self.semaphore) } == 0 { 0 } else { next::errno() };
-        (error != libc::EAGAIN).then_some(error)
+        (unsafe { next::sem_trywait(self.semaphore) } == 0).then_some(0)
     }
 
     fn block(&self, limit: &timespec) -> c_int {
         // SAFETY: the semaphore of the caller.
         let done = unsafe { kept(self.semaphore, self.clock, limit) };
-        if done == 0 { 0 } else { next::errno() }
+        if done == -1 && next::errno() == libc::ETIMEDOUT { TIMED_OUT } else { done }
     }
 }
 
-/// The C library's. `sem_clockwait` is younger.
-unsafe fn kept(semaphore: *mut sem_t, clock: clockid_t, limit: *const timespec) -> c_int {
+/// Not results of the C library, which reports them by errno.
+const TIMED_OUT: c_int = 1;
+const INTERRUPTED: c_int = 2;
+
+/// The function that the program calls: at CLOCK_REALTIME they differ for a cancelled thread.
+unsafe fn kept(semaphore: *mut sem_t, clock: Option<clockid_t>, limit: *const timespec) -> c_int {
     // SAFETY: as the caller says.
     unsafe {
         match clock {
-            libc::CLOCK_REALTIME => next::sem_timedwait(semaphore, limit),
-            _ => next::sem_clockwait(semaphore, clock, limit),
+            None => next::sem_timedwait(semaphore, limit),
+            Some(clock) => next::sem_clockwait(semaphore, clock, limit),
         }
     }
 }
@@ -46,7 +54,7 @@ pub(crate) unsafe extern "C-unwind" fn sem_timedwait(
     caller: Caller,
 ) -> c_int {
     // SAFETY: the arguments of the caller.
-    unsafe { sem_clockwait(semaphore, libc::CLOCK_REALTIME, limit, caller) }
+    unsafe { wait(semaphore, None, limit, caller) }
 }
 
 /// As sem_clockwait(3).
@@ -59,16 +67,26 @@ pub(crate) unsafe extern "C-unwind" fn sem_clockwait(
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
-    // SAFETY: takes nothing. The tries below are no cancellation points.
-    unsafe { next::pthread_testcancel() };
     // SAFETY: the arguments of the caller.
-    match unsafe { wait_until(caller, clock, limit, &Semaphore { semaphore, clock }) } {
-        // SAFETY: the arguments of the caller.
-        None => unsafe { kept(semaphore, clock, limit) },
-        Some(0) => 0,
-        Some(error) => {
-            next::set_errno(error);
-            -1
-        }
+    unsafe { wait(semaphore, Some(clock), limit, caller) }
+}
+
+unsafe fn wait(semaphore: *mut sem_t, clock: Option<clockid_t>, limit: *const timespec, caller: Caller) -> c_int {
+    let settings = settings::of(caller);
+    // SAFETY: the arguments of the caller.
+    let own = || unsafe { kept(semaphore, clock, limit) };
+    let read_clock = clock.unwrap_or(libc::CLOCK_REALTIME);
+    // SAFETY: glibc reads the limit first.
+    if !concerned(&settings, read_clock, limit) || length_ns(unsafe { &*limit }).is_none() {
+        return own();
+    }
+    if clock.is_none() {
+        // sem_timedwait ends a cancelled thread before it takes a free semaphore; sem_clockwait takes it.
+        next::end_if_cancelled();
+    }
+    match wait_until(&settings, read_clock, limit, &Semaphore { semaphore, clock }, own) {
+        TIMED_OUT => next::failed(libc::ETIMEDOUT),
+        INTERRUPTED => next::failed(libc::EINTR),
+        done => done,
     }
 }

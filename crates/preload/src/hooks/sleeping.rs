@@ -1,13 +1,13 @@
 //! `nanosleep`, `clock_nanosleep`, `usleep`, `sleep`, `thrd_sleep`.
 
-use libc::{c_int, c_uint, clockid_t, timespec, useconds_t};
+use libc::{c_int, c_long, c_uint, clockid_t, timespec, useconds_t};
 use punctual::margin::Aim;
 use punctual_rules::Zero;
 
 use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, spin_until, timespec as timespec_of};
 use crate::settings::Settings;
-use crate::{learn, next, settings, slack, zero};
+use crate::{learn, memory, next, settings, slack, zero};
 
 /// Up to this length a sleep asks for nearly no time.
 const NEARLY_NONE_NS: i64 = 1_000;
@@ -34,72 +34,77 @@ fn unchanged(settings: &Settings) -> bool {
     settings.usleep0 == Zero::Keep && settings.precise.is_none() && !slack::is_lower()
 }
 
-/// Sleeps until `deadline_ns` of CLOCK_MONOTONIC. The time that is left if a signal ended it, or an error of the kernel.
-fn precisely(aim: Aim, deadline_ns: i64) -> Result<(), Interrupted> {
-    let wait_ns = deadline_ns - now_ns();
-    if let Some(margin_ns) = learn::margin_ns(aim, wait_ns).filter(|_| wait_ns > 0) {
-        let target_ns = deadline_ns - margin_ns;
-        let target = timespec_of(target_ns);
-        // SAFETY: reads one timespec; an absolute sleep has no rest.
-        let failed = unsafe {
-            next::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const target, std::ptr::null_mut())
-        };
-        let woke_ns = now_ns();
-        if failed != 0 {
-            return Err(Interrupted { errno: failed, rest_ns: (deadline_ns - woke_ns).max(0) });
+/// Sleeps until `deadline_ns` of CLOCK_MONOTONIC. `sleep` is the program's own call, which gets the end and the length of its part. It
+/// returns 0, or what the program is to get.
+fn precisely(aim: Aim, deadline_ns: i64, call: &impl Call, sleep: impl FnOnce(i64, i64) -> c_int) -> c_int {
+    let now = now_ns();
+    let wait_ns = deadline_ns - now;
+    match learn::margin_ns(aim, wait_ns).filter(|margin_ns| wait_ns > *margin_ns) {
+        Some(margin_ns) => {
+            let target_ns = deadline_ns - margin_ns;
+            let done = sleep(target_ns, target_ns - now);
+            if done != 0 {
+                return done;
+            }
+            learn::saw(aim, wait_ns, now_ns() - target_ns);
         }
-        learn::saw(aim, wait_ns, woke_ns - target_ns);
+        None => call.end_if_cancelled(),
     }
     spin_until(deadline_ns);
-    Ok(())
+    0
 }
 
-/// A sleep that a signal ended.
-struct Interrupted {
-    errno: c_int,
-    rest_ns: i64,
-}
-
-impl Interrupted {
-    /// Writes what is left where the program wants it, and gives the error.
-    fn told(&self, rest: *mut timespec) -> c_int {
-        if !rest.is_null() && self.errno == libc::EINTR {
-            // SAFETY: the caller gave a pointer to a timespec, as for the C library's function.
-            unsafe { rest.write(timespec_of(self.rest_ns)) };
-        }
-        self.errno
+/// A call of the C library that sleeps.
+trait Call {
+    /// Makes it: 0, or what the program is to get.
+    fn make(&self, asked: *const timespec, rest: *mut timespec) -> c_int;
+    /// Ends the thread if it was cancelled, where the call does.
+    fn end_if_cancelled(&self) {
+        next::end_if_cancelled();
+    }
+    /// Whether it failed because a signal came.
+    fn is_interrupted(&self, done: c_int) -> bool {
+        done != 0 && next::errno() == libc::EINTR
     }
 }
 
-/// A sleep of this length by nanosleep(2)'s rules: 0, or an error number. `kept` is the C library's.
-fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, kept: impl Fn() -> c_int) -> c_int {
+/// A sleep of this length by nanosleep(2)'s rules. The program's own call makes it.
+fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, call: &impl Call) -> c_int {
     let settings = settings::of(caller);
-    if unchanged(&settings) || asked.is_null() {
+    let kept = || call.make(asked, rest);
+    if unchanged(&settings) {
         return kept();
     }
-    // SAFETY: the caller gave a pointer to a timespec, as for the C library's function.
-    let Some(asked_ns) = length_ns(unsafe { &*asked }) else { return kept() };
+    let Some(asked_ns) = memory::read(asked).as_ref().and_then(length_ns) else { return kept() };
     match sleep_of(&settings, asked_ns) {
         Sleep::Kept => {
             let done = if asked_ns <= NEARLY_NONE_NS { slack::as_before(kept) } else { kept() };
             zero::called(settings.usleep0);
             done
         }
-        Sleep::Replaced => 0,
-        Sleep::Precise(aim, deadline_ns) => match precisely(aim, deadline_ns) {
-            Ok(()) => 0,
-            Err(interrupted) => interrupted.told(rest),
-        },
+        Sleep::Replaced => {
+            call.end_if_cancelled();
+            0
+        }
+        Sleep::Precise(aim, deadline_ns) => {
+            let done = precisely(aim, deadline_ns, call, |_, length_ns| call.make(&timespec_of(length_ns), rest));
+            // The kernel has written what is left of the shorter sleep.
+            if call.is_interrupted(done) && !rest.is_null() {
+                // SAFETY: the kernel could write there.
+                unsafe { rest.write_unaligned(timespec_of(deadline_ns - now_ns())) };
+            }
+            done
+        }
     }
 }
 
-/// Reports an error number as most functions do: -1, and errno.
-fn as_errno(error: c_int) -> c_int {
-    if error > 0 {
-        next::set_errno(error);
-        return -1;
+struct Nanosleep;
+
+impl Call for Nanosleep {
+    fn make(&self, asked: *const timespec, rest: *mut timespec) -> c_int {
+        // SAFETY: the arguments of the caller, or a time of this library.
+        unsafe { next::nanosleep(asked, rest) }
     }
-    error
 }
 
 /// As nanosleep(2).
@@ -107,11 +112,79 @@ fn as_errno(error: c_int) -> c_int {
 /// # Safety
 /// As nanosleep(2).
 pub(crate) unsafe extern "C-unwind" fn nanosleep(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
-    // SAFETY: the arguments of the caller.
-    as_errno(sleep_for(caller, asked, rest, || unsafe { next::nanosleep(asked, rest) }))
+    sleep_for(caller, asked, rest, &Nanosleep)
 }
 
-/// As clock_nanosleep(2): returns the error number. Absolute times of other clocks than CLOCK_MONOTONIC are kept.
+/// nanosleep(2) by its number, which is no cancellation point.
+///
+/// # Safety
+/// As nanosleep(2).
+pub(super) unsafe fn nanosleep_by_number(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
+    struct ByNumber;
+    impl Call for ByNumber {
+        fn make(&self, asked: *const timespec, rest: *mut timespec) -> c_int {
+            // SAFETY: the arguments of the caller, or a time of this library.
+            unsafe { next::syscall(libc::SYS_nanosleep, asked as _, rest as _, 0, 0, 0, 0) as _ }
+        }
+
+        fn end_if_cancelled(&self) {}
+    }
+    sleep_for(caller, asked, rest, &ByNumber)
+}
+
+/// clock_nanosleep(2): the C library's function, which returns the error number, or the system call.
+struct ClockNanosleep {
+    clock: clockid_t,
+    flags: c_int,
+    by_number: bool,
+}
+
+impl Call for ClockNanosleep {
+    fn make(&self, asked: *const timespec, rest: *mut timespec) -> c_int {
+        let Self { clock, flags, by_number } = *self;
+        if !by_number {
+            // SAFETY: the arguments of the caller, or a time of this library.
+            return unsafe { next::clock_nanosleep(clock, flags, asked, rest) };
+        }
+        let (asked, rest) = (asked as c_long, rest as c_long);
+        // SAFETY: the same.
+        unsafe { next::syscall(libc::SYS_clock_nanosleep, clock.into(), flags.into(), asked, rest, 0, 0) as _ }
+    }
+
+    fn end_if_cancelled(&self) {
+        if !self.by_number {
+            next::end_if_cancelled();
+        }
+    }
+
+    fn is_interrupted(&self, done: c_int) -> bool {
+        if self.by_number { done != 0 && next::errno() == libc::EINTR } else { done == libc::EINTR }
+    }
+}
+
+impl ClockNanosleep {
+    /// Absolute times of other clocks than CLOCK_MONOTONIC are kept.
+    fn sleep(&self, asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
+        let steady = matches!(self.clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME);
+        match self.flags {
+            0 if steady => sleep_for(caller, asked, rest, self),
+            libc::TIMER_ABSTIME if self.clock == libc::CLOCK_MONOTONIC => self.sleep_until(asked, rest, caller),
+            _ => self.make(asked, rest),
+        }
+    }
+
+    fn sleep_until(&self, asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
+        let Some(aim) = settings::of(caller).precise else { return self.make(asked, rest) };
+        match memory::read(asked).as_ref().and_then(length_ns) {
+            Some(deadline_ns) if deadline_ns > now_ns() + NEARLY_NONE_NS => {
+                precisely(aim, deadline_ns, self, |target_ns, _| self.make(&timespec_of(target_ns), rest))
+            }
+            _ => self.make(asked, rest),
+        }
+    }
+}
+
+/// As clock_nanosleep(2): returns the error number.
 ///
 /// # Safety
 /// As clock_nanosleep(2).
@@ -122,22 +195,21 @@ pub(crate) unsafe extern "C-unwind" fn clock_nanosleep(
     rest: *mut timespec,
     caller: Caller,
 ) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let kept = || unsafe { next::clock_nanosleep(clock, flags, asked, rest) };
-    let steady = matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME);
-    match flags {
-        0 if steady => sleep_for(caller, asked, rest, kept),
-        libc::TIMER_ABSTIME if clock == libc::CLOCK_MONOTONIC && !asked.is_null() => {
-            // SAFETY: the caller gave a pointer to a timespec.
-            match (settings::of(caller).precise, length_ns(unsafe { &*asked })) {
-                (Some(aim), Some(deadline_ns)) if deadline_ns > now_ns() + NEARLY_NONE_NS => {
-                    precisely(aim, deadline_ns).map_or_else(|interrupted| interrupted.errno, |()| 0)
-                }
-                _ => kept(),
-            }
-        }
-        _ => kept(),
-    }
+    ClockNanosleep { clock, flags, by_number: false }.sleep(asked, rest, caller)
+}
+
+/// The system call by its number, which is no cancellation point and returns -1.
+///
+/// # Safety
+/// As clock_nanosleep(2).
+pub(super) unsafe fn clock_nanosleep_by_number(
+    clock: clockid_t,
+    flags: c_int,
+    asked: *const timespec,
+    rest: *mut timespec,
+    caller: Caller,
+) -> c_int {
+    ClockNanosleep { clock, flags, by_number: true }.sleep(asked, rest, caller)
 }
 
 /// As usleep(3).
@@ -145,9 +217,16 @@ pub(crate) unsafe extern "C-unwind" fn clock_nanosleep(
 /// # Safety
 /// It has no requirements.
 pub(crate) unsafe extern "C-unwind" fn usleep(microseconds: useconds_t, caller: Caller) -> c_int {
-    let asked = timespec_of(i64::from(microseconds) * 1_000);
-    // SAFETY: takes a number.
-    as_errno(sleep_for(caller, &raw const asked, std::ptr::null_mut(), || unsafe { next::usleep(microseconds) }))
+    struct Usleep;
+    impl Call for Usleep {
+        fn make(&self, asked: *const timespec, _: *mut timespec) -> c_int {
+            // SAFETY: a time of this library.
+            let length_ns = length_ns(unsafe { &*asked }).unwrap_or(0);
+            // SAFETY: takes a number.
+            unsafe { next::usleep((length_ns as u64).div_ceil(1_000) as useconds_t) }
+        }
+    }
+    sleep_for(caller, &timespec_of(i64::from(microseconds) * 1_000), std::ptr::null_mut(), &Usleep)
 }
 
 /// As sleep(3): returns the seconds that are left.
@@ -155,10 +234,10 @@ pub(crate) unsafe extern "C-unwind" fn usleep(microseconds: useconds_t, caller: 
 /// # Safety
 /// It has no requirements.
 pub(crate) unsafe extern "C-unwind" fn sleep(seconds: c_uint, caller: Caller) -> c_uint {
-    let mut rest = timespec_of(i64::from(seconds) * 1_000_000_000);
-    let asked = rest;
-    // SAFETY: both are this function's own. glibc's sleep(3) is nanosleep(2) with the rest, rounded down.
-    let done = unsafe { nanosleep(&raw const asked, &raw mut rest, caller) };
+    let asked = timespec_of(i64::from(seconds) * 1_000_000_000);
+    let mut rest = asked;
+    // glibc's is nanosleep(2) with the rest, rounded down.
+    let done = sleep_for(caller, &raw const asked, &raw mut rest, &Nanosleep);
     if done == 0 { 0 } else { rest.tv_sec as c_uint }
 }
 
@@ -171,10 +250,16 @@ pub(crate) unsafe extern "C-unwind" fn thrd_sleep(
     rest: *mut timespec,
     caller: Caller,
 ) -> c_int {
-    // SAFETY: the arguments of the caller.
-    match sleep_for(caller, asked, rest, || unsafe { next::thrd_sleep(asked, rest) }) {
-        libc::EINTR => -1,
-        error if error > 0 => -2,
-        done => done,
+    struct ThrdSleep;
+    impl Call for ThrdSleep {
+        fn make(&self, asked: *const timespec, rest: *mut timespec) -> c_int {
+            // SAFETY: the arguments of the caller, or a time of this library.
+            unsafe { next::thrd_sleep(asked, rest) }
+        }
+
+        fn is_interrupted(&self, done: c_int) -> bool {
+            done == -1
+        }
     }
+    sleep_for(caller, asked, rest, &ThrdSleep)
 }

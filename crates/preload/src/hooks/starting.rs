@@ -1,11 +1,9 @@
 //! `pthread_create`: rules may hold for the new thread from its beginning.
 //!
-//! The new thread begins in a function of this library. Its data are in a fixed number of places: an allocator may hold its lock while it
-//! starts a thread. Where all are taken, the thread is as its rules say from its first wait.
+//! The new thread begins in a function of this library. Its data are in a mapping of their own: an allocator may hold its lock while it
+//! starts a thread. Without memory for that, the thread is as its rules say from its first wait.
 
-use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{c_int, pthread_attr_t, pthread_t};
 
@@ -13,9 +11,6 @@ use crate::caller::Caller;
 use crate::next::{self, Start};
 use crate::scheduling::Changed;
 use crate::{settings, threads};
-
-/// Threads that are being started at the same time.
-const PLACES: usize = 64;
 
 /// The beginning of a thread.
 #[derive(Clone, Copy)]
@@ -25,32 +20,34 @@ struct Beginning {
     inherited: Changed,
 }
 
-struct Place {
-    taken: AtomicBool,
-    beginning: UnsafeCell<Option<Beginning>>,
-}
-
-// SAFETY: only who took a place touches its content, until the new thread has read it and gives it back.
-unsafe impl Sync for Place {}
-
-static ALL: [Place; PLACES] =
-    [const { Place { taken: AtomicBool::new(false), beginning: UnsafeCell::new(None) } }; PLACES];
-
-fn take(beginning: Beginning) -> Option<&'static Place> {
-    let free = |place: &&Place| !place.taken.load(Ordering::Relaxed) && !place.taken.swap(true, Ordering::Acquire);
-    let place = ALL.iter().find(free)?;
-    // SAFETY: this thread took the place.
-    unsafe { *place.beginning.get() = Some(beginning) };
+/// Maps memory for the beginning of a thread.
+fn map(beginning: Beginning) -> Option<*mut Beginning> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, where the kernel has room.
+    let place = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Beginning>(), protection, flags, -1, 0) };
+    if place == libc::MAP_FAILED {
+        return None;
+    }
+    let place = place.cast::<Beginning>();
+    // SAFETY: the mapping is writable and large enough.
+    unsafe { place.write(beginning) };
     Some(place)
 }
 
+/// # Safety
+/// `place` is from [`map`], and nobody else uses it.
+unsafe fn unmap(place: *mut Beginning) -> Beginning {
+    // SAFETY: as the caller says.
+    unsafe {
+        let beginning = place.read();
+        libc::munmap(place.cast(), size_of::<Beginning>());
+        beginning
+    }
+}
+
 extern "C-unwind" fn begin(place: *mut c_void) -> *mut c_void {
-    // SAFETY: `pthread_create` below gave the address of a static.
-    let place = unsafe { &*place.cast_const().cast::<Place>() };
-    // SAFETY: the place was taken for this thread.
-    let beginning = unsafe { *place.beginning.get() };
-    place.taken.store(false, Ordering::Release);
-    let Some(Beginning { start, argument, inherited }) = beginning else { return std::ptr::null_mut() };
+    // SAFETY: `pthread_create` below mapped it for this thread.
+    let Beginning { start, argument, inherited } = unsafe { unmap(place.cast()) };
     if let Some(rules) = settings::rules() {
         threads::begin(rules, inherited);
     }
@@ -70,15 +67,16 @@ pub(crate) unsafe extern "C-unwind" fn pthread_create(
     _: Caller,
 ) -> c_int {
     let concerned = settings::rules().is_some_and(|rules| rules.scheduling != 0);
-    let place = concerned.then(|| take(Beginning { start, argument, inherited: threads::changed() })).flatten();
-    let Some(place) = place else {
+    let beginning = || map(Beginning { start, argument, inherited: threads::changed() });
+    let Some(place) = concerned.then(beginning).flatten() else {
         // SAFETY: the arguments of the caller.
         return unsafe { next::pthread_create(thread, attributes, start, argument) };
     };
-    // SAFETY: the arguments of the caller, but for what the thread runs; the place is a static.
-    let failed = unsafe { next::pthread_create(thread, attributes, begin, (&raw const *place).cast_mut().cast()) };
+    // SAFETY: the arguments of the caller, but for what the thread runs, which is given its mapping.
+    let failed = unsafe { next::pthread_create(thread, attributes, begin, place.cast()) };
     if failed != 0 {
-        place.taken.store(false, Ordering::Release);
+        // SAFETY: no thread has begun.
+        unsafe { unmap(place) };
     }
     failed
 }
@@ -92,14 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn places_are_taken_until_their_thread_begins() {
+    fn a_thread_begins_with_its_argument() {
         let argument = std::ptr::without_provenance_mut(7);
-        let beginning = Beginning { start, argument, inherited: Changed::NOTHING };
-        let places: Vec<_> = (0..PLACES).map(|_| take(beginning).unwrap()).collect();
-        assert!(take(beginning).is_none(), "all are taken");
-        for place in places {
-            assert_eq!(begin((&raw const *place).cast_mut().cast()), argument);
-        }
-        assert_eq!(begin((&raw const *take(beginning).unwrap()).cast_mut().cast()), argument);
+        let place = map(Beginning { start, argument, inherited: Changed::NOTHING }).unwrap();
+        assert_eq!(begin(place.cast()), argument);
     }
 }

@@ -1,11 +1,12 @@
 //! A wait for something that can also be tried: it tries first, blocks with a margin, tries until the limit.
 
 use libc::{c_int, clockid_t, timespec};
+use punctual::margin::Aim;
 
-use crate::caller::Caller;
 use crate::now::{length_ns, now_ns, now_of, timespec as timespec_of};
+use crate::polling::{Polled, Waiter, poll_until};
 use crate::settings::Settings;
-use crate::{learn, next, settings};
+use crate::{learn, next};
 
 /// Turns between two tries: each may take the memory away from who is about to give it free.
 const TURNS: u32 = 8;
@@ -14,75 +15,88 @@ const LONGEST_TRY_NS: i64 = 1_000_000;
 
 /// A semaphore, a lock.
 pub(crate) trait Take {
-    /// Takes it without waiting: 0, an error number, or none if it is not free.
+    /// The C library's result for a time that is over.
+    const TIMED_OUT: c_int;
+    /// The result where a signal ends the wait, which is then a cancellation point too.
+    const INTERRUPTED: Option<c_int>;
+    /// Takes it without waiting: its result, or none if it is not free.
     fn take(&self) -> Option<c_int>;
-    /// Waits for it until this time of the clock: 0, ETIMEDOUT or another error number.
+    /// Waits for it until this time of the clock: the C library's result, and its errno.
     fn block(&self, limit: &timespec) -> c_int;
 }
 
-/// The wait until this time of the clock, if a setting concerns it: 0 or an error number.
-///
-/// # Safety
-/// `limit` is null or points to a timespec.
-pub(crate) unsafe fn wait_until(
-    caller: Caller,
+/// The wait until this time of the clock. `limit` is read only when it is not free: so does the C library with a mutex.
+pub(crate) fn wait_until<T: Take>(
+    settings: &Settings,
     clock: clockid_t,
     limit: *const timespec,
-    call: &impl Take,
-) -> Option<c_int> {
-    let settings = settings::of(caller);
-    // SAFETY: `concerned` refuses null.
-    concerned(&settings, clock, limit).then(|| wait(&settings, clock, unsafe { &*limit }, call))
+    call: &T,
+    kept: impl FnOnce() -> c_int,
+) -> c_int {
+    let errno = next::errno();
+    if let Some(done) = call.take() {
+        return done;
+    }
+    next::set_errno(errno);
+    // SAFETY: the caller gave a pointer to a timespec, which the C library reads too.
+    let limit = unsafe { *limit };
+    let Some(deadline_ns) = length_ns(&limit) else { return kept() };
+    let done = poll_first(settings, clock, deadline_ns, call)
+        .or_else(|| on_time(settings.precise?, clock, deadline_ns, call))
+        .unwrap_or_else(|| call.block(&limit));
+    if done == 0 {
+        next::set_errno(errno);
+    }
+    done
 }
 
 /// Whether a setting concerns such a wait.
-fn concerned(settings: &Settings, clock: clockid_t, limit: *const timespec) -> bool {
+pub(crate) fn concerned(settings: &Settings, clock: clockid_t, limit: *const timespec) -> bool {
     let known = matches!(clock, libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME);
     known && !limit.is_null() && (settings.precise.is_some() || settings.poll_first_ns > 0)
 }
 
-/// The wait: 0 or an error number. `errno` stays as it is.
-fn wait(settings: &Settings, clock: clockid_t, limit: &timespec, call: &impl Take) -> c_int {
-    let errno = next::errno();
-    let done = take_first(settings, call).unwrap_or_else(|| on_time(settings, clock, limit, call));
-    next::set_errno(errno);
-    done
-}
-
-fn take_first(settings: &Settings, call: &impl Take) -> Option<c_int> {
+fn poll_first<T: Take>(settings: &Settings, clock: clockid_t, deadline_ns: i64, call: &T) -> Option<c_int> {
     if settings.poll_first_ns == 0 {
         return None;
     }
     let until_ns = now_ns() + settings.poll_first_ns;
-    try_until(call, || now_ns() >= until_ns)
+    let is_over = || now_of(clock) >= deadline_ns;
+    let Some(interrupted) = T::INTERRUPTED else {
+        return try_until(call, || now_ns() >= until_ns || is_over());
+    };
+    match poll_until(until_ns, Waiter::CANCELLED, is_over, || take_after_pause(call)) {
+        Polled::Found(done) => Some(done),
+        Polled::Interrupted => Some(interrupted),
+        Polled::Over => None,
+    }
 }
 
-fn on_time(settings: &Settings, clock: clockid_t, limit: &timespec, call: &impl Take) -> c_int {
-    let (Some(aim), Some(deadline_ns)) = (settings.precise, length_ns(limit)) else { return call.block(limit) };
-    let now = now_of(clock);
-    let wait_ns = deadline_ns - now;
+/// None where the C library has to wait.
+fn on_time<T: Take>(aim: Aim, clock: clockid_t, deadline_ns: i64, call: &T) -> Option<c_int> {
+    let wait_ns = deadline_ns - now_of(clock);
     if wait_ns <= 0 {
-        return call.block(limit);
+        return None;
     }
     if let Some(margin_ns) = learn::margin_ns(aim, wait_ns).filter(|margin_ns| wait_ns > *margin_ns) {
         let target_ns = deadline_ns - margin_ns;
         let done = call.block(&timespec_of(target_ns));
-        if done != libc::ETIMEDOUT {
-            return done;
+        if done != T::TIMED_OUT {
+            return Some(done);
         }
         learn::saw(aim, wait_ns, now_of(clock) - target_ns);
     }
-    let last_ns = now_ns() + LONGEST_TRY_NS;
-    let over = || now_of(clock) >= deadline_ns || now_ns() >= last_ns;
-    if let Some(done) = try_until(call, over) {
-        return done;
+    if T::INTERRUPTED.is_some() {
+        next::end_if_cancelled();
     }
+    let last_ns = now_ns() + LONGEST_TRY_NS;
+    let done = try_until(call, || now_of(clock) >= deadline_ns || now_ns() >= last_ns);
     // Otherwise the clock was set back.
-    if now_of(clock) >= deadline_ns { libc::ETIMEDOUT } else { call.block(limit) }
+    done.or_else(|| (now_of(clock) >= deadline_ns).then_some(T::TIMED_OUT))
 }
 
 /// Tries at least once.
-fn try_until(call: &impl Take, over: impl Fn() -> bool) -> Option<c_int> {
+fn try_until<T: Take>(call: &T, over: impl Fn() -> bool) -> Option<c_int> {
     loop {
         let done = call.take();
         if done.is_some() || over() {
@@ -90,6 +104,11 @@ fn try_until(call: &impl Take, over: impl Fn() -> bool) -> Option<c_int> {
         }
         (0..TURNS).for_each(|_| std::hint::spin_loop());
     }
+}
+
+fn take_after_pause<T: Take>(call: &T) -> Option<c_int> {
+    (0..TURNS).for_each(|_| std::hint::spin_loop());
+    call.take()
 }
 
 #[cfg(test)]
@@ -108,32 +127,57 @@ mod tests {
         blocked: Cell<u32>,
         clock: clockid_t,
         deadline_ns: i64,
+        /// The C library refuses to wait.
+        refused: bool,
     }
 
     impl Take for Script {
+        const TIMED_OUT: c_int = libc::ETIMEDOUT;
+        const INTERRUPTED: Option<c_int> = Some(libc::EINTR);
+
         fn take(&self) -> Option<c_int> {
             self.tries.set(self.tries.get() + 1);
-            (self.tries.get() > self.free_after).then_some(0)
+            if self.refused { Some(libc::EDEADLK) } else { (self.tries.get() > self.free_after).then_some(0) }
         }
 
         fn block(&self, limit: &timespec) -> c_int {
-            let early = length_ns(limit) < Some(self.deadline_ns);
+            let asked_ns = length_ns(limit).unwrap_or(0);
+            let early = asked_ns > 0 && asked_ns < self.deadline_ns;
             self.blocked.set(self.blocked.get() + u32::from(early));
-            while now_of(self.clock) < length_ns(limit).unwrap_or(0) {
+            while now_of(self.clock) < asked_ns {
                 std::thread::yield_now();
             }
+            next::set_errno(5);
             libc::ETIMEDOUT
         }
     }
 
     fn run(settings: Settings, clock: clockid_t, length_ns: i64, free_after: u32) -> (c_int, Script) {
+        run_script(settings, clock, length_ns, free_after, false)
+    }
+
+    fn run_script(
+        settings: Settings,
+        clock: clockid_t,
+        length_ns: i64,
+        free_after: u32,
+        refused: bool,
+    ) -> (c_int, Script) {
         let deadline_ns = now_of(clock) + length_ns;
-        let script = Script { tries: Cell::new(0), free_after, blocked: Cell::new(0), clock, deadline_ns };
+        let script = Script { tries: Cell::new(0), free_after, blocked: Cell::new(0), clock, deadline_ns, refused };
         next::set_errno(77);
-        let done = wait(&settings, clock, &timespec_of(deadline_ns), &script);
-        assert!(done == 0 || now_of(clock) >= deadline_ns, "never early");
-        assert_eq!(next::errno(), 77);
+        let limit = timespec_of(deadline_ns);
+        let done = wait_until(&settings, clock, &raw const limit, &script, || panic!("a valid limit"));
+        assert!(done != libc::ETIMEDOUT || now_of(clock) >= deadline_ns, "never early");
+        assert!(done != 0 || next::errno() == 77, "errno stays");
         (done, script)
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_at_once() {
+        let settings = Settings { poll_first_ns: 60_000_000_000, precise: Some(Aim::default()), ..Settings::default() };
+        let (done, script) = run_script(settings, libc::CLOCK_MONOTONIC, 60_000_000_000, u32::MAX, true);
+        assert_eq!((done, script.tries.get()), (libc::EDEADLK, 1));
     }
 
     #[test]
@@ -156,11 +200,11 @@ mod tests {
                     (script.tries.get(), script.blocked.get())
                 };
                 let (tries, blocked) = std::thread::scope(|scope| scope.spawn(counts).join()).unwrap();
-                tries > 0 && blocked == 1
+                tries > 1 && blocked == 1
             });
             assert!(blocks.count() > 0, "blocks until the margin, then tries");
             assert_eq!(run(settings, clock, 2_000_000, 0).0, 0, "free at the end");
-            assert_eq!(run(settings, clock, -5, 0).1.tries.get(), 0, "what is over is left to the C library");
+            assert_eq!(run(settings, clock, -5, u32::MAX).1.tries.get(), 1, "what is over is left to the C library");
         }
     }
 

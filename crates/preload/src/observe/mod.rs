@@ -19,6 +19,7 @@ pub(crate) use punctual_linux::call_table::How;
 use punctual_linux::call_table::{Ended, Entry, LOOKS, Table, calls};
 
 use crate::caller::Caller;
+use crate::filter::Foreign;
 use crate::next;
 use crate::now::now_ns;
 
@@ -44,6 +45,10 @@ pub(crate) fn attach() {
     object::prepare();
     table.attach();
     TABLE.store(std::ptr::from_ref(table).cast_mut(), Ordering::Release);
+}
+
+pub(crate) fn is_attached() -> bool {
+    table().is_some()
 }
 
 #[inline]
@@ -148,29 +153,38 @@ fn used(entry: &Entry, before_ns: Option<i64>) {
     }
 }
 
+static CPU_TIME: Foreign = Foreign::new();
+static USAGE: Foreign = Foreign::new();
+
 /// CPU time of this thread. None where a filter of system calls forbids it.
 fn cpu_ns() -> Option<i64> {
-    let errno = next::errno();
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec.
-    if unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0 {
-        next::set_errno(errno);
-        return None;
-    }
+    ask(&CPU_TIME, || unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) })?;
     Some(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
 /// The context switches of this thread so far.
 fn switches() -> Option<i64> {
-    let errno = next::errno();
     // SAFETY: zeroes are a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: writes one rusage.
-    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } != 0 {
-        next::set_errno(errno);
+    ask(&USAGE, || unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) })?;
+    Some(usage.ru_nvcsw as i64 + usage.ru_nivcsw as i64)
+}
+
+/// A system call that the program does not make.
+fn ask(foreign: &Foreign, call: impl FnOnce() -> libc::c_int) -> Option<()> {
+    if !foreign.is_allowed() {
         return None;
     }
-    Some(usage.ru_nvcsw as i64 + usage.ru_nivcsw as i64)
+    let errno = next::errno();
+    let done = call();
+    if done != 0 {
+        foreign.is_refused(next::errno());
+        next::set_errno(errno);
+    }
+    (done == 0).then_some(())
 }
 
 #[cfg(test)]

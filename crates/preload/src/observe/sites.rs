@@ -10,7 +10,7 @@ use crate::caller::Caller;
 use crate::once::Once;
 
 /// More than a file has entries.
-static ENTRIES: Once<Option<&'static Entry>, 1024> = Once::new();
+static ENTRIES: Once<1024> = Once::new();
 
 /// The entry of a call; `None` where the file has no room for it.
 #[inline]
@@ -18,7 +18,11 @@ pub(super) fn entry(table: &'static Table, call: u8, caller: Caller) -> Option<&
     // Addresses of programs are below 2^56, and numbers of functions below 32.
     let function = u64::from(call & !LOOKS) | u64::from(call & LOOKS) >> 2;
     let key = caller.0 as u64 | function << 56;
-    let found = ENTRIES.get(key, || look_up(table, call, caller)).flatten();
+    let address = ENTRIES.get(key, || {
+        look_up(table, call, caller).map_or(0, |entry| std::ptr::from_ref(entry).expose_provenance() as u64)
+    });
+    // SAFETY: null, or an entry of a table that stays mapped.
+    let found = unsafe { std::ptr::with_exposed_provenance::<Entry>(address.unwrap_or(0) as usize).as_ref() };
     if found.is_none() {
         table.leave_out();
     }

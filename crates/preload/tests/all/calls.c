@@ -260,6 +260,12 @@ static void *holder(void *unused) {
     return NULL;
 }
 
+static void *takes_when_cancelled(void *clock) {
+    struct timespec until = in_us(CLOCK_REALTIME, 3600000000L);
+    pthread_cancel(pthread_self());
+    return (void *)(long)(clock ? sem_clockwait(&semaphore, CLOCK_REALTIME, &until) : sem_timedwait(&semaphore, &until));
+}
+
 static void posts(void) {
     struct timespec until, bad = {0, -1}, past = {1, 0};
     pthread_t thread;
@@ -300,6 +306,14 @@ static void posts(void) {
     pthread_cancel(thread);
     pthread_join(thread, &result);
     printf("sem cancelled: %d\n", result == PTHREAD_CANCELED);
+    for (int clock = 0; clock < 2; clock++) {
+        int value;
+        sem_init(&semaphore, 0, 1);
+        pthread_create(&thread, NULL, takes_when_cancelled, clock ? &clock : NULL);
+        pthread_join(thread, &result);
+        sem_getvalue(&semaphore, &value);
+        printf("free sem cancelled: %d, left %d\n", result == PTHREAD_CANCELED, value);
+    }
 }
 
 int main(void) {

@@ -1,5 +1,7 @@
 //! The library in real programs.
 
+mod conformance;
+mod environment;
 mod observed;
 mod other_libraries;
 mod remedies;

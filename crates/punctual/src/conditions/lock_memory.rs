@@ -4,6 +4,7 @@
 //! kernel applies the same limit to `MCL_ONFAULT`. Without `MCL_FUTURE`, later allocations can be paged out unnoticed. Guards are counted:
 //! the last one unlocks, unless memory was locked before the first.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use punctual_linux::{Error, memory as linux};
@@ -53,7 +54,7 @@ impl Conditions {
         self.with(Condition::LOCK_MEMORY, "yes")
     }
 
-    /// Whether the process has at least as much locked as resident memory (`VmLck` and `VmRSS` in /proc/self/status).
+    /// Whether all resident memory of the process that can be locked is locked (`VmFlags` in /proc/self/smaps).
     #[must_use]
     pub fn get_lock_memory(&self) -> Option<bool> {
         self.value(Condition::LOCK_MEMORY).map(|value| value == "yes")
@@ -100,16 +101,16 @@ impl Definition for LockMemory {
         }
         holders.count += 1;
         drop(holders);
-        applying.hold(value, Lock);
+        applying.hold(value, Lock { lead_kib: AtomicU64::new(0) });
         linux::prefault_stack();
         match is_locked() {
             Some(true) => Ok(()),
             Some(false) => Err(Reason::new(
-                "the kernel accepted it, but less is locked than is resident (VmLck, VmRSS in /proc/self/status)",
+                "the kernel accepted it, but resident memory is not locked (VmFlags without lo in /proc/self/smaps)",
                 "see whether something else in this process unlocks memory",
             )),
             None => Err(Reason::new(
-                "the kernel accepted it, but /proc/self/status does not tell whether it holds",
+                "the kernel accepted it, but /proc/self/smaps does not tell whether it holds",
                 "mount /proc",
             )),
         }
@@ -140,12 +141,14 @@ impl Definition for LockMemory {
 
 /// One holder of the lock.
 #[derive(Debug)]
-struct Lock;
+struct Lock {
+    /// How much more may be resident than locked, in KiB: the largest difference at which all that can be locked was locked.
+    lead_kib: AtomicU64,
+}
 
 impl Held for Lock {
-    /// The kernel cannot unlock another process' memory, so the lock is all or nothing.
     fn lost(&self) -> Option<String> {
-        none_is_locked().then(|| "no".into())
+        self.is_lost().then(|| "no".into())
     }
 
     fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
@@ -172,17 +175,54 @@ impl Held for Lock {
     }
 }
 
-/// Whether at least as much memory is locked as resident; `None` if /proc does not show it.
-fn is_locked() -> Option<bool> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let (locked, resident) = (status_kib(&status, "VmLck")?, status_kib(&status, "VmRSS")?);
-    Some(locked > 0 && locked >= resident)
+impl Lock {
+    /// Whether something unlocked memory. It reads the mappings only when more is resident, beyond what is locked, than ever before.
+    fn is_lost(&self) -> bool {
+        let Some((locked, resident)) = locked_and_resident_kib() else { return false };
+        let lead = resident.saturating_sub(locked);
+        if locked > 0 && lead <= self.lead_kib.load(Ordering::Relaxed) {
+            return false;
+        }
+        let lost = is_locked() == Some(false);
+        if !lost {
+            self.lead_kib.fetch_max(lead, Ordering::Relaxed);
+        }
+        lost
+    }
 }
 
-/// Whether no memory is locked. The kernel cannot unlock another process' memory, so the lock is all or nothing.
-fn none_is_locked() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").ok();
-    status.and_then(|status| status_kib(&status, "VmLck")) == Some(0)
+/// Whether all resident memory that can be locked is locked; `None` if /proc does not show it.
+fn is_locked() -> Option<bool> {
+    let (locked, _) = locked_and_resident_kib()?;
+    if locked == 0 { Some(false) } else { smaps_are_locked(&std::fs::read_to_string("/proc/self/smaps").ok()?) }
+}
+
+/// `VmLck` and `VmRSS`. Their difference proves no loss: the vdso is resident and cannot be locked, and Linux 6.2 and later sum up
+/// `VmRSS` only roughly.
+fn locked_and_resident_kib() -> Option<(u64, u64)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    Some((status_kib(&status, "VmLck")?, status_kib(&status, "VmRSS")?))
+}
+
+/// Flags of mappings that mlockall(2) leaves out (mlock_fixup in mm/mlock.c): of devices and the kernel (`io`, `de`, `pf`, `mm`), of
+/// huge pages, which are never paged out (`ht`), and droppable ones (`dp`).
+const NOT_LOCKABLE: [&str; 6] = ["io", "de", "pf", "mm", "ht", "dp"];
+
+/// Whether every mapping in the text of /proc/PID/smaps that is resident and can be locked is locked. `None`: the kernel shows no flags.
+fn smaps_are_locked(smaps: &str) -> Option<bool> {
+    let (mut resident, mut shows_flags) = (false, false);
+    for line in smaps.lines() {
+        if let Some(rest) = line.strip_prefix("Rss:") {
+            resident = rest.split_whitespace().next() != Some("0");
+        } else if let Some(flags) = line.strip_prefix("VmFlags:") {
+            shows_flags = true;
+            let has = |wanted: &str| flags.split_whitespace().any(|flag| flag == wanted);
+            if resident && !has("lo") && !NOT_LOCKABLE.iter().any(|flag| has(flag)) {
+                return Some(false);
+            }
+        }
+    }
+    shows_flags.then_some(true)
 }
 
 /// Refuses now a limit that the process would exceed later.
@@ -234,6 +274,24 @@ fn memory_limit(here: &Surroundings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Mappings of Linux 6.12: a heap, droppable memory, the kernel's own pages, and huge pages.
+    const LOCKED: &str = "\
+7f00-7f01 rw-p 00000000 00:00 0 [heap]\nRss: 132 kB\nVmFlags: rd wr mr mw me lo ac sd \n\
+7f02-7f03 rw-p 00000000 00:00 0 [anon]\nRss: 4 kB\nVmFlags: rd wr mr mw me dp wf dd nl sd \n\
+7f03-7f04 r--p 00000000 00:00 0 [vvar]\nRss: 0 kB\nVmFlags: rd mr pf io de dd sd \n\
+7f04-7f05 r-xp 00000000 00:00 0 [vdso]\nRss: 4 kB\nVmFlags: rd ex mr mw me de sd \n\
+7f05-7f06 rw-p 00000000 00:00 0\nRss: 2048 kB\nVmFlags: rd wr mr mw me de ht sd \n\
+ffff-ffff --xp 00000000 00:00 0 [vsyscall]\nRss: 0 kB\nVmFlags: ex \n";
+
+    #[test]
+    fn only_resident_memory_that_can_be_locked_must_be() {
+        assert_eq!(smaps_are_locked(LOCKED), Some(true));
+        assert_eq!(smaps_are_locked(&LOCKED.replace(" lo ", " ")), Some(false));
+        let untouched = LOCKED.replace(" lo ", " ").replace("Rss: 132 kB", "Rss: 0 kB");
+        assert_eq!(smaps_are_locked(&untouched), Some(true));
+        assert_eq!(smaps_are_locked("7f00-7f01 rw-p 00000000 00:00 0\nRss: 132 kB\n"), None, "no flags are shown");
+    }
 
     #[test]
     fn a_finite_limit_needs_room_for_what_is_allocated_later() {

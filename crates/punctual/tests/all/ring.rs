@@ -133,6 +133,37 @@ impl Drop for Survivor {
 }
 
 #[test]
+fn an_end_refuses_the_forked_child_of_its_owner() {
+    let ring = Ring::anonymous(4096).unwrap();
+    let (sender, receiver) = (ring.sender().unwrap(), ring.receiver().unwrap());
+    // The child has copies of both mutexes, as of everything else.
+    let ends = Arc::new(Mutex::new((sender, receiver)));
+    let copies = Arc::clone(&ends);
+    ends.lock().unwrap().0.try_send(b"before the fork").unwrap();
+    let mut child = Child::spawn("ring-copies", move || {
+        let (sender, receiver) = &mut *copies.lock().unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!(sender.try_send(b"lost"), Err(SendError::Inherited));
+        assert_eq!(receiver.peek(), Err(ReceiveError::Inherited));
+        assert_eq!(receiver.try_receive(&mut buffer), Err(ReceiveError::Inherited));
+        for how in WAYS {
+            assert_eq!(sender.send(b"lost", how), Err(SendError::Inherited));
+            assert_eq!(sender.send_timeout(b"lost", how, Duration::ZERO), Err(SendError::Inherited));
+            assert_eq!(receiver.receive(&mut buffer, how), Err(ReceiveError::Inherited));
+            assert_eq!(receiver.recv_timeout(&mut buffer, how, Duration::ZERO), Err(ReceiveError::Inherited));
+        }
+    })
+    .unwrap();
+    assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+    let (sender, receiver) = &mut *ends.lock().unwrap();
+    let mut buffer = [0; 64];
+    assert_eq!(receiver.try_receive(&mut buffer), Ok(Some(15)), "the child took nothing");
+    sender.try_send(b"after").unwrap();
+    assert_eq!(receiver.try_receive(&mut buffer), Ok(Some(5)));
+    assert_eq!(receiver.try_receive(&mut buffer), Ok(None), "the child sent nothing");
+}
+
+#[test]
 fn a_killed_owner_is_dead_although_a_process_that_it_forked_lives_on() {
     for sends in [true, false] {
         let ring = Ring::anonymous(4096).unwrap();

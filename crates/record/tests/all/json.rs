@@ -304,7 +304,10 @@ fn contradictions_are_refused_with_the_reason() {
     in_round["series"][0]["rounds"][1]["max"] = 7.into();
     let mut clock = good.clone();
     clock["clock"]["read_ns"] = 1e308.into();
+    let mut rounds = good.clone();
+    rounds["series"][0]["rounds"] = vec![good["series"][0]["rounds"][0].clone(); 100_001].into();
     let cases = [
+        (rounds, "100001 rounds"),
         (series("count", 5_000.into()), "histogram"),
         (series("max", 10.into()), "is above max 10"),
         (series("min", i64::MAX.into()), "is above p50"),

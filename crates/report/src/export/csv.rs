@@ -16,8 +16,8 @@
 //!
 //! A run without series that says why threads woke up late (`punctual why -- PROGRAM`) has a row per call and cause.
 //!
-//! A figure that is absent is an empty cell. A column that would be empty in every row is left out. Names stand as they are in the record; nothing is escaped beyond the
-//! quoting of CSV.
+//! A figure that is absent is an empty cell. A column that would be empty in every row is left out. No name
+//! controls a terminal or a spreadsheet (docs/outputs.md, "Names of others").
 
 mod causes;
 mod cells;
@@ -32,41 +32,41 @@ use crate::family::ramp;
 use crate::family::wait::asked;
 
 use super::exporter::{Error, Exporter};
-use cells::{Cells, cell, has_values, io, written};
+use cells::{Cell, Cells, has_values, written};
 
 /// CSV.
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
 
 /// A figure: its name, and its cell.
-type Figure = (&'static str, fn(&Series) -> String);
+type Figure = (&'static str, fn(&Series) -> Cell);
 
 /// Of a merged run: how many runs have the series.
-const RUNS: Figure = ("merged_runs", |series| cell(Some(series.parts.len()).filter(|runs| *runs > 0)));
+const RUNS: Figure = ("merged_runs", |series| Cell::number(Some(series.parts.len()).filter(|runs| *runs > 0)));
 
 /// The columns after the parameters.
 const FIGURES: [Figure; 22] = [
-    ("count", |series| series.summary.count.to_string()),
-    ("negative", |series| series.summary.negative.to_string()),
-    ("overflow", |series| series.summary.overflow.to_string()),
-    ("min_ns", |series| cell(series.summary.min)),
-    ("p50_ns", |series| cell(series.summary.p50)),
-    ("p50_low_ns", |series| cell(series.summary.ci95.p50.map(|its| its.low))),
-    ("p50_high_ns", |series| cell(series.summary.ci95.p50.map(|its| its.high))),
-    ("p90_ns", |series| cell(series.summary.p90)),
-    ("p99_ns", |series| cell(series.summary.p99)),
-    ("p99_low_ns", |series| cell(series.summary.ci95.p99.map(|its| its.low))),
-    ("p99_high_ns", |series| cell(series.summary.ci95.p99.map(|its| its.high))),
-    ("p999_ns", |series| cell(series.summary.p999)),
-    ("max_ns", |series| cell(series.summary.max)),
-    ("mean_ns", |series| cell(series.summary.mean)),
-    ("stdev_ns", |series| cell(series.summary.stdev)),
-    ("cpu_ns_per_op", |series| cell(series.cpu_ns_per_op)),
-    ("cpu_share", |series| cell(series.cpu_share)),
-    ("voluntary_switches_per_op", |series| cell(series.voluntary_switches_per_op)),
-    ("involuntary_switches_per_op", |series| cell(series.involuntary_switches_per_op)),
-    ("elapsed_p50_ns", |series| cell(asked::elapsed(series))),
-    ("error_share", |series| cell(asked::error(series))),
+    ("count", |series| Cell::number(Some(series.summary.count))),
+    ("negative", |series| Cell::number(Some(series.summary.negative))),
+    ("overflow", |series| Cell::number(Some(series.summary.overflow))),
+    ("min_ns", |series| Cell::number(series.summary.min)),
+    ("p50_ns", |series| Cell::number(series.summary.p50)),
+    ("p50_low_ns", |series| Cell::number(series.summary.ci95.p50.map(|its| its.low))),
+    ("p50_high_ns", |series| Cell::number(series.summary.ci95.p50.map(|its| its.high))),
+    ("p90_ns", |series| Cell::number(series.summary.p90)),
+    ("p99_ns", |series| Cell::number(series.summary.p99)),
+    ("p99_low_ns", |series| Cell::number(series.summary.ci95.p99.map(|its| its.low))),
+    ("p99_high_ns", |series| Cell::number(series.summary.ci95.p99.map(|its| its.high))),
+    ("p999_ns", |series| Cell::number(series.summary.p999)),
+    ("max_ns", |series| Cell::number(series.summary.max)),
+    ("mean_ns", |series| Cell::number(series.summary.mean)),
+    ("stdev_ns", |series| Cell::number(series.summary.stdev)),
+    ("cpu_ns_per_op", |series| Cell::number(series.cpu_ns_per_op)),
+    ("cpu_share", |series| Cell::number(series.cpu_share)),
+    ("voluntary_switches_per_op", |series| Cell::number(series.voluntary_switches_per_op)),
+    ("involuntary_switches_per_op", |series| Cell::number(series.involuntary_switches_per_op)),
+    ("elapsed_p50_ns", |series| Cell::number(asked::elapsed(series))),
+    ("error_share", |series| Cell::number(asked::error(series))),
     RUNS,
 ];
 
@@ -83,13 +83,13 @@ impl Exporter<Run> for Csv {
 /// The run's series.
 fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
     if ramp::is_all(run) {
-        return ramp::columns(run, writer).map_err(io);
+        return written(&loops(run), writer);
     }
     if let Some(causes) = run.causes.as_ref().filter(|_| run.series.is_empty()) {
         return written(&causes::table(causes), writer);
     }
     let mut table = identity(run);
-    let figures = FIGURES.map(|(name, cell)| (name.to_owned(), run.series.iter().map(cell).collect()));
+    let figures = FIGURES.map(|(name, cell)| (Cell::text(name), run.series.iter().map(cell).collect()));
     table.extend(figures.into_iter().filter(has_values));
     written(&table, writer)
 }
@@ -99,26 +99,37 @@ fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
 /// # Errors
 /// What the writer reports.
 pub fn index(run: &Run, files: &[String], writer: &mut dyn Write) -> std::io::Result<()> {
-    let mut table = vec![("file".to_owned(), files.to_vec())];
+    let mut table = vec![(Cell::text("file"), files.iter().map(|file| Cell::text(file)).collect())];
     table.extend(identity(run));
-    let more = [FIGURES[0], RUNS].map(|(name, cell)| (name.to_owned(), run.series.iter().map(cell).collect()));
+    let more = [FIGURES[0], RUNS].map(|(name, cell)| (Cell::text(name), run.series.iter().map(cell).collect()));
     table.extend(more.into_iter().filter(has_values));
     written(&table, writer)
+}
+
+/// The loops of ramps, a row each, for gnuplot.
+fn loops(run: &Run) -> Vec<Cells> {
+    let lines = ramp::lines(run);
+    let longest = lines.iter().map(|(_, loops)| loops.len()).max().unwrap_or(0);
+    let numbers = (Cell::text("loop"), (1..=longest).map(|number| Cell::number(Some(number))).collect());
+    let durations = lines.iter().map(|(governor, loops)| {
+        (Cell::text(governor), (0..longest).map(|index| Cell::number(loops.get(index).copied())).collect())
+    });
+    std::iter::once(numbers).chain(durations).collect()
 }
 
 /// What tells a series, and a column for each parameter.
 fn identity(run: &Run) -> Vec<Cells> {
     let parameters: Vec<_> = run.series.iter().map(|series| series.experiment.parameters()).collect();
-    let column = |name: &str, of: &dyn Fn(&Series) -> String| (name.to_owned(), run.series.iter().map(of).collect());
+    let column = |name: &str, cell: &dyn Fn(&Series) -> Cell| (Cell::text(name), run.series.iter().map(cell).collect());
     let mut table: Vec<Cells> = vec![
-        column("experiment", &|series| series.experiment.name().to_owned()),
-        column("subject", &|series| series.subject.clone()),
-        column("conditions", &|series| naming::label_of(run, &series.conditions)),
-        column("quantity", &|series| series.quantity.name().to_owned()),
+        column("experiment", &|series| Cell::text(series.experiment.name())),
+        column("subject", &|series| Cell::text(&series.subject)),
+        column("conditions", &|series| Cell::text(&naming::label_of(run, &series.conditions))),
+        column("quantity", &|series| Cell::text(series.quantity.name())),
     ];
     let names: BTreeSet<&String> = parameters.iter().flat_map(|its| its.keys()).collect();
     for name in names {
-        table.push((name.clone(), parameters.iter().map(|its| cell(its.get(name))).collect()));
+        table.push((Cell::text(name), parameters.iter().map(|its| Cell::parameter(its.get(name))).collect()));
     }
     table
 }

@@ -47,7 +47,6 @@ impl Exporter<Compared> for Json {
 
     fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
         let file = ComparisonFile { comparison: &compared.comparison, gate: compared.gate() };
-        serde_json::to_writer_pretty(&mut *out, &file).map_err(std::io::Error::from)?;
-        Ok(writeln!(out)?)
+        Ok(punctual_record::to_json(&file, out)?)
     }
 }

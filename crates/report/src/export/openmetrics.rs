@@ -27,7 +27,7 @@ use punctual_record::{Quantity, Run, Series};
 use crate::naming;
 
 use super::exporter::{Error, Exporter};
-use lines::{escaped, family, number, repeated};
+use lines::{family, label, number, repeated};
 
 /// Labels that parameters may not take.
 const TAKEN: [&str; 7] = ["experiment", "subject", "conditions", "quantity", "statistic", "kind", "repeat"];
@@ -134,23 +134,20 @@ fn per_series(writer: &mut impl Write, labelled: &[(&Series, String)]) -> io::Re
 
 fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
     let host = &run.host;
-    let known = |fact: &Option<String>| escaped(fact.as_deref().unwrap_or(""));
-    writeln!(writer, "# TYPE punctual_run info")?;
-    writeln!(
-        writer,
-        "# HELP punctual_run What was run, and where; an empty label is a fact that the machine does not tell."
-    )?;
-    writeln!(
-        writer,
-        "punctual_run_info{{version=\"{}\",command=\"{}\",kernel=\"{}\",preemption=\"{}\",cpu_model=\"{}\",clocksource=\"{}\",hypervisor=\"{}\"}} 1",
-        escaped(&run.tool.version),
-        escaped(&run.command.join(" ")),
-        known(&host.kernel),
-        known(&host.preemption),
-        known(&host.cpu_model),
-        known(&host.clocksource),
-        known(&host.hypervisor)
-    )?;
+    let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
+    let labels = [
+        ("version", run.tool.version.clone()),
+        ("command", run.command.join(" ")),
+        ("kernel", known(&host.kernel)),
+        ("preemption", known(&host.preemption)),
+        ("cpu_model", known(&host.cpu_model)),
+        ("clocksource", known(&host.clocksource)),
+        ("hypervisor", known(&host.hypervisor)),
+    ];
+    let help = "What was run, and where; an empty label is a fact that the machine does not tell.";
+    writeln!(writer, "# TYPE punctual_run info\n# HELP punctual_run {help}")?;
+    let labels = labels.map(|(name, value)| label(name, &value)).join(",");
+    writeln!(writer, "punctual_run_info{{{labels}}} 1")?;
     let started = run.started.as_microsecond() as f64 / 1e6;
     let facts = [
         ("run_start_seconds", Some("seconds"), "When the run began, since 1970.", Some(started)),
@@ -206,8 +203,8 @@ fn labels(run: &Run, series: &Series) -> String {
         ("conditions", conditions.as_str()),
         ("quantity", series.quantity.name()),
     ];
-    let first = first.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
-    let rest = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    let first = first.map(|(name, value)| label(name, value));
+    let rest = labels.iter().map(|(name, value)| label(name, value));
     first.into_iter().chain(rest).collect::<Vec<_>>().join(",")
 }
 

@@ -4,8 +4,6 @@ mod answer;
 mod candidates;
 mod claims;
 
-use std::io::Write;
-
 use punctual_record::experiment::ramp::Metrics;
 use punctual_record::{Experiment, Quantity, Run, Series};
 
@@ -176,19 +174,8 @@ pub(crate) fn is_all(run: &Run) -> bool {
     !run.series.is_empty() && run.series.iter().all(|series| series.experiment.ramp().is_some() && has_samples(series))
 }
 
-/// The loops as columns for gnuplot: `loop`, and per governor the duration of that loop in ns. It is the middle one of all
-/// rounds.
-pub(crate) fn columns(run: &Run, writer: impl Write) -> Result<(), csv::Error> {
+/// Each governor, and the durations of its loops in ns: loop by loop the middle one of all rounds.
+pub(crate) fn lines(run: &Run) -> Vec<(&str, Vec<i64>)> {
     let series: Vec<&Series> = run.series.iter().filter(|series| series.quantity == Quantity::Loop).collect();
-    let ramps = measured(&series, Experiment::ramp);
-    let lines: Vec<(String, Vec<i64>)> = ramps.iter().map(|ramp| (ramp.subject.clone(), typical(ramp))).collect();
-    let loops = lines.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    let mut csv = csv::WriterBuilder::new().from_writer(writer);
-    csv.write_record(std::iter::once("loop").chain(lines.iter().map(|(name, _)| name.as_str())))?;
-    for index in 0..loops {
-        let cell = |(_, values): &(String, Vec<i64>)| values.get(index).map(i64::to_string).unwrap_or_default();
-        csv.write_record(std::iter::once((index + 1).to_string()).chain(lines.iter().map(cell)))?;
-    }
-    csv.flush()?;
-    Ok(())
+    measured(&series, Experiment::ramp).iter().map(|ramp| (ramp.series.subject.as_str(), typical(ramp))).collect()
 }

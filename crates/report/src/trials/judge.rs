@@ -55,7 +55,7 @@ pub(super) fn judged(run: &Run) -> Vec<Judged<'_>> {
     judged
 }
 
-fn trials(run: &Run) -> impl Iterator<Item = &Trial> {
+pub(super) fn trials(run: &Run) -> impl Iterator<Item = &Trial> {
     run.causes.iter().flat_map(|causes| &causes.trials).take(MOST_TRIALS)
 }
 

@@ -8,7 +8,7 @@ use crate::evidence::{Effect, Outcome};
 use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
 use crate::verdict::{Case, Standing, Verdict};
 
-use super::judge::{Judged, doubt, judged, untried};
+use super::judge::{Judged, doubt, judged, trials, untried};
 
 /// All remedies; `None` where none was tried or refused.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -29,16 +29,25 @@ pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
         its.map(|advice| advice.what.clone()).collect()
     };
     let not: Vec<String> = untried(run).into_iter().map(|its| its.what).collect();
+    let cut = cut(run);
     let said = [
         ("Worse here", names(Standing::Worse)),
         ("Better and worse", names(Standing::Mixed)),
         ("No difference shown", names(Standing::NoDifference)),
-        ("Too few wake-ups to test", names(Standing::NotTested)),
+        (cut.as_deref().unwrap_or("Too few wake-ups to test"), names(Standing::NotTested)),
         ("Not tried", not),
     ];
     let said = said.into_iter().filter(|(_, names)| !names.is_empty());
     let texts: Vec<String> = said.map(|(lead, names)| format!("{lead}: {}.", listed(&names, 5))).collect();
     if texts.is_empty() { Vec::new() } else { vec![Block::Paragraph(texts.join(" "))] }
+}
+
+/// What left too little time, where one reason holds for every remedy that was tried.
+fn cut(run: &Run) -> Option<String> {
+    let mut reasons = trials(run).filter(|trial| !trial.pairs.is_empty()).map(|trial| trial.refused.as_ref());
+    let first = reasons.next()??;
+    let remedy = first.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", sanitize(remedy)));
+    reasons.all(|reason| reason == Some(first)).then(|| format!("Not tested, because {}{remedy}", sanitize(&first.why)))
 }
 
 /// `timer slack 1 ns on timers: 51 µs earlier at p50 (49 µs to 52 µs), ...`, for each kind of wake-ups.

@@ -14,6 +14,7 @@ mod explained;
 mod forms;
 mod gate;
 mod governors;
+mod hostile;
 mod interrupted;
 mod ipc;
 mod ipc_verdict;

@@ -35,7 +35,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 /// All places of a document, by their pointers.
-fn places(value: &Value, here: &str, all: &mut Vec<String>) {
+pub(crate) fn places(value: &Value, here: &str, all: &mut Vec<String>) {
     let mut add = |key: &str, value: &Value| {
         let place = format!("{here}/{}", key.replace('~', "~0").replace('/', "~1"));
         places(value, &place, all);

@@ -80,13 +80,13 @@ fn csv_has_a_row_per_series() {
 }
 
 #[test]
-fn csv_quotes_and_keeps_names() {
+fn csv_quotes_names_and_has_a_line_for_each_series() {
     let mut run = run(&["punctual"], vec![], &[Made::sleep("a", "fifo:40, slack \"1ns\"", 5_000)]);
     run.series[0].subject = "two\r\nlines".into();
     run.series[0].summary.p99 = None;
     let out = written(&Csv, &run);
     let text = out;
-    assert!(text.contains("wait,\"two\r\nlines\",\"fifo:40, slack \"\"1ns\"\"\",overshoot,100000,4000,"), "{text}");
+    assert!(text.contains("wait,two? lines,\"fifo:40, slack \"\"1ns\"\"\",overshoot,100000,4000,"), "{text}");
     run.series.clear();
     let out = written(&Csv, &run);
     assert!(out.starts_with("experiment,subject,conditions,quantity,count,"));

@@ -77,6 +77,11 @@ fn governor(series: impl IntoIterator<Item = [Series; 2]>) -> Run {
     run
 }
 
+pub(crate) fn two_governors() -> Run {
+    let (slow, fast) = (after_a_rest(SLOW, 8), after_a_rest(FAST, 8));
+    governor([ramp("powersave", &slow, Some(9)), ramp("performance", &fast, Some(0))])
+}
+
 /// The whole report, its spaces as single ones.
 fn text(run: &Run) -> String {
     let text = shown(run, &Style { width: 1000, ..Style::default() });

@@ -5,6 +5,7 @@ mod check;
 mod drawing;
 mod flags;
 mod graph;
+mod lacks;
 mod source;
 mod workspace;
 
@@ -27,6 +28,16 @@ fn no_text_below_the_command_names_its_flags() {
     assert_eq!(found("is a thread (example: --pid 3 --thread x)"), ["--pid", "--thread"]);
     assert_eq!(found("chrt --fifo --pid 40 TID; a dash -- and a rule ---"), [""; 0]);
     assert_eq!(found("start the container with --cap-add SYS_NICE and --cpu 3"), ["--cpu"]);
+}
+
+#[test]
+fn no_test_says_that_a_machine_lacks_a_program() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    assert_eq!(lacks::complaints(&workspace), [""; 0]);
+    let programs = ["musl-gcc".to_owned()].into();
+    let found = |text| lacks::programs_lacked(text, &programs);
+    assert_eq!(found("lacks(Lack::Call(\"musl-gcc\", 1))"), ["musl-gcc"]);
+    assert_eq!(found("skip(\"musl-gcc\"); lacks(Lack::File(\"/dev/null\"))"), [""; 0]);
 }
 
 /// A workspace of one crate, `one`, with these files in its `src`.

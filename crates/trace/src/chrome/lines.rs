@@ -5,6 +5,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use punctual_record::sanitize::JsonEscapes;
+
 /// Written at once.
 const CHUNK: usize = 64 << 10;
 
@@ -136,7 +138,10 @@ impl std::fmt::Display for Micros {
     }
 }
 
-/// A string of JSON.
+/// A string of JSON that controls no terminal.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut out = Vec::new();
+    // Writing to a Vec does not fail.
+    let _ = serde_json::to_writer(JsonEscapes::new(&mut out, &[]), text);
+    String::from_utf8(out).unwrap_or_default()
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use punctual_linux::sched::current_thread_id;
 use punctual_linux::usage::thread_usage;
-use punctual_testing::alone_on_this_machine;
+use punctual_record::CallCauses;
+use punctual_testing::{Disturbed, alone_on_this_machine, undisturbed};
 use punctual_trace::{Level, Room, Target, Watch};
 
 use crate::place;
@@ -19,7 +20,16 @@ pub(crate) fn holds(wanted: usize) {
     let Some(cpu) = place::cpu() else { return };
     let alone = alone_on_this_machine();
     place::away_from(cpu);
-    let seen = std::thread::scope(|scope| {
+    let (switches, sleeps) = undisturbed(|_| sleeps_that_are_over(cpu, wanted));
+    drop(alone);
+    println!("sleeps that were over: {switches} of {} gave up the CPU; {sleeps:?}", 2 * wanted);
+    assert_eq!((sleeps.calls, sleeps.blocked), (2 * wanted as u64, switches));
+    assert!(sleeps.late.p50_ns < OVER_NS, "{sleeps:?}");
+}
+
+/// How many gave up the CPU, and what the engine says of them all.
+fn sleeps_that_are_over(cpu: usize, wanted: usize) -> Result<(u64, CallCauses), Disturbed> {
+    let (switches, mut causes) = std::thread::scope(|scope| {
         let (tell, heard) = channel();
         let (begin, may_begin) = channel();
         scope.spawn(move || {
@@ -50,13 +60,9 @@ pub(crate) fn holds(wanted: usize) {
         watch.switch(false).unwrap();
         (switches, watch.causes())
     });
-    drop(alone);
-    let (switches, causes) = seen;
     if causes.lost_events > 0 {
-        return punctual_testing::lacks("a reader that keeps up: events were lost");
+        return Err(Disturbed(format!("the reader was too late for {} events", causes.lost_events)));
     }
-    let sleeps = causes.calls.iter().find(|call| call.call == "clock_nanosleep").unwrap();
-    println!("sleeps that were over: {switches} of {} gave up the CPU; {sleeps:?}", 2 * wanted);
-    assert_eq!((sleeps.calls, sleeps.blocked), (2 * wanted as u64, switches));
-    assert!(sleeps.late.p50_ns < OVER_NS, "{sleeps:?}");
+    let sleeps = causes.calls.iter().position(|call| call.call == "clock_nanosleep").unwrap();
+    Ok((switches, causes.calls.swap_remove(sleeps)))
 }

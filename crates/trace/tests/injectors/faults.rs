@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_linux::missing_pages::{Pages, Supplier};
 use punctual_record::Cause;
+use punctual_testing::Lack;
 
 use crate::judge::Injector;
 use crate::place;
@@ -61,7 +62,7 @@ fn supplied(stage: &Stage, wanted: usize) -> Option<Seen> {
     let supplier = match Supplier::of(&mut pages) {
         Ok(supplier) => supplier,
         Err(e) => {
-            punctual_testing::lacks(&e.to_string());
+            punctual_testing::lacks(Lack::Call("userfaultfd", e.errno()));
             return None;
         }
     };

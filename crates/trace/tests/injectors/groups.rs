@@ -3,8 +3,14 @@
 use std::fs::{create_dir, read_to_string, remove_dir, write};
 use std::path::{Path, PathBuf};
 
+use punctual_testing::Lack;
+
 /// Where distributions mount it.
 const ROOTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
+
+/// Version 1 has them.
+const SHARES: &str = "/sys/fs/cgroup/cpu/cpu.shares";
+const RT_LIMIT: &str = "/sys/fs/cgroup/cpu/cpu.rt_runtime_us";
 
 /// What the group is given, by version: files and values.
 pub(crate) struct Settings {
@@ -46,23 +52,15 @@ impl Group {
             // Version 2 moves single threads only to such groups.
             for (name, value) in two.then_some(&("cgroup.type", "threaded")).into_iter().chain(settings) {
                 let file = group.folder.join(name);
-                if !file.exists() {
-                    punctual_testing::lacks(&format!("{name} of the cgroups"));
+                if let Err(e) = write(&file, value) {
+                    // A kernel may be built without it. Groups beside it may have the bandwidth of the machine.
+                    punctual_testing::skip(&format!("{value} to {}: {e}", file.display()));
                     return None;
-                }
-                match write(&file, value) {
-                    Ok(()) => {}
-                    // Groups beside it have the bandwidth of the machine.
-                    Err(e) if *name == "cpu.rt_runtime_us" && e.raw_os_error() == Some(22) => {
-                        punctual_testing::lacks("real-time bandwidth for another cgroup");
-                        return None;
-                    }
-                    Err(e) => panic!("{value} to {}: {e}", file.display()),
                 }
             }
             return Some(group);
         }
-        punctual_testing::lacks("a cgroup controller cpu with these settings");
+        punctual_testing::lacks(Lack::File(if settings.version_2.is_empty() { RT_LIMIT } else { SHARES }));
         None
     }
 

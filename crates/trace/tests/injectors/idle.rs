@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use punctual_record::Cause;
+use punctual_testing::Lack;
 
 use crate::judge::Injector;
 use crate::place;
@@ -20,8 +21,9 @@ pub(crate) const IDLE_STATES: Injector = Injector {
 };
 
 fn idle_states(stage: &Stage, wanted: usize) -> Option<Seen> {
-    if !std::path::Path::new("/sys/devices/system/cpu/cpu0/cpuidle/state1").exists() {
-        punctual_testing::lacks("idle states to choose from");
+    const STATE: &str = "/sys/devices/system/cpu/cpu0/cpuidle/state1";
+    if !std::path::Path::new(STATE).exists() {
+        punctual_testing::lacks(Lack::File(STATE));
         return None;
     }
     // Closed, it has no effect.

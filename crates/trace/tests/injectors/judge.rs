@@ -1,9 +1,8 @@
 //! Whether the injected cause was named.
 
 use punctual_record::{Activity, Cause, LatePart, LateWake, Stretch, WakePart};
-use punctual_testing::{alone_on_this_machine, lacks};
+use punctual_testing::{Disturbed, Lack, alone_on_this_machine, lacks, undisturbed};
 
-use crate::attempts::{TooFew, one_holds};
 use crate::lab;
 use crate::place;
 use crate::play::{Seen, Stage};
@@ -60,7 +59,7 @@ pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
     }
     let _alone = alone_on_this_machine();
     place::away_from(cpu);
-    one_holds(injector.name, || {
+    undisturbed(|_| {
         let Some(seen) = (injector.play)(&Stage::on(cpu), wanted) else { return Ok(()) };
         let figures = injector.figures(&seen);
         let causes = &seen.causes;
@@ -69,13 +68,17 @@ pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
         if figures.hold(injector, wanted) {
             return Ok(());
         }
+        // Most of the time of an emulated machine is the emulator's.
+        if lab::slower() > 1 && figures.right * 10 >= figures.judged.max(1) {
+            return Ok(());
+        }
         if injector.idle && figures.hit < wanted {
-            lacks(&format!("{}: other programs use the CPU", injector.name));
+            lacks(Lack::IdleCpu(cpu));
             return Ok(());
         }
         let uncut = format!("{:?}, lost {}", causes.unsplit, causes.lost_events);
         let said = format!("{line}\n  instead: {}\n  not cut: {uncut}", figures.instead.join("\n           "));
-        Err(TooFew::of(figures.right, figures.judged, said))
+        Err(Disturbed(said))
     });
 }
 

@@ -2,12 +2,11 @@
 //!
 //! Each injector delays a thread in a known way. The right cause and culprit must be the largest part of at least 95 %
 //! of the wake-ups that it hits. Where the injected time is known, the part must agree within 10 % or 2 us. If it is
-//! less than half of the delay, another part may be larger. Without the injector, the same cause and culprit may take 2
-//! us of at most 1 % of the wake-ups. The short form of the table runs with all tests. The long form has at least 200
-//! late wake-ups of each injector.
+//! less than half of the delay, another part may be larger. So other programs on the CPU are no excuse. Without the
+//! injector, the same cause and culprit may take 2 us of at most 1 % of the wake-ups. The short form of the table runs
+//! with all tests. The long form has at least 200 late wake-ups of each injector.
 
 mod amounts;
-mod attempts;
 mod expired_sleeps;
 mod faults;
 mod groups;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use punctual_linux::bpf::{Place, Spin};
 use punctual_record::{Cause, LatePart};
+use punctual_testing::Lack;
 
 use crate::judge::Injector;
 use crate::lab;
@@ -113,7 +114,7 @@ fn play(stage: &Stage, wanted: usize, aim: &Aim) -> Option<Seen> {
     let place = Place { tracepoint: aim.tracepoint, cpu: stage.cpu, first: aim.first };
     let spin_ns = (SPIN_NS * lab::slower()) as u32;
     if let Err(e) = Spin::attach(place, spin_ns) {
-        punctual_testing::lacks(&e.to_string());
+        punctual_testing::lacks(Lack::Call("bpf", e.errno()));
         return None;
     }
     let spin = OnceLock::new();

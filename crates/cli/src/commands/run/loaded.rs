@@ -11,11 +11,19 @@ use crate::commands::preload;
 const ELSEWHERE: &str = "--timer-slack, --slice and --policy hold for any program, and punctual why says what it lacks";
 
 const COUNTED: &str = "punctual why -- PROGRAM sees any program, with CAP_PERFMON";
-/// The library for waits.
 const WAITS: &str = "libpunctual_preload.so";
+const MPI: &str = "libpunctual_mpi.so";
 
 /// A variable of the program's environment that holds a setting.
 type Setting = (&'static str, String);
+
+/// The libraries that the arguments ask for.
+pub(super) struct Libraries {
+    waits: Option<PathBuf>,
+    mpi: Option<PathBuf>,
+    /// Why the program would not see them.
+    hidden: Option<String>,
+}
 
 /// A library and its settings.
 pub(super) struct Loaded {
@@ -23,26 +31,53 @@ pub(super) struct Loaded {
     settings: Vec<Setting>,
 }
 
-/// The libraries that were asked for, or why the program would not see one. Its waits then stay as they are. `observed` is the file in
-/// which waits are counted.
-pub(super) fn libraries(args: &RunArgs, observed: Option<&Path>) -> (Vec<Loaded>, Vec<String>) {
-    let remedies = args.remedies.settings().map(|settings| ("PUNCTUAL_PRELOAD", settings));
-    let observed = observed.map(|path| ("PUNCTUAL_OBSERVE", path.display().to_string()));
-    let settings: Vec<Setting> = remedies.into_iter().chain(observed).collect();
-    let waits = (!settings.is_empty()).then_some((WAITS, settings));
-    let mpi = args.mpi.mpi.then(|| ("libpunctual_mpi.so", of_mpi(&args.mpi)));
-    let (mut found, mut hidden) = (Vec::new(), Vec::new());
-    for (file, settings) in waits.into_iter().chain(mpi) {
-        let seen = preload::find(file).and_then(|library| preload::hidden(&args.program[0]).map_or(Ok(library), Err));
-        match seen {
-            Ok(library) => found.push(Loaded { library, settings }),
-            Err(why) if file == WAITS && args.remedies.settings().is_none() => {
-                hidden.push(format!("{why}; its waits are not counted: {COUNTED}"))
-            }
-            Err(why) => hidden.push(format!("{why}; its waits stay as they are: {ELSEWHERE}")),
-        }
+impl Libraries {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// If one is not installed.
+    pub(super) fn find(args: &RunArgs) -> Result<Self, String> {
+        let find = |asked: bool, file| asked.then(|| preload::find(file)).transpose();
+        let waits = find(args.remedies.settings().is_some() || args.observe.observe, WAITS)?;
+        let mpi = find(args.mpi.mpi, MPI)?;
+        let hidden = if waits.is_some() || mpi.is_some() { preload::hidden(&args.program[0]) } else { None };
+        Ok(Self { waits, mpi, hidden })
     }
-    (found, hidden)
+
+    /// Whether none is asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waits.is_none() && self.mpi.is_none()
+    }
+
+    /// Why the program sees none of them.
+    pub(super) fn hidden(&self) -> Option<&str> {
+        self.hidden.as_deref()
+    }
+
+    /// The same, with what this means and what works for any program.
+    pub(super) fn trouble(&self, args: &RunArgs) -> Option<String> {
+        let why = self.hidden()?;
+        Some(match args.remedies.settings() {
+            None if self.mpi.is_none() => format!("{why}; its waits are not counted: {COUNTED}"),
+            _ => format!("{why}; its waits stay as they are: {ELSEWHERE}"),
+        })
+    }
+
+    /// Those that the program sees, with their settings. `observed` is the file in which waits are counted.
+    pub(super) fn loaded(&self, args: &RunArgs, observed: Option<&Path>) -> Vec<Loaded> {
+        if self.hidden.is_some() {
+            return Vec::new();
+        }
+        let remedies = args.remedies.settings().map(|settings| ("PUNCTUAL_PRELOAD", settings));
+        let observed = observed.map(|path| ("PUNCTUAL_OBSERVE", path.display().to_string()));
+        let inherit = args.no_inherit.then(|| ("PUNCTUAL_INHERIT", "0".to_owned()));
+        let settings: Vec<Setting> = remedies.into_iter().chain(observed).collect();
+        // Without a file to count in, there may be nothing to do.
+        let waits = self.waits.clone().filter(|_| !settings.is_empty());
+        let waits = waits.map(|library| Loaded { library, settings: settings.into_iter().chain(inherit).collect() });
+        let mpi = self.mpi.clone().map(|library| Loaded { library, settings: of_mpi(&args.mpi) });
+        waits.into_iter().chain(mpi).collect()
+    }
 }
 
 fn of_mpi(args: &MpiArgs) -> Vec<Setting> {

@@ -1,12 +1,13 @@
 //! A running process.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use punctual::format_duration;
 use punctual_lab::advise::{Reach, Tried};
-use punctual_lab::program::{Account, Process, Refused, Watcher};
+use punctual_lab::program::{Account, Process, Refused, State, Watcher};
 use punctual_lab::{Silent, Stop};
-use punctual_record::{Notice, Program};
+use punctual_record::{Notice, Program, TrialRefused, Unseen};
 use punctual_trace::Target;
 
 use super::{advise, finish};
@@ -43,7 +44,8 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let mut trace = Trace::begin(outputs.take("--trace"), &target);
     let mut watcher = Watcher::begin(&target, account);
     let begin = Instant::now();
-    let goes_on = || !stop.requested() && process.runs();
+    let course = Course::begin(&process);
+    let goes_on = || !stop.requested() && course.goes_on();
     let watching = if args.advise { duration.mul_f64(advise::BEFORE) } else { duration };
     let mut left = watching;
     while !left.is_zero() && goes_on() {
@@ -56,17 +58,18 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
             .run(&mut watcher, duration.saturating_sub(begin.elapsed()), &goes_on, &mut |batch| trace.take(batch));
         left = if goes_on() { Duration::ZERO } else { duration.saturating_sub(begin.elapsed()) };
     }
-    if !left.is_zero() && !stop.requested() {
-        let (name, after) = (&process.name, format_duration(tenths(begin.elapsed())));
-        let text = format!(
-            "{name} (process {pid}) ended after {after}; it was to be watched for {}",
-            format_duration(duration)
-        );
-        session.notice(Notice::Other { text });
+    let ended = (!left.is_zero() && !stop.requested()).then_some(duration);
+    let cut = course.cut(ended, begin.elapsed());
+    if let (Some(TrialRefused { why, .. }), true) = (&cut, ended.is_some()) {
+        session.notice(Notice::Other { text: why.clone() });
     }
-    let program = Program { name: process.name, pid: pid.cast_unsigned(), ..Program::default() };
+    let program = Program { name: process.name.clone(), pid: pid.cast_unsigned(), ..Program::default() };
     let mut causes = watcher.end(program, &mut |batch| trace.take(batch));
-    advise::enter(tried, &mut causes, &mut session);
+    if let (Some(TrialRefused { why, remedy }), false) = (cut.clone(), ended.is_some()) {
+        let what = format!("the wake-ups of {}", process.name);
+        causes.missing.insert(0, Unseen { what, why, remedy });
+    }
+    advise::enter(tried, cut.as_ref(), &mut causes, &mut session);
     let traced = trace.finish(&causes);
     let all_written = finish::close(session, causes, &wanted, outputs) && traced;
     Ok(interrupt::exit(&stop).unless_lost(all_written))
@@ -80,6 +83,63 @@ fn find(args: &WhyArgs, pid: i32) -> Result<Process, BadUsage> {
         }
         Refused::Threads(_) => BadUsage::invalid("--thread", args.thread.as_deref().unwrap_or_default(), refused),
     })
+}
+
+/// Whether the process ended or was stopped meanwhile.
+struct Course<'a> {
+    process: &'a Process,
+    looked: Cell<Instant>,
+    state: Cell<State>,
+    stopped: Cell<Duration>,
+    traced: Cell<bool>,
+}
+
+impl<'a> Course<'a> {
+    fn begin(process: &'a Process) -> Self {
+        let (state, now) = (process.state(), Instant::now());
+        let traced = Cell::new(state == State::Traced);
+        Self { process, looked: Cell::new(now), state: Cell::new(state), stopped: Cell::default(), traced }
+    }
+
+    /// Looks at the process: whether it has not ended.
+    fn goes_on(&self) -> bool {
+        let state = self.process.state();
+        let since = self.looked.replace(Instant::now()).elapsed();
+        if matches!(self.state.replace(state), State::Stopped | State::Traced) {
+            self.stopped.set(self.stopped.get() + since);
+        }
+        self.traced.set(self.traced.get() || state == State::Traced);
+        state != State::Ended
+    }
+
+    /// What happened after this time, and what to do. `planned` is the time of watching, if the process ended before.
+    fn cut(&self, planned: Option<Duration>, after: Duration) -> Option<TrialRefused> {
+        self.goes_on();
+        let Process { name, pid, .. } = self.process;
+        let who = format!("{name} (process {pid})");
+        let time = |time: Duration| format_duration(tenths(time));
+        let by = if self.traced.get() { "a debugger" } else { "a signal; by whom is not known" };
+        let refused = |why: String, remedy: &str| Some(TrialRefused { why, remedy: Some(remedy.to_owned()) });
+        match (planned, self.state.get()) {
+            (Some(planned), _) => refused(
+                format!("{who} ended after {}; it was to be watched for {}", time(after), format_duration(planned)),
+                "watch it from its start: punctual why -- PROGRAM",
+            ),
+            (None, State::Stopped) => refused(
+                format!("{who} is stopped by {by}; it was stopped for {} of {}", time(self.stopped.get()), time(after)),
+                &format!("continue it (kill -CONT {pid}) and watch again"),
+            ),
+            (None, State::Traced) => refused(
+                format!("{who} is stopped by {by}; it was stopped for {} of {}", time(self.stopped.get()), time(after)),
+                "continue it in the debugger and watch again",
+            ),
+            (None, _) if !self.stopped.get().is_zero() => refused(
+                format!("{who} was stopped by {by} for {} of {}", time(self.stopped.get()), time(after)),
+                "watch again while it runs",
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// A process of this server, or of this shell, that existed before is not watched.

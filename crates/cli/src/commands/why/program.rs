@@ -45,12 +45,14 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
             return Ok(not_run(&args.program[0], &error));
         }
     };
-    let pid = program.pid();
+    let (pid, began) = (program.pid(), Instant::now());
     let ended = program.wait_and(|| observer.end()).context("waiting for the program")?;
+    let took = began.elapsed();
     observer.end();
     let exit = status(&args.program[0], ended);
     if let Some((mut causes, tried)) = observer.found {
         let name = Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
+        let cut = advise.filter(|time| took < *time).map(|time| advise::ended(&name, took, time));
         let code = match ended {
             Ended::Exited(status) => Some(status.into()),
             Ended::Signalled(signal) => Some(128 + i32::from(signal)),
@@ -61,7 +63,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         let used = children_cpu_ns().saturating_sub(used_before);
         let cpu_ns = Some(watched.cpu_ns.unwrap_or(0).max(used));
         causes.program = Some(Program { name, pid: pid.cast_unsigned(), status: code, cpu_ns, ..watched });
-        advise::enter(tried, &mut causes, &mut session);
+        advise::enter(tried, cut.as_ref(), &mut causes, &mut session);
         finish::close(session, causes, &wanted, outputs);
     }
     Ok(exit)

@@ -28,7 +28,7 @@ impl Sleeper {
         let before = SETTINGS[AFFINITY].read(&thread).unwrap();
         let aim = Aim { cpu: cpus(&before)[0], share: None };
         let Ok(set) = SETTINGS[AFFINITY].goal(&before, aim) else {
-            punctual_testing::lacks("one CPU");
+            punctual_testing::lacks(punctual_testing::Lack::Cpus(2));
             end(process);
             return None;
         };

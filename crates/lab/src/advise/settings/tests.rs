@@ -3,6 +3,7 @@
 use std::sync::mpsc::channel;
 
 use punctual_linux::sched::current_thread_id;
+use punctual_testing::Lack;
 
 use std::io;
 
@@ -23,7 +24,8 @@ fn tried(setting: usize, aim: Aim) {
     let its = SETTINGS[setting];
     let outcome = its.read(&of_test).and_then(|before| match its.goal(&before, aim) {
         Err(why) => {
-            punctual_testing::lacks(why);
+            assert_eq!(setting, AFFINITY, "{why}");
+            punctual_testing::lacks(Lack::Cpus(2));
             Ok(())
         }
         Ok(value) => {
@@ -36,9 +38,13 @@ fn tried(setting: usize, aim: Aim) {
             Ok(())
         }
     });
-    if let Err(error) = outcome {
-        assert!(matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported), "{error}");
-        punctual_testing::lacks(&format!("setting {setting}: {error}, {}", its.remedy(&error)));
+    match outcome.map_err(|error| (error.kind(), error)) {
+        Ok(()) => {}
+        Err((io::ErrorKind::PermissionDenied, error)) => {
+            punctual_testing::skip(&format!("setting {setting}: {error}, {}", its.remedy(&error)));
+        }
+        Err((io::ErrorKind::Unsupported, _)) if setting == SLICE => punctual_testing::lacks(Lack::Linux(6, 12)),
+        Err((_, error)) => panic!("setting {setting}: {error}"),
     }
     drop(end);
     thread.join().unwrap();

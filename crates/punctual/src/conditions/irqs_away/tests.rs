@@ -1,7 +1,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use punctual_testing::{lacks, skip, until};
+use punctual_testing::{Lack, lacks, skip, until};
 
 use super::*;
 use crate::restore::StateDir;
@@ -149,7 +149,7 @@ fn on_this_machine_they_leave_a_cpu_and_come_back() {
         return skip("needs root");
     }
     if let Err(no) = Condition::IRQS_AWAY.available() {
-        return lacks(&format!("{}; {}", no.why, no.remedy));
+        return skip(&format!("{}; {}", no.why, no.remedy));
     }
     let root = Path::new("/");
     let cpu = cpu::current().unwrap().iter().last().unwrap();
@@ -159,7 +159,7 @@ fn on_this_machine_they_leave_a_cpu_and_come_back() {
     assert_eq!(guard.refused(), []);
     let during = lists(root);
     if during == before {
-        lacks("no interrupt can be moved here");
+        lacks(Lack::MovableInterrupt);
     } else {
         assert!(during.iter().filter(|list| coming(list)).count() < before.iter().filter(|list| coming(list)).count());
         assert_eq!(guard.lost(), []);

@@ -16,7 +16,8 @@ use super::writer::Writer;
 
 /// The sending end. Dropping it closes it: the receiver gets the remaining messages, then [`ReceiveError::Closed`].
 ///
-/// It belongs to the process that took it. The copy in a forked child holds nothing; dropping the copy has no effect.
+/// It belongs to the process that took it. The copy in a forked child sends nothing ([`SendError::Inherited`]); dropping the copy has no
+/// effect.
 #[derive(Debug)]
 pub struct Sender {
     writer: Writer<Arc<Region>>,
@@ -25,7 +26,8 @@ pub struct Sender {
 
 /// The receiving end. Dropping it closes it: a sender that waits for room gets [`SendError::Closed`].
 ///
-/// It belongs to the process that took it, like a [`Sender`].
+/// It belongs to the process that took it. The copy in a forked child receives nothing ([`ReceiveError::Inherited`]); dropping the copy
+/// has no effect.
 #[derive(Debug)]
 pub struct Receiver {
     reader: Reader<Arc<Region>>,
@@ -121,9 +123,13 @@ impl Sender {
     /// Copies the message into the ring and wakes the receiver if it sleeps. Wait-free. An empty message is allowed.
     ///
     /// # Errors
-    /// [`SendError::Full`], [`SendError::TooLarge`], [`SendError::Corrupt`]. Never checks whether the receiver lives.
+    /// [`SendError::Full`], [`SendError::TooLarge`], [`SendError::Corrupt`], [`SendError::Inherited`]. Never checks whether the receiver
+    /// lives.
     #[inline]
     pub fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        if !self.role.hold.is_here() {
+            return Err(SendError::Inherited);
+        }
         self.writer.try_send(message)
     }
 
@@ -134,7 +140,7 @@ impl Sender {
     /// process died, which is noticed within half a second.
     #[inline]
     pub fn send(&mut self, message: &[u8], how: WaitStrategy) -> Result<(), SendError> {
-        match self.writer.try_send(message) {
+        match self.try_send(message) {
             Err(SendError::Full) => self.send_when_there_is_room(message, how, None),
             done => done,
         }
@@ -143,7 +149,7 @@ impl Sender {
     /// Sends, and waits for room for at most `at_most`; then [`SendError::Full`].
     #[inline]
     pub fn send_timeout(&mut self, message: &[u8], how: WaitStrategy, at_most: Duration) -> Result<(), SendError> {
-        match self.writer.try_send(message) {
+        match self.try_send(message) {
             Err(SendError::Full) => self.send_when_there_is_room(message, how, Some(at_most)),
             done => done,
         }
@@ -193,16 +199,24 @@ impl Receiver {
 
     /// Bytes of the next message; `None` if there is none.
     pub fn peek(&self) -> Result<Option<usize>, ReceiveError> {
+        self.refuse_a_copy()?;
         self.reader.peek()
     }
 
     /// Copies the next message to the start of `into` and returns its length; `None` if there is none. Wait-free.
     ///
     /// # Errors
-    /// [`ReceiveError::TooShort`], [`ReceiveError::Corrupt`]. Never checks whether the sender lives.
+    /// [`ReceiveError::TooShort`], [`ReceiveError::Corrupt`], [`ReceiveError::Inherited`]. Never checks whether the sender lives.
     #[inline]
     pub fn try_receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, ReceiveError> {
+        self.refuse_a_copy()?;
         self.reader.try_receive(into)
+    }
+
+    /// Refuses the copy in a forked child.
+    #[inline]
+    fn refuse_a_copy(&self) -> Result<(), ReceiveError> {
+        if self.role.hold.is_here() { Ok(()) } else { Err(ReceiveError::Inherited) }
     }
 
     /// Receives, and waits for a message without a time limit. Returns the message's length.
@@ -212,7 +226,7 @@ impl Receiver {
     /// [`ReceiveError::PeerDied`] if its process died, which is noticed within half a second.
     #[inline]
     pub fn receive(&mut self, into: &mut [u8], how: WaitStrategy) -> Result<usize, ReceiveError> {
-        if let Some(len) = self.reader.try_receive(into)? {
+        if let Some(len) = self.try_receive(into)? {
             return Ok(len);
         }
         loop {
@@ -230,7 +244,7 @@ impl Receiver {
         how: WaitStrategy,
         at_most: Duration,
     ) -> Result<Option<usize>, ReceiveError> {
-        match self.reader.try_receive(into)? {
+        match self.try_receive(into)? {
             Some(len) => Ok(Some(len)),
             None => self.wait_and_receive(into, how, Some(at_most)),
         }

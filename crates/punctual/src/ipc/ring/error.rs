@@ -112,6 +112,11 @@ pub enum SendError {
         /// The sender's position.
         tail: u64,
     },
+    /// This process is a forked child of the one that took the end. Nothing was sent.
+    #[error(
+        "the sending end belongs to the process that forked this one; drop it there, then take it here (Ring::sender)"
+    )]
+    Inherited,
     /// The kernel refused to wait: the error number of `futex(2)`.
     #[error("waiting for room failed: futex(2), error {0}")]
     Wait(i32),
@@ -143,6 +148,11 @@ pub enum ReceiveError {
         /// Its position.
         position: u64,
     },
+    /// This process is a forked child of the one that took the end. No message was taken.
+    #[error(
+        "the receiving end belongs to the process that forked this one; drop it there, then take it here (Ring::receiver)"
+    )]
+    Inherited,
     /// The kernel refused to wait: the error number of `futex(2)`.
     #[error("waiting for a message failed: futex(2), error {0}")]
     Wait(i32),

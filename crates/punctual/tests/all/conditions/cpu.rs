@@ -2,7 +2,7 @@
 
 use punctual::{Conditions, CpuSet};
 use punctual_linux::sched;
-use punctual_testing::{lacks, skip};
+use punctual_testing::{Lack, lacks, skip};
 
 use crate::common::{on_thread, privileged, state};
 
@@ -13,9 +13,11 @@ fn a_cpu_outside_the_cpuset_is_refused_and_the_cpuset_named() {
     if !privileged() {
         return;
     }
-    if !mount.join("cpuset.cpus").exists() || cpus.len() < 2 {
-        lacks("needs a cgroup v1 cpuset and two CPUs");
-        return;
+    if !mount.join("cpuset.cpus").exists() {
+        return lacks(Lack::File("/sys/fs/cgroup/cpuset/cpuset.cpus"));
+    }
+    if cpus.len() < 2 {
+        return lacks(Lack::Cpus(2));
     }
     let group = mount.join(format!("punctual-test-{}", std::process::id()));
     if let Err(error) = std::fs::create_dir(&group) {

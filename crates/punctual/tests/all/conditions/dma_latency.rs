@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::{Condition, Conditions, Lost};
-use punctual_testing::{alone_on_this_machine, lacks};
+use punctual_testing::{Lack, alone_on_this_machine, lacks};
 
 use crate::common::privileged;
 
@@ -21,7 +21,7 @@ fn dma_latency_is_held_open_and_released() {
         return;
     }
     if !std::path::Path::new("/dev/cpu_dma_latency").exists() {
-        lacks("no /dev/cpu_dma_latency in this kernel");
+        lacks(Lack::File("/dev/cpu_dma_latency"));
         return;
     }
     let _alone = alone_on_this_machine();
@@ -48,7 +48,7 @@ fn a_renewed_request_takes_the_place_of_the_former() {
         return;
     }
     if !std::path::Path::new("/dev/cpu_dma_latency").exists() {
-        lacks("no /dev/cpu_dma_latency in this kernel");
+        lacks(Lack::File("/dev/cpu_dma_latency"));
         return;
     }
     let _alone = alone_on_this_machine();

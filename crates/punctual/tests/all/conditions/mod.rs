@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::common::{on_thread, privileged, state};
 use punctual::{Condition, Conditions, CpuSet, Policy};
 use punctual_linux::sched::{self, Attributes};
-use punctual_testing::{first_cpu, lacks};
+use punctual_testing::{Lack, first_cpu, lacks};
 
 fn policy(typed: &str) -> Conditions {
     Conditions::new().policy(typed.parse().unwrap())
@@ -85,7 +85,7 @@ fn a_time_slice_of_ones_own_is_put_back_and_the_default_stays_the_default() {
         sched::set_attributes(0, &slice).unwrap();
         let before = sched::attributes(0).unwrap();
         if before.runtime_ns != 7_000_000 {
-            lacks("time slices of SCHED_OTHER need Linux 6.12");
+            lacks(Lack::Linux(6, 12));
             return;
         }
         drop(policy("fifo:3").apply());

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use punctual::{Condition, Conditions, Policy};
 use punctual_linux::sched;
-use punctual_testing::{alone_on_this_machine, first_cpu, lacks, skip, until};
+use punctual_testing::{Lack, alone_on_this_machine, first_cpu, lacks, skip, until};
 
 use super::policy;
 use crate::common::{on_thread, privileged, state};
@@ -75,7 +75,7 @@ fn deadline_beside_a_choice_of_cpus_says_why_not() {
     }
     let _alone = alone_on_this_machine();
     if punctual_linux::affinity::affinity(0).unwrap().len() < 2 {
-        lacks("needs two CPUs");
+        lacks(Lack::Cpus(2));
         return;
     }
     on_thread(|| {
@@ -129,7 +129,7 @@ fn a_group_without_real_time_bandwidth_is_named() {
     }
     let mount = std::path::Path::new("/sys/fs/cgroup/cpu");
     if !mount.join("cpu.rt_runtime_us").exists() {
-        lacks("no RT group scheduling with cgroup v1 here");
+        lacks(Lack::File("/sys/fs/cgroup/cpu/cpu.rt_runtime_us"));
         return;
     }
     // Tests with such a group of their own need its bandwidth.

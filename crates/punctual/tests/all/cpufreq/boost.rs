@@ -12,7 +12,7 @@ use crate::fixture::Machine;
 fn on_cpu_0() -> Option<Guard> {
     let bound = Conditions::new().cpu(0).apply();
     if !bound.refused().is_empty() {
-        punctual_testing::lacks("this process may not run on CPU 0");
+        punctual_testing::lacks(punctual_testing::Lack::Cpu(0));
         return None;
     }
     Some(bound)

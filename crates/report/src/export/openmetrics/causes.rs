@@ -7,7 +7,7 @@ use punctual_record::{CallCauses, CauseTime, Causes};
 
 use crate::naming::code_of;
 
-use super::lines::{escaped, family, number, repeated};
+use super::lines::{family, label, number, repeated};
 
 /// The families of causes; nothing where the run has none.
 pub(super) fn write(writer: &mut impl Write, causes: Option<&Causes>) -> io::Result<()> {
@@ -51,11 +51,13 @@ fn each(total_ns: u64, call: &CallCauses) -> f64 {
 }
 
 fn labels(call: &CallCauses) -> String {
-    let nominal = call.nominal_ns.map_or(String::new(), |ns| format!(",asked_ns=\"{ns}\""));
-    format!("thread=\"{}\",call=\"{}\"{nominal}", escaped(&call.thread), escaped(&call.call))
+    let asked = call.nominal_ns.map(|ns| label("asked_ns", &ns.to_string()));
+    let always = [label("thread", &call.thread), label("call", &call.call)];
+    always.into_iter().chain(asked).collect::<Vec<_>>().join(",")
 }
 
 fn blamed(cause: &CauseTime) -> String {
-    let culprit = cause.culprit.as_deref().map_or(String::new(), |name| format!(",culprit=\"{}\"", escaped(name)));
-    format!("part=\"{}\",cause=\"{}\"{culprit}", code_of(&cause.part), code_of(&cause.cause))
+    let culprit = cause.culprit.as_deref().map(|name| label("culprit", name));
+    let always = [label("part", &code_of(&cause.part)), label("cause", &code_of(&cause.cause))];
+    always.into_iter().chain(culprit).collect::<Vec<_>>().join(",")
 }

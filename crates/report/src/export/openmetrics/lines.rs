@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use crate::format::sanitize;
+
 /// Opens a family of gauges.
 pub(super) fn family(writer: &mut impl Write, name: &str, unit: Option<&str>, help: &str) -> io::Result<()> {
     writeln!(writer, "# TYPE punctual_{name} gauge")?;
@@ -27,16 +29,7 @@ pub(super) fn repeated(mut labels: String, seen: &mut HashMap<String, u32>) -> S
     labels
 }
 
-/// A label's value.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            _ => out.push(c),
-        }
-    }
-    out
+/// A label. Its value is sanitized, so it holds no line break.
+pub(super) fn label(name: &str, value: &str) -> String {
+    format!("{name}=\"{}\"", sanitize(value).replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -123,8 +123,8 @@ pub(super) struct Watching<'a> {
 }
 
 impl Watching<'_> {
-    /// The program ended: makes the record and delivers it. Returns the exit status.
-    pub(super) fn end(mut self, args: &RunArgs, exit: Exit) -> Exit {
+    /// The program ended: makes the record and delivers it. `hidden` says why it saw no library. Returns the exit status.
+    pub(super) fn end(mut self, args: &RunArgs, exit: Exit, hidden: Option<&str>) -> Exit {
         let took = self.began.elapsed();
         drop(self.ending);
         let (totals, rounds) = self.thread.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
@@ -134,7 +134,7 @@ impl Watching<'_> {
         let conditions = asked(&args.conditions.all());
         let series = series::of(&totals.entries, &names, &rounds, &conditions);
         if series.is_empty() {
-            self.session.add_not_measured(nothing(&program, &totals));
+            self.session.add_not_measured(nothing(&program, &totals, hidden));
         }
         series.into_iter().for_each(|series| self.session.add_series(series));
         notices(&program, took, exit, &totals).into_iter().for_each(|text| self.session.notice(Notice::Other { text }));
@@ -164,9 +164,10 @@ fn judged(run: &Run, wanted: &OutputArgs, outputs: Outputs, exit: Exit) -> Exit 
 }
 
 /// Why no wait was counted.
-fn nothing(program: &str, totals: &Totals) -> NotMeasured {
-    let why = match totals.attached {
-        0 => format!(
+fn nothing(program: &str, totals: &Totals, hidden: Option<&str>) -> NotMeasured {
+    let why = match (hidden, totals.attached) {
+        (Some(why), _) => why.to_owned(),
+        (None, 0) => format!(
             "no process of {program} loaded the library: static programs, Go and set-user-ID programs do not, nor one that cannot map its file"
         ),
         _ => format!(

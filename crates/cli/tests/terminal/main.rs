@@ -1,5 +1,7 @@
 //! The command on a terminal: a pseudo-terminal on which keys are pressed, with a shell that has job control (`set -m`).
 
+mod jobs;
+
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +13,6 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 const CTRL_C: u8 = 0x03;
-const CTRL_Z: u8 = 0x1a;
 const CTRL_BACKSLASH: u8 = 0x1c;
 
 /// A shell on a terminal of its own.
@@ -22,8 +23,14 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs the script by a shell whose controlling terminal it is; `$PUNCTUAL` is the command. `None`: setsid(1) is missing.
+    /// Runs the script by a shell with job control, whose controlling terminal it is; `$PUNCTUAL` is the command. `None`: setsid(1) is
+    /// missing.
     fn run(script: &str) -> Option<Self> {
+        Self::run_by("sh", &format!("set -m\n{script}"))
+    }
+
+    /// The same, by this shell.
+    fn run_by(shell: &str, script: &str) -> Option<Self> {
         // Whoever runs the tests in the background may ignore what the keys send.
         punctual_linux::signal::heed_what_ends_a_program().unwrap();
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -33,7 +40,7 @@ impl Terminal {
         let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         // setsid makes the terminal on its standard input the controlling one of a new session.
         let shell = Command::new("setsid")
-            .args(["--ctty", "--wait", "sh", "-c", &format!("set -m\n{script}")])
+            .args(["--ctty", "--wait", shell, "-c", script])
             .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
             .envs([("LC_ALL", "C.UTF-8"), ("TERM", "xterm")])
             .stdin(Stdio::from(side.try_clone().unwrap()))
@@ -122,30 +129,6 @@ echo "status: $?"; echo "the end"
         let screen = terminal.ends();
         assert!(screen.contains(&format!("status: {status}")), "{screen}");
     }
-}
-
-#[test]
-fn ctrl_z_stops_both_and_fg_continues_both_with_the_terminal_as_it_was() {
-    let Some(mut terminal) = Terminal::run(
-        r#"
-"$PUNCTUAL" run -- sh -c 'echo ready; read -r line; echo "line: $line"; exit 5'
-echo "stopped: $?"
-jobs
-fg >/dev/null
-echo "status: $?"; echo "the end"
-"#,
-    ) else {
-        return;
-    };
-    terminal.shows("ready");
-    terminal.press(&[CTRL_Z]);
-    // 128 and SIGSTOP (19) or SIGTSTP (20): a shell's word for a job that stopped.
-    terminal.shows("stopped: 1");
-    let stopped = terminal.screen();
-    assert!(stopped.contains("stopped: 147") || stopped.contains("stopped: 148"), "{stopped}");
-    terminal.press(b"typed after fg\n");
-    let screen = terminal.ends();
-    assert!(screen.contains("line: typed after fg") && screen.contains("status: 5"), "{screen}");
 }
 
 #[test]

@@ -1,1 +1,0 @@
-thread=audio-1 policy=rr:1

@@ -1,0 +1,182 @@
+//! `cargo xtask mutants`: shows how many small defects the tests find.
+//!
+//! cargo-mutants lists all mutants of the code that acts inside other programs. A printed seed draws some. Each is applied to one copy of
+//! the last commit, and the tests of its crate run. It prints a table, and the difference of each mutant that survived.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::fuzz::random::Random;
+use crate::tools;
+
+/// Files that are mutated, and the arguments of `cargo test` for them.
+const SUBJECTS: [(&str, &[&str]); 4] = [
+    ("crates/preload/src/", &["--package=punctual-preload"]),
+    ("crates/rules/src/", &["--package=punctual-rules"]),
+    ("crates/linux/src/supervise.rs", &["--package=punctual-linux", "--lib", "supervise"]),
+    ("crates/trace/src/split", &["--package=punctual-trace", "--lib"]),
+];
+
+/// Longest build, and longest run of the tests, s.
+const LIMITS: [&str; 2] = ["900", "120"];
+
+#[derive(Args)]
+pub(crate) struct MutantsArgs {
+    /// Draws the mutants
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many to draw
+    #[arg(long, default_value_t = 120)]
+    count: usize,
+    /// The first of them to try: goes on with a draw that was ended
+    #[arg(long, default_value_t = 1)]
+    first: usize,
+    /// Only in files whose path contains this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// What became of a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Killed,
+    Survived,
+    Unviable,
+    Timeout,
+}
+
+const OUTCOMES: [Outcome; 4] = [Outcome::Killed, Outcome::Survived, Outcome::Unviable, Outcome::Timeout];
+
+/// A change of the source.
+struct Mutant {
+    name: String,
+    diff: String,
+    /// Index in [`SUBJECTS`].
+    subject: usize,
+}
+
+pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
+    let mut mutants = list(&args.only)?;
+    let all = mutants.len();
+    let mut random = Random::new(args.seed);
+    // The first of a shuffled list (Fisher and Yates).
+    let count = args.count.min(all);
+    (0..count).for_each(|at| mutants.swap(at, at + random.below(all - at)));
+    mutants.truncate(count);
+    println!("seed {}: {count} of {all} mutants", args.seed);
+    let copy = tools::target().join("mutants");
+    prepare(&copy)?;
+    let mut counts = [[0; OUTCOMES.len()]; SUBJECTS.len()];
+    let mut survivors = String::new();
+    for (number, mutant) in mutants.iter().enumerate().skip(args.first.saturating_sub(1)) {
+        apply(&copy, &mutant.diff, false)?;
+        let outcome = outcome(&copy, SUBJECTS[mutant.subject].1);
+        apply(&copy, &mutant.diff, true)?;
+        let outcome = outcome?;
+        println!("{:4} {outcome:?}: {}", number + 1, mutant.name);
+        counts[mutant.subject][outcome as usize] += 1;
+        if outcome == Outcome::Survived {
+            writeln!(survivors, "\n{}\n{}", mutant.name, mutant.diff)?;
+        }
+    }
+    print(&counts, &survivors);
+    Ok(())
+}
+
+/// All mutants, in the order of cargo-mutants.
+fn list(only: &str) -> anyhow::Result<Vec<Mutant>> {
+    let mut command = Command::new("cargo");
+    command.args(["mutants", "--list", "--json", "--diff"]).current_dir(tools::root());
+    let said = tools::output(&mut command).context("cargo install --locked --debug cargo-mutants")?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let read = |mutant: &Value| {
+        let file = mutant["file"].as_str()?;
+        let subject = SUBJECTS.iter().position(|(start, _)| file.starts_with(start) && file.contains(only))?;
+        Some(Mutant { name: text(&mutant["name"]), diff: text(&mutant["diff"]), subject })
+    };
+    let mutants: Vec<Value> = serde_json::from_str(&said)?;
+    Ok(mutants.iter().filter_map(read).collect())
+}
+
+/// A copy of the last commit, in which the tests pass.
+fn prepare(copy: &Path) -> anyhow::Result<()> {
+    let git = |args: &[&str], folder: &Path| tools::output(Command::new("git").args(args).current_dir(folder));
+    let head = git(&["rev-parse", "HEAD"], &tools::root())?;
+    if !copy.exists() {
+        let to = copy.to_str().context("a path in UTF-8")?;
+        git(&["clone", "--quiet", "--shared", ".", to], &tools::root())?;
+    }
+    git(&["fetch", "--quiet"], copy)?;
+    git(&["checkout", "--quiet", "--force", "--detach", head.trim()], copy)?;
+    for (subject, test) in SUBJECTS {
+        let unchanged = outcome(copy, test)?;
+        if unchanged != Outcome::Survived {
+            bail!("{subject}: the tests do not pass without a mutant: {unchanged:?}");
+        }
+    }
+    Ok(())
+}
+
+/// Changes the copy, or takes the change back.
+fn apply(copy: &Path, diff: &str, back: bool) -> anyhow::Result<()> {
+    let mut command = Command::new("git");
+    command.args(["apply", "-p0", "--unidiff-zero", "--recount", "-"]).args(back.then_some("--reverse"));
+    let mut git = command.current_dir(copy).stdin(Stdio::piped()).spawn().context("git apply")?;
+    // Its second name has no path.
+    let file = diff.lines().next().and_then(|line| line.strip_prefix("--- ")).context("a difference")?;
+    let rest: Vec<&str> = diff.lines().skip(2).collect();
+    let whole = format!("--- {file}\n+++ {file}\n{}\n", rest.join("\n"));
+    git.stdin.take().context("a pipe")?.write_all(whole.as_bytes())?;
+    if !git.wait()?.success() {
+        bail!("this does not apply:\n{whole}");
+    }
+    Ok(())
+}
+
+/// Builds the tests and runs them.
+fn outcome(copy: &Path, test: &[&str]) -> anyhow::Result<Outcome> {
+    let log = copy.join("target/mutant.log");
+    fs::create_dir_all(copy.join("target"))?;
+    let run = |limit: &str, more: &[&str]| -> anyhow::Result<Option<i32>> {
+        let log = fs::File::create(&log)?;
+        // timeout(1) ends what the tests started too.
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", limit, "cargo", "test", "--quiet"]).args(more).args(test);
+        // Only the copy's own settings count.
+        command.current_dir(copy).env_remove("CARGO_TARGET_DIR").env("PUNCTUAL_NO_SKIP", "0");
+        Ok(command.stdout(log.try_clone()?).stderr(log).status().context("timeout(1)")?.code())
+    };
+    if run(LIMITS[0], &["--no-run"])? != Some(0) {
+        return Ok(Outcome::Unviable);
+    }
+    Ok(match run(LIMITS[1], &[])? {
+        Some(0) => Outcome::Survived,
+        Some(124 | 137) | None => Outcome::Timeout,
+        Some(_) => Outcome::Killed,
+    })
+}
+
+fn print(counts: &[[usize; OUTCOMES.len()]; SUBJECTS.len()], survivors: &str) {
+    println!("\n| files | killed | survived | unviable | timeout |\n|---|---:|---:|---:|---:|");
+    let row = |name: &str, of: [usize; OUTCOMES.len()]| {
+        println!("| {name} | {} |", of.map(|number| number.to_string()).join(" | "));
+    };
+    SUBJECTS.iter().zip(counts).for_each(|((name, _), of)| row(name, *of));
+    let sum = OUTCOMES.map(|outcome| counts.iter().map(|of| of[outcome as usize]).sum());
+    row("all", sum);
+    // A mutant that does not end is found.
+    let found = sum[0] + sum[3];
+    println!(
+        "\n{found} of {} that compile are found ({:.1} %)",
+        found + sum[1],
+        found as f64 * 100.0 / (found + sum[1]).max(1) as f64
+    );
+    println!("{survivors}");
+}
