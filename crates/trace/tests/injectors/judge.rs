@@ -161,7 +161,9 @@ impl Figures {
     fn hold(&self, injector: &Injector, wanted: usize) -> bool {
         // An emulated machine shows nothing about time.
         let exact = !injector.exact || lab::slower() > 1 || self.exact * 100 >= self.hit * 95;
-        let enough = self.hit >= wanted && self.judged * 2 >= wanted && self.quiet * 10 >= wanted * 8;
+        // A slow host may add more to each delay than the injector. Where the time is known, the time is then the judge.
+        let enough =
+            self.hit >= wanted && (injector.exact || self.judged * 2 >= wanted) && self.quiet * 10 >= wanted * 8;
         enough && exact && self.right * 100 >= self.judged * 95 && self.wrong * 100 <= self.quiet
     }
 

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use punctual_record::Cause;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::judge::Injector;
 use crate::place;
@@ -15,15 +16,22 @@ pub(crate) const NET_RX: Injector = Injector {
     cause: Cause::Softirq,
     culprit: Some("NET_RX"),
     exact: false,
-    least_ns: 60_000,
+    least_ns: 200_000,
     play: flood,
     ..Injector::SLEEP
 };
 
-const RECEIVERS: usize = 700;
+/// A datagram to all of them takes longer than a virtual CPU that wakes up.
+const RECEIVERS: usize = 2_500;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 71, 13);
 
 fn flood(stage: &Stage, wanted: usize) -> Option<Seen> {
+    let files = RECEIVERS as u64 + 500;
+    let permitted = getrlimit(Resource::Nofile);
+    // None is no limit.
+    let raised = |limit: Option<u64>| limit.map(|limit| limit.max(files));
+    let limits = Rlimit { current: raised(permitted.current), maximum: raised(permitted.maximum) };
+    setrlimit(Resource::Nofile, limits).unwrap();
     let victim = || {
         place::on(stage.cpu);
         place::fifo(50);
