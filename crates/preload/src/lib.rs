@@ -6,14 +6,13 @@
 //! | setting | waits | what it does |
 //! |---|---|---|
 //! | `usleep0=yield\|pause\|backoff` | `usleep`, `nanosleep`, `clock_nanosleep`, `thrd_sleep` of at most 1 µs | yields, pauses, or both before it sleeps |
-//! | `sched-yield=pause\|backoff\|sleep` | `sched_yield`, `pthread_yield`, `thrd_yield` | the same; `sleep` gives the CPU to any thread, but see below |
+//! | `sched-yield=pause\|backoff\|sleep` | `sched_yield`, `pthread_yield`, `thrd_yield` | the same; `sleep` gives the CPU to any thread for at least 20 µs |
 //! | `precise-sleep`, `precise-sleep=5us`, `precise-sleep=5%` | the same of more than 1 µs, and the timeouts of `poll`, `select`, `epoll`, `sem_timedwait`, `pthread_mutex_timedlock`, `mtx_timedlock` | sleeps until a learned margin before the deadline, then spins ([`punctual::margin`]) |
 //! | `poll-first=20us` | `poll`, `select`, `epoll`, semaphores and mutexes with a timeout, `FUTEX_WAIT` by `syscall` | looks for this long before it blocks |
 //! | `rules=FILE` | all | the same for some callers and threads only, and how threads are scheduled ([`punctual_rules`]); the last setting |
 //!
-//! `pause` never gives up the CPU, and `sleep` does so only in a thread that has timer slack: the timer of 1 ns is over first elsewhere. A
-//! thread of SCHED_FIFO or SCHED_RR has none. Where it calls `sched_yield` until another one of its priority has run on its CPU, it goes
-//! on without end. With `backoff` the other one runs.
+//! `pause` never gives up the CPU. A thread of SCHED_FIFO or SCHED_RR that calls `sched_yield` until another one of its priority has run on
+//! its CPU then goes on without end. With `backoff` and `sleep` the other one runs.
 //!
 //! A condition variable cannot be tried without waiting. `pthread_cond_timedwait`, `cnd_timedwait` and the timeouts of `FUTEX_WAIT` end on
 //! time as far as the timer slack goes. With `precise-sleep` it is 1 ns. Sleeps of at most 1 µs that stay as they are keep the program's

@@ -6,7 +6,7 @@ use punctual_rules::Zero;
 
 use crate::filter::Foreign;
 use crate::now::now_ns;
-use crate::{next, now, slack};
+use crate::{next, now};
 
 /// Calls closer to each other than this belong to one loop without work.
 const SAME_LOOP_NS: i64 = 50_000;
@@ -16,6 +16,9 @@ const PAUSES: u32 = 64;
 const YIELDS: u32 = 256;
 /// Turns of a pause: 64 pauses together take a few microseconds.
 const TURNS: u32 = 4;
+/// A sleep instead of a yield. A timer of a few microseconds is over before the thread gives up the CPU, where no slack makes it longer:
+/// 8 us were too short on a virtual machine.
+const SLEEP_NS: i64 = 20_000;
 
 /// The present loop of a thread.
 struct Streak {
@@ -71,11 +74,11 @@ fn yield_now() -> bool {
 }
 
 fn sleep() -> bool {
-    let shortest = now::timespec(1);
+    let time = now::timespec(SLEEP_NS);
     // SAFETY: reads one timespec; the rest is not wanted. An interrupted one is as good: sched_yield(2) knows no EINTR. Nor is it a
     // cancellation point, as nanosleep(3) is.
-    let call = || unsafe { next::syscall(libc::SYS_nanosleep, &raw const shortest as _, 0, 0, 0, 0, 0) as libc::c_int };
-    instead(&SLEEP, || slack::as_before(call))
+    let call = || unsafe { next::syscall(libc::SYS_nanosleep, &raw const time as _, 0, 0, 0, 0, 0) as libc::c_int };
+    instead(&SLEEP, call)
 }
 
 /// Makes this call, and keeps errno; false where a filter refuses it.

@@ -17,7 +17,7 @@ pub enum Zero {
     Pause,
     /// Pauses at first, then yields, then the C library's call, while the thread does nothing else.
     Backoff,
-    /// A sleep of 1 ns, which takes the CPU away for the length of a wake-up.
+    /// A sleep of 20 µs, which gives up the CPU also without timer slack, as at a real-time priority.
     Sleep,
 }
 

@@ -64,7 +64,7 @@ pub(crate) enum Yield {
     Pause,
     /// Pauses, then yields
     Backoff,
-    /// A sleep of 1 ns, which lets any thread run
+    /// A sleep of 20 us, which lets any thread run
     Sleep,
 }
 

@@ -70,6 +70,16 @@ fn a_yield_sleeps_if_asked() {
     let kept = switches(&program, "yield", "");
     let with = switches(&program, "yield", "sched-yield=sleep");
     assert!(kept < 1000 && with >= 1900, "{kept} of 2000 gave up the CPU, {with} with sleeps");
+    if !punctual_testing::needs_root("real-time priorities") {
+        return;
+    }
+    // A sleep at such a priority has no slack.
+    let mut command = Command::new("prlimit");
+    command.args(["--rttime=2000000", "chrt", "--fifo", "1"]).arg(&program).arg("yield");
+    command.env("LD_PRELOAD", library()).env("PUNCTUAL_PRELOAD", "sched-yield=sleep");
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let slept: i64 = said.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(slept >= 1900, "{slept} of 2000 slept at a real-time priority");
 }
 
 #[test]
