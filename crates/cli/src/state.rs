@@ -3,12 +3,13 @@
 //! `$XDG_STATE_HOME/punctual`, else `~/.local/state/punctual`, else `/var/tmp/punctual-UID`. Its mode is 0700. A folder that another
 //! user owns or may write is not used.
 
-use std::fs::{DirBuilder, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::output::{Output, Target};
+use rustix::fs::{Access, AtFlags, Mode, accessat, chmodat, fstat};
+
+use crate::output::{self, Output, Target};
 
 /// Most runs kept after failed writes; the oldest are removed first.
 const RUNS_KEPT: usize = 20;
@@ -30,25 +31,19 @@ pub(crate) fn folders() -> impl Iterator<Item = io::Result<PathBuf>> {
 
 /// Creates a folder with mode 0700. An existing one must be writable by this user only, and gets that mode.
 fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
-    if let Some(parent) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    }
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let facts = path.symlink_metadata()?;
-    if !is_private(&facts, user) {
+    let folder = output::folder(path)?;
+    let facts = fstat(&folder)?;
+    if facts.st_uid != user || facts.st_mode & 0o022 != 0 {
         return Err(io::Error::other(NotPrivate {
             path: path.to_owned(),
-            owner: facts.uid(),
-            mode: facts.mode() & 0o7777,
+            owner: facts.st_uid,
+            mode: facts.st_mode & 0o7777,
         }));
     }
-    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
-    if facts.mode() & 0o077 != 0 {
+    accessat(&folder, ".", Access::WRITE_OK, AtFlags::empty())?;
+    if facts.st_mode & 0o077 != 0 {
         // Runs hold command lines and the host's name.
-        std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
+        chmodat(&folder, ".", Mode::RWXU, AtFlags::empty())?;
     }
     Ok(path.to_owned())
 }
@@ -70,10 +65,6 @@ impl std::fmt::Display for NotPrivate {
 }
 
 impl std::error::Error for NotPrivate {}
-
-fn is_private(facts: &Metadata, user: u32) -> bool {
-    facts.is_dir() && facts.uid() == user && facts.mode() & 0o022 == 0
-}
 
 /// Keeps a run as the last one, in place of the one before. Returns its folder, and why a better one was not used, if that one is not
 /// this user's alone.
@@ -152,6 +143,9 @@ fn forget_all_but(folder: &Path, most: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+
     use super::*;
 
     #[test]
@@ -175,8 +169,26 @@ mod tests {
         assert!(found.0 == other && found.1.is_none(), "a folder that fails otherwise is not reported");
         let link = base.path().join("link");
         std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(own(&link, user).is_err(), "a link");
+        symlink(&path, &link).unwrap();
+        assert_eq!(own(&link, user).unwrap(), link, "a link of this user");
+    }
+
+    #[test]
+    fn no_folder_is_made_behind_a_link_of_another_user() {
+        if !punctual_testing::needs_root("files of another user") {
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let (link, behind) = (base.path().join("link"), base.path().join("behind"));
+        std::fs::create_dir(&behind).unwrap();
+        symlink(&behind, &link).unwrap();
+        lchown(&link, Some(punctual_testing::NOBODY), None).unwrap();
+        let refused = own(&link.join("state/punctual"), 0).unwrap_err();
+        assert!(refused.to_string().contains("link"), "{refused}");
+        assert_eq!(behind.read_dir().unwrap().count(), 0, "made behind the link");
+        lchown(&link, Some(0), None).unwrap();
+        own(&link.join("state/punctual"), 0).unwrap();
+        assert!(behind.join("state/punctual").is_dir());
     }
 
     #[test]

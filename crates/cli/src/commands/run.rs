@@ -71,11 +71,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let loaded = libraries.loaded(args, observation.as_ref().map(Observation::path));
     troubles.0.extend(rules.troubles());
-    if !args.quiet || args.conditions.require() {
-        troubles.0.iter().for_each(|trouble| terminal::complain(trouble));
-    }
-    if args.conditions.require() && !troubles.0.is_empty() {
-        terminal::complain("error: a condition was refused; with --require the program is not run");
+    if troubles.forbid_it(args) {
         return Ok(Exit::Failed);
     }
     observation.iter_mut().for_each(|observation| observation.under(&asked, &guard, settings.attributes.is_some()));
@@ -128,6 +124,17 @@ struct Troubles(Vec<String>);
 impl Troubles {
     fn add(&mut self, refused: &[Refused]) {
         self.0.extend(refused.iter().map(|refused| format!("{refused}; {}", refused.remedy)));
+    }
+
+    /// Prints them. True if the program must not run with them.
+    fn forbid_it(&self, args: &RunArgs) -> bool {
+        let is_required = args.conditions.require();
+        self.0.iter().filter(|_| is_required || !args.quiet).for_each(|trouble| terminal::complain(trouble));
+        let forbidden = is_required && !self.0.is_empty();
+        if forbidden {
+            terminal::complain("error: a condition was refused; with --require the program is not run");
+        }
+        forbidden
     }
 }
 

@@ -14,6 +14,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -21,6 +22,11 @@ use rustix::fs::{AtFlags, CWD, statat};
 
 use crate::refusal::BadUsage;
 use sink::{Identity, Sink};
+
+/// Opens a folder of this user, and creates what is missing of its path with mode 0700. Only this user's links and root's are followed.
+pub(crate) fn folder(path: &Path) -> std::io::Result<OwnedFd> {
+    place::folder(path).map_err(refusal::Refusal::plain)
+}
 
 pub(crate) use growing::Growing;
 pub(crate) use target::Target;

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
@@ -64,6 +64,11 @@ pub(super) fn find(path: &Path) -> Result<Place, Refusal> {
         return Err(Refusal::usage("the name holds a NUL byte"));
     }
     Walk::new(path)?.end()
+}
+
+/// Opens a folder. What is missing of its path is created with mode 0700.
+pub(super) fn folder(path: &Path) -> Result<OwnedFd, Refusal> {
+    Walk::new(path)?.folder()
 }
 
 struct Walk {
@@ -135,6 +140,26 @@ impl Walk {
             }
         }
         Err(Refusal::usage("is a folder; give the name of a file in it"))
+    }
+
+    /// The folder that the path names.
+    fn folder(mut self) -> Result<OwnedFd, Refusal> {
+        while let Some(name) = self.to_go.pop_front() {
+            match statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(there) if FileType::from_raw_mode(there.st_mode) == FileType::Symlink => {
+                    self.follow(&name)?;
+                    continue;
+                }
+                Err(Errno::NOENT) => match mkdirat(&self.folder, &name, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(Refusal::errno(errno, &name)),
+                },
+                // Whatever else it is, it is opened as a folder or not at all.
+                _ => {}
+            }
+            self.enter(&name)?;
+        }
+        Ok(self.folder)
     }
 
     fn enter(&mut self, name: &OsStr) -> Result<(), Refusal> {

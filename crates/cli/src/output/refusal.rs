@@ -28,6 +28,11 @@ impl Refusal {
         Self { why: format!("{} cannot be written: {said}", shown(object)), usage: !machine.contains(&errno) }
     }
 
+    /// The error where no flag names the target.
+    pub(super) fn plain(self) -> std::io::Error {
+        std::io::Error::other(self.why)
+    }
+
     /// The error for the flag of the target.
     pub(super) fn of(self, flag: &str, target: &super::Target) -> anyhow::Error {
         if self.usage {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::form::{Form, Setting};
@@ -98,8 +98,10 @@ impl Journal {
 
     /// Moves a refused journal aside for inspection, and starts an empty one.
     pub(crate) fn put_aside(&mut self) -> Result<PathBuf, Error> {
-        let (path, aside) = (self.path(), self.path().with_extension("refused"));
-        std::fs::rename(&path, &aside).map_err(|source| Error::io("renaming", path, source))?;
+        let aside = self.path().with_extension("refused");
+        let (folder, refused) = (self.state.folder()?, Path::new(self.name).with_extension("refused"));
+        let renamed = rustix::fs::renameat(&folder, self.name, &folder, &refused);
+        renamed.map_err(|errno| Error::io("renaming", self.path(), errno.into()))?;
         *self = Self::open(&self.state, self.name, self.form)?;
         Ok(aside)
     }

@@ -1,12 +1,13 @@
 //! The folder of the journals, and the lock that admits one program at a time.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -56,39 +57,39 @@ impl StateDir {
         &self.0
     }
 
-    /// Creates the folder, or refuses one that another user could write to.
-    pub(crate) fn prepare(&self) -> Result<(), Error> {
+    /// Opens the folder, and creates it if it is missing. Refuses one that another user could write to.
+    pub(crate) fn folder(&self) -> Result<OwnedFd, Error> {
         match DirBuilder::new().mode(0o700).create(&self.0) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(Error::io("making the journal's folder", &self.0, source)),
         }
-        let about = std::fs::symlink_metadata(&self.0).map_err(|e| Error::io("looking at", &self.0, e))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let wrong = |why: &str| Err(Error::UnsafePlace { path: self.0.clone(), why: why.into() });
-        if !about.is_dir() {
-            return wrong("it is no folder");
-        }
-        if about.uid() != geteuid().as_raw() {
+        // What is judged is what is used, whatever has its name meanwhile.
+        let folder = match rustix::fs::open(&self.0, flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::NOTDIR | Errno::LOOP) => return wrong("it is no folder"),
+            Err(errno) => return Err(Error::io("opening", &self.0, errno.into())),
+        };
+        let facts = fstat(&folder).map_err(|errno| Error::io("looking at", &self.0, errno.into()))?;
+        if facts.st_uid != geteuid().as_raw() {
             return wrong("it belongs to another user");
         }
-        if about.mode() & 0o022 != 0 {
+        if facts.st_mode & 0o022 != 0 {
             return wrong("others may write to it");
         }
-        Ok(())
+        Ok(folder)
     }
 
     /// Opens a file of the folder for reading and writing. Refuses a file that another user could have put there.
     pub(crate) fn open(&self, name: &str) -> Result<File, Error> {
         let path = self.0.join(name);
-        let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32;
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let file = match options.open(&path) {
-            Ok(file) => file,
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-                return Err(Error::UnsafePlace { path, why: "it is a link".into() });
-            }
-            Err(source) => return Err(Error::io("opening", path, source)),
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match openat(self.folder()?, name, flags, Mode::from_raw_mode(0o600)) {
+            Ok(file) => File::from(file),
+            Err(Errno::LOOP) => return Err(Error::UnsafePlace { path, why: "it is a link".into() }),
+            Err(errno) => return Err(Error::io("opening", path, errno.into())),
         };
         let about = file.metadata().map_err(|e| Error::io("looking at", &path, e))?;
         let wrong = |why: &str| Err(Error::UnsafePlace { path: path.clone(), why: why.into() });
@@ -103,7 +104,6 @@ impl StateDir {
 
     /// Takes the lock of these settings. It is held while this file, or a copy of it in another process, is open.
     pub(crate) fn lock(&self, form: &Form, wait: LockWait) -> Result<File, Error> {
-        self.prepare()?;
         let mut file = self.open(form.lock)?;
         let until = match wait {
             LockWait::No => None,
