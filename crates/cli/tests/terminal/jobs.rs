@@ -109,6 +109,18 @@ impl Pair {
         until(&format!("{what}: {expected}"), || self.states() == expected);
     }
 
+    /// Waits until a program that runs has heard what was sent: the kernel discards a SIGCONT that is pending at a stop, and bash runs one
+    /// trap for two.
+    fn hear(&self) {
+        let waits = || -> u64 {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.as_raw_nonzero())).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.unwrap().trim().parse().unwrap()
+        };
+        let before = waits();
+        until("the program waits again", || waits() >= before + 3);
+    }
+
     /// Ends the program by a signal to the command, and returns the status.
     fn end(mut self, what: &str) -> Option<i32> {
         self.send(Signal::USR1, Own);
@@ -138,6 +150,9 @@ fn every_stop_by_another_process_ends_with_its_sigcont() {
         for (number, (signal, to, expected)) in steps.iter().enumerate() {
             pair.send(*signal, *to);
             pair.become_as(expected, &format!("{start:?} {steps:?}, step {number}"));
+            if *expected == "RR" {
+                pair.hear();
+            }
         }
         let status = pair.end(&format!("{start:?} {steps:?}")).unwrap();
         let right = if *heard == 0 { status > 40 } else { status == 40 + heard };
