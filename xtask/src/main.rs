@@ -3,13 +3,16 @@
 //! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
 //! the definition of the command line. `budget` checks size and start-up of the release binary. `compare PEER` measures against
 //! cyclictest, bare C loops and others, interleaved. `aa` shows the error rates of `punctual compare`. `vm` runs a command under a
-//! Debian kernel in QEMU. `fuzz` feeds malformed inputs to every parser. `mutants` counts the small defects that the tests find.
+//! Debian kernel in QEMU. `install` builds and installs everything that belongs to the command;
+//! `dist` makes the files of a release. `fuzz` feeds malformed inputs to every parser. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
 mod budget;
 mod compare;
+mod dist;
 mod fuzz;
+mod install;
 mod manual;
 mod mutants;
 mod schema;
@@ -58,6 +61,10 @@ enum Chore {
     },
     /// Feed malformed inputs to every parser; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
+    /// Make the files of a release in target/dist: a Debian package, a tarball, a static command, SHA256SUMS
+    Dist,
+    /// Build and install the command, its loaded libraries, manual and completions
+    Install(install::InstallArgs),
     /// Show how many mutants of the code inside other programs the tests find; needs cargo-mutants
     Mutants(mutants::MutantsArgs),
     /// Boot a Debian kernel in QEMU and run a command in it
@@ -73,6 +80,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Aa(args) => aa::run(&args),
         Chore::Compare { peer } => compare::run(&peer),
         Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Dist => dist::run(),
+        Chore::Install(args) => install::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }

@@ -3,7 +3,7 @@
 mod sections;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::Command;
@@ -11,6 +11,8 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::tools;
+
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
 /// A page of the manual.
 struct Page {
@@ -55,7 +57,7 @@ pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
     if !check {
         std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     }
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+    for shell in SHELLS {
         let text = completion(shell)?;
         knows_every_flag(shell, &text)?;
         if !check {
@@ -68,14 +70,33 @@ pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_completion(folder: &Path, shell: Shell, text: &str) -> anyhow::Result<()> {
-    // The file names that each shell expects.
-    let name = match shell {
+/// The manual's pages and the completions, each with its path below a prefix.
+pub(crate) fn installed() -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let page = |page: Page| (Path::new("share/man/man1").join(page.name), page.text);
+    let mut files: Vec<_> = pages()?.into_iter().map(page).collect();
+    for shell in SHELLS {
+        // Where each shell looks below /usr and /usr/local. That of bash is also found beside a bin of PATH.
+        let folder = match shell {
+            Shell::Bash => "share/bash-completion/completions",
+            Shell::Zsh => "share/zsh/site-functions",
+            _ => "share/fish/vendor_completions.d",
+        };
+        files.push((Path::new(folder).join(file_name(shell)), completion(shell)?));
+    }
+    Ok(files)
+}
+
+/// The file name that the shell expects.
+fn file_name(shell: Shell) -> &'static str {
+    match shell {
         Shell::Bash => "punctual",
         Shell::Zsh => "_punctual",
         _ => "punctual.fish",
-    };
-    let path = folder.join(name);
+    }
+}
+
+fn write_completion(folder: &Path, shell: Shell, text: &str) -> anyhow::Result<()> {
+    let path = folder.join(file_name(shell));
     std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     println!("{}", path.display());
     Ok(())

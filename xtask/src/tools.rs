@@ -17,16 +17,19 @@ pub(crate) fn target() -> PathBuf {
 
 /// Builds the release binary, with the library that it loads into programs, and returns its path.
 pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
+    Ok(release(&["punctual-cli", "punctual-preload"])?.join("punctual"))
+}
+
+/// Builds these packages for release, and returns the folder of the results.
+pub(crate) fn release(packages: &[&str]) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "punctual-cli", "--package", "punctual-preload"])
-        .current_dir(root())
-        .status()
-        .context("cargo build")?;
-    if !status.success() {
+    let mut command = Command::new(cargo);
+    command.args(["build", "--release", "--quiet"]).current_dir(root());
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
+    if !command.status().context("cargo build")?.success() {
         bail!("cargo build --release failed");
     }
-    Ok(target().join("release/punctual"))
+    Ok(target().join("release"))
 }
 
 /// Compiles a C program of `xtask/c` as a user would, and returns the path of the result.

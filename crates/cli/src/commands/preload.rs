@@ -28,9 +28,10 @@ pub(super) fn find(file: &str) -> Result<PathBuf, String> {
     let folders = [folder, lib.clone(), lib.join("punctual")];
     let found = folders.iter().map(|folder| folder.join(file)).find(|place| place.is_file());
     let Some(found) = found.and_then(|place| place.canonicalize().ok()) else {
+        let prefix = lib.parent().unwrap_or(&lib).display().to_string();
         let [beside, lib, own] = folders.map(|folder| folder.display().to_string());
         return Err(format!(
-            "{file} was not found in {beside}, {lib} or {own}; build it (cargo build --release) and install it (install -Dt {lib} target/release/{file})"
+            "{file} was not found in {beside}, {lib} or {own}; in a clone, cargo build --release builds it, and cargo xtask install --prefix {prefix} installs it"
         ));
     };
     // The separators of LD_PRELOAD cannot be quoted.

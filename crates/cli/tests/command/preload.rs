@@ -75,7 +75,7 @@ fn a_missing_library_is_an_error_before_the_start() {
             root.join("bin").display(),
             lib = lib.display()
         );
-        let install = format!("install -Dt {} target/release/{file}", lib.display());
+        let install = format!("cargo xtask install --prefix {}", root.display());
         assert!(said.contains(&searched) && said.contains(&install), "{flag:?}: {said}");
     }
     let bare = run(folder.path(), &["--", "sh", "-c", "exit 3"]);
