@@ -129,7 +129,7 @@ impl Supervised {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
             // Before the look: a SIGCONT for this process continues a program that is stopped.
-            self.pass_signals_on(WaitIdOptions::CONTINUED)?;
+            self.pass_signals_on(None)?;
             if matches!(waitid(WaitId::Pid(self.pid), ended), Ok(Some(_))) {
                 at_end.take().into_iter().for_each(|at_end| at_end());
             }
@@ -149,24 +149,34 @@ impl Supervised {
         }
     }
 
-    /// Passes on what has come. SIGCONT is not, if the program is known to have `changed` so meanwhile: the same sender continued it.
-    /// Returns whether SIGCONT came.
-    fn pass_signals_on(&self, changed: WaitIdOptions) -> Result<bool> {
+    /// Passes on what has come. SIGCONT is not, if it is the helper's, or if its sender continued the program too. Returns whether SIGCONT
+    /// came.
+    fn pass_signals_on(&self, helper: Option<Pid>) -> Result<bool> {
         let mut continued = false;
         while let Some(signal) = next(&self.signals)? {
-            let (number, sender) = (signal.ssi_signo as i32, signal.ssi_pid as i32);
+            let (number, sender) = (signal.ssi_signo as i32, Pid::from_raw(signal.ssi_pid as i32));
             // The program gets signals of the kernel directly, and has those that it sent to its process group.
-            if signal.ssi_code > 0 || number == libc::SIGCHLD || sender == self.pid() {
+            if signal.ssi_code > 0 || number == libc::SIGCHLD || sender == Some(self.pid) {
                 continue;
             }
-            let is_continue = number == libc::SIGCONT;
-            continued |= is_continue;
-            let has_changed = || waitid(WaitId::Pid(self.pid), changed | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
-            if !(is_continue && matches!(has_changed(), Ok(Some(_)))) {
+            if number != libc::SIGCONT {
                 self.pass_on(number);
+                continue;
+            }
+            continued = true;
+            let is_helpers = helper.is_some() && sender == helper;
+            if !is_helpers && (!self.was_continued() || job::stop_is_pending(self.pid)) {
+                self.pass_on(number);
+                // What follows from this one is no other sender's doing.
+                self.was_continued();
             }
         }
         Ok(continued)
+    }
+
+    /// Whether the program was continued since the last look.
+    fn was_continued(&self) -> bool {
+        matches!(waitid(WaitId::Pid(self.pid), WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG), Ok(Some(_)))
     }
 
     /// How the program ended, if it did. While it is stopped, this process is stopped too.
@@ -195,12 +205,15 @@ impl Supervised {
     /// Stops this process until the program or this process is continued, and then continues the program if it is still stopped.
     fn stop_too(&self, signal: i32) -> Result<()> {
         let Some(helper) = Helper::start(self.pid) else { return Ok(()) };
+        let own = helper.pid();
         // Stopping discards a SIGCONT that is pending.
-        if !self.pass_signals_on(CHANGED)? {
+        if !self.pass_signals_on(own)? {
             job::stop_by(signal);
         }
+        // A later SIGCONT of another process would be one with the helper's, if that still waited.
+        self.pass_signals_on(own)?;
         drop(helper);
-        self.pass_signals_on(CHANGED).map(drop)
+        self.pass_signals_on(own).map(drop)
     }
 
     /// Sends the program a signal: `pidfd_send_signal(2)`, or `kill(2)`. The program may have ended, but is not reaped.

@@ -21,7 +21,7 @@ const LONGEST_LOOK: Duration = Duration::from_millis(100);
 /// The helper. Killed and reaped on drop.
 #[derive(Debug)]
 pub(super) struct Helper {
-    _child: Child,
+    child: Child,
 }
 
 impl Helper {
@@ -38,8 +38,21 @@ impl Helper {
             let _ = setsid();
             watch(own, &own_stat, &program_stat)
         });
-        child.ok().map(|child| Self { _child: child })
+        child.ok().map(|child| Self { child })
     }
+
+    pub(super) fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(self.child.id())
+    }
+}
+
+/// Whether a signal that stops the process has come, and the process has not stopped yet. A SIGCONT now discards it.
+pub(super) fn stop_is_pending(process: Pid) -> bool {
+    let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    let bits: u64 = stops.iter().map(|signal| 1 << (signal - 1)).sum();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap_or_default();
+    let pending = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
+    pending.filter_map(|set| u64::from_str_radix(set.trim(), 16).ok()).any(|set| set & bits != 0)
 }
 
 /// Continues the process whenever it is stopped and its program is not.
