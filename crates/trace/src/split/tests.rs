@@ -264,6 +264,20 @@ fn a_stop_is_not_the_timers_doing() {
 }
 
 #[test]
+fn a_stop_on_the_way_back_takes_its_time() {
+    let mut machine = Machine::asleep();
+    machine.fires(60.0, 0).runs(70.0, (0, 120, 0));
+    machine.events.pop();
+    // It has its wake-up behind it: a page fault shows it.
+    machine.at(71.0, OWN, Kind::Fault).switch(72.0, (OWN, 120, 4), (0, 120));
+    machine.at(572.0, 0, Kind::Waking { tid: OWN, target_cpu: 0 });
+    machine.runs(580.0, (0, 120, 0));
+    let cut = machine.split().unwrap();
+    let back = cut.pieces.iter().find(|piece| (piece.part, piece.cause) == (LatePart::Return, Cause::Stopped));
+    assert_eq!(back.map(|piece| piece.ns), Some(500_000), "{cut:?}");
+}
+
+#[test]
 fn a_fault_on_the_way_back_takes_its_sleep() {
     let mut machine = Machine::asleep();
     machine.fires(60.0, 0).switch(70.0, (0, 120, 0), (OWN, 120)).at(71.0, OWN, Kind::Fault);

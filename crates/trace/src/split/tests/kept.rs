@@ -21,6 +21,19 @@ fn a_quota_keeps_a_ready_thread_from_an_idle_cpu() {
 }
 
 #[test]
+fn a_quota_holds_for_the_least_nice_thread() {
+    // A nice value of -20 is the priority after the real-time ones.
+    let mut machine = Machine { limited: true, used_up: true, own_prio: 100, ..Machine::asleep() };
+    machine.fires(60.0, 0).at(65.0, 0, Kind::Idle { state: None }).at(66.0, 0, Kind::Idle { state: Some(1) });
+    machine.at(400.0, 0, Kind::Idle { state: None }).runs(410.0, (0, 120, 0));
+    assert!(machine.us(Cause::Quota) >= 340, "{:?}", machine.split());
+    machine.own_prio = 99;
+    machine.events.truncate(machine.events.len() - 2);
+    machine.runs(410.0, (0, 120, 0));
+    assert_eq!(machine.us(Cause::Quota), 0, "a real-time thread has no quota of this kind");
+}
+
+#[test]
 fn a_quota_takes_the_cpu_on_the_way_back() {
     let mut machine = Machine { limited: true, used_up: true, ..Machine::asleep() };
     machine.fires(60.0, 0).runs(70.0, (0, 120, 0)).switch(75.0, (OWN, 120, 0), (0, 120));
