@@ -113,7 +113,8 @@ fn advice_on_a_process_that_ends_says_so() {
         let watched = Running::sh(script);
         let left = output(&["why", "--advise", "--pid", &watched.pid(), "--no-keep", "--duration", duration]);
         assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
-        text(&left.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+        // The reason is a note; where wake-ups can be recorded, it is also beside the remedies.
+        [&left.stdout, &left.stderr].map(|said| text(said).split_whitespace().collect::<Vec<_>>().join(" ")).join(" ")
     };
     let said = advise("(sleep 3; kill $$) & while :; do sleep 0.01; done", "15s");
     assert!(!said.contains("Too few wake-ups") && said.contains(" ended after "), "{said}");

@@ -47,17 +47,21 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let course = Course::begin(&process);
     let goes_on = || !stop.requested() && course.goes_on();
     let watching = if args.advise { duration.mul_f64(advise::BEFORE) } else { duration };
-    let mut left = watching;
-    while !left.is_zero() && goes_on() {
-        watcher.step(left.min(LOOK), &mut |batch| trace.take(batch));
-        left = watching.saturating_sub(begin.elapsed());
-    }
+    let watch = |watcher: &mut Watcher, trace: &mut Trace, until: Duration| {
+        let left = || until.saturating_sub(begin.elapsed());
+        while !left().is_zero() && goes_on() {
+            watcher.step(left().min(LOOK), &mut |batch| trace.take(batch));
+        }
+    };
+    watch(&mut watcher, &mut trace, watching);
     let mut tried = Tried::default();
     if let Some(mut advisor) = advisor {
-        tried = advisor
-            .run(&mut watcher, duration.saturating_sub(begin.elapsed()), &goes_on, &mut |batch| trace.take(batch));
-        left = if goes_on() { Duration::ZERO } else { duration.saturating_sub(begin.elapsed()) };
+        let time = duration.saturating_sub(begin.elapsed());
+        tried = advisor.run(&mut watcher, time, &goes_on, &mut |batch| trace.take(batch));
     }
+    // Where nothing can be tried, the program is watched for the rest of the time.
+    watch(&mut watcher, &mut trace, duration);
+    let left = if goes_on() { Duration::ZERO } else { duration.saturating_sub(begin.elapsed()) };
     let ended = (!left.is_zero() && !stop.requested()).then_some(duration);
     let cut = course.cut(ended, begin.elapsed());
     if let (Some(TrialRefused { why, .. }), true) = (&cut, ended.is_some()) {
