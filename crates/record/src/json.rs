@@ -16,7 +16,6 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 use crate::contradiction;
 use crate::model::{Notice, Run, SCHEMA};
 use crate::sanitize::{self, JsonEscapes, NAME};
-use crate::version_1;
 
 /// The name (`$id`) of the format's JSON Schema.
 pub const SCHEMA_ID: &str = "urn:punctual:run:2";
@@ -50,7 +49,7 @@ pub enum ReadError {
     },
     /// Another version of the format.
     #[error(
-        "its format is {found}, and this version of punctual reads {SCHEMA} and {old}; use the version that wrote it, or a newer one", old = version_1::SCHEMA
+        "its format is {found}, and this version of punctual reads {SCHEMA}; use the version that wrote it, or a newer one"
     )]
     OtherVersion {
         /// The value of `schema`.
@@ -193,10 +192,6 @@ impl Run {
             serde_json::from_slice(text).map_err(|error| ReadError::NotJson { why: said(&error) })?;
         match heading.schema {
             Some(serde_json::Value::String(found)) if found == SCHEMA => {}
-            Some(serde_json::Value::String(found)) if found == version_1::SCHEMA => {
-                let run = version_1::read(text).map_err(|error| ReadError::Malformed { why: said(&error) })?;
-                return consistent(run);
-            }
             Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
                 return Err(ReadError::OtherVersion { found: sanitize::line(&found, NAME) });
             }

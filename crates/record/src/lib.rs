@@ -57,7 +57,6 @@ pub mod statistics;
 pub mod steadiness;
 mod tally;
 mod tree;
-mod version_1;
 
 pub use bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use distribution::{Distribution, Error, Histograms};

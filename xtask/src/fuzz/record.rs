@@ -16,16 +16,16 @@ use super::random::Random;
 const QUANTITIES: [&str; 9] =
     ["overshoot", "lateness", "call_cost", "away", "one_way", "round_trip", "period_jitter", "settling", "loop"];
 
-/// Runs of each experiment, as version 1 wrote them.
-const OLD: [&str; 8] = [
-    include_str!("../../../crates/record/tests/version_1/boost.json"),
-    include_str!("../../../crates/record/tests/version_1/cal.json"),
-    include_str!("../../../crates/record/tests/version_1/checkup.json"),
-    include_str!("../../../crates/record/tests/version_1/pace.json"),
-    include_str!("../../../crates/record/tests/version_1/polls.json"),
-    include_str!("../../../crates/record/tests/version_1/ramp.json"),
-    include_str!("../../../crates/record/tests/version_1/wait.json"),
-    include_str!("../../../crates/record/tests/version_1/yield.json"),
+/// Runs of each experiment, of real machines.
+const MEASURED: [&str; 8] = [
+    include_str!("../../../crates/record/tests/experiments/boost.json"),
+    include_str!("../../../crates/record/tests/experiments/calibrate.json"),
+    include_str!("../../../crates/record/tests/experiments/checkup.json"),
+    include_str!("../../../crates/record/tests/experiments/pace.json"),
+    include_str!("../../../crates/record/tests/experiments/polls.json"),
+    include_str!("../../../crates/record/tests/experiments/ramp.json"),
+    include_str!("../../../crates/record/tests/experiments/wait.json"),
+    include_str!("../../../crates/record/tests/experiments/yield.json"),
 ];
 
 /// The original documents, and their names and strings.
@@ -39,12 +39,11 @@ pub(super) struct Records {
 impl Records {
     /// Creates the originals from runs with every field.
     pub(super) fn new(mut runs: Vec<Run>) -> Self {
-        runs.extend(OLD.iter().map(|text| Run::from_slice(text.as_bytes()).expect("a run of version 1")));
+        runs.extend(MEASURED.iter().map(|text| Run::from_slice(text.as_bytes()).expect("a run")));
         for run in &mut runs {
             run.series.truncate(6);
         }
-        let mut documents: Vec<Value> = OLD.iter().map(|text| serde_json::from_str(text).expect("JSON")).collect();
-        documents.extend(runs.iter().map(|run| serde_json::to_value(run).expect("a run is JSON")));
+        let documents: Vec<Value> = runs.iter().map(|run| serde_json::to_value(run).expect("a run is JSON")).collect();
         let mut words: Vec<String> =
             [Experiment::NAMES, &QUANTITIES].concat().iter().map(|&word| word.to_owned()).collect();
         documents.iter().for_each(|document| mutate::words(document, &mut words));
@@ -122,7 +121,7 @@ fn other_experiment(document: &mut Value, others: &[Value], random: &mut Random)
         let Some(other) = random.of(others)["series"].as_array().filter(|all| !all.is_empty()) else { continue };
         let other = random.of(other);
         one["quantity"] = Value::from(*random.of(&QUANTITIES));
-        for field in ["experiment", "parameters", "metrics", "outcome"] {
+        for field in ["experiment", "parameters", "metrics"] {
             one[field] = other[field].clone();
         }
     }

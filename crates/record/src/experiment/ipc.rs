@@ -21,11 +21,11 @@ words! {
     /// Where the two processes run.
     pub enum Placement {
         /// On one CPU.
-        SameCpu = "same-cpu" | "same CPU",
+        SameCpu = "same-cpu",
         /// Each on a CPU of its own.
-        TwoCpus = "two-cpus" | "two CPUs",
+        TwoCpus = "two-cpus",
         /// Wherever the scheduler puts them.
-        AnyCpu = "any-cpu" | "any CPU",
+        AnyCpu = "any-cpu",
     }
 }
 

@@ -115,13 +115,13 @@ macro_rules! metrics {
     };
 }
 
-/// An enumeration whose values are words in the record. `|` precedes the word of version 1.
+/// An enumeration whose values are words in the record.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal $(| $old:literal)?,)* }) => {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $name {
-            $($(#[$doc])* #[serde(rename = $word $(, alias = $old)?)] $variant,)*
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)*
         }
 
         impl $name {

@@ -17,9 +17,9 @@ words! {
     /// Who took the time of a departure.
     pub enum DepartureClock {
         /// The kernel's transmit time stamp.
-        KernelStamp = "kernel-stamp" | "kernel's stamp",
+        KernelStamp = "kernel-stamp",
         /// The clock, read before the call.
-        BeforeCall = "before-call" | "clock before the call",
+        BeforeCall = "before-call",
     }
 }
 

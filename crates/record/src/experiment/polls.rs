@@ -17,9 +17,9 @@ words! {
     /// Where the sender runs.
     pub enum SenderPlace {
         /// On the receiver's CPU.
-        SameCpu = "same-cpu" | "same CPU",
+        SameCpu = "same-cpu",
         /// On another CPU.
-        OtherCpu = "other-cpu" | "other CPU",
+        OtherCpu = "other-cpu",
     }
 }
 

@@ -11,7 +11,6 @@ pub struct Parameters {
     /// What a loop takes at full speed.
     pub work_ns: i64,
     /// Rest before each round.
-    #[serde(alias = "rested_ns")]
     pub rest_ns: i64,
 }
 

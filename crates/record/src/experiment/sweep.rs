@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 /// What was asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// The rate that the search begins at; absent in files of version 1.
+    /// The rate that the search begins at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_per_second: Option<f64>,
     /// The highest rate of the search.
-    #[serde(alias = "sweep_to_per_second")]
     pub to_per_second: f64,
     /// The 99th percentile of lateness that a rate must keep to count as held.
     pub within_ns: i64,

@@ -68,7 +68,7 @@ pub(super) fn tight<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer
 }
 
 /// At most [`MOST_SERIES`] items. More are refused before they take memory.
-pub(crate) fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     struct Bounded<T>(std::marker::PhantomData<T>);
     impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Bounded<T> {
         type Value = Vec<T>;

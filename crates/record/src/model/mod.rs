@@ -22,13 +22,11 @@ pub use causes::{
 };
 pub use conditions::{CPU, ConditionSet, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
-pub(crate) use flat::bounded;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use limit::{Key, Limit};
 pub use notice::{Notice, PauseCause};
 pub use path::{CallPath, PathSource, PathStep};
 pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
-pub(crate) use series::Written;
 pub use series::{About, Part, Quantity, RoundFigures, Series};
 pub use spread::Spread;
 pub use summary::{Ci95, Interval, Summary};

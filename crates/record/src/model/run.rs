@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "punctual.run/2";
 /// Everything one invocation of `punctual` measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// `punctual.run/2`. Files of version 1 are read too, and become version 2 in memory.
+    /// `punctual.run/2`.
     pub schema: String,
     /// The program that measured.
     pub tool: Tool,

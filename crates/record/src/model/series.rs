@@ -113,44 +113,37 @@ pub struct Part {
 
 impl<'de> Deserialize<'de> for Series {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Written::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
-    }
-}
-
-impl TryFrom<Written> for Series {
-    type Error = String;
-
-    fn try_from(its: Written) -> Result<Self, String> {
+        let written = Written::deserialize(deserializer)?;
         // Older files have it in the name alone.
-        let relative = its.relative.or_else(|| its.subject.strip_suffix("_abs").map(str::to_owned));
+        let relative = written.relative.or_else(|| written.subject.strip_suffix("_abs").map(str::to_owned));
+        let experiment = Experiment::from_parts(written.experiment, written.parameters, written.metrics);
         Ok(Self {
-            experiment: Experiment::from_parts(its.experiment, its.parameters, its.metrics)?,
-            subject: its.subject,
-            about: About { kind: its.kind, call: its.call, code: its.code, relative },
-            conditions: its.conditions,
-            quantity: its.quantity,
-            unit: its.unit,
-            summary: its.summary,
-            cpu_ns_per_op: its.cpu_ns_per_op,
-            cpu_share: its.cpu_share,
-            voluntary_switches_per_op: its.voluntary_switches_per_op,
-            involuntary_switches_per_op: its.involuntary_switches_per_op,
-            histogram: its.histogram,
-            negative_histogram: its.negative_histogram,
-            samples: its.samples,
-            rounds: its.rounds,
-            parts: its.parts,
+            experiment: experiment.map_err(D::Error::custom)?,
+            subject: written.subject,
+            about: About { kind: written.kind, call: written.call, code: written.code, relative },
+            conditions: written.conditions,
+            quantity: written.quantity,
+            unit: written.unit,
+            summary: written.summary,
+            cpu_ns_per_op: written.cpu_ns_per_op,
+            cpu_share: written.cpu_share,
+            voluntary_switches_per_op: written.voluntary_switches_per_op,
+            involuntary_switches_per_op: written.involuntary_switches_per_op,
+            histogram: written.histogram,
+            negative_histogram: written.negative_histogram,
+            samples: written.samples,
+            rounds: written.rounds,
+            parts: written.parts,
         })
     }
 }
 
 flat! {
-/// A series as it stands in the file, its parameters and metrics not yet typed. `outcome`: version 1's name for the metrics.
-pub(crate) struct Written {
+/// A series as it stands in the file, its parameters and metrics not yet typed.
+struct Written {
     experiment: String,
     parameters: Value,
     metrics: Option<Value>,
-    outcome: Option<Value>,
     subject: String,
     kind: Option<String>,
     call: Option<String>,

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod experiments;
 mod footprint;
 mod host;
 mod json;
 mod sample;
-mod version_1;

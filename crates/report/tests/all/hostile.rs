@@ -43,14 +43,14 @@ const SPARED: [&[&str]; 3] = [
 
 /// Runs of every experiment, also of real machines.
 fn runs() -> Vec<Run> {
-    let old = ["boost", "cal", "checkup", "pace", "polls", "ramp", "wait", "yield"].map(|name| {
-        let path = format!("{}/../record/tests/version_1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let measured = ["boost", "calibrate", "checkup", "pace", "polls", "ramp", "wait", "yield"].map(|name| {
+        let path = format!("{}/../record/tests/experiments/{name}.json", env!("CARGO_MANIFEST_DIR"));
         Run::from_slice(&std::fs::read(path).unwrap()).unwrap()
     });
     let real = ["quiet", "debian-7.3"].map(records::record);
     let made =
         [plain_run(), program_run(), own_run(), trials::mixed(), paths::paths(), calls::observed(calls::polling(9))];
-    let mut runs = [&old[..], &real[..], &made[..], &[ramp::two_governors()]].concat();
+    let mut runs = [&measured[..], &real[..], &made[..], &[ramp::two_governors()]].concat();
     runs.iter_mut().for_each(|run| run.series.truncate(12));
     runs
 }
