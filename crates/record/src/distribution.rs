@@ -8,13 +8,7 @@
 //! the *upper* end of the bucket of that rank, within the exact extremes. It exceeds the sample by at most 0.1 % and is
 //! never less. Confidence intervals are widened to whole buckets.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-
-use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
-use crate::hdr::decode;
+use crate::histogram::{Bucket, RANGE_NS, decode, encode};
 use crate::model::{Ci95, Interval, Series, Summary};
 use crate::moments::Moments;
 use crate::sanitize::{self, NAME};
@@ -223,7 +217,7 @@ impl Distribution {
     /// When a histogram cannot be decoded, has another number of significant digits than 3, or contradicts the figures.
     pub fn from_series(series: &Series) -> Result<Self, Error> {
         let contradiction = |why: String| Error::Contradiction { series: sanitize::line(&series.subject, NAME), why };
-        let of = |text: &Option<String>, which| match text {
+        let decoded = |text: &Option<String>, which| match text {
             None => Ok(Vec::new()),
             Some(text) => decode(text).map_err(|why| Error::Histogram {
                 series: sanitize::line(&series.subject, NAME),
@@ -231,8 +225,8 @@ impl Distribution {
                 why,
             }),
         };
-        let positive = of(&series.histogram, "histogram")?;
-        let negative = of(&series.negative_histogram, "negative_histogram")?;
+        let positive = decoded(&series.histogram, "histogram")?;
+        let negative = decoded(&series.negative_histogram, "negative_histogram")?;
         let (below, above) = overflow(&series.summary, &positive, &negative).map_err(contradiction)?;
         let (extremes, moments) = figures(&series.summary).map_err(|why| contradiction(why.into()))?;
         let mut buckets: Vec<Bucket> = Vec::with_capacity(positive.len() + negative.len());
@@ -287,16 +281,4 @@ fn figures(summary: &Summary) -> Result<(Extremes, Moments), &'static str> {
         None => return Err("there are samples, but stdev is absent"),
     };
     Ok((Some((min, max)), Moments::of_figures(summary.count, mean, stdev)))
-}
-
-/// Buckets of one sign as base64 text; `None` without buckets.
-fn encode(buckets: &[Bucket]) -> Option<String> {
-    let largest = buckets.iter().map(|bucket| bucket.high.unsigned_abs()).max()?;
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, largest.max(2), SIGNIFICANT_DIGITS).ok()?;
-    for bucket in buckets {
-        histogram.record_n(bucket.high.unsigned_abs(), bucket.count).ok()?;
-    }
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).ok()?;
-    Some(BASE64.encode(bytes))
 }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::experiment::Param;
 use crate::model::{CPU, ConditionSet, Quantity, Run, Setting, TIMER_SLACK};
-use crate::param::Param;
 
 /// Conditions of every thread: they always count. Other conditions count only where they were asked for.
 const EVERYWHERE: [&str; 5] = ["policy", "nice", "lock-memory", TIMER_SLACK, "dma-latency"];

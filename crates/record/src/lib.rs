@@ -31,43 +31,38 @@
 //! ```
 //!
 //! Overview: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB). Ranks and confidence
-//! intervals are in [`statistics`], rounds in [`SeriesTally`] and [`steadiness`]. The machine is in [`Host::read`]
+//! intervals are in [`statistics`], rounds in [`SeriesTally`] and [`Steadiness`]. The machine is in [`Host::read`]
 //! and [`DisturbanceProbe`]. The file is in [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
 //!
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
 
-mod bucket;
 mod contradiction;
+mod cpu_list;
 mod distribution;
 mod disturbance;
 pub mod experiment;
-mod hdr;
+mod histogram;
 mod host;
 mod identity;
 mod json;
-mod list;
 pub mod merge;
 pub mod model;
 mod moments;
-mod param;
 mod recorder;
 pub mod sanitize;
 pub mod statistics;
-pub mod steadiness;
 mod tally;
 mod tree;
 
-pub use bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
+pub use cpu_list::CpuList;
 pub use distribution::{Distribution, Error, Histograms};
 pub use disturbance::{DisturbanceProbe, OwnUsage};
-pub use experiment::{Experiment, Typed};
+pub use experiment::{Experiment, Param, Typed};
+pub use histogram::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use identity::{Identity, identities, keys_by_label, telling};
 pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema, json_schema_with, to_json};
-pub use list::CpuList;
 pub use model::*;
-pub use param::Param;
 pub use recorder::Recorder;
 pub use statistics::Quantile;
-pub use steadiness::Steadiness;
 pub use tally::{SeriesId, SeriesTally, Usage};

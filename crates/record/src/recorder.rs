@@ -6,8 +6,8 @@
 
 use hdrhistogram::Histogram;
 
-use crate::bucket::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 use crate::distribution::Distribution;
+use crate::histogram::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 use crate::model::Summary;
 use crate::moments::Moments;
 

@@ -114,7 +114,7 @@ struct Judge {
 
 impl Judge {
     fn look_at(&mut self, series: &Series) {
-        if let Some(steadiness) = Steadiness::of(series) {
+        if let Some(steadiness) = series.steadiness() {
             self.judged += 1;
             self.unsteady += u32::from(steadiness.is_unsteady());
         }

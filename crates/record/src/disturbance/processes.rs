@@ -157,7 +157,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let before = tree(root.path(), 42, before);
         let after = tree(root.path(), 42, after);
-        after.busiest(&before, 1000).into_iter().map(|its| (its.name, its.pid, its.cpu_share)).collect()
+        after.busiest(&before, 1000).into_iter().map(|process| (process.name, process.pid, process.cpu_share)).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The macros behind the experiments' definitions: the list of experiments, metrics with their merge rules, and words.
+//! The macros behind the experiments' definitions: the list of experiments, and enumerations of words.
 
 /// The list of experiments: variant, constant of its name in the record, that name, module of its types, accessor.
 macro_rules! experiments {
@@ -73,8 +73,8 @@ macro_rules! experiments {
             /// Adds the metrics of another series of the same parameters; the weights are both series' samples.
             pub(crate) fn merge(&mut self, other: &Self, weights: (u64, u64)) {
                 match (self, other) {
-                    $((Self::$variant(mine), Self::$variant(its)) => mine.metrics.merge(&its.metrics, weights),)*
-                    (Self::Other(mine), Self::Other(its)) => mine.metrics.retain(|name, value| its.metrics.get(name) == Some(value)),
+                    $((Self::$variant(mine), Self::$variant(theirs)) => mine.metrics.merge(&theirs.metrics, weights),)*
+                    (Self::Other(mine), Self::Other(theirs)) => mine.metrics.retain(|name, value| theirs.metrics.get(name) == Some(value)),
                     _ => {}
                 }
             }
@@ -89,28 +89,6 @@ macro_rules! experiments {
                     }
                 }
             )*
-        }
-    };
-}
-
-/// A struct of metrics, each with the rule by which those of two runs are merged (a function of [`rule`](super::rule)).
-macro_rules! metrics {
-    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty => $rule:ident,)* }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        pub struct $name {
-            $(
-                $(#[$doc])*
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub $field: Option<$kind>,
-            )*
-        }
-
-        impl $name {
-            #[allow(unused_variables, reason = "an experiment may have no metrics")]
-            pub(crate) fn merge(&mut self, other: &Self, weights: (u64, u64)) {
-                $(self.$field = super::rule::$rule(self.$field.take(), other.$field.clone(), weights);)*
-            }
         }
     };
 }

@@ -10,8 +10,8 @@
 
 #[macro_use]
 mod macros;
-mod rule;
-mod typed;
+#[macro_use]
+mod metrics;
 
 pub mod boost;
 pub mod calibrate;
@@ -26,14 +26,14 @@ pub mod wait;
 pub mod yielding;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::param::Param;
 pub(crate) use macros::words;
-pub use typed::Typed;
+pub use metrics::Typed;
 
 experiments! {
     /// Ways of waiting, one by one.
@@ -81,6 +81,31 @@ impl Experiment {
     #[must_use]
     pub fn any_wait(&self) -> Option<&Typed<wait::Parameters, wait::Metrics>> {
         self.wait().or_else(|| self.on_time())
+    }
+}
+
+/// A value of known type and unknown meaning: of a parameter, a metric or a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Param {
+    /// Yes or no.
+    Flag(bool),
+    /// A count, or nanoseconds where the name ends in `_ns`.
+    Int(i64),
+    /// A ratio.
+    Real(f64),
+    /// A word.
+    Text(String),
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Int(n) => n.fmt(f),
+            Self::Real(x) => x.fmt(f),
+            Self::Text(text) => f.pad(text),
+        }
     }
 }
 

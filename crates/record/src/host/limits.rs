@@ -1,6 +1,6 @@
 //! Limits of this process: real-time scheduling, CPUs, memory.
 
-use crate::list::CpuList;
+use crate::cpu_list::CpuList;
 use crate::model::RtLimits;
 use crate::tree::Tree;
 

@@ -7,7 +7,6 @@ mod container;
 mod cpu;
 mod kernel;
 mod limits;
-mod power;
 mod virtualization;
 
 use std::path::Path;
@@ -35,8 +34,8 @@ impl Host {
             cpu_quota: container::cpu_quota(&tree),
             smt: cpu::smt(&tree),
             clocksource: tree.word("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            cpuidle: power::cpuidle(&tree),
-            cpufreq: power::cpufreq(&tree),
+            cpuidle: cpu::cpuidle(&tree),
+            cpufreq: cpu::cpufreq(&tree),
             hypervisor: virtualization::hypervisor(&tree),
             container: container::runtime(&tree),
             timer_slack_ns: tree.number("proc/self/timerslack_ns"),

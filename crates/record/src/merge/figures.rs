@@ -1,9 +1,64 @@
-//! Sums of the figures of one series, run by run.
+//! Sums of the figures of one series, run by run, and why runs cannot be added.
 
-use super::error::Error;
-use crate::distribution::Distribution;
+use crate::distribution::{self, Distribution};
 use crate::model::{Part, RoundFigures, Series};
 use crate::sanitize::{self, NAME};
+
+/// Why a run cannot be merged with those before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The run is merged already.
+    #[error("the run that began at {started} is there already: its samples would count twice; name each run once")]
+    Twice {
+        /// When it began.
+        started: String,
+    },
+    /// The runs have different clocks.
+    #[error("its times were taken by {found}, those before it by {expected}; merge runs of one clock")]
+    OtherClock {
+        /// Its clock.
+        found: String,
+        /// The clock of the other runs.
+        expected: String,
+    },
+    /// The runs share no series.
+    #[error(
+        "it shares no series with the runs before it (same experiment, subject, parameters and conditions as granted); \
+         merge runs of the same command"
+    )]
+    NothingInCommon,
+    /// The unit is not nanoseconds.
+    #[error("the figures of series {series} are in {unit}, not in ns")]
+    Unit {
+        /// Subject of the series.
+        series: String,
+        /// Its unit.
+        unit: String,
+    },
+    /// One run has the same series twice.
+    #[error("it has two series of {series} that differ in nothing but their figures; the file was altered")]
+    Ambiguous {
+        /// Subject of the series.
+        series: String,
+    },
+    /// The figures are damaged.
+    #[error(transparent)]
+    Figures(#[from] distribution::Error),
+    /// The samples are too many to count.
+    #[error("the samples of series {series} are more than can be counted; the file was altered")]
+    TooMany {
+        /// Subject of the series.
+        series: String,
+    },
+    /// The merged figures of altered runs contradict each other.
+    #[error(
+        "the figures of these runs, added together, contradict each other: {why}; a file was altered or is damaged"
+    )]
+    Contradictory {
+        /// The first contradiction.
+        why: String,
+    },
+}
 
 /// A series so far.
 #[derive(Debug, Clone)]
@@ -26,7 +81,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(series: &Series) -> Self {
+    fn known(series: &Series) -> Self {
         let times = |figure: Option<f64>| Some(figure? * series.summary.count as f64);
         let cpu_ns = times(series.cpu_ns_per_op);
         // The record contains the share of CPU time, not the elapsed time behind it.
@@ -53,7 +108,7 @@ impl Sums {
 impl Added {
     pub(super) fn new(mut series: Series, offset: u32, before: u64) -> Result<Self, Error> {
         let total = Distribution::from_series(&series)?;
-        let sums = Sums::of(&series);
+        let sums = Sums::known(&series);
         series.parts = parts(&series, offset);
         let rounds = std::mem::take(&mut series.rounds);
         let counted = series.summary.count;
@@ -68,7 +123,7 @@ impl Added {
             return Err(Error::TooMany { series: sanitize::line(&next.subject, NAME) });
         }
         self.total.merge(&distribution);
-        self.sums = self.sums.plus(Sums::of(&next));
+        self.sums = self.sums.plus(Sums::known(&next));
         let new = parts(&next, offset);
         self.series.parts.extend(new);
         self.series.samples = match (self.series.samples.take(), next.samples) {

@@ -8,8 +8,7 @@
 //! figures contradict their histograms: adding those would invent samples. Causes are not merged: their percentiles cannot
 //! be added, and the runs may have watched different threads. A notice says so.
 
-mod around;
-mod error;
+mod context;
 mod figures;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +17,8 @@ use crate::contradiction;
 use crate::identity::{Identity, identities};
 use crate::model::{NotMeasured, Notice, Run, SCHEMA, Series, Source, Tool};
 use crate::sanitize::{self, NAME};
-pub use error::Error;
 use figures::Added;
+pub use figures::Error;
 
 /// Adds runs together.
 #[derive(Debug, Clone)]
@@ -65,7 +64,7 @@ impl Merger {
             return Err(Error::NothingInCommon);
         }
         let before = self.run.elapsed_ns;
-        around::merge(&mut self.run, &next);
+        context::merge(&mut self.run, &next);
         self.take(next, before)
     }
 
@@ -111,7 +110,7 @@ impl Merger {
             }
             self.run.merged_from.push(source);
         }
-        let labels = around::conditions(&mut self.run.conditions, &next.conditions);
+        let labels = context::conditions(&mut self.run.conditions, &next.conditions);
         let identities = identities(&next);
         let mut seen = BTreeSet::new();
         for (mut series, identity) in next.series.into_iter().zip(identities) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spread::Spread;
+use super::Spread;
 use super::trial::Trial;
 
 /// What was found out about the wake-ups of a run, or of a program.

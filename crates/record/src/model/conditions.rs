@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::param::Param;
+use crate::experiment::Param;
 
 /// Name of the condition whose value is a scheduling policy, as typed (`fifo:40`, `other`).
 pub const POLICY: &str = "policy";

@@ -7,12 +7,9 @@ mod causes;
 mod conditions;
 mod flat;
 mod host;
-mod limit;
 mod notice;
-mod path;
 mod run;
 mod series;
-mod spread;
 mod summary;
 mod trial;
 
@@ -23,11 +20,10 @@ pub use causes::{
 pub use conditions::{CPU, ConditionSet, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
-pub use limit::{Key, Limit};
 pub use notice::{Notice, PauseCause};
-pub use path::{CallPath, PathSource, PathStep};
-pub use run::{BusyProcess, Clock, Disturbance, NotMeasured, Run, SCHEMA, Source, Tool};
-pub use series::{About, Part, Quantity, RoundFigures, Series};
-pub use spread::Spread;
-pub use summary::{Ci95, Interval, Summary};
+pub use run::{
+    BusyProcess, CallPath, Clock, Disturbance, NotMeasured, PathSource, PathStep, Run, SCHEMA, Source, Tool,
+};
+pub use series::{About, Part, Quantity, RoundFigures, Series, Steadiness};
+pub use summary::{Ci95, Interval, Key, Limit, Spread, Summary};
 pub use trial::{Trial, TrialBlock, TrialCode, TrialPair, TrialPrice, TrialRefused};

@@ -8,6 +8,16 @@ use serde_json::Value;
 use super::flat::{flat, tight};
 use super::summary::Summary;
 use crate::experiment::{Experiment, words};
+use crate::statistics::{CONFIDENCE, binomial_upper_tail};
+
+/// Fewest rounds with an interval (6 samples or more) for a verdict.
+const MIN_ROUNDS: u64 = 3;
+
+/// False-alarm rate: chance alone makes fewer than 1 of 100 steady series unsteady.
+const SIGNIFICANCE: f64 = 0.01;
+
+/// A round's interval must miss the series' median by more than this share of it. A smaller drift changes no decision.
+const RELEVANT_SHARE: f64 = 0.05;
 
 /// One subject, one set of parameters, one set of conditions: all its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -68,6 +78,49 @@ impl Series {
             involuntary_switches_per_op: None,
             ..self
         }
+    }
+
+    /// Whether its rounds differ by more than their samples explain; `None` with fewer than 3 rounds that have an
+    /// interval (6 samples or more).
+    #[must_use]
+    pub fn steadiness(&self) -> Option<Steadiness> {
+        let median = self.summary.p50?;
+        let tolerance = (median.unsigned_abs() as f64 * RELEVANT_SHARE) as i64;
+        let intervals: Vec<_> = self.rounds.iter().filter_map(|round| round.summary.ci95.p50).collect();
+        let rounds = intervals.len() as u64;
+        if rounds < MIN_ROUNDS {
+            return None;
+        }
+        let misses = intervals.iter().filter(|interval| {
+            median < interval.low.saturating_sub(tolerance) || median > interval.high.saturating_add(tolerance)
+        });
+        let deviating = misses.count() as u64;
+        Some(Steadiness { rounds, deviating, probability: binomial_upper_tail(rounds, 1.0 - CONFIDENCE, deviating) })
+    }
+}
+
+/// Whether the rounds of a series differ by more than their samples explain.
+///
+/// If nothing changes between rounds, the 95 % interval of a round's median encloses the series' median. That holds in
+/// at least 95 of 100 rounds. The rounds whose interval misses it are counted and compared with the binomial
+/// distribution of such misses. If the probability of at least that number is below [`SIGNIFICANCE`], the machine
+/// drifted or was disturbed. Consecutive samples are never quite independent, so a miss also has to be relevant. It
+/// must be more than [`RELEVANT_SHARE`] of the median.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steadiness {
+    /// Number of rounds that could be judged.
+    pub rounds: u64,
+    /// Number of those whose median differs from the series' median, significantly and by a relevant amount.
+    pub deviating: u64,
+    /// Upper bound of the probability of at least this many misses in a steady series.
+    pub probability: f64,
+}
+
+impl Steadiness {
+    /// Whether the rounds differ by more than chance explains.
+    #[must_use]
+    pub fn is_unsteady(&self) -> bool {
+        self.probability < SIGNIFICANCE
     }
 }
 

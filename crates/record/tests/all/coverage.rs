@@ -133,13 +133,15 @@ fn judged(
         (0..per_round).for_each(|_| recorder.record(shape(random.unit()) + shift(round)));
         tally.add_round(round, 0, &recorder, Usage::default());
     }
-    Steadiness::of(&tally.to_series(SeriesId {
-        experiment: Experiment::Wait(Typed::default()),
-        subject: "simulated".into(),
-        about: About::default(),
-        conditions: "other".into(),
-        quantity: Quantity::Lateness,
-    }))
+    tally
+        .to_series(SeriesId {
+            experiment: Experiment::Wait(Typed::default()),
+            subject: "simulated".into(),
+            about: About::default(),
+            conditions: "other".into(),
+            quantity: Quantity::Lateness,
+        })
+        .steadiness()
 }
 
 #[test]

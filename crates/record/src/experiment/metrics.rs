@@ -1,9 +1,56 @@
-//! Rules that combine a metric of two runs. A metric that one run lacks is unknown for both.
+//! What an experiment was asked and what came out, and the rules that combine the metrics of two runs. A metric that one run lacks
+//! is unknown for both.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters and metrics of one experiment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Typed<P, M: Default + PartialEq> {
+    /// What was asked.
+    pub parameters: P,
+    /// What came out beside the samples.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub metrics: M,
+}
+
+impl<P, M: Default + PartialEq> Typed<P, M> {
+    /// These parameters, nothing measured yet.
+    pub fn asked(parameters: P) -> Self {
+        Self { parameters, metrics: M::default() }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A struct of metrics, each with the rule by which those of two runs are merged (a function of [this file](super::metrics)).
+macro_rules! metrics {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty => $rule:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub struct $name {
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$kind>,
+            )*
+        }
+
+        impl $name {
+            #[allow(unused_variables, reason = "an experiment may have no metrics")]
+            pub(crate) fn merge(&mut self, other: &Self, weights: (u64, u64)) {
+                $(self.$field = super::metrics::$rule(self.$field.take(), other.$field.clone(), weights);)*
+            }
+        }
+    };
+}
+
 /// The samples behind each of the two.
-pub(super) type Weights = (u64, u64);
+pub(crate) type Weights = (u64, u64);
 
 /// A number that can be averaged.
 pub(super) trait Average {
@@ -55,9 +102,9 @@ pub(super) fn mean_of_each(
     weights: Weights,
 ) -> Option<BTreeMap<u64, f64>> {
     let (mine, other) = (mine?, other?);
-    let of = |map: &BTreeMap<u64, f64>, key| map.get(&key).copied().unwrap_or(0.0);
+    let share = |map: &BTreeMap<u64, f64>, key| map.get(&key).copied().unwrap_or(0.0);
     let keys = mine.keys().chain(other.keys()).copied();
-    Some(keys.map(|key| (key, of(&mine, key).average(of(&other, key), weights))).collect())
+    Some(keys.map(|key| (key, share(&mine, key).average(share(&other, key), weights))).collect())
 }
 
 #[cfg(test)]

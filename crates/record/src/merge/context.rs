@@ -33,8 +33,8 @@ fn shared(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(one), Value::Object(mut other)) => {
             let both = one.into_iter().filter_map(|(name, value)| {
-                let its = other.remove(&name)?;
-                Some((name, shared(value, its)))
+                let theirs = other.remove(&name)?;
+                Some((name, shared(value, theirs)))
             });
             Value::Object(both.collect())
         }

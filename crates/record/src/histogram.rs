@@ -1,4 +1,8 @@
-//! Bounded decoding of a histogram's text: base64, usually deflated, HdrHistogram V2.
+//! The histogram of a series: its buckets, and its text in the record (base64, usually deflated, HdrHistogram V2).
+//!
+//! The geometry is that of HdrHistogram with 3 significant digits and a unit of 1 ns. Values up to 2047 are exact.
+//! Above that, each power of two has 1024 buckets. So a bucket is at most 1/1024 (0.098 %) as wide as its values.
+//! Negative values mirror the positive ones.
 //!
 //! The decoding library trusts the size that a histogram states, and a file may come from anywhere. A hundred bytes can
 //! promise gigabytes, or inflate to them. This module therefore inflates the text up to a limit and checks the header
@@ -10,9 +14,55 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 
-use crate::bucket::{RANGE_NS, SIGNIFICANT_DIGITS};
+/// Largest magnitude that a histogram places: 2^37 - 1 ns, 137 s.
+pub const RANGE_NS: i64 = (1 << 37) - 1;
+
+/// Significant decimal digits of a histogram.
+pub const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Bits of a magnitude that are kept.
+const KEPT_BITS: u32 = 11;
+
+/// An occupied bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// The smallest value of the bucket.
+    pub low: i64,
+    /// The largest value of the bucket.
+    pub high: i64,
+    /// Number of samples in it, at least 1.
+    pub count: u64,
+}
+
+impl Bucket {
+    /// The bucket of `value`, with a count. The value is within ±[`RANGE_NS`].
+    pub(crate) fn holding(value: i64, count: u64) -> Self {
+        let (near, far) = bounds(value.unsigned_abs());
+        let (near, far) = (near as i64, far as i64);
+        if value < 0 { Self { low: -far, high: -near, count } } else { Self { low: near, high: far, count } }
+    }
+}
+
+/// Smallest and largest magnitude of the bucket that contains this one.
+fn bounds(magnitude: u64) -> (u64, u64) {
+    let dropped = (u64::BITS - magnitude.leading_zeros()).saturating_sub(KEPT_BITS);
+    let low = magnitude >> dropped << dropped;
+    (low, low + ((1 << dropped) - 1))
+}
+
+/// Buckets of one sign as base64 text; `None` without buckets.
+pub(crate) fn encode(buckets: &[Bucket]) -> Option<String> {
+    let largest = buckets.iter().map(|bucket| bucket.high.unsigned_abs()).max()?;
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, largest.max(2), SIGNIFICANT_DIGITS).ok()?;
+    for bucket in buckets {
+        histogram.record_n(bucket.high.unsigned_abs(), bucket.count).ok()?;
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).ok()?;
+    Some(BASE64.encode(bytes))
+}
 
 /// First bytes of a deflated histogram; its length follows, then the stream.
 const DEFLATED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
@@ -91,9 +141,26 @@ mod tests {
     use std::io::Write as _;
 
     use flate2::write::ZlibEncoder;
-    use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer, V2Serializer};
+    use hdrhistogram::serialization::V2Serializer;
     use proptest::prelude::*;
 
+    proptest! {
+        #[test]
+        fn geometry_is_that_of_hdrhistogram(bits in 0u32..37, value in any::<u64>()) {
+            let value = value & ((1 << (bits + 1)) - 1) & RANGE_NS as u64;
+            let histogram = Histogram::<u64>::new_with_bounds(1, RANGE_NS as u64, SIGNIFICANT_DIGITS).unwrap();
+            prop_assert_eq!(bounds(value), (histogram.lowest_equivalent(value), histogram.highest_equivalent(value)));
+            let (low, high) = bounds(value);
+            prop_assert!((high - low) as f64 <= low as f64 / 1000.0);
+        }
+    }
+
+    #[test]
+    fn negative_values_mirror_positive_ones() {
+        assert_eq!(Bucket::holding(4097, 1), Bucket { low: 4096, high: 4099, count: 1 });
+        assert_eq!(Bucket::holding(-4097, 1), Bucket { low: -4099, high: -4096, count: 1 });
+        assert_eq!(Bucket::holding(-1, 1), Bucket { low: -1, high: -1, count: 1 });
+    }
     /// This many bytes as text: deflated, with the header of a deflated histogram.
     fn deflated(plain: impl Iterator<Item = u8>) -> String {
         let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::best());
