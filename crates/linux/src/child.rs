@@ -10,13 +10,15 @@
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
 use crate::clock::ns_of;
 use crate::futex::{self, Scope};
 use crate::shared::Shared;
+use crate::signal::{block_all_signals_for_this_thread, change_mask, set_of};
 use crate::{Error, Result, check};
 
 /// Exit status of a child whose closure panicked, as of a Rust program.
@@ -66,7 +68,8 @@ impl Child {
     pub fn spawn(name: &str, work: impl FnOnce() + 'static) -> Result<Self> {
         let bound = Shared::<AtomicU32>::new()?;
         let parent = rustix::process::getpid();
-        let signals = SignalsBlocked::new()?;
+        // None may reach the child while it has the parent's handlers.
+        let signals = block_all_signals_for_this_thread()?;
         // SAFETY: the child runs on a copy of the memory in which the other threads never run again. Any of them might legally
         // do that. It ends below by `_exit`, so that nothing of the parent's stack is unwound twice. It starts no thread
         // itself. The closure owns what it uses ('static), so nothing of it lies on another thread's stack.
@@ -77,7 +80,7 @@ impl Child {
                 let pid = Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?;
                 let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let mut child = Self { pid, handle, ended: None };
-                crate::children::enter(child.id());
+                replace_id(0, child.id());
                 child.wait_until_bound(&bound)?;
                 Ok(child)
             }
@@ -174,7 +177,7 @@ impl Child {
             Err(errno) => return Err(self.failed("waitid", errno)),
         };
         if self.ended.is_some() {
-            crate::children::leave(self.id());
+            replace_id(self.id(), 0);
         }
         Ok(self.ended)
     }
@@ -234,44 +237,43 @@ fn forget_signal_handling() {
         // which is fine.
         unsafe { libc::signal(signal, action) };
     }
-    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: `none` is writable and initialised by sigemptyset before it is used.
-    unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-    }
+    // With these arguments it cannot fail.
+    let _ = change_mask(libc::SIG_SETMASK, &set_of(&[]));
 }
 
-/// Blocks all signals on this thread until dropped: none may reach the child while it has the parent's handlers.
-struct SignalsBlocked(libc::sigset_t);
+/// Most children recorded at a time; a run has at most about seventy. Further ones are not recorded.
+const MOST: usize = 256;
 
-impl SignalsBlocked {
-    fn new() -> Result<Self> {
-        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-        let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: both sets are writable; `all` is initialised by sigfillset before it is used.
-        let errno = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
-        };
-        crate::check_errno_return("pthread_sigmask", errno)?;
-        // SAFETY: zeroed is a valid sigset_t already, and the call filled it.
-        Ok(Self(unsafe { before.assume_init() }))
-    }
+/// The present children of this process, in shared memory. The warden ends them if the process dies: the kernel gives them another parent
+/// then, and keeps no record of the first.
+static PRESENT: OnceLock<Option<Shared<[AtomicI32]>>> = OnceLock::new();
+
+fn present() -> &'static [AtomicI32] {
+    PRESENT.get_or_init(|| Shared::<[AtomicI32]>::slice(MOST).ok()).as_deref().unwrap_or_default()
 }
 
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        // SAFETY: the set is a mask that the kernel gave; setting it cannot fail.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
-    }
+/// Maps the memory of the children's IDs once; call it before forking a child that must see later ones.
+pub fn share_ids() {
+    present();
+}
+
+/// Process IDs of the children that have not been reaped.
+#[must_use]
+pub fn ids() -> Vec<i32> {
+    present().iter().map(|id| id.load(Ordering::Acquire)).filter(|id| *id != 0).collect()
+}
+
+/// Puts one ID in the place of another: 0 is none.
+fn replace_id(old: i32, new: i32) {
+    let replaced = |id: &&AtomicI32| id.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    present().iter().find(replaced);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use punctual_testing::until;
-    use std::sync::atomic::{AtomicI32, AtomicU64};
+    use std::sync::atomic::AtomicU64;
     use std::time::Duration;
 
     fn alive(pid: i32) -> bool {
@@ -374,6 +376,14 @@ mod tests {
                 .join()
                 .unwrap();
         assert_eq!(child.wait().unwrap(), Ended::Killed(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_child_is_known_until_it_is_reaped() {
+        let mut child = Child::spawn("known", || std::thread::sleep(std::time::Duration::from_secs(3600))).unwrap();
+        assert!(ids().contains(&child.id()));
+        child.kill().unwrap();
+        assert!(!ids().contains(&child.id()));
     }
 
     fn is_zombie(pid: i32) -> bool {

@@ -146,8 +146,8 @@ fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), NoCoun
 
 #[cfg(target_arch = "x86_64")]
 fn invariant_tsc() -> bool {
-    let highest = crate::cpuid::leaf(0x8000_0000, 0)[0];
-    highest >= 0x8000_0007 && crate::cpuid::leaf(0x8000_0007, 0)[3] & (1 << 8) != 0
+    let highest = cpuid(0x8000_0000, 0)[0];
+    highest >= 0x8000_0007 && cpuid(0x8000_0007, 0)[3] & (1 << 8) != 0
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -156,6 +156,16 @@ fn rdtsc_forbidden() -> bool {
     // SAFETY: PR_GET_TSC stores an int where the second argument points.
     let returned = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
     returned == 0 && mode == libc::PR_TSC_SIGSEGV
+}
+
+/// The CPUID instruction: the registers EAX, EBX, ECX, EDX of a leaf and sub-leaf. Leaves above the highest return data of another leaf (Intel) or zeros
+/// (AMD): check leaf 0 or 8000_0000H first.
+#[allow(unused_unsafe, reason = "the intrinsic is safe from Rust 1.92 on")]
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn cpuid(leaf: u32, sub_leaf: u32) -> [u32; 4] {
+    // SAFETY: every x86-64 CPU has CPUID.
+    let answer = unsafe { std::arch::x86_64::__cpuid_count(leaf, sub_leaf) };
+    [answer.eax, answer.ebx, answer.ecx, answer.edx]
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! A pidfd reports the end of the whole *process*, which does not end while one of its threads cannot run. The death signal reports the
 //! end of the forking *thread*.
 
-use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use crate::{Result, check, check_errno_return};
+use crate::signal::{change_mask, every_signal, set_of};
+use crate::{Result, check};
 
 /// The signal; children get it from no other source.
 const SIGNAL: i32 = libc::SIGUSR1;
@@ -20,13 +20,7 @@ impl ParentDeath {
     /// signal that can be blocked, on the calling thread, permanently. Call it in a child of [`crate::child::Child`], on its only
     /// thread.
     pub fn instead_of_own() -> Result<Self> {
-        let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: `all` is writable and filled before it is used.
-        let errno = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut())
-        };
-        check_errno_return("pthread_sigmask", errno)?;
+        change_mask(libc::SIG_BLOCK, &every_signal())?;
         // SAFETY: takes numbers.
         check("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, SIGNAL as libc::c_ulong) })?;
         Ok(Self(()))
@@ -35,31 +29,21 @@ impl ParentDeath {
     /// Sleeps until the parent's thread has ended, at most this long. Returns whether it has.
     #[must_use]
     pub fn wait_for(&self, timeout: Duration) -> bool {
-        let set = Self::signal();
+        let set = set_of(&[SIGNAL]);
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         };
         // SAFETY: set and time are readable; no information on the signal is asked for.
-        unsafe { libc::sigtimedwait(set.as_ptr(), std::ptr::null_mut(), &raw const timeout) == SIGNAL }
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) == SIGNAL }
     }
 
     /// Sleeps until the parent's thread has ended.
     pub fn wait(&self) {
-        let set = Self::signal();
+        let set = set_of(&[SIGNAL]);
         // SAFETY: `set` is filled; no information on the signal is asked for. It fails with EINTR when the process was stopped and
         // continued.
-        while unsafe { libc::sigwaitinfo(set.as_ptr(), std::ptr::null_mut()) } != SIGNAL {}
-    }
-
-    fn signal() -> MaybeUninit<libc::sigset_t> {
-        let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: `set` is writable.
-        unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), SIGNAL);
-        }
-        set
+        while unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) } != SIGNAL {}
     }
 }
 

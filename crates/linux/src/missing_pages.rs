@@ -85,7 +85,7 @@ impl Supplier {
     ///
     /// # Errors
     /// EPERM without CAP_SYS_PTRACE where `vm.unprivileged_userfaultfd` is 0; ENOSYS on kernels without it.
-    pub fn of(pages: &mut Pages) -> Result<Self> {
+    pub fn new(pages: &mut Pages) -> Result<Self> {
         // SAFETY: creates a descriptor; memory is affected below only.
         let events = unsafe { rustix::mm::userfaultfd(UserfaultfdFlags::CLOEXEC) };
         let events = events.map_err(|e| Error::from_errno("userfaultfd", e.raw_os_error()))?;
@@ -139,7 +139,7 @@ mod tests {
         pages.take_away().unwrap();
         assert!(pages.bytes().iter().all(|byte| *byte == 0));
         pages.take_away().unwrap();
-        let supplier = match Supplier::of(&mut pages) {
+        let supplier = match Supplier::new(&mut pages) {
             Ok(supplier) => supplier,
             Err(e) if [libc::EPERM, libc::ENOSYS].contains(&e.errno()) => {
                 return punctual_testing::lacks(punctual_testing::Lack::Call("userfaultfd", e.errno()));

@@ -6,6 +6,38 @@ use std::mem::MaybeUninit;
 
 use crate::{Result, check, check_errno_return};
 
+/// A set of these signals. Async-signal-safe.
+pub(crate) fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: sigemptyset initialises the set; sigaddset changes an initialised one.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        set.assume_init()
+    }
+}
+
+/// A set of every signal.
+pub(crate) fn every_signal() -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: sigfillset initialises the set.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// `pthread_sigmask(3)`: changes the calling thread's mask by this set and returns the mask from before. Async-signal-safe.
+pub(crate) fn change_mask(how: i32, set: &libc::sigset_t) -> Result<libc::sigset_t> {
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: both sets are valid for the call.
+    check_errno_return("pthread_sigmask", unsafe { libc::pthread_sigmask(how, set, before.as_mut_ptr()) })?;
+    // SAFETY: zeroed is a valid sigset_t already, and the call filled it.
+    Ok(unsafe { before.assume_init() })
+}
+
 /// Blocks signals on this thread until dropped, then restores the mask.
 ///
 /// Bound to the thread that created it.
@@ -26,19 +58,12 @@ pub fn block_all_signals_for_this_thread() -> Result<BlockedSignals> {
 
 /// The same except for the signals in `open`, which are unchanged.
 pub fn block_all_signals_but(open: &[i32]) -> Result<BlockedSignals> {
-    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: `set` is writable and filled by sigfillset before sigdelset and pthread_sigmask use it; `before` is writable.
-    let returned = unsafe {
-        libc::sigfillset(set.as_mut_ptr());
-        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL].iter().chain(open) {
-            libc::sigdelset(set.as_mut_ptr(), *signal);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr())
-    };
-    check_errno_return("pthread_sigmask", returned)?;
-    // SAFETY: zeroed is a valid sigset_t already, and the call filled it.
-    Ok(BlockedSignals { before: unsafe { before.assume_init() }, bound_to_thread: PhantomData })
+    let mut set = every_signal();
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL].iter().chain(open) {
+        // SAFETY: changes an initialised set.
+        unsafe { libc::sigdelset(&raw mut set, *signal) };
+    }
+    Ok(BlockedSignals { before: change_mask(libc::SIG_BLOCK, &set)?, bound_to_thread: PhantomData })
 }
 
 impl Drop for BlockedSignals {
@@ -50,12 +75,9 @@ impl Drop for BlockedSignals {
 
 /// Whether `signal` is blocked on the calling thread.
 pub fn is_blocked(signal: i32) -> Result<bool> {
-    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: a null set leaves the mask alone; `mask` is writable.
-    let returned = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr()) };
-    check_errno_return("pthread_sigmask", returned)?;
-    // SAFETY: `mask` was filled by the call above.
-    Ok(check("sigismember", unsafe { libc::sigismember(mask.as_ptr(), signal) })? == 1)
+    let mask = change_mask(libc::SIG_BLOCK, &set_of(&[]))?;
+    // SAFETY: reads an initialised set.
+    Ok(check("sigismember", unsafe { libc::sigismember(&raw const mask, signal) })? == 1)
 }
 
 /// `tgkill(2)`: sends `signal` to thread `tid` of this process. ESRCH once that thread has ended. Signal 0 only checks that it exists.

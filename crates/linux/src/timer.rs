@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::clock::{Clock, now_ns, timespec_of};
 use crate::own_signal::{self, Action, AlarmTarget, Handler, Held, Slot};
+use crate::signal::set_of;
 use crate::timed::{Armed, Ended};
 use crate::{Error, Result, check};
 
@@ -103,7 +104,7 @@ impl WaitedTimer {
         let value = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
         let signal = own_signal::for_waiting();
         let held = Held::new(signal)?;
-        Ok(Self { timer: PosixTimer::new(signal, value)?, held, signals: own_signal::set_of(signal), value })
+        Ok(Self { timer: PosixTimer::new(signal, value)?, held, signals: set_of(&[signal]), value })
     }
 }
 
@@ -293,7 +294,7 @@ impl SignalTimeout {
     /// Blocks the signal in the calling thread, as the call requires.
     pub fn new() -> Result<Self> {
         let signal = own_signal::for_nothing();
-        Ok(Self { _held: Held::new(signal)?, signals: own_signal::set_of(signal) })
+        Ok(Self { _held: Held::new(signal)?, signals: set_of(&[signal]) })
     }
 
     /// `sigtimedwait(2)`: nanoseconds.

@@ -1,7 +1,7 @@
-//! Instructions that wait in user mode until a value of the CPU's counter. They are TPAUSE and UMWAIT (Intel), MWAITX (AMD), and
-//! WFET (Arm).
+//! Instructions that spend time in user mode: `nop`, and those that wait until a value of the CPU's counter. The latter are TPAUSE and
+//! UMWAIT (Intel), MWAITX (AMD), and WFET (Arm).
 //!
-//! Each wait is one instruction. It may end early: at an interrupt, at a write to the watched memory, or at the kernel's limit. That
+//! Each such wait is one instruction. It may end early: at an interrupt, at a write to the watched memory, or at the kernel's limit. That
 //! is 100 000 cycles by default (`/sys/devices/system/cpu/umwait_control/max_time`). The caller loops.
 
 use std::sync::atomic::AtomicU64;
@@ -55,14 +55,14 @@ impl UserWait {
 
 #[cfg(target_arch = "x86_64")]
 fn announced(instruction: Instruction) -> Result<(), NoUserWait> {
-    let highest = |base| crate::cpuid::leaf(base, 0)[0];
+    let highest = |base| crate::counter::cpuid(base, 0)[0];
     let (announced, what) = match instruction {
         Instruction::Tpause | Instruction::Umwait => (
-            highest(0) >= 7 && crate::cpuid::leaf(7, 0)[2] & (1 << 5) != 0,
+            highest(0) >= 7 && crate::counter::cpuid(7, 0)[2] & (1 << 5) != 0,
             "this CPU does not announce WAITPKG (CPUID 7.0:ECX bit 5)",
         ),
         Instruction::Mwaitx => (
-            highest(0x8000_0000) >= 0x8000_0001 && crate::cpuid::leaf(0x8000_0001, 0)[2] & (1 << 29) != 0,
+            highest(0x8000_0000) >= 0x8000_0001 && crate::counter::cpuid(0x8000_0001, 0)[2] & (1 << 29) != 0,
             "this CPU does not announce MONITORX (CPUID 8000_0001H:ECX bit 29)",
         ),
         Instruction::Wfet => (false, "WFET is an instruction of 64-bit Arm CPUs (FEAT_WFxT)"),
@@ -176,4 +176,39 @@ fn wait_once(_: Instruction, _: RawCounter, deadline: u64, _: &Watched) {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn wait_once(_: Instruction, _: RawCounter, _: u64, _: &Watched) {
     unreachable!("refused by `UserWait::open`")
+}
+
+/// Requires a value in a register, without any instruction: keeps an empty loop from being optimised away.
+#[inline(always)]
+pub fn keep(value: u64) {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64"))]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", in(reg) value, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64"
+    )))]
+    std::hint::black_box(value);
+}
+
+/// Executes one `nop`; nothing on unknown architectures.
+#[inline(always)]
+pub fn nop() {
+    #[cfg(any(
+        target_arch = "x86_64",
+        target_arch = "x86",
+        target_arch = "aarch64",
+        target_arch = "arm",
+        target_arch = "riscv64",
+        target_arch = "riscv32",
+        target_arch = "loongarch64"
+    ))]
+    // SAFETY: the instruction changes nothing but the instruction pointer.
+    unsafe {
+        std::arch::asm!("nop", options(nomem, nostack, preserves_flags));
+    }
 }

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 
-use punctual_linux::descriptor::duplicate_inherited;
 use punctual_linux::inherited;
+use punctual_linux::inherited::duplicate_inherited;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fcntl_getfl, fstat, openat};
 use rustix::io::Errno;
 

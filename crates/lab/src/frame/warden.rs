@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual_linux::affinity;
-use punctual_linux::child::Child;
-use punctual_linux::children;
+use punctual_linux::child::{self, Child};
 use punctual_linux::death::ParentDeath;
 use punctual_linux::rescue;
 use punctual_linux::shared::Shared;
@@ -34,7 +33,7 @@ impl Warden {
     /// Starts the process. Call it from the command's main thread.
     pub(crate) fn start() -> punctual_linux::Result<Self> {
         let owner = std::process::id() as i32;
-        children::share();
+        child::share_ids();
         let ready = Shared::<AtomicU32>::new()?;
         let theirs = ready.clone();
         let mut child = Child::spawn(NAME, move || {
@@ -70,7 +69,7 @@ fn end_what_is_left(owner: i32) {
     let own = std::process::id() as i32;
     for _ in 0..LOOKS {
         rescue::free_process(owner, None);
-        let mut children = children::all();
+        let mut children = child::ids();
         children.retain(|child| *child != own && is_ours(*child) && !rescue::threads_of(*child).is_empty());
         for child in &children {
             rescue::free_process(*child, None);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual_linux::{children, sched};
+use punctual_linux::{child, sched};
 use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
@@ -237,7 +237,7 @@ fn family() -> Vec<i32> {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).collect::<Vec<_>>()
     };
     let mut family: Vec<i32> = tasks("self").into_iter().filter(|tid| *tid >= own).collect();
-    family.extend(children::all().into_iter().flat_map(|child| tasks(&child.to_string())));
+    family.extend(child::ids().into_iter().flat_map(|child| tasks(&child.to_string())));
     if !family.contains(&own) {
         family.push(own);
     }

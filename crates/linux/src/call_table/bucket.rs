@@ -13,7 +13,7 @@ pub const COUNT: usize = (BEYOND_BITS - BITS + 1) as usize * EACH + 1;
 /// The bucket of a duration.
 #[inline]
 #[must_use]
-pub fn of(ns: u64) -> usize {
+pub fn number(ns: u64) -> usize {
     if ns < EACH as u64 {
         return ns as usize;
     }
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn buckets_follow_each_other() {
-        assert_eq!((of(0), of(31), of(32), of(63), of(64), of(65)), (0, 31, 32, 63, 64, 64));
-        assert_eq!((of((1 << 37) - 1), of(1 << 37), of(u64::MAX)), (COUNT - 2, COUNT - 1, COUNT - 1));
-        assert!((0..COUNT).all(|bucket| of(middle(bucket)) == bucket));
+        assert_eq!((number(0), number(31), number(32), number(63), number(64), number(65)), (0, 31, 32, 63, 64, 64));
+        assert_eq!((number((1 << 37) - 1), number(1 << 37), number(u64::MAX)), (COUNT - 2, COUNT - 1, COUNT - 1));
+        assert!((0..COUNT).all(|bucket| number(middle(bucket)) == bucket));
         assert_eq!(middle(COUNT - 1), middle(usize::MAX));
         assert!((1..COUNT).all(|bucket| middle(bucket - 1) < middle(bucket)));
     }
@@ -51,8 +51,8 @@ mod tests {
         #[test]
         fn the_middle_is_near(bits in 0u32..37, ns in proptest::num::u64::ANY) {
             let ns = ns & ((1 << bits) - 1);
-            let error = middle(of(ns)).abs_diff(ns) as f64;
-            proptest::prop_assert!(error <= ns as f64 / 64.0 + 0.5, "{} of {ns}", middle(of(ns)));
+            let error = middle(number(ns)).abs_diff(ns) as f64;
+            proptest::prop_assert!(error <= ns as f64 / 64.0 + 0.5, "{} of {ns}", middle(number(ns)));
         }
     }
 }

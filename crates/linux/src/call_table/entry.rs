@@ -41,7 +41,7 @@ macro_rules! words {
 
         impl Raw {
             /// From the words of an entry; missing ones are zero.
-            pub(super) fn of(mut words: impl Iterator<Item = u64>) -> Self {
+            pub(super) fn from_words(mut words: impl Iterator<Item = u64>) -> Self {
                 Self { $($name: std::array::from_fn(|_| words.next().unwrap_or(0)),)* }
             }
         }
@@ -142,27 +142,27 @@ impl Entry {
     }
 
     /// A call ended that could block.
-    pub fn end(&self, its: &Ended) {
-        self.looked(its.how);
-        add(&self.waited, its.took_ns);
-        if let Some(asked_ns) = its.asked_ns {
+    pub fn end(&self, ended: &Ended) {
+        self.looked(ended.how);
+        add(&self.waited, ended.took_ns);
+        if let Some(asked_ns) = ended.asked_ns {
             extremes(&self.asked_least, &self.asked_most, asked_ns);
-            self.asked[bucket::of(asked_ns) / 4].fetch_add(1, Ordering::Relaxed);
+            self.asked[bucket::number(asked_ns) / 4].fetch_add(1, Ordering::Relaxed);
         }
-        if let Some(late_ns) = its.late_ns {
+        if let Some(late_ns) = ended.late_ns {
             add(&self.late_sum, late_ns);
             extremes(&self.late_least, &self.late_most, late_ns);
-            self.late[bucket::of(late_ns)].fetch_add(1, Ordering::Relaxed);
+            self.late[bucket::number(late_ns)].fetch_add(1, Ordering::Relaxed);
         }
-        if its.how == How::Event {
-            self.took(its.took_ns);
+        if ended.how == How::Event {
+            self.took(ended.took_ns);
         }
     }
 
     /// How long one call took: each that waited for an event, some of those that could not block.
     pub fn took(&self, ns: u64) {
         extremes(&self.took_least, &self.took_most, ns);
-        self.took[bucket::of(ns)].fetch_add(1, Ordering::Relaxed);
+        self.took[bucket::number(ns)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The CPU time of one call.

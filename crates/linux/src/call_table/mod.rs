@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((counted.program.as_slice(), counted.path.as_slice()), (&b"prog"[..], &b"/bin/prog"[..]));
         assert_eq!((counted.calls, counted.ended), (3, [0, 1, 1, 0]));
         assert_eq!((counted.late_extremes, counted.late_sum_ns), (Some((50_000, 50_000)), 50_000));
-        assert_eq!(counted.late[bucket::of(50_000)], 1);
+        assert_eq!(counted.late[bucket::number(50_000)], 1);
         assert_eq!(counted.late.iter().sum::<u64>(), 1);
         assert_eq!((counted.asked_extremes, counted.waited_ns), (Some((1_000_000, 1_000_000)), 1_050_300));
         assert_eq!(counted.took_extremes, Some((300, 300)), "the time waited for events");

@@ -78,7 +78,7 @@ pub fn read(file: &File) -> io::Result<Totals> {
         match file.read_exact_at(&mut bytes, at) {
             // Entries are taken in their order.
             Ok(()) if bytes[..8] == [0; 8] => break,
-            Ok(()) => entries.push(Raw::of(words(&bytes)).into()),
+            Ok(()) => entries.push(Raw::from_words(words(&bytes)).into()),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         }

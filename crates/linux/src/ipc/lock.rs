@@ -1,11 +1,118 @@
-//! Open file description locks on single bytes of a file (`fcntl(2)`, F_OFD_SETLK).
+//! Locks on single bytes of a file, by open file description (`fcntl(2)`, F_OFD_SETLK); and one that forked children do not inherit:
+//! [`Hold`].
 //!
-//! The kernel releases such a lock when the last descriptor of the open file is closed, even after SIGKILL. So it shows who is alive,
-//! which a process ID in shared memory cannot.
+//! The kernel releases such a lock when the last reference to the open file is gone, even after SIGKILL. So it shows who is alive, which a
+//! process ID in shared memory cannot: IDs differ between PID namespaces and are reused. Fork copies
+//! descriptors, which are references: a child would keep the lock of a dead parent. A mapping is a reference too, but fork skips it
+//! with MADV_DONTFORK (madvise(2)). So the file is opened again, mapped and locked, and its descriptor is closed. The kernel releases
+//! the lock with the mapping: on drop, when the process ends, and on exec.
 
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::forks::no_fork_meanwhile;
 use crate::{Error, Result, check};
+
+/// A locked byte. A copy in a forked child holds nothing and releases nothing.
+#[derive(Debug)]
+pub struct Hold {
+    /// Keeps the open file; not copied by fork.
+    keeps: Page,
+    /// 1 in the process that locked the byte; the kernel zeroes it in a forked child.
+    is_here: Page,
+}
+
+impl Hold {
+    /// Locks a byte of the file. `None`: another open file holds it, in this process or elsewhere.
+    ///
+    /// # Errors
+    /// Those of `open(2)` of /proc/self/fd/N, `mmap(2)`, `madvise(2)` and `fcntl(2)`; EINVAL before Linux 4.14.
+    pub fn take(file: BorrowedFd<'_>, byte: u64) -> Result<Option<Self>> {
+        let is_here = Page::map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        is_here.advise(libc::MADV_WIPEONFORK)?;
+        is_here.word().store(1, Ordering::Relaxed);
+        let keeps = no_fork_meanwhile(|| {
+            let file = reopen(file)?;
+            // Neither read nor written: the mapping only refers to the open file.
+            let keeps = Page::map(libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd())?;
+            keeps.advise(libc::MADV_DONTFORK)?;
+            Ok(try_lock(file.as_fd(), byte)?.then_some(keeps))
+        })??;
+        Ok(keeps.map(|keeps| Self { keeps, is_here }))
+    }
+
+    /// Whether this process took the lock; false in a forked child. It reads a byte and makes no system call.
+    #[inline]
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.is_here.word().load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.is_here() {
+            // In a forked child nothing is mapped there.
+            self.keeps.forget();
+        }
+    }
+}
+
+/// One page, unmapped on drop.
+#[derive(Debug)]
+struct Page(Option<NonNull<u8>>);
+
+// SAFETY: the page is reached only through an atomic; unmapping may happen on any thread.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+/// The kernel rounds it up to a page.
+const LEN: usize = 1;
+
+impl Page {
+    fn map(protection: i32, flags: i32, file: i32) -> Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), LEN, protection, flags, file, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(Error::last("mmap").on("a page"));
+        }
+        Ok(Self(NonNull::new(start.cast())))
+    }
+
+    #[inline]
+    fn start(&self) -> *mut u8 {
+        self.0.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    fn advise(&self, advice: i32) -> Result<()> {
+        // SAFETY: a page of ours; the two kinds of advice given here concern forked children only.
+        check("madvise", unsafe { libc::madvise(self.start().cast(), LEN, advice) })?;
+        Ok(())
+    }
+
+    /// The first byte of a page that is readable and writable.
+    #[inline]
+    fn word(&self) -> &AtomicU8 {
+        // SAFETY: called for `is_here` only. It is mapped for reading and writing as long as `self`, and reached only through this
+        // atomic.
+        unsafe { AtomicU8::from_ptr(self.start()) }
+    }
+
+    fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(start) = self.0 {
+            // SAFETY: our own mapping, which nothing refers to any more.
+            unsafe { libc::munmap(start.as_ptr().cast(), LEN) };
+        }
+    }
+}
 
 /// `open(2)` of `/proc/self/fd/N`: opens the same file again, for independent locks.
 pub fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd> {
@@ -53,11 +160,54 @@ fn exclusive(byte: u64) -> Result<libc::flock> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child::{Child, Ended};
     use crate::ipc::memory;
-    use std::os::fd::AsFd as _;
+    use std::time::Duration;
+
+    fn is_locked(file: BorrowedFd<'_>) -> bool {
+        is_locked_elsewhere(file, 0).unwrap()
+    }
+
+    /// Not at once: a program that another test starts has a copy of the descriptor until its exec.
+    fn is_released(file: BorrowedFd<'_>) {
+        punctual_testing::until("the release", || !is_locked(file));
+    }
 
     #[test]
-    fn a_byte_has_one_holder_until_its_file_is_closed() {
+    fn a_byte_has_one_holder_even_within_a_process() {
+        let file = memory::sealed_memfd(c"punctual-test", 4096).unwrap();
+        let hold = Hold::take(file.as_fd(), 0).unwrap().unwrap();
+        assert!(hold.is_here() && is_locked(file.as_fd()));
+        assert!(Hold::take(file.as_fd(), 0).unwrap().is_none());
+        assert!(Hold::take(file.as_fd(), 1).unwrap().is_some(), "another byte");
+        drop(hold);
+        is_released(file.as_fd());
+    }
+
+    #[test]
+    fn a_forked_child_holds_nothing_and_gives_nothing_back() {
+        let file = memory::sealed_memfd(c"punctual-test", 4096).unwrap();
+        let hold = std::sync::Arc::new(Hold::take(file.as_fd(), 0).unwrap().unwrap());
+        let copy = std::sync::Arc::clone(&hold);
+        let mut child = Child::spawn("drops", move || {
+            assert!(!copy.is_here());
+            // In the child this is the only other reference: its memory is a copy.
+            let Page(Some(there)) = copy.keeps else { return };
+            // SAFETY: tells about the page and touches nothing.
+            let mapped = unsafe { libc::msync(there.as_ptr().cast(), LEN, libc::MS_ASYNC) };
+            assert_eq!(mapped, -1, "the mapping was not copied");
+        })
+        .unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+        assert!(is_locked(file.as_fd()));
+        let _lives_on = Child::spawn("lives on", || std::thread::sleep(Duration::from_secs(1000))).unwrap();
+        drop(hold);
+        // Although the child lives.
+        is_released(file.as_fd());
+    }
+
+    #[test]
+    fn an_open_file_holds_a_byte_until_it_is_closed() {
         let first = memory::sealed_memfd(c"punctual-test", 4096).unwrap();
         let second = reopen(first.as_fd()).unwrap();
         assert!(try_lock(first.as_fd(), 0).unwrap());

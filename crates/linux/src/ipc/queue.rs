@@ -1,8 +1,11 @@
 //! POSIX message queues: `mq_overview(7)`.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::memory::c_string;
+use crate::clock::timespec_of;
+use crate::timed::Ended;
 use crate::{Error, Result, check};
 
 /// A descriptor of a queue, closed on drop.
@@ -41,22 +44,26 @@ impl Use {
 /// - ENOSPC above `queues_max`
 /// - ENOSYS without CONFIG_POSIX_MQUEUE
 pub fn create(name: &str, messages: usize, bytes: usize) -> Result<Queue> {
+    create_for(name, messages, bytes, Use::Sending)
+}
+
+fn create_for(name: &str, messages: usize, bytes: usize, purpose: Use) -> Result<Queue> {
     let c_name = c_string("mq_open", name)?;
     // SAFETY: all-zero bytes are a valid mq_attr.
     let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
     attributes.mq_maxmsg = messages as _;
     attributes.mq_msgsize = bytes as _;
-    let flags = libc::O_CREAT | libc::O_EXCL | Use::Sending.flags();
+    let flags = libc::O_CREAT | libc::O_EXCL | purpose.flags();
     // SAFETY: name and attributes are valid for the call. The mode is passed as the promoted type it has in C.
     let queue = unsafe { libc::mq_open(c_name.as_ptr(), flags, 0o600 as libc::c_uint, &raw mut attributes) };
     opened(queue, &c_name)
 }
 
 /// `mq_open(3)` of an existing queue.
-pub fn open(name: &str, for_what: Use) -> Result<Queue> {
+pub fn open(name: &str, purpose: Use) -> Result<Queue> {
     let c_name = c_string("mq_open", name)?;
     // SAFETY: the name is valid for the call.
-    let queue = unsafe { libc::mq_open(c_name.as_ptr(), for_what.flags()) };
+    let queue = unsafe { libc::mq_open(c_name.as_ptr(), purpose.flags()) };
     opened(queue, &c_name)
 }
 
@@ -99,6 +106,13 @@ impl Queue {
         let n = unsafe { libc::mq_receive(self.0, into.as_mut_ptr().cast(), into.len(), std::ptr::null_mut()) };
         usize::try_from(n).map_err(|_| Error::last("mq_receive"))
     }
+
+    /// `poll(2)`: waits for a message. On Linux a queue's descriptor is a file descriptor.
+    pub fn wait(&self) -> Result<()> {
+        let mut poll = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        check("poll", unsafe { libc::poll(&raw mut poll, 1, -1) }).map(drop)
+    }
 }
 
 impl Drop for Queue {
@@ -108,11 +122,41 @@ impl Drop for Queue {
     }
 }
 
-impl Queue {
-    /// `poll(2)`: waits for a message. On Linux a queue's descriptor is a file descriptor.
-    pub fn wait(&self) -> Result<()> {
-        let mut poll = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one valid pollfd.
-        check("poll", unsafe { libc::poll(&raw mut poll, 1, -1) }).map(drop)
+/// The size of a message; a small queue takes little of the user's `RLIMIT_MSGQUEUE`.
+const MESSAGE_BYTES: usize = 8;
+
+/// An empty queue without a name, for the timeout of `mq_timedreceive(3)`.
+#[derive(Debug)]
+pub struct EmptyQueue(Queue);
+
+impl EmptyQueue {
+    /// `mq_open(3)` under a unique name, then `mq_unlink(3)` at once, so that no name is left behind.
+    ///
+    /// # Errors
+    /// Those of [`create`].
+    pub fn new() -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("/punctual-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let queue = create_for(&name, 1, MESSAGE_BYTES, Use::Receiving)?;
+        unlink(&name)?;
+        Ok(Self(queue))
+    }
+
+    /// `mq_timedreceive(3)`: until `CLOCK_REALTIME` shows `deadline_ns`.
+    #[inline]
+    pub fn wait_until(&self, deadline_ns: i64) -> Result<Ended> {
+        let deadline = timespec_of(deadline_ns);
+        let mut message = [0; MESSAGE_BYTES];
+        // SAFETY: there is room for one message; the deadline is valid for the call; the priority is not asked for.
+        let returned = unsafe {
+            libc::mq_timedreceive(
+                self.0.0,
+                message.as_mut_ptr(),
+                MESSAGE_BYTES,
+                std::ptr::null_mut(),
+                &raw const deadline,
+            )
+        };
+        Ended::of_failure("mq_timedreceive", returned as i64, libc::ETIMEDOUT)
     }
 }

@@ -3,7 +3,8 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-use crate::{Error, Result, check, check_errno_return};
+use crate::signal::change_mask;
+use crate::{Error, Result, check};
 
 /// Bytes of a signal's value: the size of a pointer.
 pub const BYTES: usize = size_of::<usize>();
@@ -33,13 +34,7 @@ pub struct Blocked {
 impl Blocked {
     /// Blocks the signal.
     pub fn new() -> Result<Self> {
-        let set = set();
-        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: both sets are valid for the call.
-        let returned = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) };
-        check_errno_return("pthread_sigmask", returned)?;
-        // SAFETY: zeroed is a valid set already, and the call filled it.
-        Ok(Self { before: unsafe { before.assume_init() } })
+        Ok(Self { before: change_mask(libc::SIG_BLOCK, &set())? })
     }
 }
 

@@ -25,7 +25,7 @@ impl Sent {
         }
     }
 
-    fn of(call: &'static str, returned: isize) -> Result<Self> {
+    fn of_returned(call: &'static str, returned: isize) -> Result<Self> {
         if returned >= 0 { Ok(Self::Yes) } else { Self::of_errno(call, Error::last(call).errno()) }
     }
 }
@@ -42,7 +42,7 @@ pub fn send(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
             libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
         )
     };
-    Sent::of("send", returned)
+    Sent::of_returned("send", returned)
 }
 
 /// Control messages of up to eight bytes each, aligned for the kernel.
@@ -106,7 +106,7 @@ pub(super) fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) ->
     // SAFETY: the message points to the datagram and to the control messages, which live until the call returns.
     let returned =
         unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
-    Sent::of("sendmsg", returned)
+    Sent::of_returned("sendmsg", returned)
 }
 
 /// Datagrams of one size, laid out once and sent in batches with `sendmmsg(2)`.

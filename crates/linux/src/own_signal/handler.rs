@@ -1,10 +1,10 @@
-//! Signal handlers, installed while in use.
+//! Signal handlers, installed while in use: they count expiries of timers, and pass SIGALRM to the thread that waits for it.
 
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::{alarm::forward, expiry::count};
 use crate::{Result, check};
 
 /// Does nothing: the signal's purpose is to interrupt a call.
@@ -91,6 +91,134 @@ impl Drop for Handler {
     }
 }
 
+/// The `siginfo_t` of a timer's signal in the kernel's layout (`asm-generic/siginfo.h`).
+#[repr(C)]
+struct TimerInfo {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    fields: TimerFields,
+}
+
+#[repr(C)]
+struct TimerFields {
+    timer: i32,
+    overrun: i32,
+    value: libc::sigval,
+}
+
+/// The value of the timer, if `info` came from a timer.
+///
+/// # Safety
+/// `info` must be a `siginfo_t` filled by the kernel.
+pub(crate) unsafe fn timer_value(info: *const libc::siginfo_t) -> Option<usize> {
+    const { assert!(size_of::<TimerInfo>() <= size_of::<libc::siginfo_t>()) };
+    // SAFETY: the kernel filled `info`; for SI_TIMER it has the layout of `TimerInfo`, and any bytes are valid for it.
+    unsafe {
+        if (*info).si_code != libc::SI_TIMER {
+            return None;
+        }
+        Some((*info.cast::<TimerInfo>()).fields.value.sival_ptr as usize)
+    }
+}
+
+/// Expiries of each timer with a handler. A static table instead of a pointer: a handler may touch atomics only. The signal of a
+/// deleted timer must be harmless.
+static FIRED: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+static SLOTS: AtomicU64 = AtomicU64::new(0);
+
+/// A slot of the table.
+#[derive(Debug)]
+pub(crate) struct Slot(usize);
+
+impl Slot {
+    /// A free slot; `None` if 64 timers with a handler exist.
+    pub(crate) fn claim() -> Option<Self> {
+        let mut used = SLOTS.load(Ordering::Relaxed);
+        loop {
+            let free = used.trailing_ones();
+            if free == u64::BITS {
+                return None;
+            }
+            match SLOTS.compare_exchange_weak(used, used | 1 << free, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Some(Self(free as usize)),
+                Err(now) => used = now,
+            }
+        }
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.0
+    }
+
+    /// Expiries so far, wrapping.
+    pub(crate) fn fired(&self) -> u32 {
+        FIRED[self.0].load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        SLOTS.fetch_and(!(1 << self.0), Ordering::AcqRel);
+    }
+}
+
+/// Counts a timer's expiry; ignores other signals.
+extern "C" fn count(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel calls this with a filled siginfo_t (SA_SIGINFO).
+    if let Some(slot) = unsafe { timer_value(info) }
+        && let Some(fired) = FIRED.get(slot)
+    {
+        fired.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// The thread that waits for SIGALRM: its kernel ID (0: none), and its pthread. That is known without a system call.
+static ALARM_TARGET: AtomicI32 = AtomicI32::new(0);
+static ALARM_THREAD: AtomicUsize = AtomicUsize::new(0);
+/// Threads that are passing a SIGALRM on.
+static FORWARDING: AtomicU32 = AtomicU32::new(0);
+
+/// While this exists, other threads pass SIGALRM on to the thread that created it.
+#[derive(Debug)]
+pub(crate) struct AlarmTarget(());
+
+impl AlarmTarget {
+    /// For the calling thread. The caller ensures that only one exists.
+    pub(crate) fn this_thread() -> Self {
+        // SAFETY: no arguments.
+        let (thread, number) = unsafe { (libc::pthread_self(), libc::gettid()) };
+        ALARM_THREAD.store(thread as usize, Ordering::SeqCst);
+        ALARM_TARGET.store(number, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for AlarmTarget {
+    fn drop(&mut self) {
+        ALARM_TARGET.store(0, Ordering::SeqCst);
+        // Wait for threads that still pass one on before the old handler, which may end the process, is restored.
+        while FORWARDING.load(Ordering::SeqCst) != 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Passes SIGALRM on to the waiting thread, if another one got it.
+extern "C" fn forward(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    FORWARDING.fetch_add(1, Ordering::SeqCst);
+    let target = ALARM_TARGET.load(Ordering::SeqCst);
+    // SAFETY: pthread_self, getpid and tgkill are async-signal-safe and take numbers; the interrupted code's errno is put back.
+    unsafe {
+        if target != 0 && ALARM_THREAD.load(Ordering::SeqCst) != libc::pthread_self() as usize {
+            let errno = *libc::__errno_location();
+            libc::syscall(libc::SYS_tgkill, libc::getpid(), target, signal);
+            *libc::__errno_location() = errno;
+        }
+    }
+    FORWARDING.fetch_sub(1, Ordering::SeqCst);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +241,14 @@ mod tests {
         assert_eq!(action(), Action::Count.address());
         drop(second);
         assert_eq!(action(), libc::SIG_DFL);
+    }
+
+    #[test]
+    fn slots_run_out_and_come_back() {
+        let all: Vec<_> = std::iter::from_fn(Slot::claim).collect();
+        assert!(all.len() <= 64 && !all.is_empty());
+        assert!(Slot::claim().is_none());
+        drop(all);
+        assert!(Slot::claim().is_some());
     }
 }

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-pub use self::record::{Record, Sample};
-pub use self::recorded::{Filter, Number, Recorded, Syscall};
+pub use self::event::{Filter, Number, Record, Recorded, Sample, Syscall};
 
-#[path = "record.rs"]
+#[path = "event.rs"]
 #[allow(dead_code, reason = "there is nothing to read here")]
-mod record;
-#[path = "recorded.rs"]
-mod recorded;
+mod event;
 
 /// The events of one CPU. It cannot exist here.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::record::{Record, Sample};
+use super::event::{Record, Sample};
 use crate::{Error, Result, bpf};
 
 /// Where the words of a ring's header lie: written by the program, read by this process, and so on.

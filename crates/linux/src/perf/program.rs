@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use super::buffer::{HEAD, HEADER, LOST, MASK, MOST, ON, ROOM, TAIL};
-use super::recorded::{Filter, Number, Recorded, Syscall};
+use super::event::{Filter, Number, Recorded, Syscall};
 use crate::bpf::{CALL, CPU, EXIT, MOVE, MOVE_VALUE, TIME, instruction};
 
 /// Bytes kept of a text (`__data_loc`): the name of an interrupt.

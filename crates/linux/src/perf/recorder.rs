@@ -11,9 +11,8 @@ use perf_event_open_sys::ioctls;
 
 use super::MOST_READ;
 use super::buffer::Buffer;
+use super::event::{Record, Recorded, Syscall};
 use super::program::{RAW, program};
-use super::record::Record;
-use super::recorded::{Recorded, Syscall};
 use crate::{Error, Result, bpf, check};
 
 /// `BPF_PROG_TYPE_TRACEPOINT` (include/uapi/linux/bpf.h).

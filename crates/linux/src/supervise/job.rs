@@ -4,13 +4,13 @@
 //! when the program runs again or has ended. Without such a helper, this process does not stop.
 
 use std::fs::File;
-use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 
 use crate::child::Child;
+use crate::signal::{change_mask, set_of};
 
 /// Its name in `ps`.
 const NAME: &str = "punctual-resume";
@@ -76,17 +76,14 @@ pub(super) fn stop_by(signal: i32) {
         unsafe { libc::raise(libc::SIGSTOP) };
         return;
     }
-    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the default action runs no code of ours; the action and the mask from before are put back. The signal is blocked, so it
     // stops this process where it is unblocked.
     unsafe {
         let action = libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
-        let mut one = MaybeUninit::<libc::sigset_t>::zeroed();
-        libc::sigemptyset(one.as_mut_ptr());
-        libc::sigaddset(one.as_mut_ptr(), signal);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, one.as_ptr(), mask.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, mask.as_ptr(), std::ptr::null_mut());
+        if let Ok(before) = change_mask(libc::SIG_UNBLOCK, &set_of(&[signal])) {
+            drop(change_mask(libc::SIG_SETMASK, &before));
+        }
         if action != libc::SIG_ERR {
             libc::signal(signal, action);
         }

@@ -59,7 +59,7 @@ fn supplied(stage: &Stage, wanted: usize) -> Option<Seen> {
     let (mut read, mut write) = std::io::pipe().unwrap();
     let mut pages = Pages::new(1).unwrap();
     pages.bytes().fill(1);
-    let supplier = match Supplier::of(&mut pages) {
+    let supplier = match Supplier::new(&mut pages) {
         Ok(supplier) => supplier,
         Err(e) => {
             punctual_testing::lacks(Lack::Call("userfaultfd", e.errno()));

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicU32;
 
 use punctual_linux::clock::Clock;
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::nop::nop;
 use punctual_linux::poll::{self, Epoll};
 use punctual_linux::sleep;
+use punctual_linux::user_wait::nop;
 use punctual_linux::{Error, Result as LinuxResult};
 
 use crate::frame::Unavailable;

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_linux::ipc::hold::Hold;
+use punctual_linux::ipc::lock::Hold;
 use punctual_linux::ipc::{Region, lock};
 
 use super::error::{ReceiveError, RingError, SendError};

@@ -38,7 +38,7 @@
 //! it, so old bytes never pass for a frame. The receiver thus finds length and message in one cache line, and reads no index.
 //!
 //! The sender locks byte 0 of the file, the receiver byte 1 (F_OFD_SETLK, `fcntl(2)`). The kernel releases the locks when a process ends,
-//! so each side can check whether the other lives. A forked child does not inherit the lock ([`punctual_linux::ipc::hold`]). So an end is
+//! so each side can check whether the other lives. A forked child does not inherit the lock ([`punctual_linux::ipc::lock`]). So an end is
 //! free as soon as its owner drops it, ends or calls execve(2). Its children do not matter.
 //!
 //! ```

@@ -54,7 +54,7 @@ impl Times {
     pub(super) fn record(&self, recorder: &mut Recorder) {
         let mut buckets = self.buckets.clone();
         for extreme in [self.least, self.most].into_iter().flatten() {
-            if let Some(count) = buckets.get_mut(&bucket::of(extreme)).filter(|count| **count > 0) {
+            if let Some(count) = buckets.get_mut(&bucket::number(extreme)).filter(|count| **count > 0) {
                 *count -= 1;
                 recorder.record(i64::try_from(extreme).unwrap_or(i64::MAX));
             }
@@ -162,7 +162,7 @@ mod tests {
     /// Lateness as the library counts it.
     fn counted(late: &[u64]) -> Counted {
         let mut all = vec![0; bucket::COUNT];
-        late.iter().for_each(|ns| all[bucket::of(*ns)] += 1);
+        late.iter().for_each(|ns| all[bucket::number(*ns)] += 1);
         let extremes = late.iter().min().copied().zip(late.iter().max().copied());
         let asked = vec![0; bucket::COUNT.div_ceil(4)];
         Counted { late: all, late_extremes: extremes, asked, calls: late.len() as u64, ..Counted::default() }
@@ -198,11 +198,11 @@ mod tests {
     #[test]
     fn the_time_asked_is_exact_where_all_ask_the_same() {
         let mut counted = counted(&[5]);
-        counted.asked[bucket::of(1_000_000) / 4] = 3;
+        counted.asked[bucket::number(1_000_000) / 4] = 3;
         counted.asked_extremes = Some((1_000_000, 1_000_000));
         let asked = |counted: &Counted| Delta::between(&Counted::default(), counted).asked_p50_ns();
         assert_eq!(asked(&counted), Some(1_000_000));
-        counted.asked[bucket::of(2_000_000) / 4] = 30;
+        counted.asked[bucket::number(2_000_000) / 4] = 30;
         counted.asked_extremes = Some((1_000_000, 2_500_000));
         assert!((asked(&counted).unwrap() as f64 / 2_000_000.0 - 1.0).abs() < 0.0626);
         assert_eq!(asked(&Counted::default()), None);

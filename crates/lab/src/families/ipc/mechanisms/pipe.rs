@@ -3,8 +3,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use punctual_linux as linux;
-use punctual_linux::ipc::fd;
-use punctual_linux::ipc::splice::Buffers;
+use punctual_linux::ipc::fd::{self, Buffers};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::keeper::What;

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_linux as linux;
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::ipc::condition::Monitor;
-use punctual_linux::ipc::semaphore::Semaphore;
+use punctual_linux::ipc::semaphore::{Monitor, Semaphore};
 use punctual_linux::ipc::{fd, sysv};
 use punctual_linux::shared::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};

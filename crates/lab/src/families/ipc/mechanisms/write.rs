@@ -1,7 +1,7 @@
 //! Memory of the receiver that the sender writes into, and a futex as notification: one copy instead of two.
 
 use punctual_linux as linux;
-use punctual_linux::ipc::mailbox::{self, Mailbox};
+use punctual_linux::ipc::memory::{self, Mailbox};
 
 use super::super::mechanism::{Asked, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused};
 use super::semaphore::{Count, Told};
@@ -92,7 +92,7 @@ impl Reader {
 
 impl Inlet for Reader {
     fn meet(&mut self, _: Peer) -> linux::Result<()> {
-        mailbox::let_others_write(true)
+        memory::let_others_write(true)
     }
 
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
@@ -112,6 +112,6 @@ impl Inlet for Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         // A permission that was granted can be withdrawn.
-        let _ = mailbox::let_others_write(false);
+        let _ = memory::let_others_write(false);
     }
 }

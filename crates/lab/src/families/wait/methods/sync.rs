@@ -2,10 +2,9 @@
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::mqueue::MessageQueue;
+use punctual_linux::ipc::queue::EmptyQueue;
 use punctual_linux::ring::RingTimeout;
-use punctual_linux::socket::SilentSocket;
-use punctual_linux::sync::{Condition, Futex, Semaphore};
+use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
 
 use super::waiters::{Opened, absolute, absolute_uncuttable, relative, timed, unavailable};
 use crate::frame::stop::go_on;
@@ -77,7 +76,7 @@ pub(super) static METHODS: &[Method] = &[
                 (linux::EMFILE, "raise the limits of message queues and of open files (ulimit -q, ulimit -n)"),
                 (linux::ENOSPC, "close message queues or raise /proc/sys/fs/mqueue/queues_max"),
             ];
-            let queue = MessageQueue::new().map_err(|e| unavailable(&e, REMEDIES))?;
+            let queue = EmptyQueue::new().map_err(|e| unavailable(&e, REMEDIES))?;
             absolute(Clock::Realtime, move |at| queue.wait_until(at))
         },
         ..SYNC

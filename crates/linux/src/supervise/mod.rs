@@ -11,12 +11,11 @@
 //! The program is signalled through its pidfd, and never after it was reaped. Before Linux 5.3 the process ID serves, which the kernel does
 //! not reuse before then.
 
-mod gate;
 mod job;
 
-use std::io;
+use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
@@ -26,8 +25,8 @@ use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid
 
 use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
+use crate::signal::{change_mask, every_signal};
 use crate::{Error, Result, check};
-pub use gate::{Gate, GateKeeper, gate};
 use job::Helper;
 
 /// What a program can become.
@@ -85,20 +84,14 @@ impl Supervised {
 
     fn start(mut command: Command, settings: Settings, gate: Option<Gate>) -> io::Result<Self> {
         heed_children().map_err(io::Error::other)?;
-        let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
-        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: both sets are writable; `all` is filled before it is used, `before` is filled by pthread_sigmask.
-        let (all, before) = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            (all.assume_init(), before.assume_init())
-        };
+        let all = every_signal();
+        let before = change_mask(libc::SIG_BLOCK, &all).map_err(io::Error::other)?;
         // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may be called. It makes
         // system calls, allocates nothing and takes no lock.
         unsafe { command.pre_exec(move || prepare(settings, &before, gate.as_ref())) };
         let started = signals_of(&all).map_err(io::Error::other).and_then(|signals| Ok((signals, command.spawn()?)));
         match started {
-            Ok((signals, child)) => Ok(Self::of(&child, signals, before)),
+            Ok((signals, child)) => Ok(Self::new(&child, signals, before)),
             Err(error) => {
                 unblock(&before);
                 Err(error)
@@ -106,7 +99,7 @@ impl Supervised {
         }
     }
 
-    fn of(child: &Child, signals: OwnedFd, before: libc::sigset_t) -> Self {
+    fn new(child: &Child, signals: OwnedFd, before: libc::sigset_t) -> Self {
         let pid = Pid::from_child(child);
         // The ID is the program's: it has not been reaped.
         Self { pid, handle: pidfd_open(pid, PidfdFlags::empty()).ok(), signals, before }
@@ -299,6 +292,69 @@ fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io
     // SAFETY: `mask` is a mask that the kernel gave.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
     Ok(())
+}
+
+/// Holds a new process back before it executes its program, until another thread has seen its number: the side of the new process.
+///
+/// `Command::spawn` returns only after exec, so the thread that opens the gate is not the one that starts the process. If this process
+/// ends first, the pipe closes and the new process goes on.
+#[derive(Debug)]
+pub struct Gate {
+    tell: OwnedFd,
+    wait: OwnedFd,
+    /// The other ends, which the new process inherits as copies and must close.
+    theirs: [RawFd; 2],
+}
+
+/// The side of this process of a [`Gate`]. Dropping it lets the new process go on.
+#[derive(Debug)]
+pub struct GateKeeper {
+    told: OwnedFd,
+    _open: OwnedFd,
+}
+
+/// `pipe2(2)`: a gate and its keeper.
+pub fn gate() -> Result<(Gate, GateKeeper)> {
+    let ((told, tell), (wait, open)) = (pipe()?, pipe()?);
+    let theirs = [told.as_raw_fd(), open.as_raw_fd()];
+    Ok((Gate { tell, wait, theirs }, GateKeeper { told, _open: open }))
+}
+
+impl Gate {
+    /// In the new process: says its number, and waits. Async-signal-safe.
+    fn pass(&self) {
+        let mut none = [0_u8; 1];
+        // SAFETY: the descriptors are this process's copies, which nothing else here uses; `number` is readable, `none` writable.
+        unsafe {
+            let number = libc::getpid().to_ne_bytes();
+            for end in self.theirs {
+                libc::close(end);
+            }
+            libc::write(self.tell.as_raw_fd(), number.as_ptr().cast(), number.len());
+            while libc::read(self.wait.as_raw_fd(), none.as_mut_ptr().cast(), 1) == -1
+                && *libc::__errno_location() == libc::EINTR
+            {}
+        }
+    }
+}
+
+impl GateKeeper {
+    /// Waits for the new process and returns its number. `None`: it was not created.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        let mut number = [0; 4];
+        let told = self.told.try_clone().ok()?;
+        std::fs::File::from(told).read_exact(&mut number).ok()?;
+        Some(i32::from_ne_bytes(number))
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [-1; 2];
+    // SAFETY: `ends` has room for two descriptors.
+    check("pipe2", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: the kernel just gave us these descriptors; nobody else owns them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
 #[cfg(test)]

@@ -1,4 +1,46 @@
-//! The records in a ring of events.
+//! Events: the request to record one, and an entry of a ring.
+
+/// An event that a [`Recorder`](super::Recorder) records.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'a> {
+    /// The number of its tracepoint.
+    pub id: u16,
+    /// Bytes to record, from its beginning on.
+    pub size: usize,
+    /// A text lies behind them, where its fields end (`__data_loc`).
+    pub text: bool,
+    /// Which events are kept: all without a filter.
+    pub filter: Option<Filter<'a>>,
+    /// Set where the tracepoint is that of all system calls.
+    pub syscall: Option<Syscall>,
+}
+
+/// The tracepoints `raw_syscalls:sys_enter` and `raw_syscalls:sys_exit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syscall {
+    /// A thread enters one.
+    Enter,
+    /// It leaves one.
+    Leave,
+}
+
+/// A filter that keeps an event if any of the numbers lies in any of the ranges.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter<'a> {
+    /// The numbers of the event that are compared.
+    pub numbers: &'a [Number],
+    /// Ranges, from the first number to the last.
+    pub ranges: &'a [(i32, i32)],
+}
+
+/// A number that an event has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// The thread that runs.
+    Thread,
+    /// The field of four bytes at this offset.
+    Field(usize),
+}
 
 /// An entry of a ring.
 #[derive(Debug, Clone, Copy)]
