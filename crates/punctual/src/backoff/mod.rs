@@ -37,9 +37,7 @@
 //!
 //! If the condition cannot notify an event count, use [`Backoff::step`] and sleep by other means after [`Step::Park`].
 
-mod atomics;
 mod event_count;
-mod limits;
 #[cfg(all(test, loom))]
 mod model;
 mod profile;
@@ -50,8 +48,7 @@ use std::time::Duration;
 use punctual_linux::clock::{Clock, now_ns};
 
 pub use event_count::{EventCount, Key};
-pub use limits::Limits;
-pub use profile::{Profile, ProfileError};
+pub use profile::{Limits, Profile, ProfileError};
 
 /// The step between two polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

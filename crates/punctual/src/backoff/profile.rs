@@ -1,4 +1,4 @@
-//! The costs of a poll, a yield and a wake-up on one machine. The limits of a polling loop follow from them.
+//! The costs of a poll, a yield and a wake-up on one machine, and the limits of a polling loop, which follow from them.
 //!
 //! A profile is one line of text, for a file between runs:
 //! `punctual.backoff/1 cpus=2 poll_ns=12 yield_ns=380 wake_ns=27100`.
@@ -7,10 +7,27 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Limits;
-
 /// Name and version of the text form.
 const FORM: &str = "punctual.backoff/1";
+
+/// The limits of a [`Backoff`](super::Backoff), for programs that know theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Polls followed by a spin hint. 0: yield at once.
+    pub spins: u32,
+    /// Polls after those, each followed by a yield. 0: park at once.
+    pub yields: u32,
+    /// A yield longer than this ends the yielding: other threads want the CPU.
+    pub longest_yield: Duration,
+}
+
+impl Limits {
+    /// Parks at once: least CPU time, highest latency.
+    pub const PARK: Self = Self { spins: 0, yields: 0, longest_yield: Duration::ZERO };
+
+    /// Never parks and never yields: lowest latency, a whole CPU. Only for a CPU reserved for the loop.
+    pub const SPIN: Self = Self { spins: u32::MAX, yields: 0, longest_yield: Duration::ZERO };
+}
 
 /// Measured costs in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::clock::{Clock, now_ns};
 
-use super::atomics;
+use super::event_count;
 use super::{EventCount, Profile};
 
 /// Polls per batch, so that the two clock readings around it weigh little.
@@ -118,7 +118,7 @@ fn yield_ns() -> u32 {
 
 #[derive(Default)]
 struct Stage {
-    event: atomics::AtomicU32,
+    event: event_count::AtomicU32,
     /// When the waker notified; 0: not yet.
     notified_at: AtomicI64,
     /// When the sleeper woke; 0: not yet.

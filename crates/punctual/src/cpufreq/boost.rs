@@ -38,14 +38,13 @@ use std::time::{Duration, Instant};
 use punctual_linux::uclamp;
 
 use super::attribute::Attribute;
-use super::energy::Energy;
 use super::error::Error;
-use super::full_speed::FullSpeed;
 use super::guard::GovernorGuard;
 use super::lead::{LONGEST, Lead};
 use super::lever::{Lever, clamp};
 use super::policy::CpufreqPolicy;
-use super::system::Cpufreq;
+use super::system::{Cpufreq, Energy};
+use super::work::FullSpeed;
 use crate::restore::{LockWait, NotRestored};
 
 /// Trials at construction, so that the first activation already has a lead.

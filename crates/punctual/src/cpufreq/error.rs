@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::frequency::format_frequency;
+use super::attribute::format_frequency;
 use crate::cpu_set::CpuSet;
 use crate::restore;
 

@@ -3,9 +3,9 @@
 use super::attribute::{Attribute, FORM};
 use super::error::Error;
 use super::policy::CpufreqPolicy;
-use super::raise::{Raised, THREADS};
 use super::system::Cpufreq;
 use super::threads::GovernorThread;
+use super::threads::{Raised, THREADS};
 use crate::restore::files;
 use crate::restore::journal::Journal;
 use crate::restore::keeper::Keeper;
@@ -153,7 +153,8 @@ impl GovernorGuard {
     /// again, and [`GovernorGuard::restore`] verifies.
     pub(super) fn write_back(&self, attribute: Attribute) -> Result<(), Error> {
         let along = attribute.takes_along();
-        let mut found = self.found.iter().filter(|setting| along.iter().any(|its| its.file() == setting.file()));
+        let mut found =
+            self.found.iter().filter(|setting| along.iter().any(|attribute| attribute.file() == setting.file()));
         Ok(found.try_for_each(|setting| files::write(&setting.path(self.cpufreq.root()), setting.value()))?)
     }
 

@@ -8,8 +8,8 @@
 //! Refused: governors that a policy does not offer, frequencies outside the hardware's range, and a second program with
 //! a guard. Errors name the remedy ([`Error::remedy`]).
 //!
-//! Layers: attribute, frequency < error < policy < system < energy, idle, threads < raise < guard < permanent; work < full_speed;
-//! lead, lever, full_speed, guard < boost. Journal, keeper and lock are [`crate::restore`]'s.
+//! Layers: attribute < error < policy < system < threads < guard < permanent; lead, lever, work, guard < boost. Journal, keeper and lock are
+//! [`crate::restore`]'s.
 //!
 //! ```no_run
 //! use punctual::cpufreq::Cpufreq;
@@ -28,31 +28,23 @@
 
 mod attribute;
 mod boost;
-mod energy;
 mod error;
-mod frequency;
-mod full_speed;
 mod guard;
-mod idle;
 mod lead;
 mod lever;
 mod permanent;
 mod policy;
-mod raise;
 mod system;
 mod threads;
 mod work;
 
-pub use attribute::Attribute;
+pub use attribute::{Attribute, FREQUENCY, format_frequency, parse_frequency};
 pub use boost::{Activation, Boost, Cost};
-pub use energy::{Energy, EnergyZone};
 pub use error::Error;
-pub use frequency::{FREQUENCY, format_frequency, parse_frequency};
 pub use guard::GovernorGuard;
-pub use idle::IdleState;
 pub use lever::Lever;
 pub use permanent::Restored;
 pub use policy::CpufreqPolicy;
-pub use system::Cpufreq;
+pub use system::{Cpufreq, Energy, EnergyZone, IdleState};
 pub use threads::{GovernorThread, Serves};
 pub use work::Work;

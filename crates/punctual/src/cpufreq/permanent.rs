@@ -3,8 +3,8 @@
 use super::attribute::FORM;
 use super::error::Error;
 use super::guard::{GovernorGuard, check_governor, check_speed};
-use super::raise::{Raised, THREADS};
 use super::system::Cpufreq;
+use super::threads::{Raised, THREADS};
 use crate::restore::journal::{Contents, Journal};
 use crate::restore::{LockWait, NotRestored, Setting, files, put_back, replay};
 

@@ -59,12 +59,12 @@ pub struct CpufreqPolicy {
 impl CpufreqPolicy {
     /// Reads the policy in this folder. `cpu` is /sys/devices/system/cpu, where some drivers have one switch for all
     /// policies.
-    pub(super) fn read(number_of: usize, folder: &Path, cpu: &Path) -> Self {
+    pub(super) fn read(policy: usize, folder: &Path, cpu: &Path) -> Self {
         let list = |name: &str| words(&folder.join(name)).iter().filter_map(|cpu| cpu.parse().ok()).collect();
         let khz = |name: &str| number(&folder.join(name)).filter(|khz| *khz > 0);
         let text = |name: &str| read(&folder.join(name));
         Self {
-            number: number_of,
+            number: policy,
             cpus: list("affected_cpus"),
             related_cpus: list("related_cpus"),
             driver: text("scaling_driver"),
@@ -92,7 +92,7 @@ impl CpufreqPolicy {
     pub fn time_in_state_since(&self, earlier: &Self) -> Vec<(u64, Duration)> {
         let before = |khz: u64| {
             let mut states = earlier.time_in_state.iter();
-            states.find(|(its, _)| *its == khz).map_or(Duration::ZERO, |(_, time)| *time)
+            states.find(|(frequency, _)| *frequency == khz).map_or(Duration::ZERO, |(_, time)| *time)
         };
         let since = self.time_in_state.iter().map(|(khz, time)| (*khz, time.saturating_sub(before(*khz))));
         since.filter(|(_, time)| !time.is_zero()).collect()

@@ -105,7 +105,7 @@ impl Keeper {
         lock: File,
     ) -> Result<Self, Error> {
         let failed = |source| Error::io("starting the keeper", "/bin/sh", source);
-        let (ours, its) = UnixStream::pair().map_err(failed)?;
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let child = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "punctual-keeper"])
             .arg(root.join(form.folder))
@@ -116,7 +116,7 @@ impl Keeper {
             .arg(form.bytes)
             .env_clear()
             .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(its)))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(lock.try_clone().map_err(failed)?)
             .stderr(Stdio::null())
             .process_group(0)

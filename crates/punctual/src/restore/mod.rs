@@ -7,19 +7,16 @@
 //! It refuses a journal folder that another user could write to, and a journal with an invalid line. It also refuses a second
 //! simultaneous program.
 //!
-//! Layers: error, form < left, files, state < journal, keeper < put_back.
+//! Layers: error, form < files, state < journal, keeper.
 
 mod error;
 pub(crate) mod files;
 pub(crate) mod form;
 pub(crate) mod journal;
 pub(crate) mod keeper;
-mod left;
-mod put_back;
 pub(crate) mod state;
 
 pub use error::Error;
-pub use form::Setting;
-pub use left::NotRestored;
-pub(crate) use put_back::{put_back, replay};
+pub use form::{NotRestored, Setting};
+pub(crate) use journal::{put_back, replay};
 pub use state::{LockWait, StateDir};

@@ -35,19 +35,41 @@
 
 mod options;
 mod slack;
-mod wake;
 
 use std::time::Duration;
 
 pub use options::{SleeperOptions, Strategy};
 use slack::FineSlack;
-pub use wake::Wake;
 
 use crate::margin::{Aim, Decision, MarginLearner};
 use crate::time::{Clock, Moment, SystemClock};
 
 /// Sleeps between two measurements of the sleeping call's cost, and between two settings of the timer slack.
 const HOUSEKEEPING: u8 = 64;
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wake {
+    /// The deadline.
+    pub deadline: Moment,
+    /// When the wait ended, on the same clock; never before the deadline.
+    pub woke_at: Moment,
+    /// Time without the CPU, wake-up latency included.
+    pub slept: Duration,
+    /// Time spent spinning.
+    pub spun: Duration,
+    /// The wait was shorter than a wake-up takes, but the strategy slept. [`Strategy::Hybrid`] with a lateness to
+    /// keep spins instead.
+    pub too_short: bool,
+}
+
+impl Wake {
+    /// How late the wait ended; zero at the earliest.
+    #[must_use]
+    pub fn lateness(&self) -> Duration {
+        self.woke_at.since(self.deadline)
+    }
+}
 
 /// Waits until deadlines. See the [module](self).
 ///
