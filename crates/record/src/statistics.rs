@@ -1,4 +1,4 @@
-//! Ranks of a sorted sample for percentiles and their confidence intervals.
+//! Ranks of a sorted sample for percentiles and their confidence intervals; the median of some values, and pseudo-random numbers.
 //!
 //! Takes the number of samples and returns ranks (1 is the smallest). No distribution is assumed: the number of samples
 //! below the true q-quantile is binomial(n, q) for any distribution. Sources: H. A. David, *Order Statistics*, 7.1;
@@ -190,6 +190,53 @@ impl Binomial {
     }
 }
 
+/// The median of some values, the mean of the two middle ones of an even number; `None` of no values.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some(f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]))
+}
+
+/// Pseudo-random numbers, the same from the same seed: Marsaglia's xorshift64.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// Numbers from this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        // Zero would stay zero.
+        Self(seed | 1)
+    }
+
+    /// 64 bits; the lowest are the weakest.
+    pub const fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number from `least` to `most`.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.bits() % (most.saturating_sub(least).saturating_add(1))
+    }
+
+    /// A number below `limit`, or 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        ((self.bits() >> 16) % limit.max(1) as u64) as usize
+    }
+
+    /// Puts the items in random order (R. Durstenfeld, 1964).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +267,24 @@ mod tests {
             assert!(normal.low <= exact.low && exact.high <= normal.high, "{quantile:?} {exact:?} {normal:?}");
             assert!(normal.high - normal.low <= exact.high - exact.low + 4, "{quantile:?} {exact:?} {normal:?}");
         }
+    }
+
+    #[test]
+    fn the_median_lies_in_the_middle() {
+        assert_eq!((median(&[]), median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])), (None, Some(2.0), Some(2.5)));
+    }
+
+    #[test]
+    fn random_numbers_stay_within_their_bounds_and_vary() {
+        let mut random = Random::new(0);
+        let drawn: Vec<u64> = (0..10_000).map(|_| random.between(100, 199)).collect();
+        assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&100), Some(&199)));
+        assert_eq!((random.between(7, 7), random.below(0), random.below(1)), (7, 0, 0));
+        let mut items = [0, 1, 2, 3, 4, 5, 6, 7];
+        random.shuffle(&mut items);
+        assert_ne!(items, [0, 1, 2, 3, 4, 5, 6, 7]);
+        items.sort_unstable();
+        assert_eq!(items, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]

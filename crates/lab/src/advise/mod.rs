@@ -12,7 +12,6 @@ mod blocks;
 mod bound;
 mod guardian;
 mod idle;
-mod random;
 mod reasons;
 mod remedy;
 mod saved;

@@ -13,7 +13,6 @@ use super::blocks::Blocks;
 use super::bound;
 use super::guardian::Guardian;
 use super::idle::idle_times;
-use super::random::Random;
 use super::reasons::{Reasons, refused};
 use super::remedy::{Means, REMEDIES, Remedy, without_idle_states};
 use super::saved::{Left, Saved};
@@ -22,6 +21,7 @@ use super::settings::{AFFINITY, FIFO, SETTINGS, cpus};
 use super::thread::{Family, Thread};
 use super::usage::Usage;
 use crate::program::Watcher;
+use punctual_record::statistics::Random;
 
 /// Fewest pairs of blocks that a verdict takes.
 const PAIRS: u32 = 8;

@@ -1,7 +1,7 @@
 //! The results of a run: series for each cell with samples, and a reason for each cell without.
 
 use punctual::conditions::Refused;
-use punctual_record::{NotMeasured, Notice, Series, SeriesTally, Steadiness};
+use punctual_record::{NotMeasured, Notice, Series, SeriesTally};
 
 use super::error::Failure;
 use super::family::Family;

@@ -1,12 +1,7 @@
 //! Statistics that a few disturbed values do not change.
 
 use punctual_record::Quantile;
-use punctual_record::statistics::confidence_ranks;
-
-/// The median; `None` for no values. Reorders the values.
-pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
-    quantile(values, 0.5)
-}
+use punctual_record::statistics::{confidence_ranks, median};
 
 /// The quantile, interpolated between the two nearest values; `None` for no values. Reorders the values.
 pub(crate) fn quantile(values: &mut [f64], q: f64) -> Option<f64> {
@@ -18,8 +13,9 @@ pub(crate) fn quantile(values: &mut [f64], q: f64) -> Option<f64> {
 
 /// The median, and its 95 % confidence interval if there are enough values (6).
 pub(crate) fn median_with_interval(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+    let middle = median(values)?;
     let mut sorted = values.to_vec();
-    let middle = median(&mut sorted)?;
+    sorted.sort_by(f64::total_cmp);
     let ranks = confidence_ranks(sorted.len() as u64, Quantile::P50);
     Some((middle, ranks.map(|ranks| (sorted[ranks.low as usize - 1], sorted[ranks.high as usize - 1]))))
 }
@@ -38,7 +34,6 @@ mod tests {
     #[test]
     fn few_values_and_none() {
         assert_eq!(quantile(&mut [1.0, 2.0, 4.0], 0.75), Some(3.0));
-        assert_eq!(median(&mut []), None);
         assert_eq!(median_with_interval(&[3.0, 1.0, 2.0]), Some((2.0, None)));
         assert_eq!(median_with_interval(&[6.0, 1.0, 2.0, 5.0, 4.0, 3.0]), Some((3.5, Some((1.0, 6.0)))));
         assert_eq!(middle(&[]), None);

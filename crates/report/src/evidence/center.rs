@@ -8,7 +8,9 @@
 //! influences take the place of deviations from a mean. Their variance, divided by the number of pairs, is that of the
 //! centre.
 
-use super::middle::{OF_MEDIAN, median};
+use punctual_record::statistics::median;
+
+use super::middle::OF_MEDIAN;
 
 /// Size from which only the sign counts, in robust standard deviations. Decided on simulated machines like those of
 /// `tests/all/power.rs`. At 1.3 a comparison takes a third more runs; with the mean, more than twice as many.
@@ -20,9 +22,9 @@ const STEPS: usize = 100;
 /// The centre, and the influence of each pair.
 pub(crate) fn center(pairs: &[Vec<f64>], least: f64) -> (f64, Vec<f64>) {
     let all: Vec<f64> = pairs.iter().flatten().copied().collect();
-    let mut center = median(&all);
+    let mut center = median(&all).unwrap_or(0.0);
     let away: Vec<f64> = all.iter().map(|value| (value - center).abs()).collect();
-    let reach = (BY_SIZE * OF_MEDIAN * median(&away)).max(least);
+    let reach = (BY_SIZE * OF_MEDIAN * median(&away).unwrap_or(0.0)).max(least);
     let mut found = influences(pairs, center, reach);
     for _ in 0..STEPS {
         let step = found.iter().sum::<f64>() / found.len().max(1) as f64;

@@ -1,23 +1,13 @@
-//! The median, and the scatter around it.
+//! The scatter around the median.
+
+use punctual_record::statistics::median;
 
 /// A standard deviation, as a multiple of the median absolute deviation of normal values.
 pub(super) const OF_MEDIAN: f64 = 1.4826;
 
-/// The mean of the two middle ones of an even number; 0 of nothing.
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[half],
-        _ => f64::midpoint(values[half - 1], values[half]),
-    }
-}
-
 /// The scatter of single values: the median absolute deviation, scaled to a standard deviation.
 pub(crate) fn scatter(values: &[f64]) -> f64 {
-    let middle = median(values);
+    let Some(middle) = median(values) else { return 0.0 };
     let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    OF_MEDIAN * median(&away)
+    OF_MEDIAN * median(&away).unwrap_or(0.0)
 }

@@ -108,6 +108,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 mod tests {
     use super::super::rounds::Outcome;
     use super::*;
+    use punctual_record::statistics::Random;
 
     fn is_shown(effect: &Effect) -> bool {
         matches!(effect.outcome, Outcome::Better | Outcome::Worse)
@@ -117,22 +118,15 @@ mod tests {
         Question { figure: Figure::P50, pairs, why: "too few".into() }
     }
 
-    /// Marsaglia's xorshift64, as a number from -1 to 1.
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> f64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-        }
+    /// A number from -1 to 1.
+    fn next(random: &mut Random) -> f64 {
+        (random.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
     #[test]
     fn a_gain_beyond_the_scatter_is_shown_with_its_interval() {
-        let mut random = Random(7);
-        let pairs = (0..12).map(|_| [81e3 + 2e3 * random.next(), 30e3 + 2e3 * random.next()]).collect();
+        let mut random = Random::new(7);
+        let pairs = (0..12).map(|_| [81e3 + 2e3 * next(&mut random), 30e3 + 2e3 * next(&mut random)]).collect();
         let effect = &test(vec![question(pairs)])[0];
         let gain = effect.better().unwrap();
         assert!((gain.ns - 51_000).abs() < 2_000 && gain.low_ns < gain.ns && gain.ns < gain.high_ns, "{gain:?}");
@@ -142,8 +136,8 @@ mod tests {
     /// As beside a compiler: every block is disturbed by a time of its own, which no remedy takes off.
     #[test]
     fn a_gain_beside_other_programs_is_the_time_that_the_remedy_takes_off() {
-        let mut random = Random(5);
-        let mut block = |ns: f64| ns + 120e3 * random.next().abs().powi(3);
+        let mut random = Random::new(5);
+        let mut block = |ns: f64| ns + 120e3 * next(&mut random).abs().powi(3);
         let pairs = (0..16).map(|_| [block(80e3), block(30e3)]).collect();
         let gain = test(vec![question(pairs)])[0].better().unwrap();
         assert!(gain.low_ns < 50_000 && 50_000 < gain.high_ns && (gain.ns - 50_000).abs() < 6_000, "{gain:?}");
@@ -158,12 +152,15 @@ mod tests {
 
     #[test]
     fn of_twenty_thousand_without_a_difference_few_are_shown() {
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         let mut false_alarms = 0;
         // Ten questions for each program, corrected together. Every fifth block is disturbed.
         for _ in 0..2000 {
-            let mut block =
-                || 50e3 * (1.0 + 0.1 * random.next() + if random.next() > 0.6 { random.next().abs() } else { 0.0 });
+            let mut block = || {
+                50e3 * (1.0
+                    + 0.1 * next(&mut random)
+                    + if next(&mut random) > 0.6 { next(&mut random).abs() } else { 0.0 })
+            };
             let questions = (0..10).map(|_| question((0..8).map(|_| [block(), block()]).collect())).collect();
             false_alarms += usize::from(test(questions).iter().any(is_shown));
         }
@@ -173,9 +170,9 @@ mod tests {
 
     #[test]
     fn a_share_is_told_from_chance() {
-        let mut random = Random(3);
+        let mut random = Random::new(3);
         let mut pairs = |by: f64| -> Vec<[f64; 2]> {
-            (0..10).map(|_| [0.1 + 0.002 * random.next(), 0.1 + by + 0.002 * random.next()]).collect()
+            (0..10).map(|_| [0.1 + 0.002 * next(&mut random), 0.1 + by + 0.002 * next(&mut random)]).collect()
         };
         let all = shares(&[pairs(0.02), pairs(0.0)]);
         let [more, same] = [all[0].unwrap(), all[1].unwrap()];

@@ -5,7 +5,7 @@
 //! of the slopes of all pairs of points. Up to 29 % of the points may be arbitrary. A fit of two points has no such
 //! robustness.
 
-use crate::frame::robust::median;
+use punctual_record::statistics::median;
 
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     for (n, a) in points.iter().enumerate() {
         slopes.extend(points[..n].iter().filter(|b| b.0 != a.0).map(|b| (a.1 - b.1) / (a.0 - b.0)));
     }
-    median(&mut slopes)
+    median(&slopes)
 }
 
 /// Fits the model. None without two different X.
@@ -45,8 +45,8 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
         .map(|p| (f64::from(p.sleeps), (p.elapsed_ns - i64::from(p.sleeps) * p.asked_ns) as f64))
         .collect();
     let sleep_adds_ns = slope(&rest)?;
-    let mut intercepts: Vec<f64> = rest.iter().map(|(x, y)| y - sleep_adds_ns * x).collect();
-    Some(Fit { sleep_adds_ns, clock_costs_ns: median(&mut intercepts)? })
+    let intercepts: Vec<f64> = rest.iter().map(|(x, y)| y - sleep_adds_ns * x).collect();
+    Some(Fit { sleep_adds_ns, clock_costs_ns: median(&intercepts)? })
 }
 
 #[cfg(test)]

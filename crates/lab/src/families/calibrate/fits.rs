@@ -9,12 +9,13 @@ use super::fit::{Fit, Point, fit, slope};
 use super::plan::Plan;
 use crate::frame::clock_cost;
 use crate::frame::error::{Opened, ready};
-use crate::frame::robust::{median, quantile};
+use crate::frame::robust::quantile;
 use crate::frame::schedule::Schedule;
 use crate::frame::unavailable::MORE_TIME;
 use crate::frame::usage::{Meter, Sum};
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 use crate::ways::wait::Waiter;
+use punctual_record::statistics::median;
 
 /// Consecutive sleeps.
 const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -33,7 +34,7 @@ pub(crate) struct Rounds(Vec<(i64, Fit)>);
 impl Rounds {
     /// The overhead of a sleep, in ns.
     pub(super) fn sleep_adds_ns(&self) -> Option<f64> {
-        median(&mut self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect::<Vec<_>>())
+        median(&self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect::<Vec<_>>())
     }
 
     /// Spread and drift of TN, and the directly measured cost of reading the clock.
@@ -126,7 +127,7 @@ impl Bench for FitBench<'_> {
     }
 
     fn detail(&self, cell: usize) -> Option<String> {
-        median(&mut self.newest[cell].clone()).map(|tn| format!("a sleep adds {tn:.2} us"))
+        median(&self.newest[cell]).map(|tn| format!("a sleep adds {tn:.2} us"))
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {

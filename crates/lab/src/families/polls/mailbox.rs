@@ -10,6 +10,7 @@ use punctual::backoff::{Backoff, EventCount, Limits};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::shared::{CacheLine, Shared};
+use punctual_record::statistics::Random;
 
 /// Number and time of the newest message; number and round trip of the newest reply that the sender received.
 type Sent = (AtomicU64, AtomicI64, AtomicU64, AtomicI64);
@@ -93,7 +94,8 @@ impl Mailbox {
     /// CPU it sleeps through both.
     pub(super) fn send_all(&self, own_cpu: bool, parent_lives: impl Fn() -> bool) {
         let mut number = 0;
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        // Pauses independent of the receiver's rhythm, and the same in every run.
+        let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
         let limits = if own_cpu { Limits::SPIN } else { Limits::PARK };
         let mut backoff = Backoff::new(limits);
         while parent_lives() {
@@ -144,30 +146,9 @@ fn pause(ns: u64, spin: bool) {
     }
 }
 
-/// Marsaglia's xorshift64: pauses independent of the receiver's rhythm, and the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        least + self.0 % (most.saturating_sub(least) + 1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_stay_within_their_limits_and_fill_them() {
-        let mut random = Random(1);
-        let drawn: Vec<u64> = (0..10_000).map(|_| random.between(100, 199)).collect();
-        assert!(drawn.iter().all(|n| (100..200).contains(n)));
-        assert!((100..200).all(|n| drawn.contains(&n)));
-        assert_eq!(random.between(7, 7), 7);
-    }
 
     #[test]
     fn what_is_ordered_is_sent_once_and_answered() {
