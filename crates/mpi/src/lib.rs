@@ -21,7 +21,6 @@
 
 mod calls;
 mod library;
-mod own;
 mod patience;
 mod progress;
 mod rank;

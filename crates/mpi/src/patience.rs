@@ -16,8 +16,7 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
-use crate::own;
-use crate::rank;
+use crate::{rank, symbol};
 
 /// The first limit: some microseconds of polling.
 const FIRST: usize = 100;
@@ -224,7 +223,7 @@ impl Wait {
             // The first time.
             self.limit.store(if fixed == 0 { FIRST } else { fixed }, Relaxed);
         } else if fixed != 0 {
-            own::sched_yield();
+            symbol::sched_yield();
             YIELDS.fetch_add(1, Relaxed);
             self.sleep();
         } else {
@@ -239,7 +238,7 @@ impl Wait {
         if before_ns < self.pause_ns.load(Relaxed) {
             return;
         }
-        own::sched_yield();
+        symbol::sched_yield();
         YIELDS.fetch_add(1, Relaxed);
         let now_ns = now_ns();
         let took_ns = now_ns - before_ns;
@@ -284,7 +283,7 @@ fn sleep(n: u32) {
         return;
     }
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-    own::sleep(&time);
+    symbol::sleep(&time);
 }
 
 fn now_ns() -> u64 {

@@ -27,7 +27,7 @@ pub(crate) fn share_cpus() -> bool {
     let Some(mine) = cpus(0) else { return true };
     let mut ranks = 0;
     any(|rank| {
-        ranks += usize::from(cpus(rank).is_some_and(|its| its.iter().zip(&mine).any(|(a, b)| a & b != 0)));
+        ranks += usize::from(cpus(rank).is_some_and(|theirs| theirs.iter().zip(&mine).any(|(a, b)| a & b != 0)));
         false
     });
     ranks > mine.iter().map(|word| word.count_ones() as usize).sum()

@@ -1,7 +1,12 @@
-//! A function of the MPI library, looked up by name when it is first called.
+//! Functions of other libraries, looked up by name when they are first called: those of the MPI library, and the C library's own
+//! `sched_yield` and `clock_nanosleep`.
+//!
+//! Another library that is loaded into the program may replace the latter (`punctual run --sched-yield`, `--precise-sleep`). That is meant
+//! for the program's calls: a rank that waits has to give up the CPU.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// MPI libraries, and those that they poll through. A program such as Python may load them out of sight of `dlsym(RTLD_NEXT)`.
@@ -77,7 +82,7 @@ fn absent() -> *mut c_void {
 }
 
 /// The function in one object, if the program has loaded it.
-pub(crate) fn within(object: &CStr, name: *const libc::c_char) -> Option<*mut c_void> {
+fn within(object: &CStr, name: *const libc::c_char) -> Option<*mut c_void> {
     // SAFETY: both names end with a NUL; RTLD_NOLOAD loads nothing, and the handle keeps the object where it is.
     let found = unsafe {
         let handle = libc::dlopen(object.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
@@ -87,4 +92,38 @@ pub(crate) fn within(object: &CStr, name: *const libc::c_char) -> Option<*mut c_
         libc::dlsym(handle, name)
     };
     (!found.is_null()).then_some(found)
+}
+
+/// sched_yield(2) of the C library itself.
+pub(crate) fn sched_yield() {
+    type Yield = extern "C" fn() -> c_int;
+    static FOUND: OnceLock<Yield> = OnceLock::new();
+    FOUND.get_or_init(|| match libc_function(c"sched_yield") {
+        // SAFETY: the C library's function has this type.
+        Some(function) => unsafe { std::mem::transmute::<*mut c_void, Yield>(function) },
+        None => yield_of_libc,
+    })();
+}
+
+/// Sleeps for a time of CLOCK_MONOTONIC, or until a signal, by the C library's own `clock_nanosleep`.
+pub(crate) fn sleep(time: &libc::timespec) {
+    type Sleep = unsafe extern "C" fn(libc::clockid_t, c_int, *const libc::timespec, *mut libc::timespec) -> c_int;
+    static FOUND: OnceLock<Sleep> = OnceLock::new();
+    let sleep = FOUND.get_or_init(|| match libc_function(c"clock_nanosleep") {
+        // SAFETY: the C library's function has this type.
+        Some(function) => unsafe { std::mem::transmute::<*mut c_void, Sleep>(function) },
+        None => libc::clock_nanosleep,
+    });
+    // SAFETY: `time` is valid, and the rest of an interrupted sleep is not asked for.
+    unsafe { sleep(libc::CLOCK_MONOTONIC, 0, time, std::ptr::null_mut()) };
+}
+
+extern "C" fn yield_of_libc() -> c_int {
+    // SAFETY: sched_yield(2) has no preconditions.
+    unsafe { libc::sched_yield() }
+}
+
+/// A function of the C library; `None` where the library has another name (musl).
+fn libc_function(name: &CStr) -> Option<*mut c_void> {
+    within(c"libc.so.6", name.as_ptr())
 }

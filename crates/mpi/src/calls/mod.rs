@@ -6,7 +6,6 @@
 #[macro_use]
 mod export;
 mod collective;
-mod fortran;
 mod others;
 mod point_to_point;
 mod several;
