@@ -20,9 +20,9 @@ const READINGS: usize = 8;
 pub struct Place<'a> {
     /// The tracepoint, without its system.
     pub tracepoint: &'a str,
-    /// Only there.
+    /// The CPU on which it spins.
     pub cpu: usize,
-    /// Only where the tracepoint's first argument has this value.
+    /// The value of the tracepoint's first argument at which it spins; without one, at any.
     pub first: Option<i32>,
 }
 

@@ -52,8 +52,6 @@ unsafe impl<A: Shareable, B: Shareable, C: Shareable> Shareable for (A, B, C) {}
 // SAFETY: as above.
 unsafe impl<A: Shareable, B: Shareable, C: Shareable, D: Shareable> Shareable for (A, B, C, D) {}
 
-/// A value in its own cache line.
-///
 /// A full memory barrier, for other processes too: `fence(SeqCst)`.
 ///
 /// On x86-64 it is an atomic operation on the stack. That is a full barrier like `mfence` (Intel SDM, volume 3, 9.2.3.9) at a
@@ -69,7 +67,7 @@ pub fn full_fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// 128 bytes: two lines of 64, since x86 CPUs fetch lines in pairs. It is one line on some 64-bit Arm CPUs, such as
+/// A value in its own cache line: 128 bytes, two lines of 64, since x86 CPUs fetch lines in pairs. It is one line on some 64-bit Arm CPUs, such as
 /// Apple's.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]

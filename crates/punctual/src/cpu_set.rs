@@ -82,7 +82,7 @@ pub enum CpuSetError {
     Backwards {
         /// The first number typed.
         first: usize,
-        /// The second.
+        /// The number after the dash.
         last: usize,
     },
     /// A number no kernel has.

@@ -59,7 +59,7 @@ pub struct SeriesTally {
 }
 
 impl SeriesTally {
-    /// No rounds yet.
+    /// A tally without rounds.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -85,11 +85,11 @@ words! {
 /// A call that could block and ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// How it ended.
     pub how: How,
-    /// From its beginning.
+    /// The time from its beginning to its end.
     pub took_ns: u64,
-    /// Its time limit.
+    /// The time limit that it was given.
     pub asked_ns: Option<u64>,
     /// Its lateness, if its time was over.
     pub late_ns: Option<u64>,

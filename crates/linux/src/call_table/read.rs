@@ -45,7 +45,7 @@ pub struct Counted {
     pub took_extremes: Option<(u64, u64)>,
     /// CPU time of the calls in which it was read.
     pub cpu_ns: u64,
-    /// Their number.
+    /// The number of calls in which CPU time was read.
     pub cpu_read: u64,
     /// Yields after which another thread had run.
     pub let_run: u64,

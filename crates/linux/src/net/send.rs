@@ -52,9 +52,9 @@ struct Control([u8; 64]);
 /// A request of a datagram to the kernel: a control message of level `SOL_SOCKET`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish {
-    /// The type.
+    /// The type of the control message.
     pub(super) kind: i32,
-    /// The value.
+    /// Its value.
     pub(super) value: Value,
 }
 

@@ -20,33 +20,33 @@ impl CpuEvents {
         Err(Error::from_errno("perf_event_open", libc::ENOSYS).on("this architecture"))
     }
 
-    /// Nothing to add to.
+    /// Unreachable: no ring exists here.
     pub fn add(&mut self, _: u64, _: Option<&str>) -> Result<()> {
         match *self {}
     }
 
-    /// Nothing to switch.
+    /// Unreachable: no ring exists here.
     pub fn switch(&self, _: bool) -> Result<()> {
         match *self {}
     }
 
-    /// Nothing is dropped.
+    /// Unreachable: no ring exists here.
     pub fn dropped(&self) -> Option<u64> {
         match *self {}
     }
 
-    /// No CPU.
+    /// Unreachable: no ring exists here.
     pub fn cpu(&self) -> usize {
         match *self {}
     }
 
-    /// Nothing to read.
+    /// Unreachable: no ring exists here.
     pub fn drain(&mut self, _: &mut dyn FnMut(Record<'_>)) {
         match *self {}
     }
 }
 
-/// Nothing to wait for.
+/// Fails with ENOSYS.
 pub fn wait(_: &[CpuEvents], _: Duration) -> Result<bool> {
     Err(Error::from_errno("perf_event_open", libc::ENOSYS).on("this architecture"))
 }
@@ -61,27 +61,27 @@ impl Recorder {
         Err(Error::from_errno("bpf", libc::ENOSYS).on("this architecture"))
     }
 
-    /// Nothing to add to.
+    /// Unreachable: no ring exists here.
     pub fn add(&mut self, _: &Recorded<'_>) -> Result<()> {
         match *self {}
     }
 
-    /// Nothing to switch.
+    /// Unreachable: no ring exists here.
     pub fn switch(&self, _: bool) {
         match *self {}
     }
 
-    /// Nothing to read.
+    /// Unreachable: no ring exists here.
     pub fn drain(&mut self, _: &mut dyn FnMut(usize, usize, Record<'_>)) {
         match *self {}
     }
 
-    /// Nothing is dropped.
+    /// Unreachable: no ring exists here.
     pub fn dropped(&self) -> u64 {
         match *self {}
     }
 
-    /// Nothing to wait for.
+    /// Unreachable: no ring exists here.
     pub fn wait(&self, _: Duration) -> bool {
         match *self {}
     }

@@ -94,7 +94,7 @@ pub(super) fn stop_by(signal: i32) {
 #[derive(Debug)]
 struct Stat(File);
 
-/// What it says.
+/// The state and the parent of a process, as its `stat` says.
 struct Seen {
     state: u8,
     parent: i32,

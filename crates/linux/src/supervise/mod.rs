@@ -44,11 +44,11 @@ pub struct Settings {
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// With this exit status.
+    /// The program exited with this status.
     Exited(u8),
-    /// By this signal.
+    /// This signal ended it.
     Signalled(u8),
-    /// With an unknown status: the kernel did not keep it.
+    /// Its status is unknown: the kernel did not keep it.
     Unknown,
 }
 

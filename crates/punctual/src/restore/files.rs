@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::error::Error;
 use super::form::FileForm;
 
-/// Contents without the line end; `None` if the file does not exist, cannot be read or reports no value.
+/// The contents of a file without the line end; `None` if the file does not exist, cannot be read or reports no value.
 pub(crate) fn read(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let text = text.trim();
@@ -19,17 +19,17 @@ pub(crate) fn read(path: &Path) -> Option<String> {
     (!absent).then(|| text.to_owned())
 }
 
-/// A number.
+/// The number in a file.
 pub(crate) fn number(path: &Path) -> Option<u64> {
     read(path)?.parse().ok()
 }
 
-/// Words separated by blanks.
+/// The words of a file, separated by blanks.
 pub(crate) fn words(path: &Path) -> Vec<String> {
     read(path).map(|text| text.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
 }
 
-/// Contents, or the read error.
+/// The contents of a file, or the error of reading it.
 pub(crate) fn must_read(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::io("reading", path, source))?;
     Ok(text.trim().to_owned())

@@ -81,7 +81,7 @@ struct Counters {
 struct Times {
     /// Running time: user, nice, system, irq, softirq. User and nice include guests.
     busy: u64,
-    /// Idle and iowait.
+    /// Time without work: idle and iowait.
     idle: u64,
     /// Time taken by the hypervisor; absent before Linux 2.6.11.
     steal: Option<u64>,

@@ -21,18 +21,18 @@ words! {
     }
 }
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Which figure.
+    /// The figure that the series holds.
     pub figure: Figure,
-    /// The sleep asked, in a proof.
+    /// The length of the sleep, in a proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_ns: Option<i64>,
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// What was taken off each sleep of a proof, on average over its turns.
         shortened_by_ns: f64 => mean,

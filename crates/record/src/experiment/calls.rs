@@ -16,7 +16,7 @@ pub struct Parameters {
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// Calls that began.
         calls: u64 => sum,

@@ -41,16 +41,16 @@ words! {
     }
 }
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// Bytes of a message.
     pub size: u64,
-    /// How they are sent.
+    /// How the messages are sent.
     pub mode: Mode,
-    /// Where.
+    /// Where the two processes run.
     pub place: Placement,
-    /// How they are received.
+    /// How the receiver waits for them.
     pub receive: Receive,
     /// The sender's CPU, where it is pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,16 +69,16 @@ pub struct Parameters {
 /// The latencies of consecutive messages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
-    /// The smallest.
+    /// The smallest latency.
     pub min_ns: i64,
     /// Their mean.
     pub mean_ns: f64,
-    /// The largest.
+    /// The largest latency.
     pub max_ns: i64,
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// Messages a second.
         per_second: f64 => mean,

@@ -75,12 +75,12 @@ pub(super) fn mean<T: Average>(mine: Option<T>, other: Option<T>, weights: Weigh
     Some(mine?.average(other?, weights))
 }
 
-/// Both counts together.
+/// The sum of both counts.
 pub(super) fn sum(mine: Option<u64>, other: Option<u64>, _: Weights) -> Option<u64> {
     Some(mine?.saturating_add(other?))
 }
 
-/// The smaller one.
+/// The smaller value.
 pub(super) fn least<T: Ord>(mine: Option<T>, other: Option<T>, _: Weights) -> Option<T> {
     Some(mine?.min(other?))
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 words! {
     /// Which end a series is of.
     pub enum Measured {
-        /// As they leave.
+        /// The sender's: as they leave.
         Departure = "departure",
-        /// As they arrive.
+        /// The receiver's: as they arrive.
         Arrival = "arrival",
     }
 }
@@ -23,12 +23,12 @@ words! {
     }
 }
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// The rate.
+    /// Datagrams or ticks a second.
     pub rate_per_second: f64,
-    /// Which end.
+    /// The end that the series is of.
     pub measured: Measured,
     /// Where to, as `udp ADDRESS:PORT`; `tick-only` where nothing is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct Parameters {
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// Departures that were due.
         events: u64 => sum,
@@ -67,7 +67,7 @@ metrics! {
         refused: u64 => sum,
         /// Datagrams that arrived.
         received: u64 => sum,
-        /// Datagrams that did not.
+        /// Datagrams that did not arrive.
         lost: u64 => sum,
         /// Datagrams that arrived out of order.
         reordered: u64 => sum,

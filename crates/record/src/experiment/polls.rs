@@ -23,12 +23,12 @@ words! {
     }
 }
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// The load.
+    /// What runs on the receiver's CPU.
     pub load: Load,
-    /// The sender's place.
+    /// Where the sender runs.
     pub sender: SenderPlace,
     /// Polls before the CPU is given up; 0: never given up. Absent for receivers that do not count polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct Parameters {
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// Share of the CPU that the competitor got while no message came.
         competitor_cpu_share: f64 => mean,

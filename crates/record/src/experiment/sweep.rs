@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// The rate that the search begins at.
@@ -22,7 +22,7 @@ pub struct Parameters {
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// The highest rate that was held, in events a second.
         highest_rate_held: f64 => mean,
@@ -30,7 +30,7 @@ metrics! {
         rate_reached: f64 => mean,
         /// The lowest rate that was not held.
         rate_not_held: f64 => mean,
-        /// Why it was not.
+        /// Why it was not held.
         why_not_higher: String => same,
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Parameters {}
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// The CPU that loops.
         cpu: u32 => same,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metrics::Typed;
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// The duration, or the distance of the deadline.
@@ -16,7 +16,7 @@ pub struct Parameters {
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// What a call of coarse resolution makes of the duration asked; equal to it where the call takes nanoseconds.
         effective_ns: i64 => same,

@@ -25,7 +25,7 @@ words! {
     }
 }
 
-/// What was asked.
+/// The request: it identifies a series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// Busy competitors on the CPU.
@@ -42,7 +42,7 @@ pub struct Parameters {
 }
 
 metrics! {
-    /// What came out beside the samples.
+    /// The results beside the samples.
     pub struct Metrics {
         /// The system calls that were seen, by name; `none` where there were none.
         observed: String => same,

@@ -122,7 +122,7 @@ pub struct NotMeasured {
     /// The parameters ([`Experiment::parameters`](crate::Experiment::parameters)), where the reason is peculiar to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Param>,
-    /// Why not.
+    /// Why it was not measured.
     pub why: String,
     /// What would make it measurable, where something would.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,11 +8,11 @@ use crate::experiment::words;
 /// The figures of many samples. An absent percentile is one that too few samples support.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// How many samples, overflowed ones included.
+    /// Number of samples, overflowed ones included.
     pub count: u64,
-    /// How many of them were below zero.
+    /// Samples below zero.
     pub negative: u64,
-    /// How many were too large (or too small) for the histogram. They count in `count`, `min`, `max`, `mean` and the
+    /// Samples too large (or too small) for the histogram. They count in `count`, `min`, `max`, `mean` and the
     /// ranks of percentiles; only their exact place is lost.
     pub overflow: u64,
     /// The smallest, exact.
@@ -38,9 +38,9 @@ pub struct Summary {
 /// 95 % confidence intervals by order statistics: no distribution is assumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ci95 {
-    /// Of the median.
+    /// The interval of the median.
     pub p50: Option<Interval>,
-    /// Of the 99th percentile.
+    /// The interval of the 99th percentile.
     pub p99: Option<Interval>,
 }
 
@@ -56,7 +56,7 @@ pub struct Interval {
 /// Percentiles of a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Their sum, ns.
     pub total_ns: u64,

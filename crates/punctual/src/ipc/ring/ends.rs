@@ -52,9 +52,9 @@ struct Role {
 enum Peer {
     /// Not attached yet, or alive.
     Hoped,
-    /// Closed its end.
+    /// It closed its end.
     Left,
-    /// Died.
+    /// Its process died.
     Died,
 }
 
