@@ -1,6 +1,18 @@
-//! Values that are computed once for a key, by whichever thread comes first. No thread waits for another.
+//! Where in the program a function was called, and values that are computed once for such a key, by whichever thread comes first. No thread
+//! waits for another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The address behind the call, in the program or one of its libraries. 0 where the architecture does not give it.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caller(pub(crate) usize);
+
+impl Caller {
+    /// A caller that is not known.
+    #[allow(dead_code, reason = "x86-64 always knows it")]
+    pub(crate) const UNKNOWN: Self = Self(0);
+}
 
 /// Places that a key may have in the table.
 const PROBES: usize = 8;

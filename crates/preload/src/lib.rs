@@ -80,7 +80,7 @@
 #![cfg_attr(test, allow(dead_code, reason = "a test does not export the functions"))]
 #![allow(unreachable_pub, reason = "the loader reaches them by name")]
 
-mod caller;
+mod callers;
 mod filter;
 mod hooks;
 mod learn;
@@ -89,7 +89,6 @@ mod memory;
 mod next;
 mod now;
 mod observe;
-mod once;
 mod polling;
 mod rules;
 mod scheduling;

@@ -46,10 +46,10 @@ impl Rules {
         if read as u64 > LONGEST {
             return None;
         }
-        Self::of(text.leak())
+        Self::parse(text.leak())
     }
 
-    fn of(text: &'static str) -> Option<Self> {
+    fn parse(text: &'static str) -> Option<Self> {
         let mut all = Self::default();
         for rule in punctual_rules::rules(text) {
             let (_, mut rule) = rule.ok()?;
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn rules_are_sorted_into_sets() {
-        let rules = Rules::of(TEXT).unwrap();
+        let rules = Rules::parse(TEXT).unwrap();
         assert_eq!((rules.all(), rules.anywhere, rules.any_thread), (0b11111, 0b10011, 0b10101));
         assert_eq!((rules.waits, rules.scheduling, rules.symbols), (0b01111, 0b10000, 0b01000));
         assert_eq!((rules.deciding(0b11111), rules.deciding(0b00111), rules.deciding(0b10000)), (0b01010, 0b00110, 0));

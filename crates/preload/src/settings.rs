@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 use punctual::margin::Aim;
 use punctual_rules::{Waits, Zero};
 
-use crate::caller::Caller;
-use crate::once::Once;
+use crate::callers::{Caller, Once};
 use crate::rules::Rules;
 use crate::{sites, threads};
 
@@ -36,7 +35,7 @@ static LOADED: OnceLock<Loaded> = OnceLock::new();
 
 /// The settings for calls from here, by this thread. Before they are read, every call is kept.
 #[inline]
-pub(crate) fn of(caller: Caller) -> Settings {
+pub(crate) fn for_caller(caller: Caller) -> Settings {
     // A load and a comparison, without a lock.
     match LOADED.get() {
         None => KEPT,
@@ -137,11 +136,11 @@ mod tests {
         let text = format!("* usleep0=pause\nthread={name}* poll-first=20us\nlibrary=libc.so* sched-yield=sleep\n");
         std::fs::write(file.path(), text).unwrap();
         let loaded = load(&format!("usleep0=yield,rules={}", file.path().display())).unwrap();
-        let of = |address: usize| loaded.general.under(loaded.rules.as_ref().unwrap(), Caller(address));
-        let own = of(general as *const () as usize);
+        let settings_at = |address: usize| loaded.general.under(loaded.rules.as_ref().unwrap(), Caller(address));
+        let own = settings_at(general as *const () as usize);
         assert_eq!(own, Settings { usleep0: Zero::Pause, poll_first_ns: 20_000, ..KEPT });
-        let libc = of(libc::getppid as *const () as usize);
+        let libc = settings_at(libc::getppid as *const () as usize);
         assert_eq!(libc, Settings { sched_yield: Zero::Sleep, ..own });
-        assert_eq!(of(0), own, "an unknown caller");
+        assert_eq!(settings_at(0), own, "an unknown caller");
     }
 }

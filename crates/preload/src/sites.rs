@@ -2,8 +2,7 @@
 //!
 //! A library at the place of an unloaded one keeps that one's rules.
 
-use crate::caller::Caller;
-use crate::once::Once;
+use crate::callers::{Caller, Once};
 use crate::rules::Rules;
 use crate::{filter, mapping, next, symbols};
 

@@ -10,8 +10,8 @@ use libc::{
     pthread_cond_t, pthread_mutex_t, pthread_t, sem_t, sigset_t, timespec, timeval, useconds_t,
 };
 
-use crate::caller::Caller;
-use crate::hooks::{naming, observed, starting};
+use crate::callers::Caller;
+use crate::hooks::{observed, thread};
 use crate::next::Start;
 
 /// The instructions for a function, by its number of arguments: one token for each.
@@ -155,9 +155,9 @@ entries! {
     pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, limit: *const timespec) -> c_int = observed::pthread_cond_timedwait;
     pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int = observed::pthread_cond_clockwait;
     cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const timespec) -> c_int = observed::cnd_timedwait;
-    pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int = naming::pthread_setname_np;
-    prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = naming::prctl;
-    pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, argument: *mut c_void) -> c_int = starting::pthread_create;
+    pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int = thread::pthread_setname_np;
+    prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = thread::prctl;
+    pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, argument: *mut c_void) -> c_int = thread::pthread_create;
     syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = observed::syscall;
 }
 

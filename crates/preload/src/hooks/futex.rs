@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{c_long, c_uint, timespec};
 
-use crate::caller::Caller;
+use crate::callers::Caller;
 use crate::now::{length_ns, now_ns, now_of, timespec as timespec_of};
 use crate::polling::{Polled, Waiter, poll_until};
 use crate::{memory, next, settings};
@@ -35,7 +35,7 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
     };
     match number {
         libc::SYS_futex if waits(b) => {
-            let look_ns = settings::of(caller).poll_first_ns;
+            let look_ns = settings::for_caller(caller).poll_first_ns;
             let call = Wait { word: a as *const u32, operation: b, expected: c as u32, limit: d as *const timespec };
             // The kernel refuses a set of no bits, and the other clock for a length.
             let valid = if has_deadline(b) { f as u32 != 0 } else { b & c_long::from(libc::FUTEX_CLOCK_REALTIME) == 0 };
@@ -43,12 +43,12 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
         }
         libc::SYS_prctl if a == libc::PR_SET_NAME as c_long || a == libc::PR_SET_SECCOMP as c_long => {
             // SAFETY: the arguments of the caller.
-            unsafe { super::naming::prctl(a as _, b as _, c as _, d as _, e as _, caller) }.into()
+            unsafe { super::thread::prctl(a as _, b as _, c as _, d as _, e as _, caller) }.into()
         }
         libc::SYS_seccomp if matches!(a as c_uint, libc::SECCOMP_SET_MODE_STRICT | libc::SECCOMP_SET_MODE_FILTER) => {
-            super::naming::install_filter(|| kept(d))
+            super::thread::install_filter(|| kept(d))
         }
-        libc::SYS_sched_yield => super::yielding::sched_yield(caller).into(),
+        libc::SYS_sched_yield => super::sleeping::sched_yield(caller).into(),
         // SAFETY: the arguments of the caller.
         libc::SYS_nanosleep => unsafe { super::sleeping::nanosleep_by_number(a as _, b as _, caller) }.into(),
         libc::SYS_clock_nanosleep => {

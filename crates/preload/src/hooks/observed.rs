@@ -6,8 +6,8 @@ use libc::{
 };
 use punctual_linux::call_table::calls;
 
-use super::{conditions, futex, locks, semaphores, sleeping, timeouts, yielding};
-use crate::caller::Caller;
+use super::{futex, locks, semaphores, sleeping, timeouts};
+use crate::callers::Caller;
 use crate::now::{length_ns, now_ns, now_of};
 use crate::observe::{How, Limit, observed, yields};
 use crate::{memory, next};
@@ -54,16 +54,16 @@ observed! {
     mtx_timedlock(mutex: *mut c_void, time: *const timespec) -> c_int =
         locks::mtx_timedlock, MTX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), result_of_c11;
     pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int =
-        conditions::pthread_cond_timedwait, COND_TIMEDWAIT, until_some(time), error;
+        locks::pthread_cond_timedwait, COND_TIMEDWAIT, until_some(time), error;
     pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int =
-        conditions::pthread_cond_clockwait, COND_CLOCKWAIT, until(clock, time), error;
+        locks::pthread_cond_clockwait, COND_CLOCKWAIT, until(clock, time), error;
     cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, time: *const timespec) -> c_int =
-        conditions::cnd_timedwait, CND_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), result_of_c11;
+        locks::cnd_timedwait, CND_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), result_of_c11;
 }
 
 /// As sched_yield(2).
 pub(crate) extern "C-unwind" fn sched_yield(caller: Caller) -> c_int {
-    yields(caller, || yielding::sched_yield(caller))
+    yields(caller, || sleeping::sched_yield(caller))
 }
 
 /// As syscall(2): a wait by its number is counted as the function of its name.

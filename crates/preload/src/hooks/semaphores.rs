@@ -3,7 +3,7 @@
 use libc::{c_int, clockid_t, sem_t, timespec};
 
 use super::taking::{Take, concerned, wait_until};
-use crate::caller::Caller;
+use crate::callers::Caller;
 use crate::now::length_ns;
 use crate::{next, settings};
 
@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C-unwind" fn sem_clockwait(
 }
 
 unsafe fn wait(semaphore: *mut sem_t, clock: Option<clockid_t>, limit: *const timespec, caller: Caller) -> c_int {
-    let settings = settings::of(caller);
+    let settings = settings::for_caller(caller);
     // SAFETY: the arguments of the caller.
     let own = || unsafe { kept(semaphore, clock, limit) };
     let read_clock = clock.unwrap_or(libc::CLOCK_REALTIME);

@@ -1,10 +1,10 @@
-//! `nanosleep`, `clock_nanosleep`, `usleep`, `sleep`, `thrd_sleep`.
+//! `nanosleep`, `clock_nanosleep`, `usleep`, `sleep`, `thrd_sleep`; and `sched_yield`, `pthread_yield`, `thrd_yield`, which are the same.
 
 use libc::{c_int, c_long, c_uint, clockid_t, timespec, useconds_t};
 use punctual::margin::Aim;
 use punctual_rules::Zero;
 
-use crate::caller::Caller;
+use crate::callers::Caller;
 use crate::now::{length_ns, now_ns, spin_until, timespec as timespec_of};
 use crate::settings::Settings;
 use crate::{learn, memory, next, settings, slack, zero};
@@ -70,7 +70,7 @@ trait Call {
 
 /// A sleep of this length by nanosleep(2)'s rules. The program's own call makes it.
 fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, call: &impl Call) -> c_int {
-    let settings = settings::of(caller);
+    let settings = settings::for_caller(caller);
     let kept = || call.make(asked, rest);
     if unchanged(&settings) {
         return kept();
@@ -174,7 +174,7 @@ impl ClockNanosleep {
     }
 
     fn sleep_until(&self, asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
-        let Some(aim) = settings::of(caller).precise else { return self.make(asked, rest) };
+        let Some(aim) = settings::for_caller(caller).precise else { return self.make(asked, rest) };
         match memory::read(asked).as_ref().and_then(length_ns) {
             Some(deadline_ns) if deadline_ns > now_ns() + NEARLY_NONE_NS => {
                 precisely(aim, deadline_ns, self, |target_ns, _| self.make(&timespec_of(target_ns), rest))
@@ -262,4 +262,16 @@ pub(crate) unsafe extern "C-unwind" fn thrd_sleep(
         }
     }
     sleep_for(caller, asked, rest, &ThrdSleep)
+}
+
+/// As sched_yield(2), or what the setting `sched_yield` says. It never fails.
+pub(crate) extern "C-unwind" fn sched_yield(caller: Caller) -> c_int {
+    let what = settings::for_caller(caller).sched_yield;
+    if what != Zero::Keep && zero::replaced(what) {
+        return 0;
+    }
+    // SAFETY: takes nothing.
+    let done = unsafe { next::sched_yield() };
+    zero::called(what);
+    done
 }

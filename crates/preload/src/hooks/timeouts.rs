@@ -3,7 +3,7 @@
 use libc::{c_int, c_ulong, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 use super::looking::{Look, wait};
-use crate::caller::Caller;
+use crate::callers::Caller;
 use crate::filter::{Foreign, may_use_newer};
 use crate::now::{length_ns, now_ns, timespec as timespec_of};
 use crate::settings::Settings;
@@ -27,7 +27,7 @@ fn until<L: Look>(caller: Caller, limit: Result<Option<i64>, ()>, mut call: L, k
     if limit == Ok(Some(0)) {
         return kept();
     }
-    let settings = settings::of(caller);
+    let settings = settings::for_caller(caller);
     match limit {
         Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut call),
         _ => kept(),
@@ -417,7 +417,7 @@ pub(crate) unsafe extern "C-unwind" fn select(
     timeout: *mut timeval,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::of(caller);
+    let settings = settings::for_caller(caller);
     // SAFETY: the caller gave null or a timeval.
     let limit = unsafe { timeout.as_ref() }.map(length_of);
     let deadline_ns = limit.flatten().map(|limit_ns| now_ns().saturating_add(limit_ns));
@@ -454,7 +454,7 @@ pub(crate) unsafe extern "C-unwind" fn pselect(
 ) -> c_int {
     // SAFETY: the arguments of the caller.
     let (limit, kept) = unsafe { (limit_of(timeout), || next::pselect(count, read, write, except, timeout, mask)) };
-    let settings = settings::of(caller);
+    let settings = settings::for_caller(caller);
     let found = match limit {
         Ok(limit) if concerned(&settings, limit) => {
             wait_on_copies(&settings, limit, count, [read, write, except], Some(mask))

@@ -7,7 +7,6 @@
 //! Where the file cannot be mapped, the program runs unobserved.
 
 mod object;
-mod sites;
 
 use std::ffi::CStr;
 use std::fs::OpenOptions;
@@ -16,9 +15,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 pub(crate) use punctual_linux::call_table::How;
-use punctual_linux::call_table::{Ended, Entry, LOOKS, Table, calls};
+use punctual_linux::call_table::{Ended, Entry, LOOKS, Site, Table, calls};
 
-use crate::caller::Caller;
+use crate::callers::{Caller, Once};
 use crate::filter::Foreign;
 use crate::next;
 use crate::now::now_ns;
@@ -82,7 +81,7 @@ pub(crate) fn observed<R>(
     let Some(table) = table() else { return make() };
     let limit = limit();
     let number = if limit == Limit::Look { call | LOOKS } else { call };
-    match (sites::entry(table, number, caller), limit) {
+    match (entry_of(table, number, caller), limit) {
         (None, _) => make(),
         (Some(entry), Limit::Look) => looks(entry, make, how),
         (Some(entry), limit) => waits(entry, limit, make, how),
@@ -92,7 +91,7 @@ pub(crate) fn observed<R>(
 /// The same for a yield. Whether another thread ran is known of the timed ones.
 #[inline]
 pub(crate) fn yields<R>(caller: Caller, make: impl FnOnce() -> R) -> R {
-    let found = table().and_then(|table| sites::entry(table, calls::SCHED_YIELD | LOOKS, caller));
+    let found = table().and_then(|table| entry_of(table, calls::SCHED_YIELD | LOOKS, caller));
     let Some(entry) = found else { return make() };
     if entry.begin() % ONE_LOOK_IN != 1 {
         return make();
@@ -185,6 +184,36 @@ fn ask(foreign: &Foreign, call: impl FnOnce() -> libc::c_int) -> Option<()> {
         next::set_errno(errno);
     }
     (done == 0).then_some(())
+}
+
+/// From a call and a return address to the entry that counts it, looked up once in a process: more than a file has entries.
+///
+/// A child has what its parent knew by fork(2), where the addresses are the same. What is loaded at the place of a library that was
+/// unloaded keeps that one's name.
+static ENTRIES: Once<1024> = Once::new();
+
+/// The entry of a call; `None` where the file has no room for it.
+#[inline]
+fn entry_of(table: &'static Table, call: u8, caller: Caller) -> Option<&'static Entry> {
+    // Addresses of programs are below 2^56, and numbers of functions below 32.
+    let function = u64::from(call & !LOOKS) | u64::from(call & LOOKS) >> 2;
+    let key = caller.0 as u64 | function << 56;
+    let address = ENTRIES.get(key, || {
+        look_up(table, call, caller).map_or(0, |entry| std::ptr::from_ref(entry).expose_provenance() as u64)
+    });
+    // SAFETY: null, or an entry of a table that stays mapped.
+    let found = unsafe { std::ptr::with_exposed_provenance::<Entry>(address.unwrap_or(0) as usize).as_ref() };
+    if found.is_none() {
+        table.leave_out();
+    }
+    found
+}
+
+#[cold]
+#[inline(never)]
+fn look_up(table: &'static Table, call: u8, caller: Caller) -> Option<&'static Entry> {
+    let (path, offset) = object::place(caller.0);
+    table.entry(&Site { call, program: object::program(), path, offset })
 }
 
 #[cfg(test)]

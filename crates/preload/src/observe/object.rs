@@ -77,8 +77,8 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: libc::size_t, loaded:
     // SAFETY: the object's headers, as many as it says.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    let ends = segments.map(|its| (its.p_vaddr as usize, its.p_vaddr as usize + its.p_memsz as usize));
-    if let Some((begin, end)) = ends.reduce(|(begin, end), its| (begin.min(its.0), end.max(its.1))) {
+    let ends = segments.map(|segment| (segment.p_vaddr as usize, segment.p_vaddr as usize + segment.p_memsz as usize));
+    if let Some((begin, end)) = ends.reduce(|(begin, end), next| (begin.min(next.0), end.max(next.1))) {
         let base = info.dlpi_addr as usize;
         // SAFETY: a string of the loader.
         let path = unsafe { text(info.dlpi_name) }.to_vec();
@@ -110,8 +110,8 @@ pub(super) fn place(address: usize) -> (&'static [u8], u64) {
 /// The difference between addresses in memory and in the file, and its path.
 fn object(program: &'static Program, address: usize) -> Option<(usize, &'static [u8])> {
     let Some(find) = program.find else {
-        let its = program.loaded.iter().find(|its| (its.begin..its.end).contains(&address))?;
-        return Some((its.base, &its.path));
+        let object = program.loaded.iter().find(|object| (object.begin..object.end).contains(&address))?;
+        return Some((object.base, &object.path));
     };
     let mut found =
         Found { flags: 0, _start: std::ptr::null(), _end: std::ptr::null(), object: std::ptr::null(), rest: [0; 16] };
