@@ -12,8 +12,8 @@ use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_trace::Room;
 
+use super::frame::places::one_cpu;
 use crate::families::{ipc, ramp, wait, yielding};
-use crate::frame::place::one_cpu;
 use crate::frame::{Amount, Portion, Request, Session, Variant};
 use crate::sight::{self, Sight};
 use crate::speed::Thread;
@@ -139,7 +139,7 @@ pub fn remedies() -> Vec<Variant> {
     let allowed = Conditions::inspect().get_cpus();
     let last = allowed.filter(|cpus| cpus.len() > 1).and_then(|cpus| cpus.iter().last());
     remedies.extend(last.map(|cpu| as_found().cpu(cpu)));
-    remedies.into_iter().map(Variant::of).collect()
+    remedies.into_iter().map(Variant::new).collect()
 }
 
 /// One method under each of these conditions.
@@ -212,7 +212,7 @@ fn giving_way(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Resul
         competitor_policies: vec![yielding::CompetitorPolicy::AsFound],
         competitor_nice: None,
         frame: Request {
-            variants: vec![Variant::of(cpu)],
+            variants: vec![Variant::new(cpu)],
             ..Request::as_found(Amount::Time(takes), depth.of(5, 5, 20))
         },
     })?;

@@ -24,9 +24,8 @@ mod speed;
 pub mod ways;
 
 pub use families::{boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
-pub use frame::place::one_cpu;
 pub use frame::{
     Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Tracer, Variant,
-    Watched, condition_set,
+    Watched, condition_set, one_cpu,
 };
 pub use speed::Thread;

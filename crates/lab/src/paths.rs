@@ -11,10 +11,10 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{CallPath, NotMeasured, Notice, Unseen};
 use punctual_trace::PathRecorder;
 
+use super::frame::error::without;
+use super::frame::places::Place;
 use crate::families::{wait, yielding};
-use crate::frame::place::Place;
 use crate::frame::stage::Stage;
-use crate::frame::unseen::without;
 use crate::frame::{Error, Progress, Session, Unavailable};
 use crate::ways;
 

@@ -135,7 +135,7 @@ fn user_and_system_time_add_up() {
 fn precedence_decides_under_fifo() {
     let _alone = alone_on_this_machine();
     let fifo = Policy::Fifo(40);
-    let variants = vec![Variant::of(Conditions::new().policy(fifo))];
+    let variants = vec![Variant::new(Conditions::new().policy(fifo))];
     let policies = [Policy::Other, Policy::Fifo(30), fifo, Policy::Fifo(50)].map(CompetitorPolicy::Policy).to_vec();
     // A share of less than a thousandth needs ten times as many calls.
     let is_vague = |series: &Series| {

@@ -40,7 +40,7 @@ fn request(args: &CalibrateArgs) -> anyhow::Result<Request> {
     if !conditions.any() && !args.watch {
         let exact = Conditions::new().timer_slack(Duration::from_nanos(1));
         let fifo = Conditions::new().policy(Policy::Fifo(FIFO_PRIORITY));
-        frame.variants.extend([exact, fifo].map(Variant::of));
+        frame.variants.extend([exact, fifo].map(Variant::new));
     }
     Ok(Request { methods: args.calibrated(), check: args.check, frame })
 }

@@ -1,11 +1,13 @@
-//! Breaks in time during a measurement: the wall clock was set, or the process or the machine did not run.
+//! Why a batch does not count ([`Spoilt`]): time broke during it ([`Break`]), or a condition was lost ([`Hold`]).
 //!
-//! A break needs evidence: lateness alone is none. A late wake-up on a busy machine is a sample like any other.
+//! Time breaks when the wall clock is set, or when the process or the machine does not run. A break needs evidence:
+//! lateness alone is none. A late wake-up on a busy machine is a sample like any other.
 //!
 //! - *Stepped*: `CLOCK_REALTIME` minus `CLOCK_MONOTONIC` changed. NTP slews both alike, so only a clock step changes
 //!   it.
 //! - *Suspended*: `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC` changed.
-//! - *Stopped*: SIGCONT arrived, which ends a stop (SIGSTOP, Ctrl-Z). The program installs a handler that sets [`continued`].
+//! - *Stopped*: SIGCONT arrived, which ends a stop (SIGSTOP, Ctrl-Z). The program installs a handler that sets
+//!   [`continued`].
 //! - *Paused*: on a virtual machine, a sample of a second or more. For most of it the thread was not runnable and the
 //!   CPUs were idle. A thread kept off its CPU by other threads, throttling or steal is runnable. If its timer is
 //!   delayed, a CPU is busy.
@@ -14,10 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use punctual::CpuSet;
+use punctual::conditions::{Condition, Guard, Lost, Refused};
+use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::PauseCause;
 
-use super::usage::run_delay_ns;
+use super::figures::run_delay_ns;
 
 /// The smallest gap that can be a pause of the whole machine.
 const LEAST_PAUSE_NS: i64 = 1_000_000_000;
@@ -49,9 +54,9 @@ pub enum Break {
     },
     /// Something stood still.
     Paused {
-        /// What.
+        /// What stood still.
         cause: PauseCause,
-        /// For about how long.
+        /// About how long it stood still.
         gap_ns: u64,
     },
 }
@@ -68,12 +73,12 @@ pub struct Offset {
 impl Offset {
     /// Reads the offset from the closest of several pairs.
     #[must_use]
-    pub fn read(of: Clock) -> Self {
+    pub fn read(clock: Clock) -> Self {
         let read = |_| {
             let before = now_ns(Clock::Monotonic);
-            let its = now_ns(of);
+            let reading = now_ns(clock);
             let after = now_ns(Clock::Monotonic);
-            (after - before, Self { least_ns: its - after, most_ns: its - before })
+            (after - before, Self { least_ns: reading - after, most_ns: reading - before })
         };
         let closest = (0..TRIES).map(read).min_by_key(|(wide, _)| *wide);
         closest.map_or(Self { least_ns: 0, most_ns: 0 }, |(_, offset)| offset)
@@ -98,9 +103,9 @@ impl Offset {
 pub struct Look {
     /// `CLOCK_MONOTONIC`.
     pub at_ns: i64,
-    /// Of `CLOCK_REALTIME`.
+    /// The offset of `CLOCK_REALTIME`.
     pub realtime: Offset,
-    /// Of `CLOCK_BOOTTIME`.
+    /// The offset of `CLOCK_BOOTTIME`.
     pub boottime: Offset,
     /// SIGCONT arrived since the previous reading.
     pub continued: bool,
@@ -181,6 +186,141 @@ impl Stretch {
 fn idle_ns() -> Option<u64> {
     let seconds: f64 = std::fs::read_to_string("/proc/uptime").ok()?.split_whitespace().nth(1)?.parse().ok()?;
     Some((seconds * 1e9) as u64)
+}
+
+/// A condition that was set and did not hold during a measurement.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{condition} was set to {set}, and was found to be {found} while measuring; {remedy}")]
+pub struct NotKept {
+    /// Label of the condition set.
+    pub conditions: String,
+    /// The condition.
+    pub condition: String,
+    /// The value set.
+    pub set: String,
+    /// The value found.
+    pub found: String,
+    /// The remedy.
+    pub remedy: String,
+}
+
+impl NotKept {
+    /// A lost condition of the condition set `label`.
+    #[must_use]
+    pub fn new(conditions: &str, lost: &Lost) -> Self {
+        Self {
+            conditions: conditions.into(),
+            condition: lost.condition.to_string(),
+            set: lost.set.clone(),
+            found: lost.found.clone(),
+            remedy: lost.remedy().into(),
+        }
+    }
+
+    /// Whether both are the same setting of the same condition set.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        (&self.conditions, &self.condition, &self.set) == (&other.conditions, &other.condition, &other.set)
+    }
+}
+
+/// Why a batch does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spoilt {
+    /// Conditions were lost; there is at least one.
+    Lost(Vec<NotKept>),
+    /// Time broke.
+    Broken(Break),
+}
+
+/// The conditions that have to hold.
+pub(crate) struct Hold {
+    /// The variant's label.
+    pub(crate) label: String,
+    /// Conditions refused from the beginning: they are reported as refused, not as lost.
+    pub(crate) refused: Vec<Refused>,
+    /// Number of CPUs, on a virtual machine only.
+    pub(crate) guest_cpus: Option<u32>,
+    /// Reads the clocks.
+    pub(crate) look: fn() -> Look,
+}
+
+impl Hold {
+    /// Why the measurement since `before` does not count, if it does not. `theirs`: lost by another process.
+    /// `expected_ns`: its expected duration. `largest_ns`: the largest sample.
+    pub(crate) fn spoilt(
+        &self,
+        (guard, base): (&Guard, &Guard),
+        before: &Look,
+        (expected_ns, largest_ns): (u64, i64),
+        theirs: &[NotKept],
+    ) -> Option<Spoilt> {
+        let took_ns = now_ns(Clock::Monotonic) - before.at_ns;
+        let after = Look::after(took_ns.saturating_sub_unsigned(expected_ns), self.look);
+        let mut lost = self.lost(guard, base);
+        lost.extend(theirs.iter().cloned());
+        if !lost.is_empty() {
+            return Some(Spoilt::Lost(lost));
+        }
+        let stretch = Stretch { expected_ns, largest_ns, guest_cpus: self.guest_cpus };
+        stretch.broken(before, &after).map(Spoilt::Broken)
+    }
+
+    /// The conditions of the variant (`guard`) and of the run (`base`) that no longer hold.
+    pub(crate) fn lost(&self, guard: &Guard, base: &Guard) -> Vec<NotKept> {
+        let mut lost = guard.lost();
+        // The variant overrides this condition of the run.
+        lost.extend(base.lost().into_iter().filter(|lost| !guard.grants(lost.condition)));
+        let mut all = self.not_kept(&lost);
+        all.extend(self.refused_again(guard));
+        all
+    }
+
+    /// Sets lost conditions again, and returns those that still do not hold.
+    pub(crate) fn renew(&self, guard: &mut Guard, base: &mut Guard) -> Vec<NotKept> {
+        let lost = self.lost(guard, base);
+        if lost.is_empty() {
+            return lost;
+        }
+        let own = guard.lost();
+        let of_base: Vec<Lost> = base.lost().into_iter().filter(|lost| !guard.grants(lost.condition)).collect();
+        // A refusal now leaves the condition lost, as the next check shows.
+        let _ = base.renew(&of_base);
+        let _ = guard.renew(&own);
+        self.lost(guard, base)
+    }
+
+    /// Lost conditions, under the variant's label.
+    fn not_kept(&self, lost: &[Lost]) -> Vec<NotKept> {
+        lost.iter().map(|lost| NotKept::new(&self.label, lost)).collect()
+    }
+
+    /// Conditions granted at first and refused in this round.
+    fn refused_again(&self, guard: &Guard) -> Vec<NotKept> {
+        let known = |condition| self.refused.iter().any(|refused| refused.condition == condition);
+        let fresh = guard.refused().iter().filter(|refused| !known(refused.condition));
+        let not_kept = |refused: &Refused| NotKept {
+            conditions: self.label.clone(),
+            condition: refused.condition.to_string(),
+            set: refused.asked.clone(),
+            found: format!("refused ({})", refused.why),
+            remedy: refused.remedy.clone(),
+        };
+        fresh.map(not_kept).collect()
+    }
+}
+
+/// Which of these processes, each confined to `cpu`, left it while the condition set `label` was measured. They are
+/// moved back if possible; if not, the next batch reports it again. Processes that have ended are ignored.
+pub(crate) fn moved_away(label: &str, processes: &[i32], cpu: usize, whose: &str) -> Vec<NotKept> {
+    let moved = |process: &i32| {
+        let found = linux::affinity::affinity(*process).ok().filter(|now| *now != [cpu])?;
+        let _ = linux::affinity::set_affinity(*process, &[cpu]);
+        let found = format!("{} for {whose}", CpuSet::of(found));
+        Some(NotKept::new(label, &Lost { condition: Condition::CPU, set: cpu.to_string(), found }))
+    };
+    let mut lost: Vec<NotKept> = processes.iter().filter_map(moved).collect();
+    lost.dedup();
+    lost
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use punctual_record::{ConditionSet, Notice};
 
 use super::error::Error;
 use super::ledger::{Ledger, Shared};
-use super::request::Request;
+use super::plan::Request;
 use super::session::Session;
 use super::settings;
 

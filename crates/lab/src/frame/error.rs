@@ -1,9 +1,41 @@
-//! Why a batch could not be performed ([`Failure`]), or a whole run ([`Error`]).
+//! Why a subject cannot be measured here ([`Unavailable`]), why a batch could not be performed ([`Failure`]), and why a
+//! whole run failed ([`Error`]).
 
-use punctual_record::Refusal;
+use punctual_record::{Refusal, Unseen};
+use rustix::process::{Resource, getrlimit};
 
-use super::left_out::NotKept;
-use super::unavailable::Unavailable;
+use super::breaks::NotKept;
+
+/// The remedy for a cell whose share of the time is too short.
+pub(crate) const MORE_TIME: &str = "give more time, ask for a number of samples, or name fewer methods";
+
+/// Why a subject cannot be measured here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unavailable {
+    /// The reason, as the kernel or the CPU gave it.
+    pub why: String,
+    /// The remedy, if there is one.
+    pub remedy: Option<String>,
+}
+
+impl From<&punctual::cpufreq::Error> for Unavailable {
+    fn from(error: &punctual::cpufreq::Error) -> Self {
+        Self { why: error.to_string(), remedy: Some(error.remedy()) }
+    }
+}
+
+impl Unavailable {
+    /// Unavailable for this reason, with no remedy.
+    pub(crate) fn because(why: impl Into<String>) -> Self {
+        Self { why: why.into(), remedy: None }
+    }
+
+    /// Unavailable for this reason, with a remedy.
+    pub(crate) fn but(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { why: why.into(), remedy: Some(remedy.into()) }
+    }
+}
 
 /// Why a batch could not be performed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +80,7 @@ impl From<&Unavailable> for Failure {
 /// A subject opened on the measuring thread, or why it could not be.
 pub(crate) type Opened<T> = Result<Box<T>, Unavailable>;
 
-/// It, for a batch.
+/// The opened subject, for a batch.
 pub(crate) fn ready<T: ?Sized>(opened: &mut Opened<T>) -> Result<&mut T, Failure> {
     opened.as_mut().map(Box::as_mut).map_err(|no| Failure::from(&*no))
 }
@@ -57,7 +89,7 @@ pub(crate) fn ready<T: ?Sized>(opened: &mut Opened<T>) -> Result<&mut T, Failure
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel started no thread.
-    #[error("starting the measuring thread: {0}; {remedy}", remedy = super::no_thread::remedy())]
+    #[error("starting the measuring thread: {0}; {remedy}", remedy = no_thread_remedy())]
     Thread(#[from] std::io::Error),
     /// A required condition was refused.
     #[error("{} {} was refused: {}; {}", .0.condition, .0.asked, .0.why, .0.remedy)]
@@ -74,4 +106,49 @@ pub enum Error {
     /// The kernel refused a call that every cell needs.
     #[error(transparent)]
     Kernel(#[from] punctual_linux::Error),
+}
+
+/// The remedy when no thread or process can be started: the limits that may be the cause.
+///
+/// The kernel returns EAGAIN for a limit on processes. The C library returns it also if it cannot map a thread's stack,
+/// so the address space is named if it is limited.
+pub(crate) fn no_thread_remedy() -> String {
+    let processes = "RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max";
+    match getrlimit(Resource::As).current {
+        Some(bytes) => format!(
+            "the limit may be RLIMIT_AS (ulimit -v), which is {} KiB here and leaves too little for a stack; otherwise {processes}",
+            bytes >> 10
+        ),
+        None => format!("the limit may be {processes}"),
+    }
+}
+
+/// What is missing if single wake-ups were to be watched.
+pub(crate) const WAKE_UPS: &str = "single wake-ups";
+
+/// What a refusal of the kernel's events leaves out of a run: the missing part, the reason and the remedy.
+pub(crate) fn without(what: &str, error: &punctual_trace::Error) -> Unseen {
+    Unseen { what: what.to_owned(), why: error.to_string(), remedy: error.remedy().map(str::to_owned) }
+}
+
+impl From<Unseen> for Unavailable {
+    fn from(unseen: Unseen) -> Self {
+        Self { why: unseen.text(), remedy: unseen.remedy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_trace::Error;
+
+    use super::{WAKE_UPS, without};
+
+    #[test]
+    fn a_refusal_keeps_its_remedy_apart() {
+        let refused = without(WAKE_UPS, &Error::Tracefs(std::io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(refused.text(), "single wake-ups: reading tracefs: permission denied");
+        assert!(refused.remedy.unwrap().starts_with("run as root"));
+        let missing = without(WAKE_UPS, &Error::NoEvent("sched/sched_waking"));
+        assert!(missing.remedy.is_none() && missing.why.contains("sched/sched_waking"));
+    }
 }

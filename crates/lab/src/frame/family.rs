@@ -1,19 +1,16 @@
-//! [`Family`]: what a family of experiments gives the frame.
+//! What a family of experiments gives the frame: a validated plan with its cells ([`Family`]), the batches of a cell
+//! ([`Bench`]), and the record that it makes ([`Report`]) of what was measured ([`Measured`]).
 
 use punctual::conditions::Refused;
-use punctual_record::Notice;
+use punctual_record::{About, Experiment, Notice, Quantity, Recorder, Series, SeriesId, SeriesTally, Usage};
 
-use super::error::{Error, Failure};
+use super::error::{Error, Failure, Unavailable};
 use super::ledger::{Ledger, Shared};
-use super::place::Place;
-use super::plan::PlanError;
-use super::report::{Asked, Measured, Report};
-use super::request::Request;
-use super::rounds::Bench;
+use super::places::Place;
+use super::plan::{PlanError, Request};
 use super::schedule::Schedule;
 use super::session::Session;
 use super::stage::Stage;
-use super::unavailable::Unavailable;
 
 /// The environment in which a family opens its bench: the measuring thread.
 pub(crate) struct Scene<'a> {
@@ -48,8 +45,8 @@ impl<'a> Layout<'a> {
 /// The names of some fields of a family's parameters.
 macro_rules! names {
     ($of:ty: $($field:ident),+) => {{
-        const _: fn(&$of) = |its| {
-            $(let _ = &its.$field;)+
+        const _: fn(&$of) = |parameters| {
+            $(let _ = &parameters.$field;)+
         };
         &[$(stringify!($field)),+]
     }};
@@ -135,4 +132,149 @@ pub(crate) trait Family: Send + Sync + 'static {
 
     /// The record of a cell with samples.
     fn report(&self, cell: usize, measured: &Measured<'_, Self::Extra>) -> Report;
+}
+
+/// The subject and parameters of a cell.
+pub(crate) struct Asked {
+    /// The subject, for instance `nanosleep`.
+    pub(crate) subject: String,
+    /// Details of the subject.
+    pub(crate) about: About,
+    /// The experiment with its parameters and no metrics yet.
+    pub(crate) experiment: Experiment,
+}
+
+/// The measurements of a cell.
+pub(crate) struct Measured<'a, X> {
+    /// Its samples.
+    pub(crate) tally: &'a SeriesTally,
+    /// Its results beside them.
+    pub(crate) extra: &'a X,
+    /// Metrics that all cells have.
+    pub(crate) extras: &'a [X],
+    /// The conditions that the kernel refused.
+    pub(crate) refused: &'a [Refused],
+    pub(super) asked: Asked,
+    /// Label of its condition set.
+    pub(super) conditions: &'a str,
+}
+
+impl<X> Measured<'_, X> {
+    /// The subject of this cell.
+    pub(crate) fn subject(&self) -> String {
+        self.asked.subject.clone()
+    }
+
+    /// A series of this cell.
+    pub(crate) fn series(&self, tally: &SeriesTally, quantity: Quantity, experiment: Experiment) -> Series {
+        tally.to_series(SeriesId {
+            experiment,
+            subject: self.asked.subject.clone(),
+            about: self.asked.about.clone(),
+            conditions: self.conditions.to_owned(),
+            quantity,
+        })
+    }
+}
+
+/// The record of a cell.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// Its series. The first is judged for its steadiness.
+    pub(crate) series: Vec<Series>,
+    /// Its subjects without a series, and why.
+    pub(crate) missing: Vec<(String, Unavailable)>,
+    /// Notices for the reader.
+    pub(crate) notices: Vec<Notice>,
+    /// Errors of a cell that has figures, in words.
+    pub(crate) wrong: Option<String>,
+}
+
+impl Report {
+    /// Only these series.
+    pub(crate) fn with_series(series: Vec<Series>) -> Self {
+        Self { series, ..Self::default() }
+    }
+}
+
+/// A family's part of the runner.
+pub(crate) trait Bench {
+    /// The results of a cell beside its samples.
+    type Extra;
+
+    /// The cell in words, for the progress display.
+    fn doing(&self, cell: usize) -> String;
+
+    /// A part of it, or what it has shown so far, in words.
+    fn detail(&self, _cell: usize) -> Option<String> {
+        None
+    }
+
+    /// Called after the pilot.
+    fn begin(&mut self) {}
+
+    /// The planned wait of the cell, if it waits.
+    fn nominal_ns(&self, _cell: usize) -> Option<u64> {
+        None
+    }
+
+    /// The number of operations of the cell now, if the schedule says `scheduled`. 0 means none.
+    fn operations(&self, _cell: usize, scheduled: u64) -> u64 {
+        scheduled
+    }
+
+    /// Performs `operations` of the cell, records each, and returns their total cost.
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
+
+    /// Enters what the last batch measured beside its samples: its round, and when it began. Called only for a batch that
+    /// counts, and never in the pilot.
+    fn keep(&mut self, _cell: usize, _round: (u32, u64), _extra: &mut Self::Extra) {}
+
+    /// Called after the last batch: restores what the bench changed of the machine.
+    fn end(&mut self) {}
+}
+
+/// A bench with the results of its cells beside their samples. The runner uses it, so that it is compiled once for
+/// all families.
+pub(crate) struct Kept<'a, X> {
+    /// The family's part.
+    pub(crate) bench: &'a mut dyn Bench<Extra = X>,
+    /// The results of cells beside their samples.
+    pub(crate) extras: Shared<Vec<X>>,
+}
+
+impl<X> Bench for Kept<'_, X> {
+    type Extra = ();
+
+    fn doing(&self, cell: usize) -> String {
+        self.bench.doing(cell)
+    }
+
+    fn detail(&self, cell: usize) -> Option<String> {
+        self.bench.detail(cell)
+    }
+
+    fn begin(&mut self) {
+        self.bench.begin();
+    }
+
+    fn nominal_ns(&self, cell: usize) -> Option<u64> {
+        self.bench.nominal_ns(cell)
+    }
+
+    fn operations(&self, cell: usize, scheduled: u64) -> u64 {
+        self.bench.operations(cell, scheduled)
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        self.bench.batch(cell, operations, into)
+    }
+
+    fn keep(&mut self, cell: usize, round: (u32, u64), (): &mut ()) {
+        self.bench.keep(cell, round, &mut self.extras.open()[cell]);
+    }
+
+    fn end(&mut self) {
+        self.bench.end();
+    }
 }

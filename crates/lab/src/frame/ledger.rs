@@ -1,15 +1,15 @@
-//! The measurements so far, shared between the measuring thread and the thread that reports.
+//! The measurements so far, shared between the measuring thread and the thread that reports ([`Ledger`]), and the
+//! batches that do not count ([`LeftOut`]). Results survive even if the measuring thread must be left behind.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use punctual::conditions::Conditions;
+use punctual::conditions::{Conditions, Refused};
 use punctual_record::{Causes, Notice, SeriesTally};
 
-use super::error::Failure;
-use super::left_out::{LeftOut, NotKept, Spoilt};
+use super::breaks::{Break, NotKept, Spoilt};
+use super::error::{Failure, Unavailable};
+use super::figures::Sum;
 use super::session::Session;
-use super::unavailable::Unavailable;
-use super::usage::Sum;
 
 /// The measurements so far. They can be reported even if the experiment must be left behind.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) struct Held {
     /// The conditions that hold, as read back from the kernel.
     pub(crate) applied: Conditions,
     /// The conditions that the kernel refused.
-    pub(crate) refused: Vec<punctual::conditions::Refused>,
+    pub(crate) refused: Vec<Refused>,
     /// The variant was left out: the refusal made it equal to another one.
     pub(crate) left_out: bool,
 }
@@ -79,7 +79,7 @@ impl Ledger {
     /// A new ledger for the cells and variants of a run.
     pub(crate) fn new(session: &Session<'_>, cells: usize, variants: usize) -> Shared<Self> {
         let host = session.host();
-        Shared::new(Self { guest_cpus: host.hypervisor.as_ref().and(host.cpus_online), ..Self::of(cells, variants) })
+        Shared::new(Self { guest_cpus: host.hypervisor.as_ref().and(host.cpus_online), ..Self::empty(cells, variants) })
     }
 
     /// Adds a notice, unless it is there already.
@@ -90,7 +90,7 @@ impl Ledger {
     }
 
     /// An empty ledger for these numbers of cells and variants.
-    pub(crate) fn of(cells: usize, variants: usize) -> Self {
+    pub(crate) fn empty(cells: usize, variants: usize) -> Self {
         Self {
             tallies: (0..cells).map(|_| SeriesTally::new()).collect(),
             failures: vec![None; cells],
@@ -110,9 +110,168 @@ impl Ledger {
             let ended = not_kept.as_ref().map(|lost| {
                 Unavailable::but(format!("the run ended before: {} was lost", lost.condition), lost.remedy.clone())
             });
-            let lost = || left_out.lost_of(label(cell)).map(NotKept::again_and_again);
-            let broken = || left_out.last_break().map(|its| Spoilt::Broken(its).again_and_again());
+            let lost = || left_out.lost_of(label(cell)).map(lost_again_and_again);
+            let broken = || left_out.last_break().map(|_| broken_again_and_again());
             failures[cell] = ended.or_else(lost).or_else(broken).map(Failure::Impossible);
         }
+    }
+}
+
+/// Why a subject could not be measured under a condition that was lost in every batch.
+fn lost_again_and_again(lost: &NotKept) -> Unavailable {
+    let why = format!("{} was set to {}, and was {} again and again", lost.condition, lost.set, lost.found);
+    Unavailable::but(why, lost.remedy.clone())
+}
+
+/// Why a subject has no samples when time broke in every batch.
+fn broken_again_and_again() -> Unavailable {
+    Unavailable::but(
+        "the wall clock was set, or the measurement stood still, again and again",
+        "repeat when neither happens, or give more time",
+    )
+}
+
+/// All batches of a run that were left out.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    lost: Vec<(NotKept, u32)>,
+    broken: Vec<(Break, Seen)>,
+}
+
+/// The breaks of one kind: the first one and their number.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    first_ns: i64,
+    times: u32,
+}
+
+impl LeftOut {
+    /// Adds a batch that was left out at this moment on `CLOCK_MONOTONIC`.
+    pub(crate) fn add(&mut self, why: &Spoilt, at_ns: i64) {
+        match why {
+            Spoilt::Lost(all) => all.iter().for_each(|lost| self.add_lost(lost)),
+            Spoilt::Broken(broken) => self.add_break(*broken, at_ns),
+        }
+    }
+
+    fn add_lost(&mut self, lost: &NotKept) {
+        match self.lost.iter_mut().find(|(known, _)| known.is_as(lost)) {
+            Some((_, times)) => *times += 1,
+            None => self.lost.push((lost.clone(), 1)),
+        }
+    }
+
+    fn add_break(&mut self, broken: Break, at_ns: i64) {
+        let kind = |broken: &Break| match broken {
+            Break::Stepped { .. } => None,
+            Break::Paused { cause, .. } => Some(*cause),
+        };
+        let same = |known: &Break| kind(known) == kind(&broken);
+        let Some((sum, seen)) = self.broken.iter_mut().find(|(known, _)| same(known)) else {
+            self.broken.push((broken, Seen { first_ns: at_ns, times: 1 }));
+            return;
+        };
+        seen.times += 1;
+        match (sum, broken) {
+            // Signed steps forward and back would cancel out.
+            (Break::Stepped { by_ns }, Break::Stepped { by_ns: more }) if more.abs() > by_ns.abs() => *by_ns = more,
+            (Break::Paused { gap_ns, .. }, Break::Paused { gap_ns: more, .. }) => *gap_ns = gap_ns.saturating_add(more),
+            _ => {}
+        }
+    }
+
+    /// The first lost condition of the condition set `label`.
+    pub(crate) fn lost_of(&self, label: &str) -> Option<&NotKept> {
+        self.lost.iter().map(|(lost, _)| lost).find(|lost| lost.conditions == label)
+    }
+
+    /// A break in time, if there was one.
+    pub(crate) fn last_break(&self) -> Option<Break> {
+        self.broken.last().map(|(broken, _)| *broken)
+    }
+
+    /// Enters all of it in the session.
+    pub(crate) fn tell(self, session: &mut Session<'_>) {
+        for (lost, left_out) in self.lost {
+            let NotKept { conditions, condition, set, found, remedy: _ } = lost;
+            session.notice(Notice::ConditionNotKept { conditions, condition, set, found, left_out });
+        }
+        for (broken, Seen { first_ns, times }) in self.broken {
+            let after_ns = session.time_of(first_ns);
+            session.notice(match broken {
+                Break::Stepped { by_ns } => Notice::ClockStepped { by_ns, after_ns, times },
+                Break::Paused { cause, gap_ns } => Notice::Paused { cause, gap_ns, after_ns, times },
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_record::{PauseCause, Run};
+
+    use crate::frame::{Silent, Stop};
+
+    use super::*;
+
+    fn not_kept(conditions: &str, found: &str) -> NotKept {
+        let [condition, set, remedy] = ["timer-slack", "1ns", "leave it alone"].map(str::to_owned);
+        NotKept { conditions: conditions.into(), condition, set, found: found.into(), remedy }
+    }
+
+    fn told(left_out: LeftOut) -> Run {
+        let mut observer = Silent;
+        let mut session = Session::open(vec!["punctual".into()], "pretend", Stop::default(), &mut observer);
+        left_out.tell(&mut session);
+        session.close()
+    }
+
+    fn stopped(gap_ns: u64) -> Break {
+        Break::Paused { cause: PauseCause::Stopped, gap_ns }
+    }
+
+    #[test]
+    fn what_was_lost_is_counted_by_label_and_setting() {
+        let mut left_out = LeftOut::default();
+        for (label, found) in [("a", "50us"), ("a", "60us"), ("b", "50us")] {
+            left_out.add(&Spoilt::Lost(vec![not_kept(label, found)]), 0);
+        }
+        assert_eq!(left_out.lost_of("a").map(|lost| lost.found.as_str()), Some("50us"), "the first");
+        assert!(left_out.lost_of("c").is_none() && left_out.last_break().is_none());
+        let times = |notice: &Notice| match notice {
+            Notice::ConditionNotKept { left_out, .. } => Some(*left_out),
+            _ => None,
+        };
+        assert_eq!(told(left_out).notices.iter().filter_map(times).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn steps_are_not_added_up_and_pauses_are() {
+        let mut left_out = LeftOut::default();
+        for (broken, at_ns) in [
+            (Break::Stepped { by_ns: 5_000 }, i64::MAX - 1),
+            (Break::Stepped { by_ns: -7_000 }, i64::MAX),
+            (stopped(3), 0),
+            (stopped(4), 0),
+        ] {
+            left_out.add(&Spoilt::Broken(broken), at_ns);
+        }
+        assert_eq!(left_out.last_break(), Some(stopped(7)));
+        let notices = told(left_out).notices;
+        assert!(
+            notices.iter().any(|notice| matches!(notice, Notice::ClockStepped { by_ns: -7_000, times: 2, .. })),
+            "{notices:?}"
+        );
+        let stopped = Notice::Paused { cause: PauseCause::Stopped, gap_ns: 7, after_ns: 0, times: 2 };
+        assert!(notices.contains(&stopped), "{notices:?}");
+    }
+
+    #[test]
+    fn what_happens_again_and_again_is_a_reason_with_a_remedy() {
+        let lost = lost_again_and_again(&not_kept("a", "50us"));
+        assert_eq!(lost.why, "timer-slack was set to 1ns, and was 50us again and again");
+        assert_eq!(lost.remedy.as_deref(), Some("leave it alone"));
+        let broken = broken_again_and_again();
+        assert!(broken.why.contains("stood still") && broken.remedy.is_some());
     }
 }

@@ -1,72 +1,52 @@
-//! The frame in which every family of experiments runs, written once. It has the request ([`Request`]), the turns
-//! (`rounds`), the conditions (`conditions`, `hold`) and the results (`outcome`). It also has the batches that do
-//! not count ([`left_out`]).
+//! The frame in which every family of experiments runs, written once: the request ([`plan`]), the turns (`rounds`), the
+//! batches that do not count ([`breaks`]) and the results (`ledger`).
 //!
 //! A `Family` names its cells, performs a batch of one (`Bench`), and makes the record of it. `run` does the rest. It
-//! applies the conditions on the measuring thread, lets the cells take turns and restores everything. It enters
-//! series, reasons and notices in the [`Session`].
+//! applies the conditions on the measuring thread, lets the cells take turns and restores everything. It enters a series
+//! for each cell with samples, a reason for each cell without, and the notices in the [`Session`].
 //!
 //! No module here knows a family.
 
 pub mod breaks;
-pub(crate) mod clock_cost;
 pub(crate) mod conditions;
-mod course;
 pub mod error;
 mod family;
-pub(crate) mod hold;
+pub(crate) mod figures;
 pub(crate) mod ledger;
-pub mod left_out;
-#[cfg(test)]
-pub(crate) mod made;
-pub(crate) mod no_thread;
-pub(crate) mod outcome;
-pub mod place;
+pub(crate) mod places;
 pub mod plan;
-pub mod progress;
-pub(crate) mod report;
-pub mod request;
-pub(crate) mod robust;
+pub(crate) mod progress;
 pub(crate) mod rounds;
 pub mod schedule;
 pub mod session;
 pub(crate) mod settings;
-pub mod stage;
-pub(crate) mod stop;
+pub(crate) mod stage;
 #[cfg(test)]
-mod tests;
-mod tracer;
-pub(crate) mod unavailable;
-pub(crate) mod unseen;
-pub(crate) mod usage;
-pub mod variant;
-pub(crate) mod warden;
-pub(crate) mod watching;
+pub(crate) mod tests;
+mod watch;
 
 use std::sync::Arc;
 
+use punctual::conditions::Refused;
+use punctual_record::{NotMeasured, Notice, Series, SeriesTally};
+
 use breaks::Look;
-pub use error::{Error, Failure};
-pub(crate) use family::{Family, Layout, Scene, names};
+pub use error::{Error, Failure, Unavailable};
+use family::Kept;
+pub(crate) use family::{Asked, Bench, Family, Layout, Measured, Report, Scene, names};
 pub(crate) use ledger::{Ledger, Shared};
-pub(crate) use place::Place;
-pub use plan::{Input, PlanError};
+pub(crate) use places::Place;
+pub use places::one_cpu;
+pub use plan::{BadVariant, Input, PlanError, Request, Variant, Watched};
 pub(crate) use progress::Portion;
-pub use progress::{Observer, Progress, Silent};
-pub(crate) use report::{Asked, Measured, Report};
-pub use request::{Amount, Request, Watched};
-use rounds::kept::Kept;
-pub(crate) use rounds::{Bench, Rounds};
+pub use progress::{Observer, Progress, Silent, Stop};
+use rounds::Rounds;
+pub use schedule::Amount;
 pub use session::Session;
 pub use settings::condition_set;
-pub use stage::Stop;
-pub use tracer::Tracer;
-pub use unavailable::Unavailable;
-pub use variant::{BadVariant, Variant};
-
-use punctual::conditions::Refused;
 use stage::Stage;
-use watching::Watching;
+pub use watch::Tracer;
+use watch::Watching;
 
 /// The results of a family after its run.
 pub(crate) struct Done<X> {
@@ -81,7 +61,7 @@ pub(crate) fn run<F: Family>(family: F, session: &mut Session<'_>) -> Result<Don
     let Performed { family, mut ledger, extras, refused } = performed(family, session)?;
     ledger.causes.take().into_iter().for_each(|causes| session.set_causes(causes));
     let met = conditions::report(family.request(), &ledger, &refused, session);
-    let wrong = outcome::cells(&*family, ledger, (&extras, &refused), session);
+    let wrong = enter_cells(&*family, ledger, (&extras, &refused), session);
     met?;
     Ok(Done { extras, wrong })
 }
@@ -147,4 +127,122 @@ fn perform<F: Family>(
     }
     conditions::put_back(base, ledger);
     Ok(scene.refused)
+}
+
+/// Enters series and reasons, then all notices. Returns the errors.
+fn enter_cells<F: Family>(
+    family: &F,
+    ledger: Ledger,
+    (extras, base_refused): (&[F::Extra], &[Refused]),
+    session: &mut Session<'_>,
+) -> Vec<String> {
+    let (mut judge, mut wrong) = (Judge::default(), Vec::new());
+    for cell in 0..extras.len() {
+        if let Some(Failure::PeerEnded { subject, how }) = &ledger.failures[cell] {
+            let (subject, how) = (subject.clone(), how.clone());
+            wrong.push(format!("{subject}: the other process {how} in the middle"));
+            session.cut_short(Notice::PeerEnded { subject, how, after_ns: session.time_of(ledger.ended_ns) });
+        }
+        let tally = &ledger.tallies[cell];
+        let reason = reason(family, cell, &ledger, session.stopped());
+        // It failed later: it has figures, but fewer than requested.
+        if tally.count() == 0 || ledger.failures[cell].is_some() {
+            reason.into_iter().for_each(|no| session.add_not_measured(not_measured(family, cell, no)));
+        }
+        if tally.count() == 0 {
+            continue;
+        }
+        let report = {
+            let refused = refused(&ledger, family.variant(cell), base_refused);
+            family.report(cell, &measured(family, cell, tally, (extras, &refused)))
+        };
+        for (subject, no) in report.missing {
+            session.add_not_measured(NotMeasured { subject, ..not_measured(family, cell, no) });
+        }
+        report.notices.into_iter().for_each(|notice| session.notice(notice));
+        wrong.extend(report.wrong);
+        report.series.first().into_iter().for_each(|series| judge.look_at(series));
+        report.series.into_iter().for_each(|series| session.add_series(series));
+    }
+    judge.say(session);
+    close(ledger, session);
+    wrong
+}
+
+/// The measurements of a cell of this family.
+fn measured<'a, F: Family>(
+    family: &'a F,
+    cell: usize,
+    tally: &'a SeriesTally,
+    (extras, refused): (&'a [F::Extra], &'a [Refused]),
+) -> Measured<'a, F::Extra> {
+    let conditions = &family.request().variants[family.variant(cell)].label;
+    Measured { tally, extra: &extras[cell], extras, refused, asked: family.asked(cell), conditions }
+}
+
+/// The refused conditions of a variant and of the run.
+fn refused(ledger: &Ledger, variant: usize, base: &[Refused]) -> Vec<Refused> {
+    ledger.held[variant].iter().flat_map(|held| &held.refused).chain(base).cloned().collect()
+}
+
+/// Why a cell has no samples. `None`: the run ended before, or its variant was left out and reported elsewhere.
+fn reason<F: Family>(family: &F, cell: usize, ledger: &Ledger, stopped: bool) -> Option<Unavailable> {
+    if ledger.held[family.variant(cell)].as_ref().is_some_and(|held| held.left_out) {
+        return None;
+    }
+    match &ledger.failures[cell] {
+        Some(Failure::Impossible(no)) => Some(no.clone()),
+        Some(Failure::PeerEnded { how, .. }) => {
+            Some(Unavailable::because(format!("the other process {how} in the middle")))
+        }
+        _ if stopped => None,
+        _ => Some(family.too_short(cell)),
+    }
+}
+
+fn not_measured<F: Family>(family: &F, cell: usize, no: Unavailable) -> NotMeasured {
+    let Asked { subject, experiment, .. } = family.asked(cell);
+    let mut parameters = experiment.parameters();
+    parameters.retain(|name, _| F::PECULIAR.contains(&name.as_str()));
+    let label = || family.request().variants[family.variant(cell)].label.clone();
+    NotMeasured {
+        experiment: experiment.name().to_owned(),
+        subject,
+        conditions: F::PER_VARIANT.then(label),
+        parameters,
+        why: no.why,
+        remedy: no.remedy,
+    }
+}
+
+/// Enters the notices and the usage of the measuring thread in the session.
+pub(crate) fn close(ledger: Ledger, session: &mut Session<'_>) {
+    session.add_usage(ledger.own.usage());
+    for notice in ledger.notices {
+        session.notice(notice);
+    }
+    ledger.left_out.tell(session);
+}
+
+/// Counts the series with rounds that differ more than their samples explain.
+#[derive(Debug, Default)]
+struct Judge {
+    judged: u32,
+    unsteady: u32,
+}
+
+impl Judge {
+    fn look_at(&mut self, series: &Series) {
+        if let Some(steadiness) = series.steadiness() {
+            self.judged += 1;
+            self.unsteady += u32::from(steadiness.is_unsteady());
+        }
+    }
+
+    /// By chance alone, one series in a hundred is called unsteady. The notice needs clearly more than that.
+    fn say(&self, session: &mut Session<'_>) {
+        if self.unsteady > 1 && self.unsteady * 20 > self.judged {
+            session.notice(Notice::Unsteady { series: self.unsteady, judged: self.judged });
+        }
+    }
 }

@@ -13,65 +13,25 @@
 //! A watchdog watches real-time variants ([`punctual::watchdog`]). Between batches the thread yields long enough to
 //! keep a machine with one CPU usable.
 
-pub(crate) mod kept;
-mod watchdog;
-
 use std::time::Duration;
 
+use punctual::Policy;
 use punctual::conditions::Guard;
+use punctual::watchdog::{Watchdog, WatchdogConfig};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{Recorder, Usage};
+use punctual_record::{Notice, Recorder, Usage};
 
-use super::breaks::Look;
+use super::breaks::{Hold, Look, Spoilt};
 use super::conditions;
-use super::course::{Course, since};
 use super::error::Failure;
-use super::hold::Hold;
+use super::family::Bench;
 use super::ledger::{Held, Ledger, Shared};
-use super::left_out::Spoilt;
+use super::plan::{Request, Variant};
 use super::progress::Progress;
-use super::request::Request;
 use super::schedule::Schedule;
 use super::stage::Stage;
-use super::watching::Watching;
-
-/// A family's part of the runner.
-pub(crate) trait Bench {
-    /// The results of a cell beside its samples.
-    type Extra;
-
-    /// The cell in words, for the progress display.
-    fn doing(&self, cell: usize) -> String;
-
-    /// A part of it, or what it has shown so far, in words.
-    fn detail(&self, _cell: usize) -> Option<String> {
-        None
-    }
-
-    /// Called after the pilot.
-    fn begin(&mut self) {}
-
-    /// The planned wait of the cell, if it waits.
-    fn nominal_ns(&self, _cell: usize) -> Option<u64> {
-        None
-    }
-
-    /// The number of operations of the cell now, if the schedule says `scheduled`. 0 means none.
-    fn operations(&self, _cell: usize, scheduled: u64) -> u64 {
-        scheduled
-    }
-
-    /// Performs `operations` of the cell, records each, and returns their total cost.
-    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
-
-    /// Enters what the last batch measured beside its samples: its round, and when it began. Called only for a batch that
-    /// counts, and never in the pilot.
-    fn keep(&mut self, _cell: usize, _round: (u32, u64), _extra: &mut Self::Extra) {}
-
-    /// Called after the last batch: restores what the bench changed of the machine.
-    fn end(&mut self) {}
-}
+use super::watch::Watching;
 
 /// One performance of all rounds.
 pub(crate) struct Rounds<'a> {
@@ -124,6 +84,16 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Interval of checks for a stop request during that wait.
 const NAP: Duration = Duration::from_millis(20);
 
+/// Interval of the watchdog's checks of a real-time thread. The watchdog preempts the thread it watches, so it
+/// checks seldom: about once in ten thousand waits of 100 µs. The breaks between stretches keep a thread well
+/// below these limits.
+const WATCH: WatchdogConfig = WatchdogConfig {
+    every: Duration::from_millis(800),
+    window: Duration::from_millis(1600),
+    busy_without_break: Duration::from_millis(1200),
+    busy: Duration::from_millis(1580),
+};
+
 impl Rounds<'_> {
     /// Performs the pilot and all rounds. Returns early, with the results so far, when the run must end.
     pub(crate) fn perform(mut self) {
@@ -170,31 +140,28 @@ impl Rounds<'_> {
     /// Applies each variant once, and measures the cost of an operation of each cell.
     fn pilot(&mut self, recorder: &mut Recorder) -> Result<(), Ended> {
         let begin = now_ns(Clock::Monotonic);
-        for variant in 0..self.request.variants.len() {
-            let watchdog = watchdog::over(&self.request.variants[variant]);
-            let guard = self.request.variants[variant].conditions.apply();
-            let held = self.judge(&guard);
+        let mut rehearse = |rounds: &mut Self, variant, guard: &mut Guard| {
+            let held = rounds.judge(guard);
             let left_out = held.left_out;
-            self.ledger.open().held[variant] = Some(held);
-            for cell in self.cells_of(variant) {
-                if left_out || self.given_up(cell) || !self.schedule.affords(cell) {
-                    self.schedule.drop_cell(cell);
+            rounds.ledger.open().held[variant] = Some(held);
+            for cell in rounds.cells_of(variant) {
+                if left_out || rounds.given_up(cell) || !rounds.schedule.affords(cell) {
+                    rounds.schedule.drop_cell(cell);
                     continue;
                 }
-                self.pause(cell, 0.0, self.schedule.expected())?;
+                rounds.pause(cell, 0.0, rounds.schedule.expected())?;
                 recorder.clear();
-                let operations = self.schedule.pilot_operations(cell, since(begin));
+                let operations = rounds.schedule.pilot_operations(cell, since(begin));
                 if operations > 0 {
-                    self.batch(Slot { cell, variant, round: 0, operations }, &guard, recorder)?;
+                    rounds.batch(Slot { cell, variant, round: 0, operations }, guard, recorder)?;
                 }
-                if self.given_up(cell) {
-                    self.schedule.drop_cell(cell);
+                if rounds.given_up(cell) {
+                    rounds.schedule.drop_cell(cell);
                 }
             }
-            watchdog::end(watchdog, &self.request.variants[variant], &self.ledger);
-            self.put_back(guard);
-        }
-        Ok(())
+            Ok(())
+        };
+        (0..self.request.variants.len()).try_for_each(|variant| self.under(variant, &mut rehearse))
     }
 
     fn round(&mut self, round: u32, course: Course, recorder: &mut Recorder) -> Result<(), Ended> {
@@ -206,14 +173,31 @@ impl Rounds<'_> {
             if idle || self.ledger.open().held[variant].as_ref().is_none_or(|held| held.left_out) {
                 continue;
             }
-            let watchdog = watchdog::over(&self.request.variants[variant]);
-            let mut guard = self.request.variants[variant].conditions.apply();
-            let outcome = self.turns((variant, round), (left, course), &mut guard, recorder);
-            watchdog::end(watchdog, &self.request.variants[variant], &self.ledger);
-            self.put_back(guard);
-            outcome?;
+            self.under(variant, &mut |rounds, variant, guard| {
+                rounds.turns((variant, round), (left, course), guard, recorder)
+            })?;
         }
         Ok(())
+    }
+
+    /// Applies a variant, does the work under it, and restores what it changed.
+    fn under(
+        &mut self,
+        variant: usize,
+        work: &mut dyn FnMut(&mut Self, usize, &mut Guard) -> Result<(), Ended>,
+    ) -> Result<(), Ended> {
+        let Variant { label, conditions } = &self.request.variants[variant];
+        // It starts before the variant is applied, so that it does not inherit it.
+        let real_time = conditions.get_policy().filter(Policy::is_real_time);
+        let watchdog = real_time.and_then(|policy| Watchdog::over_this_thread(policy, WATCH).ok());
+        let mut guard = conditions.apply();
+        let outcome = work(self, variant, &mut guard);
+        if let Some(tripped) = watchdog.and_then(|watchdog| watchdog.tripped()) {
+            let (conditions, busy_ns) = (label.clone(), tripped.busy.as_nanos() as u64);
+            self.ledger.open().notices.push(Notice::WatchdogTripped { conditions, busy_ns });
+        }
+        conditions::put_back(guard, &self.ledger);
+        outcome
     }
 
     /// The turns of one variant's cells.
@@ -345,7 +329,10 @@ impl Rounds<'_> {
     }
 
     fn hold(&self, variant: usize) -> Hold {
-        Hold::of(&self.ledger, variant, &self.request.variants[variant].label, self.look)
+        let ledger = self.ledger.open();
+        let refused = ledger.held[variant].as_ref().map(|held| held.refused.clone()).unwrap_or_default();
+        let label = self.request.variants[variant].label.clone();
+        Hold { label, refused, guest_cpus: ledger.guest_cpus, look: self.look }
     }
 
     /// Enters a batch that does not count. The loss of a required condition ends the run.
@@ -386,11 +373,30 @@ impl Rounds<'_> {
         // Only the base's guard can read some conditions, such as interrupts. They are part of the variant too.
         Held { applied: guard.applied().over(&self.base.applied()), refused, left_out }
     }
-
-    fn put_back(&self, guard: Guard) {
-        conditions::put_back(guard, &self.ledger);
-    }
 }
 
-#[cfg(test)]
-mod tests;
+/// Time since a reading of the clock.
+pub(super) fn since(begin_ns: i64) -> Duration {
+    Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs())
+}
+
+/// The beginning and the planned duration of the rounds.
+#[derive(Clone, Copy)]
+pub(super) struct Course {
+    pub(super) begin_ns: i64,
+    pub(super) total: Duration,
+}
+
+impl Course {
+    pub(super) fn gone(&self) -> Duration {
+        since(self.begin_ns)
+    }
+
+    pub(super) fn left(&self) -> Duration {
+        self.total.saturating_sub(self.gone())
+    }
+
+    pub(super) fn done(&self) -> f64 {
+        (self.gone().as_secs_f64() / self.total.as_secs_f64().max(1e-9)).min(1.0)
+    }
+}

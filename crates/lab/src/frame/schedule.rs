@@ -28,8 +28,8 @@ pub struct CellCost {
 }
 
 impl CellCost {
-    /// The same without a delay and expected.
-    pub(crate) const fn of(ns: f64) -> Self {
+    /// An operation that takes as long as it does without any delay.
+    pub(crate) const fn exactly(ns: f64) -> Self {
         Self { ideal_ns: ns, expected_ns: ns }
     }
 }
@@ -107,7 +107,7 @@ impl Schedule {
     pub fn fixed(rounds: u32, operations: u32, each: Duration, cells: usize, at_most: Duration) -> Self {
         let amount = Amount::Samples(u64::from(rounds) * u64::from(operations));
         let ns = each.as_nanos() as f64;
-        let schedule = Self::new(amount, rounds, vec![CellCost::of(ns); cells]);
+        let schedule = Self::new(amount, rounds, vec![CellCost::exactly(ns); cells]);
         Self { at_most: Some(at_most), ..schedule.without_pilot() }
     }
 
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     fn cost(ns: f64) -> CellCost {
-        CellCost::of(ns)
+        CellCost::exactly(ns)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use punctual::NotRestored;
 use punctual::conditions::{CONDITIONS, Condition, Conditions, Refused, Value};
 use punctual_record::{ConditionSet, Notice, Param, Refusal, Setting};
 
-use super::variant::Variant;
+use super::plan::Variant;
 
 /// A setting for each condition that was requested or could be read, in the order of the table.
 pub(crate) fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
@@ -26,7 +26,7 @@ pub(crate) fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
 /// The set of these conditions: requested, as they hold, and refused.
 #[must_use]
 pub fn condition_set(asked: &Conditions, held: &Conditions, refused: &[Refused]) -> ConditionSet {
-    let label = Variant::of(asked.clone()).label;
+    let label = Variant::new(asked.clone()).label;
     ConditionSet { label, settings: settings(asked, held), refused: refused.iter().map(refusal).collect() }
 }
 

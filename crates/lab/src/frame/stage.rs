@@ -22,9 +22,8 @@ use punctual_linux::interrupt::Interruptible;
 use punctual_linux::rescue;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::place::{Aside, Place};
-use super::progress::{Observer, Progress};
-pub use super::stop::Stop;
+use super::places::{Aside, Place};
+use super::progress::{Observer, Progress, Stop};
 
 /// Time for an interrupted experiment to return before it is moved off its CPU. Most return within a millisecond.
 const COMES_BACK: Duration = Duration::from_millis(250);
@@ -52,24 +51,24 @@ enum Event<R> {
 }
 
 /// The measuring thread's side of the stage.
-pub struct Stage {
+pub(crate) struct Stage {
     hand_over: Box<dyn Fn(HandOver) -> bool + Send>,
 }
 
 impl Stage {
     /// Lets the caller draw, then returns. `false`: the run was asked to end.
-    pub fn pause(&self, progress: Progress) -> bool {
+    pub(crate) fn pause(&self, progress: Progress) -> bool {
         (self.hand_over)(HandOver::Draw(progress))
     }
 
     /// Lets the caller show a line, then returns. `false`: the run was asked to end.
-    pub fn say(&self, line: String) -> bool {
+    pub(crate) fn say(&self, line: String) -> bool {
         (self.hand_over)(HandOver::Say(line))
     }
 
     /// Announces how long the experiment takes from now on. It is ended after that time and the run's grace. A later
     /// announcement replaces an earlier one; without any, there is no limit. `false`: the run was asked to end.
-    pub fn announce(&self, takes: Duration) -> bool {
+    pub(crate) fn announce(&self, takes: Duration) -> bool {
         (self.hand_over)(HandOver::Announce(takes))
     }
 }

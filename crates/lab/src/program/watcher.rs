@@ -6,8 +6,8 @@ use punctual_record::{CauseSource, Causes, Program, Unseen};
 use punctual_trace::{Batch, Error, Level, Room, Target, WakeUp, Watch};
 
 use super::account::Account;
-use crate::frame::place::Nice;
-use crate::frame::unseen::{WAKE_UPS, without};
+use crate::frame::error::{WAKE_UPS, without};
+use crate::frame::places::Nice;
 
 /// Long enough for an event of each busy CPU.
 const LAST: Duration = Duration::from_millis(10);

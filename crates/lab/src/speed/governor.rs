@@ -7,7 +7,7 @@ use punctual::cpufreq::{Error, GovernorGuard};
 use punctual::restore::LockWait;
 use punctual_record::{Notice, Refusal};
 
-use crate::frame::left_out::NotKept;
+use crate::frame::breaks::NotKept;
 use crate::frame::{Ledger, Shared, settings};
 
 /// Longest wait for another program that holds the settings and may be about to end.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use punctual::{Conditions, Policy, format_duration};
 
+use super::frame::plan::LONGEST_UNASKED;
 use crate::frame::plan::rough;
-use crate::frame::request::LONGEST_UNASKED;
 use crate::frame::{Amount, Input, PlanError, Request, Variant, Watched};
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
@@ -72,7 +72,7 @@ impl Thread {
 
     /// This many operations in each of some rounds, on that CPU.
     pub(crate) fn request(&self, cpu: Option<usize>, operations: u32, rounds: u32) -> Request {
-        let variant = Variant::of(Conditions::new().maybe(self.policy, Conditions::policy));
+        let variant = Variant::new(Conditions::new().maybe(self.policy, Conditions::policy));
         let base = Conditions::new().maybe(cpu, Conditions::cpu);
         let amount = Amount::Samples(u64::from(operations) * u64::from(rounds));
         Request {

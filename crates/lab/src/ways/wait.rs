@@ -39,8 +39,8 @@ pub struct Method {
 }
 
 impl Method {
-    /// A way of this kind that has no name yet: for a duration in nanoseconds, on the monotonic clock.
-    pub(crate) const fn of(kind: Kind) -> Self {
+    /// A way of this kind without a name yet: for a duration in nanoseconds, on the monotonic clock.
+    pub(crate) const fn unnamed(kind: Kind) -> Self {
         Self {
             name: "",
             about: "",

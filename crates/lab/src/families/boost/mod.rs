@@ -95,7 +95,7 @@ impl Family for Plan {
         let experiment = Experiment::Boost(Typed { parameters: self.parameters(), metrics });
         let mut series = measured.series(measured.tally, Quantity::Response, experiment);
         series.samples = Some(measured.extra.responses.clone());
-        Report::of(vec![series])
+        Report::with_series(vec![series])
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::plan::Found;
     use super::tally::Trial;
     use super::*;
-    use crate::frame::made;
+    use crate::frame::tests::made_up_report;
     use crate::speed::Thread;
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let mut extra = Extra::default();
         extra.add(&[900, 2_000], Trial { met: 1, ..Trial::default() });
         let extras = [extra, Extra::default(), Extra::default()];
-        let report = made::report(&plan, 0, &[900, 2_000], &extras);
+        let report = made_up_report(&plan, 0, &[900, 2_000], &extras);
         let series = &report.series[0];
         assert_eq!((series.subject.as_str(), series.samples.as_deref()), ("as found", Some(&[900, 2_000][..])));
         let typed = series.experiment.boost().unwrap();
@@ -142,7 +142,7 @@ mod tests {
         let metrics = &typed.metrics;
         assert_eq!((metrics.met, metrics.missed, metrics.cpu), (Some(1), Some(1), Some(0)));
         assert_eq!((metrics.governor.as_deref(), metrics.max_khz), (Some("powersave"), Some(3_000_000)));
-        let full = made::report(&plan, 2, &[900], &extras);
+        let full = made_up_report(&plan, 2, &[900], &extras);
         assert_eq!(full.series[0].experiment.boost().unwrap().metrics.governor, None, "another was set");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use punctual::cpufreq::{GovernorGuard, Lever};
 use punctual::format_duration;
 
-use crate::frame::request::at_least_one;
+use crate::frame::plan::at_least_one;
 use crate::frame::{self, Input, PlanError, Shared, Unavailable};
 use crate::speed::{PREPARES, Thread, check_work, not_too_long};
 

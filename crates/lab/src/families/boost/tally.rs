@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual::cpufreq::Cost;
 use punctual_record::experiment::boost::Metrics;
 
-use crate::frame::robust::middle;
+use crate::frame::figures::middle;
 
 /// The results of one subject's turns, beside its samples.
 #[derive(Debug, Default)]

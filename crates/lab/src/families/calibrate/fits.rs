@@ -7,12 +7,12 @@ use punctual_record::{Quantity, Recorder, Series, SeriesTally, Usage};
 
 use super::fit::{Fit, Point, fit, slope};
 use super::plan::Plan;
-use crate::frame::clock_cost;
+use crate::frame::error::MORE_TIME;
 use crate::frame::error::{Opened, ready};
-use crate::frame::robust::quantile;
+use crate::frame::figures::quantile;
+use crate::frame::figures::{Meter, Sum};
 use crate::frame::schedule::Schedule;
-use crate::frame::unavailable::MORE_TIME;
-use crate::frame::usage::{Meter, Sum};
+use crate::frame::session;
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 use crate::ways::wait::Waiter;
 use punctual_record::statistics::median;
@@ -47,7 +47,7 @@ impl Rounds {
             self.0.iter().step_by(thin).map(|(at, fit)| ((at - begin) as f64 / 1e9, fit.sleep_adds_ns)).collect();
         Metrics {
             shortened_by_ns: None,
-            clock_read_ns: Some(clock_cost::measure().read_ns),
+            clock_read_ns: Some(session::clock_cost().read_ns),
             p5_ns: quantile(&mut tn, 0.05),
             p95_ns: quantile(&mut tn, 0.95),
             drift_ns_per_s: slope(&over_time),
@@ -102,7 +102,7 @@ impl Family for Fits {
         let mut tally = SeriesTally::new();
         tally.add_samples((0, 0), &mut Recorder::new(), costs.iter().copied());
         let adds = rounds.samples(|fit| fit.sleep_adds_ns);
-        Report::of(vec![
+        Report::with_series(vec![
             of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
             of(Figure::ClockCosts, &tally, costs, Metrics::default()),
         ])
@@ -178,8 +178,9 @@ mod tests {
     use super::super::{Plan, Request};
     use super::*;
     use crate::families::wait::methods;
+    use crate::frame::Amount;
     use crate::frame::Request as Frame;
-    use crate::frame::{Amount, made};
+    use crate::frame::tests::made_up_report;
 
     fn plan() -> Plan {
         let methods = vec![methods::find("nanosleep").unwrap()];
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_rounds_make_two_series_in_order() {
-        let report = made::report(&Fits(plan()), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
+        let report = made_up_report(&Fits(plan()), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
         let [adds, costs] = &report.series[..] else { panic!("{}", report.series.len()) };
         assert_eq!(adds.samples.as_deref(), Some(&[50_000, 50_001, 50_002, 50_003, 50_004][..]));
         assert_eq!(costs.samples.as_deref(), Some(&[40; 5][..]));
@@ -211,7 +212,7 @@ mod tests {
         let figures = |adds_ns| -> Vec<_> {
             let proofs = Proofs::of(plan(), &[rounds(adds_ns)]);
             let turns = vec![vec![60_000.0, 60_004.0]; proofs.cells()];
-            let of = |cell| made::report(&proofs, cell, &[-3], &turns).series.remove(0);
+            let of = |cell| made_up_report(&proofs, cell, &[-3], &turns).series.remove(0);
             (0..proofs.cells()).map(of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
         };
         let all = figures(60_000.0);

@@ -88,7 +88,7 @@ impl Plan {
     /// The number of rounds: as requested, or their share of the time, but at least enough to show a spread.
     pub(super) fn schedule(&self) -> Schedule {
         let ns = ROUND.as_nanos() as f64;
-        let cells = vec![CellCost::of(ns); self.cells.len()];
+        let cells = vec![CellCost::exactly(ns); self.cells.len()];
         let (amount, turns) = match self.asked.frame.amount {
             Amount::Samples(n) => (Amount::Samples(n), u32::try_from(n).unwrap_or(u32::MAX)),
             Amount::Time(time) => {

@@ -13,9 +13,9 @@ use punctual_record::{Quantity, Recorder, Usage};
 use super::fits::Rounds;
 use super::plan::Plan;
 use crate::frame::error::{Opened, ready};
-use crate::frame::robust::middle;
+use crate::frame::figures::Meter;
+use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
-use crate::frame::usage::Meter;
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene};
 use crate::ways::wait::Waiter;
 
@@ -101,7 +101,7 @@ impl Family for Proofs {
         let shortened_by_ns = (shortened && !turns.is_empty()).then(mean);
         let metrics = Metrics { shortened_by_ns, ..Metrics::default() };
         let experiment = self.plan.experiment(self.parameters(cell), metrics);
-        Report::of(vec![measured.series(measured.tally, Quantity::Overshoot, experiment)])
+        Report::with_series(vec![measured.series(measured.tally, Quantity::Overshoot, experiment)])
     }
 }
 

@@ -19,8 +19,8 @@ use super::peer::Job;
 use super::plan::{Cell, Plan};
 use super::traffic::Mode;
 use super::trip::{Passed, Trip};
+use crate::frame::figures::Sum;
 use crate::frame::stage::Stage;
-use crate::frame::usage::Sum;
 use crate::frame::{Bench, Error, Failure};
 
 /// Longest time that two real-time processes may poll without a break.

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
 
 use crate::frame::Unavailable;
-use crate::frame::warden::KEEPER;
+use crate::frame::places::KEEPER;
 
 /// Reserves numbers, and lets the keeper process remove their objects.
 pub struct Keeper {

@@ -8,8 +8,8 @@ use super::bench::{Extra, IpcBench};
 use super::mechanism::Receive;
 use super::plan::{Cell, Plan, cost_ns};
 use super::topology::Relation;
+use crate::frame::error::MORE_TIME;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
     Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
@@ -95,7 +95,7 @@ impl Family for Plan {
         let mechanism = self.mechanisms[cell.mechanism];
         let broken = mechanism.reliable && !measured.extra.integrity.is_whole();
         let wrong = broken.then(|| broken_promise(&mechanism.name, cell, measured.extra));
-        Report { wrong, ..Report::of(vec![series]) }
+        Report { wrong, ..Report::with_series(vec![series]) }
     }
 }
 
@@ -167,9 +167,10 @@ mod tests {
     use super::super::integrity::Integrity;
     use super::super::{Request, mechanisms, place, topology};
     use super::*;
+    use crate::frame::Amount;
     use crate::frame::Request as Frame;
-    use crate::frame::usage::Sum;
-    use crate::frame::{Amount, made};
+    use crate::frame::figures::Sum;
+    use crate::frame::tests::made_up_report;
 
     fn plan(modes: Vec<Mode>) -> Plan {
         let request = Request {
@@ -203,7 +204,7 @@ mod tests {
     fn a_series_says_how_messages_were_sent_and_how_they_arrived() {
         let plan = plan(vec![Mode::Rate { per_second: 1_000.0 }, Mode::PingPong]);
         let whole = [extra(Integrity::default()), extra(Integrity::default())];
-        let report = made::report(&plan, 0, &[5], &whole);
+        let report = made_up_report(&plan, 0, &[5], &whole);
         let typed = report.series[0].experiment.ipc().unwrap();
         let asked = &typed.parameters;
         assert_eq!((asked.size, asked.mode, asked.place), (64, Kind::Rate, Placement::SameCpu));
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!((metrics.per_second, metrics.peer_cpu_ns), (Some(3.0), Some(5.0)));
         assert_eq!((metrics.late_sends, metrics.verified, metrics.lost), (Some(2), Some(true), Some(0)));
         assert_eq!((report.series[0].quantity, report.wrong), (Quantity::OneWay, None));
-        let there_and_back = made::report(&plan, 1, &[5], &whole);
+        let there_and_back = made_up_report(&plan, 1, &[5], &whole);
         assert_eq!(there_and_back.series[0].quantity, Quantity::RoundTrip);
         let typed = there_and_back.series[0].experiment.ipc().unwrap();
         assert_eq!((typed.parameters.interval_ns, typed.metrics.late_sends), (None, None));
@@ -225,7 +226,7 @@ mod tests {
         let plan = Plan { blocks: Some(2), ..plan(vec![Mode::Saturated, Mode::PingPong]) };
         let metrics = |cell, blocks: &[ipc::Block]| {
             let extra = Extra { blocks: blocks.to_vec(), ..extra(Integrity::default()) };
-            let report = made::report(&plan, cell, &[5], &[extra.clone(), extra]);
+            let report = made_up_report(&plan, cell, &[5], &[extra.clone(), extra]);
             report.series[0].experiment.ipc().unwrap().metrics.clone()
         };
         let saturated = metrics(0, &[block]);
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn a_broken_promise_is_told_beside_the_figures() {
         let plan = plan(vec![Mode::Saturated]);
-        let report = made::report(&plan, 0, &[5], &[extra(Integrity { lost: 1, ..Integrity::default() })]);
+        let report = made_up_report(&plan, 0, &[5], &[extra(Integrity { lost: 1, ..Integrity::default() })]);
         let wrong = report.wrong.unwrap();
         assert!(wrong.starts_with("pipe, 64 bytes, saturated: of 4 messages 1 were lost"), "{wrong}");
         assert_eq!(report.series.len(), 1);

@@ -11,7 +11,7 @@ use super::mechanism::{End, Peer, Queue};
 use super::message::Letter;
 use super::traffic::{Mode, Pace};
 use super::waiter::Waiter;
-use crate::frame::usage::Meter;
+use crate::frame::figures::Meter;
 
 /// If no message arrives for this long, those in flight are lost.
 const LOST_AFTER_NS: i64 = 1_000_000_000;

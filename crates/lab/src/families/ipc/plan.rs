@@ -12,7 +12,7 @@ use super::message::SHORTEST;
 use super::place::{Place, Places};
 use super::topology::{Relation, Topology};
 use super::traffic::Mode;
-use crate::frame::request::at_least_one;
+use crate::frame::plan::at_least_one;
 use crate::frame::{self, Family as _, Input, PlanError, Variant};
 
 /// Up to this size each message's whole contents are checked by default: a page, which takes less than a wake-up.
@@ -244,12 +244,12 @@ fn variants(request: &Request) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>)
         for sender in or(&request.sender_policies, own) {
             for receiver in or(&request.receiver_policies, own) {
                 if sender == receiver {
-                    let label = Variant::of(base.conditions.clone().maybe(sender, Conditions::policy)).label;
+                    let label = Variant::new(base.conditions.clone().maybe(sender, Conditions::policy)).label;
                     add(&label, receiver, sender, base, Fits::All);
                     continue;
                 }
                 let name =
-                    |policy: Option<Policy>| Variant::of(Conditions::new().maybe(policy, Conditions::policy)).label;
+                    |policy: Option<Policy>| Variant::new(Conditions::new().maybe(policy, Conditions::policy)).label;
                 let mut label = format!("sender {}, receiver {}", name(sender), name(receiver));
                 let others = base.conditions.clone().without(Condition::POLICY);
                 if !others.is_empty() {

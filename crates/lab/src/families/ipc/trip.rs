@@ -22,9 +22,10 @@ use super::peer::{self, Job};
 use super::traffic::Mode;
 use super::waiter::Waiter;
 use super::watcher::{Reason, SharedChild, Watched, Watcher, lock};
-use crate::frame::left_out::NotKept;
-use crate::frame::usage::Meter;
-use crate::frame::{Failure, no_thread};
+use crate::frame::Failure;
+use crate::frame::breaks::NotKept;
+use crate::frame::error::no_thread_remedy;
+use crate::frame::figures::Meter;
 
 /// After a failed call, the number and interval of checks that the other process lives. They take a tenth of
 /// a second in total.
@@ -100,7 +101,7 @@ impl Trip<'_> {
 
     /// A condition of either process was lost: the measurement does not count.
     fn lost(&self, lost: &[Lost]) -> Failure {
-        Failure::Lost(lost.iter().map(|its| NotKept::of(self.label, its)).collect())
+        Failure::Lost(lost.iter().map(|its| NotKept::new(self.label, its)).collect())
     }
 
     fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Failure> {
@@ -109,7 +110,7 @@ impl Trip<'_> {
         let (job, control) = (self.job.clone(), control.clone());
         let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
         let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
-        let no_child = |e: linux::Error| Unavailable::but(e.to_string(), no_thread::remedy()).into();
+        let no_child = |e: linux::Error| Unavailable::but(e.to_string(), no_thread_remedy()).into();
         child.map(|c| Arc::new(Mutex::new(c))).map_err(no_child)
     }
 
@@ -138,7 +139,7 @@ impl Trip<'_> {
             cpus: self.cpus.to_vec(),
         };
         let watcher = Watcher::start(watched)
-            .map_err(|e| Unavailable::but(format!("starting a thread: {e}"), no_thread::remedy()))?;
+            .map_err(|e| Unavailable::but(format!("starting a thread: {e}"), no_thread_remedy()))?;
         let mut waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let mut follow = Follow::default();
         control.begin();

@@ -12,7 +12,7 @@ use super::plan::{Plan, Target};
 use super::receiver::Receiver;
 use super::stand::{Counts, Figures, MOST_EVENTS, Order, Stand};
 use super::wire::Wire;
-use crate::frame::usage::Sum;
+use crate::frame::figures::Sum;
 use crate::frame::{Bench, Failure, Scene, Unavailable};
 
 /// Longest stretch under a real-time policy between two checks whether others need the CPU.

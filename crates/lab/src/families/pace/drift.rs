@@ -7,7 +7,7 @@
 //! steps, and a median would jump from one step to the next. Events divided by time would be a wrong rate after a
 //! single late departure, for instance the last one.
 
-use crate::frame::robust::median_with_interval;
+use crate::frame::figures::median_with_interval;
 
 /// The percentiles that limit usual lateness.
 const USUAL: std::ops::Range<usize> = 10..60;

@@ -9,7 +9,7 @@ use super::method::Mode;
 use super::plan::{Plan, Target};
 use super::receiver::Receiver;
 use super::wire::Wire;
-use crate::frame::robust::median_with_interval;
+use crate::frame::figures::median_with_interval;
 use crate::frame::schedule::Schedule;
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 
@@ -66,7 +66,7 @@ impl Family for Keep {
                 series.push(measured.series(tally, quantity, experiment).without_use());
             }
         }
-        Report::of(series)
+        Report::with_series(series)
     }
 }
 
@@ -136,8 +136,9 @@ mod tests {
 
     use super::super::{Goal, Request, methods};
     use super::*;
+    use crate::frame::Amount;
     use crate::frame::Request as Frame;
-    use crate::frame::{Amount, made};
+    use crate::frame::tests::{made_up_report, made_up_tally};
 
     fn keep(target: Target) -> Keep {
         let rate = Rate::per_second(1_000).unwrap();
@@ -155,15 +156,15 @@ mod tests {
     #[test]
     fn a_series_says_what_left_and_what_arrived() {
         let to = "127.0.0.1:9".parse().unwrap();
-        let mut beside = Beside { by_kernel: 6, rounds: 6, arrival_jitter: made::tally(&[4]), ..Beside::default() };
+        let mut beside = Beside { by_kernel: 6, rounds: 6, arrival_jitter: made_up_tally(&[4]), ..Beside::default() };
         (beside.counts.events, beside.counts.sent, beside.counts.received) = (10, 9, Some(7));
         (beside.counts.no_room, beside.counts.refused, beside.counts.twice) = (1, 2, 1);
         (beside.counts.gaps, beside.counts.span_ns) = (9, 10_000_000);
         beside.rates = vec![880.0, 890.0, 900.0, 910.0, 920.0, 930.0];
         let mixed = Beside { by_kernel: 5, ..beside.clone() };
-        let mixed = made::report(&keep(Target::Udp { to, size: 64 }), 0, &[1], &[mixed]);
+        let mixed = made_up_report(&keep(Target::Udp { to, size: 64 }), 0, &[1], &[mixed]);
         assert_eq!(mixed.series[0].experiment.pace().unwrap().metrics.departure, None, "two clocks");
-        let report = made::report(&keep(Target::Udp { to, size: 64 }), 0, &[1], &[beside]);
+        let report = made_up_report(&keep(Target::Udp { to, size: 64 }), 0, &[1], &[beside]);
         let typed = report.series[0].experiment.pace().unwrap();
         let asked = &typed.parameters;
         assert_eq!((asked.rate_per_second, asked.measured, asked.size), (1_000.0, End::Departure, Some(64)));
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn ticks_are_neither_sent_nor_received() {
-        let report = made::report(&keep(Target::TickOnly), 0, &[1], &[Beside::default()]);
+        let report = made_up_report(&keep(Target::TickOnly), 0, &[1], &[Beside::default()]);
         let typed = report.series[0].experiment.pace().unwrap();
         assert_eq!((typed.parameters.to.as_deref(), typed.parameters.size), (Some("tick-only"), None));
         assert_eq!((typed.metrics.not_sent, typed.metrics.received, typed.metrics.lost), (None, None, None));

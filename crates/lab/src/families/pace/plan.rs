@@ -149,7 +149,7 @@ impl Plan {
     /// The schedule at a rate.
     pub(super) fn schedule(&self, rate: Rate) -> Schedule {
         let each = 1e9 / rate.per_second_f64();
-        let cost = CellCost::of(each);
+        let cost = CellCost::exactly(each);
         Schedule::new(self.asked.frame.amount, self.asked.frame.rounds, vec![cost; self.cells.len()])
     }
 }

@@ -21,10 +21,10 @@ use super::flow::Flow;
 pub use super::flow::SUBJECT;
 use super::packet::{Header, this_boot};
 use super::stamp_clock::StampClock;
-use crate::frame::ledger::Held;
-use crate::frame::left_out::{LeftOut, Spoilt};
+use crate::frame::breaks::Spoilt;
+use crate::frame::figures::Meter;
+use crate::frame::ledger::{Held, LeftOut};
 use crate::frame::progress::Progress;
-use crate::frame::usage::Meter;
 use crate::frame::{self, Amount, Ledger, Place, Session};
 
 /// Buffer for datagrams while the receiver is not running: 8 MB.
@@ -118,7 +118,7 @@ pub fn run(
     let Some((refused, heard)) = heard else { return Ok(()) };
     let ledger = ledger.take();
     frame::conditions::report(&request, &ledger, &refused, session)?;
-    frame::outcome::close(ledger, session);
+    frame::close(ledger, session);
     let Some(heard) = heard.transpose()? else { return Ok(()) };
     if heard.strange > 0 {
         let text = format!("{} datagrams that are none of `punctual pace` arrived and were left out", heard.strange);

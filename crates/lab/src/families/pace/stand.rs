@@ -12,7 +12,7 @@ use super::method::{MOST_AHEAD_NS, Mode, PacingSession};
 use super::receiver::{MOST, Receiver};
 use super::wire::Wire;
 use crate::frame::breaks::Offset;
-use crate::frame::usage::Meter;
+use crate::frame::figures::Meter;
 
 /// Time from the beginning of a trial to its first event, ns: for setting timers.
 const LEAD_NS: i64 = 300_000;

@@ -117,7 +117,7 @@ impl Family for Sweep {
             rate_not_held: search.failed,
             why_not_higher: search.failed.map(|_| search.why.clone()),
         });
-        Report::of(vec![measured.series(&search.best, Quantity::Lateness, experiment)])
+        Report::with_series(vec![measured.series(&search.best, Quantity::Lateness, experiment)])
     }
 }
 
@@ -248,7 +248,7 @@ impl Search {
 mod tests {
     use super::*;
     use crate::frame::Request as Frame;
-    use crate::frame::made;
+    use crate::frame::tests::{made_up_report, made_up_tally};
 
     /// Searches the limit of a method that holds every rate up to `limit`.
     fn search(limit: f64, from: f64, to: f64) -> (Search, u32) {
@@ -309,10 +309,10 @@ mod tests {
             held: Some(8_000.0),
             failed: Some(8_300.0),
             why: "late".into(),
-            best: made::tally(&[1, 2]),
+            best: made_up_tally(&[1, 2]),
             ..Search::default()
         };
-        let report = made::report(&sweep(), 0, &[9, 9, 9], &[found]);
+        let report = made_up_report(&sweep(), 0, &[9, 9, 9], &[found]);
         let typed = report.series[0].experiment.sweep().unwrap();
         assert_eq!((typed.parameters.from_per_second, typed.parameters.to_per_second), (Some(1_000.0), 50_000.0));
         assert_eq!((typed.parameters.within_ns, typed.parameters.to.as_deref()), (100_000, Some("tick-only")));
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_search_that_held_nothing_says_why() {
         let none = Search { failed: Some(1_000.0), why: "late".into(), ..Search::default() };
-        let report = made::report(&sweep(), 0, &[9], &[none]);
+        let report = made_up_report(&sweep(), 0, &[9], &[none]);
         assert!(report.series.is_empty() && report.missing[0].1.why == "not even the lowest rate was held: late");
     }
 }

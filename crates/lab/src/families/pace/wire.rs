@@ -142,7 +142,7 @@ impl Wire {
     /// Waits without a limit for room to send.
     pub(super) fn wait_for_room(&self) -> linux::Result<()> {
         while !net::wait_for_room(&self.socket, 100)? {
-            crate::frame::stop::go_on("pace")?;
+            crate::frame::progress::go_on("pace")?;
         }
         Ok(())
     }

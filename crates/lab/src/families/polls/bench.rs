@@ -14,9 +14,9 @@ use super::mailbox::Mailbox;
 use super::plan::{Cell, Plan, ReceiveMethod};
 use crate::crowd::Crowd;
 use crate::frame::Unavailable;
+use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, ready};
-use crate::frame::hold;
-use crate::frame::usage::{Meter, Sum};
+use crate::frame::figures::{Meter, Sum};
 use crate::frame::{Bench, Failure};
 use crate::ways::yielding::Yielder;
 
@@ -241,9 +241,9 @@ impl Bench for PollBench<'_> {
         let alive = self.busy.as_mut().map_or(Ok(()), Crowd::all_alive);
         self.set_busy(false)?;
         let label = &self.plan.request.variants[at.variant].label;
-        let mut moved = hold::moved(label, &[self.sender.id()], self.plan.sender_cpu, "the sender");
+        let mut moved = moved_away(label, &[self.sender.id()], self.plan.sender_cpu, "the sender");
         let busy = self.busy.as_ref().map(Crowd::process_ids).unwrap_or_default();
-        moved.extend(hold::moved(label, &busy, self.plan.cpu, "the busy program"));
+        moved.extend(moved_away(label, &busy, self.plan.cpu, "the busy program"));
         if !moved.is_empty() && !linux::stop::requested() {
             return Err(Failure::Lost(moved));
         }

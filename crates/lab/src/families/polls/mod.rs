@@ -16,8 +16,8 @@ use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::{About, Experiment, Quantity, Typed};
 
 use crate::crowd::{Crowd, Restraint, child_under};
+use crate::frame::error::MORE_TIME;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
@@ -57,7 +57,7 @@ impl Family for Plan {
         let cost = |cell: &Cell| {
             let (least, most) = cell.pause();
             let ns = ((least + most) / 2 + cell.silence()).as_nanos() as f64;
-            CellCost::of(ns)
+            CellCost::exactly(ns)
         };
         Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
     }
@@ -103,7 +103,7 @@ impl Family for Plan {
         if extra.round_trips.count() > 0 {
             series.push(measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default())));
         }
-        Report::of(series)
+        Report::with_series(series)
     }
 }
 
@@ -153,23 +153,24 @@ mod tests {
 
     use super::bench::Shares;
     use super::*;
+    use crate::frame::Amount;
     use crate::frame::Request as Frame;
-    use crate::frame::{Amount, made};
+    use crate::frame::tests::{made_up_report, made_up_tally};
 
     #[test]
     fn a_series_says_how_often_was_polled_and_who_had_the_cpu() {
         let frame = Frame::as_found(Amount::Time(Duration::from_secs(1)), 3);
         let plan = Plan::new(Request { methods: Vec::new(), polls: vec![0], sender_cpu: None, frame }).unwrap();
         let silence = Shares { elapsed_ns: 200, own_ns: 20, competitor_ns: 150 };
-        let with_silence = Extra { silence, round_trips: made::tally(&[5]), ..Extra::default() };
+        let with_silence = Extra { silence, round_trips: made_up_tally(&[5]), ..Extra::default() };
         let extras: Vec<Extra> = plan.cells.iter().map(|_| with_silence.clone()).collect();
         let busy = plan.cells.iter().position(|cell| cell.busy).unwrap();
-        let report = made::report(&plan, busy, &[3], &extras);
+        let report = made_up_report(&plan, busy, &[3], &extras);
         let typed = report.series[0].experiment.polls().unwrap();
         assert_eq!((typed.parameters.load, typed.parameters.polls), (Load::Busy, Some(0)));
         assert_eq!((typed.metrics.competitor_cpu_share, typed.metrics.own_cpu_share), (Some(0.75), Some(0.1)));
         assert_eq!((report.series[1].quantity, report.series[1].summary.count), (Quantity::RoundTrip, 1));
-        let blocks = made::report(&plan, busy + 1, &[3], &extras);
+        let blocks = made_up_report(&plan, busy + 1, &[3], &extras);
         assert_eq!(blocks.series[0].experiment.polls().unwrap().parameters.polls, None);
         assert_eq!(blocks.series[0].subject, "futex_wait");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual::CpuSet;
 
-use crate::frame::place::{allowed_cpu, one_cpu};
+use crate::frame::places::{allowed_cpu, one_cpu};
 use crate::frame::{self, Family as _, Input, PlanError};
 use crate::ways::yielding::Method;
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_real_time_poller_never_shares_its_senders_cpu() {
-        let fifo = Variant::of(Conditions::new().policy(punctual::Policy::Fifo(1)));
+        let fifo = Variant::new(Conditions::new().policy(punctual::Policy::Fifo(1)));
         let frame = frame::Request { variants: vec![fifo], ..request(&[]).frame };
         let mut plan = Plan::new(Request { frame, ..request(&[0, 1]) }).unwrap();
         plan.sender_cpu = plan.cpu;

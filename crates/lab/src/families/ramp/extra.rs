@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::loops::Loop;
-use crate::frame::robust::middle;
+use crate::frame::figures::middle;
 
 /// The results of its turns.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use punctual::cpufreq::Work;
 use punctual_linux::clock::{Clock, now_ns};
 
-use crate::frame::robust::middle;
+use crate::frame::figures::middle;
 
 /// The shortest part: a reading of the clock is a thousandth of it.
 const SHORTEST: Duration = Duration::from_micros(40);

@@ -18,7 +18,7 @@ use punctual::cpufreq::Cpufreq;
 use punctual_record::experiment::ramp;
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
 
-use crate::frame::robust::middle;
+use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use crate::speed::settle::arrival;
@@ -83,7 +83,7 @@ impl Family for Plan {
             Experiment::Ramp(Typed { parameters: self.parameters(), metrics: self.metrics(cell, measured) });
         let mut series = measured.series(measured.tally, Quantity::Loop, experiment);
         series.samples = Some(measured.extra.durations().flatten().collect());
-        let mut report = Report::of(vec![series]);
+        let mut report = Report::with_series(vec![series]);
         report.series.extend(self.first_loops(measured));
         report
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::governed::Cell;
     use super::loops::Loop;
     use super::*;
-    use crate::frame::made;
+    use crate::frame::tests::made_up_report;
     use crate::speed::Thread;
 
     /// A plan for two governors, and the results of each: the loops of one round.
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_series_says_how_fast_full_speed_was_reached() {
         let extras = [extra([300, 100, 100, 100], "sugov:0"), extra([300, 300, 304, 300], "kworker/0:0")];
-        let fast = made::report(&plan(), 0, &[1], &extras);
+        let fast = made_up_report(&plan(), 0, &[1], &extras);
         let series = &fast.series[0];
         assert_eq!((series.subject.as_str(), series.conditions.as_str()), ("performance", "SCHED_FIFO 10"));
         assert_eq!(series.samples.as_deref(), Some(&[300, 100, 100, 100][..]));
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((metrics.rounds_at_full_speed, metrics.to_full_speed_ns), (Some(1), Some(300)));
         assert_eq!((metrics.transitions, metrics.ended_khz), (Some(3), Some(800_000)));
         assert_eq!(metrics.raised.as_deref(), Some("kworker/0:0, sugov:0"), "of the whole run");
-        let slow = made::report(&plan(), 1, &[1], &extras);
+        let slow = made_up_report(&plan(), 1, &[1], &extras);
         let metrics = &slow.series[0].experiment.ramp().unwrap().metrics;
         assert_eq!(
             (metrics.best_ns, metrics.rounds_at_full_speed, metrics.to_full_speed_ns),

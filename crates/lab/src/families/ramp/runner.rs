@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::governed::Governed;
 use super::loops::{Loop, Loops, Stamps};
 use super::plan::Plan;
-use crate::frame::usage::Meter;
+use crate::frame::figures::Meter;
 use crate::frame::{self, Bench, Failure, Ledger, Shared, Unavailable};
 use crate::speed::governor::{give_back, governor_lost};
 use crate::speed::{PERFORMANCE, WARM_UP};

@@ -1,6 +1,6 @@
 //! Analysis of a series of stamped loops with a switch in the middle.
 
-use crate::frame::robust::middle;
+use crate::frame::figures::middle;
 use crate::speed::settle::{CLOSE, arrival};
 
 /// The observations of a switch.

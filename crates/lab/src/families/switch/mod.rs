@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use punctual_record::experiment::switch;
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
 
-use crate::frame::robust::middle;
+use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use analysis::{Extra, Switch};
@@ -154,7 +154,7 @@ fn tally(samples: impl Iterator<Item = (u32, i64)>) -> SeriesTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::made;
+    use crate::frame::tests::made_up_report;
     use crate::speed::Thread;
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         let seen = |settled_ns| analysis::Seen { before_ns: Some(150), after_ns: Some(50), settled_ns };
         let switch = |to, settled_ns| Switch { to, round: 0, write_ns: 70, seen: seen(settled_ns) };
         let switches = [switch(0, None), switch(1, Some(450)), switch(0, None), switch(1, None), switch(1, Some(460))];
-        let report = made::report(&plan, 0, &[70; 5], &[Extra { switches: switches.to_vec(), rounds: 1 }]);
+        let report = made_up_report(&plan, 0, &[70; 5], &[Extra { switches: switches.to_vec(), rounds: 1 }]);
         let shown: Vec<_> =
             report.series.iter().map(|its| (its.subject.as_str(), its.quantity, its.summary.count)).collect();
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
                 analysis::Seen { before_ns: Some(150), after_ns: after(n), settled_ns }
             };
             let switches = (0..6).map(|n| Switch { to: 1, round: 0, write_ns: 70, seen: seen(n) }).collect();
-            let report = made::report(&plan, 0, &[70; 6], &[Extra { switches, rounds: 1 }]);
+            let report = made_up_report(&plan, 0, &[70; 6], &[Extra { switches, rounds: 1 }]);
             assert!(report.series.iter().all(|series| series.quantity == Quantity::CallCost));
             assert_eq!(report.missing.len(), 1);
         }

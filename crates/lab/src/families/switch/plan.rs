@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual::cpufreq::GovernorGuard;
 
-use crate::frame::request::at_least_one;
+use crate::frame::plan::at_least_one;
 use crate::frame::{self, Input, PlanError, Shared, Unavailable};
 use crate::speed::{PREPARES, Thread, not_too_long};
 

@@ -12,7 +12,7 @@ use punctual_record::{Recorder, Usage};
 use super::analysis::{Extra, Switch, analyse};
 use super::plan::{EACH, LOOP, Plan};
 use super::switcher::{BEFORE, Switcher};
-use crate::frame::usage::Meter;
+use crate::frame::figures::Meter;
 use crate::frame::{Bench, Failure, Ledger, Scene, Shared, Unavailable};
 use crate::speed::governor::give_back;
 

@@ -11,7 +11,8 @@ use punctual::cpufreq::{Cpufreq, GovernorGuard};
 use punctual_linux::clock::{Clock, now_ns};
 
 use super::plan::Plan;
-use crate::frame::{Unavailable, no_thread};
+use crate::frame::Unavailable;
+use crate::frame::error::no_thread_remedy;
 use crate::speed::governor::PATIENCE;
 
 /// Duration of the loops before the governor is switched.
@@ -76,7 +77,7 @@ impl Plan {
             }
         };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(work);
-        let thread = thread.map_err(|error| Unavailable::but(error.to_string(), no_thread::remedy()))?;
+        let thread = thread.map_err(|error| Unavailable::but(error.to_string(), no_thread_remedy()))?;
         Ok(Switcher { signals, turn: Some(turn), thread: Some(thread), guard: Some(guard) })
     }
 }

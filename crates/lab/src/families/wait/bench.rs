@@ -11,7 +11,7 @@ use punctual_record::{Recorder, Usage};
 use super::interrupted::{Cuts, Signals};
 use super::plan::Plan;
 use crate::frame::error::{Opened, ready};
-use crate::frame::usage::{Meter, Sum, next_stretch};
+use crate::frame::figures::{Meter, Sum, next_stretch};
 use crate::frame::{Bench, Failure};
 use crate::ways::wait::{Method, Waiter};
 

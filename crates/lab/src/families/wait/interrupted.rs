@@ -18,7 +18,7 @@ use punctual_record::experiment::wait;
 
 use super::methods;
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 use crate::ways::wait::{Method, Waiter};
 
 /// A wait is given up at this many times its length. With the timer's slack in each remainder it may never end.

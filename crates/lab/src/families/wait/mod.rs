@@ -16,9 +16,9 @@ use punctual::format_duration;
 use punctual_record::experiment::wait;
 use punctual_record::{Experiment, Notice, Quantity, Typed};
 
+use crate::frame::error::MORE_TIME;
 use crate::frame::plan::rough;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use bench::WaitBench;
 pub use interrupted::{Cuts, methods as interruptible};
@@ -127,15 +127,16 @@ impl Family for Plan {
         } else {
             Vec::new()
         };
-        Report { notices, ..Report::of(vec![series]) }
+        Report { notices, ..Report::with_series(vec![series]) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Amount;
     use crate::frame::Request as Frame;
-    use crate::frame::{Amount, made};
+    use crate::frame::tests::made_up_report;
 
     #[test]
     fn a_series_says_what_the_call_makes_of_the_wait() {
@@ -150,7 +151,7 @@ mod tests {
         };
         let plan = Plan::new(request).unwrap();
         let extras = [Cuts::default(), Cuts::default()];
-        let report = made::report(&plan, 0, &[-5, 900_000], &extras);
+        let report = made_up_report(&plan, 0, &[-5, 900_000], &extras);
         let series = &report.series[0];
         let typed = series.experiment.wait().unwrap();
         assert_eq!((typed.parameters.asked_ns, typed.metrics.effective_ns), (100_000, Some(1_000_000)));
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(series.about.kind.as_deref(), Some("poll"));
         assert_eq!(series.about.code.as_deref(), Some("poll(NULL, 0, milliseconds);"));
         assert_eq!(report.notices, [Notice::Early { subject: "poll".into(), count: 1, min_ns: -5 }]);
-        let report = made::report(&plan, 1, &[1], &extras);
+        let report = made_up_report(&plan, 1, &[1], &extras);
         assert_eq!((report.series[0].quantity, report.notices.len()), (Quantity::Lateness, 0));
     }
 }

@@ -9,9 +9,9 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::plan::{Cell, Plan};
 use crate::crowd::Crowd;
+use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, ready};
-use crate::frame::hold;
-use crate::frame::usage::{Meter, Sum, next_stretch};
+use crate::frame::figures::{Meter, Sum, next_stretch};
 use crate::frame::{Bench, Failure};
 use crate::ways::yielding::{Probe, Yielder};
 
@@ -204,7 +204,7 @@ impl Bench for YieldBench<'_> {
         let alive = self.crowd(&at).map_or(Ok(()), Crowd::all_alive);
         let members = self.crowd(&at).map(|crowd| crowd.process_ids()).unwrap_or_default();
         let label = &self.plan.request.variants[at.variant].label;
-        let moved = hold::moved(label, &members, self.plan.cpu, "a competitor");
+        let moved = moved_away(label, &members, self.plan.cpu, "a competitor");
         self.set_the_scene(&Cell { spec: None, competitors: 0, ..at })?;
         if !moved.is_empty() && !matches!(measured, Err(Failure::Stopped)) {
             return Err(Failure::Lost(moved));

@@ -19,8 +19,8 @@ use punctual_record::experiment::yielding;
 use punctual_record::{About, Experiment, Quantity, Typed};
 
 use crate::crowd::Crowd;
+use crate::frame::error::MORE_TIME;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::unavailable::MORE_TIME;
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
@@ -111,7 +111,7 @@ impl Family for Plan {
         if extra.away.count() > 0 {
             series.push(measured.series(&extra.away, Quantity::Away, of(yielding::Metrics::default())));
         }
-        Report::of(series)
+        Report::with_series(series)
     }
 }
 
@@ -170,8 +170,9 @@ mod tests {
 
     use super::bench::Sums;
     use super::*;
+    use crate::frame::Amount;
     use crate::frame::Request as Frame;
-    use crate::frame::{Amount, made};
+    use crate::frame::tests::{made_up_report, made_up_tally};
 
     #[test]
     fn user_and_system_time_need_enough_ticks() {
@@ -202,14 +203,14 @@ mod tests {
             competitors_cpu_ns: 30,
             ..Sums::default()
         };
-        let with_others = Extra { sums, away: made::tally(&[7]), shares: vec![Some(0.3)], ..Extra::default() };
+        let with_others = Extra { sums, away: made_up_tally(&[7]), shares: vec![Some(0.3)], ..Extra::default() };
         let alone = Extra { bare_ns: vec![9.0, 5.0, 6.0], ..Extra::default() };
         let extras = [alone, with_others];
-        let report = made::report(&plan, 0, &[10], &extras);
+        let report = made_up_report(&plan, 0, &[10], &extras);
         let typed = report.series[0].experiment.yields().unwrap();
         assert_eq!((typed.parameters.competitors, typed.parameters.competitor_kind), (0, None));
         assert_eq!((typed.metrics.bare_ns, typed.metrics.yielded_share, report.series.len()), (Some(6.0), None, 1));
-        let report = made::report(&plan, 1, &[10], &extras);
+        let report = made_up_report(&plan, 1, &[10], &extras);
         let typed = report.series[0].experiment.yields().unwrap();
         assert_eq!(typed.parameters.competitor_kind, Some(CompetitorKind::Thread));
         assert_eq!(typed.parameters.competitor_rank, Some(Rank::Same));

@@ -5,8 +5,8 @@ use punctual::conditions::Conditions;
 use punctual_record::experiment::yielding::{CompetitorKind, Rank};
 
 use crate::crowd::{self, Restraint};
-use crate::frame::place::one_cpu;
-use crate::frame::request::at_least_one;
+use crate::frame::places::one_cpu;
+use crate::frame::plan::at_least_one;
 use crate::frame::{self, Family as _, Input, PlanError};
 use crate::ways::yielding::Method;
 
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_same_policy_follows_the_caller() {
         let fifo = Policy::Fifo(40);
-        let variants = [Policy::Other, fifo].map(|policy| Variant::of(Conditions::new().policy(policy))).to_vec();
+        let variants = [Policy::Other, fifo].map(|policy| Variant::new(Conditions::new().policy(policy))).to_vec();
         let competitor_policies =
             vec![CompetitorPolicy::Same, CompetitorPolicy::Policy(fifo), CompetitorPolicy::Policy(Policy::Idle)];
         let frame = frame::Request { variants, ..request().frame };

@@ -8,7 +8,7 @@ use punctual_linux::sleep::clock_nanosleep_until;
 
 use crate::families::pace::method::{MOST_AHEAD_NS, Mode, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {

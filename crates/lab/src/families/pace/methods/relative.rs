@@ -9,7 +9,7 @@ use punctual_linux::timed::Ended;
 
 use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {

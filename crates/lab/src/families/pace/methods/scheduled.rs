@@ -15,7 +15,7 @@ use rustix::time::{
 
 use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {

@@ -18,7 +18,7 @@ const LIBRARY: Method = Method {
     // call.
     also: &["prctl", "clock_gettime"],
     absolute: true,
-    ..Method::of(Kind::Library)
+    ..Method::unnamed(Kind::Library)
 };
 
 pub(super) static METHODS: &[Method] = &[

@@ -8,7 +8,7 @@ use crate::ways::wait::{Kind, Method, Unit, units_up};
 /// Below the maximum of an `int` of milliseconds (24 days), and far above any measured wait.
 const MILLISECONDS_LONGEST_NS: i64 = 1_000_000_000_000_000;
 
-const POLL: Method = Method::of(Kind::Poll);
+const POLL: Method = Method::unnamed(Kind::Poll);
 
 pub(super) static METHODS: &[Method] = &[
     Method {

@@ -16,7 +16,7 @@ const CLOCK_NANOSLEEP: &[&str] = &["clock_nanosleep", "clock_nanosleep_time64"];
 /// Far below the maximum of `usleep` (4294 s), and far above any measured wait.
 const USLEEP_LONGEST_NS: i64 = 1_000_000_000_000;
 
-const RELATIVE: Method = Method { system_calls: CLOCK_NANOSLEEP, ..Method::of(Kind::Sleep) };
+const RELATIVE: Method = Method { system_calls: CLOCK_NANOSLEEP, ..Method::unnamed(Kind::Sleep) };
 
 const ABSOLUTE: Method = Method { absolute: true, ..RELATIVE };
 

@@ -9,14 +9,14 @@ use punctual_linux::sleep::sched_yield;
 
 use super::waiters::Opened;
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 use crate::ways::wait::{Kind, Method, Waiter};
 
 /// Iterations between two checks of the stop request: well below a millisecond even if an iteration makes a system
 /// call.
 const TURNS: u32 = 256;
 
-const SPIN: Method = Method { absolute: true, ..Method::of(Kind::Spin) };
+const SPIN: Method = Method { absolute: true, ..Method::unnamed(Kind::Spin) };
 
 pub(super) static METHODS: &[Method] = &[
     Method {

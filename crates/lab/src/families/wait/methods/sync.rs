@@ -7,12 +7,12 @@ use punctual_linux::ring::RingTimeout;
 use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
 
 use super::waiters::{Opened, absolute, absolute_uncuttable, relative, timed, unavailable};
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 use crate::ways::wait::{Kind, Method, Unit, Waiter, units_up};
 
 const FUTEX: &[&str] = &["futex", "futex_time64"];
 
-const SYNC: Method = Method { system_calls: FUTEX, ..Method::of(Kind::Sync) };
+const SYNC: Method = Method { system_calls: FUTEX, ..Method::unnamed(Kind::Sync) };
 
 pub(super) static METHODS: &[Method] = &[
     Method {

@@ -13,7 +13,7 @@ const TIMERFD_SETTIME: &[&str] = &["timerfd_settime", "timerfd_settime64"];
 /// Each timer uses one entry of the user's signal queue limit.
 const QUEUE: Remedies = &[(linux::EAGAIN, "raise the limit of pending signals (ulimit -i)")];
 
-const TIMER: Method = Method::of(Kind::Timer);
+const TIMER: Method = Method::unnamed(Kind::Timer);
 
 pub(super) static METHODS: &[Method] = &[
     Method {

@@ -7,10 +7,10 @@ use punctual_linux::user_wait::{Instruction, UserWait, Watched};
 
 use super::waiters::Opened;
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 use crate::ways::wait::{Kind, Method, Waiter};
 
-const USER_WAIT: Method = Method { absolute: true, ..Method::of(Kind::UserWait) };
+const USER_WAIT: Method = Method { absolute: true, ..Method::unnamed(Kind::UserWait) };
 
 pub(super) static METHODS: &[Method] = &[
     Method {

@@ -8,7 +8,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::timed::{Armed, Ended};
 
 use crate::frame::Unavailable;
-use crate::frame::stop::go_on;
+use crate::frame::progress::go_on;
 use crate::ways::wait::Waiter;
 
 /// The longest single call of those that hide signals from their caller, so that a stop request is noticed. A shorter

@@ -1,12 +1,16 @@
 //! Tests of the frame with a made-up family. They see what it enters in the run, and how it explains what is missing.
+//! The families test their records with made-up results ([`made_up_report`]).
+
+mod rounds;
 
 use std::time::Duration;
 
 use punctual::conditions::Conditions;
 use punctual_record::experiment::wait;
-use punctual_record::{About, Experiment, Notice, Quantity, Recorder, Run, Typed, Usage};
+use punctual_record::{About, Experiment, Quantity, Recorder, Run, Typed, Usage};
 use punctual_testing::in_a_process_of_its_own;
 
+use super::error::MORE_TIME;
 use super::schedule::Schedule;
 use super::*;
 
@@ -34,7 +38,7 @@ struct Made {
 }
 
 impl Made {
-    fn of(fates: &[Fate]) -> Self {
+    fn with(fates: &[Fate]) -> Self {
         let request = Request::as_found(Amount::Samples(30), 3);
         Self { request, fates: fates.to_vec(), gathers: true }
     }
@@ -69,7 +73,7 @@ impl Family for Made {
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("too short", unavailable::MORE_TIME)
+        Unavailable::but("too short", MORE_TIME)
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
@@ -86,7 +90,7 @@ impl Family for Made {
         let series = measured.series(measured.tally, Quantity::Overshoot, self.experiment(cell, Some(all)));
         let wrong = (self.fates[cell] == Fate::Wrong).then(|| "something is wrong".to_owned());
         let missing = wrong.iter().map(|_| ("half of it".to_owned(), Unavailable::because("it is not there")));
-        Report { missing: missing.collect(), wrong, ..Report::of(vec![series]) }
+        Report { missing: missing.collect(), wrong, ..Report::with_series(vec![series]) }
     }
 }
 
@@ -130,7 +134,7 @@ impl Bench for MadeBench<'_> {
     }
 }
 
-fn measured(made: Made) -> (Run, Result<Done<i64>, Error>) {
+fn run_of(made: Made) -> (Run, Result<Done<i64>, Error>) {
     let mut observer = Silent;
     let mut session =
         Session::open(vec!["punctual".into(), "pretend".into()], "pretend", Stop::default(), &mut observer);
@@ -144,7 +148,7 @@ fn says(run: &Run, text: &str) -> bool {
 
 #[test]
 fn a_measured_cell_is_a_series_with_what_was_asked_and_what_came_out() {
-    let (run, done) = measured(Made::of(&[Fate::Measured, Fate::Measured]));
+    let (run, done) = run_of(Made::with(&[Fate::Measured, Fate::Measured]));
     assert_eq!(done.unwrap().extras, [3, 3]);
     assert_eq!((run.subcommand.as_str(), run.series.len(), run.not_measured.len()), ("pretend", 2, 0));
     let series = &run.series[1];
@@ -159,7 +163,7 @@ fn a_measured_cell_is_a_series_with_what_was_asked_and_what_came_out() {
 
 #[test]
 fn what_is_missing_says_why() {
-    let (run, done) = measured(Made::of(&[Fate::Forbidden, Fate::Unaffordable, Fate::Fails, Fate::Measured]));
+    let (run, done) = run_of(Made::with(&[Fate::Forbidden, Fate::Unaffordable, Fate::Fails, Fate::Measured]));
     assert_eq!(done.unwrap().extras, [0, 0, 0, 3]);
     let why: Vec<_> =
         run.not_measured.iter().map(|no| (no.subject.as_str(), no.why.as_str(), no.remedy.as_deref())).collect();
@@ -167,7 +171,7 @@ fn what_is_missing_says_why() {
         why,
         [
             ("Forbidden", "it must not", Some("ask for less")),
-            ("Unaffordable", "too short", Some(unavailable::MORE_TIME)),
+            ("Unaffordable", "too short", Some(MORE_TIME)),
             ("Fails", "it failed", None),
         ]
     );
@@ -178,7 +182,7 @@ fn what_is_missing_says_why() {
 
 #[test]
 fn what_fails_later_has_figures_and_a_reason() {
-    let (run, done) = measured(Made::of(&[Fate::FailsLater, Fate::Measured]));
+    let (run, done) = run_of(Made::with(&[Fate::FailsLater, Fate::Measured]));
     assert_eq!(done.unwrap().extras, [1, 3]);
     assert_eq!(run.series.iter().map(|series| series.summary.count).collect::<Vec<_>>(), [10, 30]);
     assert_eq!(run.not_measured.iter().map(|no| no.why.as_str()).collect::<Vec<_>>(), ["it failed later"]);
@@ -186,13 +190,13 @@ fn what_fails_later_has_figures_and_a_reason() {
 
 #[test]
 fn a_run_whose_company_does_not_come_measures_nothing() {
-    let (run, _) = measured(Made { gathers: false, ..Made::of(&[Fate::Measured]) });
+    let (run, _) = run_of(Made { gathers: false, ..Made::with(&[Fate::Measured]) });
     assert!(run.series.is_empty() && run.not_measured[0].why == "nobody came");
 }
 
 #[test]
 fn a_process_that_ended_ends_the_run_and_what_counted_stays() {
-    let (run, done) = measured(Made::of(&[Fate::LosesItsPeer, Fate::Measured]));
+    let (run, done) = run_of(Made::with(&[Fate::LosesItsPeer, Fate::Measured]));
     let done = done.unwrap();
     assert_eq!(done.wrong, ["a trip: the other process was killed by signal 9 in the middle"]);
     assert_eq!(
@@ -200,13 +204,13 @@ fn a_process_that_ended_ends_the_run_and_what_counted_stays() {
         [10, 20],
         "the turns before it"
     );
-    assert!(!run.complete && run.notices.iter().any(|its| matches!(its, Notice::PeerEnded { .. })));
+    assert!(!run.complete && run.notices.iter().any(|notice| matches!(notice, Notice::PeerEnded { .. })));
     assert_eq!(run.not_measured.len(), 1);
 }
 
 #[test]
 fn what_is_wrong_beside_the_figures_is_told() {
-    let (run, done) = measured(Made::of(&[Fate::Wrong]));
+    let (run, done) = run_of(Made::with(&[Fate::Wrong]));
     assert_eq!((done.unwrap().wrong, run.series.len()), (vec!["something is wrong".to_owned()], 1));
     assert_eq!(
         (run.not_measured[0].subject.as_str(), run.not_measured[0].why.as_str()),
@@ -222,15 +226,15 @@ fn nowhere() -> Conditions {
 #[test]
 fn a_refused_condition_is_a_notice_or_an_error() {
     let with = |require| {
-        let made = Made::of(&[Fate::Measured]);
-        measured(Made { request: Request { base: nowhere(), require, ..made.request.clone() }, ..made })
+        let made = Made::with(&[Fate::Measured]);
+        run_of(Made { request: Request { base: nowhere(), require, ..made.request.clone() }, ..made })
     };
     let (run, done) = with(false);
     assert!(done.is_ok() && run.series.len() == 1);
     assert!(
         run.notices
             .iter()
-            .any(|its| matches!(its, Notice::ConditionRefused { refusal, .. } if refusal.condition == "cpu"))
+            .any(|notice| matches!(notice, Notice::ConditionRefused { refusal, .. } if refusal.condition == "cpu"))
     );
     let (run, done) = with(true);
     assert!(run.series.is_empty() && matches!(done, Err(Error::Refused(_))));
@@ -238,12 +242,12 @@ fn a_refused_condition_is_a_notice_or_an_error() {
 
 #[test]
 fn a_variant_that_would_repeat_another_is_skipped() {
-    let made = Made::of(&[Fate::Measured]);
+    let made = Made::with(&[Fate::Measured]);
     // The only cell is of the first variant, which is refused.
-    let variants = vec![Variant::of(nowhere()), Variant::as_found()];
-    let (run, done) = measured(Made { request: Request { variants, ..made.request.clone() }, ..made });
+    let variants = vec![Variant::new(nowhere()), Variant::as_found()];
+    let (run, done) = run_of(Made { request: Request { variants, ..made.request.clone() }, ..made });
     assert!(done.is_ok() && run.series.is_empty() && run.not_measured.is_empty());
-    assert!(run.notices.iter().any(|its| matches!(its, Notice::ConditionsSkipped { .. })));
+    assert!(run.notices.iter().any(|notice| matches!(notice, Notice::ConditionsSkipped { .. })));
 }
 
 /// A request to stop applies to the whole process, so this test runs in one of its own.
@@ -255,7 +259,7 @@ fn a_run_that_is_stopped_reports_no_reasons() {
     let (stop, mut observer) = (Stop::default(), Silent);
     stop.request("SIGINT");
     let mut session = Session::open(vec!["punctual".into()], "pretend", stop, &mut observer);
-    run(Made::of(&[Fate::Measured]), &mut session).unwrap();
+    run(Made::with(&[Fate::Measured]), &mut session).unwrap();
     let run = session.close();
     assert!(run.series.is_empty() && run.not_measured.is_empty() && !run.complete);
 }
@@ -274,4 +278,18 @@ fn requests_of_nothing_and_of_too_much_are_refused() {
         long.input == Input::Samples && long.why.contains("33 min") && long.why.contains("longest 10 min"),
         "{long}"
     );
+}
+
+/// A tally of one round with these samples.
+pub(crate) fn made_up_tally(samples: &[i64]) -> SeriesTally {
+    let mut recorder = Recorder::new();
+    samples.iter().for_each(|&sample| recorder.record(sample));
+    let mut tally = SeriesTally::new();
+    tally.add_round(0, 0, &recorder, Usage { elapsed_ns: 1_000, ..Usage::default() });
+    tally
+}
+
+/// A family's record of a cell with these samples, with the same results beside them for all cells.
+pub(crate) fn made_up_report<F: Family>(family: &F, cell: usize, samples: &[i64], extras: &[F::Extra]) -> Report {
+    family.report(cell, &measured(family, cell, &made_up_tally(samples), (extras, &[])))
 }

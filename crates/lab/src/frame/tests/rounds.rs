@@ -5,18 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::conditions::Conditions;
+use punctual_linux as linux;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
-use punctual_record::PauseCause;
+use punctual_record::{PauseCause, Recorder, Usage};
 use punctual_testing::in_a_process_of_its_own;
 
-use super::kept::Kept;
-use super::*;
-use crate::frame::breaks::{Break, Offset};
-use crate::frame::place::Place;
-use crate::frame::progress::Silent;
+use crate::frame::breaks::{Break, Look, Offset};
+use crate::frame::family::Kept;
+use crate::frame::places::Place;
+use crate::frame::rounds::Rounds;
 use crate::frame::schedule::CellCost;
-use crate::frame::stage::{Stop, perform};
-use crate::frame::{Amount, Unavailable, Variant};
+use crate::frame::schedule::Schedule;
+use crate::frame::stage::perform;
+use crate::frame::watch::Watching;
+use crate::frame::{Amount, Bench, Failure, Ledger, Request, Shared, Silent, Stop, Unavailable, Variant};
 
 const SLACK_NS: u64 = 123_456;
 
@@ -102,7 +104,7 @@ impl Bench for Fake {
 
 /// Five rounds of 20 samples; the slack is a condition of the run or of the variant.
 fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Ledger, Seen) {
-    let ledger = Shared::new(Ledger::of(1, 1));
+    let ledger = Shared::new(Ledger::empty(1, 1));
     let extras = Shared::new(vec![0]);
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let (theirs, their_extras) = (ledger.clone(), extras.clone());
@@ -111,7 +113,7 @@ fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Led
         let slack = Conditions::new().timer_slack(Duration::from_nanos(SLACK_NS));
         let (base, variant) = if in_base { (slack, Conditions::new()) } else { (Conditions::new(), slack) };
         let as_asked = Request::as_found(Amount::Samples(100), 5);
-        let request = Request { variants: vec![Variant::of(variant)], require, ..as_asked };
+        let request = Request { variants: vec![Variant::new(variant)], require, ..as_asked };
         let schedule = Schedule::new(request.amount, 5, [CellCost { ideal_ns: 1e3, expected_ns: 1e3 }]);
         let (bench, request, variant_of, base) =
             (&mut Kept { bench: &mut bench, extras: their_extras }, &request, vec![0], &mut base.apply());
@@ -189,7 +191,7 @@ fn a_call_that_a_stop_ended_early_has_not_failed_and_another_has() {
 /// A request to stop applies to the whole process, so this test runs in one of its own.
 #[test]
 fn a_condition_that_the_end_of_the_run_took_away_is_not_lost() {
-    if !in_a_process_of_its_own("frame::rounds::tests::a_condition_that_the_end_of_the_run_took_away_is_not_lost") {
+    if !in_a_process_of_its_own("frame::tests::rounds::a_condition_that_the_end_of_the_run_took_away_is_not_lost") {
         return;
     }
     let (ledger, seen) = performed(true, true, |number| only(number, 3, Happens::SlackLostByAStop));

@@ -1,23 +1,24 @@
 //! Watching the measuring thread and its children: why they wake up late.
 //!
-//! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair. The order within a
-//! pair alternates: drift does not look like an effect of watching. A watched batch is performed in pieces. The thread
-//! itself reads the kernel's rings in between: no other thread runs while the clock does. Pieces are small, since small
-//! rings stay in the CPU's cache. The events of a wake-up then cost a third less.
+//! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair. The order within
+//! a pair alternates, so that drift does not look like an effect of watching. A watched batch is performed in pieces,
+//! and the thread itself reads the kernel's rings in between: no other thread runs while the clock does. Pieces are
+//! small, since small rings stay in the CPU's cache: the events of a wake-up then cost a third less.
+//!
+//! A [`Tracer`], such as the writer of a trace, sees the events of the watched rounds too.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use punctual_linux::{child, sched};
 use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
-use super::error::Failure;
-use super::request::Watched;
-use super::robust::median_with_interval;
-use super::tracer::Tracer;
-use super::unseen::{WAKE_UPS, without};
-use super::usage::{Sum, run_delay_ns};
+use super::error::{Failure, WAKE_UPS, without};
+use super::figures::median_with_interval;
+use super::figures::{Sum, run_delay_ns};
+use super::plan::Watched;
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.
 const PIECE: u64 = 64;
@@ -242,6 +243,15 @@ fn family() -> Vec<i32> {
         family.push(own);
     }
     family
+}
+
+/// Takes events on the measuring thread, while no clock runs.
+pub trait Tracer: fmt::Debug + Send {
+    /// These threads are watched from now on.
+    fn begin(&mut self, target: &Target);
+
+    /// The records since the last call.
+    fn take(&mut self, batch: &Batch);
 }
 
 #[cfg(test)]
