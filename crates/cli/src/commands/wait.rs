@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use punctual_lab::checkup;
-use punctual_lab::wait::{self, Plan, Request, methods, observed};
+use punctual_lab::wait::{self, Plan, Request, methods};
 use punctual_lab::ways::wait::Method;
 use punctual_report::export::text::list::ListRow;
 
@@ -69,6 +69,6 @@ fn row(method: &Method) -> ListRow {
 
 /// The observed system calls of one 1 ms wait. `None`: they cannot be observed here.
 fn observed(method: &Method) -> Option<Vec<String>> {
-    let calls = observed::system_calls(method, 1_000_000).ok()?;
-    Some(observed::names(&calls).into_iter().map(str::to_owned).collect())
+    let calls = methods::system_calls(method, 1_000_000).ok()?;
+    Some(methods::names(&calls).into_iter().map(str::to_owned).collect())
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use punctual::CpuSet;
 use punctual_lab::polls;
 use punctual_lab::ways::yielding::Method;
-use punctual_lab::yielding::{self, CompetitorPolicy, methods, observed};
+use punctual_lab::yielding::{self, CompetitorPolicy, methods};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
@@ -81,7 +81,7 @@ fn request_polls(args: &YieldArgs) -> anyhow::Result<polls::Request> {
 
 fn row(method: &Method) -> ListRow {
     let opened = (method.open)();
-    let calls = observed::system_calls(method).ok().filter(|_| opened.is_ok());
+    let calls = methods::system_calls(method).ok().filter(|_| opened.is_ok());
     ListRow {
         name: method.name.into(),
         about: method.about.into(),

@@ -5,7 +5,7 @@ use std::fs;
 
 use punctual_linux::clock::{Clock, now_ns};
 
-pub(super) use crate::program::threads::{Family, Times};
+pub(super) use crate::program::{Family, Times};
 
 /// `USER_HZ`, the unit of times in `/proc/PID/stat` (include/asm-generic/param.h).
 pub(super) const TICK_NS: i64 = 10_000_000;

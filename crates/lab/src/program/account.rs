@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::threads::{Family, Times};
+use super::process::{Family, Times};
 
 /// From one reading to the next.
 const BETWEEN: Duration = Duration::from_millis(100);

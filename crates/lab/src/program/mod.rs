@@ -7,9 +7,9 @@
 
 mod account;
 mod process;
-pub(crate) mod threads;
 mod watcher;
 
 pub use account::Account;
+pub(crate) use process::{Family, Times};
 pub use process::{Process, Refused, State};
 pub use watcher::Watcher;

@@ -1,7 +1,6 @@
 //! Each way of waiting makes the system call it names, and no other.
 
-use punctual_lab::wait::methods;
-use punctual_lab::wait::observed::{NotObserved, system_calls};
+use punctual_lab::wait::methods::{self, NotObserved, system_calls};
 use punctual_linux::observe::{ObserveError, SystemCall};
 use punctual_testing::{Disturbed, alone, skip, undisturbed};
 

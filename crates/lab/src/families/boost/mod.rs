@@ -6,23 +6,20 @@
 //! work), the deadlines met, and the cost. The cost is time at each frequency, energy if it is counted, CPU time,
 //! and writes.
 
+mod bench;
 mod plan;
-mod runner;
-mod subject;
-mod tally;
 
 use std::time::Duration;
 
+use punctual::cpufreq::GovernorGuard;
 use punctual_record::experiment::boost;
 use punctual_record::{About, Experiment, Notice, Quantity, Typed};
 
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
+use bench::{BoostBench, Extra, Machine};
+use plan::Subject;
 pub use plan::{Plan, Request};
-use punctual::cpufreq::GovernorGuard;
-use runner::{BoostBench, Machine};
-use subject::Subject;
-use tally::Extra;
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::BOOST;
@@ -59,7 +56,7 @@ impl Family for Plan {
 
     /// As found: the guard first restores whatever an earlier program has left behind.
     fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
-        match Machine::of(self.cpu).performance() {
+        match Machine::new(self.cpu).performance() {
             Ok((guard, found)) => {
                 for text in guard.replayed() {
                     session.notice(Notice::Other { text: text.clone() });
@@ -109,8 +106,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::bench::Trial;
     use super::plan::Found;
-    use super::tally::Trial;
     use super::*;
     use crate::frame::tests::made_up_report;
     use crate::speed::Thread;

@@ -1,4 +1,4 @@
-//! The plan of a boost.
+//! The plan of a boost, and its subjects: the machine as found, boosted around each activation, and at full speed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use punctual::format_duration;
 
 use crate::frame::plan::at_least_one;
 use crate::frame::{self, Input, PlanError, Shared, Unavailable};
-use crate::speed::{PREPARES, Thread, check_work, not_too_long};
+use crate::speed::{PERFORMANCE, PREPARES, Thread, check_work, not_too_long};
 
 /// The subjects: as found, boost, performance.
 const TURNS: u32 = 3;
@@ -89,6 +89,29 @@ impl Plan {
             at_most: whole + PREPARES,
             found: Found::default(),
         })
+    }
+}
+
+/// One subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// The governor as found.
+    AsFound,
+    /// The same, boosted around each activation.
+    Boost,
+    /// The governor `performance`.
+    Performance,
+}
+
+impl Subject {
+    pub(super) const ALL: [Self; 3] = [Self::AsFound, Self::Boost, Self::Performance];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::AsFound => "as found",
+            Self::Boost => "boost",
+            Self::Performance => PERFORMANCE,
+        }
     }
 }
 

@@ -1,10 +1,21 @@
-//! The robust fit of the model elapsed = (TS + TE) + X·(TN + T).
+//! The rounds of a calibration: every number of sleeps and every requested time, and their robust fit to the model
+//! elapsed = (TS + TE) + X·(TN + T).
 //!
-//! The input is measurements of many X (consecutive sleeps) and T (requested time of each). The output is TN, the
-//! overhead of a sleep, and TS + TE, the cost of reading the clock. The slope is the Theil-Sen estimator: the median
-//! of the slopes of all pairs of points. Up to 29 % of the points may be arbitrary. A fit of two points has no such
-//! robustness.
+//! The input is measurements of many X (consecutive sleeps) and T (requested time of each). The output is TN, the overhead
+//! of a sleep, and TS + TE, the cost of reading the clock. The slope is the Theil-Sen estimator: the median of the slopes of
+//! all pairs of points. Up to 29 % of the points may be arbitrary. A fit of two points has no such robustness.
 
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
+use punctual_record::{Quantity, Recorder, Series, SeriesTally, Usage};
+
+use super::plan::Plan;
+use crate::frame::error::{MORE_TIME, Opened, ready};
+use crate::frame::figures::{Meter, Sum, quantile};
+use crate::frame::schedule::Schedule;
+use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable, session};
+use crate::ways::wait::Waiter;
 use punctual_record::statistics::median;
 
 /// One measurement.
@@ -49,10 +60,171 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     Some(Fit { sleep_adds_ns, clock_costs_ns: median(&intercepts)? })
 }
 
+/// Consecutive sleeps.
+const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
+/// Requested times of each, ns.
+const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
+/// The progress display shows the median of this many of the newest rounds.
+const NEWEST: usize = 20;
+
+/// A plan in its rounds. An operation is one fit.
+pub(super) struct Fits(pub(super) Plan);
+
+/// The end of each round, and its fit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rounds(Vec<(i64, Fit)>);
+
+impl Rounds {
+    /// The overhead of a sleep, in ns.
+    pub(super) fn sleep_adds_ns(&self) -> Option<f64> {
+        median(&self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect::<Vec<_>>())
+    }
+
+    /// Spread and drift of TN, and the directly measured cost of reading the clock.
+    fn metrics(&self) -> Metrics {
+        let mut tn: Vec<f64> = self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect();
+        let begin = self.0.first().map_or(0, |(at, _)| *at);
+        // A few hundred rounds make some ten thousand pairs. More are thinned out.
+        let thin = self.0.len().div_ceil(300).max(1);
+        let over_time: Vec<(f64, f64)> =
+            self.0.iter().step_by(thin).map(|(at, fit)| ((at - begin) as f64 / 1e9, fit.sleep_adds_ns)).collect();
+        Metrics {
+            shortened_by_ns: None,
+            clock_read_ns: Some(session::clock_cost().read_ns),
+            p5_ns: quantile(&mut tn, 0.05),
+            p95_ns: quantile(&mut tn, 0.95),
+            drift_ns_per_s: slope(&over_time),
+        }
+    }
+
+    /// One figure of each round, in order.
+    fn samples(&self, of: fn(&Fit) -> f64) -> Vec<i64> {
+        self.0.iter().map(|(_, fit)| of(fit).round() as i64).collect()
+    }
+}
+
+impl Family for Fits {
+    type Extra = Rounds;
+    type Company = ();
+
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.1))
+    }
+
+    fn asked(&self, cell: usize) -> Asked {
+        self.0.asked(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.0.schedule()
+    }
+
+    fn too_short(&self, _: usize) -> Unavailable {
+        Unavailable::but("its share of the time did not pay for one round", MORE_TIME)
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Rounds> + 'a>, Error> {
+        let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
+        let newest = vec![Vec::new(); self.0.cells.len()];
+        Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
+    }
+
+    fn report(&self, _: usize, measured: &Measured<'_, Rounds>) -> Report {
+        let rounds = measured.extra;
+        let of = |figure, tally: &SeriesTally, samples, metrics| {
+            let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
+            // An operation is a fit: its use of the CPU is that of many sleeps.
+            let series = measured.series(tally, Quantity::Overshoot, experiment).without_use();
+            Series { samples: Some(samples), ..series }
+        };
+        let costs = rounds.samples(|fit| fit.clock_costs_ns);
+        let mut tally = SeriesTally::new();
+        tally.add_samples((0, 0), &mut Recorder::new(), costs.iter().copied());
+        let adds = rounds.samples(|fit| fit.sleep_adds_ns);
+        Report::with_series(vec![
+            of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
+            of(Figure::ClockCosts, &tally, costs, Metrics::default()),
+        ])
+    }
+}
+
+/// The ways to sleep, opened on the measuring thread.
+struct FitBench<'a> {
+    plan: &'a Plan,
+    waiters: Vec<Opened<dyn Waiter>>,
+    /// By cell: the overhead of a sleep in the newest rounds that count, in us.
+    newest: Vec<Vec<f64>>,
+    /// The last batch, until it counts.
+    last: Vec<(i64, Fit)>,
+}
+
+impl Bench for FitBench<'_> {
+    type Extra = Rounds;
+
+    fn doing(&self, cell: usize) -> String {
+        self.plan.doing(cell)
+    }
+
+    fn detail(&self, cell: usize) -> Option<String> {
+        median(&self.newest[cell]).map(|tn| format!("a sleep adds {tn:.2} us"))
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let method = self.plan.cells[cell].0;
+        let waiter = ready(&mut self.waiters[method])?;
+        self.last.clear();
+        let mut total = Sum::default();
+        for _ in 0..operations {
+            let meter = Meter::start();
+            let fitted = round(waiter).map_err(|error| self.plan.failed(method, &error))?;
+            total.add(meter.stop());
+            if let Some(fit) = fitted {
+                into.record(fit.sleep_adds_ns.round() as i64);
+                self.last.push((now_ns(Clock::Monotonic), fit));
+            }
+        }
+        Ok(total.usage())
+    }
+
+    fn keep(&mut self, cell: usize, _: (u32, u64), rounds: &mut Rounds) {
+        rounds.0.append(&mut self.last);
+        let newest = rounds.0.iter().rev().take(NEWEST).map(|(_, fit)| fit.sleep_adds_ns / 1e3);
+        self.newest[cell] = newest.collect();
+    }
+}
+
+/// One measurement of every X and T, and their fit.
+fn round(waiter: &mut dyn Waiter) -> linux::Result<Option<Fit>> {
+    let mut points = Vec::with_capacity(SLEEPS.len() * ASKED_NS.len());
+    for asked_ns in ASKED_NS {
+        for sleeps in SLEEPS {
+            let begin = now_ns(Clock::Monotonic);
+            for _ in 0..sleeps {
+                waiter.wait(begin, asked_ns)?;
+            }
+            let elapsed_ns = now_ns(Clock::Monotonic) - begin;
+            points.push(Point { sleeps, asked_ns, elapsed_ns });
+        }
+    }
+    Ok(fit(&points))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
     use proptest::prelude::*;
+
+    use crate::families::calibrate::{Plan, Proofs, Request};
+    use crate::families::wait::methods;
+    use crate::frame::tests::made_up_report;
+    use crate::frame::{Amount, Request as Frame};
+
+    use super::*;
 
     fn points(tn: f64, clock: f64, mut disturb: impl FnMut(usize) -> f64) -> Vec<Point> {
         let mut points = Vec::new();
@@ -98,5 +270,48 @@ mod tests {
         assert_eq!(fit(&[]), None);
         let one = Point { sleeps: 3, asked_ns: 5, elapsed_ns: 50 };
         assert_eq!(fit(&[one, one]), None);
+    }
+
+    fn plan() -> Plan {
+        let methods = vec![methods::find("nanosleep").unwrap()];
+        let frame = Frame::as_found(Amount::Samples(5), 1);
+        Plan::new(Request { methods, check: Duration::from_micros(100), frame }).unwrap()
+    }
+
+    fn rounds(sleep_adds_ns: f64) -> Rounds {
+        let fit = |n: i64| (n * 1_000_000_000, Fit { sleep_adds_ns: sleep_adds_ns + n as f64, clock_costs_ns: 40.4 });
+        Rounds((0..5).map(fit).collect())
+    }
+
+    #[test]
+    fn the_rounds_make_two_series_in_order() {
+        let report = made_up_report(&Fits(plan()), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
+        let [adds, costs] = &report.series[..] else { panic!("{}", report.series.len()) };
+        assert_eq!(adds.samples.as_deref(), Some(&[50_000, 50_001, 50_002, 50_003, 50_004][..]));
+        assert_eq!(costs.samples.as_deref(), Some(&[40; 5][..]));
+        assert_eq!((adds.summary.count, adds.cpu_share), (2, None), "by the turns of the run, which tests compare");
+        let typed = adds.experiment.calibrate().unwrap();
+        assert_eq!((typed.parameters.figure, typed.parameters.asked_ns), (Figure::SleepAdds, None));
+        assert_eq!((typed.metrics.drift_ns_per_s, typed.metrics.p5_ns), (Some(1.0), Some(50_000.2)));
+        assert!(typed.metrics.clock_read_ns.is_some());
+        assert_eq!(costs.experiment.calibrate().unwrap().metrics, Metrics::default());
+    }
+
+    #[test]
+    fn the_proof_shortens_what_can_be_shortened() {
+        let figures = |adds_ns| -> Vec<_> {
+            let proofs = Proofs::new(plan(), &[rounds(adds_ns)]);
+            let turns = vec![vec![60_000.0, 60_004.0]; proofs.cells()];
+            let of = |cell| made_up_report(&proofs, cell, &[-3], &turns).series.remove(0);
+            (0..proofs.cells()).map(of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
+        };
+        let all = figures(60_000.0);
+        let names: Vec<_> = all.iter().map(|its| its.parameters.figure).collect();
+        assert_eq!(names, [Figure::Plain, Figure::Compensated, Figure::Remeasured, Figure::CompensatedSleeper]);
+        assert!(all.iter().all(|its| its.parameters.asked_ns == Some(100_000)));
+        let shortened: Vec<_> = all.iter().map(|its| its.metrics.shortened_by_ns).collect();
+        assert_eq!(shortened, [None, Some(60_002.0), Some(60_002.0), None], "the mean of the turns");
+        assert_eq!(figures(150_000.0).len(), 2, "a sleep adds more than the wait");
+        assert!(Proofs::new(plan(), &[Rounds::default()]).is_empty());
     }
 }

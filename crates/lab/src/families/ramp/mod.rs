@@ -5,12 +5,9 @@
 //! there is a reason. Without cpufreq the loops are still measured: they show the time taken by the hypervisor,
 //! throttling and other programs.
 
-mod extra;
-mod facts;
+mod bench;
 mod governed;
-mod loops;
 mod plan;
-mod runner;
 
 use std::time::Duration;
 
@@ -21,12 +18,11 @@ use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally
 use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
-use crate::speed::settle::arrival;
-use extra::Extra;
+use crate::speed::arrival;
+use bench::{Extra, RampBench, own_spread};
 use governed::Governed;
 pub use governed::{AS_FOUND, Governors};
 pub use plan::{LONGEST_REAL_TIME, Plan, Request};
-use runner::RampBench;
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::RAMP;
@@ -146,7 +142,7 @@ impl Plan {
             why: if slow { why() } else { None },
             interrupted_share,
             interruption_ns,
-            own_spread: loops::own_spread(&extra.rounds),
+            own_spread: own_spread(&extra.rounds),
         }
     }
 
@@ -164,8 +160,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::bench::Loop;
     use super::governed::Cell;
-    use super::loops::Loop;
     use super::*;
     use crate::frame::tests::made_up_report;
     use crate::speed::Thread;

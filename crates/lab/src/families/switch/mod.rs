@@ -3,10 +3,8 @@
 //! One thread loops on one CPU and stamps every loop. Another thread, on another CPU, writes the governor at a known
 //! time. Each turn switches back and forth repeatedly.
 
-mod analysis;
+mod bench;
 mod plan;
-mod runner;
-mod switcher;
 
 use std::collections::BTreeMap;
 
@@ -16,11 +14,9 @@ use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally
 use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
-use analysis::{Extra, Switch};
+use bench::{Extra, Seen, Switch, SwitchBench, Switcher};
 use plan::LOOP;
 pub use plan::{Plan, Request, subjects};
-use runner::SwitchBench;
-use switcher::Switcher;
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::SWITCH;
@@ -30,11 +26,11 @@ pub const EXPERIMENT: &str = Experiment::SWITCH;
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<bool, Error> {
     let done = frame::run(plan, session)?;
     let switches: Vec<&Switch> = done.extras.iter().flat_map(|extra| &extra.switches).collect();
-    Ok(switches.is_empty() || [0, 1].into_iter().any(|to| follows(&of(&switches, to))))
+    Ok(switches.is_empty() || [0, 1].into_iter().any(|to| follows(&switches_to(&switches, to))))
 }
 
 /// The switches to one governor.
-fn of<'a>(switches: &[&'a Switch], to: usize) -> Vec<&'a Switch> {
+fn switches_to<'a>(switches: &[&'a Switch], to: usize) -> Vec<&'a Switch> {
     switches.iter().copied().filter(|switch| switch.to == to).collect()
 }
 
@@ -90,11 +86,11 @@ impl Family for Plan {
 impl Plan {
     /// The two series of one direction.
     fn report_direction(&self, to: usize, measured: &Measured<'_, Extra>, report: &mut Report) {
-        let switches = of(&measured.extra.switches.iter().collect::<Vec<_>>(), to);
+        let switches = switches_to(&measured.extra.switches.iter().collect::<Vec<_>>(), to);
         if switches.is_empty() {
             return;
         }
-        let levels = |pick: fn(&analysis::Seen) -> Option<i64>| {
+        let levels = |pick: fn(&Seen) -> Option<i64>| {
             middle(&switches.iter().filter_map(|switch| pick(&switch.seen)).collect::<Vec<_>>())
         };
         let number = |cpu: Option<usize>| cpu.and_then(|cpu| u32::try_from(cpu).ok());
@@ -162,7 +158,7 @@ mod tests {
         let thread = Thread { cpu: Some(0), ..Thread::default() };
         let plan = Plan::new(Request { governors: None, switches: 2, rounds: 1, thread }).unwrap();
         let plan = Plan { other_cpu: Some(1), ..plan };
-        let seen = |settled_ns| analysis::Seen { before_ns: Some(150), after_ns: Some(50), settled_ns };
+        let seen = |settled_ns| Seen { before_ns: Some(150), after_ns: Some(50), settled_ns };
         let switch = |to, settled_ns| Switch { to, round: 0, write_ns: 70, seen: seen(settled_ns) };
         let switches = [switch(0, None), switch(1, Some(450)), switch(0, None), switch(1, None), switch(1, Some(460))];
         let report = made_up_report(&plan, 0, &[70; 5], &[Extra { switches: switches.to_vec(), rounds: 1 }]);
@@ -192,7 +188,7 @@ mod tests {
         for after in [&both as &dyn Fn(i64) -> Option<i64>, &rare] {
             let seen = |n: i64| {
                 let settled_ns = after(n).filter(|ns| *ns != 150).map(|_| 300);
-                analysis::Seen { before_ns: Some(150), after_ns: after(n), settled_ns }
+                Seen { before_ns: Some(150), after_ns: after(n), settled_ns }
             };
             let switches = (0..6).map(|n| Switch { to: 1, round: 0, write_ns: 70, seen: seen(n) }).collect();
             let report = made_up_report(&plan, 0, &[70; 6], &[Extra { switches, rounds: 1 }]);

@@ -5,9 +5,7 @@
 //! take a deadline.
 
 mod bench;
-mod interrupted;
 pub mod methods;
-pub mod observed;
 mod plan;
 
 use std::time::Duration;
@@ -21,7 +19,7 @@ use crate::frame::plan::rough;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use bench::WaitBench;
-pub use interrupted::{Cuts, methods as interruptible};
+pub use bench::{Cuts, interruptible};
 use plan::Cell;
 pub use plan::{Plan, Request};
 

@@ -1,14 +1,14 @@
-//! All ways to yield. A new one is one more item.
+//! All ways to yield, and the system calls that each makes here, as the kernel sees them. A new way is one more item.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
 
 use punctual_linux::clock::Clock;
 use punctual_linux::futex::{self, Scope};
+use punctual_linux::observe::{ObserveError, SystemCall, system_calls_after};
 use punctual_linux::poll::{self, Epoll};
-use punctual_linux::sleep;
 use punctual_linux::user_wait::nop;
-use punctual_linux::{Error, Result as LinuxResult};
+use punctual_linux::{Error, Result as LinuxResult, sleep};
 
 use crate::frame::Unavailable;
 use crate::ways::yielding::{Call, Method, Yielder};
@@ -174,4 +174,26 @@ fn futex_changed() -> Opened {
     let word = AtomicU32::new(0);
     futex::wait(&word, 1, Scope::Private, None).map_err(|error| unavailable("futex", &error))?;
     plain(move || futex::wait_whatever_comes(&word, 1, Scope::Private))
+}
+
+/// The system calls of one call of the method, with their arguments. None if the method cannot be opened.
+pub fn system_calls(method: &Method) -> Result<Vec<SystemCall>, ObserveError> {
+    system_calls_after(
+        || (method.open)().ok(),
+        |yielder| {
+            if let Some(yielder) = yielder {
+                yielder.repeat(1);
+            }
+        },
+    )
+}
+
+/// The calls in a few words: `clock_nanosleep`, `none`, or the reason why they are unknown.
+#[must_use]
+pub fn system_calls_in_words(method: &Method) -> String {
+    match system_calls(method) {
+        Ok(calls) if calls.is_empty() => "none".into(),
+        Ok(calls) => calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", "),
+        Err(error) => format!("not known: {error}"),
+    }
 }

@@ -10,7 +10,6 @@
 
 mod bench;
 pub mod methods;
-pub mod observed;
 pub mod plan;
 
 use punctual::Policy;
@@ -79,7 +78,7 @@ impl Family for Plan {
     }
 
     fn prepare(&mut self, _: &mut Session<'_>) -> Result<(), Error> {
-        self.observed = self.methods.iter().map(|method| observed::in_words(method)).collect();
+        self.observed = self.methods.iter().map(|method| methods::system_calls_in_words(method)).collect();
         Ok(())
     }
 

@@ -1,19 +1,160 @@
-//! One member of a crowd: a counting loop, as a process or as a thread.
+//! A crowd: busy programs that compete for one CPU. Their own progress proves that they ran.
+//!
+//! The input is a number of competitors, their [`CompetitorKind`] and their conditions. The output is a [`Crowd`] that works
+//! or rests on request. Each member, a process or a thread, increments a word of its own, alone on its cache line, in memory
+//! shared with the caller. The caller reads the words before and after a measurement, outside the timed part. Counting costs
+//! the caller nothing, because a member counts only while it has the CPU.
+//!
+//! Members never outlive the run. Processes die with the thread that started them (parent-death signal), and check from time
+//! to time that their parent lives. Threads check a flag. A member under a real-time policy works in short bursts
+//! ([`Restraint`]), so that it cannot monopolise the CPU.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use punctual::conditions::{Conditions, Refused};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::shared::Shared;
+use punctual_linux::shared::{CacheLine, Shared};
+use punctual_record::experiment::yielding::CompetitorKind;
 
-use super::terms::{BURST, Complaint, Control, Line, Restraint};
 use crate::frame::{Failure, Unavailable};
+
+/// Most members of a crowd. With more, a share of the CPU is too small to measure.
+pub const MOST: u32 = 64;
+/// Longest time for the crowd to start or stop before it is a failure. A niced member on a CPU with a real-time load
+/// may wait for seconds.
+const PATIENCE_NS: i64 = 10_000_000_000;
+/// Interval of checks whether it has started or stopped.
+const LOOK: Duration = Duration::from_micros(300);
+/// Busy programs on one CPU.
+#[derive(Debug)]
+pub struct Crowd {
+    members: Vec<Member>,
+    lines: Shared<[Line]>,
+    control: Shared<Control>,
+    working: usize,
+}
+
+impl Crowd {
+    /// Starts `count` members, all at rest. They die with the calling thread.
+    ///
+    /// # Errors
+    /// If the kernel starts no process, or refuses the conditions: without them the figures would be those of another
+    /// case.
+    pub fn gather(
+        kind: CompetitorKind,
+        count: u32,
+        conditions: &Conditions,
+        restraint: Restraint,
+    ) -> Result<Self, Failure> {
+        let failed = |error: linux::Error| {
+            let why = format!("starting {count} competitors: {error}");
+            Unavailable::but(why, "ask for fewer, or raise ulimit -u or the cgroup's pids.max")
+        };
+        let lines = Shared::<[Line]>::slice(count.max(1) as usize).map_err(failed)?;
+        let control = Shared::<Control>::new().map_err(failed)?;
+        let mut crowd = Self { members: Vec::new(), lines, control, working: 0 };
+        for index in 0..count {
+            let member = match kind {
+                CompetitorKind::Process => process_member(index, &crowd.lines, &crowd.control, (conditions, restraint)),
+                CompetitorKind::Thread => thread_member(index, &crowd.lines, &crowd.control, (conditions, restraint)),
+            };
+            crowd.members.push(member.map_err(failed)??);
+        }
+        Ok(crowd)
+    }
+
+    /// Lets the first `count` members work and the others rest, and waits until all have followed.
+    pub fn set_working(&mut self, count: u32) -> Result<(), Failure> {
+        self.working = (count as usize).min(self.members.len());
+        if self.control.0.0.swap(self.working as u32, Ordering::AcqRel) == self.working as u32 {
+            return Ok(());
+        }
+        // It fails only for an unmapped address.
+        drop(futex::wake(&self.control.0.0, u32::MAX, Scope::Shared));
+        let before: Vec<u64> = self.lines.iter().map(|line| line.0.0.load(Ordering::Relaxed)).collect();
+        let begin = now_ns(Clock::Monotonic);
+        while !self.has_settled(&before) {
+            if linux::stop::requested() {
+                return Err(Failure::Stopped);
+            }
+            self.all_alive()?;
+            if now_ns(Clock::Monotonic) - begin > PATIENCE_NS {
+                let why = format!(
+                    "within 10 s not all of {count} competitors got the CPU: something of higher priority holds it"
+                );
+                return Err(Unavailable::but(why, "choose another CPU").into());
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn has_settled(&self, before: &[u64]) -> bool {
+        self.lines.iter().zip(before).take(self.members.len()).enumerate().all(|(index, (line, before))| {
+            let state = line.0.1.load(Ordering::Acquire);
+            if index < self.working {
+                state == WORKING && line.0.0.load(Ordering::Relaxed) != *before
+            } else {
+                state == RESTING
+            }
+        })
+    }
+
+    /// The words of the working members, for reading their progress between measurements.
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines[..self.working]
+    }
+
+    /// CPU time of the working members so far.
+    pub fn cpu_ns(&self) -> Result<i64, Failure> {
+        let failed = |error: linux::Error| Unavailable::because(error.to_string()).into();
+        self.members[..self.working].iter().map(Member::cpu_ns).sum::<linux::Result<i64>>().map_err(failed)
+    }
+
+    /// CPU time of all members so far, as far as the kernel reports it.
+    #[must_use]
+    pub fn cpu_ns_of_all(&self) -> u64 {
+        self.members.iter().filter_map(|m| m.cpu_ns().ok()).map(i64::unsigned_abs).sum()
+    }
+
+    /// Checks that no member has died: figures without it would be those of another case.
+    pub fn all_alive(&mut self) -> Result<(), Failure> {
+        let died = |how: String| {
+            let why = format!("{how} in the middle of the measurement");
+            let remedy = "leave the processes named punctual-busy alone; was it the OOM killer (dmesg)?";
+            Unavailable::but(why, remedy).into()
+        };
+        self.members.iter_mut().try_for_each(|member| member.alive().map_err(died))
+    }
+
+    /// Process ids of those members that are processes.
+    #[must_use]
+    pub fn process_ids(&self) -> Vec<i32> {
+        self.members.iter().filter_map(Member::process_id).collect()
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.control.0.1.store(1, Ordering::Release);
+        self.control.0.0.store(0, Ordering::Release);
+        drop(futex::wake(&self.control.0.0, u32::MAX, Scope::Shared));
+        // The members' own drops kill or join them.
+    }
+}
+
+/// The sum of the members' progress. Read it outside the timed part.
+#[inline]
+pub(crate) fn progress(lines: &[Line]) -> u64 {
+    lines.iter().fold(0, |sum, line| sum.wrapping_add(line.0.0.load(Ordering::Relaxed)))
+}
 
 /// States of a member; 0: not started yet.
 pub(super) const RESTING: u32 = 1;
@@ -93,7 +234,7 @@ pub(crate) fn child_under(
 }
 
 /// A member that is a process.
-pub(super) fn process(
+fn process_member(
     index: u32,
     lines: &Shared<[Line]>,
     control: &Shared<Control>,
@@ -110,7 +251,7 @@ pub(super) fn process(
 }
 
 /// A member that is a thread.
-pub(super) fn thread(
+fn thread_member(
     index: u32,
     lines: &Shared<[Line]>,
     control: &Shared<Control>,
@@ -230,3 +371,26 @@ fn work(restraint: Restraint, index: u32, progress: &AtomicU64, wanted: &AtomicU
         }
     }
 }
+
+/// Longest uninterrupted work of a restrained member: a tick of 1000 Hz.
+pub const BURST: Duration = Duration::from_millis(1);
+
+/// The restraint of a member after each [`BURST`] of work: it must not monopolise the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restraint {
+    /// No restraint: the scheduler shares the CPU.
+    None,
+    /// It sleeps for the length of a burst.
+    Sleeps,
+    /// It yields to threads of its own priority. Its caller must let it rest from time to time.
+    Yields,
+}
+
+/// A member's words: its progress, and whether it works.
+pub(crate) type Line = CacheLine<(AtomicU64, AtomicU32)>;
+
+/// The number of members that work, and whether all end.
+pub(crate) type Control = CacheLine<(AtomicU32, AtomicU32)>;
+
+/// A member's report of a refusal by the kernel: a length, and text.
+pub(crate) type Complaint = (AtomicU32, [AtomicU8; 1000]);

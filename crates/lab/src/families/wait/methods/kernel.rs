@@ -1,0 +1,414 @@
+//! The ways to wait that the kernel provides: the sleeping calls, the timeouts of calls that wait for file descriptors or
+//! for messages and get none, and the timers that notify by descriptor, by signal or by handler.
+
+use std::time::Duration;
+
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::ipc::queue::EmptyQueue;
+use punctual_linux::poll::{self, Epoll};
+use punctual_linux::ring::RingTimeout;
+use punctual_linux::sleep;
+use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
+use punctual_linux::timed::Ended;
+use punctual_linux::timer::{HandledTimer, IntervalTimer, SignalTimeout, WaitedTimer};
+use punctual_linux::timerfd::{PolledTimerfd, Timerfd};
+
+use crate::frame::progress::go_on;
+use crate::ways::wait::{
+    Kind, Method, Opened, Remedies, UNCUTTABLE_NS, Unit, Waiter, absolute, absolute_uncuttable, relative,
+    relative_up_to, timed, unavailable, units_up,
+};
+
+/// C libraries differ in the system call of their sleeping functions.
+const NANOSLEEP: &[&str] = &["nanosleep", "clock_nanosleep", "clock_nanosleep_time64"];
+const CLOCK_NANOSLEEP: &[&str] = &["clock_nanosleep", "clock_nanosleep_time64"];
+
+/// Far below the maximum of `usleep` (4294 s), and far above any measured wait.
+const USLEEP_LONGEST_NS: i64 = 1_000_000_000_000;
+
+const RELATIVE: Method = Method { system_calls: CLOCK_NANOSLEEP, ..Method::unnamed(Kind::Sleep) };
+
+const ABSOLUTE: Method = Method { absolute: true, ..RELATIVE };
+
+/// Below the maximum of an `int` of milliseconds (24 days), and far above any measured wait.
+const MILLISECONDS_LONGEST_NS: i64 = 1_000_000_000_000_000;
+
+const POLL: Method = Method::unnamed(Kind::Poll);
+
+const TIMER_SETTIME: &[&str] = &["timer_settime", "timer_settime64"];
+const TIMERFD_SETTIME: &[&str] = &["timerfd_settime", "timerfd_settime64"];
+
+/// Each timer uses one entry of the user's signal queue limit.
+const QUEUE: Remedies = &[(linux::EAGAIN, "raise the limit of pending signals (ulimit -i)")];
+
+const TIMER: Method = Method::unnamed(Kind::Timer);
+
+const FUTEX: &[&str] = &["futex", "futex_time64"];
+
+const SYNC: Method = Method { system_calls: FUTEX, ..Method::unnamed(Kind::Sync) };
+
+pub(super) static METHODS: &[Method] = &[
+    Method {
+        name: "sleep",
+        about: "whole seconds: the oldest call, for waits that a person notices",
+        call: "sleep(seconds)",
+        system_calls: NANOSLEEP,
+        unit: Unit::Second,
+        open: || relative_up_to(USLEEP_LONGEST_NS, |ns| sleep::sleep(units_up(ns, 1_000_000_000) as u32)),
+        ..RELATIVE
+    },
+    Method {
+        name: "usleep",
+        about: "microseconds: withdrawn from POSIX in 2008, still everywhere",
+        call: "usleep(microseconds)",
+        system_calls: NANOSLEEP,
+        unit: Unit::Microsecond,
+        open: || relative_up_to(USLEEP_LONGEST_NS, |ns| sleep::usleep(units_up(ns, 1_000) as u32)),
+        ..RELATIVE
+    },
+    Method {
+        name: "nanosleep",
+        about: "nanoseconds, for a duration",
+        call: "nanosleep(&duration, &remaining)",
+        system_calls: NANOSLEEP,
+        open: || relative(sleep::nanosleep),
+        ..RELATIVE
+    },
+    Method {
+        name: "clock_nanosleep",
+        about: "a duration on the monotonic clock",
+        call: "clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, NULL)",
+        open: || relative(|ns| sleep::clock_nanosleep(Clock::Monotonic, ns)),
+        ..RELATIVE
+    },
+    Method {
+        name: "clock_nanosleep_realtime",
+        about: "a duration, named on the wall clock: setting the clock does not change it",
+        call: "clock_nanosleep(CLOCK_REALTIME, 0, &duration, NULL)",
+        open: || relative(|ns| sleep::clock_nanosleep(Clock::Realtime, ns)),
+        ..RELATIVE
+    },
+    Method {
+        name: "clock_nanosleep_boottime",
+        about: "a duration that goes on while the machine is suspended",
+        call: "clock_nanosleep(CLOCK_BOOTTIME, 0, &duration, NULL)",
+        needs: "Linux 2.6.39",
+        clock: Clock::Boottime,
+        open: || relative(|ns| sleep::clock_nanosleep(Clock::Boottime, ns)),
+        ..RELATIVE
+    },
+    Method {
+        name: "clock_nanosleep_tai",
+        about: "a duration on international atomic time",
+        call: "clock_nanosleep(CLOCK_TAI, 0, &duration, NULL)",
+        needs: "Linux 3.10",
+        clock: Clock::Tai,
+        open: || relative(|ns| sleep::clock_nanosleep(Clock::Tai, ns)),
+        ..RELATIVE
+    },
+    Method {
+        name: "clock_nanosleep_abs",
+        about: "until a deadline on the monotonic clock: what periodic work should use",
+        call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL)",
+        relative: "clock_nanosleep",
+        open: || absolute(Clock::Monotonic, |at| sleep::clock_nanosleep_until(Clock::Monotonic, at)),
+        ..ABSOLUTE
+    },
+    Method {
+        name: "clock_nanosleep_abs_realtime",
+        about: "until a time of day; follows the clock when it is set",
+        call: "clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &deadline, NULL)",
+        clock: Clock::Realtime,
+        open: || absolute(Clock::Realtime, |at| sleep::clock_nanosleep_until(Clock::Realtime, at)),
+        ..ABSOLUTE
+    },
+    Method {
+        name: "clock_nanosleep_abs_boottime",
+        about: "until a deadline on the clock that goes on in suspend",
+        call: "clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &deadline, NULL)",
+        needs: "Linux 2.6.39",
+        clock: Clock::Boottime,
+        open: || absolute(Clock::Boottime, |at| sleep::clock_nanosleep_until(Clock::Boottime, at)),
+        ..ABSOLUTE
+    },
+    Method {
+        name: "clock_nanosleep_abs_tai",
+        about: "until a time of international atomic time, as PTP networks use it",
+        call: "clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &deadline, NULL)",
+        needs: "Linux 3.10",
+        clock: Clock::Tai,
+        open: || absolute(Clock::Tai, |at| sleep::clock_nanosleep_until(Clock::Tai, at)),
+        ..ABSOLUTE
+    },
+    Method {
+        name: "thread_sleep",
+        about: "what Rust programs call; hides signals",
+        call: "std::thread::sleep(duration)",
+        system_calls: NANOSLEEP,
+        open: || {
+            relative_up_to(UNCUTTABLE_NS, |ns| {
+                std::thread::sleep(Duration::from_nanos(ns.max(0).unsigned_abs()));
+                Ok(Ended::TimeUp)
+            })
+        },
+        ..RELATIVE
+    },
+    Method {
+        name: "select",
+        about: "the timeout of select, in microseconds",
+        call: "select(0, NULL, NULL, NULL, &timeval)",
+        system_calls: &["select", "_newselect", "pselect6", "pselect6_time64"],
+        unit: Unit::Microsecond,
+        open: || relative(|ns| poll::select(units_up(ns, 1_000))),
+        ..POLL
+    },
+    Method {
+        name: "pselect",
+        about: "the timeout of pselect, in nanoseconds",
+        call: "pselect(0, NULL, NULL, NULL, &timespec, NULL)",
+        system_calls: &["pselect6", "pselect6_time64"],
+        open: || relative(poll::pselect),
+        ..POLL
+    },
+    Method {
+        name: "poll",
+        about: "the timeout of poll: whole milliseconds",
+        call: "poll(NULL, 0, milliseconds)",
+        system_calls: &["poll", "ppoll", "ppoll_time64"],
+        unit: Unit::Millisecond,
+        open: || relative_up_to(MILLISECONDS_LONGEST_NS, |ns| poll::poll(milliseconds(ns))),
+        ..POLL
+    },
+    Method {
+        name: "ppoll",
+        about: "the timeout of ppoll, in nanoseconds",
+        call: "ppoll(NULL, 0, &timespec, NULL)",
+        system_calls: &["ppoll", "ppoll_time64"],
+        open: || relative(poll::ppoll),
+        ..POLL
+    },
+    Method {
+        name: "epoll_wait",
+        about: "the timeout of epoll_wait: whole milliseconds, as most event loops have it",
+        call: "epoll_wait(epfd, events, 1, milliseconds)",
+        system_calls: &["epoll_wait", "epoll_pwait"],
+        unit: Unit::Millisecond,
+        open: || {
+            let set = Epoll::new().map_err(|e| unavailable(&e, &[]))?;
+            relative_up_to(MILLISECONDS_LONGEST_NS, move |ns| set.wait(milliseconds(ns)))
+        },
+        ..POLL
+    },
+    Method {
+        name: "epoll_pwait2",
+        about: "the timeout of epoll_pwait2, in nanoseconds",
+        call: "epoll_pwait2(epfd, events, 1, &timespec, NULL)",
+        system_calls: &["epoll_pwait2"],
+        needs: "Linux 5.11",
+        open: || {
+            let set = Epoll::new().map_err(|e| unavailable(&e, &[]))?;
+            relative(move |ns| set.pwait2(ns))
+        },
+        ..POLL
+    },
+    Method {
+        name: "timerfd",
+        about: "a timer as a file descriptor, read when it is due",
+        call: "timerfd_settime(fd, 0, &duration, NULL), read(fd)",
+        code: "timerfd_settime(fd, 0, &duration, NULL); read(fd, &expirations, sizeof expirations);",
+        system_calls: &["read"],
+        also: TIMERFD_SETTIME,
+        needs: "Linux 2.6.25",
+        open: || timed(Timerfd::new(), &[]),
+        ..TIMER
+    },
+    Method {
+        name: "timerfd_epoll",
+        about: "a timer as a file descriptor in an event loop",
+        call: "timerfd_settime(fd, 0, &duration, NULL), epoll_wait(epfd, events, 1, -1)",
+        code: "timerfd_settime(fd, 0, &duration, NULL); epoll_wait(epfd, events, 1, -1);",
+        system_calls: &["epoll_wait", "epoll_pwait"],
+        also: TIMERFD_SETTIME,
+        needs: "Linux 2.6.25",
+        open: || timed(PolledTimerfd::new(), &[]),
+        ..TIMER
+    },
+    Method {
+        name: "timer_sigwaitinfo",
+        about: "a POSIX timer whose signal is fetched",
+        call: "timer_settime(timer, 0, &duration, NULL), sigwaitinfo(&set, &info)",
+        code: "timer_settime(timer, 0, &duration, NULL); sigwaitinfo(&set, &info);",
+        system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
+        also: TIMER_SETTIME,
+        open: || timed(WaitedTimer::new(), QUEUE),
+        ..TIMER
+    },
+    Method {
+        name: "timer_handler",
+        about: "a POSIX timer whose signal is handled",
+        call: "timer_settime(timer, 0, &duration, NULL), sigsuspend(&mask)",
+        code: "timer_settime(timer, 0, &duration, NULL); sigsuspend(&mask);",
+        system_calls: &["rt_sigsuspend"],
+        also: &["timer_settime", "timer_settime64", "rt_sigreturn"],
+        open: || timed(HandledTimer::new(), QUEUE),
+        ..TIMER
+    },
+    Method {
+        name: "setitimer_sigsuspend",
+        about: "the process' one alarm timer, in microseconds: withdrawn from POSIX in 2008",
+        call: "setitimer(ITIMER_REAL, &duration, NULL), sigsuspend(&mask)",
+        code: "setitimer(ITIMER_REAL, &duration, NULL); sigsuspend(&mask);",
+        system_calls: &["rt_sigsuspend"],
+        also: &["setitimer", "rt_sigreturn"],
+        unit: Unit::Microsecond,
+        needs: "the process' alarm timer unused",
+        open: || timed(IntervalTimer::new(), &[]),
+        ..TIMER
+    },
+    Method {
+        name: "sigtimedwait",
+        about: "the timeout of waiting for a signal that does not come",
+        call: "sigtimedwait(&set, NULL, &timeout)",
+        system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
+        open: || {
+            let nothing = SignalTimeout::new().map_err(|e| unavailable(&e, &[]))?;
+            relative(move |ns| nothing.wait(ns))
+        },
+        ..TIMER
+    },
+    Method {
+        name: "futex",
+        about: "the timeout of a futex, for a duration",
+        call: "futex(&word, FUTEX_WAIT_PRIVATE, 0, &duration)",
+        code: "syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &duration, NULL, 0);",
+        open: || {
+            let word = Futex::default();
+            relative(move |ns| word.wait(ns))
+        },
+        ..SYNC
+    },
+    Method {
+        name: "futex_abs",
+        about: "the timeout of a futex, until a deadline: what mutexes and condition variables are built on",
+        call: "futex(&word, FUTEX_WAIT_BITSET_PRIVATE, 0, &deadline, NULL, FUTEX_BITSET_MATCH_ANY)",
+        code: "syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 0, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);",
+        absolute: true,
+        relative: "futex",
+        open: || {
+            let word = Futex::default();
+            absolute(Clock::Monotonic, move |at| word.wait_until(at))
+        },
+        ..SYNC
+    },
+    Method {
+        name: "pthread_cond_timedwait",
+        about: "the timeout of a condition variable on the monotonic clock; hides signals",
+        call: "pthread_cond_timedwait(&condition, &mutex, &deadline)",
+        absolute: true,
+        open: || {
+            let condition = Condition::new().map_err(|e| unavailable(&e, &[]))?;
+            absolute_uncuttable(Clock::Monotonic, move |at| condition.wait_until(at))
+        },
+        ..SYNC
+    },
+    Method {
+        name: "sem_timedwait",
+        about: "the timeout of a semaphore, on the wall clock: follows it when it is set",
+        call: "sem_timedwait(&semaphore, &deadline)",
+        absolute: true,
+        clock: Clock::Realtime,
+        open: || {
+            let semaphore = Semaphore::new().map_err(|e| unavailable(&e, &[]))?;
+            absolute(Clock::Realtime, move |at| semaphore.wait_until(at))
+        },
+        ..SYNC
+    },
+    Method {
+        name: "mq_timedreceive",
+        about: "the timeout of a POSIX message queue, on the wall clock: follows it when it is set",
+        call: "mq_timedreceive(queue, message, size, NULL, &deadline)",
+        system_calls: &["mq_timedreceive", "mq_timedreceive_time64"],
+        absolute: true,
+        needs: "kernel with CONFIG_POSIX_MQUEUE",
+        clock: Clock::Realtime,
+        open: || {
+            const REMEDIES: crate::ways::wait::Remedies = &[
+                (linux::ENOSYS, "a kernel built with CONFIG_POSIX_MQUEUE has them"),
+                (linux::EMFILE, "raise the limits of message queues and of open files (ulimit -q, ulimit -n)"),
+                (linux::ENOSPC, "close message queues or raise /proc/sys/fs/mqueue/queues_max"),
+            ];
+            let queue = EmptyQueue::new().map_err(|e| unavailable(&e, REMEDIES))?;
+            absolute(Clock::Realtime, move |at| queue.wait_until(at))
+        },
+        ..SYNC
+    },
+    Method {
+        name: "socket_timeout",
+        about: "the receive timeout of a socket: whole jiffies",
+        call: "setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeval), recv(fd, buffer, size, 0)",
+        code: "setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeval, sizeof timeval); recv(fd, buffer, size, 0);",
+        system_calls: &["recvfrom", "recv"],
+        also: &["setsockopt"],
+        unit: Unit::Jiffy,
+        open: open_socket,
+        ..SYNC
+    },
+    Method {
+        name: "io_uring",
+        about: "a timeout through a ring",
+        call: "io_uring_prep_timeout(sqe, &duration, 0, 0), io_uring_submit_and_wait(&ring, 1)",
+        code: "io_uring_prep_timeout(sqe, &duration, 0, 0); io_uring_submit_and_wait(&ring, 1);",
+        system_calls: &["io_uring_enter"],
+        needs: "Linux 5.4",
+        open: open_ring,
+        ..SYNC
+    },
+];
+
+fn milliseconds(ns: i64) -> i32 {
+    i32::try_from(units_up(ns, 1_000_000)).unwrap_or(i32::MAX)
+}
+
+/// Waits on a socket, whose timeout may come up to a jiffy early (`schedule_timeout` counts from the last tick).
+struct SocketTimeout {
+    socket: SilentSocket,
+    set_us: Option<i64>,
+}
+
+fn open_socket() -> Opened {
+    let socket = SilentSocket::new().map_err(|e| unavailable(&e, &[]))?;
+    socket.set_timeout(1).map_err(|e| unavailable(&e, &[]))?;
+    Ok(Box::new(SocketTimeout { socket, set_us: None }))
+}
+
+impl Waiter for SocketTimeout {
+    fn wait(&mut self, from_ns: i64, asked_ns: i64) -> linux::Result<()> {
+        let mut remaining = asked_ns;
+        while remaining > 0 {
+            let timeout_us = units_up(remaining, 1_000);
+            if self.set_us != Some(timeout_us) {
+                self.socket.set_timeout(timeout_us)?;
+                self.set_us = Some(timeout_us);
+            }
+            // After a timeout or a signal, the clock tells the time left.
+            let _ = self.socket.receive()?;
+            remaining = asked_ns.saturating_sub(now_ns(Clock::Monotonic) - from_ns);
+            if remaining > 0 {
+                go_on("recv")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open_ring() -> Opened {
+    const REMEDIES: crate::ways::wait::Remedies = &[
+        (
+            linux::EPERM,
+            "set /proc/sys/kernel/io_uring_disabled to 0, or allow io_uring in the container's seccomp profile",
+        ),
+        (linux::ENOMEM, "raise the limit of locked memory (ulimit -l)"),
+    ];
+    timed(RingTimeout::new(), REMEDIES)
+}
