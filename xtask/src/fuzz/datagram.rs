@@ -3,8 +3,8 @@
 use std::net::UdpSocket;
 
 use punctual::Conditions;
-use punctual_lab::pace::packet::{HEADER, Header, this_boot};
 use punctual_lab::pace::receive;
+use punctual_lab::pace::{HEADER, Header, this_boot};
 use punctual_lab::{Amount, Session, Silent, Stop};
 
 use super::mutate;

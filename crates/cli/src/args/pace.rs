@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use punctual::Rate;
-use punctual_lab::pace::method::PacingMethod;
-use punctual_lab::pace::{methods, packet};
+use punctual_lab::pace::{self, PacingMethod, methods};
 
 use super::names::{Chosen, Item, Names, Shelf};
 use super::{MeasureArgs, WatchArgs, values};
@@ -89,7 +88,7 @@ const LARGEST: usize = 65_527;
 
 /// Parses a datagram size; at least the header with number and times must fit.
 fn size(text: &str) -> Result<usize, String> {
-    values::integer(packet::HEADER, LARGEST, "64")(text)
+    values::integer(pace::HEADER, LARGEST, "64")(text)
 }
 
 /// Every way to pace.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use punctual_lab::pace::method::{PacingMethod, Terms};
-use punctual_lab::pace::{self, Goal, Plan, Request, Target, methods, receive};
+use punctual_lab::pace::{self, Goal, Mode, PacingMethod, Plan, Request, Target, Terms, methods, receive};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
@@ -65,7 +64,7 @@ fn request(args: &PaceArgs) -> anyhow::Result<Request> {
 
 fn row(method: &PacingMethod, jitter: Duration) -> ListRow {
     // Kernel pacing depends on the interface, which is unknown here.
-    let depends = matches!(method.mode, pace::method::Mode::KernelRate | pace::method::Mode::KernelTime);
+    let depends = matches!(method.mode, Mode::KernelRate | Mode::KernelTime);
     let terms = Terms { disciplines: None, jitter };
     let available = if depends { Ok(()) } else { (method.open)(&terms).map(drop).map_err(|no| no.to_string()) };
     ListRow {

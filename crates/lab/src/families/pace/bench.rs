@@ -7,8 +7,7 @@ use punctual_linux as linux;
 use punctual_record::{Notice, Recorder, SeriesTally, Usage};
 
 use super::drift::Drift;
-use super::method::{PacingSession, Terms};
-use super::plan::{Plan, Target};
+use super::plan::{PacingSession, Plan, Target, Terms};
 use super::receiver::Receiver;
 use super::stand::{Counts, Figures, MOST_EVENTS, Order, Stand};
 use super::wire::Wire;
@@ -129,7 +128,7 @@ impl<'a> PaceBench<'a> {
     }
 }
 
-fn open_method(method: &super::method::PacingMethod, target: Target, terms: &Terms) -> Opened {
+fn open_method(method: &super::plan::PacingMethod, target: Target, terms: &Terms) -> Opened {
     let pacing = (method.open)(terms)?;
     let wire = match target {
         Target::TickOnly => None,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use punctual_record::experiment::pace::{self, Measured};
 use punctual_record::{About, Experiment, Quantity, Recorder, SeriesId, SeriesTally, Typed, Usage};
 
-use super::packet::Header;
+use super::wire::Header;
 use crate::frame::Session;
 
 /// The subject of what is received.

@@ -5,10 +5,9 @@ use punctual_record::experiment::pace::{self, DepartureClock, Measured as End};
 use punctual_record::{Experiment, Quantity, Typed};
 
 use super::bench::{Beside, PaceBench};
-use super::method::Mode;
 use super::plan::{Plan, Target};
 use super::receiver::Receiver;
-use super::wire::Wire;
+use super::wire::{Mode, Wire};
 use crate::frame::figures::median_with_interval;
 use crate::frame::schedule::Schedule;
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};

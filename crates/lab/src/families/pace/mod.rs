@@ -13,13 +13,10 @@ mod bench;
 mod drift;
 mod flow;
 mod keep;
-pub mod method;
 pub mod methods;
-pub mod packet;
 mod plan;
 pub mod receive;
 mod receiver;
-mod stamp_clock;
 mod stand;
 mod sweep;
 mod wire;
@@ -28,8 +25,9 @@ use punctual_record::{Experiment, Notice};
 
 use crate::frame::{self, Error, Session};
 use keep::Keep;
-pub use plan::{Goal, MOST_BYTES_UNASKED, MOST_UNASKED, Plan, Request, Target};
+pub use plan::{Goal, MOST_BYTES_UNASKED, MOST_UNASKED, PacingMethod, PacingSession, Plan, Request, Target, Terms};
 use sweep::Sweep;
+pub use wire::{HEADER, Header, Mode, this_boot};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::PACE;

@@ -1,15 +1,17 @@
-//! The plan of `pace`: target, rate and methods, validated before anything is changed.
+//! The plan of `pace`: target, rate and methods, validated before anything is changed. A [`PacingMethod`] is one small value;
+//! it opens a [`PacingSession`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use punctual::{Rate, format_duration};
+use punctual::{Moment, Rate, format_duration};
+use punctual_linux as linux;
+use punctual_linux::clock::Clock;
 use punctual_record::{About, Experiment};
 
-use super::method::PacingMethod;
-use super::packet::HEADER;
+use super::wire::{HEADER, Mode};
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Amount, Asked, Input, PlanError};
+use crate::frame::{self, Amount, Asked, Input, PlanError, Unavailable};
 
 /// Most events without explicit consent: some minutes at a rate that one CPU can send.
 pub const MOST_UNASKED: u64 = 10_000_000;
@@ -173,10 +175,62 @@ fn check_target(to: SocketAddr, size: usize) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// A method of pacing events at a rate.
+#[derive(Debug, Clone, Copy)]
+pub struct PacingMethod {
+    /// Its name on the command line and in the record.
+    pub name: &'static str,
+    /// One line for `--list`.
+    pub about: &'static str,
+    /// The call as a programmer writes it.
+    pub call: &'static str,
+    /// Its requirements, in a few words, or empty.
+    pub needs: &'static str,
+    /// The way in which its events are sent.
+    pub mode: Mode,
+    /// Opens it on the thread that will pace.
+    pub open: fn(&Terms) -> Result<Box<dyn PacingSession>, Unavailable>,
+}
+
+/// Longest lead of a datagram handed to the kernel over its departure.
+pub(super) const MOST_AHEAD_NS: i64 = 5_000_000;
+
+/// The parameters for opening a method.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The queueing disciplines of the interface, the root's first. None: nothing is sent.
+    pub disciplines: Option<Vec<String>>,
+    /// The jitter allowed for batches.
+    pub jitter: std::time::Duration,
+}
+
+impl Terms {
+    /// The clock of departure times: etf supports CLOCK_TAI only, fq the monotonic one (tc-etf(8),
+    /// net/sched/sch_fq.c).
+    pub(super) fn clock(&self) -> Clock {
+        let has = |kind: &str| self.disciplines.iter().flatten().any(|its| its == kind);
+        if has("etf") && !has("fq") { Clock::Tai } else { Clock::Monotonic }
+    }
+}
+
+/// An opened method: waits until events are due.
+pub trait PacingSession {
+    /// Starts over: event n is due n periods after `start`.
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()>;
+
+    /// Waits until the next events are due, and returns their number, at least one. Fails with EINTR if the process
+    /// wants to stop.
+    fn next(&mut self) -> linux::Result<u64>;
+
+    /// Restores after a batch what the session changed of the thread.
+    fn end(&mut self) {}
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::families::pace::methods;
+
+    use super::*;
 
     fn request() -> Request {
         Request {

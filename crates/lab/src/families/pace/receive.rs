@@ -1,8 +1,8 @@
 //! A standalone receiver of datagrams at an address. It ends after a number of them, after a time, or on request.
 //!
-//! By the kernel's stamps, it reports the jitter of arrivals at the socket for each nominal rate of the senders. It
-//! reports the rate too. It counts lost, reordered and duplicate datagrams. If sender and receiver are on one machine,
-//! it reports the one-way latency. Datagrams that are not from `pace` are counted.
+//! For each nominal rate of the senders it reports the rate, the jitter of arrivals at the socket by the kernel's stamps, and
+//! the lost, reordered and duplicate datagrams ([`Flow`]); and the one-way latency, if sender and receiver are on one machine.
+//! Datagrams that are not from `pace` are counted.
 //!
 //! Anyone may send here, so memory is bounded: there is a maximum of rates, and of streams of each rate. Datagrams of
 //! further rates are counted and left out. If a newer stream replaces another one, the sums keep the old one's part.
@@ -19,8 +19,7 @@ use punctual_record::{NotMeasured, Notice, Usage};
 
 use super::flow::Flow;
 pub use super::flow::SUBJECT;
-use super::packet::{Header, this_boot};
-use super::stamp_clock::StampClock;
+use super::wire::{Header, StampClock, this_boot};
 use crate::frame::breaks::Spoilt;
 use crate::frame::figures::Meter;
 use crate::frame::ledger::{Held, LeftOut};
@@ -48,7 +47,7 @@ pub enum Error {
         /// The remedy.
         remedy: &'static str,
     },
-    /// The run.
+    /// The run failed.
     #[error(transparent)]
     Run(#[from] frame::Error),
 }
@@ -152,7 +151,7 @@ fn nothing_came() -> NotMeasured {
     }
 }
 
-/// Everything received.
+/// Everything that was received.
 struct Heard {
     flows: BTreeMap<u64, Flow>,
     /// Datagrams that are not from `pace`.
@@ -160,7 +159,7 @@ struct Heard {
     /// Datagrams of rates beyond the maximum.
     turned_away: u64,
     usage: Usage,
-    /// Unused stamps.
+    /// Stamps that could not be used.
     left_out: LeftOut,
 }
 
@@ -222,7 +221,7 @@ mod tests {
         let heard = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let hostile = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
-                let (mut datagram, boot) = ([0; super::super::packet::HEADER], this_boot());
+                let (mut datagram, boot) = ([0; crate::families::pace::wire::HEADER], this_boot());
                 for n in 0_u64.. {
                     if over.load(std::sync::atomic::Ordering::Relaxed) {
                         break;

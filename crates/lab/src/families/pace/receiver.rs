@@ -10,7 +10,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::{self, stamp};
 use punctual_linux::shared::Shared;
 
-use super::packet::Header;
+use super::wire::Header;
 
 /// Most datagrams of a stream that are recorded.
 pub(super) const MOST: usize = 1 << 17;

@@ -8,9 +8,9 @@ use punctual_linux::net::send::Sent;
 use punctual_record::{Recorder, Usage};
 
 use super::drift::Drift;
-use super::method::{MOST_AHEAD_NS, Mode, PacingSession};
+use super::plan::{MOST_AHEAD_NS, PacingSession};
 use super::receiver::{MOST, Receiver};
-use super::wire::Wire;
+use super::wire::{Mode, Wire};
 use crate::frame::breaks::Offset;
 use crate::frame::figures::Meter;
 

@@ -1,4 +1,6 @@
-//! The sender's side of the network: one connected UDP socket.
+//! The network: the header of a `pace` datagram (its first 48 bytes, in network byte order), the sender's connected UDP socket,
+//! and the clock that converts the kernel's arrival stamps from the wall clock to `CLOCK_MONOTONIC`, even if the wall clock is
+//! set meanwhile.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -8,9 +10,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::send::{Batch, Sent, send};
 use punctual_linux::net::{self, pacing, qdisc, stamp};
 
-use super::method::Mode;
-use super::packet::{HEADER, Header, this_boot};
-use crate::frame::breaks::Offset;
+use crate::frame::breaks::{Break, Offset};
 
 /// Capacity for the stamps of a batch: 8 MB, about ten thousand.
 const STAMP_ROOM: i32 = 8 << 20;
@@ -22,6 +22,19 @@ const KERNEL_PACED_ROOM: i32 = 64 * 768;
 /// Bytes that fq counts beyond the payload: Ethernet, IP and UDP headers.
 const HEADERS_V4: u64 = 14 + 20 + 8;
 const HEADERS_V6: u64 = 14 + 40 + 8;
+
+/// The mode of sending datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One per call.
+    Single,
+    /// All due ones in one `sendmmsg(2)`.
+    Batch,
+    /// One per call. The kernel holds it back: the sender hands over as many as the socket takes.
+    KernelRate,
+    /// One per call in advance, with its departure time.
+    KernelTime,
+}
 
 /// A connected socket for sending.
 #[derive(Debug)]
@@ -205,5 +218,145 @@ impl Wire {
     pub(super) fn forget_errors(&self) {
         // If reading the error fails, there is no remedy.
         let _ = self.socket.take_error();
+    }
+}
+
+/// The first four bytes.
+const MAGIC: u32 = 0x5055_4e43;
+/// Length of the header, and of the smallest datagram.
+pub const HEADER: usize = 48;
+
+/// The header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The stream of datagrams: a new one for each batch.
+    pub stream: u32,
+    /// Number within the stream, from 0.
+    pub sequence: u64,
+    /// Its deadline, on the sender's `CLOCK_MONOTONIC`.
+    pub intended_ns: i64,
+    /// When the sender called send, on the same clock.
+    pub sent_ns: i64,
+    /// Identifies the machine and the boot of that clock.
+    pub boot: u64,
+    /// The nominal gap between two datagrams, ns.
+    pub period_ns: u64,
+}
+
+impl Header {
+    /// Writes it to the beginning of a datagram of at least [`HEADER`] bytes.
+    pub fn write(&self, datagram: &mut [u8]) {
+        datagram[0..4].copy_from_slice(&MAGIC.to_be_bytes());
+        datagram[4..8].copy_from_slice(&self.stream.to_be_bytes());
+        datagram[8..16].copy_from_slice(&self.sequence.to_be_bytes());
+        datagram[16..24].copy_from_slice(&self.intended_ns.to_be_bytes());
+        datagram[24..32].copy_from_slice(&self.sent_ns.to_be_bytes());
+        datagram[32..40].copy_from_slice(&self.boot.to_be_bytes());
+        datagram[40..48].copy_from_slice(&self.period_ns.to_be_bytes());
+    }
+
+    /// Reads it. None: too short, or not from `pace`.
+    #[must_use]
+    pub fn read(datagram: &[u8]) -> Option<Self> {
+        let word = |at: usize| datagram.get(at..at + 8)?.try_into().ok().map(u64::from_be_bytes);
+        let first = word(0)?;
+        (first >> 32 == u64::from(MAGIC)).then_some(())?;
+        Some(Self {
+            stream: first as u32,
+            sequence: word(8)?,
+            intended_ns: word(16)? as i64,
+            sent_ns: word(24)? as i64,
+            boot: word(32)?,
+            period_ns: word(40)?,
+        })
+    }
+}
+
+/// A number for this boot of this machine: clocks with the same number are comparable. Zero if the kernel does not
+/// report it.
+#[must_use]
+pub fn this_boot() -> u64 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    // The id is random already; its first 16 hexadecimal digits are as good as any hash.
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(0)
+}
+
+/// Tracks the wall clock while stamps are read.
+#[derive(Debug)]
+pub(super) struct StampClock {
+    offset: Offset,
+    /// When the clock was last seen to be set: an earlier stamp may precede that.
+    set_ns: i64,
+}
+
+impl StampClock {
+    pub(super) fn new() -> Self {
+        Self { offset: Offset::read(Clock::Realtime), set_ns: i64::MIN }
+    }
+
+    /// The arrival of a datagram with this stamp, and whether the clock was set since the last call. A stamp that may
+    /// precede the setting is not used: the result is the present time.
+    pub(super) fn arrival(&mut self, stamp_ns: Option<i64>) -> (i64, Option<Break>) {
+        let offset = Offset::read(Clock::Realtime);
+        self.arrival_at(stamp_ns, now_ns(Clock::Monotonic), offset)
+    }
+
+    fn arrival_at(&mut self, stamp_ns: Option<i64>, now_ns: i64, offset: Offset) -> (i64, Option<Break>) {
+        let set = self.offset.changed_to(offset).map(|by_ns| Break::Stepped { by_ns });
+        if set.is_some() {
+            (self.offset, self.set_ns) = (offset, now_ns);
+        }
+        let at_ns = stamp_ns.map(|ns| ns - self.offset.ns()).filter(|at| (self.set_ns..=now_ns).contains(at));
+        (at_ns.unwrap_or(now_ns), set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(stream: u32, sequence: u64, intended_ns: i64, sent_ns: i64, boot: u64, period_ns: u64) {
+            let header = Header { stream, sequence, intended_ns, sent_ns, boot, period_ns };
+            let mut datagram = [0xa5; 64];
+            header.write(&mut datagram);
+            prop_assert_eq!(Header::read(&datagram), Some(header));
+        }
+
+        #[test]
+        fn any_datagram_is_answered(datagram in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _ = Header::read(&datagram);
+        }
+    }
+
+    #[test]
+    fn a_short_or_strange_one_is_none() {
+        assert_eq!(Header::read(&[0; 47]), None);
+        assert_eq!(Header::read(&[0; 48]), None);
+    }
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn offset(ns: i64) -> Offset {
+        Offset { least_ns: ns - 50, most_ns: ns + 50 }
+    }
+
+    #[test]
+    fn arrivals_are_monotonic_whichever_way_the_clock_is_set() {
+        for by_ns in [-6 * SECOND, 6 * SECOND] {
+            let (old, new) = (offset(1_000 * SECOND), offset(1_000 * SECOND + by_ns));
+            let mut clock = StampClock { offset: old, set_ns: i64::MIN };
+            let stamped = |at: i64, offset: Offset| Some(at + offset.ns());
+            assert_eq!(clock.arrival_at(stamped(100, old), 130, old), (100, None));
+            // Stamped before the clock was set, but read after it: only the time of reading is known.
+            assert_eq!(clock.arrival_at(stamped(200, old), 230, new), (230, Some(Break::Stepped { by_ns })));
+            assert_eq!(clock.arrival_at(stamped(210, old), 240, new), (240, None));
+            assert_eq!(clock.arrival_at(stamped(300, new), 330, new), (300, None));
+            assert_eq!(clock.arrival_at(None, 430, new), (430, None));
+        }
     }
 }

@@ -1,15 +1,13 @@
 //! All ways to pace, one small item each.
 
-mod kernel;
-mod library;
-mod relative;
-mod scheduled;
+mod handed_over;
+mod sleeping;
 
-use super::method::PacingMethod;
+use super::plan::PacingMethod;
 
 /// All methods, including those that this machine lacks, from the common first version to the best one.
 pub fn all() -> impl Iterator<Item = &'static PacingMethod> {
-    [relative::METHODS, scheduled::METHODS, library::METHODS, kernel::METHODS].into_iter().flatten()
+    [sleeping::METHODS, handed_over::METHODS].into_iter().flatten()
 }
 
 /// The method called `name`.

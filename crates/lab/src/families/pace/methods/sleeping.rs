@@ -1,4 +1,6 @@
-//! Waiting for each event's deadline on a schedule: lateness does not accumulate.
+//! The ways to pace by the program's own waits: sleeping for a period between two events, the common first version, in which
+//! each sleep's overhead lengthens its period; and waiting for each event's deadline on a schedule, where lateness does not
+//! accumulate.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -7,17 +9,52 @@ use punctual::rate::Grid;
 use punctual::{Clock as _, Moment, Rate, SystemClock};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::sleep::clock_nanosleep_until;
+use punctual_linux::sleep::{self, clock_nanosleep_until};
 use punctual_linux::timed::Ended;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use crate::families::pace::method::{Mode, PacingMethod, PacingSession, Terms};
+use crate::families::pace::plan::{PacingMethod, PacingSession, Terms};
+use crate::families::pace::wire::Mode;
 use crate::frame::Unavailable;
 use crate::frame::progress::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
+    PacingMethod {
+        name: "usleep",
+        about: "usleep for a period after each event: what it adds slows the rate",
+        call: "send(); usleep(period_us);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| {
+            open_spaced(|ns| sleep::usleep((ns.max(0) as u64).div_ceil(1_000).min(u32::MAX.into()) as u32))
+        },
+    },
+    PacingMethod {
+        name: "nanosleep",
+        about: "nanosleep for a period after each event: finer arguments, the same rate",
+        call: "send(); nanosleep(&period, NULL);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_spaced(sleep::nanosleep),
+    },
+    PacingMethod {
+        name: "usleep_1us",
+        about: "usleep(1) after each event, repeated until the next is due: the most that usleep between events lets through",
+        call: "send(); do usleep(1); while (now() < next);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_shortest(|| sleep::usleep(1)),
+    },
+    PacingMethod {
+        name: "nanosleep_1ns",
+        about: "nanosleep of 1 ns after each event, repeated until the next is due: the most that a sleep between events lets through",
+        call: "send(); do nanosleep(&one_ns, NULL); while (now() < next);",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_shortest(|| sleep::nanosleep(1)),
+    },
     PacingMethod {
         name: "clock_nanosleep_abs",
         about: "sleeps until each event's time: late by a wake-up, yet the rate holds",
@@ -51,6 +88,72 @@ pub(super) static METHODS: &[PacingMethod] = &[
         open: |_: &Terms| Ok(Box::new(Spin { grid: nothing(), clock: SystemClock::monotonic() })),
     },
 ];
+
+/// The shortest sleep that a call has, at least one between two events. Above the rate that this allows, it is the
+/// limit of one thread that sleeps between events.
+struct Shortest<F> {
+    sleep: F,
+    grid: Option<Grid>,
+}
+
+fn open_shortest(sleep: impl FnMut() -> linux::Result<Ended> + 'static) -> Result<Box<dyn PacingSession>, Unavailable> {
+    Ok(Box::new(Shortest { sleep, grid: None }))
+}
+
+impl<F: FnMut() -> linux::Result<Ended>> PacingSession for Shortest<F> {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        self.grid = Some(Grid::new(rate, start));
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        let due = self.grid.as_ref().map_or(0, |grid| grid.next().as_nanos());
+        self.grid.iter_mut().for_each(Grid::advance);
+        loop {
+            // A signal ends the sleep early, as it would in such a program.
+            let _ = (self.sleep)()?;
+            go_on("pace")?;
+            if now_ns(Clock::Monotonic) >= due {
+                return Ok(1);
+            }
+        }
+    }
+}
+
+struct Spaced<F> {
+    sleep: F,
+    start: Moment,
+    period_ns: i64,
+    begun: bool,
+}
+
+fn open_spaced(
+    sleep: impl FnMut(i64) -> linux::Result<Ended> + 'static,
+) -> Result<Box<dyn PacingSession>, Unavailable> {
+    Ok(Box::new(Spaced { sleep, start: Moment::default(), period_ns: 0, begun: false }))
+}
+
+impl<F: FnMut(i64) -> linux::Result<Ended>> PacingSession for Spaced<F> {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        (self.start, self.period_ns, self.begun) = (start, rate.time_of(1), false);
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        go_on("pace")?;
+        if self.begun {
+            // A signal ends the sleep early, as it would in such a program.
+            let _ = (self.sleep)(self.period_ns)?;
+        } else {
+            while sleep::clock_nanosleep_until(Clock::Monotonic, self.start.as_nanos())? != Ended::TimeUp {
+                go_on("pace")?;
+            }
+            self.begun = true;
+        }
+        go_on("pace")?;
+        Ok(1)
+    }
+}
 
 /// A grid before its first event.
 fn nothing() -> Grid {
@@ -209,8 +312,9 @@ impl PacingSession for Spin {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const PERIOD: i64 = 500_000;
 

@@ -1,16 +1,42 @@
-//! Pacing by the kernel's queueing discipline, if the interface has one that paces.
+//! The ways to pace that leave the waits to others: the library's pacer with each of its strategies, and the kernel's queueing
+//! discipline, if the interface has one that paces.
 
 use punctual::rate::Grid;
-use punctual::{Moment, Rate};
+use punctual::{Moment, Pacer, Rate, SleeperOptions, Strategy};
 use punctual_linux as linux;
 use punctual_linux::clock::Clock;
 use punctual_linux::sleep::clock_nanosleep_until;
 
-use crate::families::pace::method::{MOST_AHEAD_NS, Mode, PacingMethod, PacingSession, Terms};
+use crate::families::pace::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Terms};
+use crate::families::pace::wire::Mode;
 use crate::frame::Unavailable;
 use crate::frame::progress::go_on;
 
 pub(super) static METHODS: &[PacingMethod] = &[
+    PacingMethod {
+        name: "compensated",
+        about: "the library's pacer; sleeps end sooner by the typical wake-up latency",
+        call: "Pacer::options(rate).sleeper(SleeperOptions::new().strategy(Strategy::Compensated)).build()",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_pacer(Strategy::Compensated, None),
+    },
+    PacingMethod {
+        name: "hybrid",
+        about: "the library's pacer: sleeps until a learned margin before each event, then spins",
+        call: "Pacer::new(rate)",
+        needs: "",
+        mode: Mode::Single,
+        open: |_: &Terms| open_pacer(Strategy::Hybrid, None),
+    },
+    PacingMethod {
+        name: "hybrid_batch",
+        about: "the same in batches as large as the jitter allows, each sent by one sendmmsg",
+        call: "Pacer::options(rate).jitter(jitter).build()",
+        needs: "",
+        mode: Mode::Batch,
+        open: |terms: &Terms| open_pacer(Strategy::Hybrid, Some(terms.jitter)),
+    },
     PacingMethod {
         name: "so_max_pacing_rate",
         about: "hands everything to the kernel, which lets it leave at the rate",
@@ -34,6 +60,39 @@ pub(super) static METHODS: &[PacingMethod] = &[
         },
     },
 ];
+
+struct Paced {
+    pacer: Pacer,
+}
+
+fn open_pacer(strategy: Strategy, jitter: Option<std::time::Duration>) -> Result<Box<dyn PacingSession>, Unavailable> {
+    let any = Rate::per_second(1_000).map_err(|e| Unavailable { why: e.to_string(), remedy: None })?;
+    let options = Pacer::options(any).sleeper(SleeperOptions::new().strategy(strategy));
+    let options = match jitter {
+        Some(jitter) => options.jitter(jitter),
+        None => options,
+    };
+    Ok(Box::new(Paced { pacer: options.build() }))
+}
+
+impl PacingSession for Paced {
+    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
+        self.pacer.restart(start, rate);
+        Ok(())
+    }
+
+    fn next(&mut self) -> linux::Result<u64> {
+        match self.pacer.next_unless(linux::stop::requested) {
+            // At high rates there is no sleep that would notice the request.
+            Some(batch) if !linux::stop::requested() => Ok(batch.count),
+            _ => Err(linux::Error::from_errno("pace", linux::EINTR)),
+        }
+    }
+
+    fn end(&mut self) {
+        self.pacer.restore_timer_slack();
+    }
+}
 
 /// Most datagrams handed over in advance: fq drops datagrams beyond 100 of one flow (`flow_limit`, tc-fq(8)).
 const AHEAD: i64 = 50;
