@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use punctual::Policy;
 use punctual_lab::ipc::mechanism::{Mechanism, Receive};
-use punctual_lab::ipc::place::Places;
+use punctual_lab::ipc::places::Places;
 use punctual_lab::ipc::{Mode, mechanisms};
 
 use super::names::{Chosen, Item, Names, Shelf};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use punctual::CpuSet;
 use punctual_lab::ipc::mechanism::Mechanism;
-use punctual_lab::ipc::place::Places;
-use punctual_lab::ipc::topology::Topology;
+use punctual_lab::ipc::places::Places;
+use punctual_lab::ipc::places::Topology;
 use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
 use punctual_report::export::text::list::ListRow;
 

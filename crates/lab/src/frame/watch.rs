@@ -16,8 +16,7 @@ use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, Wat
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
 use super::error::{Failure, WAKE_UPS, without};
-use super::figures::median_with_interval;
-use super::figures::{Sum, run_delay_ns};
+use super::figures::{Sum, median_with_interval, run_delay_ns};
 use super::plan::Watched;
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.

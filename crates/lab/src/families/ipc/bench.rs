@@ -2,22 +2,19 @@
 
 use std::time::Duration;
 
-use punctual::Policy;
-use punctual::RtThrottle;
 use punctual::backoff::{Limits, Profile};
 use punctual::conditions::{Condition, Conditions, Refused, Scope};
+use punctual::{Policy, RtThrottle};
 use punctual_linux as linux;
 use punctual_linux::interrupt::{Interrupter, Interruptible};
 use punctual_record::experiment::ipc::Block;
 use punctual_record::{Recorder, Usage};
 
-use super::block::{self, Blocks};
-use super::integrity::Integrity;
 use super::keeper::Keeper;
 use super::mechanism::Receive;
+use super::message::{Blocks, Integrity, MOST_BLOCKS};
 use super::peer::Job;
-use super::plan::{Cell, Plan};
-use super::traffic::Mode;
+use super::plan::{Cell, Mode, Plan};
 use super::trip::{Passed, Trip};
 use crate::frame::figures::Sum;
 use crate::frame::stage::Stage;
@@ -102,7 +99,7 @@ impl<'a> IpcBench<'a> {
         let profile = backs_off.then(|| *Profile::of_this_machine());
         let limits = profile.map_or(Limits::PARK, |profile| profile.limits());
         let limits_on_one_cpu = profile.map_or(Limits::PARK, |profile| Profile { cpus: 1, ..profile }.limits());
-        let blocks = plan.cells.iter().map(|_| plan.blocks.map(Blocks::of)).collect();
+        let blocks = plan.cells.iter().map(|_| plan.blocks.map(Blocks::new)).collect();
         Ok(Self {
             plan,
             base: without(&plan.request.base, refused),
@@ -188,7 +185,7 @@ impl<'a> IpcBench<'a> {
             self.stage.say(format!("{name}: block {number} of {messages} messages: {}", line(block)));
         }
         kept.extend(new);
-        kept.truncate(block::MOST);
+        kept.truncate(MOST_BLOCKS);
     }
 }
 

@@ -1,15 +1,16 @@
-//! A mechanism: a [`Mechanism`], one small value, and the [`Link`] it opens.
+//! A mechanism: a [`Mechanism`], one small value, the [`Link`] it opens, and how a receiver waits on it ([`Waiter`]).
 
 use std::sync::Arc;
 
+use punctual::backoff::{Backoff, Limits, Step};
 use punctual::ipc::WaitStrategy;
 use punctual_linux as linux;
+pub use punctual_record::experiment::ipc::Receive;
+use rustix::process::{Resource, getrlimit};
 
 use super::keeper::{Keeper, Leftover};
-
-pub use super::halt::Halt;
+pub use super::watcher::Halt;
 pub use crate::frame::Unavailable;
-pub use punctual_record::experiment::ipc::Receive;
 
 /// One way to pass a message to another process: name, summary, calls, limits, and constructor.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ pub type Open = Arc<dyn Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Syn
 
 impl Mechanism {
     /// A reliable one of this kind, measured by default: a receiver may block, and nothing limits a message but memory.
-    pub(super) fn of(
+    pub(super) fn usual(
         kind: Kind,
         [name, about, call]: [&str; 3],
         open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
@@ -267,7 +268,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// A direction with no objects to remove, and with waits that signals end.
-    pub(super) fn of(outlet: impl Outlet + 'static, inlet: impl Inlet + 'static) -> Self {
+    pub(super) fn new(outlet: impl Outlet + 'static, inlet: impl Inlet + 'static) -> Self {
         Self { outlet: Box::new(outlet), inlet: Box::new(inlet), leftovers: Vec::new(), rouse: Vec::new() }
     }
 }
@@ -294,4 +295,54 @@ pub(super) fn lanes(
 /// A refusal by the kernel, with the remedy.
 pub(super) fn refused(error: &linux::Error, remedy: &str) -> Unavailable {
     Unavailable { why: error.to_string(), remedy: Some(remedy.to_owned()).filter(|r| !r.is_empty()) }
+}
+
+/// A receiver's method of waiting.
+#[derive(Debug, Clone)]
+pub(super) struct Waiter {
+    how: Receive,
+    backoff: Backoff,
+    halt: Halt,
+}
+
+impl Waiter {
+    pub(super) fn new(how: Receive, limits: Limits, halt: Halt) -> Self {
+        Self { how, backoff: Backoff::new(limits), halt }
+    }
+
+    /// Receives the next message.
+    #[inline]
+    pub(super) fn next(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
+        match self.how {
+            Receive::Block => inlet.receive(into),
+            Receive::Poll => inlet.poll_until(into, &self.halt),
+            Receive::Backoff => self.back_off(inlet, into),
+        }
+    }
+
+    fn back_off(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
+        self.backoff.reset();
+        while !inlet.poll(into)? {
+            self.halt.check("poll")?;
+            if self.backoff.step() == Step::Park {
+                return inlet.receive(into);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The refusal of one more open file.
+pub(super) fn no_file(error: &linux::Error) -> Unavailable {
+    refused(error, &format!("too many open files? the limit here is {} (ulimit -n)", open_files()))
+}
+
+/// Number of files that may be open, for error messages.
+pub(super) fn open_files() -> String {
+    getrlimit(Resource::Nofile).current.map_or("no limit".into(), |n| n.to_string())
+}
+
+/// The number in a file of /proc/sys.
+pub(super) fn sysctl(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
 }

@@ -1,8 +1,11 @@
-//! The contents of a message: its number, its time of sending, and a checksum over all of it.
+//! The contents of a message, whether each arrived once, intact and in order ([`Follow`]), and blocks of consecutive
+//! messages ([`Blocks`]).
 //!
-//! A message of 32 bytes or more begins with a header of 24 bytes. Shorter ones (8 to 31 bytes) have all three in
-//! their first eight bytes. These are 16 bits of the number, 40 bits of the time (18 minutes), and 7 bits of
-//! checksum. One bit is always set. A mechanism that carries numbers may rely on that bit.
+//! A message has its number, its time of sending, and a checksum over all of it. One of 32 bytes or more begins with a header
+//! of 24 bytes. Shorter ones (8 to 31 bytes) have all three in their first eight bytes: 16 bits of the number, 40 bits of the
+//! time (18 minutes), and 7 bits of checksum. One bit is always set. A mechanism that carries numbers may rely on that bit.
+
+use punctual_record::experiment::ipc::Block;
 
 /// The shortest message: it has room for its time of sending.
 pub const SHORTEST: usize = 8;
@@ -141,10 +144,173 @@ fn complete(low: u64, expected: u64) -> u64 {
     expected.saturating_add_signed(i64::from(ahead))
 }
 
+/// Window, in messages, within which a late message is distinguished from a duplicate.
+const WINDOW: u64 = 4096;
+
+/// Messages that did not arrive once, intact and in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Integrity {
+    /// Sent, but never received.
+    pub(super) lost: u64,
+    /// Received more than once.
+    pub(super) duplicates: u64,
+    /// Received with contents other than those sent.
+    pub(super) torn: u64,
+    /// Received after a message that was sent later.
+    pub(super) reordered: u64,
+}
+
+impl Integrity {
+    /// All messages arrived once, intact and in order.
+    pub(super) fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The sum of both.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            lost: self.lost + other.lost,
+            duplicates: self.duplicates + other.duplicates,
+            torn: self.torn + other.torn,
+            reordered: self.reordered + other.reordered,
+        }
+    }
+}
+
+/// Tracks the numbers of the messages that arrive.
+#[derive(Debug, Clone)]
+pub(super) struct Follow {
+    next: u64,
+    /// Which of the last numbers have arrived, by number modulo the window.
+    seen: Vec<bool>,
+    found: Integrity,
+}
+
+/// The kind of an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// The expected message, or a later one: those in between may still arrive.
+    New,
+    /// An earlier message, missing until now.
+    Late,
+    /// A duplicate.
+    Double,
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Self { next: 0, seen: vec![false; WINDOW as usize], found: Integrity::default() }
+    }
+}
+
+impl Follow {
+    /// The expected number.
+    #[inline]
+    pub(super) fn expected(&self) -> u64 {
+        self.next
+    }
+
+    /// Enters an intact message. Allocates nothing.
+    #[inline]
+    pub(super) fn arrived(&mut self, number: u64) -> Arrival {
+        if number >= self.next {
+            let gap = number - self.next;
+            self.found.lost += gap;
+            // A gap longer than the window clears the window.
+            for missing in number.saturating_sub(gap.min(WINDOW - 1))..number {
+                self.seen[(missing % WINDOW) as usize] = false;
+            }
+            self.seen[(number % WINDOW) as usize] = true;
+            self.next = number + 1;
+            return Arrival::New;
+        }
+        let seen = &mut self.seen[(number % WINDOW) as usize];
+        if self.next - number <= WINDOW && !*seen {
+            *seen = true;
+            self.found.lost = self.found.lost.saturating_sub(1);
+            self.found.reordered += 1;
+            return Arrival::Late;
+        }
+        self.found.duplicates += 1;
+        Arrival::Double
+    }
+
+    /// Gives up the expected message.
+    pub(super) fn given_up(&mut self) {
+        self.found.lost += 1;
+        self.seen[(self.next % WINDOW) as usize] = false;
+        self.next += 1;
+    }
+
+    /// Enters a message that arrived after a later one was expected. One that was given up stays lost: it came too
+    /// late to count.
+    pub(super) fn stray(&mut self, number: u64) {
+        let is_known = number < self.next && self.next - number <= WINDOW;
+        self.found.duplicates += u64::from(is_known && self.seen[(number % WINDOW) as usize]);
+    }
+
+    /// Enters a message with contents other than those sent.
+    pub(super) fn torn(&mut self) {
+        self.found.torn += 1;
+    }
+
+    /// Ends the traffic: any of the `sent` messages not received is lost.
+    pub(super) fn finish(&self, sent: u64) -> Integrity {
+        let mut found = self.found;
+        // A corrupt message took the place of a missing one.
+        found.lost = (found.lost + sent.saturating_sub(self.next)).saturating_sub(found.torn);
+        found
+    }
+}
+
+/// Collects messages into blocks of one length.
+#[derive(Debug, Clone)]
+pub(super) struct Blocks {
+    length: u64,
+    in_block: u64,
+    min_ns: i64,
+    max_ns: i64,
+    sum_ns: i64,
+    complete: Vec<Block>,
+}
+
+/// Most blocks of a batch, and of a series. Further ones are dropped: nothing may be allocated while the clock runs.
+pub(super) const MOST_BLOCKS: usize = 4096;
+
+impl Blocks {
+    /// Blocks of `length` messages.
+    pub(super) fn new(length: u64) -> Self {
+        let complete = Vec::with_capacity(MOST_BLOCKS);
+        Self { length: length.max(1), in_block: 0, min_ns: i64::MAX, max_ns: i64::MIN, sum_ns: 0, complete }
+    }
+
+    /// Adds a message. Allocates nothing.
+    #[inline]
+    pub(super) fn add(&mut self, ns: i64) {
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.in_block += 1;
+        if self.in_block == self.length {
+            if self.complete.len() < MOST_BLOCKS {
+                let mean_ns = self.sum_ns as f64 / self.length as f64;
+                self.complete.push(Block { min_ns: self.min_ns, mean_ns, max_ns: self.max_ns });
+            }
+            (self.in_block, self.min_ns, self.max_ns, self.sum_ns) = (0, i64::MAX, i64::MIN, 0);
+        }
+    }
+
+    /// The blocks completed since the last call.
+    pub(super) fn take(&mut self) -> Vec<Block> {
+        self.complete.drain(..).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]
@@ -188,5 +354,65 @@ mod tests {
         let mut letter = Letter::new(8, true);
         letter.write(0);
         assert_eq!(word(letter.stamp(0), 0) >> 63, 1);
+    }
+
+    fn follow(numbers: &[u64], sent: u64) -> Integrity {
+        let mut follow = Follow::default();
+        for number in numbers {
+            follow.arrived(*number);
+        }
+        follow.finish(sent)
+    }
+
+    #[test]
+    fn each_fault_is_told_apart() {
+        let none = Integrity::default();
+        assert_eq!(follow(&[0, 1, 2], 3), none);
+        assert_eq!(follow(&[0, 2], 3), Integrity { lost: 1, ..none });
+        assert_eq!(follow(&[0, 1], 3), Integrity { lost: 1, ..none });
+        assert_eq!(follow(&[0, 2, 1], 3), Integrity { reordered: 1, ..none });
+        assert_eq!(follow(&[0, 1, 1, 2], 3), Integrity { duplicates: 1, ..none });
+        assert_eq!(follow(&[0, 2, 1, 1], 3), Integrity { reordered: 1, duplicates: 1, ..none });
+    }
+
+    #[test]
+    fn a_torn_message_is_not_lost_as_well() {
+        let mut follow = Follow::default();
+        follow.arrived(0);
+        follow.torn();
+        follow.arrived(2);
+        assert_eq!(follow.finish(3), Integrity { torn: 1, ..Integrity::default() });
+    }
+
+    #[test]
+    fn what_is_given_up_stays_lost_and_a_second_answer_is_a_double() {
+        let mut follow = Follow::default();
+        follow.arrived(0);
+        follow.given_up();
+        assert_eq!(follow.expected(), 2);
+        follow.stray(1);
+        follow.stray(0);
+        follow.arrived(2);
+        assert_eq!(follow.finish(3), Integrity { lost: 1, duplicates: 1, ..Integrity::default() });
+    }
+
+    proptest! {
+        #[test]
+        fn what_did_not_arrive_is_lost(arrives in prop::collection::vec(any::<bool>(), 0..10_000)) {
+            let numbers: Vec<u64> = (0..).zip(&arrives).filter(|(_, a)| **a).map(|(n, _)| n).collect();
+            let found = follow(&numbers, arrives.len() as u64);
+            prop_assert_eq!(found, Integrity { lost: (arrives.len() - numbers.len()) as u64, ..Integrity::default() });
+        }
+    }
+
+    #[test]
+    fn blocks_are_complete_or_left_out() {
+        let mut blocks = Blocks::new(3);
+        for ns in [5, 1, 3, 10, 20, 30, 7] {
+            blocks.add(ns);
+        }
+        let first = Block { min_ns: 1, mean_ns: 3.0, max_ns: 5 };
+        assert_eq!(blocks.take(), [first, Block { min_ns: 10, mean_ns: 20.0, max_ns: 30 }]);
+        assert_eq!(blocks.take(), []);
     }
 }

@@ -1,17 +1,16 @@
 //! The plan of `ipc`, validated before anything is changed.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
-use punctual::Policy;
 use punctual::conditions::{Condition, Conditions};
-use punctual::format_duration;
+use punctual::{Policy, format_duration};
+use punctual_record::experiment::ipc;
 
 use super::mechanism::{Mechanism, Receive};
 use super::message::SHORTEST;
-use super::place::{Place, Places};
-use super::topology::{Relation, Topology};
-use super::traffic::Mode;
+use super::places::{Place, Places, Relation, Topology};
 use crate::frame::plan::at_least_one;
 use crate::frame::{self, Family as _, Input, PlanError, Variant};
 
@@ -261,6 +260,58 @@ fn variants(request: &Request) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>)
         }
     }
     (variants, peers, fits)
+}
+
+/// The traffic of messages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// One at a time at a fixed interval, on an absolute clock.
+    Sporadic {
+        /// Interval of the messages.
+        every: Duration,
+    },
+    /// As fast as the receiver takes them.
+    Saturated,
+    /// Ping-pong: back and forth, one at a time.
+    PingPong,
+    /// At a fixed rate, whether the last message was received or not.
+    Rate {
+        /// Messages per second.
+        per_second: f64,
+    },
+}
+
+impl Mode {
+    /// The name of its kind in the record.
+    #[must_use]
+    pub const fn kind(self) -> ipc::Mode {
+        match self {
+            Self::Sporadic { .. } => ipc::Mode::Sporadic,
+            Self::Saturated => ipc::Mode::Saturated,
+            Self::PingPong => ipc::Mode::PingPong,
+            Self::Rate { .. } => ipc::Mode::Rate,
+        }
+    }
+
+    /// The interval of the messages, if it is fixed.
+    #[must_use]
+    pub fn interval(self) -> Option<Duration> {
+        match self {
+            Self::Sporadic { every } => Some(every),
+            Self::Rate { per_second } => Some(Duration::from_secs_f64(1.0 / per_second)),
+            Self::Saturated | Self::PingPong => None,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sporadic { every } => write!(f, "one every {}", format_duration(*every)),
+            Self::Rate { per_second } => write!(f, "{per_second} a second"),
+            other => f.write_str(other.kind().name()),
+        }
+    }
 }
 
 /// First estimate of a message's duration. A wake-up takes 5 µs on the same CPU and 30 µs on another one. A spinning

@@ -13,11 +13,10 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 use super::mailbox::Mailbox;
 use super::plan::{Cell, Plan, ReceiveMethod};
 use crate::crowd::Crowd;
-use crate::frame::Unavailable;
 use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, ready};
 use crate::frame::figures::{Meter, Sum};
-use crate::frame::{Bench, Failure};
+use crate::frame::{Bench, Failure, Unavailable};
 use crate::ways::yielding::Yielder;
 
 /// Polls between two checks of the stop request: about 50 µs.

@@ -1,14 +1,18 @@
-//! Shared memory of three kinds with six kinds of counts: slots of one message each, used as a ring.
+//! Memory, in slots of one message each, used as a ring: shared memory of three kinds with six kinds of counts, and memory of
+//! the receiver that the sender writes into, with one copy instead of two.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use punctual_linux as linux;
-use punctual_linux::ipc::{Region, memory};
+use punctual_linux::ipc::Region;
+use punctual_linux::ipc::memory::{self, Mailbox};
 
 use super::super::keeper::What;
-use super::super::mechanism::{Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Queue, Unavailable, lanes, refused};
-use super::semaphore::{self, Count, Opened, Told};
+use super::super::mechanism::{
+    Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused,
+};
+use super::semaphores::{self, Count, Opened, Told};
 
 /// Default number of slots: as many as a POSIX queue has.
 const USUAL_DEPTH: usize = 10;
@@ -38,7 +42,8 @@ const WAYS: [(Told, &str, &str, &str); 6] = [
     (Told::Spin, "spin", "nothing but looking: it costs a CPU", "memcpy"),
 ];
 
-pub(super) fn all() -> Vec<Mechanism> {
+/// Memory that both processes map.
+pub(super) fn shared() -> Vec<Mechanism> {
     let mut all = Vec::new();
     for (from, name, about, call) in MEMORIES {
         for (told, way, how, calls) in WAYS {
@@ -50,7 +55,7 @@ pub(super) fn all() -> Vec<Mechanism> {
                 only_polls: told == Told::Spin,
                 // The kinds of memory are equally quick: one of each kind of count is enough.
                 usual: from == From::Memfd,
-                ..Mechanism::of(Kind::SharedMemory, words.map(String::as_str), open)
+                ..Mechanism::usual(Kind::SharedMemory, words.map(String::as_str), open)
             });
         }
     }
@@ -64,35 +69,35 @@ fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> 
     let bytes = stride.checked_mul(depth).ok_or_else(|| {
         no_memory(&linux::Error::from_errno("mmap", linux::ENOMEM).on(format!("{depth} times {} bytes", asked.size)))
     })?;
-    let slots = Arc::new(from.map(bytes, asked).map_err(|e| no_memory(&e))?);
-    let cursor = SlotCursor { slots, stride, depth, next: 0 };
+    let memory = Arc::new(from.map(bytes, asked).map_err(|e| no_memory(&e))?);
+    let slots = Slots { memory, stride, depth, next: 0 };
     // Without system calls, the time of each step between two processes matters: those are compiled together.
     if told == Told::Spin {
-        let count = |value| semaphore::spin(value, asked);
-        return assemble(cursor, asked, count);
+        let count = |value| semaphores::spin(value, asked);
+        return assemble(slots, asked, count);
     }
-    assemble(cursor, asked, |value| told.open(value, asked))
+    assemble(slots, asked, |value| told.open(value, asked))
 }
 
 /// Both ends of one direction. `count` opens the counts that signal messages to the receiver and room to the sender.
 fn assemble<C: Count + 'static>(
-    cursor: SlotCursor,
+    slots: Slots<Arc<Region>>,
     asked: &Asked<'_>,
     count: impl Fn(usize) -> Result<Opened<C>, Unavailable>,
 ) -> Result<Lane, Unavailable> {
     let full = count(0)?;
     // In ping-pong a slot is always free when it is needed: the answer shows it.
-    let free = if asked.both_ways { None } else { Some(count(cursor.depth)?) };
+    let free = if asked.both_ways { None } else { Some(count(slots.depth)?) };
     let (taken, given, leftover, rouse) = match free {
         Some(free) => (Some(free.lowerer), Some(free.raiser), free.leftover, free.rouse),
         None => (None, None, None, None),
     };
-    let sender = Sender { cursor: cursor.clone(), full: full.raiser, free: taken };
-    let receiver = Receiver { cursor, full: full.lowerer, free: given };
+    let sender = Sender { slots: slots.clone(), full: full.raiser, free: taken };
+    let receiver = Receiver { slots, full: full.lowerer, free: given };
     Ok(Lane {
         leftovers: full.leftover.into_iter().chain(leftover).collect(),
         rouse: full.rouse.into_iter().chain(rouse).collect(),
-        ..Lane::of(sender, receiver)
+        ..Lane::new(sender, receiver)
     })
 }
 
@@ -128,16 +133,16 @@ impl From {
     }
 }
 
-/// The slots, and the next one to use.
+/// Slots in memory, and the next one to use.
 #[derive(Debug, Clone)]
-struct SlotCursor {
-    slots: Arc<Region>,
+struct Slots<M> {
+    memory: M,
     stride: usize,
     depth: usize,
     next: usize,
 }
 
-impl SlotCursor {
+impl<M> Slots<M> {
     /// Offset of the next slot. Advances to the one after it.
     #[inline]
     fn take(&mut self) -> usize {
@@ -148,7 +153,7 @@ impl SlotCursor {
 }
 
 struct Sender<C> {
-    cursor: SlotCursor,
+    slots: Slots<Arc<Region>>,
     full: C,
     free: Option<C>,
 }
@@ -158,14 +163,14 @@ impl<C: Count> Outlet for Sender<C> {
         if let Some(free) = &mut self.free {
             free.down()?;
         }
-        let at = self.cursor.take();
-        self.cursor.slots.copy_in(at, message);
+        let at = self.slots.take();
+        self.slots.memory.copy_in(at, message);
         self.full.up()
     }
 }
 
 struct Receiver<C> {
-    cursor: SlotCursor,
+    slots: Slots<Arc<Region>>,
     full: C,
     free: Option<C>,
 }
@@ -173,8 +178,8 @@ struct Receiver<C> {
 impl<C: Count> Receiver<C> {
     #[inline]
     fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        let at = self.cursor.take();
-        self.cursor.slots.copy_out(at, into);
+        let at = self.slots.take();
+        self.slots.memory.copy_out(at, into);
         self.free.as_mut().map_or(Ok(()), |free| free.up())
     }
 }
@@ -196,5 +201,97 @@ impl<C: Count> Inlet for Receiver<C> {
     fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
         self.full.spin_down(halt)?;
         self.take(into)
+    }
+}
+
+/// Memory of the receiver that the sender writes into.
+pub(super) fn written() -> Vec<Mechanism> {
+    vec![Mechanism {
+        needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
+        queue: Queue::Messages,
+        usual: false,
+        ..Mechanism::usual(
+            Kind::Copy,
+            [
+                "vm-writev",
+                "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages",
+                "process_vm_writev; futex",
+            ],
+            |asked| lanes(asked, written_lane),
+        )
+    }]
+}
+
+fn written_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let depth = asked.depth_or(USUAL_DEPTH);
+    let bytes = asked.size.checked_mul(depth).unwrap_or(usize::MAX / 2);
+    let mailbox = Mailbox::new(bytes).map_err(|e| refused(&e, "a smaller size or depth"))?;
+    let full = Told::Futex.open(0, asked)?;
+    let free = Told::Futex.open(depth, asked)?;
+    let slots = Slots { memory: mailbox, stride: asked.size, depth, next: 0 };
+    let outlet = Writer { slots: slots.clone(), peer: None, full: full.raiser, free: free.lowerer };
+    let inlet = Reader { slots, full: full.lowerer, free: free.raiser };
+    Ok(Lane::new(outlet, inlet))
+}
+
+struct Writer {
+    slots: Slots<Mailbox>,
+    peer: Option<i32>,
+    full: Box<dyn Count>,
+    free: Box<dyn Count>,
+}
+
+impl Outlet for Writer {
+    fn meet(&mut self, peer: Peer) -> linux::Result<()> {
+        self.peer = Some(peer.process);
+        Ok(())
+    }
+
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        let Some(peer) = self.peer else { return Err(linux::Error::from_errno("process_vm_writev", linux::ESRCH)) };
+        self.free.down()?;
+        let at = self.slots.take();
+        self.slots.memory.write_to(peer, at, message)?;
+        self.full.up()
+    }
+}
+
+struct Reader {
+    slots: Slots<Mailbox>,
+    full: Box<dyn Count>,
+    free: Box<dyn Count>,
+}
+
+impl Reader {
+    fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        let at = self.slots.take();
+        self.slots.memory.read(at, into);
+        self.free.up()
+    }
+}
+
+impl Inlet for Reader {
+    fn meet(&mut self, _: Peer) -> linux::Result<()> {
+        memory::let_others_write(true)
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        self.full.down()?;
+        self.take(into)
+    }
+
+    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+        let any = self.full.try_down()?;
+        if any {
+            self.take(into)?;
+        }
+        Ok(any)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // A permission that was granted can be withdrawn.
+        let _ = memory::let_others_write(false);
     }
 }

@@ -1,14 +1,11 @@
 //! All mechanisms, each a small item in one of these files.
 
-mod limits;
 mod memory;
-mod notification;
-mod pipe;
-mod queue;
+mod notices;
+mod queues;
 mod ring;
-mod semaphore;
-mod socket;
-mod write;
+mod semaphores;
+mod streams;
 
 use std::sync::LazyLock;
 
@@ -16,12 +13,11 @@ use super::mechanism::Mechanism;
 
 static ALL: LazyLock<Vec<Mechanism>> = LazyLock::new(|| {
     let mut all = ring::all();
-    all.extend(memory::all());
-    all.extend(queue::all());
-    all.extend(pipe::all());
-    all.extend(socket::all());
-    all.extend(notification::all());
-    all.extend(write::all());
+    all.extend(memory::shared());
+    all.extend(queues::all());
+    all.extend(streams::all());
+    all.extend(notices::all());
+    all.extend(memory::written());
     all
 });
 

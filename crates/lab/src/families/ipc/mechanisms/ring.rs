@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<Mechanism> {
             from: "the ring's greatest capacity, 4 GiB".into(),
             remedy: None,
         },
-        ..Mechanism::of(
+        ..Mechanism::usual(
             Kind::SharedMemory,
             [
                 "ring",
@@ -49,7 +49,7 @@ fn lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let how = wait_strategy(asked.receive);
     let outlet = RingOutlet { ring, end: None, how, halt: asked.halt.clone() };
     let inlet = RingInlet { ring: theirs, end: None, how, halt: asked.halt.clone() };
-    Ok(Lane::of(outlet, inlet))
+    Ok(Lane::new(outlet, inlet))
 }
 
 fn no_ring(error: &RingError) -> Unavailable {

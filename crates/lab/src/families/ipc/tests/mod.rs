@@ -1,5 +1,8 @@
 //! Trips between real processes: everything arrives, whatever the queue, the size and the signals.
 
+mod lossy;
+mod record;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +15,13 @@ use punctual_linux::interrupt::Interruptible;
 use punctual_record::Recorder;
 use punctual_testing::{Disturbed, skip, undisturbed};
 
-use super::integrity::Integrity;
 use super::keeper::Keeper;
 use super::mechanism::{Mechanism, Receive};
+use super::message::Integrity;
 use super::peer::Job;
 use super::trip::{Passed, Trip};
 use super::{Mode, mechanisms};
 use crate::frame::Failure;
-
-mod lossy;
 
 struct Asked {
     size: usize,

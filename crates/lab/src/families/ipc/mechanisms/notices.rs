@@ -9,16 +9,16 @@ use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::mechanism::{
-    Asked, End, Halt, Inlet, Kind, Lane, Link, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused, whole,
+    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, no_file,
+    refused, whole,
 };
-use super::limits;
 
 pub(super) fn all() -> Vec<Mechanism> {
     vec![
         Mechanism {
             queue: Queue::One,
-            largest: limits::eight,
-            ..Mechanism::of(
+            largest: eight,
+            ..Mechanism::usual(
                 Kind::Notice,
                 [
                     "eventfd",
@@ -30,8 +30,8 @@ pub(super) fn all() -> Vec<Mechanism> {
         },
         Mechanism {
             queue: Queue::Counted,
-            largest: limits::pointer,
-            ..Mechanism::of(
+            largest: pointer,
+            ..Mechanism::usual(
                 Kind::Notice,
                 ["sigqueue", "real-time signal that carries a pointer, taken by sigwaitinfo", "sigqueue, sigwaitinfo"],
                 |asked| lanes(asked, |asked| Ok(signal(asked, false))),
@@ -39,8 +39,8 @@ pub(super) fn all() -> Vec<Mechanism> {
         },
         Mechanism {
             queue: Queue::Counted,
-            largest: limits::pointer,
-            ..Mechanism::of(
+            largest: pointer,
+            ..Mechanism::usual(
                 Kind::Notice,
                 ["signalfd", "real-time signal that carries a pointer, read from a descriptor", "sigqueue, read"],
                 |asked| lanes(asked, |asked| Ok(signal(asked, true))),
@@ -50,8 +50,8 @@ pub(super) fn all() -> Vec<Mechanism> {
             needs: "Linux 5.18, io_uring allowed",
             queue: Queue::Counted,
             usual: false,
-            largest: limits::eight,
-            ..Mechanism::of(
+            largest: eight,
+            ..Mechanism::usual(
                 Kind::Notice,
                 [
                     "uring-msg",
@@ -62,6 +62,21 @@ pub(super) fn all() -> Vec<Mechanism> {
             )
         },
     ]
+}
+
+/// Eight bytes.
+fn eight() -> Limit {
+    Limit { bytes: Some(8), from: "the mechanism itself: it carries one 64-bit number".into(), remedy: None }
+}
+
+/// A pointer.
+fn pointer() -> Limit {
+    let bytes = size_of::<usize>() as u64;
+    Limit {
+        bytes: Some(bytes),
+        from: "the mechanism itself: a signal carries one pointer (sigval)".into(),
+        remedy: None,
+    }
 }
 
 /// The number in a message of eight bytes.
@@ -79,11 +94,11 @@ fn put(call: &'static str, number: u64, into: &mut [u8]) -> linux::Result<()> {
 }
 
 fn event(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
-    let failed = |e: rustix::io::Errno| limits::no_file(&linux::Error::from_errno("eventfd", e.raw_os_error()));
+    let failed = |e: rustix::io::Errno| no_file(&linux::Error::from_errno("eventfd", e.raw_os_error()));
     let flags = EventfdFlags::CLOEXEC | if asked.polls() { EventfdFlags::NONBLOCK } else { EventfdFlags::empty() };
     let file = Arc::new(eventfd(0, flags).map_err(failed)?);
     let end = || Event { file: Arc::clone(&file), halt: asked.halt.clone() };
-    Ok(Lane::of(end(), end()))
+    Ok(Lane::new(end(), end()))
 }
 
 struct Event {
@@ -136,7 +151,7 @@ fn signal(asked: &Asked<'_>, through_descriptor: bool) -> Lane {
     let halt = asked.halt.clone();
     let outlet = SignalOutlet { peer: None, halt: halt.clone() };
     let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls(), halt };
-    Lane::of(outlet, inlet)
+    Lane::new(outlet, inlet)
 }
 
 struct SignalOutlet {

@@ -12,8 +12,7 @@ use punctual_linux::shared::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::keeper::{Leftover, What};
-use super::super::mechanism::{Asked, Halt, Unavailable, refused};
-use super::limits;
+use super::super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
 
 /// A count that one process increments and the other decrements.
 pub(super) trait Count: Send {
@@ -299,7 +298,7 @@ impl Event {
     fn new(value: u32, halt: &Halt) -> Result<Self, Unavailable> {
         // It is non-blocking, so that it can be polled. A wait calls poll(2) only if the count is zero.
         let file = eventfd(value, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)
-            .map_err(|e| limits::no_file(&linux::Error::from_errno("eventfd", e.raw_os_error())))?;
+            .map_err(|e| no_file(&linux::Error::from_errno("eventfd", e.raw_os_error())))?;
         Ok(Self { file: Arc::new(file), halt: halt.clone() })
     }
 }

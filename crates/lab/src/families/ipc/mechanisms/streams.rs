@@ -1,0 +1,359 @@
+//! Streams and sockets: pipe, FIFO, and a pipe that gets pages instead of copies; three kinds of Unix sockets, as a pair and
+//! by path; TCP and UDP over loopback.
+
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+
+use punctual_linux as linux;
+use punctual_linux::ipc::fd::{self, Buffers};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use super::super::keeper::{Keeper, What};
+use super::super::mechanism::{
+    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
+    refused, sysctl, whole,
+};
+
+/// Pipes, then sockets.
+pub(super) fn all() -> Vec<Mechanism> {
+    let mut all = pipes();
+    all.extend(sockets());
+    all
+}
+
+fn pipes() -> Vec<Mechanism> {
+    let pipe = Mechanism::usual(
+        Kind::Stream,
+        [
+            "pipe",
+            "pipe: a stream of bytes through the kernel, 64 KiB of buffer; for a parent and its children",
+            "write, read",
+        ],
+        |asked| lanes(asked, pipe),
+    );
+    let fifo = Mechanism::usual(
+        Kind::Stream,
+        ["fifo", "named pipe: a pipe that any process opens by its path", "write, read"],
+        |asked| lanes(asked, fifo),
+    );
+    let vmsplice = Mechanism::usual(
+        Kind::Stream,
+        [
+            "vmsplice",
+            "pipe given the sender's pages instead of a copy; a page per message at least, and the pages must wait to be read",
+            "vmsplice, read",
+        ],
+        |asked| lanes(asked, spliced),
+    );
+    vec![pipe, Mechanism { usual: false, ..fifo }, Mechanism { usual: false, ..vmsplice }]
+}
+
+/// The largest datagram of a Unix socket: limited by its send buffer, which also holds the kernel's overhead.
+fn unix_datagram_limit() -> Limit {
+    let from = "/proc/sys/net/core/wmem_default";
+    // net/unix/af_unix.c: a datagram with its overhead must fit sk_sndbuf less 32 bytes.
+    let bytes = sysctl(from).unwrap_or(212_992).saturating_sub(32);
+    Limit { bytes: Some(bytes), from: from.into(), remedy: Some("as root: sysctl net.core.wmem_default=BYTES".into()) }
+}
+
+/// The largest UDP datagram over IPv4: 65 535 less the headers of IP and UDP.
+fn udp_limit() -> Limit {
+    Limit { bytes: Some(65_507), from: "the length field of IPv4 and UDP (65 535 less 28)".into(), remedy: None }
+}
+
+fn no_pipe(error: &linux::Error) -> Unavailable {
+    refused(error, &format!("too many open files or pipe pages? open files: {}", open_files()))
+}
+
+fn pair(asked: &Asked<'_>) -> Result<(OwnedFd, OwnedFd), Unavailable> {
+    let failed = |source| no_pipe(&linux::Error { call: "pipe", object: None, source });
+    let (reader, writer) = std::io::pipe().map_err(failed)?;
+    let (reader, writer): (OwnedFd, OwnedFd) = (reader.into(), writer.into());
+    if asked.polls() {
+        set_blocking(&reader, false).map_err(|e| no_pipe(&e))?;
+    }
+    Ok((reader, writer))
+}
+
+fn set_blocking(file: &OwnedFd, blocking: bool) -> linux::Result<()> {
+    let flags = if blocking { OFlags::empty() } else { OFlags::NONBLOCK };
+    rustix::fs::fcntl_setfl(file, flags).map_err(|e| linux::Error::from_errno("fcntl(F_SETFL)", e.raw_os_error()))
+}
+
+fn pipe(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let (reader, writer) = pair(asked)?;
+    Ok(stream(reader, writer, asked))
+}
+
+fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let failed = |call: &'static str| move |e: rustix::io::Errno| linux::Error::from_errno(call, e.raw_os_error());
+    let no_fifo = |e: linux::Error| refused(&e, "a folder for temporary files that takes FIFOs (TMPDIR)");
+    let made = asked.keeper.make(What::Path, |name| {
+        let (path, mode) = (name.path(), Mode::RUSR | Mode::WUSR);
+        rustix::fs::mkfifoat(CWD, &path, mode).map_err(|e| failed("mkfifo")(e).on(path.display().to_string()))
+    });
+    let ((), name) = made.map_err(no_fifo)?;
+    let open = |flags: OFlags| {
+        let opened = rustix::fs::open(name.path(), flags | OFlags::CLOEXEC, Mode::empty());
+        opened.map_err(failed("open")).map_err(no_fifo)
+    };
+    // A non-blocking reader opens at once. A writer needs an open reader.
+    let reader = open(OFlags::RDONLY | OFlags::NONBLOCK)?;
+    let writer = open(OFlags::WRONLY)?;
+    set_blocking(&reader, !asked.polls()).map_err(no_fifo)?;
+    // Both ends are open: remove the path.
+    drop(name);
+    Ok(stream(reader, writer, asked))
+}
+
+fn stream(reader: OwnedFd, writer: OwnedFd, asked: &Asked<'_>) -> Lane {
+    let halt = asked.halt.clone();
+    Lane::new(Writer { file: writer, halt: halt.clone() }, Reader { file: reader, halt })
+}
+
+struct Writer {
+    file: OwnedFd,
+    halt: Halt,
+}
+
+impl Outlet for Writer {
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        let mut sent = 0;
+        while sent < message.len() {
+            sent += self.halt.persist(|| fd::write(self.file.as_fd(), &message[sent..]))?;
+        }
+        Ok(())
+    }
+}
+
+/// The reading end of a stream of messages of one length.
+struct Reader {
+    file: OwnedFd,
+    halt: Halt,
+}
+
+impl Reader {
+    /// Reads the rest of a message after its first `got` bytes.
+    fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
+        while got < into.len() {
+            match self.halt.persist(|| fd::read(self.file.as_fd(), &mut into[got..])) {
+                Ok(0) => return Err(linux::Error::from_errno("read", linux::EPIPE).on("the other end is closed")),
+                Ok(n) => got += n,
+                // Opened for polling, but this call has to block.
+                Err(e) if e.errno() == linux::EAGAIN => {
+                    self.halt.persist(|| fd::wait_readable(self.file.as_fd(), -1))?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Inlet for Reader {
+    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        self.rest(into, 0)
+    }
+
+    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+        match fd::read(self.file.as_fd(), into) {
+            Ok(n) if n == into.len() => Ok(true),
+            Ok(0) => Err(linux::Error::from_errno("read", linux::EPIPE).on("the other end is closed")),
+            Ok(n) => self.rest(into, n).map(|()| true),
+            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+fn spliced(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let (reader, writer) = pair(asked)?;
+    let buffers = Buffers::new(writer.as_fd(), asked.size).map_err(|e| refused(&e, "a smaller size"))?;
+    let halt = asked.halt.clone();
+    let outlet = Splicer { pipe: writer, buffers, halt: halt.clone() };
+    Ok(Lane::new(outlet, Reader { file: reader, halt }))
+}
+
+struct Splicer {
+    pipe: OwnedFd,
+    buffers: Buffers,
+    halt: Halt,
+}
+
+impl Outlet for Splicer {
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        let Self { pipe, buffers, halt } = self;
+        buffers.fill(message);
+        while !halt.persist(|| buffers.splice(pipe.as_fd(), message.len()))? {}
+        Ok(())
+    }
+}
+
+fn sockets() -> Vec<Mechanism> {
+    let kinds = [
+        ("unix-stream", SocketType::STREAM, "a stream of bytes both ways", Limit::memory as fn() -> Limit),
+        ("unix-dgram", SocketType::DGRAM, "whole messages, reliable and in order", unix_datagram_limit),
+        ("unix-seqpacket", SocketType::SEQPACKET, "whole messages over a connection", unix_datagram_limit),
+    ];
+    let mut all = Vec::new();
+    for (name, kind, about, largest) in kinds {
+        let stream = kind == SocketType::STREAM;
+        let pair = socket(name, &format!("Unix socket pair: {about}"), move |asked| {
+            let flags = SocketFlags::CLOEXEC;
+            let pair = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None).map_err(failed("socketpair"));
+            Ok(link(pair.map_err(|e| no_file(&e))?, stream, asked))
+        });
+        all.push(Mechanism { usual: kind != SocketType::DGRAM, largest, ..pair });
+        let path = format!("Unix socket found by its path: {about}");
+        let path = socket(&format!("{name}-path"), &path, move |asked| {
+            let pair = by_path(kind, asked.keeper)
+                .map_err(|e| refused(&e, "a folder for temporary files that takes sockets (TMPDIR)"))?;
+            Ok(link(pair, stream, asked))
+        });
+        all.push(Mechanism { usual: false, largest, ..path });
+    }
+    all.push(socket("tcp", "TCP over loopback, no delay: what also works between machines", |asked| {
+        Ok(link(tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))?, true, asked))
+    }));
+    let udp = socket("udp", "UDP over loopback: whole messages, dropped when the receiver is slow", |asked| {
+        Ok(link(udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))?, false, asked))
+    });
+    all.push(Mechanism { reliable: false, largest: udp_limit, ..udp });
+    all
+}
+
+fn socket(
+    name: &str,
+    about: &str,
+    open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
+) -> Mechanism {
+    Mechanism::usual(Kind::Socket, [name, about, "send, recv"], open)
+}
+
+fn failed(call: &'static str) -> impl Fn(rustix::io::Errno) -> linux::Error {
+    move |e| linux::Error::from_errno(call, e.raw_os_error())
+}
+
+fn no_network(what: &'static str, source: std::io::Error) -> Unavailable {
+    let error = linux::Error { call: "socket", object: Some(what.into()), source };
+    refused(&error, "the loopback interface must be up: ip link set lo up")
+}
+
+/// Two sockets connected by a path, which is removed at once.
+fn by_path(kind: SocketType, keeper: &Keeper) -> linux::Result<(OwnedFd, OwnedFd)> {
+    let new =
+        || rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"));
+    let bound = || {
+        let made = keeper.make(What::Path, |name| {
+            let socket = new()?;
+            let address = SocketAddrUnix::new(name.path()).map_err(failed("bind"))?;
+            rustix::net::bind(&socket, &address).map_err(|e| match e {
+                rustix::io::Errno::ADDRINUSE => failed("bind")(rustix::io::Errno::EXIST),
+                e => failed("bind")(e).on(name.path().display().to_string()),
+            })?;
+            Ok((socket, address))
+        })?;
+        Ok::<_, linux::Error>(made)
+    };
+    let ((first, to_first), _name) = bound()?;
+    if kind == SocketType::DGRAM {
+        let ((second, to_second), _name) = bound()?;
+        rustix::net::connect(&first, &to_second).map_err(failed("connect"))?;
+        rustix::net::connect(&second, &to_first).map_err(failed("connect"))?;
+        return Ok((first, second));
+    }
+    rustix::net::listen(&first, 1).map_err(failed("listen"))?;
+    let second = new()?;
+    rustix::net::connect(&second, &to_first).map_err(failed("connect"))?;
+    let accepted = rustix::net::accept_with(&first, SocketFlags::CLOEXEC).map_err(failed("accept"))?;
+    Ok((accepted, second))
+}
+
+fn tcp_pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    one.set_nodelay(true)?;
+    other.set_nodelay(true)?;
+    Ok((one.into(), other.into()))
+}
+
+fn udp_pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (one, other) = (UdpSocket::bind(("127.0.0.1", 0))?, UdpSocket::bind(("127.0.0.1", 0))?);
+    one.connect(other.local_addr()?)?;
+    other.connect(one.local_addr()?)?;
+    Ok((one.into(), other.into()))
+}
+
+fn link((here, there): (OwnedFd, OwnedFd), stream: bool, asked: &Asked<'_>) -> Link {
+    let end = |socket: OwnedFd| {
+        let end = Socket { socket: Arc::new(socket), stream, halt: asked.halt.clone() };
+        End { outlet: Some(Box::new(end.clone())), inlet: Some(Box::new(end)) }
+    };
+    Link::new(end(here), end(there))
+}
+
+/// A connected socket.
+#[derive(Clone)]
+struct Socket {
+    socket: Arc<OwnedFd>,
+    /// Messages may arrive in parts.
+    stream: bool,
+    halt: Halt,
+}
+
+impl Outlet for Socket {
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        let mut sent = 0;
+        loop {
+            match self.halt.persist(|| fd::send(self.socket.as_fd(), &message[sent..])) {
+                Ok(n) => sent += n,
+                // Some kernels fail a datagram to a full queue of a socket by path: the receiver lags.
+                Err(e) if e.errno() == linux::ENOBUFS => std::thread::yield_now(),
+                Err(e) => return Err(e),
+            }
+            if sent >= message.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Socket {
+    fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
+        while got < into.len() {
+            match self.halt.persist(|| fd::receive(self.socket.as_fd(), &mut into[got..], true))? {
+                0 => return Err(linux::Error::from_errno("recv", linux::EPIPE).on("the other end is closed")),
+                n if self.stream => got += n,
+                n => return whole("recv", n, into.len()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Inlet for Socket {
+    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        self.rest(into, 0)
+    }
+
+    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+        match fd::receive(self.socket.as_fd(), into, false) {
+            Ok(n) if n == into.len() => Ok(true),
+            Ok(n) if n > 0 && self.stream => self.rest(into, n).map(|()| true),
+            Ok(n) => whole("recv", n, into.len()).map(|()| true),
+            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_datagram_has_a_limit() {
+        assert!(super::unix_datagram_limit().bytes.unwrap() >= 1024);
+    }
+}
