@@ -23,7 +23,7 @@ pub mod sight;
 mod speed;
 pub mod ways;
 
-pub use families::{boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
+pub use families::*;
 pub use frame::{
     Amount, BadVariant, Error, Input, Observer, PlanError, Progress, Request, Session, Silent, Stop, Tracer, Variant,
     Watched, condition_set, one_cpu,

@@ -8,6 +8,9 @@ use crate::graph::{Folder, OWN_FILE, folders};
 use crate::source::Source;
 use crate::workspace::{Package, packages};
 
+/// Stands for all modules of a folder, in one layer.
+const ALL: &str = "*";
+
 /// All that is wrong in a workspace with an ARCHITECTURE.md.
 pub(crate) fn complaints(workspace: &Path) -> Vec<String> {
     let document = std::fs::read_to_string(workspace.join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
@@ -69,13 +72,15 @@ fn layers(drawing: &Drawing, name: &str, graph: &Folder) -> Vec<String> {
         (0..).zip(drawn).flat_map(|(layer, names)| names.iter().map(move |name| (name.as_str(), layer))).collect();
     let modules: BTreeSet<&str> = graph.uses.keys().map(String::as_str).filter(|name| *name != OWN_FILE).collect();
     let drawn: BTreeSet<&str> = layer_of.keys().copied().collect();
-    if modules != drawn {
+    let apart = drawn == BTreeSet::from([ALL]);
+    if modules != drawn && !apart {
         let (lacks, gone) = (words(modules.difference(&drawn)), words(drawn.difference(&modules)));
         return vec![format!("[layers] of {name} lacks `{lacks}` and names `{gone}`, which is not there; {}", real())];
     }
     let mut wrong = Vec::new();
     for (user, used, place) in graph.arrows() {
-        let (Some(above), Some(below)) = (layer_of.get(user), layer_of.get(used)) else { continue };
+        let layer = |module| if apart && module != OWN_FILE { Some(&0) } else { layer_of.get(module) };
+        let (Some(above), Some(below)) = (layer(user), layer(used)) else { continue };
         if below >= above {
             let place_of_both = if above == below { "are in one layer" } else { "are the other way round" };
             wrong.push(format!("{place}: {user} uses {used}; in [layers] of {name} they {place_of_both}"));

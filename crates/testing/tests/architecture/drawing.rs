@@ -1,7 +1,8 @@
 //! The drawing in ARCHITECTURE.md: the block that begins with ```` ```drawing ````.
 //!
 //! Under `[crates]`, `a -> b c` is a crate and those of ours that it uses. `tests -> a b` is what the tests of each may use as well. Under
-//! `[layers]`, `a: x y < z`: the top modules of a crate; each uses those of earlier layers only. An indented line continues the one before.
+//! `[layers]`, `a: x y < z`: the top modules of a crate; each uses those of earlier layers only. `a: *`
+//! says that no module of a folder uses another. An indented line continues the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

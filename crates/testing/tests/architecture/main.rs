@@ -6,6 +6,7 @@ mod drawing;
 mod flags;
 mod graph;
 mod lacks;
+mod paths;
 mod source;
 mod workspace;
 
@@ -40,6 +41,21 @@ fn no_test_says_that_a_machine_lacks_a_program() {
     assert_eq!(found("skip(\"musl-gcc\"); lacks(Lack::File(\"/dev/null\"))"), [""; 0]);
 }
 
+#[test]
+fn the_files_that_documents_name_are_there() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    assert_eq!(paths::complaints(&workspace), [""; 0]);
+    let found = |text| paths::paths(text).collect::<Vec<_>>();
+    assert_eq!(
+        found("see `lab/frame/plan.rs`, `crates/lab/src/families/` and `args/NAME.rs`"),
+        ["lab/frame/plan.rs", "crates/lab/src/families/"]
+    );
+    let workspace = tempfile::tempdir().unwrap();
+    std::fs::write(workspace.path().join("ARCHITECTURE.md"), "`lab/frame/old.rs`").unwrap();
+    std::fs::write(workspace.path().join("CONTRIBUTING.md"), "").unwrap();
+    assert_eq!(paths::complaints(workspace.path()), ["ARCHITECTURE.md: lab/frame/old.rs is not there"]);
+}
+
 /// A workspace of one crate, `one`, with these files in its `src`.
 fn complaints_on(drawing: &str, files: &[(&str, &str)]) -> Vec<String> {
     let workspace = tempfile::tempdir().unwrap();
@@ -67,6 +83,8 @@ fn an_import_from_a_layer_above_is_found() {
     );
     let one_layer = complaints_on("[layers]\none: high low\n", &right);
     assert!(one_layer[0].ends_with("high uses low; in [layers] of one they are in one layer"), "{one_layer:?}");
+    let apart = complaints_on("[layers]\none: *\n", &right);
+    assert!(apart[0].ends_with("high uses low; in [layers] of one they are in one layer"), "{apart:?}");
     let in_tests = files("pub struct Thing;\n#[cfg(test)]\nmod tests {\nuse crate::high;\n}", "use crate::Thing;");
     assert_eq!(complaints_on("[layers]\none: low < high\n", &in_tests), [""; 0]);
 }
