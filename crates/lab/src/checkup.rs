@@ -12,9 +12,8 @@ use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_trace::Room;
 
-use super::frame::places::one_cpu;
 use crate::families::{ipc, ramp, wait, yielding};
-use crate::frame::{Amount, Portion, Request, Session, Variant};
+use crate::frame::{Amount, Portion, Request, Session, Variant, one_cpu};
 use crate::sight::{self, Sight};
 use crate::speed::Thread;
 use crate::ways::wait::Method;
@@ -34,7 +33,7 @@ pub enum Depth {
 
 impl Depth {
     /// One of three values, by depth.
-    const fn of<T: Copy>(self, quick: T, usual: T, thorough: T) -> T {
+    const fn choose<T: Copy>(self, quick: T, usual: T, thorough: T) -> T {
         match self {
             Self::Quick => quick,
             Self::Usual => usual,
@@ -58,7 +57,7 @@ impl Part {
     #[must_use]
     pub const fn takes(&self, depth: Depth) -> Duration {
         let [quick, usual, thorough] = self.takes_ms;
-        Duration::from_millis(depth.of(quick, usual, thorough))
+        Duration::from_millis(depth.choose(quick, usual, thorough))
     }
 }
 
@@ -150,13 +149,13 @@ pub fn companions(method: &'static Method) -> Vec<(&'static Method, Variant)> {
 
 /// Typical waits: below and above the duration of a wake-up.
 fn durations(depth: Depth) -> Vec<Duration> {
-    let us: &[u64] = depth.of(&[100], &[100, 1_000], &[20, 100, 1_000, 10_000]);
+    let us: &[u64] = depth.choose(&[100], &[100, 1_000], &[20, 100, 1_000, 10_000]);
     us.iter().map(|us| Duration::from_micros(*us)).collect()
 }
 
 fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let more = depth.of(&[][..], &[], WAITING_THOROUGHLY);
-    let names = depth.of(WAITING_QUICKLY, WAITING, WAITING).iter().chain(more);
+    let more = depth.choose(&[][..], &[], WAITING_THOROUGHLY);
+    let names = depth.choose(WAITING_QUICKLY, WAITING, WAITING).iter().chain(more);
     let methods: Vec<_> = names.filter_map(|name| methods::find(name)).collect();
     let companions = methods::find("clock_nanosleep_abs").map(companions).unwrap_or_default();
     let plan = wait::Plan::new(wait::Request {
@@ -164,7 +163,7 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
         durations: durations(depth),
         companions,
         interrupt: None,
-        frame: Request::as_found(Amount::Time(takes), depth.of(6, 10, 30)),
+        frame: Request::as_found(Amount::Time(takes), depth.choose(6, 10, 30)),
     })?;
     wait::run(plan, session)?;
     Ok(())
@@ -203,17 +202,17 @@ fn giving_way(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Resul
     let cpu = Conditions::new().cpu(one_cpu(None)?);
     let plan = yielding::Plan::new(yielding::Request {
         methods: depth
-            .of(YIELDING_QUICKLY, YIELDING, YIELDING)
+            .choose(YIELDING_QUICKLY, YIELDING, YIELDING)
             .iter()
             .filter_map(|name| yielding::methods::find(name))
             .collect(),
-        competitors: depth.of(&[0, 1][..], &[0, 1], &[0, 1, 3]).to_vec(),
+        competitors: depth.choose(&[0, 1][..], &[0, 1], &[0, 1, 3]).to_vec(),
         kinds: vec![CompetitorKind::Process],
         competitor_policies: vec![yielding::CompetitorPolicy::AsFound],
         competitor_nice: None,
         frame: Request {
             variants: vec![Variant::new(cpu)],
-            ..Request::as_found(Amount::Time(takes), depth.of(5, 5, 20))
+            ..Request::as_found(Amount::Time(takes), depth.choose(5, 5, 20))
         },
     })?;
     yielding::run(plan, session)?;
@@ -230,11 +229,11 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
     let cpus = punctual_linux::affinity::affinity(0)?;
     let plan = ipc::Plan::new(ipc::Request {
         mechanisms: depth
-            .of(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
+            .choose(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
             .iter()
             .filter_map(|name| ipc::mechanisms::find(name))
             .collect(),
-        sizes: depth.of(&[64][..], &[64, 16 << 10], &[8, 64, 1 << 10, 16 << 10, 64 << 10]).to_vec(),
+        sizes: depth.choose(&[64][..], &[64, 16 << 10], &[8, 64, 1 << 10, 16 << 10, 64 << 10]).to_vec(),
         modes: vec![ipc::Mode::PingPong],
         places: ipc::places::Places::Both,
         topology: ipc::places::Topology::read(Path::new("/"), &cpus),
@@ -242,7 +241,7 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
         receive: Vec::new(),
         sender_policies: Vec::new(),
         receiver_policies: Vec::new(),
-        frame: Request::as_found(Amount::Time(takes), depth.of(5, 5, 15)),
+        frame: Request::as_found(Amount::Time(takes), depth.choose(5, 5, 15)),
         depth: None,
         verify: None,
         blocks: None,

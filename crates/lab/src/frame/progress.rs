@@ -207,8 +207,8 @@ mod tests {
             Portion { before: s(6), takes: s(2), after: s(0) },
         );
         let seen = |portion: Portion, done, left| {
-            let its = portion.of_run(&Progress { doing: String::new(), detail: None, done, left: s(left) });
-            (its.done, its.left)
+            let seen = portion.of_run(&Progress { doing: String::new(), detail: None, done, left: s(left) });
+            (seen.done, seen.left)
         };
         assert_eq!(seen(first, 0.5, 3), (0.375, s(5)));
         assert_eq!(seen(first, 1.0, 0), (0.75, s(2)));

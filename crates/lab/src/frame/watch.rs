@@ -296,9 +296,9 @@ mod tests {
         assert!(!Watching { wanted: Watched::Half, ..refused() }.is_in_vain(), "figures are wanted too");
         assert!(!Watching::new(Watched::ForCauses, None).is_in_vain(), "not tried yet");
         let (causes, notice) = refused().end();
-        let Some(Notice::Unseen(its)) = notice else { panic!("{notice:?}") };
-        assert!(causes.is_none() && its.remedy.is_some() && its.what == "causes of late wake-ups", "{its:?}");
-        assert!(its.why.starts_with("this process runs"), "{its:?}");
+        let Some(Notice::Unseen(unseen)) = notice else { panic!("{notice:?}") };
+        assert!(causes.is_none() && unseen.remedy.is_some() && unseen.what == "causes of late wake-ups", "{unseen:?}");
+        assert!(unseen.why.starts_with("this process runs"), "{unseen:?}");
     }
 
     #[test]

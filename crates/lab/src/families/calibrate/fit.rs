@@ -306,10 +306,10 @@ mod tests {
             (0..proofs.cells()).map(of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
         };
         let all = figures(60_000.0);
-        let names: Vec<_> = all.iter().map(|its| its.parameters.figure).collect();
+        let names: Vec<_> = all.iter().map(|typed| typed.parameters.figure).collect();
         assert_eq!(names, [Figure::Plain, Figure::Compensated, Figure::Remeasured, Figure::CompensatedSleeper]);
-        assert!(all.iter().all(|its| its.parameters.asked_ns == Some(100_000)));
-        let shortened: Vec<_> = all.iter().map(|its| its.metrics.shortened_by_ns).collect();
+        assert!(all.iter().all(|typed| typed.parameters.asked_ns == Some(100_000)));
+        let shortened: Vec<_> = all.iter().map(|typed| typed.metrics.shortened_by_ns).collect();
         assert_eq!(shortened, [None, Some(60_002.0), Some(60_002.0), None], "the mean of the turns");
         assert_eq!(figures(150_000.0).len(), 2, "a sleep adds more than the wait");
         assert!(Proofs::new(plan(), &[Rounds::default()]).is_empty());

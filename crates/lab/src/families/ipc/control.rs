@@ -133,7 +133,7 @@ impl Control {
 
     /// The child: lost conditions during the trip, one per line: condition, set, found, separated by tabs.
     pub(super) fn lost(&self, lost: &[Lost]) {
-        let line = |its: &Lost| format!("{}\t{}\t{}", its.condition, its.set, its.found);
+        let line = |lost: &Lost| format!("{}\t{}\t{}", lost.condition, lost.set, lost.found);
         self.put_words(&lost.iter().map(line).collect::<Vec<_>>().join("\n"));
         self.become_(SPOILT);
     }

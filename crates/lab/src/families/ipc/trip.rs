@@ -99,7 +99,7 @@ impl Trip<'_> {
 
     /// A condition of either process was lost: the measurement does not count.
     fn lost(&self, lost: &[Lost]) -> Failure {
-        Failure::Lost(lost.iter().map(|its| NotKept::new(self.label, its)).collect())
+        Failure::Lost(lost.iter().map(|lost| NotKept::new(self.label, lost)).collect())
     }
 
     fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Failure> {

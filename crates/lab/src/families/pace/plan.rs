@@ -208,7 +208,7 @@ impl Terms {
     /// The clock of departure times: etf supports CLOCK_TAI only, fq the monotonic one (tc-etf(8),
     /// net/sched/sch_fq.c).
     pub(super) fn clock(&self) -> Clock {
-        let has = |kind: &str| self.disciplines.iter().flatten().any(|its| its == kind);
+        let has = |kind: &str| self.disciplines.iter().flatten().any(|discipline| discipline == kind);
         if has("etf") && !has("fq") { Clock::Tai } else { Clock::Monotonic }
     }
 }

@@ -121,7 +121,7 @@ impl Plan {
     pub fn new(request: Request) -> Result<Self, PlanError> {
         let cpu = one_cpu(request.frame.base.get_cpus().as_ref())?;
         // Any CPU but the receiver's, or the receiver's if it is the only one.
-        let other = |allowed: &CpuSet| allowed.iter().find(|its| *its != cpu).or(Some(cpu));
+        let other = |allowed: &CpuSet| allowed.iter().find(|other| *other != cpu).or(Some(cpu));
         let sender_cpu = allowed_cpu(Input::SenderCpu, request.sender_cpu.as_ref(), other)?;
         let mut polls = request.polls.clone();
         polls.sort_unstable();

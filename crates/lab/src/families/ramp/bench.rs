@@ -43,7 +43,8 @@ impl<'a> RampBench<'a> {
     pub(super) fn open(plan: &'a Plan, governed: Governed, ledger: Shared<Ledger>) -> Result<Self, frame::Error> {
         let stamps = Vec::with_capacity(plan.asked.loops as usize);
         let mut bench = Self { plan, governed, ledger, work: None, stamps, last: None };
-        let offers = |policy: punctual::cpufreq::CpufreqPolicy| policy.governors.iter().any(|its| its == PERFORMANCE);
+        let offers =
+            |policy: punctual::cpufreq::CpufreqPolicy| policy.governors.iter().any(|governor| governor == PERFORMANCE);
         if bench.governed.guard.is_some() && bench.governed.policy().is_some_and(offers) {
             bench.governed.set(PERFORMANCE)?;
         }
@@ -108,8 +109,8 @@ impl Bench for RampBench<'_> {
         }
         let now = self.governed.policy();
         let after = now.as_ref().and_then(|policy| policy.transitions);
-        let done: Vec<_> = self.stamps.iter().map(|its| loops.account(its)).collect();
-        done.iter().for_each(|its| into.record(its.ns));
+        let done: Vec<_> = self.stamps.iter().map(|stamps| loops.account(stamps)).collect();
+        done.iter().for_each(|one_loop| into.record(one_loop.ns));
         self.lost(cell)?;
         self.last = Some(Batch {
             loops: done,
@@ -156,12 +157,12 @@ pub(crate) struct Extra {
 impl Extra {
     /// The duration of each loop, in order.
     pub(super) fn durations(&self) -> impl Iterator<Item = Vec<i64>> {
-        self.rounds.iter().map(|round| round.iter().map(|its| its.ns).collect())
+        self.rounds.iter().map(|round| round.iter().map(|one_loop| one_loop.ns).collect())
     }
 
     /// The interruptions of the loops: the share of loops interrupted, and the median time lost by those.
     pub(super) fn interruptions(&self) -> (Option<f64>, Option<i64>) {
-        let taken: Option<Vec<i64>> = self.rounds.iter().flatten().map(|its| its.taken_ns).collect();
+        let taken: Option<Vec<i64>> = self.rounds.iter().flatten().map(|one_loop| one_loop.taken_ns).collect();
         let Some(taken) = taken.filter(|all| !all.is_empty()) else { return (None, None) };
         let interrupted: Vec<i64> = taken.iter().copied().filter(|ns| *ns > 0).collect();
         (Some(interrupted.len() as f64 / taken.len() as f64), middle(&interrupted))
@@ -169,7 +170,14 @@ impl Extra {
 
     /// A loop at the speed that the governor settles at: the median of the later halves of its rounds.
     pub(super) fn settled_ns(&self) -> Option<i64> {
-        middle(&self.rounds.iter().flat_map(|round| &round[round.len() / 2..]).map(|its| its.ns).collect::<Vec<_>>())
+        middle(
+            &self
+                .rounds
+                .iter()
+                .flat_map(|round| &round[round.len() / 2..])
+                .map(|one_loop| one_loop.ns)
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The median over the rounds of the picked value.
@@ -256,7 +264,7 @@ fn account(stamps: &[i64]) -> Loop {
 /// interruptions.
 pub(super) fn own_spread(rounds: &[Vec<Loop>]) -> Option<f64> {
     let settled = rounds.iter().flat_map(|round| &round[round.len() / 2..]);
-    let mut own: Vec<i64> = settled.map(|its| its.own_ns()).collect::<Option<_>>()?;
+    let mut own: Vec<i64> = settled.map(|one_loop| one_loop.own_ns()).collect::<Option<_>>()?;
     own.sort_unstable();
     let at = |share: f64| own.get(((own.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
     let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);

@@ -236,8 +236,9 @@ impl Facts {
     fn starved(&self, governor: &str, priority: Option<u32>, transitions: Option<u64>, raised: bool) -> Option<String> {
         let priority = priority?;
         // SCHED_DEADLINE (6) runs before every SCHED_FIFO thread.
-        let below =
-            |(_, policy, its): &&(String, u32, u32)| *policy != 6 && !(matches!(policy, 1 | 2) && *its > priority);
+        let below = |(_, policy, its_priority): &&(String, u32, u32)| {
+            *policy != 6 && !(matches!(policy, 1 | 2) && *its_priority > priority)
+        };
         let starved: Vec<&str> = self.threads.iter().filter(below).map(|(text, ..)| text.as_str()).collect();
         if starved.is_empty() || raised || transitions.is_some_and(|n| n > 0) {
             return None;

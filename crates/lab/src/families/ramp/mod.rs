@@ -108,7 +108,7 @@ impl Plan {
     /// Further notices about a governor's loops.
     fn metrics(&self, cell: usize, measured: &Measured<'_, Extra>) -> ramp::Metrics {
         let (extra, extras) = (measured.extra, measured.extras);
-        let best = extras.iter().flat_map(|its| its.rounds.iter().flatten()).map(|its| its.ns).min();
+        let best = extras.iter().flat_map(|extra| extra.rounds.iter().flatten()).map(|one_loop| one_loop.ns).min();
         let settled = extras.iter().filter_map(Extra::settled_ns).min();
         let arrived = |round: Vec<i64>| arrival(&round, settled?, false).map(|at| round[..at].iter().sum());
         let arrivals: Vec<i64> = extra.durations().filter_map(arrived).collect();
@@ -118,7 +118,7 @@ impl Plan {
         let ended: Vec<i64> = extra.ended_khz.iter().flatten().map(|khz| *khz as i64).collect();
         let (ended_khz, max_khz) = (middle(&ended), extra.facts.max_khz.map(|khz| khz as i64));
         let slow = !reached || ended_khz.zip(max_khz).is_some_and(|(ended, max)| ended < max);
-        let mut raised: Vec<&str> = extras.iter().flat_map(|its| its.raised.iter().map(String::as_str)).collect();
+        let mut raised: Vec<&str> = extras.iter().flat_map(|extra| extra.raised.iter().map(String::as_str)).collect();
         raised.sort_unstable();
         raised.dedup();
         let why = || {
@@ -148,7 +148,7 @@ impl Plan {
 
     /// The thread's real-time priority, if it was granted.
     fn priority(&self, refused: &[punctual::Refused]) -> Option<u32> {
-        if refused.iter().any(|its| its.condition == punctual::Condition::POLICY) {
+        if refused.iter().any(|refused| refused.condition == punctual::Condition::POLICY) {
             return None;
         }
         match self.asked.thread.policy? {

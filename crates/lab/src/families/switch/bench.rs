@@ -170,11 +170,11 @@ impl Plan {
         let (guard, other) = self.guard.take().map(Arc::new).zip(self.other_cpu).ok_or_else(missing)?;
         let signals = Arc::new(Signals::default());
         let (turn, turns) = sync_channel::<usize>(0);
-        let (its, governors, its_guard) = (Arc::clone(&signals), self.governors.clone(), Arc::clone(&guard));
+        let (its_signals, governors, its_guard) = (Arc::clone(&signals), self.governors.clone(), Arc::clone(&guard));
         let work = move || {
             let _on_its_own_cpu = Conditions::new().cpu(other).allow_irreversible().apply();
             while let Ok(to) = turns.recv() {
-                switch(&governors[to], &its, &its_guard);
+                switch(&governors[to], &its_signals, &its_guard);
             }
         };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(work);

@@ -162,8 +162,11 @@ mod tests {
         let switch = |to, settled_ns| Switch { to, round: 0, write_ns: 70, seen: seen(settled_ns) };
         let switches = [switch(0, None), switch(1, Some(450)), switch(0, None), switch(1, None), switch(1, Some(460))];
         let report = made_up_report(&plan, 0, &[70; 5], &[Extra { switches: switches.to_vec(), rounds: 1 }]);
-        let shown: Vec<_> =
-            report.series.iter().map(|its| (its.subject.as_str(), its.quantity, its.summary.count)).collect();
+        let shown: Vec<_> = report
+            .series
+            .iter()
+            .map(|series| (series.subject.as_str(), series.quantity, series.summary.count))
+            .collect();
         assert_eq!(
             shown,
             [
