@@ -53,7 +53,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Its duration.
+    /// How long it takes at this depth.
     #[must_use]
     pub const fn takes(&self, depth: Depth) -> Duration {
         let [quick, usual, thorough] = self.takes_ms;

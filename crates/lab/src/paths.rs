@@ -29,14 +29,14 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// A wait or a yield.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject {
-    /// To wait.
+    /// A way to wait.
     Wait(&'static ways::wait::Method),
-    /// To yield.
+    /// A way to yield.
     Yield(&'static ways::yielding::Method),
 }
 
 impl Subject {
-    /// All of them.
+    /// All ways to yield, then all ways to wait.
     pub fn all() -> impl Iterator<Item = Self> {
         yielding::methods::ALL.iter().map(Self::Yield).chain(wait::methods::all().map(Self::Wait))
     }

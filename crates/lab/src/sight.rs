@@ -1,7 +1,7 @@
 //! The CPU on which own waits are watched: one that shows the events of its idle thread.
 //!
-//! A CPU that was offline may hide them (a kernel's static calls are patched on online CPUs only). There, no wake-up can be split: when
-//! the CPU left its idle state is not known.
+//! A CPU that was offline may hide them (a kernel's static calls are patched on online CPUs only). There, no wake-up can be
+//! split, since it is not known when the CPU left its idle state.
 
 use std::time::Duration;
 

@@ -71,7 +71,7 @@ impl Thread {
         self.policy.as_ref().is_some_and(Policy::is_real_time)
     }
 
-    /// This many operations in each of some rounds, on that CPU.
+    /// The request for this many operations in each of some rounds, on that CPU.
     pub(crate) fn request(&self, cpu: Option<usize>, operations: u32, rounds: u32) -> Request {
         let variant = Variant::new(Conditions::new().maybe(self.policy, Conditions::policy));
         let base = Conditions::new().maybe(cpu, Conditions::cpu);

@@ -63,7 +63,7 @@ pub(crate) trait Family: Send + Sync + 'static {
     type Company;
     /// The parameters that belong to the reason for a missing cell.
     const PECULIAR: &'static [&'static str] = &[];
-    /// So do its conditions.
+    /// Whether its conditions belong to that reason too.
     const PER_VARIANT: bool = false;
 
     /// The request and the cells.

@@ -58,7 +58,7 @@ pub(crate) fn next_stretch(done: u64, elapsed_ns: u64) -> u64 {
 pub(crate) struct Sum(Option<Usage>);
 
 impl Sum {
-    /// Adds a stretch.
+    /// Adds the usage of a stretch.
     pub(crate) fn add(&mut self, used: Usage) {
         self.0 = Some(self.0.map_or(used, |sum| sum.plus(used)));
     }

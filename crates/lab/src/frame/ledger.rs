@@ -14,13 +14,13 @@ use super::session::Session;
 /// The measurements so far. They can be reported even if the experiment must be left behind.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// Per cell.
+    /// The samples of each cell.
     pub(crate) tallies: Vec<SeriesTally>,
     /// Per cell: why it was given up, or why the run ended.
     pub(crate) failures: Vec<Option<Failure>>,
     /// Per variant: the conditions that held after it was applied.
     pub(crate) held: Vec<Option<Held>>,
-    /// The notices.
+    /// Notices for the reader of the figures.
     pub(crate) notices: Vec<Notice>,
     /// The usage of the measured thread itself.
     pub(crate) own: Sum,

@@ -57,7 +57,7 @@ pub enum Input {
     Loops,
     /// The work of a loop or an activation.
     Work,
-    /// From one activation to the next.
+    /// Time from one activation to the next.
     Period,
     /// Activations per round.
     Periods,
@@ -110,7 +110,7 @@ impl fmt::Display for Input {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {input}: {why}")]
 pub struct PlanError {
-    /// The error.
+    /// The part of the request that is wrong.
     pub input: Input,
     /// The constraint, and an example.
     pub why: String,
@@ -159,17 +159,17 @@ pub struct Request {
 /// Whether the measuring thread is watched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Watched {
-    /// It is not.
+    /// The thread is not watched.
     #[default]
     Never,
     /// In every second round: the figures come from the others, the causes from these.
     Half,
-    /// Likewise, but the causes alone are wanted: where they cannot be had, nothing is measured.
+    /// In every second round, for the causes alone: where they cannot be had, nothing is measured.
     ForCauses,
 }
 
 impl Request {
-    /// This amount in this many rounds, under the conditions as found.
+    /// A request of this amount in this many rounds, under the conditions as found.
     #[must_use]
     pub fn as_found(amount: Amount, rounds: u32) -> Self {
         let (variants, base) = (vec![Variant::as_found()], Conditions::new());

@@ -43,7 +43,6 @@ pub(crate) struct Rounds<'a> {
     pub(crate) request: &'a Request,
     /// The variant of each cell.
     pub(crate) variant_of: Vec<usize>,
-    /// The results.
     pub(crate) ledger: Shared<Ledger>,
     /// The progress display.
     pub(crate) stage: &'a Stage,

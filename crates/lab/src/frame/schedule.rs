@@ -1,11 +1,10 @@
 //! The number of operations of each cell in each round.
 //!
 //! A *cell* is one subject under one set of parameters and conditions: it becomes a series. If a number of samples is
-//! requested, every cell gets that number, spread evenly over the rounds. If a time is requested, it is divided. A
-//! cell's share is proportional to the square root of the expected cost of an operation. Short operations get more
-//! samples, and long ones still get enough. A cell saves its share until that pays for an operation. So a slow one (a
-//! wait rounded up to a second) is measured in some rounds only. If the whole run does not pay for one, it is not
-//! measured.
+//! requested, every cell gets that number, spread evenly over the rounds. If a time is requested, it is divided: a cell's
+//! share is proportional to the square root of the expected cost of an operation, so that short operations get more samples
+//! and long ones still get enough. A cell saves its share until that pays for an operation. So a slow one (a wait rounded up
+//! to a second) is measured in some rounds only, and not at all if the whole run does not pay for one.
 
 use std::time::Duration;
 
@@ -193,8 +192,7 @@ impl Schedule {
     }
 
     /// Number of operations in the pilot when it has taken `gone` so far. Some operations warm up the caches. There
-    /// is none if the first is too long to discard. There is none either if the pilot has used its share of the
-    /// time.
+    /// is none if the first is too long to discard, or if the pilot has used its share of the time.
     #[must_use]
     pub fn pilot_operations(&self, cell: usize, gone: Duration) -> u64 {
         let enough = self.unrehearsed || matches!(self.amount, Amount::Time(time) if gone > time / PILOT_SHARE);

@@ -31,7 +31,7 @@ const PIECES: u64 = 80;
 /// PREEMPT_RT.
 const AROUND: Duration = Duration::from_secs(60);
 
-/// What watches, if anything does.
+/// The watch over the measuring thread, if it is watched.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     wanted: Watched,

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::process::{Family, Times};
 
-/// From one reading to the next.
+/// Shortest time from one reading to the next.
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Readings take at most one part of this many: 2 %.
 const SHARE: u32 = 50;
 
-/// Whose account.
+/// The threads that an account is about.
 #[derive(Debug, Clone)]
 enum Whose {
     /// All threads of the process, and those of the processes that it creates from now on.
     Process(Family),
-    /// These.
+    /// These threads, and no others.
     Threads(Vec<i32>),
 }
 
@@ -31,13 +31,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of a process and of its children to come.
+    /// Opens the account of a process and of its children to come.
     #[must_use]
     pub fn of_process(pid: i32) -> Self {
         Self::open(Whose::Process(Family::of(pid)))
     }
 
-    /// Of these threads.
+    /// Opens the account of these threads.
     #[must_use]
     pub fn of_threads(tids: &[i32]) -> Self {
         Self::open(Whose::Threads(tids.to_vec()))
@@ -76,7 +76,7 @@ impl Account {
         }
     }
 
-    /// Threads seen.
+    /// Number of threads seen.
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.latest.len() as u64

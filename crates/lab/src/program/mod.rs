@@ -1,7 +1,7 @@
 //! Another program: why its threads wake up late.
 //!
-//! The input is a process, running or about to be executed. The output is [`Causes`](punctual_record::Causes). Where the kernel refuses
-//! its events, the scheduler's account remains. It has the CPU time of the threads, and their time of waiting for a CPU.
+//! The input is a process, running or about to be executed. The output is [`Causes`](punctual_record::Causes). Where the kernel
+//! refuses its events, the scheduler's account remains: the CPU time of the threads, and their time of waiting for a CPU.
 //!
 //! The watched program is not stopped, traced or changed.
 

@@ -24,7 +24,7 @@ pub struct Process {
 /// Why a process cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// About the process.
+    /// The process cannot be watched, and why.
     Process(String),
     /// It is a thread of another process.
     OfAnother {
@@ -33,7 +33,7 @@ pub enum Refused {
         /// That process.
         process: i32,
     },
-    /// About the name of its threads.
+    /// No thread has the name that was asked for, and which names there are.
     Threads(String),
 }
 
@@ -115,7 +115,7 @@ impl Process {
     }
 }
 
-/// What a process does.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It runs or waits.
@@ -185,7 +185,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// So far; `None`: the thread has ended, or the kernel keeps no account.
+    /// The times of a thread so far. `None`: it has ended, or the kernel keeps no account.
     pub(crate) fn of(tid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
         let mut fields = text.split_whitespace().map(str::parse);
@@ -202,12 +202,12 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// With the descendants that it has already.
+    /// A process with the descendants that it has already.
     pub(crate) fn all_of(pid: i32) -> Self {
         Self { pid, elder: Vec::new() }
     }
 
-    /// With those to come.
+    /// A process with its descendants to come.
     pub(crate) fn of(pid: i32) -> Self {
         Self { pid, elder: children(pid) }
     }

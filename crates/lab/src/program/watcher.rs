@@ -18,7 +18,7 @@ const LOWEST: i32 = -20;
 /// Most listings of the threads until all are watched.
 const LISTS: u32 = 5;
 
-/// What watches.
+/// The watch over a program, and the account of its threads.
 #[derive(Debug)]
 pub struct Watcher {
     watch: Result<Watch, Error>,

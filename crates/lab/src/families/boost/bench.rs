@@ -23,7 +23,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Of this CPU.
+    /// The policy of this CPU, or of the first one.
     pub(super) fn new(cpu: Option<usize>) -> Self {
         Self { cpufreq: Cpufreq::system(), cpu: cpu.unwrap_or(0) }
     }
@@ -40,8 +40,6 @@ impl Machine {
         Ok((guard, found))
     }
 }
-
-/// The periodic thread.
 pub(super) struct BoostBench<'a> {
     plan: &'a Plan,
     machine: Machine,
@@ -200,7 +198,6 @@ pub(super) struct Trial {
 }
 
 impl Extra {
-    /// Adds a trial.
     pub(super) fn add(&mut self, responses: &[i64], trial: Trial) {
         self.responses.extend_from_slice(responses);
         self.met += trial.met;

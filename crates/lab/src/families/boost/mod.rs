@@ -1,10 +1,9 @@
 //! `boost`: the benefit of a boost for a periodic task. It compares the governor as found, a boost around each
 //! activation, and full speed all the time.
 //!
-//! Each of the three has one turn per round. The CPU rests. Then a thread is activated N times. Each time it does a
-//! fixed piece of work, which has a deadline. The figures are the response times (from activation to the end of the
-//! work), the deadlines met, and the cost. The cost is time at each frequency, energy if it is counted, CPU time,
-//! and writes.
+//! Each of the three has one turn per round: the CPU rests, and then a thread is activated N times. Each time it does a fixed
+//! piece of work, which has a deadline. The figures are the response times (from activation to the end of the work), the
+//! deadlines met, and the cost: time at each frequency, energy if it is counted, CPU time, and writes.
 
 mod bench;
 mod plan;

@@ -92,7 +92,7 @@ impl Plan {
     }
 }
 
-/// One subject.
+/// A subject: what is done for the speed of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     /// The governor as found.

@@ -18,7 +18,7 @@ use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Repor
 use crate::ways::wait::Waiter;
 use punctual_record::statistics::median;
 
-/// One measurement.
+/// A measurement of some consecutive sleeps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Consecutive sleeps.

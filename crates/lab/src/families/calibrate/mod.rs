@@ -66,7 +66,7 @@ struct Cell {
 }
 
 impl Proofs {
-    /// From the fits. A wait shorter than a sleep's overhead cannot be compensated.
+    /// Makes the proof of these fits. A wait shorter than a sleep's overhead cannot be compensated.
     pub(super) fn new(plan: Plan, fitted: &[Rounds]) -> Self {
         let mut cells = Vec::new();
         for (of, rounds) in fitted.iter().enumerate() {

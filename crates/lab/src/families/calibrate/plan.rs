@@ -116,7 +116,7 @@ impl Plan {
         Asked { subject: method.name.into(), about, experiment: self.experiment(parameters, Metrics::default()) }
     }
 
-    /// For the record.
+    /// The experiment with these parameters and metrics, for the record.
     pub(super) fn experiment(&self, parameters: Parameters, metrics: Metrics) -> Experiment {
         Experiment::Calibrate(Typed { parameters, metrics })
     }

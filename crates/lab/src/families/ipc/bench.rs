@@ -45,7 +45,6 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    /// Adds a batch.
     fn plus(&mut self, batch: &Self) {
         self.own.add(batch.own.usage());
         self.peer.add(batch.peer.usage());
@@ -54,8 +53,6 @@ impl Extra {
         self.late += batch.late;
         self.integrity = self.integrity.plus(batch.integrity);
     }
-
-    /// Adds a trip.
     fn add(&mut self, passed: &Passed, (messages, delivered): (u64, u64)) {
         self.own.add(passed.usage);
         self.peer.add(passed.account.usage);
@@ -90,7 +87,6 @@ fn without(base: &Conditions, refused: &[Refused]) -> Conditions {
 }
 
 impl<'a> IpcBench<'a> {
-    /// Opens it.
     /// `refused`: the run's conditions that the measuring thread lacks. The other process does not request them
     /// either.
     pub(super) fn open(plan: &'a Plan, stage: &'a Stage, refused: &[Refused]) -> Result<Self, Error> {

@@ -1,10 +1,9 @@
 //! The keeper: removes all IPC objects, however the measuring process ends.
 //!
 //! POSIX names (shared memory, queues, sockets, FIFOs) are removed as soon as both ends are open. System V queues and
-//! semaphores have to stay until the end. If the process is killed in between, they would remain permanently. So
-//! every such object has a number that determines its name and key. The number is marked in shared memory before the
-//! object is made. A small process sleeps until the measuring one is gone. Then it removes all objects with marked
-//! numbers.
+//! semaphores have to stay until the end, and would remain for good if the process is killed in between. So every such object
+//! has a number that determines its name and key, and is marked in shared memory before the object is made. A small process
+//! sleeps until the measuring one is gone, and then removes all objects with marked numbers.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;

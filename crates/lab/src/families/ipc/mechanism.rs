@@ -31,7 +31,7 @@ pub struct Mechanism {
     pub reliable: bool,
     /// A receiver can only poll: the mechanism cannot block.
     pub only_polls: bool,
-    /// Measured by default.
+    /// Whether it is measured by default.
     pub usual: bool,
     /// The largest message it carries here, and the source of that limit.
     pub largest: fn() -> Limit,
@@ -110,7 +110,7 @@ pub enum Queue {
     Messages,
     /// As many bytes as the kernel's buffer holds. `--depth` is kept by counting received messages.
     Bytes,
-    /// One.
+    /// One message at a time.
     One,
     /// The kernel has no sensible limit. `--depth` is kept by counting received messages.
     Counted,
@@ -157,7 +157,7 @@ pub struct Asked<'a> {
     pub receive: Receive,
     /// Removes objects that would otherwise remain.
     pub keeper: &'a Keeper,
-    /// Ends all waits.
+    /// Ends the waits of this link.
     pub halt: Halt,
 }
 
@@ -195,7 +195,7 @@ impl Link {
     }
 }
 
-/// One end.
+/// One end of a link: what a process sends and receives with.
 #[derive(Default)]
 pub struct End {
     /// The sending side.
@@ -256,11 +256,9 @@ pub(super) fn whole(call: &'static str, got: usize, wanted: usize) -> linux::Res
     }
 }
 
-/// One open direction.
+/// One open direction of a link.
 pub(super) struct Lane {
-    /// The sender's part.
     pub(super) outlet: Box<dyn Outlet>,
-    /// The receiver's part.
     pub(super) inlet: Box<dyn Inlet>,
     pub(super) leftovers: Vec<Leftover>,
     pub(super) rouse: Vec<Box<dyn Fn() + Send>>,

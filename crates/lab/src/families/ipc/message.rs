@@ -193,7 +193,7 @@ pub(super) enum Arrival {
     New,
     /// An earlier message, missing until now.
     Late,
-    /// A duplicate.
+    /// A message that has arrived before.
     Double,
 }
 
@@ -204,7 +204,6 @@ impl Default for Follow {
 }
 
 impl Follow {
-    /// The expected number.
     #[inline]
     pub(super) fn expected(&self) -> u64 {
         self.next

@@ -38,7 +38,7 @@ pub(super) struct Job {
     pub(super) cpu: Option<usize>,
     /// Both processes share one CPU.
     pub(super) same_cpu: bool,
-    /// Policy and slack.
+    /// Its conditions, such as policy and slack.
     pub(super) conditions: Conditions,
 }
 

@@ -52,7 +52,7 @@ pub enum Places {
     Same,
     /// Each on its own.
     Different,
-    /// On these.
+    /// The sender on the first CPU, the receiver on the second one.
     On(usize, usize),
     /// Every pair of CPUs.
     Matrix,
@@ -99,7 +99,7 @@ pub struct Topology {
 pub enum Relation {
     /// Two threads of one core.
     Siblings,
-    /// Two cores.
+    /// Threads of two cores.
     Apart,
     /// Unknown: the kernel does not report it.
     Unknown,

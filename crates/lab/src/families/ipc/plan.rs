@@ -34,7 +34,7 @@ pub struct Cell {
     pub size: usize,
     /// The kind of traffic.
     pub mode: Mode,
-    /// The CPUs.
+    /// The CPUs of sender and receiver.
     pub place: Place,
     /// How the receiver waits.
     pub receive: Receive,
@@ -70,9 +70,9 @@ pub struct Request {
     pub mechanisms: Vec<&'static Mechanism>,
     /// Sizes. None: 64 bytes, or 8 if no more fit.
     pub sizes: Vec<usize>,
-    /// Modes.
+    /// The kinds of traffic.
     pub modes: Vec<Mode>,
-    /// Places.
+    /// The CPUs of sender and receiver.
     pub places: Places,
     /// CPUs that this process may use.
     pub cpus: Vec<usize>,

@@ -65,7 +65,6 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Starts the supervision.
     pub(super) fn start(watched: Watched) -> std::io::Result<Self> {
         let (over, inbox) = channel();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
@@ -166,7 +165,7 @@ pub struct Halt(Arc<State>);
 struct State {
     /// The current wait must end.
     ends: AtomicBool,
-    /// So must every other.
+    /// Every wait must end.
     over: AtomicBool,
     /// One more than the number of the awaited message. 0: no message that may be given up.
     awaited: AtomicU64,

@@ -1,11 +1,10 @@
 //! How exactly departures keep the rate in the long run: whether their lateness grows.
 //!
-//! Departures at a rate that is too low by one in a million get a microsecond later every second. The events of a
-//! trial are divided into thirds. The drift is the usual lateness of the last third less that of the first. It is
-//! divided by the time between them. Usual lateness is the mean from the 10th to the 60th percentile. Departures may
-//! be very late but only slightly early, so 40 % of them may be arbitrary. If batches leave at once, lateness has
-//! steps, and a median would jump from one step to the next. Events divided by time would be a wrong rate after a
-//! single late departure, for instance the last one.
+//! Departures at a rate that is too low by one in a million get a microsecond later every second. The events of a trial are
+//! divided into thirds. The drift is the usual lateness of the last third less that of the first, divided by the time between
+//! them. Usual lateness is the mean from the 10th to the 60th percentile: departures may be very late but only slightly early,
+//! so 40 % of them may be arbitrary. If batches leave at once, lateness has steps, and a median would jump from one step to
+//! the next. Events divided by time would be a wrong rate after a single late departure, for instance the last one.
 
 use crate::frame::figures::median_with_interval;
 

@@ -29,14 +29,13 @@ struct Arrivals {
     socket_ns: Shared<[AtomicI64]>,
     /// Its position in the order of arrival, from 1.
     order: Shared<[AtomicU32]>,
-    /// The recorded stream.
     stream: Shared<AtomicU64>,
     /// Numbers of arrivals and of duplicates.
     received: Shared<AtomicU64>,
     twice: Shared<AtomicU64>,
 }
 
-/// One arrival.
+/// The arrival of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) program_ns: i64,

@@ -1,4 +1,4 @@
-//! The test stand for a method of pacing. It has events at a rate, sent or only ticked, and the result of each.
+//! The test stand for a method of pacing: it performs events at a rate, sent or only ticked, and records what became of each.
 
 use punctual::rate::Grid;
 use punctual::{Moment, Rate};
@@ -63,7 +63,7 @@ pub(super) struct Counts {
     pub(super) refused: u64,
     /// Arrived, if a receiver records it.
     pub(super) received: Option<u64>,
-    /// Duplicates.
+    /// Datagrams that arrived more than once.
     pub(super) twice: u64,
     /// Arrived after a datagram that was sent later.
     pub(super) reordered: u64,
@@ -92,7 +92,7 @@ impl Counts {
         self.receiver_cpu_ns += more.receiver_cpu_ns;
     }
 
-    /// Events per second.
+    /// The rate that was reached, in events per second.
     pub(super) fn rate_reached(&self) -> Option<f64> {
         (self.gaps > 0 && self.span_ns > 0).then(|| self.gaps as f64 * 1e9 / self.span_ns as f64)
     }

@@ -14,10 +14,10 @@ use crate::frame::breaks::{Break, Offset};
 
 /// Capacity for the stamps of a batch: 8 MB, about ten thousand.
 const STAMP_ROOM: i32 = 8 << 20;
-/// Capacity of the send buffer if the kernel paces: 64 datagrams of the smallest kind. They are counted as 768 bytes
-/// each. These are the buffer of 512 that holds data and `skb_shared_info`, and a `struct sk_buff`. Fewer of larger
-/// ones fit. fq drops datagrams beyond 100 of one flow (`flow_limit`, tc-fq(8)). poll(2) reports room below half of
-/// the buffer, which is twice the value set: up to this value.
+/// Capacity of the send buffer if the kernel paces: 64 datagrams of the smallest kind, each counted as 768 bytes (the buffer
+/// of 512 that holds data and `skb_shared_info`, and a `struct sk_buff`). Fewer of larger ones fit. fq drops datagrams
+/// beyond 100 of one flow (`flow_limit`, tc-fq(8)). poll(2) reports room below half of the buffer, which is twice the value
+/// set: up to this value.
 const KERNEL_PACED_ROOM: i32 = 64 * 768;
 /// Bytes that fq counts beyond the payload: Ethernet, IP and UDP headers.
 const HEADERS_V4: u64 = 14 + 20 + 8;
@@ -26,7 +26,7 @@ const HEADERS_V6: u64 = 14 + 40 + 8;
 /// The mode of sending datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// One per call.
+    /// One datagram per call.
     Single,
     /// All due ones in one `sendmmsg(2)`.
     Batch,
@@ -226,7 +226,7 @@ const MAGIC: u32 = 0x5055_4e43;
 /// Length of the header, and of the smallest datagram.
 pub const HEADER: usize = 48;
 
-/// The header.
+/// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The stream of datagrams: a new one for each batch.

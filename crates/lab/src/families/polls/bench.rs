@@ -211,7 +211,7 @@ impl<'a> PollBench<'a> {
 }
 
 impl Shares {
-    /// That of the busy program; `None` where there was none.
+    /// The share of the busy program; `None` where there was none.
     pub(super) fn of_competitor(&self) -> Option<f64> {
         (self.elapsed_ns != 0).then(|| self.competitor_ns as f64 / self.elapsed_ns as f64)
     }

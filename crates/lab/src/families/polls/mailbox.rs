@@ -25,7 +25,7 @@ type Orders = (AtomicU64, AtomicU64, AtomicU64, AtomicU32);
 /// All words, on cache lines of their own.
 type Words = (CacheLine<Sent>, CacheLine<Received>, CacheLine<EventWord>, CacheLine<Orders>);
 
-/// The mailbox.
+/// The mailbox that sender and receiver share.
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox(Shared<Words>);
 

@@ -1,4 +1,4 @@
-//! `polls`: how often to poll before a yield. It measures the latency of a message, and the CPU share of others.
+//! `polls`: how often to poll before a yield, by the latency of a message and the CPU share of others.
 //!
 //! The input is a [`Plan`]. A receiver on one CPU waits for messages that a sender process on another sends at random
 //! times. It polls N times, yields, and polls again; or it never yields, or blocks, or backs off. Its CPU has a busy

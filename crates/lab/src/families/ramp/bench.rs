@@ -16,8 +16,6 @@ use super::plan::Plan;
 use crate::frame::figures::{Meter, middle};
 use crate::frame::{self, Bench, Failure, Ledger, Shared, Unavailable};
 use crate::speed::{PERFORMANCE, WARM_UP, give_back, governor_lost};
-
-/// The looping thread.
 pub(super) struct RampBench<'a> {
     plan: &'a Plan,
     governed: Governed,
@@ -188,7 +186,6 @@ impl Extra {
 
 /// The shortest part: a reading of the clock is a thousandth of it.
 const SHORTEST: Duration = Duration::from_micros(40);
-/// The most parts.
 const MOST: usize = 16;
 /// With fewer parts the median means little.
 const FEWEST: usize = 5;
@@ -196,7 +193,7 @@ const FEWEST: usize = 5;
 /// excess may be the work's own variation.
 const INTERRUPTED: f64 = 0.02;
 
-/// A loop.
+/// The duration of a loop, and how much of it was interruptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Loop {
     /// Total duration, in ns.

@@ -18,7 +18,7 @@ pub const AS_FOUND: &str = "as found";
 pub enum Governors {
     /// All governors of the policy, or the machine as found if none can be set.
     All,
-    /// These, in this order.
+    /// The named ones, in this order.
     Named(Vec<String>),
     /// The governor as found, taking turns with `performance` if that can be set. This shows the gain from holding
     /// the speed.
@@ -49,7 +49,7 @@ impl Governors {
 /// One governor: it becomes a series.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cell {
-    /// None: as found.
+    /// The governor; `None`: as found.
     pub(super) governor: Option<String>,
     /// Why it cannot be set.
     pub(super) failure: Option<Unavailable>,

@@ -191,7 +191,7 @@ impl Switcher {
         self.turn.as_ref().is_some_and(|turn| turn.send(to).is_ok())
     }
 
-    /// Ends its work.
+    /// Tells the switching thread that its turn is over.
     pub(super) fn call_off(&self) {
         self.signals.began.store(OVER, Ordering::Release);
     }

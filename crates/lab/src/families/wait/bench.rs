@@ -180,7 +180,7 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// With room for the remainders.
+    /// Nothing yet, with room for the remainders: nothing is allocated while the clock runs.
     fn with_room() -> Self {
         Self { errors: Some(Recorder::new()), ..Self::default() }
     }

@@ -38,7 +38,7 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// Conditions and amounts.
     pub request: frame::Request,
-    /// From one signal to the next, where signals interrupt the waits.
+    /// The time from one signal to the next, where signals interrupt the waits.
     pub interrupt: Option<Duration>,
     /// The kernel's tick rate in Hz, if known.
     pub(super) hz: Option<u32>,
@@ -53,7 +53,7 @@ pub struct Request {
     pub durations: Vec<Duration>,
     /// Further conditions under which one method alone is measured, to show their effect.
     pub companions: Vec<(&'static Method, Variant)>,
-    /// From one signal to the next, where signals interrupt the waits.
+    /// The time from one signal to the next, where signals interrupt the waits.
     pub interrupt: Option<Duration>,
     /// Conditions and amounts. Each method and duration is measured under each variant.
     pub frame: frame::Request,

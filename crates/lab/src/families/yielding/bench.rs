@@ -74,7 +74,7 @@ impl Sums {
 pub(super) struct YieldBench<'a> {
     plan: &'a Plan,
     yielders: Vec<Opened<dyn Yielder>>,
-    /// Indexed like [`Plan::specs`].
+    /// The competitors, indexed like [`Plan::specs`].
     crowds: Vec<Result<Crowd, Failure>>,
     /// The last batch's results beside its samples, until it counts.
     last: Option<(Sums, Option<f64>)>,

@@ -1,10 +1,9 @@
 //! `yield`: the cost of each way of giving up the CPU, and which programs gain by it.
 //!
-//! The input is a [`Plan`]. The [`Session`] receives the series of each method, situation and variant of
-//! conditions. A situation is to be alone, or with N competitors on the same CPU. They are `call_cost` (each call
-//! between two clock readings) and `away` (the calls during which a competitor ran). `call_cost` also has the
-//! results that are no distribution. These are the cost in a bare loop, and user and system time. They are also
-//! the calls that let a competitor run, and the shares of the CPU.
+//! The input is a [`Plan`]. The [`Session`] receives the series of each method, situation and variant of conditions; a
+//! situation is to be alone, or with N competitors on the same CPU. The series are `call_cost` (each call between two clock
+//! readings) and `away` (the calls during which a competitor ran). `call_cost` also has the results that are no distribution:
+//! the cost in a bare loop, user and system time, the calls that let a competitor run, and the shares of the CPU.
 //!
 //! A competitor's own progress proves that it ran, not the caller's clock: see [`crate::crowd`].
 
@@ -45,7 +44,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 
 impl Family for Plan {
     type Extra = Extra;
-    /// Indexed like [`Plan::specs`].
+    /// The competitors, indexed like [`Plan::specs`].
     type Company = Vec<Result<Crowd, Failure>>;
     const PECULIAR: &'static [&'static str] =
         names!(yielding::Parameters: competitors, competitor_kind, competitor_policy, competitor_rank);

@@ -17,7 +17,7 @@ pub enum CompetitorPolicy {
     AsFound,
     /// The caller's policy, in each of its variants.
     Same,
-    /// This policy.
+    /// A policy of their own.
     Policy(Policy),
 }
 

@@ -64,12 +64,12 @@ pub(super) fn all() -> Vec<Mechanism> {
     ]
 }
 
-/// Eight bytes.
+/// The limit of a mechanism that carries one 64-bit number.
 fn eight() -> Limit {
     Limit { bytes: Some(8), from: "the mechanism itself: it carries one 64-bit number".into(), remedy: None }
 }
 
-/// A pointer.
+/// The limit of a mechanism that carries one pointer.
 fn pointer() -> Limit {
     let bytes = size_of::<usize>() as u64;
     Limit {

@@ -16,7 +16,7 @@ use super::super::mechanism::{
     refused, sysctl, whole,
 };
 
-/// Pipes, then sockets.
+/// All streams and sockets, in the order of `--list`.
 pub(super) fn all() -> Vec<Mechanism> {
     let mut all = pipes();
     all.extend(sockets());
