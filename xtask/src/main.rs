@@ -1,15 +1,14 @@
-//! Repository chores: generated files, budgets and comparisons with peers.
+//! Repository chores: generated files, budgets, error rates, the kernel lab.
 //!
 //! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
-//! the definition of the command line. `budget` checks size and start-up of the release binary. `compare PEER` measures against
-//! cyclictest, bare C loops and others, interleaved. `aa` shows the error rates of `punctual compare`. `vm` runs a command under a
-//! Debian kernel in QEMU. `install` builds and installs everything that belongs to the command;
-//! `dist` makes the files of a release. `fuzz` feeds malformed inputs to every parser. `mutants` counts the small defects that the tests find.
+//! the definition of the command line. `budget` checks size and start-up of the release binary. `aa` shows the error rates of
+//! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
+//! command, `dist` makes the files of a release. `fuzz` feeds malformed inputs to every parser. `mutants` counts the small defects that
+//! the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
 mod budget;
-mod compare;
 mod dist;
 mod fuzz;
 mod install;
@@ -54,11 +53,6 @@ enum Chore {
     Budget,
     /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
     Aa(aa::AaArgs),
-    /// Measure against a peer, interleaved
-    Compare {
-        #[command(subcommand)]
-        peer: compare::Peer,
-    },
     /// Feed malformed inputs to every parser; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
     /// Make the files of a release in target/dist: a Debian package, a tarball, a static command, SHA256SUMS
@@ -78,7 +72,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Completions { check } => manual::completions(check),
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
-        Chore::Compare { peer } => compare::run(&peer),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Dist => dist::run(),
         Chore::Install(args) => install::run(&args),

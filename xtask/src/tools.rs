@@ -32,25 +32,6 @@ pub(crate) fn release(packages: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(target().join("release"))
 }
 
-/// Compiles a C program of `xtask/c` as a user would, and returns the path of the result.
-pub(crate) fn compile(name: &str) -> anyhow::Result<PathBuf> {
-    let folder = target().join("xtask-c");
-    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let program = folder.join(name);
-    let source = root().join("xtask/c").join(format!("{name}.c"));
-    let status = Command::new("cc")
-        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .args(["-lpthread", "-lrt"])
-        .status()
-        .context("running cc; Debian: apt-get install gcc libc6-dev")?;
-    if !status.success() {
-        bail!("{} does not compile", source.display());
-    }
-    Ok(program)
-}
-
 /// Runs a command and returns its stdout.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = format!("{command:?}");

@@ -133,7 +133,7 @@ struct Compiler(Child);
 
 impl Compiler {
     fn start() -> anyhow::Result<Self> {
-        let sources = tools::root().join("xtask/c");
+        let sources = tools::root().join("peers/c");
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let script = "for cpu in $(seq $1); do (while :; do for f in \"$2\"/*.c; do cc -O2 -c \"$f\" -o /dev/null; done; done) & done; wait";
         let child = Command::new("sh")

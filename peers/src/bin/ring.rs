@@ -1,6 +1,6 @@
 //! `punctual::ipc::Ring` beside its peers: iceoryx2 and crossbeam's lock-free queue, two threads on two CPUs, both polling.
 //!
-//!     cargo run --release -- CPU CPU [ROUNDS]
+//!     cargo run --release --bin ring -- CPU CPU [ROUNDS]
 //!
 //! For each size and each channel: a message is written, sent, received and read as a whole, there and back. Then it goes one way as
 //! fast as it is taken. They take turns. Threads rather than processes, since crossbeam's queue knows no processes; all of them pass
