@@ -3,7 +3,7 @@
 //! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
 //! the definition of the command line. `budget` checks size and start-up of the release binary. `aa` shows the error rates of
 //! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
-//! command, `dist` makes the files of a release. `fuzz` feeds malformed inputs to every parser. `mutants` counts the small defects that
+//! command, `dist` makes the files of a release. `fuzz` runs the tests of every parser with a million malformed inputs. `mutants` counts the small defects that
 //! the tests find.
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod fuzz;
 mod install;
 mod manual;
 mod mutants;
+mod random;
 mod schema;
 mod tools;
 mod vm;
@@ -53,7 +54,7 @@ enum Chore {
     Budget,
     /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
     Aa(aa::AaArgs),
-    /// Feed malformed inputs to every parser; a panic, a hang or too much memory is a failure
+    /// Run the tests of every parser with many malformed inputs; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
     /// Make the files of a release in target/dist: a Debian package, a tarball, a static command, SHA256SUMS
     Dist,

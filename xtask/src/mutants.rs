@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::fuzz::random::Random;
+use crate::random::Random;
 use crate::tools;
 
 /// Files that are mutated, and the arguments of `cargo test` for them.

@@ -19,6 +19,10 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
+#[path = "../../crates/record/tests/all/sample.rs"]
+mod sample;
+
+#[cfg(test)]
 mod tests {
     use std::process::Command;
 
@@ -37,7 +41,7 @@ mod tests {
     #[test]
     fn a_run_keeps_to_the_schema_and_what_is_wrong_does_not() {
         let mut bytes = Vec::new();
-        punctual_report::export::Json.write(&crate::fuzz::sample(), &mut bytes).unwrap();
+        punctual_report::export::Json.write(&super::sample::sample(), &mut bytes).unwrap();
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(complaints(&value), [] as [String; 0]);
         for (pointer, wrong) in

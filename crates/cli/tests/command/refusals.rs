@@ -1,5 +1,11 @@
 //! Invalid requests are refused before any change, with a valid alternative.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::sync::LazyLock;
+
+use clap::Command;
+use proptest::prelude::*;
 use punctual_record::Notice;
 use punctual_testing::{Disturbed, first_cpu, undisturbed};
 
@@ -216,4 +222,61 @@ fn a_limit_on_what_is_measured_is_judged() {
     // The governors of this machine are not known to the test, but this is none of them.
     let ramp = run(&["governor", "ramp", "--fail-if=p99 of nanosleep > 1ms"]);
     assert!(ramp.code == Some(2) && ramp.stderr.contains("not a subject here"), "{}", ramp.stderr);
+}
+
+/// The command line, and every name of a command and a flag in it.
+static COMMAND: LazyLock<(Command, Vec<String>)> = LazyLock::new(|| {
+    let mut command = punctual_cli::command();
+    command.build();
+    let mut names = Vec::new();
+    gather(&command, &mut names);
+    (command, names)
+});
+
+fn gather(command: &Command, names: &mut Vec<String>) {
+    names.push(command.get_name().to_owned());
+    for argument in command.get_arguments() {
+        names.extend(argument.get_long().map(|long| format!("--{long}")));
+        names.extend(argument.get_short().map(|short| format!("-{short}")));
+    }
+    command.get_subcommands().for_each(|subcommand| gather(subcommand, names));
+}
+
+/// Words of a command line: names, values that some flag takes, both, and bytes that mean nothing.
+fn any_line() -> impl Strategy<Value = Vec<OsString>> {
+    let name = || prop::sample::select(&COMMAND.1[..]);
+    let value = || {
+        prop_oneof![
+            "(other|fifo|rr):-?[0-9]{1,3}|deadline:1ms/10ms/10ms|idle",
+            "-?[0-9]{1,20}(ns|us|ms|s|h|k|M|%)?((,|-|[.]{2})[0-9]{1,4}(us|k)?)?",
+            "(p50|p99[.]9|max|any)( of [a-z*]{1,9})?( worse by |<=|=| > )[0-9]{1,9}(ns|s|%)",
+            "nanosleep|ring|sched_yield|performance|hybrid,spin|json|auto|same|all",
+            "127[.]0[.]0[.]1:9|[[]::1[]]:9|/dev/null|a[.]json|-|",
+        ]
+    };
+    let noise = prop::collection::vec(any::<u8>().prop_filter("no argument can contain it", |byte| *byte != 0), 0..40);
+    let word = prop_oneof![
+        3 => value().prop_map(OsString::from),
+        3 => name().prop_map(OsString::from),
+        3 => (name(), value()).prop_map(|(name, value)| OsString::from(format!("{name}={value}"))),
+        1 => noise.prop_map(OsString::from_vec),
+    ];
+    let commands: Vec<&str> = COMMAND.0.get_subcommands().map(Command::get_name).collect();
+    (prop::option::weighted(0.9, prop::sample::select(commands)), prop::collection::vec(word, 0..7))
+        .prop_map(|(command, words)| ["punctual"].into_iter().chain(command).map(OsString::from).chain(words).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(punctual_testing::inputs(400)) })]
+
+    /// Any line is taken, or refused with words, whose length has a limit.
+    #[test]
+    fn any_line_is_taken_or_refused_with_words(line in any_line()) {
+        if let Err(error) = COMMAND.0.clone().try_get_matches_from(&line) {
+            let said = error.to_string();
+            let given: usize = line.iter().map(|word| word.len()).sum();
+            prop_assert!(!said.trim().is_empty());
+            prop_assert!(!error.use_stderr() || said.len() <= 4_000 + 4 * given, "{} bytes", said.len());
+        }
+    }
 }

@@ -352,7 +352,7 @@ fn hostile_header() -> impl Strategy<Value = (u64, Vec<u8>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: punctual_testing::inputs(4_000), failure_persistence: None, ..Default::default() })]
 
     /// Whatever a file begins with, it is refused with words, or is a ring. The ring's ends are refused with words, or carry messages or
     /// say what is wrong. Nothing crashes or waits without end.

@@ -230,6 +230,8 @@ fn any_param() -> impl Strategy<Value = Param> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(punctual_testing::inputs(256)))]
+
     #[test]
     fn round_trip(
         values in prop::collection::vec(any::<i64>(), 0..40),

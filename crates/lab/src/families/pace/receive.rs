@@ -212,6 +212,8 @@ impl Heard {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -221,7 +223,7 @@ mod tests {
         let heard = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let hostile = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
-                let (mut datagram, boot) = ([0; crate::families::pace::wire::HEADER], this_boot());
+                let (mut datagram, boot) = ([0; super::super::wire::HEADER], this_boot());
                 for n in 0_u64.. {
                     if over.load(std::sync::atomic::Ordering::Relaxed) {
                         break;
@@ -239,5 +241,55 @@ mod tests {
         });
         assert_eq!(heard.flows.len(), MOST_RATES);
         assert_eq!(heard.turned_away, 20_000 - MOST_RATES as u64);
+    }
+
+    /// Some datagrams of any sender: with a header whose fields may be any numbers, or without one.
+    fn any_datagrams() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let or = |right: u64| prop_oneof![3 => Just(right), 1 => any::<u64>(), 1 => Just(u64::MAX)];
+        let fields = (or(1), or(1), or(1_000_000), or(1_000_000), or(this_boot()), or(1_000_000));
+        let headed = (fields, 0..64_usize).prop_map(|(fields, more)| {
+            let (stream, sequence, intended_ns, sent_ns, boot, period_ns) = fields;
+            let (intended_ns, sent_ns) = (intended_ns.cast_signed(), sent_ns.cast_signed());
+            let mut datagram = vec![0; super::super::wire::HEADER + more];
+            Header { stream: stream as u32, sequence, intended_ns, sent_ns, boot, period_ns }.write(&mut datagram);
+            datagram
+        });
+        let noise = prop::collection::vec(any::<u8>(), 0..200);
+        prop::collection::vec(prop_oneof![5 => headed, 1 => noise], 1..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(punctual_testing::inputs(16)) })]
+
+        /// The run that a receiver makes of any datagrams can be written and read again.
+        #[test]
+        fn any_datagrams_make_a_run(datagrams in any_datagrams()) {
+            let socket = listen((std::net::Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+            let (to, over) = (socket.local_addr().unwrap(), std::sync::atomic::AtomicBool::new(false));
+            let run = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let sender = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+                    // The receiver waits for datagrams that it knows.
+                    let mut known = [0; super::super::wire::HEADER];
+                    for sequence in 0.. {
+                        if over.load(std::sync::atomic::Ordering::Relaxed) {
+                            break;
+                        }
+                        let header = Header { stream: 1, sequence, intended_ns: 0, sent_ns: 0, boot: this_boot(), period_ns: 1000 };
+                        header.write(&mut known);
+                        datagrams.iter().for_each(|datagram| drop(sender.send_to(datagram, to)));
+                        let _ = sender.send_to(&known, to);
+                    }
+                });
+                let mut silent = frame::Silent;
+                let mut session = Session::open(vec!["punctual".into()], "pace", frame::Stop::default(), &mut silent);
+                let received = run(socket, Some(Amount::Samples(200)), (&Conditions::new(), false), &mut session);
+                over.store(true, std::sync::atomic::Ordering::Relaxed);
+                received.map(|()| session.close())
+            });
+            let mut written = Vec::new();
+            run.unwrap().to_json(&mut written).unwrap();
+            prop_assert!(punctual_record::Run::from_slice(&written).is_ok());
+        }
     }
 }

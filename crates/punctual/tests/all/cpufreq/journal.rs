@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use proptest::prelude::*;
 use punctual::cpufreq::Error;
-use punctual::restore;
+use punctual::restore::{self, LockWait};
 
 use super::PATIENT;
 use crate::fixture::Machine;
@@ -83,4 +84,49 @@ fn a_place_that_others_could_write_to_is_refused() {
     symlink(journal.root().join("victim"), journal.state().join("journal")).unwrap();
     assert!(matches!(journal.cpufreq().guard(&[], PATIENT), Err(Error::Setting(restore::Error::UnsafePlace { .. }))));
     assert_eq!(fs::read_to_string(journal.root().join("victim")).unwrap(), "precious");
+}
+
+/// Lines of a journal, right and wrong, with bytes that mean nothing now and then.
+fn any_journal() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![
+        6 => prop::sample::select(vec![
+            "policy0 scaling_governor ondemand",
+            "policy0 scaling_min_freq 1000000",
+            "policy0 scaling_max_freq 3000000",
+            "policy0 energy_performance_preference power",
+            "policy0 scaling_governor ../../../outside",
+            "policy../../.. scaling_governor x",
+            "policy18446744073709551615 scaling_governor x",
+            "policy0 scaling_min_freq 99999999999999999999",
+            "",
+        ])
+        .prop_map(|line| line.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..60),
+        1 => "policy[0-9]{1,3} [a-z_/.]{1,30} [0-9a-z/.]{1,20}".prop_map(String::into_bytes),
+    ];
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let first = format!("punctual-cpufreq-1 {}", boot.trim()).into_bytes();
+    let head = prop_oneof![8 => Just(first), 1 => prop::collection::vec(any::<u8>(), 0..60)];
+    (head, prop::collection::vec(line, 0..6))
+        .prop_map(|(head, lines)| [vec![head], lines, vec![Vec::new()]].concat().join(&b'\n'))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(punctual_testing::inputs(64)) })]
+
+    /// Whatever it says, only settings of policies change, and no other file appears.
+    #[test]
+    fn any_journal_changes_nothing_but_settings(journal in any_journal(), before_set in any_journal()) {
+        let machine = Machine::dirty();
+        let _ = machine.cpufreq().restore(LockWait::No);
+        let outside = machine.root().join("outside");
+        fs::write(&outside, "outside").unwrap();
+        let files = || fs::read_dir(machine.folder_of(0)).unwrap().count();
+        let before = files();
+        fs::write(machine.state().join("journal"), journal).unwrap();
+        fs::write(machine.state().join("before-set"), before_set).unwrap();
+        let _ = machine.cpufreq().restore(LockWait::No);
+        prop_assert_eq!(files(), before);
+        prop_assert_eq!(fs::read_to_string(outside).unwrap(), "outside");
+    }
 }

@@ -1,0 +1,95 @@
+//! `cargo xtask fuzz`: runs the tests that try any input, with far more inputs than `cargo test`, and with a release build.
+//!
+//! Their strategies make saved runs, command lines, headers of rings, journals of the frequency keeper, and datagrams. A failure is a
+//! panic, a hang, or too much memory. proptest prints the smallest input that fails. The same seed makes the same inputs.
+
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use clap::{Args, ValueEnum};
+
+use crate::tools;
+
+/// Limit of the address space of a test program, in kB: an input that allocates without a limit soon meets it.
+const MEMORY_KB: u64 = 4 << 20;
+/// Limit of a target's time in seconds, beside that of its inputs. A busy machine takes longer.
+const PATIENCE_S: u64 = 600;
+const INPUTS_PER_S: u64 = 100;
+
+#[derive(Args)]
+pub(crate) struct FuzzArgs {
+    /// Targets [default: all]
+    targets: Vec<Target>,
+    /// Total number of inputs
+    #[arg(long, default_value_t = 1_000_000)]
+    inputs: u64,
+    /// Seed of the inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// Saved runs: altered text that is read again
+    Record,
+    /// Saved runs with an altered structure: reported in every form, compared, merged, judged
+    Report,
+    /// Command lines
+    CommandLine,
+    /// Headers of rings
+    Ring,
+    /// Journals of the frequency keeper
+    Journal,
+    /// Datagrams to `pace --receive`
+    Datagram,
+}
+
+impl Target {
+    /// Package, its program of tests and the name of the test.
+    fn test(self) -> [&'static str; 3] {
+        match self {
+            Self::Record => ["punctual-record", "--test=all", "a_changed_run_is_an_error_or_a_run"],
+            Self::Report => ["punctual-report", "--test=all", "every_report_comes_to_its_end"],
+            Self::CommandLine => ["punctual-cli", "--test=command", "any_line_is_taken_or_refused_with_words"],
+            Self::Ring => ["punctual", "--test=all", "a_hostile_header_is_refused_or_works"],
+            Self::Journal => ["punctual", "--test=all", "any_journal_changes_nothing_but_settings"],
+            Self::Datagram => ["punctual-lab", "--lib", "any_datagrams_make_a_run"],
+        }
+    }
+
+    /// Share of all inputs in thousandths. An input of `Datagram` is some hundred datagrams, and a journal is restored with retries.
+    fn share(self) -> u64 {
+        match self {
+            Self::Record | Self::CommandLine => 350,
+            Self::Report => 99,
+            Self::Ring => 180,
+            Self::Journal => 20,
+            Self::Datagram => 1,
+        }
+    }
+}
+
+/// Runs every target, and fails with the first that fails.
+pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
+    let targets = if args.targets.is_empty() { Target::value_variants() } else { &args.targets };
+    let shares: u64 = targets.iter().map(|target| target.share()).sum();
+    for &target in targets {
+        let inputs = (args.inputs * target.share()).div_ceil(shares);
+        println!("{target:?}: {inputs} inputs, seed {}", args.seed);
+        let [package, tests, name] = target.test();
+        let test = ["test", "--profile", "fuzz", "--quiet", "--package", package, tests];
+        let built = Command::new("cargo").args(test).arg("--no-run").current_dir(tools::root()).status()?;
+        ensure!(built.success(), "the tests of {package} do not build");
+        let limited = "ulimit -v $1; shift; exec timeout \"$@\"";
+        let limit_s = PATIENCE_S + inputs / INPUTS_PER_S;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", limited, "sh", &MEMORY_KB.to_string(), &limit_s.to_string(), "cargo"])
+            .args(test)
+            .args(["--", name]);
+        command.env("PUNCTUAL_INPUTS", inputs.to_string()).env("PROPTEST_RNG_SEED", args.seed.to_string());
+        let said = tools::output(command.current_dir(tools::root())).with_context(|| format!("seed {}", args.seed))?;
+        ensure!(said.contains("1 passed"), "{package} has no test {name}: {said}");
+    }
+    Ok(())
+}
