@@ -1,5 +1,6 @@
-//! The exit status of the command.
+//! How the command ends: its exit status, and what it says of an error.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::refusal::BadUsage;
@@ -56,6 +57,25 @@ pub(crate) fn with_causes(error: &anyhow::Error) -> String {
         _ if told.contains(&cause) => told,
         _ => format!("{told}: {cause}"),
     })
+}
+
+/// A backtrace takes about as much.
+const BACKTRACE: usize = 4 << 20;
+
+/// Ends the process with one sentence if a panic comes from a lack of memory.
+///
+/// The standard library panics in a thread that gets no signal stack. Its backtrace then asks for memory that is not
+/// there, and the process hangs instead of ending (Rust 1.95, `RUST_BACKTRACE=1`). All other panics print as always.
+pub(crate) fn explain_lack_of_memory() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if Vec::<u8>::new().try_reserve_exact(BACKTRACE).is_ok() {
+            return usual(panic);
+        }
+        let text = b"punctual: error: too little memory: raise RLIMIT_DATA or RLIMIT_AS (ulimit -d, ulimit -v)\n";
+        let _ = std::io::stderr().write_all(text);
+        std::process::exit(1);
+    }));
 }
 
 #[cfg(test)]

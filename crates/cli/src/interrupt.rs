@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
-use crate::stream;
+use crate::terminal::stream;
 
 /// Starts listening. The first signal asks the run to end. A second one ends the process at once, and the kernel releases thread
 /// conditions and open files. Signals ignored at the start (`nohup`, the background of a script) stay ignored.

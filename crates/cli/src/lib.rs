@@ -9,17 +9,12 @@
 
 mod args;
 mod commands;
-mod cpu_lock;
 mod exit;
-mod input;
 mod interrupt;
-mod memory;
-mod nearest;
 mod output;
 mod progress;
 mod refusal;
-mod state;
-mod stream;
+mod saved;
 mod terminal;
 
 use std::process::ExitCode;
@@ -29,19 +24,20 @@ use clap::FromArgMatches as _;
 /// The definition of the command line for parser, help, manual and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    args::command()
+    args::define(commands::line::command);
+    commands::line::command()
 }
 
 /// Runs the command of the process's arguments and returns the exit status.
 #[must_use]
 pub fn main() -> ExitCode {
-    memory::explain_lack();
+    exit::explain_lack_of_memory();
     // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
-    let done = match command().try_get_matches().and_then(|found| args::Args::from_arg_matches(&found)) {
+    let done = match command().try_get_matches().and_then(|found| commands::line::Args::from_arg_matches(&found)) {
         Ok(args) => commands::dispatch(args),
         Err(refused) if refused.use_stderr() => {
-            refusal::say(&refused, command());
+            refusal::explanation::say(&refused, command());
             Ok(exit::Exit::Usage)
         }
         // The help and the version are output like any other.

@@ -78,7 +78,7 @@ impl Flags {
     /// Those of `wait`, `governor ramp`; none of a command that there is not.
     pub(crate) fn of(command: &str) -> Self {
         let none = || clap::Command::new("none");
-        let mut found = super::command();
+        let mut found = super::definition();
         found.build();
         for word in command.split(' ') {
             found = found.find_subcommand(word).cloned().unwrap_or_else(none);

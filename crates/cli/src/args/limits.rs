@@ -8,8 +8,8 @@ use punctual_report::compare::Figure;
 use punctual_report::compare::limit::{Amount, Limit as Increase};
 use punctual_report::gate::{self, Missing};
 
-use crate::nearest::hint;
 use crate::refusal::BadUsage;
+use crate::refusal::nearest::hint;
 
 /// Half of a limit, split at its operator.
 struct Parts<'a> {

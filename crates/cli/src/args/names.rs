@@ -3,19 +3,19 @@
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::nearest::hint;
+use crate::refusal::nearest::hint;
 
 /// What comes before the name of a kind: some kinds are called like one of their methods.
 const KIND: &str = "kind:";
 
 /// What stands in a list of names.
-pub(super) struct Item {
+pub(crate) struct Item {
     /// Its name.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// One line on it.
-    pub(super) about: &'static str,
+    pub(crate) about: &'static str,
     /// Its kind; none: these have no kinds.
-    pub(super) kind: Option<&'static str>,
+    pub(crate) kind: Option<&'static str>,
 }
 
 impl Item {
@@ -26,18 +26,18 @@ impl Item {
 }
 
 /// The items that a command offers.
-pub(super) struct Shelf<T: 'static> {
+pub(crate) struct Shelf<T: 'static> {
     /// What one of them is called in a refusal: `way to wait`.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The command that shows them all.
-    pub(super) list: &'static str,
+    pub(crate) list: &'static str,
     /// All of them, in the order in which they are listed.
-    pub(super) all: fn() -> Vec<&'static T>,
+    pub(crate) all: fn() -> Vec<&'static T>,
     /// What stands in the list of names.
-    pub(super) item: fn(&'static T) -> Item,
+    pub(crate) item: fn(&'static T) -> Item,
     /// Whether it is offered here, where the same shelf serves several commands. One that is not can still be named, and the command says
     /// why it does not take it.
-    pub(super) is_offered: fn(&'static T) -> bool,
+    pub(crate) is_offered: fn(&'static T) -> bool,
 }
 
 /// What a name stands for: one item, or all of a kind.
@@ -62,7 +62,7 @@ pub(crate) fn chosen<T>(named: &[Chosen<T>]) -> Option<Vec<&'static T>> {
 }
 
 /// Reads the names of a shelf; a mistyped one is answered with those nearest to it.
-pub(super) struct Names<T: 'static>(pub(super) &'static Shelf<T>);
+pub(crate) struct Names<T: 'static>(pub(crate) &'static Shelf<T>);
 
 impl<T> Clone for Names<T> {
     fn clone(&self) -> Self {

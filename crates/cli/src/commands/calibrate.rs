@@ -1,19 +1,55 @@
-//! `punctual calibrate`.
+//! `punctual calibrate`: what a sleep adds on this machine, and what reading the clock costs.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use clap::Args;
 use punctual::{Conditions, Policy};
-use punctual_lab::calibrate::{self, Plan, Request};
+use punctual_lab::calibrate::{self, Plan, Request, can_be_calibrated};
 use punctual_lab::checkup::FIFO_PRIORITY;
+use punctual_lab::wait::methods;
+use punctual_lab::ways::wait::Method;
 use punctual_lab::{Observer, Progress, Variant};
 
+use super::cpu_lock;
 use super::measure::{measure, measure_watched};
-use crate::args::CalibrateArgs;
-use crate::cpu_lock;
+use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
+use crate::args::{MeasureArgs, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
+
+/// Options of `calibrate`.
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Ways to sleep [default: nanosleep]
+    #[arg(value_name = "METHOD", value_parser = Names(&WAYS_TO_SLEEP), hide_possible_values = true)]
+    pub(crate) methods: Vec<Chosen<Method>>,
+    /// Wait that checks the calibration
+    #[arg(long, value_name = "DUR", default_value = "100us", value_parser = values::positive_duration)]
+    pub(crate) check: Duration,
+    /// Print what a sleep adds, a line per round, until Ctrl-C or --duration
+    #[arg(long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+}
+
+impl CalibrateArgs {
+    /// The ways to sleep to measure.
+    pub(crate) fn calibrated(&self) -> Vec<&'static Method> {
+        chosen(&self.methods).unwrap_or_else(|| methods::find("nanosleep").into_iter().collect())
+    }
+}
+
+/// Every way to sleep for a duration.
+static WAYS_TO_SLEEP: Shelf<Method> = Shelf {
+    what: "way to sleep that can be calibrated",
+    list: "punctual wait --list",
+    all: || methods::all().collect(),
+    item: |its| Item { name: its.name, about: its.about, kind: Some(its.kind.name()) },
+    is_offered: |its| can_be_calibrated(its).is_ok(),
+};
 
 /// Default measuring time of `calibrate`.
 const USUAL: Duration = Duration::from_secs(6);

@@ -1,14 +1,34 @@
-//! The check-up.
+//! The check-up: measures this machine and says what to use.
 
+use clap::Args;
 use punctual_lab::checkup::{self, Depth};
 
+use super::cpu_lock;
 use super::measure::measure;
-use crate::args::{CheckupArgs, OutputArgs};
-use crate::cpu_lock;
+use crate::args::{OutputArgs, values};
 use crate::exit::Exit;
 use crate::output::{Outputs, Target};
 use crate::refusal::BadUsage;
 use crate::terminal;
+
+/// Options of the check-up.
+#[derive(Debug, Args)]
+pub(crate) struct CheckupArgs {
+    /// Take 5 s: only the methods that the verdict needs
+    #[arg(long, conflicts_with = "thorough")]
+    quick: bool,
+    /// Take some minutes: more methods, waits and sizes; narrower intervals
+    #[arg(long)]
+    thorough: bool,
+    /// Repeat N times, 2 to 1000, one file per run (--json run.json: run-1.json, run-2.json, ...)
+    #[arg(long, value_name = "N", value_parser = values::integer(2u32, 1000, "5"))]
+    repeat: Option<u32>,
+    /// Print all tables, not only the first screen
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
 
 /// Measures this machine and recommends what to use; with `--repeat`, several times.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {

@@ -4,7 +4,7 @@ use punctual::conditions::{CONDITIONS, Condition, Scope, Takes};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure;
-use crate::args::{Args, Command};
+use crate::commands::line::{Args, Command};
 use crate::exit::Exit;
 use crate::terminal::Color;
 

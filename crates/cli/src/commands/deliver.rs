@@ -6,11 +6,11 @@ use punctual_report::document::{Level, Paint, Phrase};
 use punctual_report::export::{self, text};
 use punctual_report::{Document, Style};
 
-use super::nothing;
 use crate::args::{Flags, OutputArgs};
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
-use crate::{state, stream, terminal};
+use crate::saved::kept;
+use crate::terminal::{self, stream};
 
 /// The lines of the first screen. A terminal has 24: one is for the prompt, one says where the rest is.
 const FIRST_SCREEN_ROWS: usize = 22;
@@ -92,11 +92,11 @@ fn laid_out(document: &Document, wanted: &OutputArgs, last: bool, style: Style) 
 
 /// Keeps a run that measured something as the last one. Returns whether it did.
 fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
-    if wanted.no_keep || (nothing::is_in(run) && run.causes.is_none()) {
+    if wanted.no_keep || (is_empty(run) && run.causes.is_none()) {
         return false;
     }
     let mut json = Vec::new();
-    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| state::keep_last(&json));
+    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| kept::keep_last(&json));
     match &kept {
         // An older run may still be the last.
         Err(error) if !wanted.quiet => {
@@ -128,7 +128,7 @@ fn write(run: &Run, output: Output, wanted: &OutputArgs) -> anyhow::Result<()> {
 /// Keeps a run that no file holds.
 fn keep(run: &Run) {
     let mut json = Vec::new();
-    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| state::keep_unwritten(&json));
+    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| kept::keep_unwritten(&json));
     terminal::complain(&match kept {
         Ok(path) => {
             let path = terminal::shown(path);
@@ -136,4 +136,30 @@ fn keep(run: &Run) {
         }
         Err(error) => format!("error: the run could not be kept either: {}", with_causes(&error)),
     });
+}
+
+/// Whether a run has no results.
+pub(super) fn is_empty(run: &Run) -> bool {
+    run.series.is_empty() && run.paths.is_empty()
+}
+
+/// The error for a run without results.
+pub(super) fn nothing_measured(run: &Run) -> anyhow::Error {
+    let failed = |notice: &Notice| match notice {
+        Notice::PartFailed { part, why, .. } => Some((format!("{part}: {why}"), None)),
+        _ => None,
+    };
+    let not_measured = run.not_measured.iter().map(|its| (format!("{}: {}", its.subject, its.why), its.remedy.clone()));
+    let reasons: Vec<(String, Option<String>)> = not_measured.chain(run.notices.iter().filter_map(failed)).collect();
+    let Some((why, remedy)) = reasons.first() else {
+        let more_time = Flags::of(&run.subcommand).in_remedy("give more time");
+        return anyhow::anyhow!("nothing was measured; {more_time}, or see the notices above");
+    };
+    let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    let more = match reasons.len() - 1 {
+        0 => String::new(),
+        1 => " (and 1 more reason above)".to_owned(),
+        n => format!(" (and {n} more reasons above)"),
+    };
+    anyhow::anyhow!("nothing was measured: {why}{remedy}{more}")
 }

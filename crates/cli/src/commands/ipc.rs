@@ -1,21 +1,193 @@
-//! `punctual ipc`.
+//! `punctual ipc`: how long a message takes between two processes.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use punctual::CpuSet;
-use punctual_lab::ipc::mechanism::Mechanism;
-use punctual_lab::ipc::places::Places;
-use punctual_lab::ipc::places::Topology;
+use clap::{Args, ValueEnum};
+use punctual::{CpuSet, Policy};
+use punctual_lab::ipc::mechanism::{Mechanism, Receive};
+use punctual_lab::ipc::places::{Places, Topology};
 use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
-use crate::args::{IpcArgs, ModeArg, chosen};
+use crate::args::names::chosen;
+use crate::args::names::{Chosen, Item, Names, Shelf};
+use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
 use crate::terminal;
+
+/// Options of `ipc`.
+#[derive(Debug, Args)]
+pub(crate) struct IpcArgs {
+    /// Mechanisms, by name or kind (kind:socket), see --list [default: the usual ones]
+    #[arg(value_name = "MECHANISM", value_parser = Names(&MECHANISMS), hide_possible_values = true)]
+    pub(crate) mechanisms: Vec<Chosen<Mechanism>>,
+    /// Measure every mechanism
+    #[arg(long, conflicts_with = "mechanisms")]
+    pub(crate) all: bool,
+    /// Message sizes in bytes, 8 to 1G (8, 64k, 1M) [default: 64, or 8 if the mechanism carries no more]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
+    pub(crate) size: Vec<usize>,
+    /// Traffic: ping-pong (round trips), saturated (as fast as received), sporadic (one per --every), rate:N/s (open loop)
+    #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "ping-pong,saturated", value_parser = mode)]
+    pub(crate) mode: Vec<ModeArg>,
+    /// Intervals of sporadic messages; several are compared [default: 1s]
+    #[arg(long, value_name = "DUR", value_delimiter = ',', value_parser = values::positive_duration)]
+    pub(crate) every: Vec<Duration>,
+    /// Placement: same (one CPU for both), different (one each), both (same and different), or two CPUs as SENDER,RECEIVER
+    #[arg(long, value_name = "CPUS", default_value = "both", value_parser = places, conflicts_with = "matrix")]
+    pub(crate) cpus: Places,
+    /// Measure every pair of CPUs, shown as a heat map
+    #[arg(long)]
+    pub(crate) matrix: bool,
+    /// How the receiver waits [default: block if supported, else poll]
+    #[arg(long, value_name = "HOW", value_delimiter = ',')]
+    pub(crate) receive: Vec<ReceiveArg>,
+    /// Most messages in flight, 1 to 1000000 [default: set by the mechanism]
+    #[arg(long, value_name = "N", value_parser = depth)]
+    pub(crate) depth: Option<usize>,
+    /// Verify the whole message: always, never, or short (up to 4 KiB)
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "short", default_missing_value = "always")]
+    pub(crate) verify: VerifyArg,
+    /// Print minimum, maximum and mean latency per N messages during the run (100k); on stderr with --fail-if
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub(crate) blocks: Option<u64>,
+    /// List the mechanisms, their limits and where to set these; measure nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Scheduling policy of the sender alone; several are compared
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', help_heading = "Conditions")]
+    pub(crate) sender_policy: Vec<Policy>,
+    /// Scheduling policy of the receiver alone; several are compared
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', help_heading = "Conditions")]
+    pub(crate) receiver_policy: Vec<Policy>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+}
+
+/// A mode as typed. The interval of sporadic messages is another option.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ModeArg {
+    /// `sporadic`.
+    Sporadic,
+    /// Everything else.
+    Other(Mode),
+}
+
+/// How the receiver waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReceiveArg {
+    /// Block in the kernel
+    Block,
+    /// Busy-wait
+    Poll,
+    /// Poll, then yield, then block
+    Backoff,
+}
+
+impl From<ReceiveArg> for Receive {
+    fn from(arg: ReceiveArg) -> Self {
+        match arg {
+            ReceiveArg::Block => Self::Block,
+            ReceiveArg::Poll => Self::Poll,
+            ReceiveArg::Backoff => Self::Backoff,
+        }
+    }
+}
+
+/// Which messages are verified as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyArg {
+    /// Messages up to 4 KiB
+    Short,
+    /// All messages
+    Always,
+    /// None: only number and time
+    Never,
+}
+
+impl VerifyArg {
+    /// The value for the plan; `None`: short messages only.
+    pub(crate) fn wanted(self) -> Option<bool> {
+        match self {
+            Self::Short => None,
+            Self::Always => Some(true),
+            Self::Never => Some(false),
+        }
+    }
+}
+
+/// Smallest message accepted: it carries its time of sending.
+const SMALLEST: usize = 8;
+/// Largest message accepted: 1 GiB takes half a second to copy.
+const LARGEST: usize = 1 << 30;
+
+fn size(text: &str) -> Result<usize, String> {
+    let wanted = || "expected a number of bytes from 8 to 1G (example: 64, 16k or 1M; k is 1024)".to_owned();
+    let (digits, times) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => match text.strip_suffix('M') {
+            Some(digits) => (digits, 1 << 20),
+            None => text.strip_suffix('G').map_or((text, 1), |digits| (digits, 1 << 30)),
+        },
+    };
+    let n: usize = digits.parse().map_err(|_| wanted())?;
+    n.checked_mul(times).filter(|n| (SMALLEST..=LARGEST).contains(n)).ok_or_else(wanted)
+}
+
+fn depth(text: &str) -> Result<usize, String> {
+    values::integer(1, 1_000_000, "10")(text)
+}
+
+fn mode(text: &str) -> Result<ModeArg, String> {
+    let wanted = || "expected ping-pong, saturated, sporadic or rate:N/s (example: rate:1000/s)".to_owned();
+    match text {
+        "sporadic" => Ok(ModeArg::Sporadic),
+        "saturated" => Ok(ModeArg::Other(Mode::Saturated)),
+        "ping-pong" => Ok(ModeArg::Other(Mode::PingPong)),
+        _ => {
+            let number = text.strip_prefix("rate:").and_then(|rate| rate.strip_suffix("/s")).ok_or_else(wanted)?;
+            let per_second = match values::count(number) {
+                Ok(n) => n as f64,
+                Err(_) => number.parse::<f64>().map_err(|_| wanted())?,
+            };
+            let possible = per_second.is_finite() && (1.0 / 3600.0..=1e6).contains(&per_second);
+            if possible {
+                Ok(ModeArg::Other(Mode::Rate { per_second }))
+            } else {
+                Err("expected a rate from one per hour to 1M per second (example: rate:1000/s)".into())
+            }
+        }
+    }
+}
+
+fn places(text: &str) -> Result<Places, String> {
+    let wanted = || "expected same, different, both, or two CPUs as SENDER,RECEIVER (example: 0,1)".to_owned();
+    match text {
+        "same" => Ok(Places::Same),
+        "different" => Ok(Places::Different),
+        "both" => Ok(Places::Both),
+        _ => {
+            let (sender, receiver) = text.split_once(',').ok_or_else(wanted)?;
+            let cpu = |text: &str| text.trim().parse::<usize>().map_err(|_| wanted());
+            Ok(Places::On(cpu(sender)?, cpu(receiver)?))
+        }
+    }
+}
+
+/// Every mechanism.
+static MECHANISMS: Shelf<Mechanism> = Shelf {
+    what: "mechanism",
+    list: "punctual ipc --list",
+    all: || mechanisms::all().collect(),
+    item: |its| Item { name: &its.name, about: &its.about, kind: Some(its.kind.name()) },
+    is_offered: |_| true,
+};
 
 /// Default measuring time of `ipc`: 250 ms for each of 20 mechanisms in two modes and two places.
 const USUAL: Duration = Duration::from_secs(20);
@@ -111,5 +283,26 @@ fn row(mechanism: &Mechanism) -> ListRow {
         needs: mechanism.needs.into(),
         available: ipc::try_open(mechanism).map_err(|no| no.to_string()),
         observed: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_modes_and_places() {
+        assert_eq!((size("8"), size("64k"), size("1M"), size("1G")), (Ok(8), Ok(65_536), Ok(1 << 20), Ok(1 << 30)));
+        for bad in ["", "k", "-1", "7", "1.5k", "2G", "99999999999999999999", "64kB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(mode("rate:10k/s"), Ok(ModeArg::Other(Mode::Rate { per_second: 10_000.0 })));
+        assert_eq!(mode("rate:0.5/s"), Ok(ModeArg::Other(Mode::Rate { per_second: 0.5 })));
+        for bad in ["rate:", "rate:5", "rate:0/s", "rate:nan/s", "rate:-1/s", "rate:1e9/s", "pingpong", ""] {
+            assert!(mode(bad).is_err(), "{bad}");
+        }
+        assert_eq!(places("3,1"), Ok(Places::On(3, 1)));
+        assert!(places("3").is_err() && places("a,b").is_err() && places("1,2,3").is_err());
+        assert!(depth("0").is_err() && depth("x").is_err() && depth("10") == Ok(10));
     }
 }

@@ -6,14 +6,14 @@ use punctual_report::export::text;
 use punctual_report::export::text::list::{self, ListRow};
 use punctual_report::gate;
 
-use super::deliver::deliver;
-use super::nothing;
+use super::cpu_lock;
+use super::deliver::{deliver, is_empty, nothing_measured};
 use super::trace::OfRun;
 use crate::args::{Flags, OutputArgs};
 use crate::exit::{Exit, explain};
 use crate::output::Outputs;
 use crate::terminal::Color;
-use crate::{cpu_lock, interrupt, progress, terminal};
+use crate::{interrupt, progress, terminal};
 
 /// Runs an experiment as every measuring command does. It listens for signals, locks the CPUs, shows progress, delivers the run and judges
 /// it. `name` is the second word of the recorded command line, even if not typed.
@@ -53,7 +53,7 @@ pub(super) fn measure_watched(
     observer.finish();
     let traced = trace.is_none_or(|trace| trace.finish(run.causes.as_ref()));
     let failure = outcome.err();
-    if nothing::is_in(&run)
+    if is_empty(&run)
         && let Some(error) = failure
     {
         return Err(error);
@@ -74,7 +74,7 @@ pub(super) fn measure_watched(
             let failed = explain(&error);
             Ok(if exit == Exit::Done { failed } else { exit })
         }
-        None if exit == Exit::Done && nothing::is_in(&run) => Err(nothing::measured(&run)),
+        None if exit == Exit::Done && is_empty(&run) => Err(nothing_measured(&run)),
         None => Ok(exit),
     }
 }

@@ -1,22 +1,35 @@
-//! `punctual merge`.
+//! `punctual merge`: saved runs of one kind as one.
+
+use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::Args;
 use punctual_record::Tool;
 use punctual_record::merge::Merger;
 
 use super::measure::command_line;
-use crate::args::MergeArgs;
 use crate::exit::Exit;
-use crate::input;
-use crate::output::Outputs;
+use crate::output::{Outputs, Target};
+use crate::saved;
+
+/// Options of `merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Saved runs (JSON or pages), or `last`; merged runs included
+    #[arg(value_name = "RUN.json", required = true, value_parser = saved::run_name())]
+    pub(crate) files: Vec<PathBuf>,
+    /// File for the merged run, in JSON (-: stdout)
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Target,
+}
 
 /// Merges the runs and writes the result.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
-    input::check_distinct(&args.files)?;
+    saved::check_distinct(&args.files)?;
     let output = Outputs::open([("--output", &args.output)], &args.files)?.into_only()?;
     let mut merger: Option<Merger> = None;
     for file in &args.files {
-        let run = input::read_run(file)?;
+        let run = saved::read_run(file)?;
         let outcome = match merger.as_mut() {
             None => Merger::new(run).map(|first| merger = Some(first)),
             Some(merger) => merger.add(run),

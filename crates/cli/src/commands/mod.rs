@@ -4,12 +4,14 @@ mod calibrate;
 mod checkup;
 mod compare;
 mod conditions;
+mod cpu_lock;
 mod deliver;
 mod governor;
 mod ipc;
+pub(crate) mod line;
 mod measure;
 mod merge;
-mod nothing;
+
 mod pace;
 mod planned;
 mod preload;
@@ -20,8 +22,8 @@ mod wait;
 mod why;
 mod yielding;
 
-use crate::args::{Args, Command};
 use crate::exit::Exit;
+use line::{Args, Command};
 
 /// Runs the command.
 pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {

@@ -5,7 +5,13 @@ use punctual_lab::ways::yielding::Method as Yielding;
 use punctual_lab::{Thread, boost, calibrate, ipc, pace, polls, ramp, switch, wait, yielding};
 use punctual_record::{Experiment, Limit, Quantity};
 
-use crate::args::{Action, Args, Command, PaceArgs, WhyArgs, YieldArgs, check_limits, chosen};
+use crate::args::limits;
+use crate::args::names::chosen;
+use crate::commands::governor::Action;
+use crate::commands::line::{Args, Command};
+use crate::commands::pace::PaceArgs;
+use crate::commands::why::WhyArgs;
+use crate::commands::yielding::YieldArgs;
 use crate::refusal::BadUsage;
 
 /// Experiment, subject and quantity.
@@ -16,7 +22,7 @@ pub(super) fn check(args: &Args) -> Result<(), BadUsage> {
     let Some((limits, planned)) = planned(args) else { return Ok(()) };
     let planned: Vec<(&str, &str, Quantity)> =
         planned.iter().map(|(of, its, quantity)| (*of, &**its, *quantity)).collect();
-    check_limits(limits, &planned)
+    limits::check(limits, &planned)
 }
 
 /// The limits of a measuring command, and what it may measure. `None`: it measures nothing, or compares.

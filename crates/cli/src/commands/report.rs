@@ -1,25 +1,93 @@
-//! `punctual report`.
+//! `punctual report`: a saved run in another form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use punctual_record::sanitize::{self, NAME};
 use punctual_record::{Distribution, Limit, Run, Series};
-use punctual_report::Document;
 use punctual_report::export::{self, Exporter, MOST_SERIES, csv, hgrm, text};
-use punctual_report::gate;
+use punctual_report::{Document, gate};
 
-use crate::args::{ReportArgs, check_limits};
+use crate::args::limits;
 use crate::exit::{Exit, with_causes};
-use crate::input;
-use crate::nearest::nearest;
 use crate::output::{Output, Outputs, Target};
 use crate::refusal::BadUsage;
-use crate::terminal;
+use crate::refusal::nearest::nearest;
+use crate::terminal::Color;
+use crate::{saved, terminal};
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// A file written with --json or --html, or `last`: the last run that this user measured (-: stdin; ./last: a file)
+    #[arg(value_name = "RUN", value_parser = saved::run_name())]
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
+    /// Output file (-: stdout); with --hgrm also a folder, for a file per series and index.csv
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    pub(crate) output: Target,
+    /// Only these subjects (nanosleep,ppoll)
+    #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us'); replaces the run's limits
+    #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
+    pub(crate) fail_if: Vec<Limit>,
+    /// Print no notices
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Colour the text
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// The form.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Form")]
+#[group(multiple = false)]
+pub(crate) struct FormArgs {
+    /// Tables and text for a terminal (default)
+    #[arg(long)]
+    pub(crate) text: bool,
+    /// HTML page with charts; works offline and holds the whole run
+    #[arg(long)]
+    pub(crate) html: bool,
+    /// Markdown, for a ticket or a pull request
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// CSV, a line per series
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// OpenMetrics text, for Prometheus
+    #[arg(long)]
+    pub(crate) openmetrics: bool,
+    /// HdrHistogram percentile distribution, for its plotters
+    #[arg(long)]
+    pub(crate) hgrm: bool,
+    /// JSON, the whole run
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl FormArgs {
+    /// The name of the exporter; None of text.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        let all = [
+            (self.html, "html"),
+            (self.markdown, "markdown"),
+            (self.csv, "csv"),
+            (self.openmetrics, "openmetrics"),
+            (self.hgrm, "hgrm"),
+            (self.json, "json"),
+        ];
+        all.into_iter().find_map(|(wanted, name)| wanted.then_some(name))
+    }
+}
 
 /// Writes the run in the requested form.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let read = || {
-        let mut run = input::read_run(&args.run)?;
+        let mut run = saved::read_run(&args.run)?;
         only(&mut run, &args.only)?;
         judge(&mut run, &args.fail_if)?;
         anyhow::Ok(run)
@@ -57,7 +125,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
 fn judge(run: &mut Run, limits: &[Limit]) -> Result<(), BadUsage> {
     if !limits.is_empty() {
         let series = run.series.iter().map(|its| (its.experiment.name(), its.subject.as_str(), its.quantity));
-        check_limits(limits, &series.collect::<Vec<_>>())?;
+        limits::check(limits, &series.collect::<Vec<_>>())?;
         run.limits = limits.to_vec();
     }
     Ok(())

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::Output;
 use super::sink::Sink;
-use crate::stream;
+use crate::terminal::stream;
 
 /// The output.
 #[derive(Debug)]

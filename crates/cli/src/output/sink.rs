@@ -13,7 +13,7 @@ use super::Target;
 use super::place::{self, EXCHANGED, Named, Place};
 use super::refusal::Refusal;
 use super::regular::{Regular, is_one};
-use crate::stream;
+use crate::terminal::stream;
 
 /// An open target.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use super::*;
 
 #[test]
 fn a_remedy_names_the_flags_of_its_command() {
+    crate::args::define(crate::command);
     let named = |command: &str, remedy: &str| Flags::of(command).in_remedy(remedy);
     let more = "give more time, ask for a number of samples, or name fewer methods";
     let in_wait = "give more time (--duration), ask for a number of samples (--samples), or name fewer methods";

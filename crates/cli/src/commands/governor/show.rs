@@ -1,18 +1,26 @@
 //! `punctual governor show`: reads the machine's frequency settings.
 
+use clap::Args;
 use punctual::CpuSet;
 use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorThread, Serves, format_frequency};
 use punctual_report::export::text;
 use punctual_report::frequency::{self, IdleRow, Overview, PolicyRow};
 
-use crate::args::ShowArgs;
 use crate::exit::Exit;
-use crate::terminal;
+use crate::terminal::{self, Color};
 
 /// A usual real-time priority of programs: below the kernel's threaded interrupts (50).
 const USUAL_PRIORITY: u32 = 40;
 
-/// Shows.
+/// Options of `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Colour the tables
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// Prints the tables.
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let overview = gather(&Cpufreq::system());
     terminal::print(&text::sections(&frequency::sections(&overview), &terminal::style(args.color)))?;

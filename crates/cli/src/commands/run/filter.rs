@@ -1,6 +1,6 @@
 //! A seccomp filter that the program inherits, and the system calls that the loaded library makes instead of the program's own.
 
-use crate::args::RunArgs;
+use super::args::RunArgs;
 
 /// Calls of each flag.
 const OF_PRECISE: &str = "ppoll, futex and prctl(PR_SET_TIMERSLACK)";

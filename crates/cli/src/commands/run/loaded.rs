@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::args::{MpiArgs, RunArgs};
+use super::args::{MpiArgs, RunArgs};
 use crate::commands::preload;
 
 /// What works without a library.

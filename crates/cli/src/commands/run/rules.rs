@@ -8,8 +8,8 @@ use punctual::Policy;
 use punctual::conditions::{Condition, Conditions};
 use punctual_rules::BadRule;
 
-use crate::nearest::hint;
 use crate::refusal::BadUsage;
+use crate::refusal::nearest::hint;
 
 /// The longest file that the library reads.
 const LONGEST: u64 = 64 << 10;

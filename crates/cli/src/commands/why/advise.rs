@@ -59,7 +59,7 @@ mod tests {
             let shell = with_command(Trial { code, ..trial }).code.shell.unwrap();
             let (first, run) = shell.split_once('\n').unwrap();
             assert_eq!(first, "echo");
-            assert!(crate::args::Args::try_parse_from(run.split(' ')).is_ok(), "{run}");
+            assert!(crate::commands::line::Args::try_parse_from(run.split(' ')).is_ok(), "{run}");
         }
     }
 }

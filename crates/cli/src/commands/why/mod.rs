@@ -1,15 +1,15 @@
 //! `punctual why`: of own waits, of a program, of a running process.
 
 mod advise;
+mod args;
 mod finish;
 mod own;
-mod path;
 mod process;
 mod program;
 
-use crate::args::WhyArgs;
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
+pub(crate) use args::WhyArgs;
 
 /// Watches what the arguments name.
 pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     }
     match args.pid {
         Some(pid) => process::run(args, pid),
-        None if !args.path.is_empty() => path::run(args, &args.path),
+        None if !args.path.is_empty() => own::paths(args, &args.path),
         None if args.program.is_empty() => own::run(args),
         None => program::run(args),
     }

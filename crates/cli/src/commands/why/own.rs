@@ -1,19 +1,20 @@
-//! Own waits.
+//! Own waits, and the ways of own calls through the kernel.
 
 use std::time::Duration;
 
 use anyhow::Context as _;
-use punctual::CpuSet;
 use punctual::conditions::Condition;
+use punctual::{CpuSet, format_duration};
+use punctual_lab::paths::{self, LONGEST_WAIT, Subject};
 use punctual_lab::sight::{self, Sight};
 use punctual_lab::wait::{self, Plan, Request};
 use punctual_record::{Notice, Unseen};
 use punctual_trace::Room;
 
+use super::args::WhyArgs;
 use super::finish::NAME;
-use crate::args::WhyArgs;
+use crate::commands::cpu_lock;
 use crate::commands::measure::measure;
-use crate::cpu_lock;
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
 
@@ -53,4 +54,25 @@ fn unseen(cpu: usize, hidden: &[usize]) -> Option<Unseen> {
     let others = CpuSet::of(hidden.iter().copied());
     let what = format!("the idle thread of CPU {others}, so the waits are on CPU {cpu}");
     (!hidden.is_empty()).then_some(Unseen { what, ..Unseen::default() })
+}
+
+/// Records one path of each of these calls through the kernel.
+pub(super) fn paths(args: &WhyArgs, named: &[Subject]) -> anyhow::Result<Exit> {
+    let asked = args.durations.iter().min().copied().unwrap_or(Duration::from_micros(100));
+    if asked > LONGEST_WAIT {
+        let longest = format_duration(LONGEST_WAIT);
+        let why = format!("a path takes dozens of waits; expected at most {longest} (example: 100us)");
+        return Err(BadUsage::invalid("--for", format_duration(asked), why).into());
+    }
+    let mut ways: Vec<Subject> = Vec::new();
+    for way in named {
+        if !ways.iter().any(|known| known.name() == way.name()) {
+            ways.push(*way);
+        }
+    }
+    args.measure.conditions.check()?;
+    let cpus = args.measure.conditions.cpus();
+    measure(NAME, &args.outputs(), &cpu_lock::cpus(cpus.as_ref()), |session| {
+        paths::run(ways, asked, cpus.as_ref(), session).context("why --path")
+    })
 }

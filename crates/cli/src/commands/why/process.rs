@@ -10,8 +10,8 @@ use punctual_lab::{Silent, Stop};
 use punctual_record::{Notice, Program, TrialRefused, Unseen};
 use punctual_trace::Target;
 
+use super::args::WhyArgs;
 use super::{advise, finish};
-use crate::args::WhyArgs;
 use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::interrupt;

@@ -16,8 +16,8 @@ use punctual_linux::{signal, usage};
 use punctual_record::{Causes, Program};
 use punctual_trace::{Batch, Target};
 
+use super::args::WhyArgs;
 use super::{advise, finish};
-use crate::args::WhyArgs;
 use crate::commands::run::{not_run, status};
 use crate::commands::trace::Trace;
 use crate::exit::Exit;

@@ -22,7 +22,8 @@ use punctual_record::{NotMeasured, Notice, Run};
 use punctual_report::export::text;
 use punctual_report::gate;
 
-use crate::args::{Flags, OutputArgs, RunArgs};
+use super::args::RunArgs;
+use crate::args::{Flags, OutputArgs};
 use crate::commands::deliver::deliver;
 use crate::commands::measure::command_line;
 use crate::exit::Exit;

@@ -1,4 +1,6 @@
-//! Reads saved runs: from a JSON file, an HTML page, or standard input.
+//! Saved runs: read from a JSON file, an HTML page or standard input, by name; the last one and unwritten ones are kept.
+
+pub(crate) mod kept;
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
@@ -11,7 +13,6 @@ use punctual_record::{ReadError, Run};
 use punctual_report::export::html;
 
 use crate::refusal::BadUsage;
-use crate::state;
 
 /// Largest file read. A run of an hour has a few megabytes; the limit keeps a wrong file from filling the memory.
 const LARGEST: u64 = 1 << 30;
@@ -28,7 +29,7 @@ pub(crate) fn run_name() -> impl TypedValueParser<Value = PathBuf> {
         if name != LAST {
             return Ok(PathBuf::from(name));
         }
-        state::last().ok_or("no run is kept yet; measure first, or name a file (example: ./last)")
+        kept::last().ok_or("no run is kept yet; measure first, or name a file (example: ./last)")
     })
 }
 

@@ -2,24 +2,40 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::bad_usage::BadUsage;
-use super::example;
+use super::BadUsage;
 use super::line::{Line, in_usage, named};
-use crate::nearest::{hint, nearest};
-use crate::terminal::shown;
+use super::nearest::{hint, nearest};
+use crate::terminal::{self, shown};
 
 /// Most names in a list.
 const MOST: usize = 4;
 
+/// Says what is wrong with a command line that the parser of `root` does not take.
+pub(crate) fn say(refused: &clap::Error, root: clap::Command) {
+    let bad = explain(refused, &Line::new(root, words()));
+    terminal::complain(&format!("error: {bad}"));
+}
+
+/// Refuses a number as the name of a program, after an option whose value follows an equals sign: `--min-frequency 2GHz program`.
+pub(crate) fn check_program(program: &str, root: clap::Command) -> Result<(), BadUsage> {
+    let is_number = program.starts_with(|first: char| first.is_ascii_digit());
+    let bad = is_number.then(|| without_equals(program, &Line::new(root, words()))).flatten();
+    bad.map_or(Ok(()), Err)
+}
+
+fn words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// What is wrong, and what would be accepted.
-pub(super) fn explain(refused: &clap::Error, line: &Line) -> BadUsage {
+fn explain(refused: &clap::Error, line: &Line) -> BadUsage {
     let said = match refused.kind() {
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => value(refused, line),
         ErrorKind::UnknownArgument => unknown(refused, line),
         ErrorKind::InvalidSubcommand => command(refused, line),
-        ErrorKind::NoEquals => of_argument(refused, line, "its value follows an equals sign"),
+        ErrorKind::NoEquals => about_argument(refused, line, "its value follows an equals sign"),
         ErrorKind::TooManyValues => too_many(refused, line),
-        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => number(refused, line),
+        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => wrong_number(refused, line),
         ErrorKind::ArgumentConflict => conflict(refused, line),
         ErrorKind::MissingRequiredArgument => missing(refused, line),
         ErrorKind::InvalidUtf8 => Some(BadUsage("invalid argument: expected UTF-8 (example: run.json)".to_owned())),
@@ -58,10 +74,10 @@ fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
         },
         // The parser gives the same error for an empty value and for a missing one.
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) if value.is_empty() || accepted.is_empty() => {
-            return of_argument(refused, line, "a value is missing");
+            return about_argument(refused, line, "a value is missing");
         }
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) => {
-            let example = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+            let example = line.example_of(argument);
             format!("{} (example: {example})", one_of(value, accepted))
         }
         _ => return None,
@@ -70,18 +86,18 @@ fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
 }
 
 /// A value that stands behind its option without an equals sign: `--verify always`.
-pub(super) fn without_equals(value: &str, line: &Line) -> Option<BadUsage> {
+fn without_equals(value: &str, line: &Line) -> Option<BadUsage> {
     let option = line.option_before(value)?;
     let typed = option.get_long().map(|long| format!("--{long}={value}")).filter(|typed| line.accepts(typed));
-    let example = typed.map_or_else(|| example::of(&line.path, option), shown);
+    let example = typed.map_or_else(|| line.example(option), shown);
     let constraint = format!("its value follows an equals sign (example: {example})");
     Some(BadUsage::invalid(named(&option.to_string()), value, constraint))
 }
 
 /// `invalid --for: a value is missing (example: --for 100us)`.
-fn of_argument(refused: &clap::Error, line: &Line, constraint: &str) -> Option<BadUsage> {
+fn about_argument(refused: &clap::Error, line: &Line, constraint: &str) -> Option<BadUsage> {
     let shown = text(refused, ContextKind::InvalidArg)?;
-    let example = line.argument(shown).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+    let example = line.example_of(shown);
     Some(BadUsage(format!("invalid {}: {constraint} (example: {example})", line.name(shown))))
 }
 
@@ -91,18 +107,18 @@ fn too_many(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     if !argument.starts_with('-') {
         return Some(one_more(value, line));
     }
-    let example = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+    let example = line.example_of(argument);
     Some(BadUsage::invalid(named(argument), value, format!("it takes no value (example: {example})")))
 }
 
-fn number(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
-    let of = |kind| match refused.get(kind) {
+fn wrong_number(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
+    let number = |kind| match refused.get(kind) {
         Some(ContextValue::Number(number)) => Some(*number),
         _ => None,
     };
-    let needed = of(ContextKind::ExpectedNumValues).or_else(|| of(ContextKind::MinValues))?;
-    let given = of(ContextKind::ActualNumValues)?;
-    of_argument(refused, line, &format!("it takes {needed} values, not {given}"))
+    let needed = number(ContextKind::ExpectedNumValues).or_else(|| number(ContextKind::MinValues))?;
+    let given = number(ContextKind::ActualNumValues)?;
+    about_argument(refused, line, &format!("it takes {needed} values, not {given}"))
 }
 
 /// An option or argument that the command does not have.
@@ -125,18 +141,18 @@ fn unknown(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
 
 /// A word behind the last that the command takes.
 fn one_more(word: &str, line: &Line) -> BadUsage {
-    let constraint = format!("{} has no further argument (example: {})", line.path, example::line(&line.path));
+    let constraint = format!("{} has no further argument (example: {})", line.path, line.usual());
     BadUsage::invalid("argument", word, constraint)
 }
 
 fn command(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let typed = text(refused, ContextKind::InvalidSubcommand)?;
-    let names: Vec<String> = line.command.get_subcommands().map(|its| its.get_name().to_owned()).collect();
+    let names: Vec<String> = line.command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     if names.is_empty() {
         return Some(one_more(typed, line));
     }
-    let of = line.path.trim_end_matches(" help");
-    let constraint = format!("{} ({of} --help lists all)", one_of(typed, &names));
+    let path = line.path.trim_end_matches(" help");
+    let constraint = format!("{} ({path} --help lists all)", one_of(typed, &names));
     Some(BadUsage::invalid("command", typed, constraint))
 }
 
@@ -145,15 +161,15 @@ fn conflict(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let others = texts(refused, ContextKind::PriorArg);
     let Some(argument) = text(refused, ContextKind::InvalidArg) else {
         let command = text(refused, ContextKind::InvalidSubcommand)?;
-        let what = others.first().map_or("options".to_owned(), |its| named(its));
+        let what = others.first().map_or("options".to_owned(), |other| named(other));
         let (path, command) = (&line.path, shown(command));
         let constraint = format!("it cannot be used with the command {command}");
         return Some(BadUsage(format!("invalid {what}: {constraint} (example: {path} {command})")));
     };
     if others == [argument] {
-        return of_argument(refused, line, "it is given twice");
+        return about_argument(refused, line, "it is given twice");
     }
-    let typed = line.argument(argument).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
+    let typed = line.example_of(argument);
     let example = line.with(&typed).unwrap_or(typed);
     let others: Vec<String> = others.into_iter().map(in_usage).collect();
     let with = if others.is_empty() { "another option".to_owned() } else { listed(&others) };
@@ -165,14 +181,14 @@ fn missing(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
     let first = missing.first()?;
     if let Some(needing) = line.in_need_of(first) {
         let what = needing.get_long().map(|long| format!("--{long}"))?;
-        let needed = line.argument(first).map(|arg| example::of(&line.path, arg)).unwrap_or_default();
-        let text = format!("it needs {} (example: {needed} {})", named(first), example::of(&line.path, needing));
+        let needed = line.example_of(first);
+        let text = format!("it needs {} (example: {needed} {})", named(first), line.example(needing));
         return Some(BadUsage(format!("invalid {what}: {text}")));
     }
     let path = line.path.split_once(' ').map_or(line.path.as_str(), |(_, path)| path);
-    let names: Vec<String> = missing.iter().map(|its| alternatives(its)).collect();
+    let names: Vec<String> = missing.iter().map(|name| alternatives(name)).collect();
     let is = if names.len() > 1 { "are" } else { "is" };
-    let example = example::line(&line.path);
+    let example = line.usual();
     Some(BadUsage(format!("invalid {path}: {} {is} missing (example: {example})", listed(&names))))
 }
 
@@ -200,14 +216,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_named_as_they_are_typed() {
-        assert_eq!(named("--for <DUR>"), "--for");
-        assert_eq!(named("--verify[=<WHEN>]"), "--verify");
-        assert_eq!(named("[METHOD]..."), "method");
-        assert_eq!(named("<RUN>"), "run");
-    }
-
-    #[test]
     fn of_a_few_names_all_are_said_and_the_nearest() {
         let accepted = ["auto", "always", "never"].map(String::from);
         assert_eq!(one_of("alwas", &accepted), "expected one of auto, always, never; nearest: always");
@@ -218,7 +226,7 @@ mod tests {
     fn said(typed: &str) -> String {
         let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
         let refused = crate::command().try_get_matches_from([&["punctual".to_owned()][..], &words].concat());
-        explain(&refused.unwrap_err(), &Line::of(crate::command(), words)).to_string()
+        explain(&refused.unwrap_err(), &Line::new(crate::command(), words)).to_string()
     }
 
     #[test]

@@ -9,9 +9,9 @@ use punctual_lab::paths::Subject;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 
-use super::{MeasureArgs, OutputArgs, values};
-use crate::nearest::hint;
+use crate::args::{MeasureArgs, OutputArgs, values};
 use crate::output::Target;
+use crate::refusal::nearest::hint;
 
 /// Options of `why`.
 #[derive(Debug, Args)]

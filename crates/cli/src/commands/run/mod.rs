@@ -1,8 +1,10 @@
 //! `punctual run`.
 
+mod args;
 mod filter;
 mod loaded;
 mod observe;
+mod remedies;
 mod rules;
 
 use std::ffi::OsStr;
@@ -18,10 +20,11 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
 use punctual_record::sanitize;
 
-use crate::args::{RunArgs, check, command};
+use crate::args::{check, definition};
 use crate::exit::Exit;
 use crate::refusal::{self, BadUsage};
 use crate::terminal;
+pub(crate) use args::RunArgs;
 use loaded::Libraries;
 use observe::Observation;
 
@@ -34,7 +37,7 @@ const NOT_EXECUTABLE: u8 = 126;
 /// Applies the conditions, runs the program and restores them.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let program = args.program.first().and_then(|word| word.to_str());
-    refusal::check_program(program.unwrap_or_default(), command())?;
+    refusal::explanation::check_program(program.unwrap_or_default(), definition())?;
     let asked = args.conditions.all();
     check(&asked)?;
     let rules = rules::of(args.remedies.rules.as_deref())?;

@@ -1,5 +1,7 @@
 //! Text on stdout and stderr, and its style.
 
+pub(crate) mod stream;
+
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -8,8 +10,6 @@ use clap::ValueEnum;
 use punctual_linux::inherited;
 use punctual_record::sanitize;
 use punctual_report::Style;
-
-use crate::stream;
 
 /// Widest text: a longer line is hard to read.
 const WIDEST: usize = 160;

@@ -1,0 +1,119 @@
+//! The arguments of `punctual run`, with those of counting a program's waits.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use punctual_record::Limit;
+
+use super::remedies::RemedyArgs;
+use crate::args::{OutputArgs, ProgramConditions, limits, values};
+use crate::output::Target;
+use crate::terminal::Color;
+
+const OBSERVATION: &str = "Observation";
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) conditions: ProgramConditions,
+    #[command(flatten)]
+    pub(crate) remedies: RemedyArgs,
+    #[command(flatten)]
+    pub(crate) mpi: MpiArgs,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArgs,
+    /// Do not load the library into programs that the program starts
+    ///
+    /// Otherwise they inherit it and its settings, as LD_PRELOAD and PUNCTUAL_* in the environment. For whoever cannot start them through
+    /// `run` again, PUNCTUAL_DISABLE=1 in the environment turns every loaded library off.
+    #[arg(long, conflicts_with = "mpi")]
+    pub(crate) no_inherit: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print no notices, such as those of refused conditions
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    pub(crate) program: Vec<OsString>,
+}
+
+const MPI: &str = "MPI programs";
+
+/// How the ranks of an MPI program wait.
+#[derive(Debug, Args)]
+pub(crate) struct MpiArgs {
+    /// Let the ranks of an MPI program give up the CPU while they wait (MPICH, Open MPI; by LD_PRELOAD)
+    #[arg(long, help_heading = MPI)]
+    pub(crate) mpi: bool,
+    /// With --mpi: poll N times before each yield (0: never yields) [default: learned]
+    #[arg(long, value_name = "N", help_heading = MPI, requires = "mpi", value_parser = values::polls)]
+    pub(crate) polls: Option<u32>,
+    /// With --mpi: sleep, at most DUR at a time, in a wait that yielded 1000 times [default: never]
+    #[arg(long, value_name = "DUR", help_heading = MPI, requires = "mpi", value_parser = values::positive_duration)]
+    pub(crate) longest_sleep: Option<Duration>,
+}
+
+/// Counting the waits of the program, by a library that is loaded into it.
+#[derive(Debug, Args)]
+pub(crate) struct ObserveArgs {
+    /// Count the program's waits by call site, without a privilege: number, time asked, lateness, CPU time
+    ///
+    /// The report goes to stderr when the program has ended. It has the waits through the C library, in all processes of the program. A
+    /// call that can block costs some 200 ns more. With CAP_PERFMON, `punctual why -- PROGRAM` sees every program and the causes.
+    #[arg(long, help_heading = OBSERVATION)]
+    pub(crate) observe: bool,
+    /// With --observe: write the whole run as JSON
+    #[arg(long, value_name = "FILE", help_heading = OBSERVATION, requires = "observe")]
+    json: Option<Target>,
+    /// With --observe: write an HTML page with charts
+    #[arg(long, value_name = "FILE", help_heading = OBSERVATION, requires = "observe")]
+    html: Option<Target>,
+    /// With --observe: write CSV, a line per series
+    #[arg(long, value_name = "FILE", help_heading = OBSERVATION, requires = "observe")]
+    csv: Option<Target>,
+    /// With --observe: write all tables to FILE, instead of the first screen to stderr
+    #[arg(long = "output", short = 'o', value_name = "FILE", help_heading = OBSERVATION, requires = "observe", conflicts_with = "full")]
+    tables: Option<Target>,
+    /// With --observe: print all tables, not only the first screen
+    #[arg(long, help_heading = OBSERVATION, requires = "observe")]
+    full: bool,
+    /// With --observe: exit with status 3 if a figure exceeds this or is not judged ('p99 of usleep > 200us')
+    ///
+    /// The status becomes 3 only if that of the program is 0. Without `of FUNCTION` a limit is about the lateness of every call site.
+    #[arg(
+        long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', help_heading = OBSERVATION, requires = "observe",
+        value_parser = limits::of_run
+    )]
+    pub(crate) fail_if: Vec<Limit>,
+    /// With --observe: do not keep this run as the last one, which `punctual report last` shows
+    #[arg(long, help_heading = OBSERVATION, requires = "observe")]
+    no_keep: bool,
+    /// With --observe: colour the tables
+    #[arg(long, value_name = "WHEN", help_heading = OBSERVATION, requires = "observe")]
+    color: Option<Color>,
+}
+
+impl ObserveArgs {
+    /// Where the results go: stdout belongs to the program.
+    pub(crate) fn outputs(&self, quiet: bool) -> OutputArgs {
+        OutputArgs {
+            json: self.json.clone(),
+            html: self.html.clone(),
+            csv: self.csv.clone(),
+            quiet,
+            color: self.color.unwrap_or(Color::Auto),
+            fail_if: self.fail_if.clone(),
+            no_keep: self.no_keep,
+            no_wait: false,
+            without_tables: false,
+            first_screen: !self.full,
+            tables_on_stderr: true,
+            output: self.tables.clone(),
+            trace: None,
+        }
+    }
+}
