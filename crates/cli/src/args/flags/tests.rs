@@ -156,7 +156,7 @@ fn the_help_names_flags_that_its_command_has() {
 /// measured.
 #[test]
 fn reports_name_flags_that_their_command_has() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/version_1");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/experiments");
     let commands = commands();
     let find = |name: &str| commands.iter().find(|(its, _)| its == name).map(|(_, command)| command);
     for file in std::fs::read_dir(folder).unwrap() {
