@@ -8,7 +8,6 @@
 //! No module here knows a family.
 
 pub mod breaks;
-pub(crate) mod conditions;
 pub mod error;
 mod family;
 pub(crate) mod figures;
@@ -60,7 +59,7 @@ pub(crate) struct Done<X> {
 pub(crate) fn run<F: Family>(family: F, session: &mut Session<'_>) -> Result<Done<F::Extra>, Error> {
     let Performed { family, mut ledger, extras, refused } = performed(family, session)?;
     ledger.causes.take().into_iter().for_each(|causes| session.set_causes(causes));
-    let met = conditions::report(family.request(), &ledger, &refused, session);
+    let met = settings::report(family.request(), &ledger, &refused, session);
     let wrong = enter_cells(&*family, ledger, (&extras, &refused), session);
     met?;
     Ok(Done { extras, wrong })
@@ -112,7 +111,7 @@ fn perform<F: Family>(
     stage.announce(schedule.at_most());
     let mut scene = Scene { stage, ledger, refused: Vec::new() };
     let company = family.gather(&scene);
-    let mut base = conditions::apply(&request.base, ledger);
+    let mut base = settings::apply(&request.base, ledger);
     scene.refused = base.refused().to_vec();
     match company {
         Err(failure) => ledger.open().failures.fill(Some(failure)),
@@ -125,7 +124,7 @@ fn perform<F: Family>(
             Rounds { bench, schedule, request, variant_of, ledger, stage, base, look, watching }.perform();
         }
     }
-    conditions::put_back(base, ledger);
+    settings::put_back(base, ledger);
     Ok(scene.refused)
 }
 

@@ -23,13 +23,13 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{Notice, Recorder, Usage};
 
 use super::breaks::{Hold, Look, Spoilt};
-use super::conditions;
 use super::error::Failure;
 use super::family::Bench;
 use super::ledger::{Held, Ledger, Shared};
 use super::plan::{Request, Variant};
 use super::progress::Progress;
 use super::schedule::Schedule;
+use super::settings;
 use super::stage::Stage;
 use super::watch::Watching;
 
@@ -195,7 +195,7 @@ impl Rounds<'_> {
             let (conditions, busy_ns) = (label.clone(), tripped.busy.as_nanos() as u64);
             self.ledger.open().notices.push(Notice::WatchdogTripped { conditions, busy_ns });
         }
-        conditions::put_back(guard, &self.ledger);
+        settings::put_back(guard, &self.ledger);
         outcome
     }
 

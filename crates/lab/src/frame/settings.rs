@@ -1,13 +1,64 @@
-//! The record's view of conditions: requested and applied, in words and as code.
+//! The conditions of a run: applied and put back, and the record's view of them: requested, applied, refused and not
+//! restored, in words and as code.
 
 use punctual::NotRestored;
-use punctual::conditions::{CONDITIONS, Condition, Conditions, Refused, Value};
+use punctual::conditions::{CONDITIONS, Condition, Conditions, Guard, Refused, Value};
 use punctual_record::{ConditionSet, Notice, Param, Refusal, Setting};
 
-use super::plan::Variant;
+use super::error::Error;
+use super::ledger::{Ledger, Shared};
+use super::plan::{Request, Variant};
+use super::session::Session;
+
+/// Applies the base conditions to the calling thread. The thread ends with the experiment, and takes with it whatever
+/// cannot be restored.
+pub(crate) fn apply(base: &Conditions, ledger: &Shared<Ledger>) -> Guard {
+    let guard = base.clone().allow_irreversible().apply();
+    let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
+    notes.for_each(|note| ledger.open().notice(note));
+    guard
+}
+
+/// Restores conditions. A failure becomes a notice.
+pub(crate) fn put_back(guard: Guard, ledger: &Shared<Ledger>) {
+    for left in guard.restore() {
+        ledger.open().notice(not_restored(&left));
+    }
+}
+
+/// Enters the conditions in the session. The error is the first required condition that did not hold. The
+/// measurements are reported even then.
+pub(crate) fn report(
+    request: &Request,
+    ledger: &Ledger,
+    base_refused: &[Refused],
+    session: &mut Session<'_>,
+) -> Result<(), Error> {
+    let mut unmet: Option<Error> = None;
+    for (variant, held) in request.variants.iter().zip(&ledger.held) {
+        let Some(held) = held else { continue };
+        let refused: Vec<_> = held.refused.iter().chain(base_refused).map(refusal).collect();
+        for refusal in &refused {
+            let (conditions, refusal) = (variant.label.clone(), refusal.clone());
+            match (request.require, held.left_out) {
+                (true, _) => drop(unmet.get_or_insert(Error::Refused(refusal))),
+                (_, true) => session.notice(Notice::ConditionsSkipped { conditions, refusal }),
+                (_, false) => session.notice(Notice::ConditionRefused { conditions, refusal }),
+            }
+        }
+        let settings = settings(&variant.over(&request.base), &held.applied);
+        session.add_conditions(ConditionSet { label: variant.label.clone(), settings, refused });
+    }
+    let base_refused = base_refused.first().filter(|_| request.require).map(|refused| Error::Refused(refusal(refused)));
+    let lost = ledger.not_kept.clone().map(Error::Lost);
+    if lost.is_some() {
+        session.incomplete();
+    }
+    unmet.or(base_refused).or(lost).map_or(Ok(()), Err)
+}
 
 /// A setting for each condition that was requested or could be read, in the order of the table.
-pub(crate) fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
+fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
     let setting = |condition: &Condition| {
         let (asked, held) = (asked.value(*condition), held.value(*condition));
         let shown = held.or(asked)?;
@@ -39,7 +90,7 @@ fn param(condition: Condition, value: &str) -> Param {
 }
 
 /// The record's view of a refusal.
-pub(crate) fn refusal(refused: &Refused) -> Refusal {
+fn refusal(refused: &Refused) -> Refusal {
     Refusal {
         condition: refused.condition.to_string(),
         asked: refused.asked.clone(),
@@ -70,7 +121,7 @@ mod tests {
         let asked = Conditions::new().policy(Policy::Fifo(40)).timer_slack(Duration::from_nanos(1)).lock_memory();
         let held = asked.clone().cpus(&CpuSet::of([3])).nice(5).without(Condition::TIMER_SLACK);
         let all = settings(&asked, &held);
-        let shown: Vec<_> = all.iter().map(|its| (its.condition.as_str(), its.phrase.as_str())).collect();
+        let shown: Vec<_> = all.iter().map(|setting| (setting.condition.as_str(), setting.phrase.as_str())).collect();
         assert_eq!(
             shown,
             [
@@ -81,13 +132,15 @@ mod tests {
                 ("lock-memory", "memory locked")
             ]
         );
-        let of = |name: &str| {
-            all.iter().find(|its| its.condition == name).map(|its| (its.asked.clone(), its.applied.clone()))
+        let values = |name: &str| {
+            all.iter()
+                .find(|setting| setting.condition == name)
+                .map(|found| (found.asked.clone(), found.applied.clone()))
         };
-        assert_eq!(of("nice"), Some((None, Some(Param::Int(5)))));
-        assert_eq!(of("cpu"), Some((None, Some(Param::Text("3".into())))));
-        assert_eq!(of("timer-slack"), Some((Some(Param::Int(1)), None)), "asked, and not to be read");
-        assert_eq!(of("lock-memory"), Some((Some(Param::Flag(true)), Some(Param::Flag(true)))));
+        assert_eq!(values("nice"), Some((None, Some(Param::Int(5)))));
+        assert_eq!(values("cpu"), Some((None, Some(Param::Text("3".into())))));
+        assert_eq!(values("timer-slack"), Some((Some(Param::Int(1)), None)), "asked, and not to be read");
+        assert_eq!(values("lock-memory"), Some((Some(Param::Flag(true)), Some(Param::Flag(true)))));
         assert!(all[0].code.is_some() && all[0].price.is_some());
     }
 

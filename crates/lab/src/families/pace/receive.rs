@@ -94,7 +94,7 @@ pub fn run(
     let (mine, asked) = (ledger.clone(), base.clone());
     let heard = session
         .perform(Place::default(), move |stage| {
-            let guard = frame::conditions::apply(&asked, &mine);
+            let guard = frame::settings::apply(&asked, &mine);
             let refused = guard.refused().to_vec();
             mine.open().held[0] = Some(Held { applied: guard.applied(), ..Held::default() });
             if require && !refused.is_empty() {
@@ -110,13 +110,13 @@ pub fn run(
             }
             stage.pause(Progress { doing, detail: None, done: 0.0, left });
             let heard = hear(&socket, amount);
-            frame::conditions::put_back(guard, &mine);
+            frame::settings::put_back(guard, &mine);
             (refused, Some(heard))
         })
         .map_err(frame::Error::from)?;
     let Some((refused, heard)) = heard else { return Ok(()) };
     let ledger = ledger.take();
-    frame::conditions::report(&request, &ledger, &refused, session)?;
+    frame::settings::report(&request, &ledger, &refused, session)?;
     frame::close(ledger, session);
     let Some(heard) = heard.transpose()? else { return Ok(()) };
     if heard.strange > 0 {
