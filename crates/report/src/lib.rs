@@ -13,22 +13,16 @@ pub mod compare;
 pub mod document;
 pub mod export;
 mod family;
-pub mod frequency;
-pub mod gate;
-pub mod notice;
 pub mod verdict;
 
-mod background;
 mod causes;
 pub mod evidence;
 mod format;
-mod naming;
-mod paths;
 mod pictures;
 mod run;
 mod trials;
-mod words;
 
-pub use document::Document;
+pub use document::{Document, notice};
 pub use export::text::Style;
-pub use verdict::Verdict;
+pub use family::frequency;
+pub use verdict::{Verdict, gate};

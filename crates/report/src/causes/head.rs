@@ -3,7 +3,7 @@
 
 use punctual_record::{CallCauses, Causes, Run, Series};
 
-use crate::background;
+use crate::document::machine;
 use crate::document::{Block, Column, Columns, Paint, Row, Section, Table};
 use crate::format::units;
 
@@ -25,7 +25,7 @@ pub(crate) fn figures(run: &Run) -> Vec<Section> {
     let Some(causes) = run.causes.as_ref().filter(|its| !its.calls.is_empty() || its.program.is_some()) else {
         return Vec::new();
     };
-    let mut first = Section::default().with(Block::Paragraph(background::name(&run.host)));
+    let mut first = Section::default().with(Block::Paragraph(machine::name(&run.host)));
     first.blocks.extend(causes.program.iter().map(|its| Block::Paragraph(watching::program(its, causes))));
     let mut calls = calls(causes);
     // Calls that return at once are of interest only where no other is.

@@ -1,20 +1,19 @@
-//! Why threads woke up late, on both sides: the time lost to each cause per wake-up, and whether it differs.
+//! Why threads woke up late, on both sides: the time lost to each cause per wake-up, and whether it differs, as data, in
+//! words and as a table.
 //!
 //! The noise comes from consecutive stretches of a run, and from several runs where there are some. Nothing below it is
 //! a difference. The tests are corrected for their number. Causes that only one side has recorded are not compared.
 
+use crate::compare::recorded::{Blamed, Call, Key, Lost, Recorded};
 use std::collections::BTreeSet;
 
 use punctual_record::{Cause, LatePart};
 use serde::Serialize;
 
-use crate::evidence::correction::corrected;
-use crate::evidence::difference::{self, RunPair};
-use crate::evidence::{Draft, LEVEL, Reading, Shift, share};
-
-use super::outcome::{Range, Verdict};
-use super::recorded::{Blamed, Call, Key, Lost, Recorded};
-use super::side::Side;
+use crate::compare::outcome::{Range, Verdict};
+use crate::compare::side::Side;
+use crate::evidence::difference::{self, RunPair, corrected};
+use crate::evidence::{Draft, LEVEL, Reading, Shift, variance};
 
 /// From this share of a change on, a culprit is named for it.
 const MOST: f64 = 0.5;
@@ -156,7 +155,7 @@ impl Pair<'_> {
 /// The differences; several runs estimate their scatter together.
 fn settled(drafts: Vec<Option<Draft>>) -> Vec<Option<Shift>> {
     let scatters: Vec<_> = drafts.iter().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
-    let mut estimates = share::estimates(&scatters).into_iter();
+    let mut estimates = variance::estimates(&scatters).into_iter();
     let mut settle = |draft: Draft| {
         let estimate = draft.scatter().and_then(|_| estimates.next());
         draft.settled(estimate)

@@ -1,13 +1,18 @@
-//! A comparison as a [`Document`]: limits, differences, detectable differences, and changed surroundings.
+//! A comparison as a [`Document`]: limits, differences as tables and as a forest plot, detectable differences, and changed
+//! surroundings.
 
-use crate::document::{Block, Chapter, Column, Document, Level, Note, Phrase, Row, Section, Table};
+use crate::compare::limit::Judgement;
+use crate::compare::outcome::{FigureComparison, SeriesComparison, Verdict};
+use crate::compare::why;
+use crate::compare::words::{self, MOST, change, interval};
+use crate::compare::{Comparison, Figure, RunName};
+use crate::document::{
+    Album, Axis, Block, Chapter, Column, Columns, Document, Form, Level, Line, Note, Paint, Phrase, Picture, Point,
+    Row, Section, Table, ends,
+};
 use crate::format::{sanitize, units};
-use crate::gate::Gate;
-
-use super::limit::Judgement;
-use super::table::table;
-use super::words::{self, MOST};
-use super::{Comparison, RunName, Verdict, forest, why};
+use crate::pictures;
+use crate::verdict::gate::Gate;
 
 /// A comparison, with the verdict on its limits, if any.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +48,7 @@ impl Document {
         }
         let mut sections: Vec<Section> = Vec::new();
         sections.extend(compared.judgement.as_ref().map(|judgement| limits(judgement, comparison)));
-        let forest = forest::album(comparison).map(Block::Album);
+        let forest = album(comparison).map(Block::Album);
         sections.extend(forest.map(|album| Section::new("Changes and their intervals").with(album)));
         sections.extend(figures(comparison));
         sections.extend(comparison.causes.as_ref().and_then(why::section));
@@ -135,4 +140,151 @@ fn runs(comparison: &Comparison) -> Block {
     let rows = old.chain(comparison.new.iter().map(|run| row("new", run))).collect();
     let columns = ["side", "file", "began (UTC)"].map(|heading| Column::left(heading, Column::ALWAYS)).to_vec();
     Block::Table(Table { columns, rows })
+}
+
+/// A figure of a series under its name.
+struct FigureLine<'a> {
+    name: String,
+    series: &'a SeriesComparison,
+    figure: &'a FigureComparison,
+}
+
+fn columns<'f>() -> Columns<'f, FigureLine<'f>> {
+    let difference = |line: &FigureLine<'_>| line.figure.difference;
+    Columns::new()
+        .left("series", Column::ALWAYS, |line: &FigureLine<'_>| line.name.clone())
+        .left("figure", Column::ALWAYS, |line| line.figure.figure.name().to_owned())
+        .fine("old", Column::ALWAYS, move |line| Some(difference(line)?.old_ns))
+        .fine("new", Column::ALWAYS, move |line| Some(difference(line)?.new_ns))
+        .known("change", Column::ALWAYS, difference, |its| words::change(&its))
+        .column(Column::joined("[95 %]", 90), move |line| {
+            difference(line).map_or(String::new(), |its| words::interval(&its))
+        })
+        .known("detectable", 10, difference, |its| words::detectable(&its))
+        .left("verdict", 20, |line| line.figure.verdict.word(line.figure.figure, line.series.quantity).to_owned())
+}
+
+pub(super) fn table(comparison: &Comparison, rows: &[words::Row<'_>]) -> Table {
+    let columns = columns();
+    let mut lines = Vec::new();
+    let mut before: Option<&SeriesComparison> = None;
+    for (series, figure) in rows.iter().take(MOST) {
+        let again = before.is_some_and(|before| std::ptr::eq(before, *series));
+        let name = if again { String::new() } else { comparison.names.under_heading(series) };
+        let paint = if figure.verdict == Verdict::Worse { Paint::Warning } else { Paint::Plain };
+        lines.push(columns.row(&FigureLine { name, series, figure }, paint));
+        before = Some(series);
+    }
+    if rows.len() > MOST {
+        let more = units::count((rows.len() - MOST) as u64);
+        lines.push(Row::Label(format!("and {more} more; --format json has them all")));
+    }
+    columns.table(lines)
+}
+
+/// All figures of these series, each in full.
+fn full_table(series: &[&SeriesComparison], names: &[String]) -> Table {
+    let mut lines = Vec::new();
+    for (series, name) in series.iter().zip(names) {
+        let compared = series.figures.iter().filter(|figure| figure.difference.is_some());
+        lines.extend(compared.map(|figure| FigureLine { name: name.clone(), series, figure }));
+    }
+    columns().of(&lines)
+}
+
+/// Most series in one picture: more are not readable.
+const ROWS: usize = 24;
+/// Range of the drawn changes, as shares: down to zero, and up to five times as much. Tables have the others.
+const FURTHEST: (f64, f64) = (-1.0, 4.0);
+/// Distance of the figures above and below a series' line.
+const APART: f64 = 0.24;
+
+/// Pictures of all comparable series; `None` without such series.
+pub(super) fn album(comparison: &Comparison) -> Option<Album> {
+    let drawn: Vec<&SeriesComparison> = comparison.series.iter().filter(|series| is_drawn(series)).collect();
+    let parts = drawn.chunks(ROWS).enumerate().map(|(number, series)| {
+        let first = number * ROWS + 1;
+        (format!("series {first} to {} of {}", first + series.len() - 1, drawn.len()), series)
+    });
+    let album = pictures::album("", parts, |_, series| picture(comparison, series));
+    (!album.pictures.is_empty()).then_some(album)
+}
+
+fn is_drawn(series: &SeriesComparison) -> bool {
+    series.figures.iter().any(|figure| share(figure).is_some())
+}
+
+/// Estimate, lower and upper end as shares; `None` if the old figure allows no shares.
+fn share(figure: &FigureComparison) -> Option<(f64, f64, f64)> {
+    let share = figure.difference?.by_share?;
+    [share.value, share.low, share.high].iter().all(|end| end.is_finite()).then_some((
+        share.value,
+        share.low,
+        share.high,
+    ))
+}
+
+fn picture(comparison: &Comparison, series: &[&SeriesComparison]) -> Option<Picture> {
+    let names: Vec<String> = series.iter().map(|its| comparison.names.anywhere(its)).collect();
+    let within = |share: f64| share.clamp(FURTHEST.0, FURTHEST.1);
+    let shares = series.iter().flat_map(|its| its.figures.iter().filter_map(share));
+    let (low, high) = ends(shares.flat_map(|(value, low, high)| [value, low, high]).map(within).chain([-0.02, 0.02]))?;
+    let room = (high - low) * 0.04;
+    let y = Axis::names(&names);
+    let mut lines: Vec<Line> = Figure::ALL.into_iter().map(|figure| line(figure, series, &names)).collect();
+    lines.retain(|line| !line.points.is_empty());
+    lines.push(no_change(y.low, y.high));
+    Some(Picture {
+        title: "Change, new against old".to_owned(),
+        about: "A mark is the estimate, the line through it the interval that holds the true change with 95 % confidence; left of the line \
+                of no change is sooner or cheaper. A ring: shown to be different, corrected for the number of comparisons."
+            .to_owned(),
+        x: Axis::linear("change", low - room, high + room, 9, &|share| percent(share)),
+        y,
+        lines,
+        table: full_table(series, &names),
+        letters: None,
+    })
+}
+
+/// A tick: `+20 %`, and no sign at nothing.
+fn percent(share: f64) -> String {
+    let percent = (share * 1000.0).round() / 10.0;
+    match percent {
+        0.0 => "0 %".to_owned(),
+        _ if percent < 0.0 => format!("−{} %", -percent),
+        _ => format!("+{percent} %"),
+    }
+}
+
+fn line(figure: Figure, series: &[&SeriesComparison], names: &[String]) -> Line {
+    let offset = APART * (1.0 - figure as usize as f64);
+    let mut points = Vec::new();
+    for (row, (its, name)) in series.iter().zip(names).enumerate() {
+        for found in its.figures.iter().filter(|its| its.figure == figure) {
+            let Some((value, low, high)) = share(found) else { continue };
+            points.push(Point {
+                x: value,
+                y: offset - row as f64,
+                says: format!("{name}: {}", says(its, found)),
+                mark: true,
+                ring: matches!(found.verdict, Verdict::Worse | Verdict::Better),
+                span: Some((low, high)),
+                ..Point::default()
+            });
+        }
+    }
+    Line { label: figure.name().into(), shown: figure != Figure::Cpu, form: Form::Spans, points }
+}
+
+fn no_change(low: f64, high: f64) -> Line {
+    let point = |y: f64| Point { x: 0.0, y, says: "as before".into(), ..Point::default() };
+    Line { label: "no change".into(), shown: true, form: Form::Curve, points: vec![point(low), point(high)] }
+}
+
+fn says(series: &SeriesComparison, figure: &FigureComparison) -> String {
+    let Some(difference) = &figure.difference else { return String::new() };
+    let (old, new) = (units::duration_fine(difference.old_ns), units::duration_fine(difference.new_ns));
+    let verdict = figure.verdict.word(figure.figure, series.quantity);
+    format!("{old} → {new}, {} {}: {verdict}", change(difference), interval(difference))
 }

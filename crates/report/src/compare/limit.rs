@@ -8,9 +8,10 @@ use std::fmt;
 
 use punctual_record::Quantity;
 
-use crate::gate::{self, Missing, check, is_about};
+use crate::verdict::gate::{self, Missing, check, is_about};
 
-use super::{Comparison, Difference, Figure, FigureComparison, Verdict};
+use super::{Comparison, Figure};
+use crate::compare::outcome::{Difference, FigureComparison, Verdict};
 
 /// Size of a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,7 +117,7 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
         let about = |its: &&super::Unmatched| limit.is_about(&its.experiment, &its.subject, its.quantity);
         for missing in comparison.unmatched.iter().filter(about) {
             // A series that only the new runs have cannot be worse.
-            if missing.why == super::matching::ONLY_NEW {
+            if missing.why == super::side::ONLY_NEW {
                 continue;
             }
             met += 1;

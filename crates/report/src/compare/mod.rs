@@ -1,9 +1,9 @@
 //! Compares two sides: figures that are later, sooner, unchanged or undecided.
 //!
 //! Takes two [`Side`]s of one or several runs each and returns a [`Comparison`]. It has the difference of each common
-//! series at p50, at p99 and in CPU time per operation. Each has a 95 % interval and a verdict, corrected for the
-//! number of comparisons. It also lists series that could not be compared, and differences between machines and
-//! settings. It is plain data for the exporters ([`crate::export`]) and for a [`limit`].
+//! series at p50, at p99 and in CPU time per operation, with a 95 % interval and a verdict, corrected for the number of
+//! comparisons. It also lists series that could not be compared, and differences between machines and settings. It is plain
+//! data for the exporters ([`crate::export`]) and for a [`limit`].
 //!
 //! Nothing is refused: an incomparable figure has its own verdict, which never counts as agreement. No random numbers
 //! are used: the same files give the same result.
@@ -11,32 +11,27 @@
 mod causes;
 mod changes;
 mod document;
-mod forest;
 pub mod limit;
-mod matching;
 mod names;
 mod outcome;
 mod recorded;
-mod series;
 mod side;
-mod table;
 mod why;
 mod words;
 
+use crate::compare::names::Names;
 use serde::Serialize;
+use side::{Entry, Measured};
 
-use crate::evidence::correction::corrected;
-use crate::evidence::difference::RunPair;
-use crate::evidence::{Draft, Reading, SCALE, Shift, difference, noise, share};
+use crate::evidence::difference::{self, RunPair, corrected};
+use crate::evidence::{Draft, Reading, SCALE, Shift, noise, variance};
+
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
 pub use changes::Change;
 pub use document::Compared;
-pub use matching::Unmatched;
-use names::Names;
-pub use outcome::{Range, Verdict};
-pub use series::{Difference, FigureComparison, SeriesComparison};
-use side::{Entry, Measured};
+pub use outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
+pub use side::Unmatched;
 pub use side::{Side, SideError};
 
 /// The name and version of a comparison's JSON.
@@ -98,8 +93,8 @@ pub struct Options {
 /// Compares the new runs with the old ones.
 #[must_use]
 pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
-    let pairs = matching::pairs(old, new);
-    let matched = matching::matched(old, new, options.across_conditions);
+    let pairs = side::pairs(old, new);
+    let matched = side::matched(old, new, options.across_conditions);
     let other_clock = changes::other_clock(old, new);
     let drafts = matched.pairs.iter().map(|(_, its_old, its_new)| {
         Figure::ALL.map(|figure| match &other_clock {
@@ -165,7 +160,7 @@ fn names(side: &Side) -> Vec<RunName> {
 fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String>; 3]> {
     let mut estimates = Figure::ALL.map(|figure| {
         let of_figure = drafts.iter().filter_map(|series| series[figure as usize].as_ref().ok()?.scatter().cloned());
-        share::estimates(&of_figure.collect::<Vec<_>>()).into_iter()
+        variance::estimates(&of_figure.collect::<Vec<_>>()).into_iter()
     });
     let settle = |series: [Result<Draft, String>; 3]| {
         let mut figure = 0..;

@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::{Param, Quantity};
 
-use crate::format::sanitize;
-use crate::naming;
-
-use super::series::SeriesComparison;
+use crate::compare::outcome::SeriesComparison;
+use crate::format::{naming, sanitize};
 
 /// What the series of one experiment share, and in what they differ.
 #[derive(Debug, Clone, Default, PartialEq)]

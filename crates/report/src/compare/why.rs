@@ -1,15 +1,15 @@
 //! The causes of both sides in words and as a table.
 
 use crate::causes;
+use crate::compare::causes::{CauseComparison, CausesCompared};
+use crate::compare::outcome::{Range, Verdict};
+use crate::compare::words::{differs, signed_ns};
 use crate::document::{Block, Column, Columns, Note, Section};
 use crate::format::units;
 
-use super::causes::{CauseComparison, CausesCompared};
-use super::outcome::{Range, Verdict};
-use super::words::{differs, signed_ns};
-
 /// Most sentences, and most rows.
 const SENTENCES: usize = 4;
+
 const ROWS: usize = 300;
 
 /// `redis-server, epoll_wait: +8.00 µs a wake-up in the run queue (95 %: +6.10 µs to +9.90 µs): kworker/1:2 ran.`
@@ -31,7 +31,7 @@ pub(super) fn sentences(compared: &CausesCompared) -> Vec<String> {
     shown.iter().take(SENTENCES).filter_map(sentence).chain(compared.not_compared.iter().cloned()).collect()
 }
 
-fn name(its: &CauseComparison) -> String {
+pub(super) fn name(its: &CauseComparison) -> String {
     causes::call(&its.thread, &its.call, its.nominal_ns)
 }
 

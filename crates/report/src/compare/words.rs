@@ -1,14 +1,14 @@
-//! Text shared by all forms of a comparison: names of series, changes in numbers, the summary in sentences.
+//! Text shared by all forms of a comparison: changes in numbers, the summary in sentences, and names that tell a series from
+//! the others of its experiment.
 
 use std::collections::BTreeMap;
 
+use crate::compare::limit::{Finding, Judgement, What};
+use crate::compare::outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
+use crate::compare::{Comparison, Figure};
 use crate::document::{Level, Phrase};
-use crate::format::{listed, sanitize, unbroken, units};
-use crate::gate::Gate;
-use crate::naming;
-
-use super::limit::{Finding, Judgement, What};
-use super::{Comparison, Difference, Figure, FigureComparison, Range, SeriesComparison, Verdict};
+use crate::format::{listed, naming, sanitize, unbroken, units};
+use crate::verdict::gate::Gate;
 
 /// Most rows of a table and most items of a list.
 pub(crate) const MOST: usize = 300;
@@ -34,7 +34,7 @@ fn measured(experiment: &str, subject: &str) -> String {
 }
 
 /// A share with its sign: `+20.1 %`.
-pub(super) fn signed(share: f64) -> String {
+fn signed(share: f64) -> String {
     let percent = share * 100.0;
     let minus = '−';
     let sign = if percent < 0.0 { minus } else { '+' };

@@ -1,6 +1,7 @@
-//! Pictures as data: two axes, lines of points, and their figures as a table. Exporters draw them.
+//! Pictures as data: two axes with their ticks, lines of points, and their figures as a table. Exporters draw them.
 
-use super::{Axis, Table};
+use super::Table;
+use crate::format::units;
 
 /// Pictures of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,4 +86,152 @@ pub struct Point {
     pub span: Option<(f64, f64)>,
     /// How dark a cell is, 0 to 1.
     pub shade: f64,
+}
+
+/// How values are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By their logarithm.
+    Log,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What it is, with its unit where the ticks do not carry one.
+    pub title: String,
+    /// How values are laid out.
+    pub scale: Scale,
+    /// The lower end, as a value.
+    pub low: f64,
+    /// The upper end, as a value.
+    pub high: f64,
+    /// Tick marks: value and label.
+    pub ticks: Vec<(f64, String)>,
+}
+
+/// The smallest and the largest of the finite values; None of nothing.
+pub(crate) fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let finite = values.into_iter().filter(|value| value.is_finite());
+    finite.fold(None, |ends, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    })
+}
+
+impl Axis {
+    /// Durations in ns on a logarithmic axis; what is below 1 ns stands at 1 ns.
+    pub(crate) fn log_ns(title: &str, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let label = |ns: f64| units::exact(ns as i64);
+        Self::log(title, values.into_iter().map(|ns| ns.max(1.0)), 10.0, &label)
+    }
+
+    /// A logarithmic axis around values above zero, widened to the next tick on either side. Ticks stand at powers of
+    /// `base`; where these are few, also at 2 and 5 times powers of ten.
+    pub(crate) fn log(
+        title: &str,
+        values: impl IntoIterator<Item = f64>,
+        base: f64,
+        label: &dyn Fn(f64) -> String,
+    ) -> Option<Self> {
+        let (low, high) = ends(values.into_iter().filter(|value| *value > 0.0))?;
+        let steps = |value: f64| value.ln() / base.ln();
+        let decades = steps(high / low);
+        let between: &[f64] = if base != 10.0 || decades > 4.0 {
+            &[1.0]
+        } else if decades > 1.0 {
+            &[1.0, 2.0, 5.0]
+        } else {
+            &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
+        };
+        let every = ((decades / 14.0).ceil() as i32).max(1);
+        let (first, last) = (steps(low).floor() as i32 - 1, steps(high).ceil() as i32 + 1);
+        let powers = (first..=last).filter(|power| power % every == 0);
+        let marks: Vec<f64> =
+            powers.flat_map(|power| between.iter().map(move |part| part * base.powi(power))).collect();
+        // A value that is a tick itself stays at the end of the axis in spite of rounding.
+        let from = marks.iter().rev().find(|mark| **mark <= low * 1.000_001).copied().unwrap_or(low);
+        let to = marks.iter().find(|mark| **mark >= high * 0.999_999).copied().unwrap_or(high);
+        let to = if to > from { to } else { from * base };
+        let inside = |mark: &f64| *mark >= from * 0.999_999 && *mark <= to * 1.000_001;
+        let ticks = marks.into_iter().filter(inside).map(|mark| (mark, label(mark))).collect();
+        Some(Self { title: title.into(), scale: Scale::Log, low: from, high: to, ticks })
+    }
+
+    /// A linear axis from `low` to `high`. It has at most `count` steps of 1, 2 or 5 times a power of ten.
+    pub(crate) fn linear(title: &str, low: f64, high: f64, count: u32, label: &dyn Fn(f64) -> String) -> Self {
+        let high = if high > low { high } else { low + 1.0 };
+        let least = (high - low) / f64::from(count.max(1));
+        let power = 10_f64.powf(least.log10().floor());
+        let step = [1.0, 2.0, 5.0].map(|part| part * power).into_iter().find(|step| *step >= least);
+        let step = step.unwrap_or(10.0 * power);
+        // Multiplied, not added up: rounding does not grow.
+        let (first, last) = ((low / step).ceil() as i64, (high / step + 1e-9).floor() as i64);
+        let marks = (first..=last).map(|i| i as f64 * step);
+        Self::ticked(title, low, high, marks.map(|mark| (mark, label(mark))).collect())
+    }
+
+    /// A linear axis with these ticks.
+    pub(crate) fn ticked(title: &str, low: f64, high: f64, ticks: Vec<(f64, String)>) -> Self {
+        Self { title: title.into(), scale: Scale::Linear, low, high, ticks }
+    }
+
+    /// A vertical axis with a name at each of 0, 1, 2 and so on from the top. What is named first stands at 0. Values are minus the
+    /// place.
+    pub(crate) fn names(names: &[String]) -> Self {
+        let ticks = names.iter().enumerate().map(|(i, name)| (-(i as f64), name.clone())).collect();
+        Self::ticked("", -(names.len().max(1) as f64) + 0.4, 0.6, ticks)
+    }
+
+    /// Where a value stands, from 0 at the lower end to 1 at the upper. What lies beyond an end stands there.
+    pub(crate) fn part(&self, value: f64) -> f64 {
+        let place = |value: f64| match self.scale {
+            Scale::Linear => value,
+            Scale::Log => value.log10(),
+        };
+        (place(value.clamp(self.low, self.high)) - place(self.low)) / (place(self.high) - place(self.low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ticks_of_times_are_round() {
+        let axis = Axis::log_ns("", [52_000.0, 930_000.0]).unwrap();
+        let labels: Vec<&str> = axis.ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(labels, ["50 µs", "100 µs", "200 µs", "500 µs", "1 ms"]);
+        assert_eq!(Axis::log_ns("", []), None);
+    }
+
+    #[test]
+    fn linear_ticks_are_round_and_few() {
+        let axis = Axis::linear("", 0.0, 12.0, 8, &|value| value.to_string());
+        let labels: Vec<&str> = axis.ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(labels, ["0", "2", "4", "6", "8", "10", "12"]);
+    }
+
+    proptest! {
+        #[test]
+        fn all_values_are_within_and_there_are_ticks(values in prop::collection::vec(1.0f64..1e12, 1..20)) {
+            let axis = Axis::log_ns("", values.iter().copied()).unwrap();
+            prop_assert!(axis.low < axis.high);
+            prop_assert!(values.iter().all(|v| *v >= axis.low * 0.999 && *v <= axis.high * 1.001));
+            prop_assert!((1..=40).contains(&axis.ticks.len()), "{:?}", axis.ticks);
+            prop_assert!(axis.ticks.iter().all(|(mark, label)| (0.0..=1.0).contains(&axis.part(*mark)) && !label.is_empty()));
+        }
+
+        #[test]
+        fn linear_ticks_stay_within(low in -1e9f64..1e9, span in 1e-6f64..1e9, count in 1u32..12) {
+            let axis = Axis::linear("", low, low + span, count, &|value| value.to_string());
+            prop_assert!(axis.ticks.len() <= count as usize + 1);
+            prop_assert!(axis.ticks.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            prop_assert!(axis.ticks.iter().all(|(mark, _)| *mark >= low - span * 1e-6 && *mark <= low + span * (1.0 + 1e-6)));
+        }
+    }
 }

@@ -1,8 +1,12 @@
-//! A table as data: columns, rows, and the priority of columns when space is short.
+//! A table as data: columns, rows, and the priority of columns when space is short. [`Columns`] defines it column by column, so
+//! that heading, priority and cell of a column stand in one line.
 
 use std::borrow::Cow;
 
+use punctual_record::Interval;
+
 use super::Paint;
+use crate::format::units::{self, Whole};
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,5 +112,137 @@ impl Table {
         };
         let columns = headings.iter().enumerate().map(column).collect();
         Self { columns, rows: rows.into_iter().map(Row::plain).collect() }
+    }
+}
+
+/// The columns of a table whose rows are of `T`s.
+pub(crate) struct Columns<'f, T> {
+    columns: Vec<(Column, Cell<'f, T>)>,
+}
+
+type Cell<'f, T> = Box<dyn Fn(&T) -> String + 'f>;
+
+impl<'f, T> Columns<'f, T> {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self { columns: Vec::new() }
+    }
+
+    /// A column made by hand.
+    pub(crate) fn column(mut self, column: Column, cell: impl Fn(&T) -> String + 'f) -> Self {
+        self.columns.push((column, Box::new(cell)));
+        self
+    }
+
+    /// Text.
+    pub(crate) fn left(self, heading: &'static str, keep: u8, cell: impl Fn(&T) -> String + 'f) -> Self {
+        self.column(Column::left(heading, keep), cell)
+    }
+
+    /// A figure in words of its own.
+    pub(crate) fn right(self, heading: &'static str, keep: u8, cell: impl Fn(&T) -> String + 'f) -> Self {
+        self.column(Column::right(heading, keep), cell)
+    }
+
+    /// A figure that may be absent.
+    pub(crate) fn known<F>(
+        self,
+        heading: &'static str,
+        keep: u8,
+        figure: impl Fn(&T) -> Option<F> + 'f,
+        show: impl Fn(F) -> String + 'f,
+    ) -> Self {
+        self.right(heading, keep, move |row| figure(row).map_or_else(|| units::ABSENT.to_owned(), &show))
+    }
+
+    /// A duration.
+    pub(crate) fn ns<N: Whole + 'f>(
+        self,
+        heading: &'static str,
+        keep: u8,
+        figure: impl Fn(&T) -> Option<N> + 'f,
+    ) -> Self {
+        self.known(heading, keep, figure, units::duration)
+    }
+
+    /// A computed duration.
+    pub(crate) fn fine(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<f64> + 'f) -> Self {
+        self.known(heading, keep, figure, units::duration_fine)
+    }
+
+    /// A count.
+    pub(crate) fn count(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<u64> + 'f) -> Self {
+        self.known(heading, keep, figure, units::count)
+    }
+
+    /// A share from 0 to 1.
+    pub(crate) fn share(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<f64> + 'f) -> Self {
+        self.known(heading, keep, figure, units::share)
+    }
+
+    /// A duration with its 95 % confidence interval, which goes at `keep_interval`.
+    pub(crate) fn estimate(
+        self,
+        heading: &'static str,
+        (keep, keep_interval): (u8, u8),
+        figure: impl Fn(&T) -> (Option<i64>, Option<Interval>) + Copy + 'f,
+    ) -> Self {
+        let interval = move |row: &T| match figure(row) {
+            (Some(figure), Some(interval)) => units::interval_like(interval, figure),
+            _ => String::new(),
+        };
+        self.ns(heading, keep, move |row| figure(row).0).column(Column::joined("[95 %]", keep_interval), interval)
+    }
+
+    /// Context switches per operation: own and forced.
+    pub(crate) fn switches(
+        self,
+        heading: &'static str,
+        keep: u8,
+        figure: impl Fn(&T) -> (Option<f64>, Option<f64>) + 'f,
+    ) -> Self {
+        let show = |(own, forced): (f64, f64)| format!("{}+{}", units::per_op(own), units::per_op(forced));
+        self.known(heading, keep, move |row| figure(row).0.zip(figure(row).1), show)
+    }
+
+    /// Adds columns where they are needed.
+    pub(crate) fn when(self, needed: bool, more: impl FnOnce(Self) -> Self) -> Self {
+        if needed { more(self) } else { self }
+    }
+
+    /// Drops the last column unless it is needed.
+    pub(crate) fn only_if(mut self, needed: bool) -> Self {
+        if !needed {
+            self.columns.pop();
+        }
+        self
+    }
+
+    /// A row.
+    pub(crate) fn row(&self, of: &T, paint: Paint) -> Row {
+        Row::Cells(self.columns.iter().map(|(_, cell)| cell(of)).collect(), paint)
+    }
+
+    /// A table of these rows.
+    pub(crate) fn table(&self, rows: Vec<Row>) -> Table {
+        Table { columns: self.columns.iter().map(|(column, _)| column.clone()).collect(), rows }
+    }
+
+    /// A table with a plain row for each of the first, and a line that counts the others.
+    pub(crate) fn first(&self, most: usize, rows: &[T], what: &str) -> Table {
+        let mut table = self.of(rows.iter().take(most));
+        if rows.len() > most {
+            let more = units::count((rows.len() - most) as u64);
+            table.rows.push(Row::Label(format!("and {more} more {what}")));
+        }
+        table
+    }
+
+    /// A table with a plain row for each.
+    pub(crate) fn of<'r>(&self, rows: impl IntoIterator<Item = &'r T>) -> Table
+    where
+        T: 'r,
+    {
+        self.table(rows.into_iter().map(|row| self.row(row, Paint::Plain)).collect())
     }
 }

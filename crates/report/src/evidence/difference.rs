@@ -1,14 +1,17 @@
-//! The difference of one figure between two sides, and its uncertainty.
+//! The difference of one figure between two sides, its uncertainty, and the correction for the number of differences.
 //!
 //! Takes the figure in each run of both sides. Returns the difference on the comparison's scale and its variance, which
 //! is always that *between runs*. With one run a side it comes from the noise within the runs ([`super::noise`]). With
-//! several runs, their scatter counts too ([`super::share`]).
+//! several runs, their scatter counts too ([`super::variance`]).
+//!
+//! Correction: Y. Benjamini and Y. Hochberg (1995). At most the share `level` of the reported differences is expected to be
+//! false. If nothing differs at all, `level` is also the probability of any report.
 
-use super::center::center;
-use super::noise::FREEDOM;
-use super::reading::Reading;
-use super::share::{Estimate, Scatter};
-use super::student;
+use super::LEVEL;
+use super::distributions::{student_quantile, student_two_sided};
+use super::noise::{FREEDOM, Reading};
+use super::robust::center;
+use super::variance::{Estimate, Scatter};
 
 /// The part of a side's variance that more runs do not reduce if the sides did not alternate. The machine drifts
 /// between the two measurements.
@@ -36,8 +39,8 @@ pub(crate) struct Shift {
 }
 
 impl Shift {
-    /// Of two series whose rounds were interleaved: the variance of their differences, and what no round shows. The latter is no estimate:
-    /// it adds to the freedom (F. Satterthwaite, 1946).
+    /// The difference of two series whose rounds were interleaved, from the variance of the rounds' differences and what
+    /// no round shows. The latter is no estimate: it adds to the freedom (F. Satterthwaite, 1946).
     pub(crate) fn over_rounds([from, to]: [f64; 2], wandering: f64, more: f64) -> Self {
         let variance = wandering + more;
         let freedom = FREEDOM * (variance / wandering.max(variance * 1e-3)).powi(2);
@@ -46,7 +49,7 @@ impl Shift {
 
     /// The p-value: the probability of a difference at least as large if there is none.
     pub(crate) fn probability(&self) -> f64 {
-        if self.error > 0.0 { student::two_sided(self.by / self.error, self.freedom) } else { 1.0 }
+        if self.error > 0.0 { student_two_sided(self.by / self.error, self.freedom) } else { 1.0 }
     }
 
     /// The smallest detectable difference: at this significance level, nine of ten comparisons with these degrees of
@@ -58,7 +61,7 @@ impl Shift {
 
     /// Half the width of the confidence interval with this error probability.
     pub(crate) fn reach(&self, miss: f64) -> f64 {
-        student::quantile(miss, self.freedom) * self.error
+        student_quantile(miss, self.freedom) * self.error
     }
 }
 
@@ -66,7 +69,7 @@ impl Shift {
 fn errors_to_show(miss: f64, freedom: f64) -> f64 {
     /// The 90 % quantile of a normal variable.
     const ONE_OF_TEN: f64 = 1.281_552;
-    let needed = student::quantile(miss, freedom);
+    let needed = student_quantile(miss, freedom);
     needed + ONE_OF_TEN * (1.0 + needed * needed / (2.0 * freedom)).sqrt()
 }
 
@@ -114,9 +117,11 @@ impl Draft {
     /// The difference, given the variance of one run or pair if several were seen.
     pub(crate) fn settled(&self, estimate: Option<Estimate>) -> Shift {
         let (variance, pair, freedom) = match (&self.scatter, estimate) {
-            (Known::All(its), _) => (its.variance, its.variance, its.freedom),
-            (Known::Seen(_, times, pair), Some(its)) => (its.variance * times, its.variance * pair, its.freedom),
-            (Known::Seen(its, times, pair), None) => (its.forecast * times, its.forecast * pair, 1.0),
+            (Known::All(known), _) => (known.variance, known.variance, known.freedom),
+            (Known::Seen(_, times, pair), Some(known)) => {
+                (known.variance * times, known.variance * pair, known.freedom)
+            }
+            (Known::Seen(seen, times, pair), None) => (seen.forecast * times, seen.forecast * pair, 1.0),
         };
         Shift { from: self.from, by: self.by, error: variance.sqrt(), freedom, pair }
     }
@@ -165,9 +170,9 @@ fn several(old: &[Figure], new: &[Figure], from: f64, to: f64) -> Known {
     let sides = [(old, from), (new, to)];
     let deviations = sides.iter().flat_map(|(side, mean)| side.iter().map(move |run| run.place - mean)).collect();
     let freedom = (old.len() + new.len() - 2) as f64;
-    let of_mean = |side: &[Figure]| SHARED + (1.0 - SHARED) / side.len() as f64;
+    let part = |side: &[Figure]| SHARED + (1.0 - SHARED) / side.len() as f64;
     let scatter = Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) };
-    Known::Seen(scatter, of_mean(old) + of_mean(new), 2.0)
+    Known::Seen(scatter, part(old) + part(new), 2.0)
 }
 
 /// Variance of one run's figure, estimated from the run itself.
@@ -180,7 +185,7 @@ fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
 pub(crate) struct RunPair {
     pub(crate) old: Reading,
     pub(crate) new: Reading,
-    /// For a percentile of the tail: new minus old at the places where it may lie ([`super::tail`]). Otherwise empty.
+    /// For a percentile of the tail: new minus old at the places where it may lie ([`crate::evidence::tail`]). Otherwise empty.
     pub(crate) places: Vec<f64>,
 }
 
@@ -189,15 +194,15 @@ pub(crate) struct RunPair {
 pub(crate) fn paired(all: Vec<RunPair>) -> Option<Draft> {
     let one = |pair: RunPair| Some((known(&pair.old)?, known(&pair.new)?, pair.places));
     let (mut pairs, mut places) = (Vec::new(), Vec::new());
-    for (old, new, its) in all.into_iter().filter_map(one) {
+    for (old, new, tail) in all.into_iter().filter_map(one) {
         pairs.push((old, new));
-        places.push(its);
+        places.push(tail);
     }
     if pairs.len() < 2 {
         return None;
     }
     let count = pairs.len() as f64;
-    let is_robust = pairs.len() >= ROBUST && places.iter().all(|its| !its.is_empty());
+    let is_robust = pairs.len() >= ROBUST && places.iter().all(|tail| !tail.is_empty());
     let (from, by, deviations) = if is_robust { centered(&pairs, &places) } else { averaged(&pairs) };
     let forecast = 2.0 * forecast(pairs.iter().flat_map(|(old, new)| [old, new]));
     let scatter = Scatter { deviations, freedom: count - 1.0, forecast };
@@ -219,4 +224,70 @@ fn centered(pairs: &[(Figure, Figure)], places: &[Vec<f64>]) -> (f64, f64, Vec<f
     let (from, _) = center(&old, floor.sqrt());
     let (by, deviations) = center(places, floor.sqrt());
     (from, by, deviations)
+}
+
+/// The probabilities that are significant at this level.
+fn significant(probabilities: &[f64], level: f64) -> Vec<bool> {
+    let count = probabilities.len() as f64;
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));
+    let passes = |(rank, &place): (usize, &usize)| probabilities[place] <= level * (rank + 1) as f64 / count;
+    let kept = order.iter().enumerate().filter(|&(rank, place)| passes((rank, place))).map(|(rank, _)| rank + 1).max();
+    let mut chosen = vec![false; probabilities.len()];
+    for &place in &order[..kept.unwrap_or(0)] {
+        chosen[place] = true;
+    }
+    chosen
+}
+
+/// Which of several tests are significant, at [`LEVEL`].
+pub(crate) struct Corrected {
+    /// In the order of the tests; what was not tested is not significant.
+    pub(crate) significant: Vec<bool>,
+    /// How many were tested.
+    pub(crate) tested: usize,
+    /// Error probability of the intervals of selected differences (Y. Benjamini and D. Yekutieli, 2005).
+    pub(crate) miss: f64,
+}
+
+/// Corrects tests for their number; `None`: not tested.
+pub(crate) fn corrected(probabilities: impl IntoIterator<Item = Option<f64>>) -> Corrected {
+    let all: Vec<Option<f64>> = probabilities.into_iter().collect();
+    let known: Vec<f64> = all.iter().flatten().copied().collect();
+    let chosen = significant(&known, LEVEL);
+    let selected = chosen.iter().filter(|&&chosen| chosen).count().max(1);
+    let mut chosen = chosen.into_iter();
+    let significant = all.iter().map(|probability| probability.is_some() && chosen.next() == Some(true)).collect();
+    Corrected { significant, tested: known.len(), miss: LEVEL * selected as f64 / known.len().max(1) as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The example of the 1995 paper, section 4: of fifteen, the first four are rejected.
+    #[test]
+    fn as_in_the_paper() {
+        let p = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
+            0.7590, 1.0000,
+        ];
+        let chosen = significant(&p, 0.05);
+        assert_eq!(chosen.iter().filter(|&&chosen| chosen).count(), 4);
+        assert!(chosen[..4].iter().all(|&chosen| chosen));
+        assert!(significant(&[], 0.05).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn never_laxer_than_one_alone_nor_stricter_than_bonferroni(p in prop::collection::vec(0.0f64..=1.0, 1..60)) {
+            let chosen = significant(&p, 0.05);
+            for (chosen, probability) in chosen.iter().zip(&p) {
+                prop_assert!(!chosen || *probability <= 0.05);
+                prop_assert!(*chosen || *probability > 0.05 / p.len() as f64);
+            }
+        }
+    }
 }

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use punctual_record::Series;
+use punctual_record::statistics::median;
+use punctual_record::{RoundFigures, Series};
 
-use super::correction::corrected;
+use super::difference::corrected;
+use super::distributions::Beta;
 use super::rounds::Outcome;
-use super::student::Beta;
 
 /// The maxima of two series, round by round.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,11 +59,14 @@ struct Round {
 }
 
 fn draft(before: &Series, after: &Series) -> Option<(Maxima, f64)> {
-    let known: BTreeMap<u32, (u64, i64)> =
-        before.rounds.iter().filter_map(|its| Some((its.round, (its.summary.count, its.summary.max?)))).collect();
-    let both = |its: &punctual_record::RoundFigures| {
-        let (count, max) = known.get(&its.round)?;
-        Some(Round { counts: (*count, its.summary.count), maxima: (*max, its.summary.max?) })
+    let known: BTreeMap<u32, (u64, i64)> = before
+        .rounds
+        .iter()
+        .filter_map(|round| Some((round.round, (round.summary.count, round.summary.max?))))
+        .collect();
+    let both = |round: &RoundFigures| {
+        let (count, max) = known.get(&round.round)?;
+        Some(Round { counts: (*count, round.summary.count), maxima: (*max, round.summary.max?) })
     };
     let rounds: Vec<Round> =
         after.rounds.iter().filter_map(both).filter(|round| round.maxima.0 != round.maxima.1).collect();
@@ -75,12 +79,11 @@ fn draft(before: &Series, after: &Series) -> Option<(Maxima, f64)> {
     let smaller = rounds.iter().filter(|round| round.maxima.1 < round.maxima.0).count();
     // Samples of a burst count once, so the truth lies between the share and one half.
     let probability = two_sided(smaller, rounds.len(), share).max(two_sided(smaller, rounds.len(), 0.5));
-    let median = |maximum: fn(&Round) -> i64| {
-        let mut all: Vec<i64> = rounds.iter().map(maximum).collect();
-        all.sort_unstable();
-        all[(all.len() - 1) / 2]
+    let middle = |maximum: fn(&Round) -> i64| {
+        let all: Vec<f64> = rounds.iter().map(|round| maximum(round) as f64).collect();
+        Some(median(&all)?.round() as i64)
     };
-    let (before_ns, after_ns) = (median(|round| round.maxima.0), median(|round| round.maxima.1));
+    let (before_ns, after_ns) = (middle(|round| round.maxima.0)?, middle(|round| round.maxima.1)?);
     let outcome = Outcome::NoDifference;
     Some((Maxima { outcome, before_ns, after_ns, smaller, rounds: rounds.len() }, probability))
 }

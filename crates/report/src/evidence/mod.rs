@@ -4,28 +4,20 @@
 //! (`rounds`). `pairs` is for blocks of a program, `maxima` for their largest samples, `shares` for shares of
 //! the CPU.
 
-mod center;
-pub(crate) mod correction;
 pub(crate) mod difference;
-mod gamma;
+mod distributions;
 pub(crate) mod maxima;
-mod mean;
-mod middle;
 pub(crate) mod noise;
 pub(crate) mod pairs;
-mod reading;
+pub(crate) mod robust;
 pub(crate) mod rounds;
-pub(crate) mod share;
 pub(crate) mod shares;
-mod student;
-pub(crate) mod tail;
+pub(crate) mod variance;
 
 pub(crate) use difference::{Draft, Shift};
-pub(crate) use mean::Mean;
-pub(crate) use middle::scatter;
-pub(crate) use noise::SCALE;
-pub use reading::Figure;
-pub(crate) use reading::{Look, Reading};
+pub use noise::Figure;
+pub(crate) use noise::{Look, Mean, Reading, SCALE};
+pub(crate) use robust::scatter;
 pub use rounds::{Effect, Gain, Outcome};
 pub use shares::{ShareEffect, ShareGain};
 

@@ -1,18 +1,20 @@
-//! The noise of a figure, estimated from one run.
+//! The figures of a series in one run, and the noise of each, estimated from the run itself.
 //!
 //! Figures are compared on a scale on which equal steps are equal ratios ([`Scale`]); variances are on that scale.
 //!
 //! **Why not the rounds' standard error.** The lateness of a machine drifts: neighbours come and go, a host moves its
-//! guests. Such flicker noise has the same power at ten times the duration. So averaging over a longer time does not
-//! reduce it. The standard error of the rounds, or a block bootstrap, is too optimistic. On the development machine
-//! the factor is 1.4 to 1.8. The **Allan variance** measures the scatter of time averages of such noise. Source: D. W.
-//! Allan, *Statistics of Atomic Frequency Standards*, 1966. It is half the mean square of the difference between
-//! averages of adjacent stretches. It levels off where flicker begins. So the value at a fifth of a run estimates the
-//! distance between two consecutive runs.
+//! guests. Such flicker noise has the same power at ten times the duration, so averaging over a longer time does not
+//! reduce it. The standard error of the rounds, or a block bootstrap, is too optimistic: on the development machine by a
+//! factor of 1.4 to 1.8. The **Allan variance** measures the scatter of time averages of such noise. Source: D. W. Allan,
+//! *Statistics of Atomic Frequency Standards*, 1966. It is half the mean square of the difference between averages of
+//! adjacent stretches. It levels off where flicker begins, so the value at a fifth of a run estimates the distance between
+//! two consecutive runs.
 
-use punctual_record::{Distribution, Quantile, RoundFigures};
+use punctual_record::{Distribution, Quantile, RoundFigures, Series, Summary};
+use serde::Serialize;
 
-use super::student::Beta;
+use super::LEVEL;
+use super::distributions::{Beta, student_quantile};
 
 /// Fewest rounds for an estimate.
 pub(crate) const MIN_ROUNDS: usize = 5;
@@ -77,7 +79,7 @@ const WEIGHED: u64 = 50_000;
 
 /// The sampling variance of a percentile. Each nearby sample is weighted by the probability that the true percentile is
 /// there. Source: J. S. Maritz and R. G. Jarrett, *A note on estimating the variance of the sample median*, 1978.
-pub(crate) fn by_rank(distribution: &Distribution, quantile: Quantile) -> Option<f64> {
+fn by_rank(distribution: &Distribution, quantile: Quantile) -> Option<f64> {
     let count = distribution.count();
     let rank = quantile.rank(count)?;
     let ratio = quantile.ratio();
@@ -121,10 +123,179 @@ pub(crate) fn places(rounds: &[RoundFigures], figure: impl Fn(&RoundFigures) -> 
     rounds.iter().filter_map(|round| figure(round).filter(finite)).map(|ns| SCALE.place(ns)).collect()
 }
 
+/// What is compared of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// Median.
+    P50,
+    /// 99th percentile.
+    P99,
+    /// CPU time per operation.
+    Cpu,
+}
+
+impl Figure {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::P50, Self::P99, Self::Cpu];
+
+    /// The figure of a series or of a round.
+    pub(super) fn read(self, summary: &Summary, cpu_ns: Option<f64>) -> Option<f64> {
+        match self {
+            Self::P50 => summary.p50.map(|ns| ns as f64),
+            Self::P99 => summary.p99.map(|ns| ns as f64),
+            Self::Cpu => cpu_ns.filter(|ns| ns.is_finite()),
+        }
+    }
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Cpu => "CPU",
+        }
+    }
+}
+
+/// Differences between runs that no run shows by itself. Examples are another memory layout, another link order, and
+/// an interrupt moved to another CPU. Standard deviation on the comparison's scale, roughly a share of the figure.
+pub(super) const fn floor(figure: Figure) -> f64 {
+    match figure {
+        Figure::P50 | Figure::Cpu => 0.01,
+        Figure::P99 => 0.03,
+    }
+}
+
+/// A figure of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Reading {
+    /// The figure is known.
+    Known {
+        /// Its position on the scale.
+        place: f64,
+        /// Its variance between runs, estimated from the run itself.
+        noise: f64,
+        /// Its additional variance, which no run shows.
+        floor: f64,
+    },
+    /// The run does not have the figure.
+    Absent,
+    /// Too few samples.
+    FewSamples,
+    /// Too few rounds.
+    FewRounds,
+}
+
+/// The figures of a series in one run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look<'a> {
+    /// Over all its rounds.
+    pub(crate) summary: &'a Summary,
+    /// CPU time per operation.
+    pub(crate) cpu: Option<f64>,
+    /// Round by round.
+    pub(crate) rounds: &'a [RoundFigures],
+    /// The clock's step, ns.
+    pub(crate) granularity: u64,
+}
+
+impl Look<'_> {
+    /// Its figures, in the order of [`Figure::ALL`].
+    pub(crate) fn readings(&self, distribution: Option<&Distribution>) -> [Reading; 3] {
+        Figure::ALL.map(|figure| match figure {
+            Figure::P50 => self.median(),
+            Figure::P99 => self.tail(distribution),
+            Figure::Cpu => self.cpu(),
+        })
+    }
+
+    fn median(&self) -> Reading {
+        let Some(ns) = self.summary.p50 else { return self.missing(3) };
+        let rounds = places(self.rounds, |round| round.summary.p50.map(|ns| ns as f64));
+        let Some(noise) = wandering(&rounds) else { return Reading::FewRounds };
+        self.known(Figure::P50, ns as f64, noise)
+    }
+
+    /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of the
+    /// sampling noise around the percentile and the drift of the rounds' 90th percentile: the former contains part of
+    /// the latter.
+    fn tail(&self, distribution: Option<&Distribution>) -> Reading {
+        let Some(ns) = self.summary.p99 else { return self.missing(200) };
+        let rounds = places(self.rounds, |round| round.summary.p99.map(|ns| ns as f64));
+        let all = rounds.len() == self.rounds.len();
+        if let Some(noise) = wandering(&rounds).filter(|_| all) {
+            return self.known(Figure::P99, ns as f64, noise);
+        }
+        let sampling = match (distribution, self.summary.ci95.p99) {
+            (Some(distribution), _) => by_rank(distribution, Quantile::P99),
+            (None, Some(interval)) => {
+                let width = SCALE.place(interval.high as f64) - SCALE.place(interval.low as f64);
+                // The 95 % interval is 2 x 1.96 standard deviations wide.
+                Some((width / 3.92).powi(2))
+            }
+            (None, None) => None,
+        };
+        let Some(sampling) = sampling else { return Reading::FewSamples };
+        let body = places(self.rounds, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
+        match wandering(&body) {
+            Some(drift) => self.known(Figure::P99, ns as f64, drift.max(sampling)),
+            None => Reading::FewRounds,
+        }
+    }
+
+    fn cpu(&self) -> Reading {
+        let Some(ns) = self.cpu.filter(|ns| ns.is_finite()) else { return Reading::Absent };
+        let rounds = places(self.rounds, |round| round.cpu_ns_per_op);
+        match wandering(&rounds) {
+            Some(noise) => self.known(Figure::Cpu, ns, noise),
+            None => Reading::FewRounds,
+        }
+    }
+
+    fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
+        // A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
+        let step = SCALE.step(ns) * self.granularity as f64;
+        let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
+        Reading::Known { place: SCALE.place(ns), noise, floor: floor(figure).powi(2) + rounding }
+    }
+
+    /// Why a percentile that needs this many samples is absent.
+    fn missing(&self, needs: u64) -> Reading {
+        if self.summary.count < needs { Reading::FewSamples } else { Reading::Absent }
+    }
+}
+
+/// A mean with its 95 % interval, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mean {
+    /// The mean of the rounds.
+    pub(crate) ns: f64,
+    /// Lower end.
+    pub(crate) low: f64,
+    /// Upper end.
+    pub(crate) high: f64,
+}
+
+impl Mean {
+    /// The mean of one figure of each round. Its error is the Allan deviation of the rounds, since their standard error
+    /// is too small on a machine that drifts. `None`: fewer rounds than a test takes.
+    pub(crate) fn of_rounds(series: &Series, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Option<Self> {
+        let values: Vec<f64> = series.rounds.iter().filter_map(figure).filter(|ns| ns.is_finite()).collect();
+        let error = wandering(&values)?.sqrt();
+        let ns = values.iter().sum::<f64>() / values.len() as f64;
+        let reach = student_quantile(LEVEL, FREEDOM) * error;
+        Some(Self { ns, low: ns - reach, high: ns + reach })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+    use punctual_record::{Experiment, Quantity, Recorder, SeriesId, SeriesTally, Typed, Usage, experiment};
+
+    use super::*;
 
     /// The variance is p (1 - p) / (n density^2), here of logistic samples.
     #[test]
@@ -168,5 +339,35 @@ mod tests {
             let step = scale.place(1.2 * ns) - scale.place(ns);
             prop_assert!((step - 1.2f64.ln()).abs() < 1e-5);
         }
+    }
+
+    fn series(rounds: &[i64]) -> Series {
+        let mut tally = SeriesTally::new();
+        let mut recorder = Recorder::new();
+        for (round, &ns) in (0..).zip(rounds) {
+            recorder.clear();
+            recorder.record(ns);
+            tally.add_round(round, 0, &recorder, Usage::default());
+        }
+        tally.to_series(SeriesId {
+            experiment: Experiment::Wait(Typed::asked(experiment::wait::Parameters::of(1))),
+            subject: "nanosleep".into(),
+            about: Default::default(),
+            conditions: "other".into(),
+            quantity: Quantity::Overshoot,
+        })
+    }
+
+    fn mean(rounds: &[i64]) -> Option<Mean> {
+        Mean::of_rounds(&series(rounds), |round| round.summary.mean)
+    }
+
+    #[test]
+    fn rounds_that_differ_widen_it() {
+        let narrow = mean(&[-10, -12, -10, -11, -12]).unwrap();
+        assert!(narrow.ns == -11.0 && narrow.high < 0.0 && narrow.low > -16.0, "{narrow:?}");
+        let wide = mean(&[-90, 70, -80, 60, -15]).unwrap();
+        assert!(wide.ns == -11.0 && wide.low < -100.0 && wide.high > 80.0, "{wide:?}");
+        assert_eq!(mean(&[-11, -11, -11, -11]), None, "too few rounds");
     }
 }

@@ -1,19 +1,20 @@
 //! Whether a change that was switched on and off makes a difference, tested on pairs of adjacent blocks.
 //!
-//! Each pair is in random order, so its two blocks saw the same machine but for chance. The pairs' differences are independent: their
-//! standard error holds, and Student's t. A floor is added, as for series. All tests of one call are corrected together.
+//! Each pair is in random order, so its two blocks saw the same machine but for chance. The pairs' differences are
+//! independent, so their standard error and Student's t hold. A floor is added, as for series. All tests of one call are
+//! corrected together.
 //!
-//! The test takes ratios: a remedy takes the same time off a quiet and off a busy block. The size of a difference does not, because a mean
-//! of such ratios is no time. The size is the median of the pairs' differences in ns, with its interval by ranks. A size below the scatter
-//! of the pairs, or whose interval has 0 in it, is none.
+//! The test takes ratios, since a remedy takes the same time off a quiet and off a busy block. A mean of ratios is no
+//! time, however. So the size of a difference is the median of the pairs' differences in ns, with its interval by ranks.
+//! A size below the scatter of the pairs, or whose interval has 0 in it, is none.
 
 use punctual_record::Quantile;
-use punctual_record::statistics::confidence_ranks;
+use punctual_record::statistics::{confidence_ranks, median};
 
-use super::correction::corrected;
-use super::middle::scatter;
+use super::difference::corrected;
 use super::noise::SCALE;
-use super::reading::{Figure, floor};
+use super::noise::{Figure, floor};
+use super::robust::scatter;
 use super::rounds::{Draft, Effect, Gain, settled};
 use super::{LEVEL, Shift};
 
@@ -45,7 +46,7 @@ pub(crate) struct Change {
 /// Answers all questions, corrected for their number, in their order.
 pub(crate) fn test(questions: Vec<Question>) -> Vec<Effect> {
     let draft = |question: Question| {
-        let middles = [0, 1].map(|side| median(question.pairs.iter().map(|pair| pair[side]).collect()));
+        let middles = [0, 1].map(|side| median(&question.pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>()));
         (middles, draft(question))
     };
     settled(questions.into_iter().map(draft).collect())
@@ -56,18 +57,18 @@ fn draft(question: Question) -> Result<Draft, String> {
     if places.len() < MIN_PAIRS {
         return Err(question.why);
     }
-    let from = median(places.iter().map(|pair| pair[0]).collect()).unwrap_or(0.0);
+    let from = median(&places.iter().map(|pair| pair[0]).collect::<Vec<_>>()).unwrap_or(0.0);
     let (shift, scatter) = shifted(&places, from, floor(question.figure));
     Ok(Draft { shift, scatter, size: sized(&question.pairs) })
 }
 
 /// The median of the differences with its 95 % interval, and their scatter.
-pub(crate) fn sized(pairs: &[[f64; 2]]) -> Option<Gain> {
+fn sized(pairs: &[[f64; 2]]) -> Option<Gain> {
     let mut differences: Vec<f64> = pairs.iter().map(|[off, on]| off - on).collect();
     differences.sort_by(f64::total_cmp);
     let ranks = confidence_ranks(differences.len() as u64, Quantile::P50)?;
     let at = |rank: usize| differences[rank - 1];
-    let middle = f64::midpoint(at(differences.len().div_ceil(2)), at(differences.len() / 2 + 1));
+    let middle = median(&differences)?;
     let [ns, low_ns, high_ns] = [middle, at(ranks.low as usize), at(ranks.high as usize)].map(|ns| ns.round() as i64);
     Some(Gain { ns, low_ns, high_ns, scatter_ns: scatter(&differences).round() as i64 })
 }
@@ -91,17 +92,12 @@ fn shifted(pairs: &[[f64; 2]], from: f64, floor: f64) -> (Shift, f64) {
     let differences: Vec<f64> = pairs.iter().map(|[off, on]| on - off).collect();
     let count = differences.len() as f64;
     let by = differences.iter().sum::<f64>() / count;
-    let seen = differences.iter().map(|its| (its - by).powi(2)).sum::<f64>() / (count - 1.0);
+    let seen = differences.iter().map(|difference| (difference - by).powi(2)).sum::<f64>() / (count - 1.0);
     let (mean, pair) = (seen / count, seen + 2.0 * floor.powi(2));
     let variance = mean + 2.0 * floor.powi(2) / count;
     // The floor is no estimate: it adds to the freedom (F. Satterthwaite, 1946).
     let freedom = (count - 1.0) * (variance / mean.max(variance * 1e-3)).powi(2);
     (Shift { from, by, error: variance.sqrt(), freedom: freedom.clamp(count - 1.0, 1e6), pair }, scatter(&differences))
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

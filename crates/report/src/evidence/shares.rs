@@ -1,5 +1,4 @@
-//! Whether others get more of the CPU in one series of a run than in another. Or whether they get more than a fixed
-//! share.
+//! Whether others get more of the CPU in one series of a run than in another, or than a fixed share.
 //!
 //! Tested like the figures in ns ([`super::rounds`]), on the rounds that both series share. The error is the Allan
 //! deviation of their differences plus a floor. The test is corrected for all questions of one call. Shares differ on a
@@ -9,8 +8,8 @@ use punctual_record::{Experiment, RoundFigures, Series};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::correction::corrected;
-use super::middle::scatter;
+use super::difference::corrected;
+use super::robust::scatter;
 use super::rounds::{Outcome, differences};
 use super::{Shift, noise};
 
@@ -81,7 +80,7 @@ pub(crate) fn test(questions: &[(Baseline<'_>, &Series)]) -> Vec<ShareEffect> {
     let drafts: Vec<Draft> = questions.iter().map(draft).collect();
     let corrected = corrected(drafts.iter().map(|draft| Some(draft.as_ref().ok()?.0.probability())));
     let finish = |((question, draft), significant): ((&Question<'_>, Draft), &bool)| {
-        let (before, after) = (of(question.0), whole(question.1));
+        let (before, after) = (share_of(question.0), whole(question.1));
         match draft {
             Err(why) => ShareEffect { before, after, why: Some(why), ..ShareEffect::default() },
             Ok((shift, scatter)) => {
@@ -99,7 +98,7 @@ pub(crate) fn test(questions: &[(Baseline<'_>, &Series)]) -> Vec<ShareEffect> {
     questions.iter().zip(drafts).zip(&corrected.significant).map(finish).collect()
 }
 
-fn of(baseline: Baseline<'_>) -> Option<f64> {
+fn share_of(baseline: Baseline<'_>) -> Option<f64> {
     match baseline {
         Baseline::Series(series) => whole(series),
         Baseline::Share(share) => Some(share),
@@ -113,7 +112,7 @@ type Draft = Result<(Shift, f64), String>;
 
 fn draft(&(before, after): &Question<'_>) -> Draft {
     let unknown = "the share of the CPU that others got is not known";
-    let from = of(before).ok_or(unknown)?;
+    let from = share_of(before).ok_or(unknown)?;
     let to = whole(after).ok_or(unknown)?;
     let share = |round: &RoundFigures| round.competitor_cpu_share.filter(|share| share.is_finite());
     let deviations: Vec<f64> = match before {

@@ -19,20 +19,16 @@
 //! A figure that is absent is an empty cell. A column that would be empty in every row is left out. No name
 //! controls a terminal or a spreadsheet (docs/outputs.md, "Names of others").
 
-mod causes;
-mod cells;
-
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use crate::naming;
-use punctual_record::{Run, Series};
+use punctual_record::{CallCauses, CauseTime, Causes, Param, Run, Series};
 
+use crate::export::exporter::{Error, Exporter};
+use crate::family::figures;
 use crate::family::ramp;
-use crate::family::wait::asked;
-
-use super::exporter::{Error, Exporter};
-use cells::{Cell, Cells, has_values, written};
+use crate::format::naming::{self, code_of};
+use crate::format::sanitize;
 
 /// CSV.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +61,8 @@ const FIGURES: [Figure; 22] = [
     ("cpu_share", |series| Cell::number(series.cpu_share)),
     ("voluntary_switches_per_op", |series| Cell::number(series.voluntary_switches_per_op)),
     ("involuntary_switches_per_op", |series| Cell::number(series.involuntary_switches_per_op)),
-    ("elapsed_p50_ns", |series| Cell::number(asked::elapsed(series))),
-    ("error_share", |series| Cell::number(asked::error(series))),
+    ("elapsed_p50_ns", |series| Cell::number(figures::elapsed(series))),
+    ("error_share", |series| Cell::number(figures::error(series))),
     RUNS,
 ];
 
@@ -86,7 +82,7 @@ fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
         return written(&loops(run), writer);
     }
     if let Some(causes) = run.causes.as_ref().filter(|_| run.series.is_empty()) {
-        return written(&causes::table(causes), writer);
+        return written(&table_of_causes(causes), writer);
     }
     let mut table = identity(run);
     let figures = FIGURES.map(|(name, cell)| (Cell::text(name), run.series.iter().map(cell).collect()));
@@ -132,4 +128,133 @@ fn identity(run: &Run) -> Vec<Cells> {
         table.push((Cell::text(name), parameters.iter().map(|its| Cell::parameter(its.get(name))).collect()));
     }
     table
+}
+
+/// A column: its name, and a cell for each row.
+pub(super) type Cells = (Cell, Vec<Cell>);
+
+/// What begins a formula in a spreadsheet (OWASP, "CSV Injection"; the last four are the wide forms). Tabs and line breaks
+/// do not get there: the sanitizer replaces them.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
+/// A cell.
+#[derive(Debug, Clone)]
+pub(super) struct Cell(String);
+
+impl Cell {
+    /// Text, sanitized. An apostrophe stands before what a spreadsheet would take for a formula: at the beginning, or after
+    /// a semicolon, which separates cells in many countries.
+    pub(super) fn text(text: &str) -> Self {
+        let text = sanitize(text);
+        let mut plain = String::with_capacity(text.len() + 1);
+        let mut begins = true;
+        for c in text.chars() {
+            if begins && FORMULA.contains(&c) {
+                plain.push('\'');
+            }
+            begins = c == ';' || begins && (c.is_whitespace() || c == '"');
+            plain.push(c);
+        }
+        Self(plain)
+    }
+
+    /// A number, as it is; empty of nothing.
+    pub(super) fn number(figure: Option<impl Number>) -> Self {
+        Self(figure.map_or_else(String::new, |figure| figure.to_string()))
+    }
+
+    /// A parameter; empty of none.
+    pub(super) fn parameter(value: Option<&Param>) -> Self {
+        match value {
+            None => Self(String::new()),
+            Some(Param::Int(n)) => Self::number(Some(*n)),
+            Some(Param::Real(x)) => Self::number(Some(*x)),
+            Some(flag @ Param::Flag(_)) => Self(flag.to_string()),
+            Some(Param::Text(text)) => Self::text(text),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A number, which cannot be a formula.
+pub(super) trait Number: ToString {}
+impl Number for i64 {}
+impl Number for u64 {}
+impl Number for usize {}
+impl Number for f64 {}
+
+/// Whether a column has any value; of no rows, all have.
+fn has_values((_, cells): &Cells) -> bool {
+    cells.is_empty() || cells.iter().any(|cell| !cell.is_empty())
+}
+
+/// The table with a header, lines ended by `\r\n` as RFC 4180 has it.
+pub(super) fn written(table: &[Cells], writer: &mut dyn Write) -> std::io::Result<()> {
+    let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(writer);
+    csv.write_record(table.iter().map(|(name, _)| &name.0)).map_err(io)?;
+    let rows = table.first().map_or(0, |(_, cells)| cells.len());
+    for row in 0..rows {
+        csv.write_record(table.iter().map(|(_, cells)| &cells[row].0)).map_err(io)?;
+    }
+    csv.flush()
+}
+
+fn io(error: csv::Error) -> std::io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
+}
+
+type CellOf = fn(&CallCauses, &CauseTime) -> Cell;
+
+/// The columns, by their names in the record.
+const COLUMNS: [(&str, CellOf); 12] = [
+    ("thread", |call, _| Cell::text(&call.thread)),
+    ("call", |call, _| Cell::text(&call.call)),
+    ("nominal_ns", |call, _| Cell::number(call.nominal_ns)),
+    ("wake_ups", |call, _| Cell::number(Some(call.late.count))),
+    ("part", |_, one| Cell::text(&code_of(&one.part))),
+    ("cause", |_, one| Cell::text(&code_of(&one.cause))),
+    ("culprit", |_, one| Cell::text(one.culprit.as_deref().unwrap_or_default())),
+    ("count", |_, one| Cell::number(Some(one.time.count))),
+    ("total_ns", |_, one| Cell::number(Some(one.time.total_ns))),
+    ("p50_ns", |_, one| Cell::number(Some(one.time.p50_ns))),
+    ("p99_ns", |_, one| Cell::number(one.time.p99_ns)),
+    ("max_ns", |_, one| Cell::number(Some(one.time.max_ns))),
+];
+
+/// The table, column by column; a column without any value is left out.
+fn table_of_causes(causes: &Causes) -> Vec<Cells> {
+    let rows = || causes.calls.iter().flat_map(|call| call.causes.iter().map(move |one| (call, one)));
+    let column = |(name, cell): (&str, CellOf)| (Cell::text(name), rows().map(|(call, one)| cell(call, one)).collect());
+    COLUMNS.into_iter().map(column).filter(has_values).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_no_formula_and_a_number_stays_one() {
+        for (text, plain) in [
+            ("=cmd|x", "'=cmd|x"),
+            ("-1+1", "'-1+1"),
+            ("\t@SUM(1)", " '@SUM(1)"),
+            ("\r=1", "?=1"),
+            ("＋1", "'＋1"),
+            ("a; =1-1", "a; '=1-1"),
+            ("a=b-c", "a=b-c"),
+            ("[31mred", "[31mred"),
+        ] {
+            assert_eq!(Cell::text(text).0, plain);
+        }
+        assert_eq!(Cell::number(Some(-5_i64)).0, "-5");
+        assert_eq!(Cell::number(Some(-0.5)).0, "-0.5");
+        assert_eq!(Cell::parameter(Some(&Param::Int(-5))).0, "-5");
+        assert_eq!(Cell::parameter(Some(&Param::Text("-5".into()))).0, "'-5");
+    }
 }

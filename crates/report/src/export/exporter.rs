@@ -1,11 +1,13 @@
-//! The trait of all output forms of a run or a comparison.
+//! The trait of all output forms of a run or a comparison, and the form that holds everything: JSON, for programs.
 
 use std::io::{self, Write};
 
 use punctual_record::{Run, WriteError};
 
-use crate::compare::Compared;
+use crate::compare::{Compared, Comparison};
 use crate::document::Document;
+use crate::verdict::Verdict;
+use crate::verdict::gate::Gate;
 
 /// A form of a `T`.
 pub trait Exporter<T: ?Sized> {
@@ -69,4 +71,45 @@ pub enum Error {
     /// The form holds one series.
     #[error("the run has {0} series, and this form holds one")]
     ManySeries(usize),
+}
+
+/// The schema of a run's file: the run and, in the same object, the verdict on it. Readers ignore the verdict, since it is
+/// computed anew.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    punctual_record::json_schema_with::<Verdict>()
+}
+
+/// A comparison's file: the comparison and, in the same object, the verdict on its limits.
+#[derive(serde::Serialize)]
+struct ComparisonFile<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<Gate>,
+}
+
+/// JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct Json;
+
+impl Exporter<Run> for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(run.to_json_with(&Verdict::of(run), out)?)
+    }
+}
+
+impl Exporter<Compared> for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
+        let file = ComparisonFile { comparison: &compared.comparison, gate: compared.gate() };
+        Ok(punctual_record::to_json(&file, out)?)
+    }
 }

@@ -9,9 +9,9 @@ use std::io::{self, Write};
 
 use punctual_record::{Distribution, Run, Series};
 
-use crate::naming;
+use crate::format::naming;
 
-use super::exporter::{Error, Exporter};
+use crate::export::exporter::{Error, Exporter};
 
 /// Steps to each halving of the distance to 100 %.
 const TICKS: u32 = 5;

@@ -7,8 +7,8 @@ use std::io::Write;
 
 use crate::document::{Album, Align, Block, Column, Document, Item, Phrase, Row, Section, Table};
 
-use super::exporter::{Error, Exporter, Reported};
 use super::text::{self, Style};
+use crate::export::exporter::{Error, Exporter, Reported};
 
 /// Markdown.
 #[derive(Debug, Clone, Copy)]

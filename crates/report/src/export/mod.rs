@@ -1,31 +1,30 @@
-//! Documents, runs and comparisons in the forms that others read. Each form is an [`Exporter`]; a command offers the forms of these lists.
+//! Documents, runs and comparisons in the forms that others read. Each form is an [`Exporter`]; a command offers the forms of
+//! these lists.
 //!
-//! Text, pages and Markdown lay out a [`crate::document::Document`]; CSV, OpenMetrics, HdrHistogram's text and JSON hold the figures.
-//!
-//! A run may come from anywhere: nothing of it becomes markup, an escape sequence or a second label.
+//! Text, pages and Markdown lay out a [`crate::document::Document`]; CSV, OpenMetrics, HdrHistogram's text and JSON hold the
+//! figures. A run may come from anywhere: nothing of it becomes markup, an escape sequence or a second label.
 
 pub mod csv;
 mod exporter;
 pub mod hgrm;
 pub mod html;
-mod json;
 pub mod markdown;
 pub mod openmetrics;
 pub mod text;
 
+use punctual_record::Run;
+
+use text::Style;
+
+use crate::compare::Compared;
+
 pub use csv::Csv;
-pub use exporter::{Error, Exporter, MOST_SERIES, Reported};
+pub use exporter::{Error, Exporter, Json, MOST_SERIES, Reported, json_schema};
 pub use hgrm::Hgrm;
 pub use html::Html;
-pub use json::{Json, json_schema};
 pub use markdown::Markdown;
 pub use openmetrics::OpenMetrics;
 pub use text::Text;
-
-use punctual_record::Run;
-
-use crate::compare::Compared;
-use text::Style;
 
 /// The forms of a run.
 pub const OF_RUNS: [&dyn Exporter<Run>; 7] = [&Text(Style::PLAIN), &Html, &Markdown, &Csv, &OpenMetrics, &Hgrm, &Json];

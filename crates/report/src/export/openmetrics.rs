@@ -16,18 +16,14 @@
 //! parameter with a reserved name gets the prefix `parameter_`. A series with the same labels as an earlier one gets
 //! `repeat="2"`, `"3"`...
 
-mod causes;
-mod lines;
-
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use punctual_record::{Quantity, Run, Series};
+use punctual_record::{CallCauses, CauseTime, Causes, Quantity, Run, Series};
 
-use crate::naming;
-
-use super::exporter::{Error, Exporter};
-use lines::{family, label, number, repeated};
+use crate::export::exporter::{Error, Exporter};
+use crate::format::naming::{self, code_of};
+use crate::format::sanitize;
 
 /// Labels that parameters may not take.
 const TAKEN: [&str; 7] = ["experiment", "subject", "conditions", "quantity", "statistic", "kind", "repeat"];
@@ -51,15 +47,15 @@ fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
     let mut quantities: Vec<Quantity> = run.series.iter().map(|series| series.quantity).collect();
     quantities.sort_unstable();
     quantities.dedup();
-    for its in quantities {
+    for quantity in quantities {
         let help = "Percentiles, extremes and mean of one series each; low and high are the ends of the 95 % confidence interval.";
-        family(&mut writer, &format!("{}_seconds", its.name()), Some("seconds"), help)?;
-        for (series, labels) in labelled.iter().filter(|(series, _)| series.quantity == its) {
+        family(&mut writer, &format!("{}_seconds", quantity.name()), Some("seconds"), help)?;
+        for (series, labels) in labelled.iter().filter(|(series, _)| series.quantity == quantity) {
             statistics(&mut writer, series, labels)?;
         }
     }
     per_series(&mut writer, &labelled)?;
-    causes::write(&mut writer, run.causes.as_ref())?;
+    of_causes(&mut writer, run.causes.as_ref())?;
     of_run(&mut writer, run)?;
     writer.write_all(b"# EOF\n")?;
     writer.flush()
@@ -215,4 +211,86 @@ fn label_name(name: &str) -> String {
     let name: String = name.chars().take(LONGEST).map(allowed).collect();
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if begins_well { name } else { format!("parameter_{name}") }
+}
+
+/// Opens a family of gauges.
+fn family(writer: &mut impl Write, name: &str, unit: Option<&str>, help: &str) -> io::Result<()> {
+    writeln!(writer, "# TYPE punctual_{name} gauge")?;
+    if let Some(unit) = unit {
+        writeln!(writer, "# UNIT punctual_{name} {unit}")?;
+    }
+    writeln!(writer, "# HELP punctual_{name} {help}")
+}
+
+/// The shortest decimal number that is this one; very small and large ones with an exponent.
+fn number(value: f64) -> String {
+    format!("{value:?}")
+}
+
+/// The labels, with a number where they were there before.
+fn repeated(mut labels: String, seen: &mut HashMap<String, u32>) -> String {
+    let times = seen.entry(labels.clone()).or_default();
+    *times += 1;
+    if *times > 1 {
+        labels.push_str(&format!(",repeat=\"{times}\""));
+    }
+    labels
+}
+
+/// A label. Its value is sanitized, so it holds no line break.
+fn label(name: &str, value: &str) -> String {
+    format!("{name}=\"{}\"", sanitize(value).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The families of causes; nothing where the run has none.
+fn of_causes(writer: &mut impl Write, causes: Option<&Causes>) -> io::Result<()> {
+    let Some(causes) = causes else { return Ok(()) };
+    let counts = [
+        ("wake_ups", "Blocking calls that ended while threads were watched.", causes.wake_ups),
+        ("wake_ups_split", "Those whose lateness was cut into parts completely.", causes.split),
+        ("events_lost", "Events that the kernel dropped.", causes.lost_events),
+    ];
+    for (name, help, count) in counts {
+        family(writer, name, None, help)?;
+        writeln!(writer, "punctual_{name} {}", number(count as f64))?;
+    }
+    if causes.calls.is_empty() {
+        return Ok(());
+    }
+    let (mut late, mut parts) = (HashMap::new(), HashMap::new());
+    family(writer, "call_late_seconds", Some("seconds"), "Lateness of the split wake-ups of a call.")?;
+    for call in &causes.calls {
+        let labels = repeated(call_labels(call), &mut late);
+        let p99 = call.late.p99_ns.map(|ns| ("p99", ns as f64));
+        let known = [("p50", call.late.p50_ns as f64), ("max", call.late.max_ns as f64)];
+        for (statistic, ns) in known.into_iter().chain(p99).chain([("mean", each(call.late.total_ns, call))]) {
+            let value = number(ns / 1e9);
+            writeln!(writer, "punctual_call_late_seconds{{{labels},statistic=\"{statistic}\"}} {value}")?;
+        }
+    }
+    family(writer, "cause_seconds", Some("seconds"), "Time lost to a cause per split wake-up of a call, on average.")?;
+    for call in &causes.calls {
+        for cause in &call.causes {
+            let labels = repeated(format!("{},{}", call_labels(call), blamed(cause)), &mut parts);
+            let value = number(each(cause.time.total_ns, call) / 1e9);
+            writeln!(writer, "punctual_cause_seconds{{{labels}}} {value}")?;
+        }
+    }
+    Ok(())
+}
+
+fn each(total_ns: u64, call: &CallCauses) -> f64 {
+    total_ns as f64 / call.late.count.max(1) as f64
+}
+
+fn call_labels(call: &CallCauses) -> String {
+    let asked = call.nominal_ns.map(|ns| label("asked_ns", &ns.to_string()));
+    let always = [label("thread", &call.thread), label("call", &call.call)];
+    always.into_iter().chain(asked).collect::<Vec<_>>().join(",")
+}
+
+fn blamed(cause: &CauseTime) -> String {
+    let culprit = cause.culprit.as_deref().map(|name| label("culprit", name));
+    let always = [label("part", &code_of(&cause.part)), label("cause", &code_of(&cause.cause))];
+    always.into_iter().chain(culprit).collect::<Vec<_>>().join(",")
 }

@@ -1,21 +1,18 @@
-//! The boost: deadlines met and the cost, with the machine as found, with boosted activations, and at permanent full
-//! speed.
+//! The boost: deadlines met and their price, with the machine as found, with boosted activations, and at permanent full
+//! speed. Deadlines met are tested on rounds, one series against another.
 
-mod answer;
-mod deadlines;
-
-use punctual_record::experiment::boost::Metrics;
+use punctual_record::experiment::boost::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::{sanitize, spoken, unbroken, units};
-use crate::naming::{AS_FOUND, conditions, under};
+use crate::evidence::noise::{self, FREEDOM, MIN_ROUNDS};
+use crate::evidence::{LEVEL, Outcome, Shift};
+use crate::family::shared::{ALWAYS, Family, Measured, measured};
+use crate::format::naming::{AS_FOUND, conditions, under};
+use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-use super::shared::{ALWAYS, Family, measured};
-use deadlines::{BOOST, Boost, met};
-
-pub(super) const FAMILY: Family =
-    Family { experiment: "boost", sections, candidates: answer::candidates, answer: answer::answer };
+pub(super) const FAMILY: Family = Family { experiment: "boost", sections, candidates, answer };
 
 /// A reported full speed this much below the upper limit is worth a remark: 5 %.
 const SHORT_OF_LIMIT: f64 = 0.95;
@@ -118,4 +115,130 @@ fn full_speed(boost: &Metrics) -> Vec<String> {
 fn states(metrics: &Metrics) -> Option<String> {
     let state = |(khz, share): (&u64, &f64)| unbroken(&format!("{} {}", units::gigahertz(*khz), units::share(*share)));
     Some(metrics.residency.as_ref()?.iter().map(state).collect::<Vec<_>>().join(", "))
+}
+
+/// Deadlines with the boost and without, and its price.
+pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let all = measured(series, Experiment::boost);
+    let of = |name: &str| all.iter().find(|series| series.subject == name);
+    let Some(found) = of(AS_FOUND) else { return Answer::default() };
+    let Some(boost) = of(BOOST) else {
+        return Answer::of(vec![format!("No boost could be tried here. As found, {} deadlines are met.", met(found))]);
+    };
+    let (with, without) = (met(boost), met(found));
+    let mut sentences = vec![match compared(found, boost) {
+        Outcome::Better => format!("The boost meets more deadlines: {with}, {without} without it."),
+        Outcome::Worse => format!("The boost meets fewer deadlines: {with}, {without} without it."),
+        Outcome::NoDifference => {
+            format!("No difference in deadlines met is shown: {with} with the boost, {without} without it.")
+        }
+        Outcome::NotTested => {
+            format!("Deadlines met: {with} with the boost, {without} without it. Fewer than 5 rounds: not tested.")
+        }
+    }];
+    sentences.extend(of(PERFORMANCE).map(|full| format!("Under performance all the time, {} are met.", met(full))));
+    let price = paid(found, boost);
+    if !price.is_empty() {
+        sentences.push(format!("Price of the boost: {}.", listed(&price, usize::MAX)));
+    }
+    Answer::of(sentences)
+}
+
+/// What a boost costs beside CPU time, as far as the machine counts it.
+fn paid(found: &Boost<'_>, boost: &Boost<'_>) -> Vec<String> {
+    let raised = boost.metrics.raised_share.map(|share| format!("raised {} of the time", spoken::share(share)));
+    let cpu = |series: &Boost<'_>| series.cpu_ns_per_op.map(|ns| ns.round() as i64);
+    let cpu = cpu(found).zip(cpu(boost)).map(|(before, after)| {
+        format!("{} of CPU time an activation, {} without it", spoken::duration(after), spoken::duration(before))
+    });
+    raised.into_iter().chain(power(found, boost)).chain(cpu).collect()
+}
+
+/// `4.20 W instead of 3.10 W`.
+fn power(before: &Boost<'_>, after: &Boost<'_>) -> Option<String> {
+    let watts = |mw: i64| unbroken(&format!("{:.2} W", mw as f64 / 1e3));
+    let (before, after) = (before.metrics.power_mw?, after.metrics.power_mw?);
+    Some(format!("{} instead of {}", watts(after), watts(before)))
+}
+
+/// The boost, and full speed all the time, instead of the machine as found.
+pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+    let all = measured(series, Experiment::boost);
+    let of = |name: &str| all.iter().find(|series| series.subject == name).copied();
+    let Some(found) = of(AS_FOUND) else { return Vec::new() };
+    let one = |after: Boost<'a>, what: &str, price: Price, code: Code| Candidate {
+        id: what.to_owned(),
+        goal: Goal::SpeedUp,
+        cause: "CPU frequency".to_owned(),
+        what: what.to_owned(),
+        instead_of: found.metrics.governor.as_deref().map_or_else(|| AS_FOUND.to_owned(), sanitize),
+        trials: vec![Trial { case: found.parameters.work_ns, name: case, before: found.series, after: after.series }],
+        price,
+        code,
+    };
+    let boost = of(BOOST).map(|boost| {
+        let price = Price {
+            // A clamp of the own thread needs none.
+            privilege: (boost.metrics.lever.as_deref() != Some("utilisation clamp")).then(|| "root".to_owned()),
+            energy: power(&found, &boost),
+            program: boost
+                .metrics
+                .raised_share
+                .map(|share| format!("raises the clock {} of the time", spoken::share(share))),
+            ..Price::default()
+        };
+        let rust = "let activation = boost.wait_until(at)?; /* work */ boost.done(activation, deadline)?;".to_owned();
+        one(boost, "punctual::cpufreq::Boost", price, Code { rust: Some(rust), ..Code::default() })
+    });
+    let full = of(PERFORMANCE).map(|full| {
+        let energy = power(&found, &full).unwrap_or_else(|| "costs energy and heat".to_owned());
+        let price = Price { privilege: Some("root".to_owned()), energy: Some(energy), ..Price::default() };
+        let shell = "sudo punctual run --governor performance -- PROGRAM".to_owned();
+        one(full, "governor performance", price, Code { shell: Some(shell), ..Code::default() })
+    });
+    boost.into_iter().chain(full).collect()
+}
+
+fn case(work_ns: i64) -> String {
+    format!("for {} of work", units::exact(work_ns))
+}
+
+/// A series of boosts.
+type Boost<'a> = Measured<'a, Parameters, Metrics>;
+
+/// The subjects, by their names in the record.
+const BOOST: &str = "boost";
+pub(super) const PERFORMANCE: &str = "performance";
+
+/// `99 of 100`.
+pub(super) fn met(series: &Boost<'_>) -> String {
+    format!("{} of {}", units::count(series.metrics.met.unwrap_or(0)), units::count(series.summary.count))
+}
+
+/// Whether the second series meets more deadlines than the first (`Better`), fewer, or neither is shown.
+pub(super) fn compared(before: &Boost<'_>, after: &Boost<'_>) -> Outcome {
+    let (before, after) = (shares(before), shares(after));
+    let differences: Vec<f64> = before.iter().zip(&after).map(|(before, after)| after.0 - before.0).collect();
+    let Some(wandering) = noise::wandering(&differences).filter(|_| differences.len() >= MIN_ROUNDS) else {
+        return Outcome::NotTested;
+    };
+    // One deadline of a round is the least that can differ.
+    let least = before.iter().chain(&after).map(|(_, count)| 1.0 / *count as f64).fold(0.0, f64::max);
+    let by = differences.iter().sum::<f64>() / differences.len() as f64;
+    let error = (wandering + least * least).sqrt();
+    let shift = Shift { from: 0.0, by, error, freedom: FREEDOM, pair: error * error };
+    match shift.probability() < LEVEL && by.abs() > error {
+        true if by > 0.0 => Outcome::Better,
+        true => Outcome::Worse,
+        false => Outcome::NoDifference,
+    }
+}
+
+/// Share of the deadlines that each round met, and their number; nothing without the single responses.
+fn shares(series: &Boost<'_>) -> Vec<(f64, usize)> {
+    let periods = usize::try_from(series.parameters.periods).ok().filter(|periods| *periods > 0);
+    let samples = series.series.samples.as_deref().unwrap_or_default();
+    let met = |round: &[i64]| round.iter().filter(|ns| **ns <= series.parameters.deadline_ns).count();
+    let share = |round: &[i64]| (met(round) as f64 / round.len() as f64, round.len());
+    periods.map_or_else(Vec::new, |periods| samples.chunks(periods).map(share).collect())
 }

@@ -1,12 +1,12 @@
 //! The families of experiments, as equals. Each turns its series into sections, its figures into sentences and its
 //! findings into advice. Adding a family is adding one file and one line to [`FAMILIES`].
 
-mod any;
 mod boost;
 mod calibrate;
 mod calls;
+pub(crate) mod figures;
+pub mod frequency;
 mod ipc;
-mod on_time;
 mod pace;
 mod polls;
 pub(crate) mod ramp;
@@ -23,9 +23,9 @@ use crate::format::grouped;
 use shared::Family;
 
 /// The families that have their own words.
-pub(crate) const FAMILIES: &[Family] = &[
+const FAMILIES: &[Family] = &[
     wait::FAMILY,
-    on_time::FAMILY,
+    wait::ON_TIME,
     calibrate::FAMILY,
     pace::FAMILY,
     sweep::FAMILY,
@@ -40,7 +40,7 @@ pub(crate) const FAMILIES: &[Family] = &[
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
 pub(crate) fn of(experiment: &str) -> Family {
-    FAMILIES.iter().copied().find(|family| family.experiment == experiment).unwrap_or(any::FAMILY)
+    FAMILIES.iter().copied().find(|family| family.experiment == experiment).unwrap_or(shared::ANY)
 }
 
 /// The experiments of a run in the order of their first series, each with its series.

@@ -1,11 +1,12 @@
-//! The common interface of all families, and typed access to series.
+//! The common interface of all families, typed access to series, and the family of experiments without text of their own.
 
 use std::ops::Deref;
 
 use punctual_record::{Experiment, Run, Series, Summary, Typed};
 
-use crate::document::{Column, Note, Section};
-use crate::format::units;
+use crate::document::{Block, Column, Columns, Note, Section};
+use crate::format::naming::{conditions, parameter};
+use crate::format::{sanitize, units};
 use crate::verdict::{Advice, Answer, Candidate};
 
 /// One family of experiments.
@@ -23,7 +24,10 @@ pub(crate) struct Family {
 
 impl Family {
     /// A family without remedies and without an answer of its own.
-    pub(super) const fn of(experiment: &'static str, sections: fn(&Run, &[&Series]) -> Vec<Section>) -> Self {
+    pub(super) const fn without_answer(
+        experiment: &'static str,
+        sections: fn(&Run, &[&Series]) -> Vec<Section>,
+    ) -> Self {
         Self { experiment, sections, candidates: |_, _| Vec::new(), answer: |_, _, _| Answer::default() }
     }
 }
@@ -72,11 +76,34 @@ impl<P, M> Deref for Measured<'_, P, M> {
 /// The series of one experiment.
 pub(super) fn measured<'a, P, M: Default + PartialEq>(
     series: &[&'a Series],
-    of: impl Fn(&'a Experiment) -> Option<&'a Typed<P, M>>,
+    typed: impl Fn(&'a Experiment) -> Option<&'a Typed<P, M>>,
 ) -> Vec<Measured<'a, P, M>> {
     let one = |series: &&'a Series| {
-        let Typed { parameters, metrics } = of(&series.experiment)?;
+        let Typed { parameters, metrics } = typed(&series.experiment)?;
         Some(Measured { series, parameters, metrics })
     };
     series.iter().filter_map(one).collect()
+}
+
+/// Experiments without a family of their own: all figures in a plain table, without conclusions.
+pub(super) const ANY: Family = Family::without_answer("", plain_tables);
+
+fn plain_tables(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let Some(first) = series.first() else { return Vec::new() };
+    let parameters = |series: &&Series| {
+        let parameters = series.experiment.parameters();
+        parameters.iter().map(|(name, value)| parameter(name, value)).collect::<Vec<_>>().join(", ")
+    };
+    let table = Columns::new()
+        .left("subject", ALWAYS, |series: &&Series| sanitize(&series.subject))
+        .left("parameters", 90, parameters)
+        .left("conditions", 80, |series| conditions(run, &series.conditions))
+        .left("quantity", 70, |series| series.quantity.name().replace('_', " "))
+        .count("n", 10, |series| Some(series.summary.count))
+        .ns("min", 20, |series| series.summary.min)
+        .ns("p50", ALWAYS, |series| series.summary.p50)
+        .ns("p99", ALWAYS, |series| series.summary.p99)
+        .ns("max", 60, |series| series.summary.max)
+        .of(series);
+    vec![Section::new(sanitize(first.experiment.name())).with(Block::Table(table))]
 }

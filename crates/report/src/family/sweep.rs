@@ -5,13 +5,13 @@ use punctual_record::experiment::sweep::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
+use crate::format::naming::conditions;
 use crate::format::{listed, sanitize, spoken, unbroken, units};
-use crate::naming::conditions;
 use crate::verdict::{Advice, Answer};
 
 use super::shared::{ALWAYS, Family, Measured, measured};
 
-pub(super) const FAMILY: Family = Family { answer, ..Family::of("sweep", sections) };
+pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("sweep", sections) };
 
 type Swept<'a> = Measured<'a, Parameters, Metrics>;
 

@@ -4,15 +4,15 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
+use crate::format::naming::{conditions, under};
 use crate::format::{distinct, sanitize, spoken, units};
-use crate::naming::{conditions, under};
 use crate::verdict::{Advice, Answer};
 
 use super::shared::{ALWAYS, Family, Measured, measured};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { answer, ..Family::of("switch", sections) };
+pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("switch", sections) };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);

@@ -32,7 +32,7 @@ impl Scale {
     }
 
     /// The bin of `bins` into which `ns` falls; what lies beyond an end falls into the bin at that end.
-    pub(crate) fn bin(&self, ns: i64, bins: usize) -> usize {
+    fn bin(&self, ns: i64, bins: usize) -> usize {
         if ns <= self.low_ns {
             return 0;
         }

@@ -4,8 +4,8 @@
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
+use crate::format::naming::conditions;
 use crate::format::{sanitize, units};
-use crate::naming::conditions;
 
 use super::group::{Group, Member, groups};
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use punctual_record::{Distribution, Param, Quantity, Run, Series};
 
+use crate::document::{Album, Picture};
+use crate::format::naming;
+use crate::format::naming::{conditions, parameter};
 use crate::format::{counted, grouped, sanitize};
-use crate::naming::{conditions, parameter};
-use crate::words;
 
 /// Parameters by which lines of one picture may differ. Those that differ otherwise make figures incomparable and are in a
 /// picture's title.
@@ -173,10 +174,10 @@ fn labels(groups: &[Keyed<'_>]) -> Vec<String> {
 fn baseline(run: &Run, members: &[&Series]) -> Option<usize> {
     let labels: Vec<&str> = members.iter().map(|series| series.conditions.as_str()).collect();
     let first = || run.conditions.iter().map(|set| set.label.as_str()).find(|label| labels.contains(label));
-    let usual = words::usual(&labels).or_else(|| first().map(str::to_owned))?;
+    let usual = naming::usual(&labels).or_else(|| first().map(str::to_owned))?;
     let under = |subject: &str| members.iter().position(|its| its.subject == subject && its.conditions == usual);
     let several = labels.iter().any(|label| *label != usual);
-    let known = words::SLEEPING_CALLS.iter().find_map(|name| under(name));
+    let known = naming::SLEEPING_CALLS.iter().find_map(|name| under(name));
     known.or_else(|| {
         let sets = counted(members.iter().map(|its| its.subject.as_str()));
         let varied = members.iter().map(|its| its.subject.as_str()).max_by_key(|name| sets[name]);
@@ -227,4 +228,28 @@ pub(super) fn shown(members: &[&Member<'_>], most: usize) -> Vec<bool> {
     let missing = most.saturating_sub(subjects.len());
     shown.iter_mut().filter(|its| !**its).take(missing).for_each(|its| *its = true);
     shown
+}
+
+/// Most pictures of a kind: beyond, a page is no longer looked at, only large.
+const MOST_PICTURES: usize = 24;
+
+/// The pictures of the first of `all`, each with what distinguishes it. The album says how many more there are.
+pub(crate) fn album<T>(
+    kind: &'static str,
+    all: impl IntoIterator<Item = (String, T)>,
+    draw: impl Fn(&str, T) -> Option<Picture>,
+) -> Album {
+    let mut album = Album { kind, ..Album::default() };
+    let mut more = 0;
+    for (label, one) in all {
+        if album.pictures.len() == MOST_PICTURES {
+            more += 1;
+        } else if let Some(picture) = draw(&label, one) {
+            album.pictures.push((label, picture));
+        }
+    }
+    if more > 0 {
+        album.missing = format!("{more} more of these are not drawn; the tables have all figures.");
+    }
+    album
 }

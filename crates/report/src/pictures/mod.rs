@@ -1,9 +1,9 @@
 //! Pictures of series, as data. Each kind selects the series that it can draw, from any experiment.
 //!
 //! Series that can share a picture are a [`Group`]: one experiment and one quantity. They agree in the parameters that make
-//! figures incomparable (duration asked, size of a message). What else differs between them is in a line's name.
+//! figures incomparable (duration asked, size of a message). What else differs between them is in a line's name. Pictures
+//! of one kind are an [`Album`] of as many as a page takes.
 
-mod album;
 pub(crate) mod dots;
 mod group;
 pub(crate) mod heat;
@@ -15,14 +15,12 @@ pub(crate) mod ramp;
 mod rounds;
 mod size;
 
+use group::{Group, groups};
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Album, Picture};
 
-pub(crate) use album::album;
-pub(crate) use group::quantity_name;
-
-use group::{Group, groups};
+pub(crate) use group::{album, quantity_name};
 
 /// The pictures of one experiment, by kind; kinds without pictures are left out.
 pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {

@@ -3,8 +3,8 @@
 use punctual_record::{Quantity, Series};
 
 use crate::document::{Axis, Form, Line, Picture, Point, Table};
+use crate::format::naming::conditions;
 use crate::format::units;
-use crate::naming::conditions;
 
 use super::group::{Group, Member, quantity_name};
 use super::outlier;

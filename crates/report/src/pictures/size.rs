@@ -27,7 +27,7 @@ pub(super) fn album(run: &Run, series: &[&Series]) -> Album {
         let key = [quantity_name(series.quantity), &shared(series, apart)].join(", ");
         by_rest.entry(key.trim_end_matches(", ").to_owned()).or_default().push(series);
     }
-    super::album::album("Latency by size", by_rest, |label, series| picture(run, label, &series))
+    super::group::album("Latency by size", by_rest, |label, series| picture(run, label, &series))
 }
 
 fn picture(run: &Run, label: &str, series: &[&Series]) -> Option<Picture> {

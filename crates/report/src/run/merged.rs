@@ -3,8 +3,8 @@
 use punctual_record::{Host, Part, Run, Series, Source};
 
 use crate::document::{Block, Column, Columns, Note, Section};
+use crate::format::naming::{conditions, subject};
 use crate::format::{sanitize, units};
-use crate::naming::{conditions, subject};
 
 /// Most rows of a table.
 const MOST: usize = 300;

@@ -1,23 +1,22 @@
-//! A run as a [`Document`]: the machine, findings per experiment, missing subjects, disturbance, recommendations.
+//! A run as a [`Document`]: title, machine, findings per experiment, missing subjects, disturbance and notices. The first
+//! screen and the verdict are in files beside.
 
-mod advice;
-mod head;
 mod merged;
-mod notices;
-mod title;
+mod paths;
+mod screen;
 mod verdict;
 
-use punctual_record::Run;
+use std::cmp::Reverse;
 
-use crate::background;
-use crate::causes;
-use crate::document::{Block, Chapter, Document, Section};
-use crate::family;
+use punctual_record::{Notice, Run};
+
+use crate::document::notice::phrase;
+use crate::document::{Block, Chapter, Document, Phrase, Section, machine};
+use crate::format::naming::conditions;
 use crate::format::sanitize;
-use crate::paths;
 use crate::pictures::{self, dots};
-use crate::trials;
 use crate::verdict::Verdict;
+use crate::{causes, family, trials};
 
 impl Document {
     /// What is said of a run; of its pictures, those that can be drawn in letters.
@@ -34,7 +33,7 @@ impl Document {
 }
 
 fn document(run: &Run, illustrated: bool) -> Document {
-    let mut lead = vec![background::machine(run)];
+    let mut lead = vec![machine::machine(run)];
     lead.extend(merged::sections(run));
     if !run.complete {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
@@ -43,7 +42,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
     let (verdict, mut answers) = verdict::answered(run);
     let mut chapters = Vec::new();
     chapters.extend(limits(&verdict).map(Chapter::of));
-    chapters.extend(advice::section(&verdict).map(Chapter::of));
+    chapters.extend(screen::advice_in_full(&verdict).map(Chapter::of));
     let experiments = family::experiments(run);
     let why =
         causes::sections(run, illustrated).map(|sections| trials::section(run).into_iter().chain(sections).collect());
@@ -74,12 +73,12 @@ fn document(run: &Run, illustrated: bool) -> Document {
         chapters.push(Chapter { title: sanitize(experiment), sections });
     }
     chapters.extend(later);
-    chapters.extend(background::not_measured(run).map(Chapter::of));
-    let mut closing = vec![background::disturbance(run)];
-    closing.extend(notices::section(run));
+    chapters.extend(machine::not_measured(run).map(Chapter::of));
+    let mut closing = vec![machine::disturbance(run)];
+    closing.extend(notices(run));
     chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });
-    let head = head::sections(run, &verdict, answers, first_picture);
-    Document { title: title::title(run), command: title::command(run), made: made(run), head, lead, chapters }
+    let head = screen::sections(run, &verdict, answers, first_picture);
+    Document { title: title(run), command: command(run), made: made(run), head, lead, chapters }
 }
 
 /// When, for how long, with what.
@@ -98,4 +97,62 @@ fn limits(verdict: &Verdict) -> Option<Section> {
     let more = findings.len().saturating_sub(MOST);
     let more = (more > 0).then(|| format!("and {more} more"));
     Some(Section::new("Limits").with(Block::said(shown.chain(more))))
+}
+
+/// `How late: AMD EPYC 7763, Linux 6.18.44, 2026-11-22`. What is unknown is left out.
+fn title(run: &Run) -> String {
+    let subject = match run.subcommand.as_str() {
+        "checkup" | "wait" | "pace" => "How late".to_owned(),
+        "why" if !run.paths.is_empty() => "Through the kernel".to_owned(),
+        "why" => causes::program(run).map_or("Why late".to_owned(), |program| format!("Why {program} is late")),
+        name => format!("punctual {}", sanitize(name)).trim_end().to_owned(),
+    };
+    let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
+    // The rest of the release names a build; the machine's line has it.
+    let version = |release: String| release.split('-').next().map(|version| format!("Linux {version}"));
+    let mut facts: Vec<String> = Vec::new();
+    // Merged runs may be of several machines.
+    if run.merged_from.is_empty() {
+        facts.extend(known(&run.host.cpu_model));
+        facts.extend(known(&run.host.kernel).and_then(version));
+    }
+    facts.push(run.started.to_string().chars().take(DATE).collect());
+    format!("{subject}: {}", facts.join(", "))
+}
+
+/// Characters of a date in the form of ISO 8601.
+const DATE: usize = 10;
+
+/// The command line.
+fn command(run: &Run) -> String {
+    let words: Vec<String> = run.command.iter().map(|word| sanitize(word)).collect();
+    words.join(" ")
+}
+
+/// The notices of a run, the most severe first; `None` where there are none. What a check-up could not try stands under *what to do* and not here.
+fn notices(run: &Run) -> Option<Section> {
+    let is_advice =
+        |notice: &&Notice| matches!(notice, Notice::ConditionsSkipped { .. } | Notice::Unseen(_)) && run.is_checkup();
+    let here = run.notices.iter().filter(|notice| !is_advice(notice));
+    let clean = |phrase: Phrase| Phrase {
+        text: sanitize(&phrase.text),
+        remedy: phrase.remedy.map(|remedy| sanitize(&remedy)),
+        ..phrase
+    };
+    let mut phrases: Vec<Phrase> = here.map(|notice| clean(phrase(&named(notice, run)))).collect();
+    phrases.sort_by_key(|phrase| Reverse(phrase.level));
+    phrases.dedup();
+    (!phrases.is_empty()).then(|| Section::new("Notices").with(Block::Notices(phrases)))
+}
+
+/// The notice with its conditions called as everywhere in the report.
+fn named(notice: &Notice, run: &Run) -> Notice {
+    let mut notice = notice.clone();
+    if let Notice::ConditionRefused { conditions: label, .. }
+    | Notice::ConditionNotKept { conditions: label, .. }
+    | Notice::WatchdogTripped { conditions: label, .. } = &mut notice
+    {
+        *label = conditions(run, label);
+    }
+    notice
 }

@@ -4,11 +4,11 @@ use punctual_record::{Notice, Run};
 
 use crate::causes;
 use crate::family;
+use crate::format::naming;
 use crate::format::sanitize;
-use crate::gate::Gate;
-use crate::naming;
-use crate::paths;
+use crate::run::paths;
 use crate::trials;
+use crate::verdict::gate::Gate;
 use crate::verdict::{Answer, Standing, Trust, Untried, Verdict, rank, tested};
 
 impl Verdict {

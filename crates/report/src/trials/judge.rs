@@ -4,8 +4,8 @@ use punctual_record::{Run, Spread, Trial, TrialBlock, TrialRefused};
 
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain};
+use crate::format::naming;
 use crate::format::{sanitize, spoken};
-use crate::naming;
 use crate::verdict::{Advice, Case, Code, Goal, Price, Untried, grouped, rank, standing};
 
 use super::acts;

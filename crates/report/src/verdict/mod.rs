@@ -6,6 +6,7 @@
 
 mod advice;
 mod candidate;
+pub mod gate;
 mod rank;
 mod trust;
 
@@ -22,7 +23,7 @@ use serde::Serialize;
 
 use crate::document::{Album, Table};
 use crate::format::sentence;
-use crate::gate::Gate;
+use gate::Gate;
 
 /// The verdict on a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

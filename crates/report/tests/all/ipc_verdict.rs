@@ -127,7 +127,7 @@ const SMALL: [i64; 10] = [85_000, 66_000, 71_000, 90_000, 82_000, 69_000, 77_000
 fn a_policy_steadies_the_maxima_where_nearly_all_rounds_say_so() {
     let text = said(policies(LARGE, SMALL));
     assert!(text.starts_with("Priority shows no difference: 8.0"), "{text}");
-    let steady = "SCHED_FIFO 40 steadies the maxima: the largest of a round is 73.0 instead of 399 µs, smaller in 10 of 10 rounds.";
+    let steady = "SCHED_FIFO 40 steadies the maxima: the largest of a round is 75.0 instead of 410 µs, smaller in 10 of 10 rounds.";
     assert!(text.ends_with(steady), "{text}");
     let text = said(policies(SMALL, LARGE));
     assert!(text.contains("SCHED_FIFO 40 makes the maxima larger") && text.contains("larger in 10 of 10"), "{text}");

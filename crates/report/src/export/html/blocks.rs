@@ -1,11 +1,11 @@
-//! Blocks of a document as HTML.
+//! Blocks and tables of a document as HTML, and the places of the labels beside marks: no label covers another or leaves the
+//! drawing.
 
+use crate::export::html::table::table;
 use maud::{Markup, html};
 
 use crate::document::{Album, Block, Item, Phrase, Section};
-
-use super::figure::{figure, small};
-use super::table::table;
+use crate::export::html::figure::{figure, small};
 
 /// Sections, one after the other. A heading that is the `title` above them is left out. `id`: unique.
 pub(super) fn sections(all: &[Section], title: &str, id: &str) -> Markup {

@@ -7,9 +7,10 @@ use maud::{Markup, html};
 use crate::document::{Form, Line, Picture, Point};
 
 use super::drawing::{FINE, Frame};
-use super::marker;
-use super::table::table;
-use super::tags::{self, Tag};
+use crate::export::html::drawing;
+use crate::export::html::table::table;
+use crate::export::html::tags;
+use crate::export::html::tags::Tag;
 
 /// Half the width of a mark, in units of the drawing.
 const HALF: i32 = 4 * FINE;
@@ -64,7 +65,7 @@ fn legend(picture: &Picture) -> Markup {
             button type="button" data-show="all" { "all" } " "
             button type="button" data-show="none" { "none" }
             @for (number, line) in picture.lines.iter().enumerate() {
-                label class=(marker::class(number)) {
+                label class=(drawing::class(number)) {
                     input type="checkbox" data-line=(number) checked[line.shown];
                     svg class="sample" viewBox="0 0 144 48" aria-hidden="true" {
                         @if !matches!(line.form, Form::Dots | Form::Cells | Form::Bars) { path class="stroke" d="M4 24H140" {} }
@@ -80,7 +81,7 @@ fn legend(picture: &Picture) -> Markup {
 
 fn mark(number: usize, at: (i32, i32)) -> String {
     let mut out = String::new();
-    marker::draw(&mut out, number, at, HALF);
+    drawing::draw(&mut out, number, at, HALF);
     out
 }
 
@@ -92,7 +93,7 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) ->
         // Writing into a string does not fail.
         let _ = writeln!(values, "{x}\t{y}\t{}", point.says);
     }
-    let class = format!("line {}{}", marker::class(number), if line.shown { "" } else { " off" });
+    let class = format!("line {}{}", drawing::class(number), if line.shown { "" } else { " off" });
     html! {
         g class=(class) data-line=(number) data-label=(line.label) data-values=(values.trim_end_matches('\n')) {
             @match line.form {
@@ -103,7 +104,7 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) ->
                 Form::Spans => { path class="stroke" d=(spans(line, frame)) {} }
                 Form::Bars => { (bars(line, frame)) }
             }
-            @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { mark(number, *at) } else { marker::beyond(*at, HALF) };
+            @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { mark(number, *at) } else { drawing::beyond(*at, HALF) };
             @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(shapes).collect();
             @if !marks.is_empty() { path class="marks" d=(marks) {} }
             @for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {

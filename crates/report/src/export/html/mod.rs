@@ -1,27 +1,27 @@
 //! A document as a self-contained HTML page, for a browser, a printer or a colleague. It needs no network.
 //!
-//! The page of a run contains the whole run as data, so that it can be read back ([`embedded_run`]). Text of a run
-//! never becomes markup: everything is escaped. A content security policy allows only the page's own style sheet and
+//! The first screen has the answer and its picture, and beside the picture what to do. The chapters follow. The page of a
+//! run contains the whole run as JSON that no name can end early, so that it can be read back ([`embedded_run`]). Text of a
+//! run never becomes markup: everything is escaped. A content security policy allows only the page's own style sheet and
 //! script, by their hashes, and no network.
 //!
 //! A histogram that cannot be decoded has no picture.
 
 mod blocks;
 mod drawing;
-mod embed;
 mod figure;
-mod marker;
-mod page;
-mod screen;
 mod table;
 mod tags;
 
-pub use embed::embedded_run;
-
 use std::io::Write;
 
-use super::exporter::{Error, Exporter, Reported};
-use maud::html;
+use base64::Engine as _;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use punctual_record::{Run, WriteError};
+use sha2::{Digest as _, Sha256};
+
+use crate::document::{Album, Block, Chapter, Document, Section};
+use crate::export::exporter::{Error, Exporter, Reported};
 
 /// The page.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +36,8 @@ impl<T: Reported> Exporter<T> for Html {
         true
     }
 
-    fn write(&self, of: &T, out: &mut dyn Write) -> Result<(), Error> {
-        let run = of.run();
+    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error> {
+        let run = subject.run();
         let holds = html! {
             @if run.is_some() {
                 "This file holds the whole run: " code { "punctual report FILE.html --json" } " gives it back. It needs no network."
@@ -45,9 +45,9 @@ impl<T: Reported> Exporter<T> for Html {
                 "docs/method.md explains the statistics. This page needs no network."
             }
         };
-        out.write_all(page::page(&of.document(true), &holds).into_string().as_bytes())?;
-        run.map_or(Ok(()), |run| embed::write(run, out))?;
-        out.write_all(page::AFTER.as_bytes())?;
+        out.write_all(page(&subject.document(true), &holds).into_string().as_bytes())?;
+        run.map_or(Ok(()), |run| write_run(run, out))?;
+        out.write_all(END.as_bytes())?;
         Ok(out.flush()?)
     }
 }
@@ -57,4 +57,188 @@ impl<T: Reported> Exporter<T> for Html {
 pub fn is_page(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.trim_ascii_start().first() == Some(&b'<')
+}
+
+const STYLE_SHEET: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// What ends a page, after its data.
+const END: &str = "</body></html>\n";
+
+/// A page up to where its data begin; [`END`] ends it. `holds`: what the page says of itself at its end.
+fn page(document: &Document, holds: &Markup) -> Markup {
+    html! {
+        // Closed by `END`.
+        (DOCTYPE) (PreEscaped("<html lang=\"en\">"))
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy());
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta name="generator" content=(format!("punctual {}", env!("CARGO_PKG_VERSION")));
+            title { (document.title) }
+            link rel="icon" href="data:,";
+            style { (PreEscaped(STYLE_SHEET)) }
+        }
+        (PreEscaped("<body>"))
+        header {
+            h1 { (document.title) }
+            @if !document.command.is_empty() || !document.made.is_empty() {
+                p class="faint made" { @if !document.command.is_empty() { code { (document.command) } " " } (document.made) }
+            }
+            (screen(&document.head))
+        }
+        // A first screen with its picture has said what matters.
+        @if has_picture(&document.head) { (folded(document)) } @else { (open(document)) }
+        footer class="faint" { p { (holds) } }
+        script { (PreEscaped(SCRIPT)) }
+    }
+}
+
+/// The introduction and all chapters, each to be opened.
+fn folded(document: &Document) -> Markup {
+    html! {
+        main {
+            (details("lead", "Machine", &document.lead))
+            @for (n, chapter) in document.chapters.iter().enumerate() { (details(&format!("c{n}"), &chapter.title, &chapter.sections)) }
+        }
+    }
+}
+
+fn details(id: &str, title: &str, sections: &[Section]) -> Markup {
+    html! {
+        details class="chapter" {
+            summary { h2 { (title) } }
+            div id=(id) { (blocks::sections(sections, title, id)) }
+        }
+    }
+}
+
+/// The introduction, the contents and all chapters.
+fn open(document: &Document) -> Markup {
+    let chapters = || document.chapters.iter().enumerate();
+    html! {
+        (blocks::sections(&document.lead, "", "lead"))
+        nav aria-label="Contents" {
+            ul { @for (n, chapter) in chapters() { li { a href=(format!("#c{n}")) { (chapter.title) } } } }
+        }
+        main { @for (n, chapter) in chapters() { (section(&format!("c{n}"), chapter)) } }
+    }
+}
+
+fn section(id: &str, chapter: &Chapter) -> Markup {
+    html! {
+        section id=(id) {
+            h2 { (chapter.title) }
+            (blocks::sections(&chapter.sections, &chapter.title, id))
+        }
+    }
+}
+
+/// Permits the page's own script and style sheet, named by their hashes, and nothing else. There is no network, and no script
+/// in a name.
+fn policy() -> String {
+    let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'",
+        hash(STYLE_SHEET),
+        hash(SCRIPT)
+    )
+}
+
+/// Whether the first screen shows a picture.
+fn has_picture(head: &[Section]) -> bool {
+    head.iter().any(|section| picture(section).is_some())
+}
+
+/// The first screen. Sections before the one with the picture stand above it, those after it stand beside it.
+fn screen(head: &[Section]) -> Markup {
+    let Some(at) = head.iter().position(|section| picture(section).is_some()) else {
+        return blocks::sections(head, "", "head");
+    };
+    html! {
+        div class="answer" { (blocks::sections(&head[..at], "", "answer")) }
+        div class="screen" {
+            div class="look" { (look(&head[at])) }
+            div class="verdict" { (blocks::sections(&head[at + 1..], "", "verdict")) }
+        }
+    }
+}
+
+fn picture(section: &Section) -> Option<&Album> {
+    section.blocks.iter().find_map(|block| if let Block::Album(album) = block { Some(album) } else { None })
+}
+
+/// The picture, and its tables to be opened.
+fn look(section: &Section) -> Markup {
+    let (tables, rest): (Vec<&Block>, Vec<&Block>) = section
+        .blocks
+        .iter()
+        .filter(|block| !matches!(block, Block::Album(_)))
+        .partition(|block| matches!(block, Block::Table(_)));
+    html! {
+        @if let Some(album) = picture(section) { (blocks::panels(album, "look")) }
+        @for block in rest { div class="faint" { (blocks::block(block, "machine")) } }
+        @if !tables.is_empty() {
+            details class="figures" {
+                summary { "Figures" }
+                @for table in tables { (blocks::block(table, "figures")) }
+            }
+        }
+    }
+}
+
+/// What stands before the run in a page.
+const BEFORE: &str = "<script type=\"application/json\" id=\"punctual-run\">";
+/// What stands after the run.
+const AFTER_RUN: &str = "</script>";
+
+/// Writes the run as a data block.
+fn write_run(run: &Run, writer: &mut dyn Write) -> Result<(), WriteError> {
+    writer.write_all(BEFORE.as_bytes()).map_err(WriteError::Io)?;
+    run.to_json_in_page(&mut *writer)?;
+    writer.write_all(AFTER_RUN.as_bytes()).map_err(WriteError::Io)
+}
+
+/// The run's JSON within the bytes of a page; None where there is none. What is in it is not looked at.
+#[must_use]
+pub fn embedded_run(page: &[u8]) -> Option<&[u8]> {
+    let begin = find(page, BEFORE.as_bytes())? + BEFORE.len();
+    let rest = &page[begin..];
+    // A truncated page has truncated JSON, which its reader reports.
+    Some(find(rest, AFTER_RUN.as_bytes()).map_or(rest, |end| &rest[..end]))
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    let first = *wanted.first()?;
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|byte| *byte == first) {
+        if bytes[from + at..].starts_with(wanted) {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn looking_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = embedded_run(&bytes);
+        }
+    }
+
+    #[test]
+    fn found_between_its_marks() {
+        let page = format!("<html>{BEFORE}{{\"a\":1}}{AFTER_RUN}</html>");
+        assert_eq!(embedded_run(page.as_bytes()), Some(&b"{\"a\":1}"[..]));
+        assert_eq!(embedded_run(format!("<p>{BEFORE}{{\"a").as_bytes()), Some(&b"{\"a"[..]));
+        assert_eq!(embedded_run(b"<html></html>"), None);
+    }
 }

@@ -34,7 +34,7 @@ pub(super) fn table(table: &Table) -> Markup {
     }
 }
 
-fn row(row: &Row, columns: usize, class: &dyn Fn(usize) -> Option<String>) -> Markup {
+pub(super) fn row(row: &Row, columns: usize, class: &dyn Fn(usize) -> Option<String>) -> Markup {
     match row {
         Row::Label(label) => html! { tr { th colspan=(columns) class="label" scope="rowgroup" { (label) } } },
         Row::Cells(cells, paint) => html! {

@@ -1,13 +1,14 @@
 //! Places of the labels beside marks: no label covers another or leaves the drawing.
 
 use crate::document::{Form, Line, Point};
-
-use super::drawing::{FINE, Frame};
+use crate::export::html::drawing::{FINE, Frame};
 
 /// Height of a name, in units of the drawing.
 const HEIGHT: i32 = 13 * FINE;
+
 /// About the width of a letter.
 const LETTER: i32 = 7 * FINE;
+
 /// From a mark to its name.
 const GAP: i32 = 8 * FINE;
 

@@ -7,8 +7,8 @@ use super::style::Style;
 use crate::document::{Block, Form, Item, Note, Paint, Picture, Section};
 use crate::format::unbroken;
 
-use super::paragraph::paragraph;
 use super::{chart, map};
+use crate::export::text::style::paragraph;
 
 /// A section. `dropped`: the columns that the previous table had no room for; they are not named twice.
 pub(super) fn section(section: &Section, dropped: &mut Vec<String>, style: &Style) -> String {

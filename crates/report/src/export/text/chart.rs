@@ -7,7 +7,7 @@ use super::style::Style;
 use crate::document::{Line, Paint, Point, ends};
 use crate::format::units;
 
-use super::paragraph::paragraph;
+use crate::export::text::style::paragraph;
 
 /// Rows of the drawing.
 const ROWS: usize = 14;

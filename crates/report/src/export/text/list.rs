@@ -3,8 +3,8 @@
 use crate::document::Paint;
 use crate::format::{sanitize, sentence};
 
-use super::paragraph::paragraph;
 use super::style::{Style, cut};
+use crate::export::text::style::paragraph;
 
 /// One method.
 #[derive(Debug, Clone, PartialEq, Eq)]

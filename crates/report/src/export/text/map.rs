@@ -6,7 +6,7 @@ use super::style::Style;
 use crate::document::{Column, Line, Paint, Picture, Point, Row, Table};
 use crate::format::unbroken;
 
-use super::paragraph::paragraph;
+use crate::export::text::style::paragraph;
 
 /// Most CPUs whose pairs are shown with figures. Pairs of more CPUs are one character each.
 const WITH_FIGURES: usize = 8;

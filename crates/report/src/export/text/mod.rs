@@ -1,4 +1,4 @@
-//! A document as text for a terminal. It is wrapped, in as many columns of a table as fit, with drawings in letters.
+//! A document as text for a terminal: wrapped, in as many columns of a table as fit, with drawings in letters.
 //!
 //! Notices are not in it: tables go to standard output and notices to standard error ([`notices`]).
 
@@ -6,19 +6,17 @@ mod blocks;
 mod chart;
 pub mod list;
 mod map;
-mod paragraph;
 mod style;
 mod table;
 
 use std::io::Write;
 
-pub(super) use blocks::in_letters;
-use paragraph::paragraph;
-pub use style::Style;
-
 use crate::document::{Block, Document, Level, Paint, Phrase, Row, Section};
+use crate::export::exporter::{Error, Exporter, Reported};
+use style::paragraph;
 
-use super::exporter::{Error, Exporter, Reported};
+pub(super) use blocks::in_letters;
+pub use style::Style;
 
 /// Text in this style.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +31,8 @@ impl<T: Reported> Exporter<T> for Text {
         true
     }
 
-    fn write(&self, of: &T, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(out.write_all(render(&of.document(false), &self.0).as_bytes())?)
+    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(out.write_all(render(&subject.document(false), &self.0).as_bytes())?)
     }
 }
 

@@ -3,13 +3,13 @@
 use punctual_record::experiment::calibrate::Figure;
 use punctual_record::{Experiment, Run, Series};
 
+use crate::family::figures::Figures;
 use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
 use crate::format::{sanitize, spoken, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
-use crate::words::Figures;
 
-use super::proof::{Calibrated, Judgement, Proof, beside};
+use crate::family::calibrate::proof::{Calibrated, Judgement, Proof, beside};
 
 /// Those of all methods and conditions.
 pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {

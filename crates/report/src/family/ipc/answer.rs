@@ -1,4 +1,7 @@
-//! Whether size, rate, placement and priority matter to messages, in a sentence each, and as a table.
+//! Mechanisms against each other, and whether size, rate, placement and priority matter, in a sentence each and as a table.
+//!
+//! Series of a contest differ in mechanism and way of receiving only. The quickest is tested against all others on their
+//! rounds.
 
 use punctual_record::experiment::ipc::Mode;
 use punctual_record::{Experiment, Run, Series};
@@ -6,12 +9,11 @@ use punctual_record::{Experiment, Run, Series};
 use crate::document::{Block, Columns, Note, Paint, Row, Section};
 use crate::evidence::maxima::{MIN_ROUNDS, Maxima};
 use crate::evidence::{Effect, Outcome};
+use crate::family::ipc::matters::{Comparison, Dimension, comparisons};
+use crate::family::ipc::traffic::{Message, brief, bytes, place};
 use crate::family::shared::{ALWAYS, measured};
 use crate::format::{grouped, sentence, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
-
-use super::matters::{Comparison, Dimension, comparisons};
-use super::traffic::{Message, brief, bytes, place};
 
 /// The sentences. Where messages are one part of a run, one short sentence on the placement.
 pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {

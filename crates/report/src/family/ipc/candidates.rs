@@ -9,8 +9,8 @@ use crate::family::shared::measured;
 use crate::format::{grouped, sanitize};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
-use super::contest::{contests, sleeps};
-use super::traffic::{Message, bytes, place};
+use crate::family::ipc::traffic::{Message, bytes, place};
+use crate::family::ipc::traffic::{contests, sleeps};
 
 /// The mechanism that programs use most.
 const USUAL: &str = "pipe";
@@ -56,7 +56,7 @@ fn cases<'a>(series: &[Message<'a>]) -> Vec<Case<'a>> {
     let Some(first) = series.first() else { return Vec::new() };
     let as_found: Vec<Message<'a>> =
         series.iter().copied().filter(|its| its.conditions == first.conditions && sleeps(its)).collect();
-    let of = |contest: super::contest::Contest<'a>| {
+    let of = |contest: super::traffic::Contest<'a>| {
         let usual = contest.series.iter().copied().find(|its| its.subject == USUAL);
         let others = contest.series.into_iter().filter(|its| its.subject != USUAL);
         usual.map(|usual| others.map(move |other| Case { usual, other }).collect::<Vec<_>>()).unwrap_or_default()

@@ -7,9 +7,9 @@ use crate::evidence::maxima::{self, Maxima};
 use crate::evidence::rounds::{self, Pair};
 use crate::evidence::{Effect, Figure};
 use crate::format::grouped;
-use crate::naming::{self, conditions};
+use crate::format::naming::{self, conditions};
 
-use super::traffic::{Message, brief, bytes, cpus, place};
+use crate::family::ipc::traffic::{Message, brief, bytes, cpus, place};
 
 /// What two series differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,16 +1,16 @@
-//! Conclusions on messages: the mechanism for small and large messages, for latency and throughput. The receiver sleeps
-//! or spins. A mechanism is called the quickest only if its rounds show it.
+//! Conclusions on messages: the mechanism for small and large messages, for latency and throughput, for a receiver that
+//! sleeps and for one that spins. A mechanism is called the quickest only if its rounds show it. Kind, place and size of
+//! messages are put into words here.
 
+use crate::family::ipc::traffic::{Message, bytes, megabytes, place};
 use punctual_record::experiment::ipc::{Mode, Receive};
 use punctual_record::{Run, Series};
 
 use crate::document::{Block, Item, Section};
 use crate::evidence::Outcome;
+use crate::family::ipc::traffic::{Contest, Race, contests, races, sleeps};
+use crate::format::naming::{conditions, under};
 use crate::format::{grouped, listed, sanitize, spoken, unbroken, units};
-use crate::naming::{conditions, under};
-
-use super::contest::{self, Contest, Race, contests, races, sleeps};
-use super::traffic::{Message, bytes, megabytes, place};
 
 /// One thing that the figures show, and the series whose calls belong to it.
 struct Finding<'a> {
@@ -53,7 +53,7 @@ fn lists<'a>(contest: &Contest<'a>) -> [Vec<Message<'a>>; 3] {
         return Default::default();
     }
     let (sleeping, spinning): (Vec<_>, Vec<_>) = contest.series.iter().copied().partition(sleeps);
-    let both = contest::quickest(&sleeping).into_iter().chain(contest::quickest(&spinning)).collect();
+    let both = super::traffic::quickest(&sleeping).into_iter().chain(super::traffic::quickest(&spinning)).collect();
     [sleeping, spinning, both]
 }
 
@@ -144,4 +144,20 @@ fn throughput<'a>(contest: &Contest<'a>) -> Vec<Finding<'a>> {
     let spinning = if pays(&spinning) > pays(&sleeping) { spinning } else { Vec::new() };
     let who = if sleeping.is_empty() { "" } else { " with a receiver that polls" };
     [most(sleeping, ""), most(spinning, who)].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_rates_as_people_read_them() {
+        assert_eq!(
+            (bytes(8), bytes(65_536), bytes(1 << 20), bytes(1500)),
+            ("8 B".into(), "64 KiB".into(), "1 MiB".into(), "1500 B".into())
+        );
+        assert_eq!(megabytes(1.5e9), "1500");
+        assert_eq!(megabytes(12_345_678.0), "12.3");
+        assert_eq!(megabytes(640.0), "0.001");
+    }
 }

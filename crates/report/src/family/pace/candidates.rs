@@ -2,13 +2,13 @@
 
 use punctual_record::{Experiment, Quantity, Run, Series};
 
+use crate::family::figures::Figures;
 use crate::family::shared::measured;
 use crate::family::wait::candidates::conditions;
 use crate::format::{grouped, sanitize, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
-use crate::words::Figures;
 
-use super::words::{Paced, task};
+use crate::family::pace::words::{Paced, task};
 
 /// A method instead of another: what removes which cause.
 struct Change {

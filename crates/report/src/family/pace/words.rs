@@ -1,13 +1,12 @@
-//! What is said of the methods at one rate. It says which are least late, which is cheapest, and how many a sleep lets
-//! through.
+//! What is said of the methods at one rate: which are least late, which is cheapest, and how many events a sleep lets through.
 
 use punctual_record::experiment::pace::{Metrics, Parameters};
 use punctual_record::{Run, Series};
 
 use crate::evidence::{Figure, Outcome, rounds};
 use crate::family::shared::Measured;
+use crate::format::naming::{self, AS_FOUND};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
-use crate::naming::{self, AS_FOUND};
 
 pub(in crate::family) type Paced<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -39,7 +38,7 @@ fn holds(s: &Paced<'_>) -> bool {
 }
 
 /// `hybrid`, `hybrid (SCHED_FIFO 40)`.
-fn name(run: &Run, s: &Series) -> String {
+pub(super) fn name(run: &Run, s: &Series) -> String {
     match naming::conditions(run, &s.conditions) {
         its if its == AS_FOUND || its.is_empty() => sanitize(&s.subject),
         its => format!("{} ({})", sanitize(&s.subject), unbroken(&its)),

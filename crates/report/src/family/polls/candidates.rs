@@ -9,7 +9,7 @@ use crate::format::{sanitize, spoken};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;
-use super::setting::{BLOCKING, Setting, described, under_the_first};
+use crate::family::polls::setting::{BLOCKING, Setting, described, under_the_first};
 
 /// Shares of the CPU for which the setting with the least latency is a candidate. The least is a fair half, less what
 /// switching costs.

@@ -3,11 +3,10 @@
 use punctual_record::experiment::polls::{Load, Metrics, Parameters};
 use punctual_record::{Quantity, Series};
 
+use crate::family::shared::Measured;
 use crate::format::{grouped, sanitize, unbroken, units};
 
-use super::super::shared::Measured;
-
-pub(super) type Polled<'a> = Measured<'a, Parameters, Metrics>;
+type Polled<'a> = Measured<'a, Parameters, Metrics>;
 
 /// One way of waiting for a message, under one set of conditions.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,9 +5,9 @@ use punctual_record::{Quantity, Run, Series};
 use crate::format::{sanitize, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
-use crate::naming::AS_FOUND;
+use crate::format::naming::AS_FOUND;
 
-use super::claims::{PERFORMANCE, governor, is_same_work};
+use crate::family::ramp::claims::{PERFORMANCE, governor, is_same_work};
 
 /// `performance` instead of what was found, where both were measured.
 pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {

@@ -1,6 +1,6 @@
 //! What the loops of each governor show: tested on rounds, and larger than a loop's own spread.
 //!
-//! Two questions. Are the first loops after a rest slower than the others? Are the loops slower than the fastest
+//! Two questions are tested. Are the first loops after a rest slower than the others? Are the loops slower than the fastest
 //! governor's? A difference counts only where something can change the frequency.
 
 use punctual_record::experiment::ramp::{Metrics, Parameters};
@@ -8,10 +8,8 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Gain, Outcome};
-
-use crate::naming::AS_FOUND;
-
-use super::super::shared::{Measured, measured};
+use crate::family::shared::{Measured, measured};
+use crate::format::naming::AS_FOUND;
 
 /// The loops of one governor.
 pub(super) type Ramp<'a> = Measured<'a, Parameters, Metrics>;
@@ -21,8 +19,10 @@ pub(super) const PERFORMANCE: &str = "performance";
 
 /// Loops within this share of each other count as one speed: 5 %, below the step between two P-states.
 const ONE_SPEED: f64 = 0.05;
+
 /// Governors that keep one speed, with any driver.
 const CONSTANT: [&str; 2] = ["performance", "userspace"];
+
 /// Drivers under which the hardware varies the speed under `powersave`.
 const AUTONOMOUS: [&str; 2] = ["intel_pstate", "amd-pstate-epp"];
 
@@ -126,7 +126,7 @@ pub(super) fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>>
 }
 
 /// Whether a series has the first loops of another one.
-pub(super) fn is_start_of(start: &Series, loops: &Series) -> bool {
+fn is_start_of(start: &Series, loops: &Series) -> bool {
     start.subject == loops.subject && start.conditions == loops.conditions && is_same_work(start, loops)
 }
 
@@ -136,7 +136,7 @@ pub(super) fn is_same_work(one: &Series, other: &Series) -> bool {
 }
 
 /// Why the speed cannot change, where that is known without a test.
-fn fixed(run: &Run, ramp: &Ramp<'_>) -> Option<Start> {
+pub(super) fn fixed(run: &Run, ramp: &Ramp<'_>) -> Option<Start> {
     let metrics = ramp.metrics;
     let cpufreq = run.host.cpufreq.as_ref();
     if cpufreq.is_none() && metrics.driver.is_none() && metrics.transitions.is_none_or(|n| n == 0) {
@@ -145,7 +145,7 @@ fn fixed(run: &Run, ramp: &Ramp<'_>) -> Option<Start> {
     if metrics.transitions == Some(0) {
         return Some(Start::NoTransition);
     }
-    let governor = super::governor(run, &ramp.subject)?;
+    let governor = governor(run, &ramp.subject)?;
     let driver = metrics.driver.as_deref().or(cpufreq.and_then(|its| its.driver.as_deref())).unwrap_or_default();
     let lowest = governor == "powersave" && !AUTONOMOUS.contains(&driver);
     (CONSTANT.contains(&governor) || lowest).then_some(Start::OneSpeed)
@@ -160,7 +160,7 @@ fn outcome(ramp: &Ramp<'_>, effect: Option<Effect>) -> Start {
 }
 
 /// A shown gain that is more than another speed's least distance, and more than these loops' spread.
-fn shown(ramp: &Ramp<'_>, effect: &Effect) -> Option<Gain> {
+pub(super) fn shown(ramp: &Ramp<'_>, effect: &Effect) -> Option<Gain> {
     let gain = effect.better()?;
     let (low, high) = settled_tenths(ramp)?;
     let after = effect.after_ns?;

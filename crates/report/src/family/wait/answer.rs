@@ -1,20 +1,24 @@
 //! How late waits end, what most of it is, what a policy brings, and which sleep is the least late.
+//!
+//! The answer has a table and a picture for the first screen: what was found, the other calls and conditions, the library's
+//! sleeper, and spinning. Where wake-ups were watched, the causes of a typical sleep are set beside its figure and beside
+//! the comparisons of the run.
 
-use punctual_record::{ConditionSet, POLICY, Run, Series, TIMER_SLACK};
+use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Run, Series, TIMER_SLACK};
 
+use crate::causes::{self, Share};
+use crate::document::{Album, Column, Paint, Row, Table};
+use crate::evidence::noise::MIN_ROUNDS;
 use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{self, Effect, Outcome};
-use crate::format::{listed, spoken, unbroken, units};
-use crate::naming::under;
-use crate::verdict::{Advice, Answer};
-use crate::words::{self, Figure, Figures};
-
-use super::candidates::privilege;
-use super::head;
-use super::interrupted;
-use super::levers::levers;
-use super::picture::picture;
-use super::watched;
+use crate::evidence::{self, Effect, Outcome, scatter};
+use crate::family::figures::levers;
+use crate::family::figures::{self, Figure, Figures, best, by_asked};
+use crate::family::wait::candidates::privilege;
+use crate::family::wait::interrupted;
+use crate::format::naming::{AS_FOUND, SLEEPING_CALLS, under};
+use crate::format::{distinct, listed, spoken, unbroken, units};
+use crate::pictures::dots::{self, Dot, Panel};
+use crate::verdict::{Advice, Answer, Standing};
 
 /// Most policies with a sentence of their own.
 const POLICIES: usize = 4;
@@ -25,7 +29,7 @@ const NAMES: usize = 3;
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) -> Answer {
     let plain = interrupted::undisturbed(series);
     let all: Vec<Figures<'_>> =
-        words::by_asked(&plain).into_iter().map(|(asked, series)| Figures::of(run, asked, &series)).collect();
+        by_asked(&plain).into_iter().map(|(asked, series)| Figures::of(run, asked, &series)).collect();
     let Some(first) = all.first() else {
         let signalled = interrupted::answer(run, series);
         return signalled.map_or_else(Answer::default, |(sentences, table)| Answer {
@@ -39,7 +43,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) 
         sentences.extend(policies(run, &all));
         sentences.extend(least_late(run, first));
     }
-    Answer { sentences, table: head::table(run, &all, own), picture: picture(&all, own) }
+    Answer { sentences, table: table(run, &all, own), picture: picture(&all, own) }
 }
 
 /// `A sleep of 100 µs ends 80 µs late here (p99 120 µs); 52 µs of it is timer slack.`, from waits that are compared. A check-up takes the causes of
@@ -47,7 +51,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) 
 fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String> {
     let asked = spoken::exact(figures.asked_ns);
     let reference = figures.reference();
-    let row = reference.or_else(|| words::best(figures.rows.iter()))?;
+    let row = reference.or_else(|| best(figures.rows.iter()))?;
     let late = spoken::duration(row.p50?);
     let mut text = match row.effective_ns.filter(|&ns| ns > figures.asked_ns) {
         Some(ns) => {
@@ -65,7 +69,7 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
         .find(|advice| advice.id.starts_with(TIMER_SLACK))
         .and_then(|advice| advice.cases.iter().find(|case| case.case == units::exact(figures.asked_ns)));
     let slack = slack.map(|case| &case.p50);
-    let why = watched::clause(run, figures.asked_ns, row, slack).filter(|_| run.is_checkup());
+    let why = clause(run, figures.asked_ns, row, slack).filter(|_| run.is_checkup());
     text.push_str(&why.unwrap_or_else(|| match slack.and_then(Effect::better) {
         Some(gain) => format!("; {} of it is timer slack.", spoken::duration(gain.ns)),
         None => ".".to_owned(),
@@ -175,4 +179,196 @@ fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
         needs.push(format!("{} of a CPU instead of {}", spoken::share(after), spoken::share(before)));
     }
     if needs.is_empty() { String::new() } else { format!(" It needs {}.", listed(&needs, usize::MAX)) }
+}
+
+/// Most durations side by side: three columns each fit into 80 characters twice.
+const DURATIONS: usize = 2;
+/// Most calls and conditions.
+const ROWS: usize = 8;
+
+/// A row by its name, its method and its conditions.
+type Key<'f> = (String, &'f str, &'f str);
+
+/// The table; nothing where no wait as long as asked has a median.
+pub(super) fn table(run: &Run, all: &[Figures<'_>], own: &[&Advice]) -> Option<Table> {
+    let base = |figures: &&Figures<'_>| figures.exact().any(|row| row.p50.is_some());
+    let shown: Vec<&Figures<'_>> = all.iter().filter(base).take(DURATIONS).collect();
+    let first = shown.first()?;
+    let mut keys = if run.is_checkup() { of_checkup(first, own)? } else { of_calls(first) };
+    keys.truncate(ROWS);
+    let known: Vec<(&str, &str)> = keys.iter().map(|(_, subject, conditions)| (*subject, *conditions)).collect();
+    keys.extend(awake(&shown, first).into_iter().filter(|(_, subject, its)| !known.contains(&(*subject, *its))));
+    let error = !run.is_checkup()
+        && shown.len() == 1
+        && first.rows.iter().any(|row| row.series.quantity == Quantity::Overshoot);
+    let mut columns = vec![Column::left("how late", Column::ALWAYS)];
+    for figures in &shown {
+        let over = format!("wait {}", units::exact(figures.asked_ns));
+        columns.extend(["p50", "p99", "CPU"].map(|heading| Column::right(heading, Column::ALWAYS).over(&over)));
+        if error {
+            columns.extend(["elapsed", "error"].map(|heading| Column::right(heading, 1).over(&over)));
+        }
+    }
+    let rows = keys.iter().map(|(name, subject, conditions)| row(&shown, name, (subject, conditions), error));
+    Some(Table { columns, rows: rows.collect() })
+}
+
+/// The reference, and its other conditions where they are advised.
+fn of_checkup<'f>(first: &'f Figures<'_>, own: &[&Advice]) -> Option<Vec<Key<'f>>> {
+    let base = first.reference()?;
+    let mut keys = vec![(base_name(base), base.subject.as_str(), base.conditions.as_str())];
+    for other in first.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions) {
+        let advised =
+            own.iter().any(|advice| advice.standing == Standing::Advised && advice.is_about(&other.conditions));
+        if advised {
+            keys.push((format!("... {}", other.conditions), &other.subject, &other.conditions));
+        }
+    }
+    Some(keys)
+}
+
+/// The calls that sleep, those that programs use most first, each under all conditions.
+fn of_calls<'f>(first: &'f Figures<'_>) -> Vec<Key<'f>> {
+    let known = |subject: &str| SLEEPING_CALLS.iter().position(|name| *name == subject).unwrap_or(usize::MAX);
+    let least = |subject: &str| {
+        first.exact().filter(|row| row.subject == subject).filter_map(|row| row.series.summary.p50).min()
+    };
+    let mut calls = distinct(first.exact().filter(|row| row.sleeps() != Some(false)).map(|row| row.subject.as_str()));
+    calls.sort_by_key(|subject| (known(subject), least(subject)));
+    let mut keys = Vec::new();
+    for subject in calls {
+        let its = || first.exact().filter(move |row| row.subject == subject);
+        let base = its().find(|row| row.conditions == first.base);
+        let others = its().filter(|row| row.conditions != first.base);
+        for row in base.into_iter().chain(others) {
+            let follows = keys.last().is_some_and(|(_, before, _): &Key<'_>| *before == subject);
+            let name = match (first.many_conditions, follows) {
+                (false, _) if row.subject == "hybrid" => "punctual::Sleeper (hybrid)".to_owned(),
+                (false, _) => row.subject.clone(),
+                (true, false) => format!("{}, {}", row.subject, row.conditions),
+                (true, true) => format!("... {}", row.conditions),
+            };
+            keys.push((name, subject, &row.conditions));
+        }
+    }
+    keys
+}
+
+/// The library's sleeper and the best way to spin, under the base conditions.
+fn awake<'f>(shown: &[&'f Figures<'_>], first: &'f Figures<'_>) -> Vec<Key<'f>> {
+    let base = |row: &&Figure<'_>| row.conditions == first.base;
+    let measured =
+        |subject: &str| shown.iter().any(|figures| figures.exact().filter(base).any(|row| row.subject == subject));
+    let mut keys: Vec<Key<'f>> = Vec::new();
+    if measured("hybrid") {
+        keys.push(("punctual::Sleeper".to_owned(), "hybrid", &first.base));
+    }
+    let spinning =
+        best(first.exact().filter(base).filter(|row| row.sleeps() == Some(false) && row.subject != "hybrid"));
+    if let Some(row) = spinning {
+        keys.push((format!("spinning ({})", row.subject), &row.subject, &first.base));
+    }
+    keys
+}
+
+fn row(shown: &[&Figures<'_>], name: &str, (subject, conditions): (&str, &str), error: bool) -> Row {
+    let mut cells = vec![name.to_owned()];
+    for &figures in shown {
+        let its = figures.exact().find(|row| row.subject == subject && row.conditions == conditions);
+        cells.push(units::known(its.and_then(|row| row.p50)));
+        cells.push(units::known(its.and_then(|row| row.p99)));
+        cells.push(its.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
+        if error {
+            let relative = its.filter(|row| row.series.quantity == Quantity::Overshoot).map(|row| row.series);
+            cells.push(relative.and_then(figures::elapsed).map_or_else(String::new, units::duration));
+            cells.push(relative.and_then(figures::error).map_or_else(String::new, units::error));
+        }
+    }
+    Row::Cells(cells, Paint::Plain)
+}
+
+/// The baseline's row: what was found needs no name.
+fn base_name(base: &Figure<'_>) -> String {
+    if base.conditions == AS_FOUND { base.subject.clone() } else { format!("{}, {}", base.subject, base.conditions) }
+}
+
+/// What stands for a remedy that every duration has: the library's sleeper, and spinning.
+const ALWAYS: [(&str, &str); 2] = [("hybrid", "punctual::Sleeper"), ("spin_clock", "spinning")];
+
+/// The picture; `None` where one set of conditions was measured, and the methods themselves are compared.
+pub(super) fn picture(all: &[Figures<'_>], own: &[&Advice]) -> Option<Album> {
+    let panels = all.iter().filter(|figures| figures.many_conditions).filter_map(|figures| panel(figures, own));
+    dots::album(panels.collect())
+}
+
+fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
+    let base = figures.reference()?;
+    let advised: Vec<&Advice> = own.iter().copied().filter(|advice| advice.standing == Standing::Advised).collect();
+    let mut rows = vec![dot(base, &base.conditions, true)];
+    let others: Vec<&Figure<'_>> =
+        figures.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions).collect();
+    let cures = |row: &&&Figure<'_>| advised.iter().any(|advice| advice.is_about(&row.conditions));
+    let cured: Vec<&&Figure<'_>> = others.iter().filter(cures).collect();
+    // Without a cure the picture shows that what was tried does not help.
+    let shown = if cured.is_empty() { others.iter().collect() } else { cured };
+    rows.extend(shown.iter().map(|row| dot(row, &row.conditions, false)));
+    for (subject, name) in ALWAYS {
+        let its = figures.rows.iter().find(|row| row.subject == subject && row.conditions == base.conditions);
+        rows.extend(its.map(|row| dot(row, name, false)));
+    }
+    Some(Panel { title: format!("{} for {}", base.subject, units::exact(figures.asked_ns)), rows })
+}
+
+fn dot(row: &Figure<'_>, name: &str, baseline: bool) -> Dot {
+    Dot { name: name.to_owned(), p50: row.p50, p99: row.p99, baseline }
+}
+
+/// Most causes in a sentence.
+const MOST: usize = 2;
+/// A cause below this part of the lateness explains nothing.
+const LEAST: f64 = 0.1;
+/// Figures that differ by less than this part of the lateness agree: watching itself adds a little.
+const ALIKE: f64 = 0.1;
+
+/// `: 50.0 µs of it is timer slack, 14.2 µs is leaving an idle state.` Watched wake-ups that differ from the measured ones are said apart. A
+/// comparison that contradicts them is said too. `None` where nothing is shown.
+fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&Effect>) -> Option<String> {
+    let p50 = row.p50?;
+    let scatter = scattered(row.series)?;
+    let typical = causes::typical(run, asked_ns)?;
+    let least = scatter.max(LEAST * p50 as f64);
+    let large = |share: &&Share| share.ns as f64 > least;
+    let shares: Vec<&Share> = typical.shares.iter().filter(large).take(MOST).collect();
+    let first = shares.first()?;
+    let alike = |one: i64, other: i64, more: f64| one.abs_diff(other) as f64 <= more.max(ALIKE * p50 as f64);
+    let mut text = if alike(typical.late_ns, p50, 2.0 * scatter) {
+        format!(": {} of it {}", spoken::duration(first.ns), first.predicate)
+    } else {
+        let late = spoken::duration(typical.late_ns);
+        format!("; when watched, {late}: {} of that {}", spoken::duration(first.ns), first.predicate)
+    };
+    for share in &shares[1..] {
+        text.push_str(&format!(", {} {}", spoken::duration(share.ns), share.predicate));
+    }
+    text.push('.');
+    let found = typical.shares.iter().find(|share| share.cause == Cause::TimerSlack).map_or(0, |share| share.ns);
+    if let Some(effect) = slack
+        && let Some(gain) = effect.gain
+    {
+        let reach = (gain.high_ns - gain.low_ns) as f64 / 2.0;
+        let agrees = alike(found, gain.ns, reach.max(gain.scatter_ns as f64).max(scatter));
+        match effect.outcome {
+            _ if agrees => {}
+            Outcome::Better => text.push_str(&format!(" Less slack alone gains {}.", spoken::duration(gain.ns))),
+            Outcome::Worse | Outcome::NoDifference => text.push_str(" Less slack alone shows no gain."),
+            Outcome::NotTested => {}
+        }
+    }
+    Some(text)
+}
+
+/// How much the median varies between rounds; `None` with few of them.
+fn scattered(series: &Series) -> Option<f64> {
+    let medians: Vec<f64> = series.rounds.iter().filter_map(|round| round.summary.p50).map(|ns| ns as f64).collect();
+    (medians.len() >= MIN_ROUNDS).then(|| scatter(&medians))
 }

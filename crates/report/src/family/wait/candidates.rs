@@ -3,14 +3,12 @@
 
 use punctual_record::{ConditionSet, POLICY, Quantity, Run, Series, TIMER_SLACK};
 
+use crate::family::figures::{Figure, Figures, Lever, best, by_asked, large_slack, levers, without_slack};
+use crate::format::naming;
 use crate::format::units;
-use crate::naming;
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
-use crate::words::{self, Figure, Figures};
 
 use super::interrupted::undisturbed;
-use super::levers::{Lever, large_slack, levers};
-use super::timers;
 
 /// The library's sleeper.
 const SLEEPER: &str = "hybrid";
@@ -27,7 +25,7 @@ pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> 
         all.extend(awake(&figures));
         all
     };
-    words::by_asked(&undisturbed(series)).into_iter().flat_map(of).collect()
+    by_asked(&undisturbed(series)).into_iter().flat_map(of).collect()
 }
 
 /// The changes of conditions that these figures can judge.
@@ -79,7 +77,7 @@ pub(super) fn privilege(set: &ConditionSet, condition: &str) -> Option<String> {
 
 /// A timer without slack instead of a sleeping call, under the same conditions.
 fn timer<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
-    let (from, to) = timers::without_slack(figures)?;
+    let (from, to) = without_slack(figures)?;
     Some(Candidate {
         cause: SLACK.to_owned(),
         price: Price { program: Some("a file descriptor".to_owned()), ..Price::default() },
@@ -124,6 +122,6 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
             ..call(figures, from, to)
         });
     }
-    let to = words::best(figures.exact().filter(like).filter(|row| row.sleeps() == Some(false)))?;
+    let to = best(figures.exact().filter(like).filter(|row| row.sleeps() == Some(false)))?;
     Some(Candidate { id: "spinning".to_owned(), cause: "spinning".to_owned(), ..call(figures, from, to) })
 }

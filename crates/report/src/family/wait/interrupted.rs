@@ -8,8 +8,8 @@ use punctual_record::{Run, Series};
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::Figure;
 use crate::evidence::rounds::{Pair, test};
+use crate::format::naming::conditions;
 use crate::format::{listed, sanitize, spoken, unbroken, units};
-use crate::naming::conditions;
 
 use super::super::shared::{ALWAYS, Measured, interval_note, measured};
 

@@ -9,7 +9,7 @@ use crate::format::{listed, sanitize, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::super::shared::measured;
-use super::situation::{Contest, Figure, YIELDS, situations};
+use crate::family::yielding::situation::{Contest, Figure, YIELDS, situations};
 
 /// Most names of calls that show no difference.
 const MOST: usize = 3;

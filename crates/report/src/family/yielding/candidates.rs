@@ -8,7 +8,7 @@ use crate::format::{sanitize, spoken};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 use super::super::shared::measured;
-use super::situation::{Contest, Figure, situations};
+use crate::family::yielding::situation::{Contest, Figure, situations};
 
 pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let Some(contest) = Contest::of(&situations(&measured(series, Experiment::yields))) else { return Vec::new() };

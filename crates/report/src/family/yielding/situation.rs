@@ -3,10 +3,9 @@
 use punctual_record::Quantity;
 use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
 
+use crate::family::shared::Measured;
+use crate::format::naming::AS_FOUND;
 use crate::format::{grouped, sanitize, units};
-use crate::naming::AS_FOUND;
-
-use super::super::shared::Measured;
 
 pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -111,7 +110,7 @@ pub(super) fn situations<'a>(series: &[Yield<'a>]) -> Vec<(Situation, Vec<Figure
 }
 
 /// What programs call to yield, by custom.
-pub(super) const HABITS: [&str; 2] = ["sched_yield", "usleep0"];
+const HABITS: [&str; 2] = ["sched_yield", "usleep0"];
 
 /// Methods against competitors whose rank is the caller's: what a method calls decides who runs.
 #[derive(Debug, Clone)]

@@ -1,0 +1,170 @@
+//! Sections of every report: the machine, missing measurements, and other activity of the machine. Facts that the run
+//! lacks are reported as unknown.
+
+use punctual_record::{Host, NotMeasured, Run};
+
+use crate::document::{Block, Section};
+use crate::format::{naming, sanitize, sentence, unbroken, units};
+
+/// The machine: one line that names it, then one line per fact that affects lateness.
+pub(crate) fn machine(run: &Run) -> Section {
+    let host = &run.host;
+    let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
+    let unknown = || "unknown".to_owned();
+    let reading = units::duration_fine(run.clock.read_ns);
+    let clock = format!("{}, {reading} a reading", known(&host.clocksource).unwrap_or_else(unknown));
+    let slack = host.timer_slack_ns.map_or_else(unknown, units::exact);
+    let mut facts = vec![
+        ("clock", clock),
+        ("idle", idle(host)),
+        ("frequency", frequency(host)),
+        ("real time", real_time(host)),
+        ("timer slack", slack),
+    ];
+    facts.extend(host.cpu_quota.map(|cpus| ("CPU limit", format!("{} CPUs, by the cgroup", units::significant(cpus)))));
+    let isolated = known(&host.isolated_cpus).filter(|list| !list.is_empty());
+    facts.extend(isolated.map(|list| ("isolated", format!("CPUs {list}"))));
+    let asked: Vec<&str> = naming::asked_of_all(run).iter().map(|setting| setting.phrase.as_str()).collect();
+    // The name of a single set shows it.
+    let asked = Some(asked.join(", ")).filter(|asked| !asked.is_empty() && run.conditions[0].label != *asked);
+    facts.extend(asked.map(|asked| ("asked", naming::phrase(&asked))));
+    let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), keep_units(&fact))).collect();
+    Section::default().with(Block::Line(name(host))).with(Block::Facts(facts))
+}
+
+/// `Linux 6.1.0, voluntary preemption, 250 Hz; 2 CPUs (AMD EPYC 7763), KVM guest, container: docker`.
+pub(crate) fn name(host: &Host) -> String {
+    let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
+    let preemption = known(&host.preemption).map_or("preemption unknown".to_owned(), |model| {
+        if model == "rt" { "PREEMPT_RT".to_owned() } else { format!("{model} preemption") }
+    });
+    let ticks = host.hz.map_or(String::new(), |hz| format!(", {hz} Hz"));
+    let release = known(&host.kernel).unwrap_or("of unknown release".to_owned());
+    let cpus = match host.cpus_online {
+        None => "unknown number of CPUs".to_owned(),
+        Some(1) => "1 CPU".to_owned(),
+        Some(n) => format!("{n} CPUs"),
+    };
+    let model = known(&host.cpu_model).unwrap_or("unknown model".to_owned());
+    let guest = known(&host.hypervisor).map_or("no hypervisor seen".to_owned(), |name| {
+        // `kvm`, `qemu`, `wsl` are abbreviations; longer names are names.
+        let name = if name.len() <= 4 { name.to_uppercase() } else { name };
+        format!("{name} guest")
+    });
+    let container = known(&host.container).map_or(String::new(), |name| format!(", container: {name}"));
+    keep_units(&format!("Linux {release}, {preemption}{ticks}; {cpus} ({model}), {guest}{container}"))
+}
+
+/// Numbers stay on one line with the next word.
+fn keep_units(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        if !out.is_empty() {
+            let number = out.ends_with(|c: char| c.is_ascii_digit());
+            out.push(if number { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+fn idle(host: &Host) -> String {
+    let Some(idle) = &host.cpuidle else { return "unknown".to_owned() };
+    let mut text = idle.driver.as_deref().map_or("unknown".to_owned(), sanitize);
+    if let Some(state) = &idle.deepest_state {
+        text.push_str(&format!(", deepest state {}", sanitize(state)));
+        if let Some(exit) = idle.deepest_exit_latency_us {
+            text.push_str(&format!(" ({} to leave)", units::exact(i64::from(exit) * 1000)));
+        }
+    }
+    text
+}
+
+fn frequency(host: &Host) -> String {
+    let Some(cpufreq) = &host.cpufreq else {
+        let decides = if host.hypervisor.is_some() { ", the hypervisor decides" } else { "" };
+        return format!("not exposed{decides}");
+    };
+    let driver = cpufreq.driver.as_deref().unwrap_or("unknown driver");
+    let governors =
+        if cpufreq.governors.is_empty() { "unknown governor".to_owned() } else { cpufreq.governors.join("+") };
+    let mut text = format!("{}, {}", sanitize(driver), sanitize(&governors));
+    if let (Some(min), Some(max)) = (cpufreq.min_khz, cpufreq.max_khz) {
+        text.push_str(&format!(", {:.2} to {:.2} GHz", min as f64 / 1e6, max as f64 / 1e6));
+    }
+    text
+}
+
+fn real_time(host: &Host) -> String {
+    let rt = &host.rt;
+    let allowed = match (rt.cap_sys_nice, rt.rtprio_limit) {
+        (Some(true), _) => "allowed (CAP_SYS_NICE)".to_owned(),
+        (_, Some(limit)) if limit > 0 => format!("allowed up to priority {limit}"),
+        (Some(false), Some(_)) => "not allowed (rtprio limit 0)".to_owned(),
+        _ => "unknown whether allowed".to_owned(),
+    };
+    let throttle = match (rt.runtime_us, rt.period_us) {
+        (Some(runtime), _) if runtime < 0 => "never throttled".to_owned(),
+        // As Linux 7.2 and later have by default.
+        (Some(runtime), Some(period)) if runtime >= period => "never throttled".to_owned(),
+        (Some(runtime), Some(period)) => {
+            let exact = |us: i64| units::exact(us.saturating_mul(1000));
+            format!("throttled to {} of {}", exact(runtime), exact(period))
+        }
+        _ => "throttling unknown".to_owned(),
+    };
+    format!("{allowed}, {throttle}")
+}
+
+/// Requested subjects without figures; `None` if nothing is missing.
+pub(crate) fn not_measured(run: &Run) -> Option<Section> {
+    if run.not_measured.is_empty() {
+        return None;
+    }
+    Some(
+        Section::new("Not measured")
+            .with(Block::said(run.not_measured.iter().map(|missing| missing_text(run, missing)))),
+    )
+}
+
+fn missing_text(run: &Run, missing: &NotMeasured) -> String {
+    let mut text = sanitize(&missing.subject);
+    if let Some(conditions) = &missing.conditions {
+        text.push_str(&format!(" {}", naming::under(&naming::conditions(run, conditions))));
+    }
+    for (name, value) in &missing.parameters {
+        text.push_str(&format!(", {}", naming::parameter(name, value)));
+    }
+    text.push_str(&format!(": {}", sentence(&sanitize(&missing.why))));
+    if let Some(remedy) = &missing.remedy {
+        text.push_str(&format!(" Remedy: {}", sentence(&sanitize(remedy))));
+    }
+    text
+}
+
+/// Other activity of the machine during the run.
+pub(crate) fn disturbance(run: &Run) -> Section {
+    let d = &run.disturbance;
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    let mut tell = |name: &'static str, text: Option<String>| match text {
+        Some(text) => known.push(unbroken(&text)),
+        None => unknown.push(unbroken(name)),
+    };
+    let steal = d.steal_ns.map(|ns| {
+        let of = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
+        let stolen = units::exact(ns);
+        if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{of}") }
+    });
+    tell("steal", steal);
+    tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {}", units::many(n, "time"))));
+    tell("use of the CPUs", d.busy_share.map(|share| format!("CPUs busy {}, this run included", units::share(share))));
+    tell("CPU pressure", d.cpu_pressure_before.map(|share| format!("CPU pressure before {}", units::share(share))));
+    tell("interrupts", d.interrupts.map(|n| units::many(n, "interrupt")));
+    tell("page faults", d.major_faults.map(|n| units::many(n, "major page fault")));
+    let mut text = if known.is_empty() { String::new() } else { format!("Meanwhile: {}.", known.join("; ")) };
+    if !unknown.is_empty() {
+        text.push_str(&format!(" Could not be read: {}.", unknown.join(", ")));
+    }
+    Section::default().with(Block::Paragraph(text.trim_start().to_owned()))
+}

@@ -1,0 +1,205 @@
+//! Variance between runs, estimated from all series of a comparison together.
+//!
+//! A few runs a side say little about their own variance: four pairs have three degrees of freedom. But each run also
+//! has a forecast from the noise of its rounds ([`super::noise`]). All series come from the same runs on the same
+//! machine. If the runs of the other series lie twice as far apart as forecast, this one's likely do so too. This is
+//! an empirical Bayes estimate (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004). It is the moderated
+//! t of limma, with the rounds' forecast as its trend.
+//!
+//! Takes, for one figure, the observed and the forecast variance of each series. Returns the variance of each with its
+//! degrees of freedom. A series never influences its own prior, and correlated series count as fewer.
+
+use super::distributions::{digamma, inverse_trigamma, trigamma};
+
+/// Degrees of freedom of the forecast if the machine's ratio of the variances between and within runs were known.
+/// Series of one machine scatter around it by a factor of about 1.6 to either side.
+const FREEDOM_OF_FORECAST: f64 = 8.0;
+
+/// Prior standard deviation of the logarithm of that ratio, on an unknown machine. It is wide: a whole run can be off
+/// without a sign in its rounds. Short rounds can exceed the noise of their run.
+const UNKNOWN_MACHINE: f64 = 2.0;
+
+/// From this many degrees of freedom on, the observed variance needs no forecast.
+const ENOUGH: f64 = 60.0;
+
+/// Bounds of a variance, as a multiple of the forecast and its inverse. A series that never moved says no more.
+const FURTHEST: f64 = 1e4;
+
+/// Data on one figure of one series.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scatter {
+    /// Observations: the deviations of the runs, or of the pairs, from their mean, in order of time.
+    pub(crate) deviations: Vec<f64>,
+    /// Degrees of freedom of the observations, 1 or more.
+    pub(crate) freedom: f64,
+    /// The variance of one such deviation, forecast from the rounds.
+    pub(crate) forecast: f64,
+}
+
+/// A variance and its degrees of freedom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Estimate {
+    pub(crate) variance: f64,
+    pub(crate) freedom: f64,
+}
+
+impl Scatter {
+    fn seen(&self) -> f64 {
+        self.deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / self.freedom
+    }
+
+    /// The logarithm of observed over forecast, corrected for its bias with few degrees of freedom.
+    fn surprise(&self) -> f64 {
+        let half = self.freedom / 2.0;
+        (self.seen() / self.forecast).clamp(1.0 / FURTHEST, FURTHEST).ln() - (digamma(half) - half.ln())
+    }
+
+    /// The deviations as a unit vector; `None` if they all are zero.
+    fn direction(&self) -> Option<Vec<f64>> {
+        let length = self.deviations.iter().map(|deviation| deviation * deviation).sum::<f64>().sqrt();
+        (length > 0.0).then(|| self.deviations.iter().map(|deviation| deviation / length).collect())
+    }
+}
+
+/// The variances of one figure in all series.
+pub(crate) fn estimates(series: &[Scatter]) -> Vec<Estimate> {
+    let surprises: Vec<f64> = series.iter().map(Scatter::surprise).collect();
+    let together = Together::new(series);
+    let sum: f64 = surprises.iter().sum();
+    let one = |(place, own): (usize, &Scatter)| {
+        let seen = Estimate { variance: own.seen(), freedom: own.freedom };
+        if own.freedom >= ENOUGH {
+            return seen;
+        }
+        // Prior of an unknown machine: a ratio of 1, with its uncertainty.
+        let (mut weight, mut ratio) = (UNKNOWN_MACHINE.powi(-2), 0.0);
+        let others = surprises.len() - 1;
+        if others > 0 {
+            let scatter = trigamma(own.freedom / 2.0) + trigamma(FREEDOM_OF_FORECAST / 2.0);
+            let told = together.worth(place) / scatter;
+            ratio = told * (sum - surprises[place]) / others as f64 / (weight + told);
+            weight += told;
+        }
+        let freedom = 2.0 * inverse_trigamma(trigamma(FREEDOM_OF_FORECAST / 2.0) + 1.0 / weight);
+        let forecast = Estimate { variance: own.forecast * ratio.exp(), freedom };
+        forecast.and(seen)
+    };
+    series.iter().enumerate().map(one).collect()
+}
+
+impl Estimate {
+    /// The combination of both, each weighted by its degrees of freedom.
+    fn and(self, other: Self) -> Self {
+        let freedom = self.freedom + other.freedom;
+        Self { variance: (self.freedom * self.variance + other.freedom * other.variance) / freedom, freedom }
+    }
+}
+
+/// Correlation of the series.
+struct Together {
+    count: f64,
+    /// For each series, the sum over all series of the squared correlation with it, including itself.
+    of_each: Vec<f64>,
+}
+
+impl Together {
+    /// The sum of squared correlations of all pairs equals the sum of squares of the directions' second moments. This
+    /// takes linear time in the number of series instead of quadratic.
+    fn new(series: &[Scatter]) -> Self {
+        let length = series.first().map_or(0, |first| first.deviations.len());
+        let alike = series.iter().all(|one| one.deviations.len() == length && one.freedom < ENOUGH);
+        let count = series.len() as f64;
+        if !alike {
+            // Different runs measured them: their correlation is unknown, so the worst is assumed.
+            return Self { count, of_each: vec![count; series.len()] };
+        }
+        let directions: Vec<Option<Vec<f64>>> = series.iter().map(Scatter::direction).collect();
+        let mut moments = vec![0.0; length * length];
+        for direction in directions.iter().flatten() {
+            for (row, at_row) in direction.iter().enumerate() {
+                for (column, at_column) in direction.iter().enumerate() {
+                    moments[row * length + column] += at_row * at_column;
+                }
+            }
+        }
+        let with_all = |direction: &Option<Vec<f64>>| {
+            let Some(direction) = direction else { return 1.0 };
+            let rows = moments.chunks(length.max(1)).zip(direction);
+            rows.map(|(row, at)| at * row.iter().zip(direction).map(|(a, b)| a * b).sum::<f64>()).sum::<f64>().max(1.0)
+        };
+        Self { count, of_each: directions.iter().map(with_all).collect() }
+    }
+
+    /// The effective number of independent series without this one.
+    fn worth(&self, place: usize) -> f64 {
+        let others = self.count - 1.0;
+        if others < 2.0 {
+            return others;
+        }
+        let all: f64 = self.of_each.iter().sum();
+        // Excludes the correlations of each with itself, and those of this series.
+        let pairs = all - self.count - 2.0 * (self.of_each[place] - 1.0);
+        let squared = (pairs / (others * (others - 1.0))).clamp(0.0, 1.0);
+        others / (1.0 + (others - 1.0) * squared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scatter(deviations: &[f64], forecast: f64) -> Scatter {
+        Scatter { deviations: deviations.to_vec(), freedom: deviations.len() as f64 - 1.0, forecast }
+    }
+
+    const SMALL: [f64; 4] = [0.01, -0.01, 0.01, -0.01];
+
+    /// Four runs that happen to agree are not believed if the other series scatter widely.
+    #[test]
+    fn others_have_a_say() {
+        let calm = [
+            scatter(&SMALL, 1e-4),
+            scatter(&[0.01, 0.01, -0.01, -0.01], 1e-4),
+            scatter(&[0.01, -0.01, -0.01, 0.01], 1e-4),
+        ];
+        let wild = |sign: f64| scatter(&[0.2, sign * 0.2, -0.2, -sign * 0.2], 1e-4);
+        let among_wild = [scatter(&SMALL, 1e-4), wild(1.0), wild(-1.0)];
+        let (calm, among_wild) = (estimates(&calm)[0], estimates(&among_wild)[0]);
+        assert!(among_wild.variance > 3.0 * calm.variance, "{calm:?} {among_wild:?}");
+        assert!(calm.freedom > 4.0);
+    }
+
+    /// A duplicate of another series adds no information.
+    #[test]
+    fn those_that_move_together_count_once() {
+        let others =
+            [[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]].map(|signs| scatter(&signs.map(|s| 0.03 * s), 1e-4));
+        let apart = estimates(&[scatter(&SMALL, 1e-4), others[0].clone(), others[1].clone()])[0];
+        let together = estimates(&[scatter(&SMALL, 1e-4), others[0].clone(), others[0].clone()])[0];
+        assert!(together.freedom < apart.freedom, "{together:?} {apart:?}");
+        let alone = estimates(&[scatter(&SMALL, 1e-4)])[0];
+        assert!(alone.freedom < together.freedom && alone.freedom > 3.0, "{alone:?}");
+    }
+
+    #[test]
+    fn many_runs_speak_for_themselves() {
+        let deviations: Vec<f64> = (0..62).map(|i| if i % 2 == 0 { 0.1 } else { -0.1 }).collect();
+        let found = estimates(&[scatter(&deviations, 1.0), scatter(&deviations, 1.0)])[0];
+        assert_eq!(found.freedom, 61.0);
+    }
+
+    proptest! {
+        #[test]
+        fn between_what_was_seen_and_what_was_foretold_or_learned(
+            runs in prop::collection::vec(prop::collection::vec(-1.0f64..1.0, 5), 1..12), forecast in 1e-6f64..1.0
+        ) {
+            let series: Vec<Scatter> = runs.iter().map(|run| scatter(run, forecast)).collect();
+            for found in estimates(&series) {
+                prop_assert!(found.variance.is_finite() && found.variance > 0.0);
+                prop_assert!(found.freedom > 4.0 && found.freedom < 4.0 + FREEDOM_OF_FORECAST + 0.01);
+            }
+        }
+    }
+}

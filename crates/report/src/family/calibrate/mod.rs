@@ -1,0 +1,237 @@
+//! Calibration: what a sleep adds, what the clock costs, and whether waits that are shortened by both take as long as asked.
+
+mod candidates;
+mod proof;
+
+use crate::family::calibrate::proof::{Calibrated, EARLY, Judgement, Proof, beside, early, mean_error, mean_text};
+use punctual_record::experiment::calibrate::Figure;
+use punctual_record::{Experiment, Interval, Run, Series};
+
+use crate::document::{Block, Columns, Item, Note, Section, Table};
+use crate::evidence::{Figure as Compared, Outcome, rounds};
+use crate::family::shared::{ALWAYS, Family, measured};
+use crate::format::naming::{conditions, under};
+use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::verdict::{Advice, Answer};
+
+pub(super) const FAMILY: Family =
+    Family { experiment: "calibrate", sections, candidates: candidates::candidates, answer };
+
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::calibrate);
+    let of = |wanted| series.iter().copied().filter(move |s| s.parameters.figure == wanted);
+    let adds: Vec<Calibrated<'_>> = of(Figure::SleepAdds).collect();
+    let mut sections = Vec::new();
+    if !adds.is_empty() {
+        sections.push(found(run, &adds, &series));
+    }
+    let proofs: Vec<Calibrated<'_>> = series.iter().copied().filter(|s| s.parameters.asked_ns.is_some()).collect();
+    if let Some(asked) = proofs.first().and_then(|s| s.parameters.asked_ns) {
+        sections.push(proved(run, asked, &proofs, &adds));
+    }
+    sections
+}
+
+fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
+    let table = Columns::new()
+        .left("method", ALWAYS, |s: &Calibrated<'_>| sanitize(&s.subject))
+        .left("conditions", ALWAYS, |s| conditions(run, &s.conditions))
+        .count("rounds", 30, |s| Some(s.summary.count))
+        .estimate("a sleep adds (TN)", (ALWAYS, 60), |s| (s.summary.p50, s.summary.ci95.p50))
+        .known(
+            "p5 to p95",
+            80,
+            |s| s.metrics.p5_ns.zip(s.metrics.p95_ns),
+            move |(low, high)| format!("{} to {}", units::duration(low), units::duration(high)),
+        )
+        .known("drift per s", 50, |s| s.metrics.drift_ns_per_s, |drift| format!("{drift:+.0} ns"))
+        .estimate("clock (TS+TE)", (90, 55), |s| {
+            let costs = beside(all, s, Figure::ClockCosts);
+            (costs.and_then(|s| s.summary.p50), costs.and_then(|s| s.summary.ci95.p50))
+        })
+        .fine("two readings", 40, |s| s.metrics.clock_read_ns.map(|ns| 2.0 * ns))
+        .of(adds);
+    let legend = vec![
+        Note::always(
+            "Fitted robustly to elapsed = (TS+TE) + X (TN + T), for X from 1 to 16 sleeps of T from 10 to 200 us.",
+        ),
+        Note::on(
+            "clock (TS+TE)",
+            "Clock: the constant of the fit. A negative one is the fit's error; two readings: the same, measured by itself.",
+        ),
+    ];
+    // The table has the interval of each; a negative one also has a word.
+    let negative = |add: &&Calibrated<'_>| {
+        beside(all, add.series, Figure::ClockCosts).is_some_and(|costs| costs.summary.p50.is_some_and(|ns| ns < 0))
+    };
+    let said: Vec<String> = adds
+        .iter()
+        .filter(negative)
+        .filter_map(|add| Some(format!("{}: {}", name(run, add), clock(all, add)?)))
+        .collect();
+    let mut section = Section::new("what a sleep adds").with(Block::Table(table)).with(Block::Legend(legend));
+    if !said.is_empty() {
+        section.blocks.push(Block::Items(said.into_iter().map(Item::from).collect()));
+    }
+    section
+}
+
+fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Section {
+    let columns = Columns::new().left("method", ALWAYS, |(s, _): &(Calibrated<'_>, &str)| sanitize(&s.subject)).left(
+        "conditions",
+        ALWAYS,
+        |(s, _)| conditions(run, &s.conditions),
+    );
+    let rows: Vec<(Calibrated<'_>, &str)> = adds
+        .iter()
+        .flat_map(|add| HOW.iter().filter_map(|(figure, how)| Some((beside(proofs, add, *figure)?, *how))))
+        .collect();
+    let exceeds = |add: &&Calibrated<'_>| add.summary.p50.is_some_and(|ns| ns >= asked);
+    let too_short = adds.iter().filter(exceeds);
+    let mut too_short: Vec<String> = too_short.map(|add| sanitize(&add.subject)).collect();
+    let lead = spoken::exact(asked);
+    let [low, high] = [EARLY.start(), EARLY.end()].map(|share| spoken::share(*share));
+    let legend = format!(
+        "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
+                  Of waits shortened by an exact TN half are early. It works where {low} to {high} are and the interval of \
+                  the mean error lies within half of TN. Measured again: before each batch of waits, on sleeps as long as theirs."
+    );
+    let mut section = Section::new(format!("proof: waits of {lead}"))
+        .with(Block::Table(proof_columns(columns).of(&rows)))
+        .with(Block::Legend(vec![Note::always(legend)]));
+    if !too_short.is_empty() {
+        too_short.dedup();
+        let text = format!(
+            "A wait of {lead} is shorter than what {} adds, so it cannot be shortened into it. The library's hybrid sleeper spins such waits.",
+            listed(&too_short, 3)
+        );
+        section.blocks.push(Block::Paragraph(text));
+    }
+    section
+}
+
+/// The answer for the first method and conditions, and the least TN of all.
+pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let series = measured(series, Experiment::calibrate);
+    let adds: Vec<Calibrated<'_>> =
+        series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
+    let Some(first) = adds.first() else { return Answer::default() };
+    let mut sentences: Vec<String> = tn(run, first).into_iter().chain(least(run, &adds)).collect();
+    sentences.extend(works(&series, first));
+    sentences.extend(clock(&series, first));
+    Answer { table: table(&series, first), ..Answer::of(sentences) }
+}
+
+/// `nanosleep under SCHED_FIFO 40`.
+pub(super) fn name(run: &Run, series: &Series) -> String {
+    format!("{} {}", sanitize(&series.subject), under(&conditions(run, &series.conditions)))
+}
+
+fn with_interval(ns: i64, interval: Option<Interval>) -> String {
+    let interval = interval.map_or(String::new(), |interval| format!(" {}", units::interval_like(interval, ns)));
+    unbroken(&format!("{}{interval}", units::duration(ns)))
+}
+
+/// What the first one adds.
+fn tn(run: &Run, first: &Calibrated<'_>) -> Option<String> {
+    let summary = &first.summary;
+    Some(format!("A {} adds {} (TN).", name(run, first), with_interval(summary.p50?, summary.ci95.p50)))
+}
+
+/// The least TN, if others are shown to be larger; which ones show no difference from it.
+fn least(run: &Run, adds: &[Calibrated<'_>]) -> Option<String> {
+    let least = adds.iter().filter(|s| s.summary.p50.is_some()).min_by_key(|s| s.summary.p50)?;
+    let others: Vec<&Calibrated<'_>> = adds.iter().filter(|s| !std::ptr::eq(s.series, least.series)).collect();
+    let (after, figure) = (least.series, Compared::P50);
+    let pairs: Vec<_> = others.iter().map(|other| rounds::Pair { before: other.series, after, figure }).collect();
+    let effects = rounds::test(run, &pairs);
+    let which = |outcome: Outcome| -> Vec<String> {
+        let its = others.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
+        its.map(|(other, _)| name(run, other)).collect()
+    };
+    if which(Outcome::Better).is_empty() {
+        return None;
+    }
+    let mut text = format!("Least: {}, {}", name(run, least), with_interval(least.summary.p50?, None));
+    for (said, names) in
+        [("no difference shown from", which(Outcome::NoDifference)), ("not tested against", which(Outcome::NotTested))]
+    {
+        if !names.is_empty() {
+            text.push_str(&format!("; {said} {}", listed(&names, 4)));
+        }
+    }
+    Some(format!("{text}."))
+}
+
+/// Whether waits shortened by TN take as long as asked, and those shortened by a TN measured again.
+fn works(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
+    let say = |(figure, how): (Figure, &str)| {
+        let series = beside(all, first, figure)?;
+        let asked = series.parameters.asked_ns?;
+        let lead = format!("Waits of {} shortened by {how}", spoken::exact(asked));
+        let Some(proof) = Proof::of(series.series) else {
+            return Some(format!("{lead}: not tested, too few rounds."));
+        };
+        let slept = series.metrics.shortened_by_ns.map(|by| unbroken(&units::about(asked as f64 - by)));
+        let slept = slept.map_or_else(|| "that length".to_owned(), |slept| format!("about {slept}"));
+        let verdict = match proof.judgement() {
+            Judgement::Works => "It works.".to_owned(),
+            Judgement::TooMuch(ns) => format!("It fails: a sleep of {slept} adds {} less.", spoken::duration(ns)),
+            Judgement::TooLittle(ns) => format!("It fails: a sleep of {slept} adds {} more.", spoken::duration(ns)),
+            Judgement::Undecided => "Undecided: the rounds differ too much.".to_owned(),
+        };
+        let share = spoken::share(proof.early);
+        Some(format!("{lead}: {share} early, mean error {}. {verdict}", mean_text(proof.mean)))
+    };
+    let ways = [(Figure::Compensated, "TN"), (Figure::Remeasured, "TN measured again")];
+    ways.into_iter().filter_map(say).collect()
+}
+
+/// TS+TE, beside the directly measured cost of two readings.
+pub(super) fn clock(all: &[Calibrated<'_>], of: &Calibrated<'_>) -> Option<String> {
+    let costs = beside(all, of.series, Figure::ClockCosts)?;
+    let (ns, interval) = (costs.summary.p50?, costs.summary.ci95.p50);
+    let read = 2.0 * of.metrics.clock_read_ns?;
+    let direct = spoken::fine(read);
+    let verdict = match interval {
+        Some(Interval { low, high }) if (low as f64..=high as f64).contains(&read) => {
+            format!("no difference shown from two clock readings ({direct})")
+        }
+        _ if ns < 0 => format!("an error of the fit; two clock readings take {direct}"),
+        Some(_) => format!("two clock readings take {direct}: the fit's constant contains more"),
+        None => format!("not tested against two clock readings ({direct})"),
+    };
+    Some(format!("TS+TE is {}: {verdict}.", with_interval(ns, interval)))
+}
+
+/// What stands for a figure in the tables.
+const HOW: [(Figure, &str); 4] = [
+    (Figure::Plain, "nothing"),
+    (Figure::Compensated, "TN"),
+    (Figure::Remeasured, "TN measured again"),
+    (Figure::CompensatedSleeper, "the library's Sleeper"),
+];
+
+/// The waits of the first method and conditions.
+fn table(all: &[Calibrated<'_>], first: &Series) -> Option<Table> {
+    let rows: Vec<(Calibrated<'_>, &str)> =
+        HOW.into_iter().filter_map(|(figure, how)| Some((beside(all, first, figure)?, how))).collect();
+    (!rows.is_empty()).then(|| proof_columns(Columns::new()).of(&rows))
+}
+
+/// The columns of a proof, after those that name it.
+fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns<'r, (Calibrated<'r>, &'r str)> {
+    columns
+        .left("shortened by", ALWAYS, |(_, how): &(Calibrated<'_>, &str)| (*how).to_owned())
+        .right("mean error [95 %]", ALWAYS, |(s, _)| match (mean_error(s.series), s.summary.mean) {
+            (Some(mean), _) => mean_text(mean),
+            (None, Some(mean)) => units::duration(mean),
+            (None, None) => units::ABSENT.to_owned(),
+        })
+        .ns("min", 50, |(s, _)| s.summary.min)
+        .ns("p50", 90, |(s, _)| s.summary.p50)
+        .ns("p90", 60, |(s, _)| s.summary.p90)
+        .ns("p99", 80, |(s, _)| s.summary.p99)
+        .share("early", 95, |(s, _)| early(s.series))
+        .share("CPU", 70, |(s, _)| s.cpu_share)
+}

@@ -1,0 +1,241 @@
+//! Message passing: a table for each kind of traffic and each place, the fastest mechanism on top, a table of blocks of
+//! consecutive messages, and conclusions. Where every pair of CPUs was measured, a map for each mechanism.
+
+mod answer;
+mod candidates;
+mod matters;
+mod summary;
+mod traffic;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::family::ipc::traffic::{Message, Traffic, brief, bytes, megabytes, pair, place};
+use punctual_record::experiment::ipc::{Block as MessageBlock, Metrics, Mode, Receive};
+use punctual_record::{Experiment, Quantity, Run, Series};
+
+use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
+use crate::family::shared::{ALWAYS, Family, absent_note, interval_note, measured};
+use crate::format::naming::{conditions, under};
+use crate::format::{grouped, sanitize, unbroken, units};
+use crate::pictures;
+use crate::pictures::heat::Pair;
+
+pub(super) const FAMILY: Family =
+    Family { experiment: "ipc", sections, candidates: candidates::candidates, answer: answer::answer };
+
+/// From this number of pairs of CPUs on, they make a map rather than a table each.
+const PAIRS_OF_A_MAP: usize = 3;
+
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::ipc);
+    let pairs: BTreeSet<_> = series.iter().filter_map(|series| pair(series.parameters)).collect();
+    let on_a_map = |series: &Message<'_>| pairs.len() >= PAIRS_OF_A_MAP && pair(series.parameters).is_some();
+    let (mapped, listed): (Vec<_>, Vec<_>) = series.iter().copied().partition(on_a_map);
+    let mut groups: BTreeMap<Traffic, Vec<Message<'_>>> = BTreeMap::new();
+    for series in &listed {
+        groups.entry(Traffic::of(series.parameters)).or_default().push(*series);
+    }
+    let mut sections: Vec<Section> = groups.iter().map(|(traffic, rows)| table(run, traffic, rows)).collect();
+    if let Some(last) = sections.last_mut() {
+        last.blocks.push(Block::Legend(legend(&listed)));
+    }
+    sections.extend(maps(run, &mapped));
+    sections.extend(blocks(run, &series));
+    sections.extend(answer::section(run, &series));
+    sections.extend(summary::sections(run, &listed));
+    sections
+}
+
+/// The lowest, the median and the highest of one figure of all blocks.
+#[derive(Clone, Copy)]
+struct Spread([i64; 3]);
+
+impl Spread {
+    fn of_blocks(blocks: &[MessageBlock], figure: impl Fn(&MessageBlock) -> i64) -> Option<Self> {
+        let mut all: Vec<i64> = blocks.iter().map(figure).collect();
+        all.sort_unstable();
+        Some(Self([*all.first()?, all[(all.len() - 1) / 2], *all.last()?]))
+    }
+}
+
+/// A series with its blocks.
+struct Blocks<'a> {
+    message: Message<'a>,
+    each: u64,
+    all: &'a [MessageBlock],
+}
+
+impl<'a> Blocks<'a> {
+    fn of_message(message: &Message<'a>) -> Option<Self> {
+        let (each, all) = (message.metrics.block_messages?, message.metrics.blocks.as_deref()?);
+        (!all.is_empty()).then_some(Self { message: *message, each, all })
+    }
+
+    fn about(&self) -> String {
+        let parameters = self.message.parameters;
+        format!("{}, {}, {}", unbroken(&bytes(parameters.size)), brief(parameters), place(parameters))
+    }
+}
+
+/// A table of the series whose messages were counted in blocks; none where there are none.
+fn blocks(run: &Run, series: &[Message<'_>]) -> Option<Section> {
+    let rows: Vec<Blocks<'_>> = series.iter().filter_map(Blocks::of_message).collect();
+    let first = rows.first()?;
+    let one_set = rows.iter().all(|row| row.message.conditions == first.message.conditions);
+    let one_kind = rows.iter().all(|row| row.about() == first.about());
+    let heading = if one_kind { format!("ipc blocks; {}", first.about()) } else { "ipc blocks".to_owned() };
+    let spread = |heading: &'static str, over: &str, keep, figure: fn(&MessageBlock) -> i64, which: usize| {
+        let cell =
+            move |row: &Blocks<'_>| units::known(Spread::of_blocks(row.all, figure).map(|spread| spread.0[which]));
+        (Column::right(heading, keep).over(over), cell)
+    };
+    let mut columns = Columns::new()
+        .left("mechanism", ALWAYS, |row: &Blocks<'_>| sanitize(&row.message.subject))
+        .left("conditions", ALWAYS, |row| conditions(run, &row.message.conditions))
+        .only_if(!one_set)
+        .left("messages", ALWAYS, Blocks::about)
+        .only_if(!one_kind)
+        .right("blocks", 60, |row| format!("{} of {}", units::count(row.all.len() as u64), units::count(row.each)));
+    let mean: fn(&MessageBlock) -> i64 = |block| block.mean_ns.round() as i64;
+    let smallest: fn(&MessageBlock) -> i64 = |block| block.min_ns;
+    let largest: fn(&MessageBlock) -> i64 = |block| block.max_ns;
+    for (heading, over, keep, figure, which) in [
+        ("lowest", "smallest", 30, smallest, 0),
+        ("highest", "smallest", 30, smallest, 2),
+        ("lowest", "mean", 80, mean, 0),
+        ("p50", "mean", ALWAYS, mean, 1),
+        ("highest", "mean", 80, mean, 2),
+        ("lowest", "largest", 80, largest, 0),
+        ("p50", "largest", ALWAYS, largest, 1),
+        ("highest", "largest", 80, largest, 2),
+    ] {
+        let (column, cell) = spread(heading, over, keep, figure, which);
+        columns = columns.column(column, cell);
+    }
+    let about = "Smallest, mean and largest latency of each block of consecutive messages; lowest, median and highest \
+                 of all blocks.";
+    let table = Block::Table(columns.of(&rows));
+    Some(Section::new(heading).with(table).with(Block::Legend(vec![Note::always(about)])))
+}
+
+/// A table of these series, which share their traffic.
+fn table(run: &Run, traffic: &Traffic, series: &[Message<'_>]) -> Section {
+    let one_set = series.iter().all(|message| message.conditions == series[0].conditions);
+    let mut heading = format!("ipc {}; {}", traffic.mode_in_words(), traffic.place_in_words());
+    if one_set && !series[0].conditions.is_empty() {
+        heading.push_str(&format!("; {}", under(&conditions(run, &series[0].conditions))));
+    }
+    let columns = columns(run, series, one_set);
+    Section::new(heading).with(Block::Table(columns.table(rows(traffic, series, &columns))))
+}
+
+/// By size; in each the quickest first, or with saturated traffic the one that passes most.
+fn rows<'a>(traffic: &Traffic, series: &[Message<'a>], columns: &Columns<'_, Message<'a>>) -> Vec<Row> {
+    let mut sorted = series.to_vec();
+    sorted.sort_by(|a, b| {
+        let by_size = a.parameters.size.cmp(&b.parameters.size);
+        let late = |series: &Message<'_>| series.summary.p50.unwrap_or(i64::MAX);
+        let rate = |series: &Message<'_>| series.metrics.per_second.unwrap_or(0.0);
+        by_size.then_with(|| match traffic.mode {
+            Mode::Saturated => rate(b).total_cmp(&rate(a)),
+            _ => late(a).cmp(&late(b)),
+        })
+    });
+    let mut rows = Vec::new();
+    for (size, group) in grouped(&sorted, |series| series.parameters.size) {
+        rows.push(Row::Label(format!("{}:", bytes(size))));
+        rows.extend(group.iter().map(|series| columns.row(series, Paint::Plain)));
+    }
+    rows
+}
+
+/// Messages that did not arrive once, whole and in order.
+fn faults(metrics: &Metrics) -> u64 {
+    let all = [metrics.lost, metrics.duplicates, metrics.torn, metrics.reordered];
+    all.into_iter().flatten().fold(0, u64::saturating_add)
+}
+
+/// What one of the two processes used per message: CPU time, switches of its own, forced ones.
+type Used = (Option<f64>, Option<f64>, Option<f64>);
+
+/// Of the sender and of the receiver. The process that measures receives; in ping-pong it begins.
+fn used(series: &Message<'_>) -> (Used, Used) {
+    let mine = (series.cpu_ns_per_op, series.voluntary_switches_per_op, series.involuntary_switches_per_op);
+    let metrics = series.metrics;
+    let theirs = (metrics.peer_cpu_ns, metrics.peer_voluntary_switches, metrics.peer_involuntary_switches);
+    if series.quantity == Quantity::RoundTrip { (mine, theirs) } else { (theirs, mine) }
+}
+
+/// The columns of a table of these series, without those that say nothing of them.
+fn columns<'a>(run: &'a Run, series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>> {
+    let blocks = series.iter().all(|s| s.parameters.receive == Receive::Block);
+    let switches = |(_, own, forced): Used| (own, forced);
+    Columns::new()
+        .left("mechanism", ALWAYS, |s: &Message<'_>| sanitize(&s.subject))
+        .left("receive", 75, |s| s.parameters.receive.name().to_owned())
+        .only_if(!blocks)
+        .left("conditions", ALWAYS, |s| conditions(run, &s.conditions))
+        .only_if(!one_set)
+        .count("n", 40, |s| Some(s.summary.count))
+        .ns("min", 45, |s| s.summary.min)
+        .estimate("p50", (ALWAYS, 60), |s| (s.summary.p50, s.summary.ci95.p50))
+        .ns("p90", 20, |s| s.summary.p90)
+        .estimate("p99", (ALWAYS, 30), |s| (s.summary.p99, s.summary.ci95.p99))
+        .ns("p99.9", 50, |s| s.summary.p999)
+        .ns("max", 90, |s| s.summary.max)
+        .count("messages/s", 100, |s| s.metrics.per_second.map(|n| n.round() as u64))
+        .known("MB/s", 95, |s| Some(s.metrics.per_second? * s.parameters.size as f64), megabytes)
+        .fine("CPU sender", 70, |s| used(s).0.0)
+        .fine("CPU receiver", 71, |s| used(s).1.0)
+        .switches("sw. sender", 25, move |s| switches(used(s).0))
+        .switches("sw. receiver", 26, move |s| switches(used(s).1))
+        .count("faults", 110, |s| Some(faults(s.metrics)))
+        .only_if(series.iter().any(|s| faults(s.metrics) > 0))
+}
+
+/// What the columns mean, each note only where its column is shown.
+fn legend(series: &[Message<'_>]) -> Vec<Note> {
+    let mut notes = vec![Note::always(
+        "One way: from the beginning of the call that sends (at a rate: from when the message was due) to the return of the call \
+         that receives, in the other process. Ping-pong: there and back, not halved.",
+    )];
+    notes.push(interval_note());
+    notes.push(Note::on("messages/s", "messages/s: in ping-pong, round trips."));
+    notes.push(Note::on("CPU sender", "CPU: time per message, what the measurement itself takes included."));
+    let switches = "sw.: times per message that the process gave up the CPU + was preempted.";
+    notes.push(Note::on("sw. sender", switches));
+    if series.iter().any(|s| faults(s.metrics) > 0) {
+        notes.push(Note::on("faults", "faults: messages lost, duplicated, torn or out of order."));
+    }
+    notes.extend(absent_note(series.iter().map(|s| s.series)));
+    notes
+}
+
+/// A map for each mechanism, kind of traffic, size, way of receiving and set of conditions.
+fn maps<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Section> {
+    let key = |message: &Message<'a>| {
+        let (series, asked) = (message.series, message.parameters);
+        (asked.mode, asked.interval_ns, series.subject.as_str(), asked.size, asked.receive, series.conditions.as_str())
+    };
+    grouped(series, key).into_iter().map(|(_, pairs)| map(run, &pairs)).collect()
+}
+
+fn map(run: &Run, pairs: &[Message<'_>]) -> Section {
+    let first = pairs[0];
+    let heading = format!(
+        "ipc {}, {}, receiver: {}; {}; {}",
+        sanitize(&first.subject),
+        bytes(first.parameters.size),
+        first.parameters.receive,
+        Traffic::of(first.parameters).mode_in_words(),
+        under(&conditions(run, &first.conditions)),
+    );
+    let square = |series: &Message<'_>| {
+        let figures = [series.summary.p50, series.summary.p99, series.summary.max];
+        Some(Pair { cpus: pair(series.parameters)?.into(), count: series.summary.count, figures })
+    };
+    let squares: Vec<Pair> = pairs.iter().filter_map(square).collect();
+    let title = format!("{}, {}", sanitize(&first.subject), bytes(first.parameters.size));
+    let album = pictures::heat::album(title, pictures::quantity_name(first.quantity), &squares);
+    Section::new(heading).with(Block::Album(album))
+}

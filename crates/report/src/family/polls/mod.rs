@@ -1,0 +1,189 @@
+//! Polls before yielding: a table of latencies, a table of shares, which number of polls to use on an idle and on a busy CPU,
+//! and the Pareto front: no other setting gives both less latency and more of the CPU to others.
+
+mod candidates;
+mod setting;
+
+use crate::family::polls::setting::{BLOCKING, Setting, described, settings, under_the_first};
+use punctual_record::experiment::polls::{Load, SenderPlace};
+use punctual_record::{Experiment, Run, Series};
+
+use crate::document::{Block, Columns, Note, Section};
+use crate::evidence::rounds::{Pair, test};
+use crate::evidence::{Effect, Figure, Outcome};
+use crate::family::shared::{ALWAYS, Family, measured};
+use crate::format::naming::{conditions, under};
+use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
+use crate::verdict::{Advice, Answer};
+
+pub(super) const FAMILY: Family = Family { experiment: "polls", sections, candidates: candidates::candidates, answer };
+
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let series = measured(series, Experiment::polls);
+    let settings = settings(&series);
+    let place = match series.first().map(|s| s.parameters.sender) {
+        Some(SenderPlace::SameCpu) => "same CPU",
+        _ => "other CPU",
+    };
+    let mut sections = Vec::new();
+    for (label, own) in grouped(&settings, |s| s.conditions) {
+        let under = under(&conditions(run, label));
+        let heading = format!("Latency of a message, receiver {under}, sender on the {place}");
+        sections.push(latency(&own, &heading));
+        let heading = format!("Shares of the CPU while no message comes, receiver {under}");
+        sections.push(shares(&own, &heading));
+        sections.extend(front_section(&own));
+    }
+    sections
+}
+
+/// The columns that tell the settings.
+fn named<'a>() -> Columns<'a, Setting<'a>> {
+    Columns::new().left("method", ALWAYS, |setting: &Setting<'_>| sanitize(setting.subject)).count(
+        "polls",
+        ALWAYS,
+        |setting| setting.polls.map(u64::from),
+    )
+}
+
+fn latency(settings: &[Setting<'_>], heading: &str) -> Section {
+    let table = named()
+        .estimate("idle p50", (ALWAYS, 30), |s| (s.idle_ns(), s.idle.and_then(|s| s.summary.ci95.p50)))
+        .ns("p99", 90, |s| s.idle?.summary.p99)
+        .ns("there and back p50", 70, |s| s.idle_back?.summary.p50)
+        .ns("p99", 40, |s| s.idle_back?.summary.p99)
+        .estimate("busy p50", (ALWAYS, 20), |s| (s.busy_ns(), s.busy.and_then(|s| s.summary.ci95.p50)))
+        .ns("p99", 80, |s| s.busy?.summary.p99)
+        .ns("there and back p50", 60, |s| s.busy_back?.summary.p50)
+        .ns("p99", 35, |s| s.busy_back?.summary.p99)
+        .of(settings);
+    Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![
+        Note::always("idle: nothing else runs on the receiver's CPU; busy: a program that never waits runs there too."),
+        Note::always("One way, from just before the message is written until the receiver has seen it; there and back is measured, not doubled."),
+        Note::always("polls: number of polls before each yield; never_yields only polls; futex_wait sleeps until woken; backoff is punctual::Backoff, tuned."),
+    ]))
+}
+
+fn shares(settings: &[Setting<'_>], heading: &str) -> Section {
+    let table = named()
+        .share("busy program", ALWAYS, Setting::share)
+        .share("receiver", ALWAYS, Setting::receiver_share)
+        .share("neither", 10, |s| Some((1.0 - s.share()? - s.receiver_share()?).max(0.0)))
+        .of(settings);
+    let ideal = "busy program: what is left to others, ideally 100 %; receiver: what the waiting costs; neither: idle, the kernel, others.";
+    Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![Note::always(ideal)]))
+}
+
+/// Most names of settings that show no difference.
+const MOST: usize = 3;
+
+/// A sentence or two for each situation.
+pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let settings = under_the_first(&measured(series, Experiment::polls));
+    Answer::of([Load::Idle, Load::Busy].into_iter().filter_map(|load| sentence(run, &settings, load)).collect())
+}
+
+/// `On an idle CPU: sched_yield after 100 polls. A message takes 104 ns at p50; with futex_wait, 25.2 µs.`
+///
+/// Several settings may show no difference from the least latency. Of these, it is the one that leaves most to a busy
+/// program.
+fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
+    let on = if load == Load::Idle { "an idle CPU" } else { "a busy CPU" };
+    let mut known: Vec<&Setting<'_>> = settings.iter().filter(|its| its.one_way(load).is_some()).collect();
+    known.sort_by_key(|its| its.one_way(load).and_then(|series| series.summary.p50));
+    let (best, rest) = known.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let effects = compared(run, load, best, rest);
+    let of = |outcome: Outcome| {
+        let its = rest.iter().zip(&effects).filter(move |(_, effect)| effect.outcome == outcome);
+        its.map(|(setting, _)| *setting)
+    };
+    if of(Outcome::NotTested).count() == rest.len() {
+        let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
+        return Some(format!("Which number of polls suits {on} was not tested: {}.", sanitize(why)));
+    }
+    let equal: Vec<&Setting<'_>> = std::iter::once(*best).chain(of(Outcome::NoDifference)).collect();
+    let share = |setting: &Setting<'_>| setting.share().unwrap_or(-1.0);
+    // The first of equals: it has the least latency.
+    let take = equal.iter().rev().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let p50 = |setting: &Setting<'_>| setting.one_way(load).and_then(|series| series.summary.p50).map(spoken::duration);
+    let mut text = format!("On {on}: {}. A message takes {} at p50", described(take), p50(take)?);
+    if let Some(blocking) = known.iter().find(|its| its.subject == BLOCKING)
+        && compared(run, load, take, &[*blocking]).iter().any(|effect| effect.outcome == Outcome::Better)
+    {
+        text.push_str(&format!("; with {BLOCKING}, {}", p50(blocking)?));
+    }
+    if let Some(share) = take.share() {
+        text.push_str(&format!(". A busy program gets {} of the CPU", spoken::share(share)));
+    }
+    text.push('.');
+    let others: Vec<String> = equal.iter().filter(|its| !std::ptr::eq(**its, take)).map(|its| described(its)).collect();
+    if !others.is_empty() {
+        text.push_str(&format!(" No difference shown from {}.", listed(&others, MOST)));
+    }
+    Some(text)
+}
+
+/// What the one setting gains against each of the others at p50.
+fn compared(run: &Run, load: Load, one: &Setting<'_>, others: &[&Setting<'_>]) -> Vec<Effect> {
+    let Some(after) = one.one_way(load) else { return Vec::new() };
+    let pairs: Vec<Pair<'_>> =
+        others.iter().filter_map(|its| Some(Pair { before: its.one_way(load)?, after, figure: Figure::P50 })).collect();
+    test(run, &pairs)
+}
+
+/// The Pareto front: least latency first, each next one with more left to others. Settings without figures are left out.
+fn front<'a, 'b>(settings: impl IntoIterator<Item = &'a Setting<'b>>) -> Vec<&'a Setting<'b>>
+where
+    'b: 'a,
+{
+    let figures = |s: &'a Setting<'b>| Some((s.idle_ns()?, s.share()?, s));
+    let mut known: Vec<(i64, f64, &Setting<'b>)> = settings.into_iter().filter_map(figures).collect();
+    known.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let mut front: Vec<&Setting<'b>> = Vec::new();
+    let mut most = f64::NEG_INFINITY;
+    for (_, share, setting) in known {
+        if share > most {
+            most = share;
+            front.push(setting);
+        }
+    }
+    front
+}
+
+fn front_section(settings: &[Setting<'_>]) -> Option<Section> {
+    let mut section = Section::new("In words");
+    let methods = distinct(settings.iter().filter(|s| s.polls.is_some_and(|n| n > 0)).map(|s| s.subject));
+    let said: Vec<String> = methods.iter().filter_map(|method| of_method(settings, method)).collect();
+    if !said.is_empty() {
+        let text = "The settings of which no other is better in both, latency on an idle CPU and the share that a busy program gets, by method:";
+        section.blocks.push(Block::Paragraph(text.to_owned()));
+        section.blocks.push(Block::said(said));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
+    let front = front(settings.iter().filter(|s| s.subject == method));
+    let parts: Vec<String> = front
+        .iter()
+        .filter_map(|s| {
+            let polls = unbroken(&units::count(s.polls?.into()));
+            let latency = spoken::duration(s.idle_ns()?);
+            let share = spoken::share(s.share()?);
+            let plural = if s.polls == Some(1) { "" } else { "s" };
+            Some(format!("{polls} poll{plural}: {latency}, {share}"))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("{}: {}.", sanitize(method), parts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_is_empty_without_figures() {
+        assert!(front(&[Setting::default()]).is_empty());
+        assert_eq!(front_section(&[Setting::default()]), None);
+    }
+}

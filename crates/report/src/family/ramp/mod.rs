@@ -1,0 +1,257 @@
+//! The ramp: how a fixed piece of work speeds up under each governor, as table, chart and words.
+//!
+//! Two questions are tested on rounds. Are the first loops after a rest slower than the others? Are the loops slower than
+//! the fastest governor's? A difference counts only where something can change the frequency, and where it is larger than a
+//! loop's own spread.
+
+mod candidates;
+mod claims;
+
+use crate::family::ramp::claims::{Judged, Ramp, Start, judged, rounds, settled_tenths};
+use punctual_record::experiment::ramp::Metrics;
+use punctual_record::{Experiment, Quantity, Run, Series};
+
+use crate::document::{Block, Columns, Note, Section, Table};
+use crate::family::shared::{ALWAYS, Family, measured};
+use crate::format::naming::{AS_FOUND, conditions, under};
+use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
+use crate::pictures;
+use crate::pictures::ramp::Loops;
+use crate::verdict::{Advice, Answer};
+
+pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, candidates: candidates::candidates, answer };
+/// From this ratio of a loop to the median on, something stretched it. No change of frequency does that in the middle of a run.
+const STRETCHED: f64 = 1.5;
+
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let judged = judged(run, series);
+    let Some(first) = judged.first().map(|its| its.ramp) else { return Vec::new() };
+    let on = first.metrics.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+    let heading = format!(
+        "ramp: loops of {} of fixed work{on}, {}, after a rest of {}",
+        units::exact(first.parameters.work_ns),
+        under(&conditions(run, &first.conditions)),
+        units::exact(first.parameters.rest_ns)
+    );
+    let mut section = Section::new(heading).with(Block::Table(table(&judged))).with(Block::Legend(legend(&judged)));
+    // Loops at one speed are scatter, in letters or in lines.
+    if judged.iter().any(Judged::shows_a_change) {
+        section.blocks.extend(pictures::ramp::album(judged.iter().map(loops).collect()).map(Block::Album));
+    }
+    let mut sections = vec![section];
+    let ramps: Vec<Ramp<'_>> = judged.iter().map(|its| its.ramp).collect();
+    let said: Vec<String> = ramps.iter().flat_map(words).chain(variation(&ramps)).collect();
+    if !said.is_empty() {
+        sections.push(Section::default().with(Block::said(said)));
+    }
+    sections
+}
+
+/// Whether the time to full speed is a column.
+fn speeds_up(judged: &[Judged<'_>]) -> bool {
+    judged.iter().any(|its| its.to_full_speed_ns().is_some())
+}
+
+fn legend(judged: &[Judged<'_>]) -> Vec<Note> {
+    let mut notes = vec![
+        Note::always("first, final: median over the rounds of the first and the last loop."),
+        Note::on("spread", "spread: (p90 - p10) / p50 of the later half of the loops, with what interrupted them."),
+        Note::on(
+            "transitions",
+            "transitions: changes of frequency that the kernel counted during the loops, all rounds together.",
+        ),
+        Note::on("last set", "last set: what the kernel asked for last, after the last loop."),
+    ];
+    if speeds_up(judged) {
+        let text = "to full speed: until loops take at most 5 % longer than the fastest governor's later loops, median over the rounds.";
+        notes.push(Note::on("to full speed", text));
+    }
+    notes
+}
+
+fn table(judged: &[Judged<'_>]) -> Table {
+    Columns::new()
+        .left("governor", ALWAYS, |its: &Judged<'_>| sanitize(&its.ramp.subject))
+        .ns("first", ALWAYS, |its| its.ramp.metrics.first_ns)
+        .ns("final", ALWAYS, |its| its.ramp.metrics.final_ns)
+        .estimate("p50", (ALWAYS, 40), |its| (its.ramp.summary.p50, its.ramp.summary.ci95.p50))
+        .ns("max", 50, |its| its.ramp.summary.max)
+        .share("spread", 60, |its| spread(&its.ramp))
+        .count("transitions", 70, |its| its.ramp.metrics.transitions)
+        .known("last set", 75, |its| its.ramp.metrics.ended_khz, units::gigahertz)
+        .when(speeds_up(judged), |columns| columns.ns("to full speed", 80, Judged::to_full_speed_ns))
+        .of(judged)
+}
+
+fn loops(its: &Judged<'_>) -> Loops {
+    Loops {
+        name: sanitize(&its.ramp.subject),
+        typical: typical(&its.ramp),
+        to_full_speed_ns: its.to_full_speed_ns(),
+        p50: its.ramp.summary.p50,
+    }
+}
+
+/// Loop by loop the middle one of all rounds.
+fn typical(series: &Ramp<'_>) -> Vec<i64> {
+    let rounds = rounds(series);
+    let loops = rounds.iter().map(|round| round.len()).max().unwrap_or(0);
+    let middle = |index: usize| {
+        let mut here: Vec<i64> = rounds.iter().filter_map(|round| round.get(index).copied()).collect();
+        here.sort_unstable();
+        here.get(here.len().saturating_sub(1) / 2).copied()
+    };
+    (0..loops).filter_map(middle).collect()
+}
+
+/// How much the settled loops vary.
+fn spread(series: &Ramp<'_>) -> Option<f64> {
+    let (low, high) = settled_tenths(series)?;
+    let p50 = series.summary.p50.filter(|ns| *ns > 0)?;
+    Some((high - low) as f64 / p50 as f64)
+}
+
+/// What is to be said of a series beside the answer.
+fn words(series: &Ramp<'_>) -> Vec<String> {
+    let name = sanitize(&series.subject);
+    let mut said = Vec::new();
+    let text = |text: &Option<String>| text.as_deref().map(sanitize);
+    if let Some(why) = text(&series.metrics.why).filter(|_| ended_low(series)) {
+        said.push(format!("{name} ended below the highest frequency: {why}."));
+    }
+    if let Some(raised) = text(&series.metrics.raised)
+        .filter(|_| ["ondemand", "conservative", "schedutil"].contains(&series.subject.as_str()))
+    {
+        said.push(format!("For the run of {name} these kernel threads were raised, and put back: {raised}."));
+    }
+    let typical = series.summary.p50.unwrap_or(i64::MAX) as f64;
+    let samples = series.samples.as_deref().unwrap_or_default();
+    let stretched = samples.iter().filter(|ns| **ns as f64 > typical * STRETCHED).count();
+    if series.subject == AS_FOUND && stretched > 0 {
+        let share = units::share(stretched as f64 / samples.len() as f64);
+        said.push(format!(
+            "{stretched} of {} loops ({share}) took more than half as long again as the median: a lower clock, the hypervisor, or \
+             others on this CPU.",
+            units::count(samples.len() as u64)
+        ));
+    }
+    said
+}
+
+/// Whether the kernel asked for less than the highest frequency allowed after the last loop.
+fn ended_low(series: &Ramp<'_>) -> bool {
+    series.metrics.ended_khz.zip(series.metrics.max_khz).is_some_and(|(ended, max)| ended < max)
+}
+
+/// What of the spread is the work's own, and what interrupted it: one sentence for all governors.
+fn variation(all: &[Ramp<'_>]) -> Option<String> {
+    let told: Vec<&Ramp<'_>> = all.iter().filter(|series| series.metrics.own_spread.is_some()).collect();
+    // The figure, under its governor where there are several.
+    let each = |figure: &dyn Fn(&Metrics) -> Option<String>| {
+        let one = |series: &&Ramp<'_>| {
+            let figure = unbroken(&figure(series.metrics)?);
+            Some(if told.len() > 1 { format!("{figure} ({})", sanitize(&series.subject)) } else { figure })
+        };
+        told.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+    };
+    let own = each(&|metrics| metrics.own_spread.map(units::share));
+    if own.is_empty() {
+        return None;
+    }
+    let name = if let [one] = told[..] { format!("{}: without", sanitize(&one.subject)) } else { "Without".to_owned() };
+    let own = format!("{name} interruptions the loops vary by {own}");
+    let took = each(&|metrics| metrics.interruption_ns.map(units::duration));
+    if took.is_empty() {
+        return Some(format!("{own}; none was interrupted."));
+    }
+    Some(format!(
+        "{own}; {} were interrupted, for {took} at the median: the timer's tick, other interrupts, or the hypervisor. What slows all of \
+         a loop alike, a lower clock or a busy sibling of the core, is not taken out.",
+        each(&|metrics| metrics.interrupted_share.map(units::share))
+    ))
+}
+
+/// Whether a run is one of ramps alone.
+pub(crate) fn is_all(run: &Run) -> bool {
+    let has_samples = |series: &Series| series.quantity != Quantity::Loop || series.samples.is_some();
+    !run.series.is_empty() && run.series.iter().all(|series| series.experiment.ramp().is_some() && has_samples(series))
+}
+
+/// Each governor, and the durations of its loops in ns: loop by loop the middle one of all rounds.
+pub(crate) fn lines(run: &Run) -> Vec<(&str, Vec<i64>)> {
+    let series: Vec<&Series> = run.series.iter().filter(|series| series.quantity == Quantity::Loop).collect();
+    measured(&series, Experiment::ramp).iter().map(|ramp| (ramp.series.subject.as_str(), typical(ramp))).collect()
+}
+
+/// The answer to: how soon is the CPU at full speed? A check-up says only what is shown.
+pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let all = judged(run, series);
+    let mut sentences: Vec<String> = all.iter().filter_map(slow_start).collect();
+    sentences.extend(all.iter().filter_map(slower));
+    if !run.is_checkup() {
+        sentences.extend(unshown(&all));
+    }
+    Answer::of(sentences)
+}
+
+/// `ondemand: full speed after 12.3 ms of work. The first loops take 1.40 ms, all loops 750 µs (p50).`
+fn slow_start(its: &Judged<'_>) -> Option<String> {
+    let Start::Slow(gain) = its.start else { return None };
+    let name = sanitize(&its.ramp.subject);
+    let after = its.ramp.summary.p50?;
+    let loops = format!(
+        "the first loops after a rest take {}, all loops {} (p50)",
+        spoken::duration(after + gain.ns),
+        spoken::duration(after)
+    );
+    Some(match its.to_full_speed_ns() {
+        Some(ns) => format!("{name} reaches full speed after {} of work: {loops}.", spoken::duration(ns)),
+        None => format!("{name}: {loops}."),
+    })
+}
+
+/// `powersave stays slower than performance: a loop takes 2.25 ms, not 750 µs. It keeps the lowest frequency, by design.`
+fn slower(its: &Judged<'_>) -> Option<String> {
+    let (gain, fastest) = &its.slower?;
+    let p50 = its.ramp.summary.p50?;
+    let (name, fastest) = (sanitize(&its.ramp.subject), sanitize(fastest));
+    let text = format!(
+        "{name} is slower than {fastest}: a loop takes {}, not {}",
+        spoken::duration(p50),
+        spoken::duration(p50 - gain.ns)
+    );
+    Some(match its.ramp.metrics.why.as_deref().map(sanitize) {
+        Some(why) => format!("{text}; {}", sentence(&why)),
+        None => format!("{text}."),
+    })
+}
+
+/// What nothing is claimed of, and why.
+fn unshown(all: &[Judged<'_>]) -> Vec<String> {
+    let names = |what: &dyn Fn(&Start) -> bool| {
+        let names: Vec<String> =
+            all.iter().filter(|its| what(&its.start)).map(|its| sanitize(&its.ramp.subject)).collect();
+        (!names.is_empty()).then(|| listed(&names, 6))
+    };
+    let mut said = Vec::new();
+    if names(&|start| *start == Start::NotExposed).is_some() {
+        said.push("Nothing here changes the CPU's frequency: the kernel exposes none.".to_owned());
+    }
+    if let Some(names) = names(&|start| *start == Start::OneSpeed) {
+        said.push(format!("One speed by design, so no speed-up: {names}."));
+    }
+    if let Some(names) = names(&|start| *start == Start::NoTransition) {
+        said.push(format!("The kernel counted no change of frequency under {names}."));
+    }
+    if let Some(names) = names(&|start| *start == Start::NotShown) {
+        said.push(format!("No speed-up after a rest is shown for {names}."));
+    }
+    let reason = all.iter().find_map(|its| match &its.start {
+        Start::NotTested(why) => Some(why),
+        _ => None,
+    });
+    if let (Some(why), Some(names)) = (reason, names(&|start| matches!(start, Start::NotTested(_)))) {
+        said.push(format!("Speed-up after a rest was not tested for {names}: {}", sentence(&sanitize(why))));
+    }
+    said
+}

@@ -1,0 +1,249 @@
+//! Waiting: one table per requested duration with the best method on top, and methods against conditions. What the tables
+//! say stands in the head.
+
+pub(super) mod answer;
+pub(super) mod candidates;
+mod interrupted;
+
+use std::collections::BTreeMap;
+
+use punctual_record::{Quantity, Run, Series};
+
+use super::figures::{Groups, by_asked, elapsed, error, rounds_to};
+use crate::document::{Align, Block, Column, Columns, Item, Note, Paint, Row, Section, Table};
+
+use super::shared::{ALWAYS, Family, absent_note, interval_note};
+use crate::format::distribution::{self, Scale};
+use crate::format::naming::{conditions, under, usual as usual_name};
+use crate::format::{distinct, grouped, sanitize, spoken, units};
+
+pub(super) const FAMILY: Family =
+    Family { experiment: "wait", sections, candidates: candidates::candidates, answer: answer::answer };
+
+/// Characters of the drawing: as many as its heading.
+const DRAWING: usize = 12;
+
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let signalled = interrupted::sections(run, series);
+    let series = &interrupted::undisturbed(series)[..];
+    let groups = by_asked(series);
+    let mut sections: Vec<Section> = groups.iter().map(|(asked, rows)| table_section(run, *asked, rows)).collect();
+    if let Some(last) = sections.last_mut() {
+        last.blocks.push(Block::Legend(legend(series)));
+    }
+    sections.extend(side_by_side(run, &groups));
+    sections.extend(suggestion(run).filter(|_| !series.is_empty()));
+    sections.extend(signalled);
+    sections
+}
+
+fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
+    let one_set = series.iter().all(|its| its.conditions == series[0].conditions);
+    let mut heading = format!("wait {}", units::exact(asked));
+    if one_set && !series[0].conditions.is_empty() {
+        heading.push_str(&format!(", {}", under(&conditions(run, &series[0].conditions))));
+    }
+    let labels: Vec<&str> = series.iter().map(|its| its.conditions.as_str()).collect();
+    let usual = usual_name(&labels);
+    if let Some(usual) = &usual {
+        heading.push_str(&format!(", {} unless named", under(&conditions(run, usual))));
+    }
+    let scale = scale(series);
+    let usual = usual.as_deref();
+    let relative = series.iter().any(|series| series.quantity == Quantity::Overshoot);
+    let named = |series: &&Series| match usual {
+        Some(usual) if usual == series.conditions => String::new(),
+        _ => conditions(run, &series.conditions),
+    };
+    let columns = Columns::new()
+        .left("method", ALWAYS, |series: &&Series| sanitize(&series.subject))
+        .left("conditions", ALWAYS, named)
+        .only_if(!one_set)
+        .count("n", 40, |series| Some(series.summary.count))
+        .ns("min", 20, |series| series.summary.min)
+        .estimate("p50", (ALWAYS, 60), |series| (series.summary.p50, series.summary.ci95.p50))
+        .when(relative, |columns| {
+            columns.ns("elapsed", 6, |series| elapsed(series)).known("error", 5, |series| error(series), units::error)
+        })
+        .ns("p90", 10, |series| series.summary.p90)
+        .estimate("p99", (ALWAYS, 30), |series| (series.summary.p99, series.summary.ci95.p99))
+        .ns("p99.9", 50, |series| series.summary.p999)
+        .ns("max", 90, |series| series.summary.max)
+        .fine("CPU/wait", 70, |series| series.cpu_ns_per_op)
+        .share("CPU", 100, |series| series.cpu_share)
+        .switches("switches", 35, |series| (series.voluntary_switches_per_op, series.involuntary_switches_per_op))
+        .column(Column::drawn("distribution", 80), |series| {
+            let bins = scale.and_then(|scale| distribution::bins(series, scale, DRAWING));
+            bins.map_or_else(|| units::ABSENT.to_owned(), |bins| distribution::draw(&bins))
+        });
+    let table = columns.table(rows(series, &columns));
+    let mut section = Section::new(heading).with(Block::Table(table));
+    if let Some(scale) = scale {
+        let ends = [scale.low_ns, scale.high_ns].map(spoken::duration);
+        let text = format!("Distribution: {} to {}, logarithmic, later to the right.", ends[0], ends[1]);
+        section.blocks.push(Block::Legend(vec![Note::on("distribution", text)]));
+    }
+    section
+}
+
+/// The scale of the drawings is that of the methods that do what was asked. A coarse one would flatten all others.
+fn scale(series: &[&Series]) -> Option<Scale> {
+    Scale::over(series.iter().copied().filter(|series| rounds_to(series).is_none()))
+        .or_else(|| Scale::over(series.iter().copied()))
+}
+
+/// First those that wait as long as asked, then the coarse ones under what they round to. In each, the least late comes
+/// first.
+fn rows<'a>(series: &[&'a Series], columns: &Columns<'_, &'a Series>) -> Vec<Row> {
+    let mut sorted = series.to_vec();
+    sorted.sort_by_key(|series| {
+        let late = |figure: Option<i64>| figure.unwrap_or(i64::MAX);
+        let summary = &series.summary;
+        (rounds_to(series), late(summary.p50), late(summary.p99))
+    });
+    let mut rows = Vec::new();
+    for (rounded, group) in grouped(&sorted, |series| rounds_to(series)) {
+        rows.extend(rounded.map(|ns| Row::Label(format!("rounds to {}:", units::exact(ns)))));
+        let paint = if rounded.is_some() { Paint::Faint } else { Paint::Plain };
+        rows.extend(group.iter().map(|series| columns.row(series, paint)));
+    }
+    rows
+}
+
+/// What the columns mean, each note only where its column is shown.
+fn legend(series: &[&Series]) -> Vec<Note> {
+    let mut notes = vec![
+        Note::always("Figures are how late a wait ended: after its deadline, or beyond the duration asked for."),
+        interval_note(),
+        Note::on("error", "elapsed: duration asked + p50; error: p50 in per cent of the duration asked."),
+        Note::on("CPU", "CPU: share of one CPU while waiting."),
+        Note::on("switches", "switches: times per wait that the thread gave up the CPU + was preempted."),
+        Note::on("distribution", "Height of a distribution: logarithmic, a step is half a decade."),
+    ];
+    notes.extend(absent_note(series.iter().copied()));
+    notes
+}
+
+/// Methods against conditions: a row for each method, a column for each set of conditions. Nothing where fewer than two methods were measured under more than one set of conditions.
+fn side_by_side(run: &Run, groups: &Groups<'_>) -> Option<Section> {
+    let sets = distinct(groups.values().flatten().map(|its| its.conditions.as_str()));
+    if sets.len() < 2 {
+        return None;
+    }
+    let mut rows = Vec::new();
+    for (asked, series) in groups {
+        let more = rows_of(series, &sets);
+        if more.len() > 1 {
+            rows.push(Row::Label(format!("{}:", units::exact(*asked))));
+            rows.extend(more);
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let mut columns = vec![Column::left("method", Column::ALWAYS)];
+    for (place, set) in sets.iter().enumerate() {
+        // The first set is what the others are compared with: it stays longest.
+        let keep = u8::try_from(sets.len() - place).unwrap_or(Column::ALWAYS - 1);
+        columns.push(Column::named(conditions(run, set), Align::Right, keep));
+    }
+    Some(Section::new("side by side: p50 / p99").with(Block::Table(Table { columns, rows })))
+}
+
+/// A row for each method that was measured under more than one set, the least late first.
+fn rows_of(series: &[&Series], sets: &[&str]) -> Vec<Row> {
+    let exact: Vec<&Series> = series.iter().copied().filter(|its| rounds_to(its).is_none()).collect();
+    let mut places: BTreeMap<(&str, &str), &Series> = BTreeMap::new();
+    for its in exact.iter().rev() {
+        places.insert((&its.subject, &its.conditions), its);
+    }
+    let find = |method: &str, set: &str| places.get(&(method, set)).copied();
+    let mut methods = distinct(exact.iter().map(|its| its.subject.as_str()));
+    methods.retain(|method| sets.iter().filter(|set| find(method, set).is_some()).count() > 1);
+    let least = |method: &str| sets.iter().filter_map(|set| find(method, set)?.summary.p50).min().unwrap_or(i64::MAX);
+    methods.sort_by_key(|method| least(method));
+    let row = |method: &&str| {
+        let cells = sets.iter().map(|set| find(method, set).map_or(String::new(), both));
+        Row::Cells([sanitize(method)].into_iter().chain(cells).collect(), Paint::Plain)
+    };
+    methods.iter().map(row).collect()
+}
+
+/// `24.2 / 64.6 µs`, or with both units where they differ.
+fn both(series: &Series) -> String {
+    let (p50, p99) = (units::known(series.summary.p50), units::known(series.summary.p99));
+    match (p50.split_once(' '), p99.split_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number} / {p99}"),
+        _ => format!("{p50} / {p99}"),
+    }
+}
+
+/// The command that puts the one method of a run beside another one and under less timer slack. Nothing where the run has
+/// several methods or sets of conditions already.
+fn suggestion(run: &Run) -> Option<Section> {
+    let item = Item {
+        text: "To see what another method, or less timer slack, would change:".to_owned(),
+        code: Some(command(run)?),
+    };
+    Some(Section::default().with(Block::Items(vec![item])))
+}
+
+fn command(run: &Run) -> Option<String> {
+    let first = run.series.first()?;
+    let subject = &first.subject;
+    if run.series.iter().any(|its| its.subject != *subject || its.conditions != first.conditions) {
+        return None;
+    }
+    // The name stands in a command line: one that is not a plain word is none of ours.
+    if subject.is_empty() || !subject.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return None;
+    }
+    let other = if subject == "clock_nanosleep_abs" { "timerfd" } else { "clock_nanosleep_abs" };
+    let typed = |ns: i64| units::exact(ns).replace(' ', "").replace('µ', "u");
+    let mut durations: Vec<i64> =
+        run.series.iter().filter_map(|its| Some(its.experiment.any_wait()?.parameters.asked_ns)).collect();
+    durations.sort_unstable();
+    durations.dedup();
+    let durations: Vec<String> = durations.into_iter().map(typed).collect();
+    let slack = run.host.timer_slack_ns.and_then(|ns| i64::try_from(ns).ok()).filter(|&ns| ns > 1).unwrap_or(50_000);
+    let mut command = format!("punctual wait {subject} {other}");
+    if !durations.is_empty() {
+        command.push_str(&format!(" --for {}", durations.join(",")));
+    }
+    Some(format!("{command} --timer-slack {},1ns", typed(slack)))
+}
+
+/// Runs of earlier versions measured the library's sleeper beside the call that it replaces, as an experiment of its own.
+pub(super) const ON_TIME: Family =
+    Family { candidates: candidates::candidates, ..Family::without_answer("on_time", on_time_sections) };
+
+/// The library's sleeper.
+const SLEEPER: &str = "hybrid";
+/// The call that it is measured beside.
+const CALL: &str = "clock_nanosleep_abs";
+
+fn on_time_sections(_: &Run, series: &[&Series]) -> Vec<Section> {
+    let said = |subject: &str| {
+        let parts: Vec<String> = series
+            .iter()
+            .filter(|series| series.subject == subject)
+            .filter_map(|series| on_time_part(series))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("; by "))
+    };
+    let Some(ours) = said(SLEEPER) else { return Vec::new() };
+    let mut text = format!("The library's sleeper ({SLEEPER}) is late by {ours}.");
+    if let Some(theirs) = said(CALL) {
+        text.push_str(&format!(" Interleaved with it, {CALL} by {theirs}."));
+    }
+    vec![Section::new("on time").with(Block::Paragraph(text))]
+}
+
+/// How late one wait is and what it costs.
+fn on_time_part(series: &Series) -> Option<String> {
+    let asked = spoken::exact(series.experiment.any_wait()?.parameters.asked_ns);
+    let p50 = spoken::duration(series.summary.p50?);
+    let p99 = series.summary.p99.map(|ns| format!(" ({} at p99)", spoken::duration(ns)));
+    let cpu = series.cpu_share.map(|share| format!(" at {} of a CPU", spoken::share(share)));
+    Some(format!("{p50}{} for {asked}{}", p99.unwrap_or_default(), cpu.unwrap_or_default()))
+}

@@ -1,0 +1,308 @@
+//! Yielding: a table for each situation, alone or against competitors, with the methods that let others run on top, and
+//! conclusions in sentences.
+
+mod answer;
+mod candidates;
+mod situation;
+
+use crate::family::yielding::situation::{Figure, Situation, YIELDS, situations};
+use punctual_record::experiment::yielding::Rank;
+use punctual_record::{Experiment, Run, Series};
+
+use crate::document::{Block, Columns, Note, Paint, Section};
+use crate::evidence::Figure as What;
+use crate::evidence::rounds::{Pair, test};
+use crate::family::shared::{ALWAYS, Family, measured};
+use crate::format::naming::{conditions, under};
+use crate::format::{distinct, listed, sanitize, spoken, units};
+
+pub(super) const FAMILY: Family =
+    Family { experiment: "yield", sections, candidates: candidates::candidates, answer: answer::answer };
+
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+    let situations = situations(&measured(series, Experiment::yields));
+    let mut sections: Vec<Section> =
+        situations.iter().map(|(situation, figures)| table_section(run, situation, figures)).collect();
+    if let Some(last) = sections.last_mut() {
+        last.blocks.push(Block::Legend(legend(run, &situations)));
+    }
+    sections.extend(conclusions(run, &situations));
+    sections
+}
+
+fn table_section<'a>(run: &'a Run, situation: &Situation, figures: &[Figure<'a>]) -> Section {
+    let first = &figures[0].calls.conditions;
+    let one_set = figures.iter().all(|figure| figure.calls.conditions == *first);
+    let mut heading = format!("yield {}", situation.in_words());
+    if one_set && !first.is_empty() {
+        heading.push_str(&format!(", caller {}", under(&conditions(run, first))));
+    }
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(|a, b| {
+        let rank = |figure: &Figure<'_>| {
+            let share = figure.others_share().unwrap_or(0.0);
+            (!figure.lets_others_run(), if figure.lets_others_run() { -share } else { 0.0 })
+        };
+        let (ra, rb) = (rank(a), rank(b));
+        let cost = |figure: &Figure<'_>| figure.cost_ns().unwrap_or(f64::MAX);
+        ra.0.cmp(&rb.0).then(ra.1.total_cmp(&rb.1)).then(cost(a).total_cmp(&cost(b)))
+    });
+    let columns = columns(run, one_set, situation.competitors > 0);
+    let row = |figure: &Figure<'a>| {
+        let paint = if situation.competitors > 0 && !figure.lets_others_run() { Paint::Faint } else { Paint::Plain };
+        columns.row(figure, paint)
+    };
+    let rows = sorted.iter().map(row).collect();
+    Section::new(heading).with(Block::Table(columns.table(rows)))
+}
+
+/// The columns, with those that have something to say where there are competitors or where there are none.
+fn columns<'a>(run: &'a Run, one_set: bool, against: bool) -> Columns<'a, Figure<'a>> {
+    Columns::new()
+        .left("method", ALWAYS, |s: &Figure<'_>| sanitize(&s.calls.subject))
+        .left("conditions", ALWAYS, |s| conditions(run, &s.calls.conditions))
+        .only_if(!one_set)
+        .count("n", 30, |s| Some(s.calls.summary.count))
+        .when(against, |columns| {
+            columns
+                .share("lets others run", ALWAYS, |s| s.calls.metrics.yielded_share)
+                .share("others' CPU", 120, Figure::others_share)
+                .share("own CPU", 40, |s| s.calls.metrics.own_cpu_share)
+                .ns("away p50", 110, |s| s.away?.summary.p50)
+                .ns("away p99", 60, |s| s.away?.summary.p99)
+                .ns("away max", 20, |s| s.away?.summary.max)
+        })
+        .fine("call (loop)", 130, |s| s.calls.metrics.bare_ns)
+        .only_if(!against)
+        .ns("p50", 100, |s| s.calls.summary.p50)
+        .ns("p99", 90, |s| s.calls.summary.p99)
+        .ns("max", 50, |s| s.calls.summary.max)
+        .when(!against, |columns| {
+            columns
+                .fine("CPU (loop)", 80, |s| s.calls.metrics.bare_cpu_ns)
+                .fine("user", 70, |s| s.calls.metrics.user_ns_per_op)
+                .fine("system", 71, |s| s.calls.metrics.system_ns_per_op)
+        })
+        .switches("switches", 65, |s| (s.calls.voluntary_switches_per_op, s.calls.involuntary_switches_per_op))
+        .left("system calls", 80, |s| s.calls.metrics.observed.as_deref().map_or(units::ABSENT.to_owned(), sanitize))
+}
+
+/// What the columns mean, each note only where its column is shown.
+fn legend(run: &Run, situations: &[(Situation, Vec<Figure<'_>>)]) -> Vec<Note> {
+    let read = units::duration_fine(run.clock.read_ns);
+    let mut notes =
+        vec![Note::always(format!("p50, p99, max: of single calls, one clock reading ({read}) contained."))];
+    if situations.iter().any(|(situation, _)| situation.competitors == 0) {
+        notes.push(Note::always(
+            "call (loop): cost of a call in a loop that does nothing else, no clock reading contained.",
+        ));
+    }
+    notes.push(Note::on("CPU (loop)", "CPU (loop): CPU time of such a call, by the thread's CPU clock."));
+    notes.push(Note::on(
+        "user",
+        "user, system: its parts, to within 20 % of their sum; the kernel samples them at its ticks. Absent where the loop met too few.",
+    ));
+    if situations.iter().any(|(situation, _)| situation.competitors > 0) {
+        notes.push(Note::always(
+            "lets others run: share of the calls during which a competitor made progress of its own; away: how long these calls took.",
+        ));
+        notes.push(Note::on("others' CPU", "others' CPU: share of the CPU that all competitors together had."));
+    }
+    notes.push(Note::on(
+        "switches",
+        "switches: times per call that the caller gave up the CPU + was preempted; a yield counts as the latter.",
+    ));
+    notes.push(Note::on("system calls", "system calls: as seen here, by tracing one call."));
+    notes
+}
+
+/// Most names in a list before the rest is counted.
+const MOST_NAMES: usize = 12;
+/// From this ratio on, two costs are compared as a multiple.
+const MUCH: f64 = 2.0;
+
+type Situations<'a> = [(Situation, Vec<Figure<'a>>)];
+
+/// The words: a list per situation and set of conditions.
+fn conclusions(run: &Run, situations: &Situations<'_>) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let labels =
+        distinct(situations.iter().flat_map(|(_, figures)| figures).map(|f| f.calls.series.conditions.as_str()));
+    for label in &labels {
+        let under = match labels.len() {
+            1 => String::new(),
+            _ => format!(", {}", under(&conditions(run, label))),
+        };
+        for (situation, figures) in situations {
+            let own: Vec<&Figure<'_>> = figures.iter().filter(|f| f.calls.conditions == *label).collect();
+            let mut texts = if situation.competitors == 0 { costs(&own) } else { who_gains(situation, &own) };
+            if situation.competitors > 0 {
+                texts.extend(switches(&own));
+            }
+            if !texts.is_empty() {
+                let heading = format!("To yield {}{under}", situation.in_words());
+                sections.push(Section::new(heading).with(Block::said(texts)));
+            }
+        }
+    }
+    if let (Some(first), Some(text)) = (sections.first_mut(), slack(run, situations)) {
+        first.blocks.push(Block::said([text]));
+    }
+    sections
+}
+
+fn cost(figure: &Figure<'_>) -> String {
+    figure.cost_ns().map_or_else(|| units::ABSENT.to_owned(), spoken::fine)
+}
+
+fn name(figure: &Figure<'_>) -> String {
+    sanitize(&figure.calls.subject)
+}
+
+/// What the calls cost alone.
+fn costs(figures: &[&Figure<'_>]) -> Vec<String> {
+    let mut sorted: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.cost_ns().is_some()).collect();
+    sorted.sort_by(|a, b| a.cost_ns().unwrap_or(0.0).total_cmp(&b.cost_ns().unwrap_or(0.0)));
+    let list: Vec<String> = sorted.iter().map(|f| format!("{} {}", name(f), cost(f))).collect();
+    if list.is_empty() {
+        return Vec::new();
+    }
+    let mut texts = vec![format!("A call costs: {}.", listed(&list, usize::MAX))];
+    if let Some((yielding, sleeping)) = pair(&sorted, "sched_yield", "usleep0")
+        && dearer(sleeping, yielding)
+        && let Some((yielding, sleeping)) = yielding.cost_ns().zip(sleeping.cost_ns())
+    {
+        let times = sleeping / yielding.max(0.1);
+        if times >= MUCH {
+            let times = units::count(times.round() as u64);
+            texts.push(format!("A usleep(0) costs {times} times what a sched_yield() does."));
+        }
+    }
+    texts
+}
+
+/// Whether the intervals of both medians do not overlap.
+fn dearer(one: &Figure<'_>, other: &Figure<'_>) -> bool {
+    let interval = |figure: &Figure<'_>| figure.calls.summary.ci95.p50;
+    interval(one).zip(interval(other)).is_some_and(|(one, other)| one.low > other.high)
+}
+
+/// How the kernel counts what each call does (ru_nvcsw and ru_nivcsw of getrusage(2)).
+fn switches(figures: &[&Figure<'_>]) -> Vec<String> {
+    let class = |figure: &Figure<'_>| {
+        let (voluntary, involuntary) =
+            (figure.calls.voluntary_switches_per_op?, figure.calls.involuntary_switches_per_op?);
+        let observed = figure.calls.metrics.observed.as_deref();
+        Some(match () {
+            () if voluntary >= YIELDS => 0,
+            () if involuntary >= YIELDS && observed == Some("sched_yield") => 1,
+            () if figure.slept().is_some() => 2,
+            () if involuntary > 0.0 => 3,
+            () => 4,
+        })
+    };
+    let texts = [
+        "Voluntary, because they wait (ru_nvcsw)",
+        "They yield but stay ready, which the kernel counts as involuntary (ru_nivcsw)",
+        "Sleeps that ended before the thread gave up the CPU (ru_nvcsw)",
+        "Preempted only (ru_nivcsw)",
+        "Neither voluntary nor preempted",
+    ];
+    let said = |(place, text): (usize, &&str)| {
+        let names: Vec<String> = figures.iter().filter(|f| class(f) == Some(place)).map(|f| name(f)).collect();
+        (!names.is_empty()).then(|| format!("{text}: {}.", listed(&names, MOST_NAMES)))
+    };
+    texts.iter().enumerate().filter_map(said).collect()
+}
+
+fn pair<'a, 'b>(figures: &[&'a Figure<'b>], one: &str, two: &str) -> Option<(&'a Figure<'b>, &'a Figure<'b>)> {
+    let find = |name: &str| figures.iter().copied().find(|f| f.calls.subject == name);
+    Some((find(one)?, find(two)?))
+}
+
+/// Which calls let the competitors run, what they got, and for how long the caller was away.
+fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
+    let known: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.yielded().is_some()).collect();
+    if situation.rank == Some(Rank::Higher) {
+        let shares = known.iter().filter_map(|f| f.others_share());
+        let Some(least) = shares.reduce(f64::min) else { return Vec::new() };
+        return vec![format!(
+            "The competitor runs before the caller whenever it is ready, whatever the caller calls, and had {} of the CPU at least.",
+            spoken::share(least)
+        )];
+    }
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let (mut yields, never): (Vec<&Figure<'_>>, Vec<&Figure<'_>>) =
+        known.into_iter().partition(|f| f.lets_others_run());
+    let share = |figure: &Figure<'_>| figure.others_share().unwrap_or(0.0);
+    yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+    for figure in &yields {
+        let Some(text) = gain(figure) else { continue };
+        match alike.iter_mut().find(|(its, _)| *its == text) {
+            Some((_, names)) => names.push(name(figure)),
+            None => alike.push((text, vec![name(figure)])),
+        }
+    }
+    let mut texts: Vec<String> =
+        alike.into_iter().map(|(text, names)| format!("{} {text}.", listed(&names, MOST_NAMES))).collect();
+    if texts.is_empty() {
+        texts.push("No method let others run.".to_owned());
+    }
+    if !never.is_empty() {
+        let names: Vec<String> = never.iter().map(|f| name(f)).collect();
+        let most = never.iter().filter_map(|f| f.yielded()).fold(0.0, f64::max);
+        let preempted = if most > 0.0 {
+            format!(" (the scheduler took the CPU by itself during {} of the calls at most)", spoken::share(most))
+        } else {
+            String::new()
+        };
+        texts.push(format!("These did not yield: {}{preempted}.", listed(&names, MOST_NAMES)));
+    }
+    texts
+}
+
+/// What one method's calls did for the competitors.
+fn gain(figure: &Figure<'_>) -> Option<String> {
+    let mut text = format!(
+        "let others run in {} of the calls and left them {} of the CPU",
+        spoken::share(figure.yielded()?),
+        spoken::share(figure.others_share()?)
+    );
+    if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
+        text.push_str(&format!(", away for {} at p50", spoken::duration(away)));
+    }
+    Some(text)
+}
+
+/// What a shorter timer slack is shown to take off a call that sleeps. It is the largest effect of two variants that
+/// differ in nothing else.
+fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
+    let (_, alone) = situations.iter().find(|(situation, _)| situation.competitors == 0)?;
+    let shorter = |(a, b): &(&Figure<'_>, &Figure<'_>)| {
+        let (Some(from), Some(to)) = (set(run, a), set(run, b)) else { return false };
+        let longer = from.timer_slack_ns().zip(to.timer_slack_ns()).is_some_and(|(from, to)| from > to);
+        let sleeps = a.slept().is_some_and(|slept| slept >= YIELDS);
+        sleeps && longer && a.calls.subject == b.calls.subject && from.policy() == to.policy()
+    };
+    let both: Vec<_> = alone.iter().flat_map(|a| alone.iter().map(move |b| (a, b))).filter(shorter).collect();
+    let pairs: Vec<Pair<'_>> =
+        both.iter().map(|(a, b)| Pair { before: a.calls.series, after: b.calls.series, figure: What::P50 }).collect();
+    let gains = test(run, &pairs).into_iter().map(|effect| effect.better().map_or(0, |gain| gain.ns));
+    let (_, (a, b)) = gains.zip(both).filter(|(gain, _)| *gain > 0).max_by_key(|(gain, _)| *gain)?;
+    let slack = |figure| Some(spoken::exact(set(run, figure)?.timer_slack_ns()?));
+    Some(format!(
+        "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
+        name(a),
+        cost(a),
+        slack(a)?,
+        cost(b),
+        slack(b)?
+    ))
+}
+
+fn set<'a>(run: &'a Run, figure: &Figure<'_>) -> Option<&'a punctual_record::ConditionSet> {
+    run.conditions.iter().find(|set| set.label == figure.calls.conditions)
+}

@@ -1,0 +1,110 @@
+//! The first screen: the answer, one table, what to do, how far to trust it. And what to do in full: each advice with the
+//! lines to write, and what was tried without being an advice.
+
+use punctual_record::{NotMeasured, Run};
+
+use crate::document::{Album, Block, Item, Section, machine};
+use crate::format::{listed, sanitize, sentence};
+use crate::run::paths;
+use crate::verdict::{Advice, Answer, Standing, Untried, Verdict};
+use crate::{causes, trials};
+
+/// Most advices on the first screen.
+const MOST: usize = 5;
+
+/// The sections of the first screen; where nothing was measured, one with the reason.
+pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Option<Album>) -> Vec<Section> {
+    // The verdict on limits comes first: a build reads one line.
+    let gate = verdict.gate.as_ref().map(|gate| Section::default().with(Block::Line(gate.sentence.clone())));
+    let why = if causes::asked(run) { causes::figures(run) } else { Vec::new() };
+    if run.series.is_empty() && run.paths.is_empty() && why.is_empty() {
+        return gate.into_iter().chain(nothing(run)).collect();
+    }
+    let mut top = Section::default();
+    // What else ran beside another program is among its causes.
+    let watched = causes::program(run).is_some();
+    if verdict.trust.busy && !watched {
+        top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.why.join(" "))));
+    }
+    // A check-up asks one question; the answers of its other parts are in the full report.
+    let most = if run.is_checkup() { 1 } else { usize::MAX };
+    top.blocks.extend(verdict.answer.iter().take(most).map(|sentence| Block::Line(sentence.clone())));
+    let mut sections: Vec<Section> = gate.into_iter().chain([top]).collect();
+    if why.is_empty() {
+        let mut figures = Section::default().with(Block::Paragraph(machine::name(&run.host)));
+        figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
+        figures.blocks.extend(picture.map(Block::Album));
+        figures.blocks.extend(paths::first(run));
+        sections.push(figures);
+    }
+    sections.extend(why);
+    sections.extend(advice(&verdict.advice));
+    sections.extend(
+        Some(trials::summary(run, verdict))
+            .filter(|its| !its.is_empty())
+            .map(|blocks| Section { blocks, ..Section::default() }),
+    );
+    let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(run, verdict) };
+    last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
+    sections.push(last);
+    sections
+}
+
+/// Why nothing was measured, where that is known.
+fn nothing(run: &Run) -> Vec<Section> {
+    let line = |its: &NotMeasured| Block::Line(format!("Nothing was measured: {}", sentence(&sanitize(&its.why))));
+    run.not_measured.first().map(|its| Section::default().with(line(its))).into_iter().collect()
+}
+
+fn advice(all: &[Advice]) -> Option<Section> {
+    let item = |advice: &Advice| Item::from(advice.short(all));
+    let items: Vec<Item> = all.iter().take(MOST).map(item).collect();
+    (!items.is_empty()).then(|| Section::new("What to do").with(Block::Numbered(items)))
+}
+
+fn trust(run: &Run, verdict: &Verdict) -> Section {
+    let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}", verdict.trust.text())));
+    if !verdict.untried.is_empty() {
+        let names: Vec<String> = verdict.untried.iter().map(|its| its.what.clone()).collect();
+        let remedy =
+            causes::refused(run).and_then(|its| its.remedy.as_deref()).map(|remedy| sentence(&sanitize(remedy)));
+        let remedy = remedy.map_or(String::new(), |remedy| format!(" For the causes: {remedy}"));
+        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}.{remedy}", listed(&names, 4))));
+    }
+    section
+}
+
+/// The section; `None` where there is nothing to say.
+pub(super) fn advice_in_full(verdict: &Verdict) -> Option<Section> {
+    let mut section = Section::new("What to do");
+    if verdict.advice.len() > 1 {
+        section.blocks.push(Block::Paragraph("The gains are alternatives: they do not add up.".to_owned()));
+    }
+    let item =
+        |advice: &Advice| Item { text: format!("{}: {}", change(advice), advice.text()), code: advice.code.lines() };
+    let items: Vec<Item> = verdict.advice.iter().map(item).collect();
+    if !items.is_empty() {
+        section.blocks.push(Block::Numbered(items));
+    }
+    for (standing, lead) in [
+        (Standing::Mixed, "Better in some cases and worse in others"),
+        (Standing::Worse, "Worse here"),
+        (Standing::NoDifference, "No difference that this run can show"),
+        (Standing::NotTested, "Not tested"),
+    ] {
+        let said: Vec<String> = verdict.tried.iter().filter(|advice| advice.standing == standing).map(change).collect();
+        if !said.is_empty() {
+            section.blocks.push(Block::Paragraph(format!("{lead}: {}.", said.join("; "))));
+        }
+    }
+    if !verdict.untried.is_empty() {
+        let texts: Vec<String> = verdict.untried.iter().map(Untried::to_string).collect();
+        section.blocks.push(Block::Paragraph(format!("Could not be tried: {}", texts.join(" "))));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+/// `to be back soon, usleep(0) instead of sched_yield()`: one change may serve a purpose and not another.
+fn change(advice: &Advice) -> String {
+    format!("{}{} instead of {}", advice.goal.purpose(), advice.what, advice.instead_of)
+}
