@@ -76,7 +76,7 @@ pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>)
         return Some(CausesCompared { not_compared: vec![why.to_owned()], ..CausesCompared::default() });
     }
     let [in_old, in_new] =
-        [old, new].map(|side| side.causes.iter().flat_map(|its| its.calls.keys()).collect::<BTreeSet<_>>());
+        [old, new].map(|side| side.causes.iter().flat_map(|recorded| recorded.calls.keys()).collect::<BTreeSet<_>>());
     let both: Vec<&Call> = in_old.intersection(&in_new).copied().collect();
     let one = in_old.symmetric_difference(&in_new).count();
     let rows: Vec<Row<'_>> = both.iter().flat_map(|call| rows(Pair { old, new, pairs, call })).collect();
@@ -98,7 +98,7 @@ pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>)
 
 /// What no run of a side could see, and what some could not.
 fn unseen(side: &Side) -> BTreeSet<&BTreeSet<String>> {
-    side.causes.iter().map(|its| &its.unseen).collect()
+    side.causes.iter().map(|recorded| &recorded.unseen).collect()
 }
 
 /// A call that both sides have.
@@ -118,7 +118,7 @@ struct Row<'a> {
 /// A row for each cause that either side has.
 fn rows(pair: Pair<'_>) -> impl Iterator<Item = Row<'_>> {
     let of = |side: &Side| {
-        blamed(side, pair.call).flat_map(|(_, its)| its.causes.keys().copied()).collect::<BTreeSet<Key>>()
+        blamed(side, pair.call).flat_map(|(_, blamed)| blamed.causes.keys().copied()).collect::<BTreeSet<Key>>()
     };
     let keys: Vec<Key> = of(pair.old).union(&of(pair.new)).copied().collect();
     keys.into_iter().map(move |key| Row { pair, key })
@@ -126,7 +126,7 @@ fn rows(pair: Pair<'_>) -> impl Iterator<Item = Row<'_>> {
 
 /// The call in the runs of a side that have it.
 fn blamed<'a>(side: &'a Side, call: &'a Call) -> impl Iterator<Item = (usize, &'a Blamed)> {
-    side.causes.iter().filter_map(|its: &Recorded| Some((its.run, its.calls.get(call)?)))
+    side.causes.iter().filter_map(|recorded: &Recorded| Some((recorded.run, recorded.calls.get(call)?)))
 }
 
 /// Takes a time of a call.
@@ -135,10 +135,12 @@ type Of<'f> = &'f dyn Fn(&Blamed) -> Option<&Lost>;
 impl Pair<'_> {
     fn draft(&self, of: Of<'_>) -> Option<Draft> {
         let readings = |side| -> Vec<(usize, Reading)> {
-            blamed(side, self.call).map(|(run, its)| (run, its.reading(of(its)))).collect()
+            blamed(side, self.call).map(|(run, blamed)| (run, blamed.reading(of(blamed)))).collect()
         };
         let (old, new) = (readings(self.old), readings(self.new));
-        let find = |all: &[(usize, Reading)], run: usize| all.iter().find(|(its, _)| *its == run).map(|(_, its)| *its);
+        let find = |all: &[(usize, Reading)], run: usize| {
+            all.iter().find(|(place, _)| *place == run).map(|(_, reading)| *reading)
+        };
         let pair =
             |(a, b): &(usize, usize)| Some(RunPair { old: find(&old, *a)?, new: find(&new, *b)?, places: Vec::new() });
         let pairs = self.pairs.and_then(|pairs| difference::paired(pairs.iter().filter_map(pair).collect()));
@@ -147,7 +149,8 @@ impl Pair<'_> {
     }
 
     fn mean(&self, side: &Side, of: Of<'_>) -> f64 {
-        let all: Vec<f64> = blamed(side, self.call).map(|(_, its)| of(its).map_or(0.0, |lost| lost.each_ns)).collect();
+        let all: Vec<f64> =
+            blamed(side, self.call).map(|(_, blamed)| of(blamed).map_or(0.0, |lost| lost.each_ns)).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
     }
 }
@@ -187,7 +190,7 @@ impl Row<'_> {
     /// The culprit of most of the change, if its own time is shown to differ.
     fn culprit(&self, by: f64) -> Option<String> {
         let Pair { old, new, call, .. } = self.pair;
-        let culprits = |side| blamed(side, call).flat_map(|(_, its)| its.culprits.keys());
+        let culprits = |side| blamed(side, call).flat_map(|(_, blamed)| blamed.culprits.keys());
         let names: BTreeSet<&String> =
             culprits(old).chain(culprits(new)).filter(|(key, _)| *key == self.key).map(|(_, name)| name).collect();
         names.into_iter().find_map(|name| {

@@ -156,11 +156,11 @@ fn columns<'f>() -> Columns<'f, FigureLine<'f>> {
         .left("figure", Column::ALWAYS, |line| line.figure.figure.name().to_owned())
         .fine("old", Column::ALWAYS, move |line| Some(difference(line)?.old_ns))
         .fine("new", Column::ALWAYS, move |line| Some(difference(line)?.new_ns))
-        .known("change", Column::ALWAYS, difference, |its| words::change(&its))
+        .known("change", Column::ALWAYS, difference, |difference| words::change(&difference))
         .column(Column::joined("[95 %]", 90), move |line| {
-            difference(line).map_or(String::new(), |its| words::interval(&its))
+            difference(line).map_or(String::new(), |difference| words::interval(&difference))
         })
-        .known("detectable", 10, difference, |its| words::detectable(&its))
+        .known("detectable", 10, difference, |difference| words::detectable(&difference))
         .left("verdict", 20, |line| line.figure.verdict.word(line.figure.figure, line.series.quantity).to_owned())
 }
 
@@ -225,9 +225,9 @@ fn share(figure: &FigureComparison) -> Option<(f64, f64, f64)> {
 }
 
 fn picture(comparison: &Comparison, series: &[&SeriesComparison]) -> Option<Picture> {
-    let names: Vec<String> = series.iter().map(|its| comparison.names.anywhere(its)).collect();
+    let names: Vec<String> = series.iter().map(|compared| comparison.names.anywhere(compared)).collect();
     let within = |share: f64| share.clamp(FURTHEST.0, FURTHEST.1);
-    let shares = series.iter().flat_map(|its| its.figures.iter().filter_map(share));
+    let shares = series.iter().flat_map(|compared| compared.figures.iter().filter_map(share));
     let (low, high) = ends(shares.flat_map(|(value, low, high)| [value, low, high]).map(within).chain([-0.02, 0.02]))?;
     let room = (high - low) * 0.04;
     let y = Axis::names(&names);
@@ -260,13 +260,13 @@ fn percent(share: f64) -> String {
 fn line(figure: Figure, series: &[&SeriesComparison], names: &[String]) -> Line {
     let offset = APART * (1.0 - figure as usize as f64);
     let mut points = Vec::new();
-    for (row, (its, name)) in series.iter().zip(names).enumerate() {
-        for found in its.figures.iter().filter(|its| its.figure == figure) {
+    for (row, (compared, name)) in series.iter().zip(names).enumerate() {
+        for found in compared.figures.iter().filter(|compared| compared.figure == figure) {
             let Some((value, low, high)) = share(found) else { continue };
             points.push(Point {
                 x: value,
                 y: offset - row as f64,
-                says: format!("{name}: {}", says(its, found)),
+                says: format!("{name}: {}", says(compared, found)),
                 mark: true,
                 ring: matches!(found.verdict, Verdict::Worse | Verdict::Better),
                 span: Some((low, high)),

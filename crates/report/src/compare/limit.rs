@@ -59,8 +59,12 @@ impl Limit {
 /// # Errors
 /// The first that is about none.
 pub fn check_subjects(limits: &[Limit], comparison: &Comparison) -> Result<(), Missing> {
-    let both = comparison.series.iter().map(|its| (its.experiment.as_str(), its.subject.as_str(), its.quantity));
-    let one = comparison.unmatched.iter().map(|its| (its.experiment.as_str(), its.subject.as_str(), its.quantity));
+    let both =
+        comparison.series.iter().map(|series| (series.experiment.as_str(), series.subject.as_str(), series.quantity));
+    let one = comparison
+        .unmatched
+        .iter()
+        .map(|series| (series.experiment.as_str(), series.subject.as_str(), series.quantity));
     let there: Vec<_> = both.chain(one).collect();
     if there.is_empty() { Ok(()) } else { check(limits.iter().map(|limit| limit.subject.as_deref()), &there) }
 }
@@ -102,7 +106,9 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
             if !limit.is_about(&series.experiment, &series.subject, series.quantity) {
                 continue;
             }
-            for figure in series.figures.iter().filter(|its| limit.figure.is_none_or(|figure| figure == its.figure)) {
+            for figure in
+                series.figures.iter().filter(|compared| limit.figure.is_none_or(|figure| figure == compared.figure))
+            {
                 met += 1;
                 let what = judge(limit, figure);
                 let found =
@@ -114,7 +120,7 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
                 }
             }
         }
-        let about = |its: &&super::Unmatched| limit.is_about(&its.experiment, &its.subject, its.quantity);
+        let about = |series: &&super::Unmatched| limit.is_about(&series.experiment, &series.subject, series.quantity);
         for missing in comparison.unmatched.iter().filter(about) {
             // A series that only the new runs have cannot be worse.
             if missing.why == super::side::ONLY_NEW {

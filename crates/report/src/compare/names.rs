@@ -20,16 +20,16 @@ struct Shared {
 
 fn dispensable(series: &[&SeriesComparison]) -> BTreeSet<String> {
     let mut values: BTreeMap<&String, Vec<&Param>> = BTreeMap::new();
-    for (name, value) in series.iter().flat_map(|its| &its.parameters) {
+    for (name, value) in series.iter().flat_map(|series| &series.parameters) {
         let known = values.entry(name).or_default();
         if !known.contains(&value) {
             known.push(value);
         }
     }
     let names = |without: &BTreeSet<String>| {
-        let name = |its: &&SeriesComparison| {
-            let kept: Vec<_> = its.parameters.iter().filter(|(name, _)| !without.contains(*name)).collect();
-            format!("{:?}", (&its.subject, its.quantity, &its.conditions, kept))
+        let name = |series: &&SeriesComparison| {
+            let kept: Vec<_> = series.parameters.iter().filter(|(name, _)| !without.contains(*name)).collect();
+            format!("{:?}", (&series.subject, series.quantity, &series.conditions, kept))
         };
         series.iter().map(name).collect::<BTreeSet<_>>().len()
     };
@@ -51,15 +51,15 @@ impl Names {
     /// From all series.
     pub(super) fn of(series: &[SeriesComparison]) -> Self {
         let mut all: BTreeMap<String, Shared> = BTreeMap::new();
-        for its in series {
-            let first = || Shared { parameters: its.parameters.clone(), ..Shared::default() };
-            let shared = all.entry(its.experiment.clone()).or_insert_with(first);
-            shared.parameters.retain(|name, value| its.parameters.get(name) == Some(value));
-            shared.conditions.insert(its.conditions.clone());
-            shared.quantities.insert(its.quantity);
+        for series in series {
+            let first = || Shared { parameters: series.parameters.clone(), ..Shared::default() };
+            let shared = all.entry(series.experiment.clone()).or_insert_with(first);
+            shared.parameters.retain(|name, value| series.parameters.get(name) == Some(value));
+            shared.conditions.insert(series.conditions.clone());
+            shared.quantities.insert(series.quantity);
         }
         for (experiment, shared) in &mut all {
-            let own: Vec<&SeriesComparison> = series.iter().filter(|its| its.experiment == *experiment).collect();
+            let own: Vec<&SeriesComparison> = series.iter().filter(|series| series.experiment == *experiment).collect();
             shared.dispensable = dispensable(&own);
         }
         Self(all)

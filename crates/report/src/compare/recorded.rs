@@ -49,13 +49,13 @@ pub(super) struct Recorded {
 impl Recorded {
     /// `None`: the run has none.
     pub(super) fn of(number: usize, run: &Run) -> Option<Self> {
-        let causes = run.causes.as_ref().filter(|its| its.source == CauseSource::Tracepoints)?;
+        let causes = run.causes.as_ref().filter(|causes| causes.source == CauseSource::Tracepoints)?;
         let of = |call: &CallCauses| {
             let key = Call { nominal_ns: call.nominal_ns, thread: call.thread.clone(), name: call.call.clone() };
             (key, Blamed::of(call))
         };
         let calls = causes.calls.iter().filter(|call| call.late.count > 0).map(of).collect();
-        let unseen = causes.missing.iter().map(|its| its.what.clone()).collect();
+        let unseen = causes.missing.iter().map(|missing| missing.what.clone()).collect();
         Some(Self { run: number, calls, unseen })
     }
 }

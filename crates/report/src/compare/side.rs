@@ -153,7 +153,7 @@ impl Side {
     /// The start time of a run that is on both sides.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> Option<String> {
-        let both = self.runs.iter().find(|mine| other.runs.iter().any(|its| its.source == mine.source));
+        let both = self.runs.iter().find(|mine| other.runs.iter().any(|theirs| theirs.source == mine.source));
         both.map(|run| run.source.started.to_string())
     }
 
@@ -196,10 +196,10 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
     let mut entries = Vec::with_capacity(series.parts.len());
     for part in &series.parts {
         let source = run.merged_from.get(part.source as usize).ok_or_else(wrong)?;
-        let (its, rest) = rounds.split_at_checked(part.rounds as usize).ok_or_else(wrong)?;
+        let (own, rest) = rounds.split_at_checked(part.rounds as usize).ok_or_else(wrong)?;
         rounds = rest;
         let granularity = source.clock.granularity_ns;
-        let look = Look { summary: &part.summary, cpu: part.cpu_ns_per_op, rounds: its, granularity };
+        let look = Look { summary: &part.summary, cpu: part.cpu_ns_per_op, rounds: own, granularity };
         entries.push(entry(&look, first + part.source as usize, None));
     }
     Ok(entries)
@@ -257,11 +257,11 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, across_conditions: bool)
         };
         // Of several candidates, the one with the same label; otherwise the first.
         let place = others.iter().position(|(_, other)| other.label == measured.label).unwrap_or(0);
-        let (_, its) = others.remove(place);
+        let (_, partner) = others.remove(place);
         if across_conditions {
-            pairs.push((identity, measured, its));
+            pairs.push((identity, measured, partner));
         } else {
-            let what = differences(measured, its);
+            let what = differences(measured, partner);
             unmatched.push(only(identity, measured, &format!("other conditions: {what}")));
         }
     }
@@ -290,8 +290,8 @@ fn differences(old: &Measured, new: &Measured) -> String {
     let names: BTreeSet<&String> = old.settings.keys().chain(new.settings.keys()).collect();
     let changed = names.into_iter().filter_map(|name| {
         let (was, is) = (old.settings.get(name), new.settings.get(name));
-        let phrase = |its: Option<&Setting>| its.map_or(AS_FOUND, |its| its.phrase.as_str()).to_owned();
-        let same = was.map(|its| &its.applied) == is.map(|its| &its.applied);
+        let phrase = |setting: Option<&Setting>| setting.map_or(AS_FOUND, |setting| setting.phrase.as_str()).to_owned();
+        let same = was.map(|setting| &setting.applied) == is.map(|setting| &setting.applied);
         (!same).then(|| format!("{} -> {}", phrase(was), phrase(is)))
     });
     changed.collect::<Vec<_>>().join(", ")

@@ -129,8 +129,8 @@ pub(super) fn sight(comparison: &Comparison) -> Option<String> {
     for figure in Figure::ALL {
         let mut shares: Vec<f64> = rows(comparison, |verdict| verdict != Verdict::NotComparable)
             .iter()
-            .filter(|(_, its)| its.figure == figure)
-            .filter_map(|(_, its)| its.difference?.shows_share)
+            .filter(|(_, compared)| compared.figure == figure)
+            .filter_map(|(_, compared)| compared.difference?.shows_share)
             .filter(|share| share.is_finite())
             .collect();
         shares.sort_by(f64::total_cmp);

@@ -4,15 +4,14 @@
 use punctual_record::{Host, NotMeasured, Run};
 
 use crate::document::{Block, Section};
-use crate::format::{naming, sanitize, sentence, unbroken, units};
+use crate::format::{naming, sentence, unbroken, units};
 
 /// The machine: one line that names it, then one line per fact that affects lateness.
 pub(crate) fn machine(run: &Run) -> Section {
     let host = &run.host;
-    let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
     let unknown = || "unknown".to_owned();
     let reading = units::duration_fine(run.clock.read_ns);
-    let clock = format!("{}, {reading} a reading", known(&host.clocksource).unwrap_or_else(unknown));
+    let clock = format!("{}, {reading} a reading", host.clocksource.clone().unwrap_or_else(unknown));
     let slack = host.timer_slack_ns.map_or_else(unknown, units::exact);
     let mut facts = vec![
         ("clock", clock),
@@ -22,36 +21,39 @@ pub(crate) fn machine(run: &Run) -> Section {
         ("timer slack", slack),
     ];
     facts.extend(host.cpu_quota.map(|cpus| ("CPU limit", format!("{} CPUs, by the cgroup", units::significant(cpus)))));
-    let isolated = known(&host.isolated_cpus).filter(|list| !list.is_empty());
+    let isolated = host.isolated_cpus.clone().filter(|list| !list.is_empty());
     facts.extend(isolated.map(|list| ("isolated", format!("CPUs {list}"))));
     let asked: Vec<&str> = naming::asked_of_all(run).iter().map(|setting| setting.phrase.as_str()).collect();
-    // The name of a single set shows it.
-    let asked = Some(asked.join(", ")).filter(|asked| !asked.is_empty() && run.conditions[0].label != *asked);
-    facts.extend(asked.map(|asked| ("asked", naming::phrase(&asked))));
+    // The name of a single set begins with it.
+    let is_named = |asked: &String| match run.conditions.as_slice() {
+        [only] => only.label.starts_with(asked),
+        sets => sets.first().is_some_and(|first| first.label == *asked),
+    };
+    let asked = Some(asked.join(", ")).filter(|asked| !asked.is_empty() && !is_named(asked));
+    facts.extend(asked.map(|asked| ("asked", asked)));
     let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), keep_units(&fact))).collect();
     Section::default().with(Block::Line(name(host))).with(Block::Facts(facts))
 }
 
 /// `Linux 6.1.0, voluntary preemption, 250 Hz; 2 CPUs (AMD EPYC 7763), KVM guest, container: docker`.
 pub(crate) fn name(host: &Host) -> String {
-    let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
-    let preemption = known(&host.preemption).map_or("preemption unknown".to_owned(), |model| {
+    let preemption = host.preemption.clone().map_or("preemption unknown".to_owned(), |model| {
         if model == "rt" { "PREEMPT_RT".to_owned() } else { format!("{model} preemption") }
     });
     let ticks = host.hz.map_or(String::new(), |hz| format!(", {hz} Hz"));
-    let release = known(&host.kernel).unwrap_or("of unknown release".to_owned());
+    let release = host.kernel.clone().unwrap_or("of unknown release".to_owned());
     let cpus = match host.cpus_online {
         None => "unknown number of CPUs".to_owned(),
         Some(1) => "1 CPU".to_owned(),
         Some(n) => format!("{n} CPUs"),
     };
-    let model = known(&host.cpu_model).unwrap_or("unknown model".to_owned());
-    let guest = known(&host.hypervisor).map_or("no hypervisor seen".to_owned(), |name| {
+    let model = host.cpu_model.clone().unwrap_or("unknown model".to_owned());
+    let guest = host.hypervisor.clone().map_or("no hypervisor seen".to_owned(), |name| {
         // `kvm`, `qemu`, `wsl` are abbreviations; longer names are names.
         let name = if name.len() <= 4 { name.to_uppercase() } else { name };
         format!("{name} guest")
     });
-    let container = known(&host.container).map_or(String::new(), |name| format!(", container: {name}"));
+    let container = host.container.clone().map_or(String::new(), |name| format!(", container: {name}"));
     keep_units(&format!("Linux {release}, {preemption}{ticks}; {cpus} ({model}), {guest}{container}"))
 }
 
@@ -70,9 +72,9 @@ fn keep_units(text: &str) -> String {
 
 fn idle(host: &Host) -> String {
     let Some(idle) = &host.cpuidle else { return "unknown".to_owned() };
-    let mut text = idle.driver.as_deref().map_or("unknown".to_owned(), sanitize);
+    let mut text = idle.driver.clone().unwrap_or_else(|| "unknown".to_owned());
     if let Some(state) = &idle.deepest_state {
-        text.push_str(&format!(", deepest state {}", sanitize(state)));
+        text.push_str(&format!(", deepest state {state}"));
         if let Some(exit) = idle.deepest_exit_latency_us {
             text.push_str(&format!(" ({} to leave)", units::exact(i64::from(exit) * 1000)));
         }
@@ -88,7 +90,7 @@ fn frequency(host: &Host) -> String {
     let driver = cpufreq.driver.as_deref().unwrap_or("unknown driver");
     let governors =
         if cpufreq.governors.is_empty() { "unknown governor".to_owned() } else { cpufreq.governors.join("+") };
-    let mut text = format!("{}, {}", sanitize(driver), sanitize(&governors));
+    let mut text = format!("{driver}, {governors}");
     if let (Some(min), Some(max)) = (cpufreq.min_khz, cpufreq.max_khz) {
         text.push_str(&format!(", {:.2} to {:.2} GHz", min as f64 / 1e6, max as f64 / 1e6));
     }
@@ -121,23 +123,20 @@ pub(crate) fn not_measured(run: &Run) -> Option<Section> {
     if run.not_measured.is_empty() {
         return None;
     }
-    Some(
-        Section::new("Not measured")
-            .with(Block::said(run.not_measured.iter().map(|missing| missing_text(run, missing)))),
-    )
+    Some(Section::new("Not measured").with(Block::said(run.not_measured.iter().map(|missing| missing_text(missing)))))
 }
 
-fn missing_text(run: &Run, missing: &NotMeasured) -> String {
-    let mut text = sanitize(&missing.subject);
+fn missing_text(missing: &NotMeasured) -> String {
+    let mut text = missing.subject.clone();
     if let Some(conditions) = &missing.conditions {
-        text.push_str(&format!(" {}", naming::under(&naming::conditions(run, conditions))));
+        text.push_str(&format!(" {}", naming::under(conditions)));
     }
     for (name, value) in &missing.parameters {
         text.push_str(&format!(", {}", naming::parameter(name, value)));
     }
-    text.push_str(&format!(": {}", sentence(&sanitize(&missing.why))));
+    text.push_str(&format!(": {}", sentence(&missing.why)));
     if let Some(remedy) = &missing.remedy {
-        text.push_str(&format!(" Remedy: {}", sentence(&sanitize(remedy))));
+        text.push_str(&format!(" Remedy: {}", sentence(remedy)));
     }
     text
 }

@@ -44,9 +44,9 @@ pub fn phrase(notice: &Notice) -> Phrase {
         Notice::CounterUnavailable { why } => {
             Phrase::new(Level::Note, format!("The CPU's counter was not used: {}", sentence(why)))
         }
-        Notice::Unseen(its) => {
-            let phrase = Phrase::new(Level::Note, format!("Not watched: {}", sentence(&its.text())));
-            its.remedy.iter().fold(phrase, |phrase, remedy| phrase.remedy(remedy))
+        Notice::Unseen(unseen) => {
+            let phrase = Phrase::new(Level::Note, format!("Not watched: {}", sentence(&unseen.text())));
+            unseen.remedy.iter().fold(phrase, |phrase, remedy| phrase.remedy(remedy))
         }
         Notice::NotRestored { what, why, remedy } => {
             Phrase::new(Level::Failure, format!("{what} could not be put back: {}", sentence(why))).remedy(remedy)

@@ -324,7 +324,8 @@ mod tests {
     fn nothing_is_claimed_where_nothing_differs() {
         for noise in [0.01, 0.05, 0.3] {
             let runs = 400;
-            let any = |seed: u64| outcomes(seed, 20, 1.0, noise).iter().any(|its| its.outcome != Outcome::NoDifference);
+            let any =
+                |seed: u64| outcomes(seed, 20, 1.0, noise).iter().any(|effect| effect.outcome != Outcome::NoDifference);
             let wrong = (0..runs).filter(|&seed| any(seed * 7919 + 1)).count();
             assert!(wrong * 20 <= runs as usize, "{wrong} of {runs} runs at a noise of {noise}");
         }

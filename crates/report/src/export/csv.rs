@@ -47,12 +47,12 @@ const FIGURES: [Figure; 22] = [
     ("overflow", |series| Cell::number(Some(series.summary.overflow))),
     ("min_ns", |series| Cell::number(series.summary.min)),
     ("p50_ns", |series| Cell::number(series.summary.p50)),
-    ("p50_low_ns", |series| Cell::number(series.summary.ci95.p50.map(|its| its.low))),
-    ("p50_high_ns", |series| Cell::number(series.summary.ci95.p50.map(|its| its.high))),
+    ("p50_low_ns", |series| Cell::number(series.summary.ci95.p50.map(|interval| interval.low))),
+    ("p50_high_ns", |series| Cell::number(series.summary.ci95.p50.map(|interval| interval.high))),
     ("p90_ns", |series| Cell::number(series.summary.p90)),
     ("p99_ns", |series| Cell::number(series.summary.p99)),
-    ("p99_low_ns", |series| Cell::number(series.summary.ci95.p99.map(|its| its.low))),
-    ("p99_high_ns", |series| Cell::number(series.summary.ci95.p99.map(|its| its.high))),
+    ("p99_low_ns", |series| Cell::number(series.summary.ci95.p99.map(|interval| interval.low))),
+    ("p99_high_ns", |series| Cell::number(series.summary.ci95.p99.map(|interval| interval.high))),
     ("p999_ns", |series| Cell::number(series.summary.p999)),
     ("max_ns", |series| Cell::number(series.summary.max)),
     ("mean_ns", |series| Cell::number(series.summary.mean)),
@@ -123,9 +123,12 @@ fn identity(run: &Run) -> Vec<Cells> {
         column("conditions", &|series| Cell::text(&naming::label_of(run, &series.conditions))),
         column("quantity", &|series| Cell::text(series.quantity.name())),
     ];
-    let names: BTreeSet<&String> = parameters.iter().flat_map(|its| its.keys()).collect();
+    let names: BTreeSet<&String> = parameters.iter().flat_map(|parameters| parameters.keys()).collect();
     for name in names {
-        table.push((Cell::text(name), parameters.iter().map(|its| Cell::parameter(its.get(name))).collect()));
+        table.push((
+            Cell::text(name),
+            parameters.iter().map(|parameters| Cell::parameter(parameters.get(name))).collect(),
+        ));
     }
     table
 }

@@ -52,7 +52,7 @@ fn hidden(document: &Document) -> Vec<&str> {
 }
 
 fn section(section: &Section, level: &str, hidden: &[&str]) -> String {
-    let texts = section.blocks.iter().map(|its| block(its, hidden)).filter(|text| !text.is_empty());
+    let texts = section.blocks.iter().map(|content| block(content, hidden)).filter(|text| !text.is_empty());
     let body: String = texts.map(|text| text + "\n").collect();
     let heading = escaped(&section.heading);
     match section {
@@ -65,7 +65,7 @@ fn section(section: &Section, level: &str, hidden: &[&str]) -> String {
 
 fn block(block: &Block, hidden: &[&str]) -> String {
     match block {
-        Block::Table(its) => table(its),
+        Block::Table(content) => table(content),
         Block::Legend(notes) => {
             let shown = notes.iter().filter(|note| !note.column.is_some_and(|column| hidden.contains(&column)));
             let text = shown.map(|note| note.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -76,9 +76,9 @@ fn block(block: &Block, hidden: &[&str]) -> String {
         Block::Facts(facts) => {
             facts.iter().map(|(name, fact)| format!("- {}: {}\n", escaped(name), escaped(fact))).collect()
         }
-        Block::Items(items) => items.iter().map(|its| item("-", its)).collect(),
-        Block::Numbered(items) => (1..).zip(items).map(|(n, its)| item(&format!("{n}."), its)).collect(),
-        Block::Album(its) => album(its),
+        Block::Items(items) => items.iter().map(|content| item("-", content)).collect(),
+        Block::Numbered(items) => (1..).zip(items).map(|(n, content)| item(&format!("{n}."), content)).collect(),
+        Block::Album(content) => album(content),
         Block::Notices(phrases) => phrases.iter().map(notice).collect(),
     }
 }

@@ -8,8 +8,8 @@ use crate::document::{Block, Columns, Note, Section};
 use crate::evidence::noise::{self, FREEDOM, MIN_ROUNDS};
 use crate::evidence::{LEVEL, Outcome, Shift};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
-use crate::format::naming::{AS_FOUND, conditions, under};
-use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::format::naming::{AS_FOUND, under};
+use crate::format::{listed, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
 pub(super) const FAMILY: Family = Family { experiment: "boost", sections, candidates, answer };
@@ -17,7 +17,7 @@ pub(super) const FAMILY: Family = Family { experiment: "boost", sections, candid
 /// A reported full speed this much below the upper limit is worth a remark: 5 %.
 const SHORT_OF_LIMIT: f64 = 0.95;
 
-fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::boost);
     let Some(first) = series.first() else { return Vec::new() };
     let on = first.metrics.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
@@ -26,7 +26,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         units::exact(first.parameters.work_ns),
         units::exact(first.parameters.period_ns),
         units::exact(first.parameters.deadline_ns),
-        under(&conditions(run, &first.conditions))
+        under(&first.conditions)
     );
     let table = Columns::new()
         .left("speed", ALWAYS, name)
@@ -57,8 +57,8 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 
 fn name(series: &Boost<'_>) -> String {
     match (series.subject.as_str(), &series.metrics.governor) {
-        (AS_FOUND, Some(governor)) => format!("{AS_FOUND} ({})", sanitize(governor)),
-        (subject, _) => sanitize(subject),
+        (AS_FOUND, Some(governor)) => format!("{AS_FOUND} ({})", governor),
+        (subject, _) => subject.to_owned(),
     }
 }
 
@@ -70,8 +70,7 @@ fn words(series: &[Boost<'_>]) -> Vec<String> {
         said.push(how(boost.metrics));
         said.extend(full_speed(boost.metrics));
     }
-    let states =
-        series.iter().filter_map(|series| Some(format!("{}: {}", sanitize(&series.subject), states(series.metrics)?)));
+    let states = series.iter().filter_map(|series| Some(format!("{}: {}", series.subject, states(series.metrics)?)));
     let states: Vec<String> = states.collect();
     if !states.is_empty() {
         said.push(format!("Time at each frequency, idle time included. {}.", states.join("; ")));
@@ -82,7 +81,7 @@ fn words(series: &[Boost<'_>]) -> Vec<String> {
 /// By what, how early, and what that took.
 fn how(boost: &Metrics) -> String {
     let absent = || units::ABSENT.to_owned();
-    let lever = boost.lever.as_deref().map_or_else(|| "an unknown lever".to_owned(), sanitize);
+    let lever = boost.lever.clone().unwrap_or_else(|| "an unknown lever".to_owned());
     let time = |ns: Option<i64>| ns.map_or_else(absent, spoken::duration);
     let share = |share: Option<f64>| share.map_or_else(absent, units::share);
     format!(
@@ -171,7 +170,7 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
         goal: Goal::SpeedUp,
         cause: "CPU frequency".to_owned(),
         what: what.to_owned(),
-        instead_of: found.metrics.governor.as_deref().map_or_else(|| AS_FOUND.to_owned(), sanitize),
+        instead_of: found.metrics.governor.clone().unwrap_or_else(|| AS_FOUND.to_owned()),
         trials: vec![Trial { case: found.parameters.work_ns, name: case, before: found.series, after: after.series }],
         price,
         code,

@@ -6,7 +6,7 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
-use crate::format::{grouped, sanitize, spoken, unbroken, units};
+use crate::format::{grouped, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("calls", sections) };
@@ -69,7 +69,7 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 
 /// `usleep`, called from `waits:sleeps`.
 fn name(site: &Site<'_>) -> String {
-    format!("{} in {}", sanitize(&site.first.series.subject), sanitize(&site.first.parameters.site))
+    format!("{} in {}", site.first.series.subject, site.first.parameters.site)
 }
 
 /// The call site that loses most time by lateness.
@@ -87,7 +87,7 @@ fn latest(sites: &[Site<'_>]) -> Option<String> {
 
 /// That no wait reached the end of its time, where there were waits and that was counted.
 fn none_late(sites: &[Site<'_>]) -> Option<String> {
-    let waits = |site: &Site<'_>| site.measured(Quantity::Away).is_some_and(|its| its.summary.count > 0);
+    let waits = |site: &Site<'_>| site.measured(Quantity::Away).is_some_and(|away| away.summary.count > 0);
     if !sites.iter().any(waits) {
         return None;
     }
@@ -169,10 +169,10 @@ pub(super) fn table(sites: &[Site<'_>], full: bool, most: usize) -> Table {
     let late = sites.iter().any(|site| site.late().is_some());
     let yields = sites.iter().any(|site| site.metrics().let_run_share.is_some());
     Columns::new()
-        .left("program", 60, |site: &Site<'_>| sanitize(&site.first.parameters.program))
+        .left("program", 60, |site: &Site<'_>| site.first.parameters.program.clone())
         .only_if(!one_program)
-        .left("call", ALWAYS, |site| sanitize(&site.first.series.subject))
-        .left("call site", ALWAYS, |site| sanitize(&site.first.parameters.site))
+        .left("call", ALWAYS, |site| site.first.series.subject.clone())
+        .left("call site", ALWAYS, |site| site.first.parameters.site.clone())
         .count("n", ALWAYS, |site| site.metrics().calls)
         .when(full, |columns| {
             columns

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use punctual_record::{ConditionSet, POLICY, Param, Quantity, Run, Series, Setting, TIMER_SLACK};
 
-use crate::format::naming::{self, AS_FOUND, SLEEPING_CALLS, conditions, usual};
-use crate::format::{listed, sanitize, unbroken};
+use crate::format::naming::{self, AS_FOUND, SLEEPING_CALLS, usual};
+use crate::format::{listed, unbroken};
 
 /// What sentences need of one series.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +119,7 @@ impl<'a> Figures<'a> {
 
     /// The same method under other conditions.
     pub(crate) fn under(&self, subject: &str, set: &ConditionSet) -> Option<&Figure<'a>> {
-        self.exact().find(|row| row.subject == subject && row.set.is_some_and(|its| its.label == set.label))
+        self.exact().find(|row| row.subject == subject && row.set.is_some_and(|own| own.label == set.label))
     }
 }
 
@@ -138,8 +138,8 @@ pub(crate) fn best<'f, 'a: 'f>(rows: impl Iterator<Item = &'f Figure<'a>>) -> Op
 fn figure<'a>(run: &'a Run, series: &'a Series) -> Figure<'a> {
     Figure {
         series,
-        subject: sanitize(&series.subject),
-        conditions: conditions(run, &series.conditions),
+        subject: series.subject.clone(),
+        conditions: series.conditions.clone(),
         set: run.conditions.iter().find(|set| set.label == series.conditions),
         code: series.about.code.as_deref().map(naming::code),
         effective_ns: series.experiment.any_wait().and_then(|wait| wait.metrics.effective_ns),
@@ -220,15 +220,16 @@ pub(super) fn levers<'f, 'a>(figures: &'f Figures<'a>) -> Vec<Lever<'f, 'a>> {
 /// What else was asked of both sets, and not of all, with the values of `from`. A real-time thread reads its slack
 /// back as 0.
 fn both<'a>(from: &'a ConditionSet, to: &ConditionSet, changed: &Setting, sets: &[&ConditionSet]) -> Vec<&'a Setting> {
-    let asked =
-        |set: &ConditionSet, its: &Setting| set.setting(&its.condition).is_some_and(|other| other.asked == its.asked);
-    let names = |its: &&Setting| {
-        its.asked.is_some()
-            && its.condition != changed.condition
-            && asked(to, its)
-            && !sets.iter().all(|set| asked(set, its))
+    let asked = |set: &ConditionSet, setting: &Setting| {
+        set.setting(&setting.condition).is_some_and(|other| other.asked == setting.asked)
+    };
+    let names = |setting: &&Setting| {
+        setting.asked.is_some()
+            && setting.condition != changed.condition
+            && asked(to, setting)
+            && !sets.iter().all(|set| asked(set, setting))
             // What every thread begins with.
-            && !(its.condition == POLICY && from.policy() == Some("other"))
+            && !(setting.condition == POLICY && from.policy() == Some("other"))
     };
     from.settings.iter().filter(names).collect()
 }

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use punctual_record::{Experiment, Run, Series, Summary, Typed};
 
 use crate::document::{Block, Column, Columns, Note, Section};
-use crate::format::naming::{conditions, parameter};
-use crate::format::{sanitize, units};
+use crate::format::naming::parameter;
+use crate::format::units;
 use crate::verdict::{Advice, Answer, Candidate};
 
 /// One family of experiments.
@@ -88,16 +88,16 @@ pub(super) fn measured<'a, P, M: Default + PartialEq>(
 /// Experiments without a family of their own: all figures in a plain table, without conclusions.
 pub(super) const ANY: Family = Family::without_answer("", plain_tables);
 
-fn plain_tables(run: &Run, series: &[&Series]) -> Vec<Section> {
+fn plain_tables(_: &Run, series: &[&Series]) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };
     let parameters = |series: &&Series| {
         let parameters = series.experiment.parameters();
         parameters.iter().map(|(name, value)| parameter(name, value)).collect::<Vec<_>>().join(", ")
     };
     let table = Columns::new()
-        .left("subject", ALWAYS, |series: &&Series| sanitize(&series.subject))
+        .left("subject", ALWAYS, |series: &&Series| series.subject.clone())
         .left("parameters", 90, parameters)
-        .left("conditions", 80, |series| conditions(run, &series.conditions))
+        .left("conditions", 80, |series| series.conditions.clone())
         .left("quantity", 70, |series| series.quantity.name().replace('_', " "))
         .count("n", 10, |series| Some(series.summary.count))
         .ns("min", 20, |series| series.summary.min)
@@ -105,5 +105,5 @@ fn plain_tables(run: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("p99", ALWAYS, |series| series.summary.p99)
         .ns("max", 60, |series| series.summary.max)
         .of(series);
-    vec![Section::new(sanitize(first.experiment.name())).with(Block::Table(table))]
+    vec![Section::new(first.experiment.name().to_owned()).with(Block::Table(table))]
 }

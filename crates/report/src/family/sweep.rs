@@ -5,8 +5,7 @@ use punctual_record::experiment::sweep::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::naming::conditions;
-use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::format::{listed, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::shared::{ALWAYS, Family, Measured, measured};
@@ -15,23 +14,23 @@ pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("swe
 
 type Swept<'a> = Measured<'a, Parameters, Metrics>;
 
-fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let rows = sorted(series);
     let Some(first) = rows.first() else { return Vec::new() };
     let Parameters { within_ns, to, .. } = first.parameters;
     let table = Columns::new()
-        .left("method", ALWAYS, |s: &Swept<'_>| sanitize(&s.subject))
-        .left("conditions", 60, |s| conditions(run, &s.conditions))
+        .left("method", ALWAYS, |s: &Swept<'_>| s.subject.clone())
+        .left("conditions", 60, |s| s.conditions.clone())
         .right("highest rate held", ALWAYS, |s| units::rate(held(s)))
         .known("not held", 70, |s| s.metrics.rate_not_held, units::rate)
         .ns("late p50", 50, |s| s.summary.p50)
         .ns("p99", 80, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
-        .left("why not higher", 40, |s| s.metrics.why_not_higher.as_deref().map_or(units::ABSENT.to_owned(), sanitize))
+        .left("why not higher", 40, |s| s.metrics.why_not_higher.clone().unwrap_or_else(|| units::ABSENT.to_owned()))
         .of(&rows);
     let legend =
         format!("Held: reached within 1 %, 99th percentile of lateness at most {}.", spoken::exact(*within_ns));
-    let mut section = Section::new(format!("highest rate held, {}", sanitize(to.as_deref().unwrap_or_default())))
+    let mut section = Section::new(format!("highest rate held, {}", to.as_deref().unwrap_or_default()))
         .with(Block::Table(table))
         .with(Block::Legend(vec![Note::always(legend)]));
     section.blocks.extend(words(&rows).map(Block::Paragraph));
@@ -63,7 +62,7 @@ fn equal(a: &Swept<'_>, b: &Swept<'_>) -> bool {
 /// Which methods hold the highest rate, and which the lowest, with all that are equal to them.
 fn words(rows: &[Swept<'_>]) -> Option<String> {
     let named = |of: &Swept<'_>| {
-        let names: Vec<String> = rows.iter().filter(|s| equal(s, of)).map(|s| sanitize(&s.subject)).collect();
+        let names: Vec<String> = rows.iter().filter(|s| equal(s, of)).map(|s| s.subject.clone()).collect();
         listed(&names, usize::MAX)
     };
     let rate = |s: &Swept<'_>| {
@@ -72,7 +71,7 @@ fn words(rows: &[Swept<'_>]) -> Option<String> {
     };
     let (best, least) = (rows.first()?, rows.last()?);
     if rows.len() == 1 {
-        return Some(format!("{} holds {}.", sanitize(&best.subject), rate(best)));
+        return Some(format!("{} holds {}.", best.subject, rate(best)));
     }
     if equal(best, least) {
         return Some(format!("No difference shown between {}: {}.", named(best), rate(best)));

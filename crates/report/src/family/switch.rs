@@ -4,8 +4,8 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
-use crate::format::naming::{conditions, under};
-use crate::format::{distinct, sanitize, spoken, units};
+use crate::format::naming::under;
+use crate::format::{distinct, spoken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::shared::{ALWAYS, Family, Measured, measured};
@@ -14,7 +14,7 @@ type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
 pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("switch", sections) };
 
-fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);
     let Some(first) = series.first() else { return Vec::new() };
     let on = |cpu: Option<u32>| cpu.map_or_else(|| units::ABSENT.to_owned(), |cpu| cpu.to_string());
@@ -22,10 +22,10 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         "switch: governor of CPU {} written from CPU {}, {}",
         on(first.metrics.cpu),
         on(first.metrics.switched_from_cpu),
-        under(&conditions(run, &first.conditions))
+        under(&first.conditions)
     );
     let table = Columns::new()
-        .left("switch", ALWAYS, |series: &Switch<'_>| sanitize(&series.subject))
+        .left("switch", ALWAYS, |series: &Switch<'_>| series.subject.clone())
         .left("figure", ALWAYS, |series| what(series.quantity).to_owned())
         .count("n", 40, |series| Some(series.summary.count))
         .ns("min", 30, |series| series.summary.min)
@@ -37,7 +37,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         })
         .of(&series);
     let mut notes = vec![Note::always("write: the write to scaling_governor.")];
-    if series.iter().any(|its| its.quantity == Quantity::Settling) {
+    if series.iter().any(|switch| switch.quantity == Quantity::Settling) {
         notes.push(Note::always(
             "new speed: from the beginning of the write to the first loop that takes as long as loops do afterwards, to 5 %.",
         ));
@@ -49,11 +49,11 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let series = measured(series, Experiment::switch);
     let one = |subject: &str| {
-        let of = |quantity| series.iter().find(|its| its.subject == subject && its.quantity == quantity);
-        let name = sanitize(subject);
-        let write = of(Quantity::CallCost).and_then(|its| its.summary.p50);
+        let of = |quantity| series.iter().find(|switch| switch.subject == subject && switch.quantity == quantity);
+        let name = subject.to_owned();
+        let write = of(Quantity::CallCost).and_then(|switch| switch.summary.p50);
         let write = write.map_or(String::new(), |ns| format!(" The write takes {} (p50).", spoken::duration(ns)));
-        Some(match of(Quantity::Settling).map(|its| (its.summary.p50, its.summary.min)) {
+        Some(match of(Quantity::Settling).map(|switch| (switch.summary.p50, switch.summary.min)) {
             Some((Some(p50), _)) => {
                 format!("{name}: the new speed is there {} after the write (p50).{write}", spoken::duration(p50))
             }
@@ -67,8 +67,8 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         })
     };
     let mut sentences: Vec<String> =
-        distinct(series.iter().map(|its| its.subject.as_str())).into_iter().filter_map(one).collect();
-    if !series.is_empty() && series.iter().all(|its| its.quantity != Quantity::Settling) {
+        distinct(series.iter().map(|switch| switch.subject.as_str())).into_iter().filter_map(one).collect();
+    if !series.is_empty() && series.iter().all(|switch| switch.quantity != Quantity::Settling) {
         sentences.insert(0, "Nothing to see: the speed does not follow the governor here.".to_owned());
     }
     Answer::of(sentences)

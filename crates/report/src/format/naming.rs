@@ -40,8 +40,8 @@ fn name_of(set: Option<&ConditionSet>, label: &str) -> String {
 /// value of a real-time thread.
 fn inherited(set: &ConditionSet) -> impl Iterator<Item = &str> {
     let inherited = |name, usual: Param| {
-        let setting = set.setting(name).filter(|its| its.asked.is_none())?;
-        setting.applied.as_ref().filter(|its| **its != usual).map(|_| setting.phrase.as_str())
+        let setting = set.setting(name).filter(|setting| setting.asked.is_none())?;
+        setting.applied.as_ref().filter(|applied| **applied != usual).map(|_| setting.phrase.as_str())
     };
     let nice = if set.is_real_time() { None } else { inherited(NICE, Param::Int(0)) };
     inherited(POLICY, Param::Text("other".into())).into_iter().chain(nice)
@@ -64,8 +64,8 @@ pub(crate) fn under(name: &str) -> String {
 /// What was asked of every set of a run.
 pub(crate) fn asked_of_all(run: &Run) -> Vec<&Setting> {
     let Some((first, others)) = run.conditions.split_first() else { return Vec::new() };
-    let same = |its: &ConditionSet, setting: &Setting| {
-        its.setting(&setting.condition).is_some_and(|other| other.asked == setting.asked)
+    let same = |set: &ConditionSet, setting: &Setting| {
+        set.setting(&setting.condition).is_some_and(|other| other.asked == setting.asked)
     };
     let asked = first.settings.iter().filter(|setting| setting.asked.is_some());
     asked.filter(|setting| others.iter().all(|other| same(other, setting))).collect()

@@ -4,8 +4,7 @@
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
-use crate::format::naming::conditions;
-use crate::format::{sanitize, units};
+use crate::format::units;
 
 use super::group::{Group, Member, groups};
 
@@ -55,7 +54,7 @@ pub(crate) fn overview(run: &Run, series: &[&Series]) -> Option<Album> {
     let latency = |group: &&Group<'_>| latencies.contains(&group.quantity) && !group.is_ordered();
     let panel = |group: &Group<'_>| {
         let row = |member: &Member<'_>| Dot {
-            name: name(run, group, member),
+            name: name(group, member),
             p50: member.series.summary.p50,
             p99: member.series.summary.p99,
             baseline: member.is_baseline,
@@ -66,10 +65,10 @@ pub(crate) fn overview(run: &Run, series: &[&Series]) -> Option<Album> {
 }
 
 /// The subject, with its conditions where they are not those of the baseline.
-fn name(run: &Run, group: &Group<'_>, member: &Member<'_>) -> String {
+fn name(group: &Group<'_>, member: &Member<'_>) -> String {
     let Some(base) = group.members.first().filter(|first| first.is_baseline) else { return member.label.clone() };
-    let subject = sanitize(&member.series.subject);
-    let conditions = conditions(run, &member.series.conditions);
+    let subject = member.series.subject.clone();
+    let conditions = member.series.conditions.clone();
     match (member.series.conditions == base.series.conditions, member.series.subject == base.series.subject) {
         (true, _) => subject,
         (false, true) => conditions,

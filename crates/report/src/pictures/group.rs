@@ -7,8 +7,8 @@ use punctual_record::{Distribution, Param, Quantity, Run, Series};
 
 use crate::document::{Album, Picture};
 use crate::format::naming;
-use crate::format::naming::{conditions, parameter};
-use crate::format::{counted, grouped, sanitize};
+use crate::format::naming::parameter;
+use crate::format::{counted, grouped};
 
 /// Parameters by which lines of one picture may differ. Those that differ otherwise make figures incomparable and are in a
 /// picture's title.
@@ -22,8 +22,6 @@ pub(super) const AT_FIRST: usize = 8;
 /// Series of one picture.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
-    /// The run they are of.
-    pub(super) run: &'a Run,
     /// What all of them share, for instance `asked 100 µs`.
     pub(super) label: String,
     /// What their figures are.
@@ -50,7 +48,7 @@ pub(super) struct Member<'a> {
 impl Member<'_> {
     /// Its samples; None where the file has none that can be decoded.
     pub(super) fn distribution(&self) -> Option<&Distribution> {
-        let decode = || Distribution::from_series(self.series).ok().filter(|its| its.count() > 0);
+        let decode = || Distribution::from_series(self.series).ok().filter(|samples| samples.count() > 0);
         self.decoded.get_or_init(decode).as_ref()
     }
 
@@ -96,16 +94,16 @@ pub(super) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
 
 /// Names of series within a picture: the subject, with conditions and parameters where they differ. Parameters count only
 /// between series of one subject.
-pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
+pub(super) fn names(series: &[&Series]) -> Vec<String> {
     let one_set = series.windows(2).all(|pair| pair[0].conditions == pair[1].conditions);
     let parameters: Vec<_> = series.iter().map(|series| series.experiment.parameters()).collect();
     let differs = |name: &str| parameters.windows(2).any(|pair| pair[0].get(name) != pair[1].get(name));
     let within: Vec<&str> = WITHIN.iter().copied().filter(|name| differs(name)).collect();
-    let of_subject = counted(series.iter().map(|its| its.subject.as_str()));
+    let of_subject = counted(series.iter().map(|series| series.subject.as_str()));
     let name = |(series, parameters): (&&Series, &BTreeMap<String, Param>)| {
-        let mut words = vec![sanitize(&series.subject)];
+        let mut words = vec![series.subject.clone()];
         if !one_set {
-            words.push(conditions(run, &series.conditions));
+            words.push(series.conditions.clone());
         }
         if of_subject[series.subject.as_str()] == 1 {
             return words.join(", ");
@@ -118,7 +116,7 @@ pub(super) fn names(run: &Run, series: &[&Series]) -> Vec<String> {
 
 /// The series in groups, in the order in which each group first appears.
 pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> {
-    let by_key = grouped(series, |its| (comparable(its.quantity), shared(its, is_apart)));
+    let by_key = grouped(series, |series| (comparable(series.quantity), shared(series, is_apart)));
     let labels = labels(&by_key);
     let mut groups = Vec::new();
     for (((quantity, _), mut members), label) in by_key.into_iter().zip(labels) {
@@ -131,14 +129,14 @@ pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> 
         if let Some(at) = baseline {
             members[..=at].rotate_right(1);
         }
-        let names = names(run, &members);
+        let names = names(&members);
         let member = |(i, (series, label)): (usize, (&&'a Series, String))| {
             let is_baseline = i == 0 && baseline.is_some();
             let label = if is_baseline { label + " (baseline)" } else { label };
             Member { series, label, is_baseline, decoded: OnceCell::new() }
         };
         let members = members.iter().zip(names).enumerate().map(member).collect();
-        groups.push(Group { run, label, quantity, members, coarse });
+        groups.push(Group { label, quantity, members, coarse });
     }
     groups
 }
@@ -151,7 +149,7 @@ type Keyed<'a> = ((Quantity, String), Vec<&'a Series>);
 fn labels(groups: &[Keyed<'_>]) -> Vec<String> {
     let parameters: Vec<_> = groups.iter().map(|(_, members)| members[0].experiment.parameters()).collect();
     let values = |name: &str| {
-        let mut values: Vec<&Param> = parameters.iter().filter_map(|its| its.get(name)).collect();
+        let mut values: Vec<&Param> = parameters.iter().filter_map(|parameters| parameters.get(name)).collect();
         values.dedup();
         values.len()
     };
@@ -175,12 +173,13 @@ fn baseline(run: &Run, members: &[&Series]) -> Option<usize> {
     let labels: Vec<&str> = members.iter().map(|series| series.conditions.as_str()).collect();
     let first = || run.conditions.iter().map(|set| set.label.as_str()).find(|label| labels.contains(label));
     let usual = naming::usual(&labels).or_else(|| first().map(str::to_owned))?;
-    let under = |subject: &str| members.iter().position(|its| its.subject == subject && its.conditions == usual);
+    let under =
+        |subject: &str| members.iter().position(|series| series.subject == subject && series.conditions == usual);
     let several = labels.iter().any(|label| *label != usual);
     let known = naming::SLEEPING_CALLS.iter().find_map(|name| under(name));
     known.or_else(|| {
-        let sets = counted(members.iter().map(|its| its.subject.as_str()));
-        let varied = members.iter().map(|its| its.subject.as_str()).max_by_key(|name| sets[name]);
+        let sets = counted(members.iter().map(|series| series.subject.as_str()));
+        let varied = members.iter().map(|series| series.subject.as_str()).max_by_key(|name| sets[name]);
         under(varied.filter(|name| several && sets[name] > 1)?)
     })
 }
@@ -226,7 +225,7 @@ pub(super) fn shown(members: &[&Member<'_>], most: usize) -> Vec<bool> {
         }
     }
     let missing = most.saturating_sub(subjects.len());
-    shown.iter_mut().filter(|its| !**its).take(missing).for_each(|its| *its = true);
+    shown.iter_mut().filter(|is_shown| !**is_shown).take(missing).for_each(|is_shown| *is_shown = true);
     shown
 }
 

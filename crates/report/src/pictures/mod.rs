@@ -25,7 +25,7 @@ pub(crate) use group::{album, quantity_name};
 /// The pictures of one experiment, by kind; kinds without pictures are left out.
 pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
     // Three loops a round. The picture of a ramp has them in their order, and a histogram of them shows nothing.
-    let drawn: Vec<&Series> = series.iter().copied().filter(|its| its.quantity != Quantity::FirstLoops).collect();
+    let drawn: Vec<&Series> = series.iter().copied().filter(|series| series.quantity != Quantity::FirstLoops).collect();
     let groups = groups(run, &drawn);
     let of_groups = |kind, draw: fn(&Group<'_>) -> Option<Picture>| {
         album(kind, groups.iter().map(|group| (group.label.clone(), group)), |_, group| draw(group))
@@ -34,7 +34,7 @@ pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
         of_groups("Latency by percentile", percentile::picture),
         of_groups("Histogram", histogram::picture),
         of_groups("Lateness against CPU time", pareto::picture),
-        size::album(run, &drawn),
+        size::album(&drawn),
         of_groups("Round by round", rounds::picture),
     ];
     albums.retain(|album| !album.pictures.is_empty());

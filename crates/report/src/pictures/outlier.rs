@@ -65,7 +65,7 @@ fn end(lines: &[Line], baseline: Option<usize>, value: impl Fn(&Point) -> f64) -
     let levels: Vec<f64> = lines.iter().map(|line| middle(line.points.iter().map(&value))).collect();
     let least = baseline.and_then(|line| levels.get(line).copied()).unwrap_or(0.0);
     let level = bound(&levels).map_or(f64::INFINITY, |bound| bound.max(least));
-    let kept = lines.iter().zip(&levels).filter(|(_, its)| **its <= level);
+    let kept = lines.iter().zip(&levels).filter(|(_, middle)| **middle <= level);
     let points: Vec<f64> = kept.flat_map(|(line, _)| line.points.iter().map(&value)).collect();
     let bound = bound(&points).map(|bound| bound.max(least));
     bound.or_else(|| ends(points).map(|(_, high)| high))

@@ -3,7 +3,6 @@
 use punctual_record::{Quantity, Series};
 
 use crate::document::{Axis, Form, Line, Picture, Point, Table};
-use crate::format::naming::conditions;
 use crate::format::units;
 
 use super::group::{Group, Member, quantity_name};
@@ -33,7 +32,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     for set in sets {
         let of_set = members.iter().enumerate().filter(|(_, member)| member.series.conditions == set);
         let points = of_set.map(|(i, member)| point(member, front.contains(&i))).collect();
-        let label = if set.is_empty() { "measured".to_owned() } else { conditions(group.run, set) };
+        let label = if set.is_empty() { "measured".to_owned() } else { set.to_owned() };
         lines.push(Line { label, shown: true, form: Form::Dots, points });
     }
     let all = || members.iter().filter_map(|member| placed(member.series));
@@ -45,7 +44,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         ),
         x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
         y: outlier::vertical(quantity_name(group.quantity), &mut lines, None)?,
-        table: table(group, &members, &front),
+        table: table(&members, &front),
         lines,
         letters: None,
     })
@@ -105,13 +104,13 @@ fn front_line(members: &[&Member<'_>], front: &[usize]) -> Line {
     Line { label: "Pareto front".into(), shown: true, form: Form::Curve, points: front.iter().map(point).collect() }
 }
 
-fn table(group: &Group<'_>, members: &[&Member<'_>], front: &[usize]) -> Table {
+fn table(members: &[&Member<'_>], front: &[usize]) -> Table {
     let headings = ["series", "conditions", "share of a CPU", "p50", "p99", "front"];
     let row = |(i, member): (usize, &&Member<'_>)| {
         let series = member.series;
         vec![
             member.label.clone(),
-            conditions(group.run, &series.conditions),
+            series.conditions.clone(),
             series.cpu_share.map_or(units::ABSENT.to_owned(), units::share),
             units::known(series.summary.p50),
             units::known(series.summary.p99),

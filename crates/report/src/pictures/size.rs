@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_record::{Experiment, Run, Series};
+use punctual_record::{Experiment, Series};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table};
 use crate::format::units;
@@ -13,27 +13,27 @@ use super::outlier;
 /// A message's size in bytes.
 fn size(series: &Series) -> Option<u64> {
     match &series.experiment {
-        Experiment::Ipc(its) => Some(its.parameters.size),
-        Experiment::Pace(its) => its.parameters.size,
-        Experiment::Sweep(its) => its.parameters.size,
+        Experiment::Ipc(typed) => Some(typed.parameters.size),
+        Experiment::Pace(typed) => typed.parameters.size,
+        Experiment::Sweep(typed) => typed.parameters.size,
         _ => None,
     }
 }
 
-pub(super) fn album(run: &Run, series: &[&Series]) -> Album {
+pub(super) fn album(series: &[&Series]) -> Album {
     let mut by_rest: BTreeMap<String, Vec<&Series>> = BTreeMap::new();
     for &series in series.iter().filter(|series| size(series).is_some_and(|size| size > 0)) {
         let apart = |name: &str| name != "size" && is_apart(name);
         let key = [quantity_name(series.quantity), &shared(series, apart)].join(", ");
         by_rest.entry(key.trim_end_matches(", ").to_owned()).or_default().push(series);
     }
-    super::group::album("Latency by size", by_rest, |label, series| picture(run, label, &series))
+    super::group::album("Latency by size", by_rest, |label, series| picture(label, &series))
 }
 
-fn picture(run: &Run, label: &str, series: &[&Series]) -> Option<Picture> {
+fn picture(label: &str, series: &[&Series]) -> Option<Picture> {
     let mut by_name: Vec<(String, Vec<&Series>)> = Vec::new();
-    for (name, series) in names(run, series).into_iter().zip(series) {
-        match by_name.iter().position(|(its, _)| *its == name) {
+    for (name, series) in names(series).into_iter().zip(series) {
+        match by_name.iter().position(|(known, _)| *known == name) {
             Some(at) => by_name[at].1.push(series),
             None if by_name.len() < MOST_LINES => by_name.push((name, vec![series])),
             None => {}
@@ -92,5 +92,5 @@ fn table(by_name: &[(String, Vec<&Series>)]) -> Table {
             units::known(s.max),
         ]
     };
-    Table::of(&headings, by_name.iter().flat_map(|(name, series)| series.iter().map(|its| row(name, its))).collect())
+    Table::of(&headings, by_name.iter().flat_map(|(name, series)| series.iter().map(|one| row(name, one))).collect())
 }

@@ -3,8 +3,8 @@
 use punctual_record::{Host, Part, Run, Series, Source};
 
 use crate::document::{Block, Column, Columns, Note, Section};
-use crate::format::naming::{conditions, subject};
-use crate::format::{sanitize, units};
+use crate::format::naming::subject;
+use crate::format::units;
 
 /// Most rows of a table.
 const MOST: usize = 300;
@@ -17,7 +17,7 @@ pub(super) fn sections(run: &Run) -> Vec<Section> {
     let machines = machines(run);
     let machines_of = units::many(machines.len() as u64, "machine");
     let heading = format!("Merged from {} runs of {machines_of}", run.merged_from.len());
-    let known = |fact: &Option<String>| fact.as_deref().map_or("unknown".to_owned(), sanitize);
+    let known = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "unknown".to_owned());
     let elapsed = |machine: &Machine<'_>| machine.runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.elapsed_ns));
     let first = |machine: &Machine<'_>| machine.runs.iter().map(|run| run.started).min();
     let table = Columns::new()
@@ -53,7 +53,7 @@ fn machines(run: &Run) -> Vec<Machine<'_>> {
         let at = machines.iter().position(|machine| machine.host == host);
         let number = at.unwrap_or(machines.len());
         if at.is_none() {
-            let name = source.host.name.as_deref().map_or(String::new(), |name| format!(" {}", sanitize(name)));
+            let name = source.host.name.as_deref().map_or(String::new(), |name| format!(" {name}"));
             let name = format!("{}{name}", number + 1);
             machines.push(Machine { name, host, runs: Vec::new(), places: Vec::new() });
         }
@@ -74,7 +74,7 @@ struct Line<'a> {
 fn lines<'a>(run: &'a Run, series: &'a Series, machines: &'a [Machine<'a>]) -> Vec<Line<'a>> {
     let mut name = subject(&series.subject, &series.experiment.parameters());
     if run.conditions.len() > 1 {
-        name.push_str(&format!(", {}", conditions(run, &series.conditions)));
+        name.push_str(&format!(", {}", series.conditions));
     }
     let of = |machine: &'a Machine<'a>| -> Vec<&'a Part> {
         series.parts.iter().filter(|part| machine.places.contains(&part.source)).collect()

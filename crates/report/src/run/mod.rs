@@ -1,6 +1,7 @@
 //! A run as a [`Document`]: title, machine, findings per experiment, missing subjects, disturbance and notices. The first
 //! screen and the verdict are in files beside.
 
+mod legible;
 mod merged;
 mod paths;
 mod screen;
@@ -8,15 +9,16 @@ mod verdict;
 
 use std::cmp::Reverse;
 
-use punctual_record::{Notice, Run};
+use punctual_record::{Notice, Run, Tool};
 
 use crate::document::notice::phrase;
 use crate::document::{Block, Chapter, Document, Phrase, Section, machine};
-use crate::format::naming::conditions;
 use crate::format::sanitize;
 use crate::pictures::{self, dots};
 use crate::verdict::Verdict;
+use crate::verdict::gate::Gate;
 use crate::{causes, family, trials};
+use legible::legible;
 
 impl Document {
     /// What is said of a run; of its pictures, those that can be drawn in letters.
@@ -33,13 +35,15 @@ impl Document {
 }
 
 fn document(run: &Run, illustrated: bool) -> Document {
+    let gate = Gate::of(run);
+    let run = &legible(run);
     let mut lead = vec![machine::machine(run)];
     lead.extend(merged::sections(run));
     if !run.complete {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         lead.push(Section::default().with(Block::Warning(text.to_owned())));
     }
-    let (verdict, mut answers) = verdict::answered(run);
+    let (verdict, mut answers) = verdict::answered(run, gate);
     let mut chapters = Vec::new();
     chapters.extend(limits(&verdict).map(Chapter::of));
     chapters.extend(screen::advice_in_full(&verdict).map(Chapter::of));
@@ -70,7 +74,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
             let blocks: Vec<Block> = albums.map(Block::Album).collect();
             sections.push(Section { blocks, ..Section::default() });
         }
-        chapters.push(Chapter { title: sanitize(experiment), sections });
+        chapters.push(Chapter { title: (*experiment).to_owned(), sections });
     }
     chapters.extend(later);
     chapters.extend(machine::not_measured(run).map(Chapter::of));
@@ -84,7 +88,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
 /// When, for how long, with what.
 fn made(run: &Run) -> String {
     let seconds = run.elapsed_ns as f64 / 1e9;
-    let [name, version] = [&run.tool.name, &run.tool.version].map(|text| sanitize(text));
+    let Tool { name, version } = &run.tool;
     format!("Measured {:.0} for {seconds:.1} s with {name} {version}.", run.started)
 }
 
@@ -105,16 +109,15 @@ fn title(run: &Run) -> String {
         "checkup" | "wait" | "pace" => "How late".to_owned(),
         "why" if !run.paths.is_empty() => "Through the kernel".to_owned(),
         "why" => causes::program(run).map_or("Why late".to_owned(), |program| format!("Why {program} is late")),
-        name => format!("punctual {}", sanitize(name)).trim_end().to_owned(),
+        name => format!("punctual {name}").trim_end().to_owned(),
     };
-    let known = |fact: &Option<String>| fact.as_deref().map(sanitize);
     // The rest of the release names a build; the machine's line has it.
-    let version = |release: String| release.split('-').next().map(|version| format!("Linux {version}"));
+    let version = |release: &String| release.split('-').next().map(|version| format!("Linux {version}"));
     let mut facts: Vec<String> = Vec::new();
     // Merged runs may be of several machines.
     if run.merged_from.is_empty() {
-        facts.extend(known(&run.host.cpu_model));
-        facts.extend(known(&run.host.kernel).and_then(version));
+        facts.extend(run.host.cpu_model.clone());
+        facts.extend(run.host.kernel.as_ref().and_then(version));
     }
     facts.push(run.started.to_string().chars().take(DATE).collect());
     format!("{subject}: {}", facts.join(", "))
@@ -125,8 +128,7 @@ const DATE: usize = 10;
 
 /// The command line.
 fn command(run: &Run) -> String {
-    let words: Vec<String> = run.command.iter().map(|word| sanitize(word)).collect();
-    words.join(" ")
+    run.command.join(" ")
 }
 
 /// The notices of a run, the most severe first; `None` where there are none. What a check-up could not try stands under *what to do* and not here.
@@ -139,20 +141,8 @@ fn notices(run: &Run) -> Option<Section> {
         remedy: phrase.remedy.map(|remedy| sanitize(&remedy)),
         ..phrase
     };
-    let mut phrases: Vec<Phrase> = here.map(|notice| clean(phrase(&named(notice, run)))).collect();
+    let mut phrases: Vec<Phrase> = here.map(|notice| clean(phrase(notice))).collect();
     phrases.sort_by_key(|phrase| Reverse(phrase.level));
     phrases.dedup();
     (!phrases.is_empty()).then(|| Section::new("Notices").with(Block::Notices(phrases)))
-}
-
-/// The notice with its conditions called as everywhere in the report.
-fn named(notice: &Notice, run: &Run) -> Notice {
-    let mut notice = notice.clone();
-    if let Notice::ConditionRefused { conditions: label, .. }
-    | Notice::ConditionNotKept { conditions: label, .. }
-    | Notice::WatchdogTripped { conditions: label, .. } = &mut notice
-    {
-        *label = conditions(run, label);
-    }
-    notice
 }

@@ -41,7 +41,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     sections.extend(advice(&verdict.advice));
     sections.extend(
         Some(trials::summary(run, verdict))
-            .filter(|its| !its.is_empty())
+            .filter(|blocks| !blocks.is_empty())
             .map(|blocks| Section { blocks, ..Section::default() }),
     );
     let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(run, verdict) };
@@ -52,8 +52,8 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
 
 /// Why nothing was measured, where that is known.
 fn nothing(run: &Run) -> Vec<Section> {
-    let line = |its: &NotMeasured| Block::Line(format!("Nothing was measured: {}", sentence(&sanitize(&its.why))));
-    run.not_measured.first().map(|its| Section::default().with(line(its))).into_iter().collect()
+    let line = |missing: &NotMeasured| Block::Line(format!("Nothing was measured: {}", sentence(&missing.why)));
+    run.not_measured.first().map(|missing| Section::default().with(line(missing))).into_iter().collect()
 }
 
 fn advice(all: &[Advice]) -> Option<Section> {
@@ -65,9 +65,10 @@ fn advice(all: &[Advice]) -> Option<Section> {
 fn trust(run: &Run, verdict: &Verdict) -> Section {
     let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}", verdict.trust.text())));
     if !verdict.untried.is_empty() {
-        let names: Vec<String> = verdict.untried.iter().map(|its| its.what.clone()).collect();
-        let remedy =
-            causes::refused(run).and_then(|its| its.remedy.as_deref()).map(|remedy| sentence(&sanitize(remedy)));
+        let names: Vec<String> = verdict.untried.iter().map(|untried| untried.what.clone()).collect();
+        let remedy = causes::refused(run)
+            .and_then(|refused| refused.remedy.as_deref())
+            .map(|remedy| sentence(&sanitize(remedy)));
         let remedy = remedy.map_or(String::new(), |remedy| format!(" For the causes: {remedy}"));
         section.blocks.push(Block::Paragraph(format!("Could not be tried: {}.{remedy}", listed(&names, 4))));
     }

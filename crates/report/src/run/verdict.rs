@@ -2,6 +2,7 @@
 
 use punctual_record::{Notice, Run};
 
+use super::legible::legible;
 use crate::causes;
 use crate::family;
 use crate::format::naming;
@@ -15,12 +16,12 @@ impl Verdict {
     /// The verdict on a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        answered(run).0
+        answered(&legible(run), Gate::of(run)).0
     }
 }
 
-/// The verdict, and each family's answer.
-pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
+/// The verdict on a run and on its limits, and each family's answer.
+pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) {
     let experiments = family::experiments(run);
     let candidates =
         experiments.iter().map(|(name, series)| (*name, (family::of(name).candidates)(run, series))).collect();
@@ -37,7 +38,7 @@ pub(super) fn answered(run: &Run) -> (Verdict, Vec<Answer>) {
     let trust = Trust::of(run, &all);
     let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
     let answer = answer(run, answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect());
-    let verdict = Verdict { gate: Gate::of(run), answer, trust, advice, tried, untried: untried(run) };
+    let verdict = Verdict { gate, answer, trust, advice, tried, untried: untried(run) };
     (verdict, answers)
 }
 
@@ -62,9 +63,9 @@ fn untried(run: &Run) -> Vec<Untried> {
         let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
         Some(Untried::of(naming::phrase(conditions), &sanitize(&refusal.why), Some(&sanitize(&refusal.remedy))))
     };
-    let causes = causes::refused(run).map(|its| {
-        let (what, why) = its.parts();
-        Untried::of(sanitize(what), &sanitize(why), its.remedy.as_deref().map(sanitize).as_deref())
+    let causes = causes::refused(run).map(|refused| {
+        let (what, why) = refused.parts();
+        Untried::of(sanitize(what), &sanitize(why), refused.remedy.as_deref().map(sanitize).as_deref())
     });
     let mut said: Vec<Untried> =
         run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();

@@ -133,12 +133,12 @@ pub fn evaluate(run: &Run) -> Judgement<Finding> {
     for (place, limit) in run.limits.iter().enumerate() {
         let finding = |series, value_ns| Finding { limit: place, series, value_ns };
         let mut met = false;
-        for (series, its) in run.series.iter().enumerate() {
-            if !is_about(limit.subject.as_deref(), its.experiment.name(), &its.subject, its.quantity) {
+        for (series, measured) in run.series.iter().enumerate() {
+            if !is_about(limit.subject.as_deref(), measured.experiment.name(), &measured.subject, measured.quantity) {
                 continue;
             }
             met = true;
-            match limit.figure.of(&its.summary) {
+            match limit.figure.of(&measured.summary) {
                 None => judgement.unjudged.push(finding(Some(series), None)),
                 Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
                 Some(_) => judgement.kept += 1,
@@ -160,7 +160,7 @@ pub fn check<'a>(
     there: &[(&'a str, &'a str, Quantity)],
 ) -> Result<(), Missing> {
     for subject in limits {
-        let met = there.iter().any(|(experiment, its, quantity)| is_about(subject, experiment, its, *quantity));
+        let met = there.iter().any(|(experiment, name, quantity)| is_about(subject, experiment, name, *quantity));
         if !met {
             let mut subjects: Vec<String> = there.iter().map(|(_, subject, _)| (*subject).to_owned()).collect();
             subjects.sort_unstable();
@@ -206,12 +206,12 @@ fn like(pattern: &str, name: &str) -> bool {
 /// What is said of each figure beyond its limit, then of each that cannot be judged.
 #[must_use]
 pub fn phrases(judgement: &Judgement<Finding>, run: &Run) -> Vec<Phrase> {
-    judgement.failed.iter().chain(&judgement.unjudged).filter_map(|its| phrase(its, run)).collect()
+    judgement.failed.iter().chain(&judgement.unjudged).filter_map(|finding| phrase(finding, run)).collect()
 }
 
-fn phrase(its: &Finding, run: &Run) -> Option<Phrase> {
-    let limit = run.limits.get(its.limit)?;
-    let Some(series) = its.series else {
+fn phrase(finding: &Finding, run: &Run) -> Option<Phrase> {
+    let limit = run.limits.get(finding.limit)?;
+    let Some(series) = finding.series else {
         let limit = sanitize(&limit.to_string());
         return Some(Phrase::new(Level::Unjudged, format!("nothing was measured that the limit {limit} is about.")));
     };
@@ -220,7 +220,7 @@ fn phrase(its: &Finding, run: &Run) -> Option<Phrase> {
         let (figure, above) = (limit.figure.name(), spoken::exact(limit.above_ns));
         format!("{figure} of {} {state}, limit {above}.", name(run, series))
     };
-    Some(match its.value_ns {
+    Some(match finding.value_ns {
         Some(ns) => Phrase::new(Level::Exceeded, line(&format!("is {}", units::duration_fine(ns)))),
         None => {
             let text = line(&format!("cannot be judged from {} samples", units::count(series.summary.count)));

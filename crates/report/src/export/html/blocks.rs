@@ -12,7 +12,7 @@ pub(super) fn sections(all: &[Section], title: &str, id: &str) -> Markup {
     html! {
         @for (n, section) in all.iter().enumerate() {
             @if !section.heading.is_empty() && section.heading != title { h3 { (section.heading) } }
-            @for (i, its) in section.blocks.iter().enumerate() { (block(its, &format!("{id}-{n}-{i}"))) }
+            @for (i, content) in section.blocks.iter().enumerate() { (block(content, &format!("{id}-{n}-{i}"))) }
         }
     }
 }
@@ -20,7 +20,7 @@ pub(super) fn sections(all: &[Section], title: &str, id: &str) -> Markup {
 /// A block. `id`: unique.
 pub(super) fn block(block: &Block, id: &str) -> Markup {
     match block {
-        Block::Table(its) => table(its),
+        Block::Table(content) => table(content),
         Block::Legend(notes) => {
             let text: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
             html! { p class="faint" { (text.join(" ")) } }
@@ -31,9 +31,9 @@ pub(super) fn block(block: &Block, id: &str) -> Markup {
         Block::Facts(facts) => html! {
             dl class="facts" { @for (name, fact) in facts { dt { (name) } dd { (fact) } } }
         },
-        Block::Items(items) => html! { ul { @for its in items { li { (item(its)) } } } },
-        Block::Numbered(items) => html! { ol { @for its in items { li { (item(its)) } } } },
-        Block::Album(its) => album(its, id),
+        Block::Items(items) => html! { ul { @for content in items { li { (item(content)) } } } },
+        Block::Numbered(items) => html! { ol { @for content in items { li { (item(content)) } } } },
+        Block::Album(content) => album(content, id),
         Block::Notices(phrases) => html! { @for phrase in phrases { (notice(phrase)) } },
     }
 }

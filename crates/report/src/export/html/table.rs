@@ -27,7 +27,7 @@ pub(super) fn table(table: &Table) -> Markup {
                     }
                     tr { @for (i, column) in table.columns.iter().enumerate() { th scope="col" class=[class(i)] { (column.heading) } } }
                 }
-                tbody { @for its in &table.rows { (row(its, table.columns.len(), &class)) } }
+                tbody { @for content in &table.rows { (row(content, table.columns.len(), &class)) } }
             }
         }
         @if !names.is_empty() { p class="faint narrow" { "Not on a narrow screen: " (names.join(", ")) "." } }

@@ -12,8 +12,8 @@ use crate::export::text::style::paragraph;
 
 /// A section. `dropped`: the columns that the previous table had no room for; they are not named twice.
 pub(super) fn section(section: &Section, dropped: &mut Vec<String>, style: &Style) -> String {
-    let body: String = section.blocks.iter().map(|its| block(its, dropped, style)).collect();
-    let is_elsewhere = |its: &Block| matches!(its, Block::Album(_) | Block::Notices(_));
+    let body: String = section.blocks.iter().map(|content| block(content, dropped, style)).collect();
+    let is_elsewhere = |content: &Block| matches!(content, Block::Album(_) | Block::Notices(_));
     if body.is_empty() && section.blocks.iter().any(is_elsewhere) {
         return String::new();
     }
@@ -36,8 +36,8 @@ fn heading(line: &str, style: &Style) -> String {
 
 fn block(block: &Block, dropped: &mut Vec<String>, style: &Style) -> String {
     match block {
-        Block::Table(its) => {
-            let rendered = its.render(style);
+        Block::Table(content) => {
+            let rendered = content.render(style);
             let mut text = rendered.text;
             if !rendered.dropped.is_empty() && rendered.dropped != *dropped {
                 let names: Vec<String> = rendered.dropped.iter().map(|name| unbroken(name)).collect();
@@ -54,9 +54,9 @@ fn block(block: &Block, dropped: &mut Vec<String>, style: &Style) -> String {
         }
         Block::Paragraph(text) | Block::Warning(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
         Block::Line(text) => paragraph(text, "", "  ", Paint::Heading, style),
-        Block::Facts(its) => facts(its, style),
-        Block::Items(items) => items.iter().map(|its| item(its, style.bullet(), style)).collect(),
-        Block::Numbered(items) => (1..).zip(items).map(|(n, its)| item(its, &format!("{n} "), style)).collect(),
+        Block::Facts(content) => facts(content, style),
+        Block::Items(items) => items.iter().map(|content| item(content, style.bullet(), style)).collect(),
+        Block::Numbered(items) => (1..).zip(items).map(|(n, content)| item(content, &format!("{n} "), style)).collect(),
         Block::Album(album) => album.pictures.iter().map(|(_, picture)| in_letters(picture, style)).collect(),
         Block::Notices(_) => String::new(),
     }

@@ -40,7 +40,7 @@ pub(super) fn draw(lines: &[Line], step: &str, style: &Style) -> String {
         }
         for (row, cells) in grid.iter_mut().enumerate() {
             // Lines that lie on each other take turns from column to column.
-            let here: Vec<char> = at_row.iter().filter(|(its, _)| *its == row).map(|(_, mark)| *mark).collect();
+            let here: Vec<char> = at_row.iter().filter(|(place, _)| *place == row).map(|(_, mark)| *mark).collect();
             if !here.is_empty() {
                 cells[column] = here[column % here.len()];
             }

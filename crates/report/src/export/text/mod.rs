@@ -48,7 +48,7 @@ pub fn render(document: &Document, style: &Style) -> String {
 fn source(document: &Document) -> Option<Section> {
     let command = Some(&document.command).filter(|command| !command.is_empty());
     let known =
-        [Some(&document.made).filter(|made| !made.is_empty()).cloned(), command.map(|its| format!("Command: {its}"))];
+        [Some(&document.made).filter(|made| !made.is_empty()).cloned(), command.map(|line| format!("Command: {line}"))];
     let text = known.into_iter().flatten().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| Section::default().with(Block::Paragraph(text)))
 }

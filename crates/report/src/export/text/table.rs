@@ -67,7 +67,7 @@ impl Table {
     fn spelled(&self, style: &Style) -> Self {
         let cells = |cells: &[String]| cells.iter().map(|cell| style.spelled(cell).into_owned()).collect();
         let row = |row: &Row| match row {
-            Row::Cells(its, paint) => Row::Cells(cells(its), *paint),
+            Row::Cells(content, paint) => Row::Cells(cells(content), *paint),
             Row::Label(label) => Row::Label(style.spelled(label).into_owned()),
         };
         let column = |column: &Column| Column {

@@ -10,32 +10,32 @@ use punctual_record::{Experiment, Interval, Run, Series};
 use crate::document::{Block, Columns, Item, Note, Section, Table};
 use crate::evidence::{Figure as Compared, Outcome, rounds};
 use crate::family::shared::{ALWAYS, Family, measured};
-use crate::format::naming::{conditions, under};
-use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::format::naming::under;
+use crate::format::{listed, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "calibrate", sections, candidates: candidates::candidates, answer };
 
-fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);
     let of = |wanted| series.iter().copied().filter(move |s| s.parameters.figure == wanted);
     let adds: Vec<Calibrated<'_>> = of(Figure::SleepAdds).collect();
     let mut sections = Vec::new();
     if !adds.is_empty() {
-        sections.push(found(run, &adds, &series));
+        sections.push(found(&adds, &series));
     }
     let proofs: Vec<Calibrated<'_>> = series.iter().copied().filter(|s| s.parameters.asked_ns.is_some()).collect();
     if let Some(asked) = proofs.first().and_then(|s| s.parameters.asked_ns) {
-        sections.push(proved(run, asked, &proofs, &adds));
+        sections.push(proved(asked, &proofs, &adds));
     }
     sections
 }
 
-fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
+fn found(adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
     let table = Columns::new()
-        .left("method", ALWAYS, |s: &Calibrated<'_>| sanitize(&s.subject))
-        .left("conditions", ALWAYS, |s| conditions(run, &s.conditions))
+        .left("method", ALWAYS, |s: &Calibrated<'_>| s.subject.clone())
+        .left("conditions", ALWAYS, |s| s.conditions.clone())
         .count("rounds", 30, |s| Some(s.summary.count))
         .estimate("a sleep adds (TN)", (ALWAYS, 60), |s| (s.summary.p50, s.summary.ci95.p50))
         .known(
@@ -64,11 +64,8 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
     let negative = |add: &&Calibrated<'_>| {
         beside(all, add.series, Figure::ClockCosts).is_some_and(|costs| costs.summary.p50.is_some_and(|ns| ns < 0))
     };
-    let said: Vec<String> = adds
-        .iter()
-        .filter(negative)
-        .filter_map(|add| Some(format!("{}: {}", name(run, add), clock(all, add)?)))
-        .collect();
+    let said: Vec<String> =
+        adds.iter().filter(negative).filter_map(|add| Some(format!("{}: {}", name(add), clock(all, add)?))).collect();
     let mut section = Section::new("what a sleep adds").with(Block::Table(table)).with(Block::Legend(legend));
     if !said.is_empty() {
         section.blocks.push(Block::Items(said.into_iter().map(Item::from).collect()));
@@ -76,11 +73,11 @@ fn found(run: &Run, adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section 
     section
 }
 
-fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Section {
-    let columns = Columns::new().left("method", ALWAYS, |(s, _): &(Calibrated<'_>, &str)| sanitize(&s.subject)).left(
+fn proved(asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Section {
+    let columns = Columns::new().left("method", ALWAYS, |(s, _): &(Calibrated<'_>, &str)| s.subject.clone()).left(
         "conditions",
         ALWAYS,
-        |(s, _)| conditions(run, &s.conditions),
+        |(s, _)| s.conditions.clone(),
     );
     let rows: Vec<(Calibrated<'_>, &str)> = adds
         .iter()
@@ -88,7 +85,7 @@ fn proved(run: &Run, asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'
         .collect();
     let exceeds = |add: &&Calibrated<'_>| add.summary.p50.is_some_and(|ns| ns >= asked);
     let too_short = adds.iter().filter(exceeds);
-    let mut too_short: Vec<String> = too_short.map(|add| sanitize(&add.subject)).collect();
+    let mut too_short: Vec<String> = too_short.map(|add| add.subject.clone()).collect();
     let lead = spoken::exact(asked);
     let [low, high] = [EARLY.start(), EARLY.end()].map(|share| spoken::share(*share));
     let legend = format!(
@@ -116,15 +113,15 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
     let adds: Vec<Calibrated<'_>> =
         series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
     let Some(first) = adds.first() else { return Answer::default() };
-    let mut sentences: Vec<String> = tn(run, first).into_iter().chain(least(run, &adds)).collect();
+    let mut sentences: Vec<String> = tn(first).into_iter().chain(least(run, &adds)).collect();
     sentences.extend(works(&series, first));
     sentences.extend(clock(&series, first));
     Answer { table: table(&series, first), ..Answer::of(sentences) }
 }
 
 /// `nanosleep under SCHED_FIFO 40`.
-pub(super) fn name(run: &Run, series: &Series) -> String {
-    format!("{} {}", sanitize(&series.subject), under(&conditions(run, &series.conditions)))
+pub(super) fn name(series: &Series) -> String {
+    format!("{} {}", series.subject, under(&series.conditions))
 }
 
 fn with_interval(ns: i64, interval: Option<Interval>) -> String {
@@ -133,9 +130,9 @@ fn with_interval(ns: i64, interval: Option<Interval>) -> String {
 }
 
 /// What the first one adds.
-fn tn(run: &Run, first: &Calibrated<'_>) -> Option<String> {
+fn tn(first: &Calibrated<'_>) -> Option<String> {
     let summary = &first.summary;
-    Some(format!("A {} adds {} (TN).", name(run, first), with_interval(summary.p50?, summary.ci95.p50)))
+    Some(format!("A {} adds {} (TN).", name(first), with_interval(summary.p50?, summary.ci95.p50)))
 }
 
 /// The least TN, if others are shown to be larger; which ones show no difference from it.
@@ -146,13 +143,13 @@ fn least(run: &Run, adds: &[Calibrated<'_>]) -> Option<String> {
     let pairs: Vec<_> = others.iter().map(|other| rounds::Pair { before: other.series, after, figure }).collect();
     let effects = rounds::test(run, &pairs);
     let which = |outcome: Outcome| -> Vec<String> {
-        let its = others.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
-        its.map(|(other, _)| name(run, other)).collect()
+        let matching = others.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
+        matching.map(|(other, _)| name(other)).collect()
     };
     if which(Outcome::Better).is_empty() {
         return None;
     }
-    let mut text = format!("Least: {}, {}", name(run, least), with_interval(least.summary.p50?, None));
+    let mut text = format!("Least: {}, {}", name(least), with_interval(least.summary.p50?, None));
     for (said, names) in
         [("no difference shown from", which(Outcome::NoDifference)), ("not tested against", which(Outcome::NotTested))]
     {

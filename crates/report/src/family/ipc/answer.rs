@@ -41,13 +41,17 @@ fn alone(messages: &[Message<'_>]) -> Option<String> {
 
 /// `64 B there and back take 6.16 µs on one CPU, 60.1 µs on two CPUs (pipe).`
 fn short(all: &[Comparison<'_>]) -> Option<String> {
-    let shown = |its: &&Comparison<'_>| its.dimension == Dimension::Placement && differs(&its.p50);
-    let its = all.iter().filter(shown).find(|its| its.to.message.subject == "pipe").or(all.iter().find(shown))?;
-    let parameters = its.to.message.parameters;
-    let [from, to] = [its.p50.before_ns?, its.p50.after_ns?].map(spoken::duration);
+    let shown = |comparison: &&Comparison<'_>| comparison.dimension == Dimension::Placement && differs(&comparison.p50);
+    let comparison = all
+        .iter()
+        .filter(shown)
+        .find(|comparison| comparison.to.message.subject == "pipe")
+        .or(all.iter().find(shown))?;
+    let parameters = comparison.to.message.parameters;
+    let [from, to] = [comparison.p50.before_ns?, comparison.p50.after_ns?].map(spoken::duration);
     let (size, way) = (unbroken(&bytes(parameters.size)), brief(parameters));
-    let mechanism = super::matters::naming_of(&its.to.message);
-    Some(format!("{size} {way} take {from} on {}, {to} on {} ({mechanism}).", its.from.name, its.to.name))
+    let mechanism = super::matters::naming_of(&comparison.to.message);
+    Some(format!("{size} {way} take {from} on {}, {to} on {} ({mechanism}).", comparison.from.name, comparison.to.name))
 }
 
 /// The comparisons of one question, grouped by what else they have in common.
@@ -56,20 +60,21 @@ type Question<'c, 'a> = Vec<Vec<&'c Comparison<'a>>>;
 /// A question for each dimension; for placement and priority, one for each value.
 fn questions<'c, 'a>(all: &'c [Comparison<'a>]) -> Vec<Question<'c, 'a>> {
     // Saturated latency is time in a queue: it answers where nothing else does.
-    let queued = |its: &Comparison<'_>| {
-        matches!(its.dimension, Dimension::Size | Dimension::Placement)
-            && its.to.message.parameters.mode == Mode::Saturated
+    let queued = |comparison: &Comparison<'_>| {
+        matches!(comparison.dimension, Dimension::Size | Dimension::Placement)
+            && comparison.to.message.parameters.mode == Mode::Saturated
     };
-    let only = |dimension| all.iter().filter(|its| its.dimension == dimension).all(queued);
-    let refs: Vec<&Comparison<'a>> = all.iter().filter(|its| !queued(its) || only(its.dimension)).collect();
-    let key = |its: &&'c Comparison<'a>| match its.dimension {
-        Dimension::Size | Dimension::Rate => (its.dimension, ""),
-        Dimension::Placement | Dimension::Priority => (its.dimension, its.to.name.as_str()),
+    let only = |dimension| all.iter().filter(|comparison| comparison.dimension == dimension).all(queued);
+    let refs: Vec<&Comparison<'a>> =
+        all.iter().filter(|comparison| !queued(comparison) || only(comparison.dimension)).collect();
+    let key = |comparison: &&'c Comparison<'a>| match comparison.dimension {
+        Dimension::Size | Dimension::Rate => (comparison.dimension, ""),
+        Dimension::Placement | Dimension::Priority => (comparison.dimension, comparison.to.name.as_str()),
     };
-    let base = |its: &&Comparison<'_>| std::ptr::from_ref(its.from.message.series);
+    let base = |comparison: &&Comparison<'_>| std::ptr::from_ref(comparison.from.message.series);
     grouped(&refs, key)
         .into_iter()
-        .map(|(_, its)| grouped(&its, base).into_iter().map(|(_, its)| its).collect())
+        .map(|(_, comparison)| grouped(&comparison, base).into_iter().map(|(_, comparison)| comparison).collect())
         .collect()
 }
 
@@ -78,16 +83,17 @@ fn differs(effect: &Effect) -> bool {
 }
 
 /// The figure at which a comparison shows a difference.
-fn shown<'e>(its: &'e Comparison<'_>) -> Option<(&'static str, &'e Effect)> {
-    [("p50", &its.p50), ("p99", &its.p99)].into_iter().find(|(_, effect)| differs(effect))
+fn shown<'e>(comparison: &'e Comparison<'_>) -> Option<(&'static str, &'e Effect)> {
+    [("p50", &comparison.p50), ("p99", &comparison.p99)].into_iter().find(|(_, effect)| differs(effect))
 }
 
 fn sentences(run: &Run, question: &Question<'_, '_>) -> Vec<String> {
     // The largest size, the most frequent message: the last of its group.
-    let differing =
-        question.iter().find_map(|group| Some((group, *group.iter().rev().find(|its| shown(its).is_some())?)));
+    let differing = question
+        .iter()
+        .find_map(|group| Some((group, *group.iter().rev().find(|comparison| shown(comparison).is_some())?)));
     let mut all = vec![match differing {
-        Some((group, its)) => different(run, question, group, its),
+        Some((group, comparison)) => different(run, question, group, comparison),
         None => alike(run, question),
     }];
     all.extend(steady(run, question));
@@ -95,24 +101,31 @@ fn sentences(run: &Run, question: &Question<'_, '_>) -> Vec<String> {
 }
 
 /// `Size matters: 9.42 µs with 8 B, 41.0 µs with 64 KiB at p50 (posix-mq, one CPU). No difference is shown up to 1 KiB.`
-fn different(run: &Run, question: &Question<'_, '_>, group: &[&Comparison<'_>], its: &Comparison<'_>) -> String {
-    let (word, _) = its.dimension.words();
-    let (at, effect) = shown(its).unwrap_or(("p50", &its.p50));
-    let mut text = format!("{word} matters: {} at {at} ({}).", both(its, effect), its.rest(run));
-    let same = group.iter().take_while(|its| its.p50.outcome == Outcome::NoDifference && shown(its).is_none());
+fn different(run: &Run, question: &Question<'_, '_>, group: &[&Comparison<'_>], comparison: &Comparison<'_>) -> String {
+    let (word, _) = comparison.dimension.words();
+    let (at, effect) = shown(comparison).unwrap_or(("p50", &comparison.p50));
+    let mut text = format!("{word} matters: {} at {at} ({}).", both(comparison, effect), comparison.rest(run));
+    let same = group
+        .iter()
+        .take_while(|comparison| comparison.p50.outcome == Outcome::NoDifference && shown(comparison).is_none());
     if let Some(last) = same.last() {
-        let up_to = if its.dimension == Dimension::Size { "up to" } else { "down to" };
+        let up_to = if comparison.dimension == Dimension::Size { "up to" } else { "down to" };
         text.push_str(&format!(" No difference is shown {up_to} {}.", unbroken(&last.to.name)));
     }
-    let smaller = |its: &Comparison<'_>| shown(its).is_some_and(|(_, effect)| effect.outcome == Outcome::Better);
-    let lead = smaller(its);
+    let smaller =
+        |comparison: &Comparison<'_>| shown(comparison).is_some_and(|(_, effect)| effect.outcome == Outcome::Better);
+    let lead = smaller(comparison);
     let of = |wanted: fn(bool, bool) -> bool| {
         let counts = |group: &&Vec<&Comparison<'_>>| {
-            group.iter().rev().find(|its| shown(its).is_some()).is_some_and(|its| wanted(smaller(its), lead))
+            group
+                .iter()
+                .rev()
+                .find(|comparison| shown(comparison).is_some())
+                .is_some_and(|comparison| wanted(smaller(comparison), lead))
         };
         question.iter().filter(counts).count()
     };
-    let (like, unlike) = (of(|its, lead| its == lead), of(|its, lead| its != lead));
+    let (like, unlike) = (of(|other, lead| other == lead), of(|other, lead| other != lead));
     if question.len() > 1 {
         text.push_str(&format!(" Shown in {} of {} comparisons", like + unlike, question.len()));
         if unlike > 0 {
@@ -126,15 +139,16 @@ fn different(run: &Run, question: &Question<'_, '_>, group: &[&Comparison<'_>], 
 /// No difference, or no test.
 fn alike(run: &Run, question: &Question<'_, '_>) -> String {
     let all = || question.iter().filter_map(|group| group.last());
-    let tested = || all().filter(|its| its.p50.outcome == Outcome::NoDifference);
-    let Some(its) = tested().next() else {
-        let Some(its) = all().next() else { return String::new() };
-        let (word, _) = its.dimension.words();
-        let why = its.p50.why.as_deref().unwrap_or("a figure is missing");
+    let tested = || all().filter(|comparison| comparison.p50.outcome == Outcome::NoDifference);
+    let Some(comparison) = tested().next() else {
+        let Some(comparison) = all().next() else { return String::new() };
+        let (word, _) = comparison.dimension.words();
+        let why = comparison.p50.why.as_deref().unwrap_or("a figure is missing");
         return format!("{word} is not tested: {}", sentence(why));
     };
-    let (word, _) = its.dimension.words();
-    let mut text = format!("{word} shows no difference: {} at p50 ({}).", both(its, &its.p50), its.rest(run));
+    let (word, _) = comparison.dimension.words();
+    let mut text =
+        format!("{word} shows no difference: {} at p50 ({}).", both(comparison, &comparison.p50), comparison.rest(run));
     let (tested, all) = (tested().count(), all().count());
     if all > 1 {
         let beside = if tested == all { String::new() } else { format!("; {} not tested", all - tested) };
@@ -144,19 +158,19 @@ fn alike(run: &Run, question: &Question<'_, '_>) -> String {
 }
 
 /// `9.42 µs with 8 B, 41.0 µs with 64 KiB`
-fn both(its: &Comparison<'_>, effect: &Effect) -> String {
-    let (_, preposition) = its.dimension.words();
+fn both(comparison: &Comparison<'_>, effect: &Effect) -> String {
+    let (_, preposition) = comparison.dimension.words();
     let one = |ns: Option<i64>, name: &str| format!("{} {preposition} {}", unbroken(&units::known(ns)), unbroken(name));
-    format!("{}, {}", one(effect.before_ns, &its.from.name), one(effect.after_ns, &its.to.name))
+    format!("{}, {}", one(effect.before_ns, &comparison.from.name), one(effect.after_ns, &comparison.to.name))
 }
 
 /// Whether a policy steadies the maxima.
 fn steady(run: &Run, question: &Question<'_, '_>) -> Option<String> {
     let all: Vec<&Comparison<'_>> = question.iter().flatten().copied().collect();
-    let first = all.first().filter(|its| its.dimension == Dimension::Priority)?;
-    let tested = || all.iter().filter_map(|its| Some((*its, its.maxima?)));
+    let first = all.first().filter(|comparison| comparison.dimension == Dimension::Priority)?;
+    let tested = || all.iter().filter_map(|comparison| Some((*comparison, comparison.maxima?)));
     let told = tested().find(|(_, maxima)| maxima.outcome != Outcome::NoDifference).or_else(|| tested().next());
-    let Some((its, maxima)) = told else {
+    let Some((comparison, maxima)) = told else {
         return Some(format!("Its maxima are not tested: fewer than {MIN_ROUNDS} rounds in common."));
     };
     let policy = unbroken(&first.to.name);
@@ -168,7 +182,7 @@ fn steady(run: &Run, question: &Question<'_, '_>) -> Option<String> {
     let figures = spoken::instead(maxima.after_ns, maxima.before_ns);
     let mut text = format!("{policy} {says}: the largest of a round is {figures}, {count} of {} rounds", maxima.rounds);
     if question.len() > 1 {
-        text.push_str(&format!(" ({})", its.rest(run)));
+        text.push_str(&format!(" ({})", comparison.rest(run)));
     }
     Some(sentence(&text))
 }
@@ -180,22 +194,27 @@ const MAXIMA: &str = "largest of a round";
 pub(super) fn section(run: &Run, series: &[Message<'_>]) -> Option<Section> {
     let all = comparisons(run, series);
     let refs: Vec<&Comparison<'_>> = all.iter().collect();
-    let any_maxima = all.iter().any(|its| its.maxima.is_some());
+    let any_maxima = all.iter().any(|comparison| comparison.maxima.is_some());
     let columns = Columns::new()
-        .left("messages", ALWAYS, |its: &&Comparison<'_>| its.rest(run))
-        .right("p50", ALWAYS, |its| arrow(&its.p50))
-        .left("is", ALWAYS, |its| outcome(its.p50.outcome).to_owned())
-        .right("p99", 60, |its| arrow(&its.p99))
-        .left("p99 is", 59, |its| outcome(its.p99.outcome).to_owned())
-        .right(MAXIMA, 50, |its| its.maxima.map_or(units::ABSENT.to_owned(), |its| largest(&its)))
+        .left("messages", ALWAYS, |comparison: &&Comparison<'_>| comparison.rest(run))
+        .right("p50", ALWAYS, |comparison| arrow(&comparison.p50))
+        .left("is", ALWAYS, |comparison| outcome(comparison.p50.outcome).to_owned())
+        .right("p99", 60, |comparison| arrow(&comparison.p99))
+        .left("p99 is", 59, |comparison| outcome(comparison.p99.outcome).to_owned())
+        .right(MAXIMA, 50, |comparison| {
+            comparison.maxima.map_or(units::ABSENT.to_owned(), |comparison| largest(&comparison))
+        })
         .only_if(any_maxima)
-        .left("it is", 49, |its| its.maxima.map_or(units::ABSENT, |its| outcome(its.outcome)).to_owned())
+        .left("it is", 49, |comparison| {
+            comparison.maxima.map_or(units::ABSENT, |comparison| outcome(comparison.outcome)).to_owned()
+        })
         .only_if(any_maxima);
     let mut rows = Vec::new();
-    let varied = |its: &&Comparison<'_>| (its.dimension, its.from.name.clone(), its.to.name.clone());
+    let varied =
+        |comparison: &&Comparison<'_>| (comparison.dimension, comparison.from.name.clone(), comparison.to.name.clone());
     for ((dimension, from, to), group) in grouped(&refs, varied) {
         rows.push(Row::Label(format!("{}, {from} → {to}:", dimension.words().0)));
-        rows.extend(group.iter().map(|its| columns.row(its, Paint::Plain)));
+        rows.extend(group.iter().map(|comparison| columns.row(comparison, Paint::Plain)));
     }
     let about =
         "Series that differ in nothing else, tested on their interleaved rounds and corrected for their number.";
@@ -211,9 +230,9 @@ fn arrow(effect: &Effect) -> String {
     format!("{} → {}", units::known(effect.before_ns), units::known(effect.after_ns))
 }
 
-fn largest(its: &Maxima) -> String {
-    let [from, to] = [its.before_ns, its.after_ns].map(units::duration);
-    format!("{from} → {to} ({}/{})", its.smaller, its.rounds)
+fn largest(comparison: &Maxima) -> String {
+    let [from, to] = [comparison.before_ns, comparison.after_ns].map(units::duration);
+    format!("{from} → {to} ({}/{})", comparison.smaller, comparison.rounds)
 }
 
 fn outcome(outcome: Outcome) -> &'static str {

@@ -7,7 +7,7 @@ use crate::evidence::maxima::{self, Maxima};
 use crate::evidence::rounds::{self, Pair};
 use crate::evidence::{Effect, Figure};
 use crate::format::grouped;
-use crate::format::naming::{self, conditions};
+use crate::format::naming;
 
 use crate::family::ipc::traffic::{Message, brief, bytes, cpus, place};
 
@@ -62,13 +62,13 @@ pub(super) struct Comparison<'a> {
 impl Comparison<'_> {
     /// What both have in common, in words.
     pub(super) fn rest(&self, run: &Run) -> String {
-        let its = self.to.message.parameters;
+        let parameters = self.to.message.parameters;
         let mut words = vec![naming_of(&self.to.message)];
         for (dimension, word) in [
-            (Dimension::Size, bytes(its.size).replace(' ', "\u{a0}")),
-            (Dimension::Rate, brief(its)),
-            (Dimension::Placement, place(its).to_owned()),
-            (Dimension::Priority, conditions(run, &self.to.message.conditions)),
+            (Dimension::Size, bytes(parameters.size).replace(' ', "\u{a0}")),
+            (Dimension::Rate, brief(parameters)),
+            (Dimension::Placement, place(parameters).to_owned()),
+            (Dimension::Priority, self.to.message.conditions.clone()),
         ] {
             // Under the conditions as found there is nothing to say.
             if dimension != self.dimension && !(word == naming::AS_FOUND || one_set(run, dimension)) {
@@ -85,7 +85,7 @@ fn one_set(run: &Run, dimension: Dimension) -> bool {
 
 /// The mechanism, and how it receives if not in the kernel.
 pub(super) fn naming_of(message: &Message<'_>) -> String {
-    let name = crate::format::sanitize(&message.subject);
+    let name = message.subject.clone();
     match message.parameters.receive {
         Receive::Block => name,
         other => format!("{name} ({other})"),
@@ -146,37 +146,38 @@ fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(D
 
 /// Where a series stands in this dimension, and the name of that place; `None`: it has no place there.
 fn position(run: &Run, dimension: Dimension, message: &Message<'_>) -> Option<(u64, String)> {
-    let its = message.parameters;
+    let parameters = message.parameters;
     match dimension {
-        Dimension::Size => Some((its.size, bytes(its.size))),
+        Dimension::Size => Some((parameters.size, bytes(parameters.size))),
         // A round trip has no rate of its own. Rare messages first.
-        Dimension::Rate if its.mode == Mode::PingPong => None,
+        Dimension::Rate if parameters.mode == Mode::PingPong => None,
         Dimension::Rate => {
-            let name = if its.mode == Mode::Saturated { "saturated traffic".to_owned() } else { brief(its) };
-            Some((u64::MAX - its.interval_ns.unwrap_or(0).unsigned_abs(), name))
+            let name =
+                if parameters.mode == Mode::Saturated { "saturated traffic".to_owned() } else { brief(parameters) };
+            Some((u64::MAX - parameters.interval_ns.unwrap_or(0).unsigned_abs(), name))
         }
         Dimension::Placement => {
             let core = same_core(run, message);
-            let order = match its.place {
+            let order = match parameters.place {
                 Placement::SameCpu => 0,
                 Placement::TwoCpus if core => 1,
                 Placement::TwoCpus => 2,
                 Placement::AnyCpu => 3,
             };
-            Some((order, if core { "two threads of one core" } else { place(its) }.to_owned()))
+            Some((order, if core { "two threads of one core" } else { place(parameters) }.to_owned()))
         }
         Dimension::Priority => {
             let index = run.conditions.iter().position(|set| set.label == message.conditions)?;
             let set = &run.conditions[index];
             let order = index as u64 + if set.is_real_time() { 1 << 32 } else { 0 };
-            (!set.refuses(POLICY)).then(|| (order, conditions(run, &message.conditions)))
+            (!set.refuses(POLICY)).then(|| (order, message.conditions.clone()))
         }
     }
 }
 
 fn same_core(run: &Run, message: &Message<'_>) -> bool {
-    let its = message.parameters;
-    let Some((a, b)) = its.sender_cpu.zip(its.receiver_cpu) else { return false };
+    let parameters = message.parameters;
+    let Some((a, b)) = parameters.sender_cpu.zip(parameters.receiver_cpu) else { return false };
     run.notices.iter().any(
         |notice| matches!(notice, Notice::SameCore { pairs } if pairs.contains(&[a, b]) || pairs.contains(&[b, a])),
     )
@@ -199,17 +200,21 @@ struct Rest<'a> {
 
 impl<'a> Rest<'a> {
     fn of(run: &Run, dimension: Dimension, message: &Message<'a>) -> Self {
-        let its = message.parameters;
+        let parameters = message.parameters;
         let unless = |own: Dimension| dimension != own;
         Self {
             subject: &message.series.subject,
-            receive: its.receive,
-            depth: its.depth,
-            size: unless(Dimension::Size).then_some(its.size),
-            mode: unless(Dimension::Rate).then_some((its.mode, its.interval_ns)),
-            from_due: its.mode == Mode::Rate,
-            round_trip: its.mode == Mode::PingPong,
-            cpus: unless(Dimension::Placement).then_some((its.place, its.sender_cpu, its.receiver_cpu)),
+            receive: parameters.receive,
+            depth: parameters.depth,
+            size: unless(Dimension::Size).then_some(parameters.size),
+            mode: unless(Dimension::Rate).then_some((parameters.mode, parameters.interval_ns)),
+            from_due: parameters.mode == Mode::Rate,
+            round_trip: parameters.mode == Mode::PingPong,
+            cpus: unless(Dimension::Placement).then_some((
+                parameters.place,
+                parameters.sender_cpu,
+                parameters.receiver_cpu,
+            )),
             conditions: if unless(Dimension::Priority) {
                 message.conditions.clone()
             } else {

@@ -15,8 +15,8 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
 use crate::family::shared::{ALWAYS, Family, absent_note, interval_note, measured};
-use crate::format::naming::{conditions, under};
-use crate::format::{grouped, sanitize, unbroken, units};
+use crate::format::naming::under;
+use crate::format::{grouped, unbroken, units};
 use crate::pictures;
 use crate::pictures::heat::Pair;
 
@@ -35,12 +35,12 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     for series in &listed {
         groups.entry(Traffic::of(series.parameters)).or_default().push(*series);
     }
-    let mut sections: Vec<Section> = groups.iter().map(|(traffic, rows)| table(run, traffic, rows)).collect();
+    let mut sections: Vec<Section> = groups.iter().map(|(traffic, rows)| table(traffic, rows)).collect();
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(&listed)));
     }
-    sections.extend(maps(run, &mapped));
-    sections.extend(blocks(run, &series));
+    sections.extend(maps(&mapped));
+    sections.extend(blocks(&series));
     sections.extend(answer::section(run, &series));
     sections.extend(summary::sections(run, &listed));
     sections
@@ -78,7 +78,7 @@ impl<'a> Blocks<'a> {
 }
 
 /// A table of the series whose messages were counted in blocks; none where there are none.
-fn blocks(run: &Run, series: &[Message<'_>]) -> Option<Section> {
+fn blocks(series: &[Message<'_>]) -> Option<Section> {
     let rows: Vec<Blocks<'_>> = series.iter().filter_map(Blocks::of_message).collect();
     let first = rows.first()?;
     let one_set = rows.iter().all(|row| row.message.conditions == first.message.conditions);
@@ -90,8 +90,8 @@ fn blocks(run: &Run, series: &[Message<'_>]) -> Option<Section> {
         (Column::right(heading, keep).over(over), cell)
     };
     let mut columns = Columns::new()
-        .left("mechanism", ALWAYS, |row: &Blocks<'_>| sanitize(&row.message.subject))
-        .left("conditions", ALWAYS, |row| conditions(run, &row.message.conditions))
+        .left("mechanism", ALWAYS, |row: &Blocks<'_>| row.message.subject.clone())
+        .left("conditions", ALWAYS, |row| row.message.conditions.clone())
         .only_if(!one_set)
         .left("messages", ALWAYS, Blocks::about)
         .only_if(!one_kind)
@@ -119,13 +119,13 @@ fn blocks(run: &Run, series: &[Message<'_>]) -> Option<Section> {
 }
 
 /// A table of these series, which share their traffic.
-fn table(run: &Run, traffic: &Traffic, series: &[Message<'_>]) -> Section {
+fn table(traffic: &Traffic, series: &[Message<'_>]) -> Section {
     let one_set = series.iter().all(|message| message.conditions == series[0].conditions);
     let mut heading = format!("ipc {}; {}", traffic.mode_in_words(), traffic.place_in_words());
     if one_set && !series[0].conditions.is_empty() {
-        heading.push_str(&format!("; {}", under(&conditions(run, &series[0].conditions))));
+        heading.push_str(&format!("; {}", under(&series[0].conditions)));
     }
-    let columns = columns(run, series, one_set);
+    let columns = columns(series, one_set);
     Section::new(heading).with(Block::Table(columns.table(rows(traffic, series, &columns))))
 }
 
@@ -167,14 +167,14 @@ fn used(series: &Message<'_>) -> (Used, Used) {
 }
 
 /// The columns of a table of these series, without those that say nothing of them.
-fn columns<'a>(run: &'a Run, series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>> {
+fn columns<'a>(series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>> {
     let blocks = series.iter().all(|s| s.parameters.receive == Receive::Block);
     let switches = |(_, own, forced): Used| (own, forced);
     Columns::new()
-        .left("mechanism", ALWAYS, |s: &Message<'_>| sanitize(&s.subject))
+        .left("mechanism", ALWAYS, |s: &Message<'_>| s.subject.clone())
         .left("receive", 75, |s| s.parameters.receive.name().to_owned())
         .only_if(!blocks)
-        .left("conditions", ALWAYS, |s| conditions(run, &s.conditions))
+        .left("conditions", ALWAYS, |s| s.conditions.clone())
         .only_if(!one_set)
         .count("n", 40, |s| Some(s.summary.count))
         .ns("min", 45, |s| s.summary.min)
@@ -212,30 +212,30 @@ fn legend(series: &[Message<'_>]) -> Vec<Note> {
 }
 
 /// A map for each mechanism, kind of traffic, size, way of receiving and set of conditions.
-fn maps<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Section> {
+fn maps<'a>(series: &[Message<'a>]) -> Vec<Section> {
     let key = |message: &Message<'a>| {
         let (series, asked) = (message.series, message.parameters);
         (asked.mode, asked.interval_ns, series.subject.as_str(), asked.size, asked.receive, series.conditions.as_str())
     };
-    grouped(series, key).into_iter().map(|(_, pairs)| map(run, &pairs)).collect()
+    grouped(series, key).into_iter().map(|(_, pairs)| map(&pairs)).collect()
 }
 
-fn map(run: &Run, pairs: &[Message<'_>]) -> Section {
+fn map(pairs: &[Message<'_>]) -> Section {
     let first = pairs[0];
     let heading = format!(
         "ipc {}, {}, receiver: {}; {}; {}",
-        sanitize(&first.subject),
+        first.subject.clone(),
         bytes(first.parameters.size),
         first.parameters.receive,
         Traffic::of(first.parameters).mode_in_words(),
-        under(&conditions(run, &first.conditions)),
+        under(&first.conditions),
     );
     let square = |series: &Message<'_>| {
         let figures = [series.summary.p50, series.summary.p99, series.summary.max];
         Some(Pair { cpus: pair(series.parameters)?.into(), count: series.summary.count, figures })
     };
     let squares: Vec<Pair> = pairs.iter().filter_map(square).collect();
-    let title = format!("{}, {}", sanitize(&first.subject), bytes(first.parameters.size));
+    let title = format!("{}, {}", first.subject, bytes(first.parameters.size));
     let album = pictures::heat::album(title, pictures::quantity_name(first.quantity), &squares);
     Section::new(heading).with(Block::Album(album))
 }

@@ -9,8 +9,8 @@ use punctual_record::{Run, Series};
 use crate::document::{Block, Item, Section};
 use crate::evidence::Outcome;
 use crate::family::ipc::traffic::{Contest, Race, contests, races, sleeps};
-use crate::format::naming::{conditions, under};
-use crate::format::{grouped, listed, sanitize, spoken, unbroken, units};
+use crate::format::naming::under;
+use crate::format::{grouped, listed, spoken, unbroken, units};
 
 /// One thing that the figures show, and the series whose calls belong to it.
 struct Finding<'a> {
@@ -20,7 +20,7 @@ struct Finding<'a> {
 
 /// The words: a list per size and set of conditions, under each mechanism the calls that it takes.
 pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
-    let several = series.iter().any(|its| its.conditions != series[0].conditions);
+    let several = series.iter().any(|message| message.conditions != series[0].conditions);
     let contests = contests(series);
     // For each contest: those that sleep, those that spin, the best of both.
     let lists: Vec<Vec<Message<'_>>> = contests.iter().flat_map(lists).collect();
@@ -32,12 +32,12 @@ pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
             if contest.common.mode == Mode::Saturated { throughput(contest) } else { latency(contest, races) };
         let mut heading = format!("To pass messages of {}", bytes(contest.common.size));
         if several {
-            heading.push_str(&format!(", {}", under(&conditions(run, contest.common.conditions))));
+            heading.push_str(&format!(", {}", under(contest.common.conditions)));
         }
         for Finding { text, best } in findings {
             let code = best.and_then(|best| best.about.call.as_deref()).filter(|call| !calls.contains(call));
             calls.extend(code);
-            said.push((heading.clone(), Item { text, code: code.map(sanitize) }));
+            said.push((heading.clone(), Item { text, code: code.map(str::to_owned) }));
         }
     }
     let refs: Vec<&(String, Item)> = said.iter().collect();
@@ -89,7 +89,7 @@ fn latency<'a>(contest: &Contest<'a>, races: &[Option<Race<'a>>]) -> Vec<Finding
 /// The quickest, those that show no difference from it, and those that were not tested.
 fn quickest(race: &Race<'_>, what: &str) -> String {
     let names = |outcome: Outcome| -> Vec<String> {
-        race.others.iter().filter(|(_, effect)| effect.outcome == outcome).map(|(its, _)| name(its)).collect()
+        race.others.iter().filter(|(_, effect)| effect.outcome == outcome).map(|(message, _)| name(message)).collect()
     };
     let (slower, equal, untested) = (names(Outcome::Better), names(Outcome::NoDifference), names(Outcome::NotTested));
     let summary = &race.best.summary;
@@ -115,7 +115,7 @@ fn quickest(race: &Race<'_>, what: &str) -> String {
 }
 
 fn name(series: &Message<'_>) -> String {
-    let name = sanitize(&series.subject);
+    let name = series.subject.clone();
     if series.parameters.receive == Receive::Backoff { format!("{name} (backoff)") } else { name }
 }
 
@@ -130,7 +130,7 @@ fn throughput<'a>(contest: &Contest<'a>) -> Vec<Finding<'a>> {
         format!("{}, {messages} ({mb})", name(series))
     };
     let most = |mut series: Vec<Message<'a>>, who: &str| {
-        series.retain(|its| its.metrics.per_second.is_some());
+        series.retain(|message| message.metrics.per_second.is_some());
         series.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
         let best = *series.first()?;
         let place = place(contest.series[0].parameters);

@@ -121,14 +121,14 @@ pub(super) struct Contest<'a> {
 /// The contests of a run, ordered by conditions, size and place.
 pub(super) fn contests<'a>(series: &[Message<'a>]) -> Vec<Contest<'a>> {
     let common = |message: &Message<'a>| {
-        let its = message.parameters;
+        let asked = message.parameters;
         Common {
             conditions: &message.series.conditions,
-            size: its.size,
-            place: its.place,
-            cpus: (its.sender_cpu, its.receiver_cpu),
-            mode: its.mode,
-            interval_ns: its.interval_ns,
+            size: asked.size,
+            place: asked.place,
+            cpus: (asked.sender_cpu, asked.receiver_cpu),
+            mode: asked.mode,
+            interval_ns: asked.interval_ns,
         }
     };
     let mut all: Vec<Contest<'a>> =
@@ -144,7 +144,7 @@ pub(super) fn sleeps(series: &Message<'_>) -> bool {
 
 /// The series with the smallest median.
 pub(super) fn quickest<'a>(list: &[Message<'a>]) -> Option<Message<'a>> {
-    list.iter().copied().filter(|its| its.summary.p50.is_some()).min_by_key(|its| its.summary.p50)
+    list.iter().copied().filter(|message| message.summary.p50.is_some()).min_by_key(|message| message.summary.p50)
 }
 
 /// The series with the smallest median, and the effect of taking it instead of each other one.
@@ -158,7 +158,7 @@ pub(super) struct Race<'a> {
 pub(super) fn races<'a>(run: &Run, lists: &[Vec<Message<'a>>]) -> Vec<Option<Race<'a>>> {
     let others = |list: &Vec<Message<'a>>, best: &Message<'a>| -> Vec<Message<'a>> {
         let best = std::ptr::from_ref(best.series);
-        list.iter().copied().filter(|its| !std::ptr::eq(its.series, best)).collect()
+        list.iter().copied().filter(|message| !std::ptr::eq(message.series, best)).collect()
     };
     let fields: Vec<Option<(Message<'a>, Vec<Message<'a>>)>> =
         lists.iter().map(|list| quickest(list).map(|best| (best, others(list, &best)))).collect();

@@ -10,8 +10,7 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::family::shared::{ALWAYS, Family, measured};
-use crate::format::naming::{self, conditions};
-use crate::format::{grouped, sanitize, unbroken, units};
+use crate::format::{grouped, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 pub(super) const FAMILY: Family = Family { experiment: "pace", sections, candidates: candidates::candidates, answer };
@@ -41,7 +40,7 @@ fn beside<'a>(all: &[Paced<'a>], of: &Series, quantity: Quantity, end: End) -> O
 
 fn kept_section(run: &Run, (rate, to): &Task, series: &[Paced<'_>]) -> Section {
     let rate = f64::from_bits(*rate);
-    let heading = format!("pace {} a second, {}", units::rate(rate), sanitize(to));
+    let heading = format!("pace {} a second, {}", units::rate(rate), to);
     let mut rows: Vec<Paced<'_>> = series.iter().copied().filter(|s| s.quantity == Quantity::Lateness).collect();
     // The rate counts first: what does not hold it is late without end.
     rows.sort_by_key(|s| {
@@ -49,7 +48,7 @@ fn kept_section(run: &Run, (rate, to): &Task, series: &[Paced<'_>]) -> Section {
         (misses, s.summary.p99.unwrap_or(i64::MAX))
     });
     let mut section = Section::new(heading)
-        .with(Block::Table(kept_columns(run, series).of(&rows)))
+        .with(Block::Table(kept_columns(series).of(&rows)))
         .with(Block::Legend(kept_legend(&rows)));
     let said: Vec<String> = kept(run, rate, &rows).into_iter().chain(long_run(&rows)).collect();
     if !said.is_empty() {
@@ -58,12 +57,12 @@ fn kept_section(run: &Run, (rate, to): &Task, series: &[Paced<'_>]) -> Section {
     section
 }
 
-fn kept_columns<'r>(run: &'r Run, all: &'r [Paced<'r>]) -> Columns<'r, Paced<'r>> {
+fn kept_columns<'r>(all: &'r [Paced<'r>]) -> Columns<'r, Paced<'r>> {
     let jitter = |s: &Paced<'_>| beside(all, s, Quantity::PeriodJitter, End::Departure);
     let one_way = |s: &Paced<'_>| beside(all, s, Quantity::OneWay, End::Arrival);
     Columns::new()
-        .left("method", ALWAYS, |s: &Paced<'_>| sanitize(&s.subject))
-        .left("conditions", 95, |s| conditions(run, &s.conditions))
+        .left("method", ALWAYS, |s: &Paced<'_>| s.subject.clone())
+        .left("conditions", 95, |s| s.conditions.clone())
         .count("n", 20, |s| Some(s.summary.count))
         .known("rate reached", ALWAYS, |s| s.metrics.rate_reached, units::rate)
         .known("median [95 %]", 71, |s| usual_rate(s), |rate| rate)
@@ -158,14 +157,14 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
         .collect();
     let Some((_, rows)) = grouped(&late, task).into_iter().next() else { return Answer::default() };
     let rate = rows[0].parameters.rate_per_second;
-    let sentences = kept(run, rate, &rows).into_iter().chain(ceiling(run, rate, &rows)).collect();
-    Answer { table: Some(table(run, &rows)), ..Answer::of(sentences) }
+    let sentences = kept(run, rate, &rows).into_iter().chain(ceiling(rate, &rows)).collect();
+    Answer { table: Some(table(&rows)), ..Answer::of(sentences) }
 }
 
-fn table(run: &Run, rows: &[Paced<'_>]) -> Table {
+fn table(rows: &[Paced<'_>]) -> Table {
     Columns::new()
-        .left("method", ALWAYS, |s: &Paced<'_>| sanitize(&s.subject))
-        .left("conditions", 95, |s| naming::conditions(run, &s.conditions))
+        .left("method", ALWAYS, |s: &Paced<'_>| s.subject.clone())
+        .left("conditions", 95, |s| s.conditions.clone())
         .known("a second", ALWAYS, |s| s.metrics.rate_reached, units::rate)
         .ns("late p50", ALWAYS, |s| s.summary.p50)
         .ns("p99", ALWAYS, |s| s.summary.p99)

@@ -5,8 +5,8 @@ use punctual_record::{Run, Series};
 
 use crate::evidence::{Figure, Outcome, rounds};
 use crate::family::shared::Measured;
-use crate::format::naming::{self, AS_FOUND};
-use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::format::naming::AS_FOUND;
+use crate::format::{listed, spoken, unbroken, units};
 
 pub(in crate::family) type Paced<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -29,7 +29,7 @@ pub(super) fn drift(metrics: &Metrics) -> Option<(f64, Option<(f64, f64)>)> {
 pub(super) fn clocks_differ(all: &[Paced<'_>]) -> bool {
     let mut clocks = all.iter().filter(|s| s.metrics.events.is_some()).map(|s| s.metrics.departure);
     let first = clocks.next();
-    clocks.any(|its| Some(its) != first)
+    clocks.any(|clock| Some(clock) != first)
 }
 
 /// Whether the rate reached is within 1 % of the one asked.
@@ -38,18 +38,18 @@ fn holds(s: &Paced<'_>) -> bool {
 }
 
 /// `hybrid`, `hybrid (SCHED_FIFO 40)`.
-pub(super) fn name(run: &Run, s: &Series) -> String {
-    match naming::conditions(run, &s.conditions) {
-        its if its == AS_FOUND || its.is_empty() => sanitize(&s.subject),
-        its => format!("{} ({})", sanitize(&s.subject), unbroken(&its)),
+pub(super) fn name(s: &Series) -> String {
+    match s.conditions.clone() {
+        conditions if conditions == AS_FOUND || conditions.is_empty() => s.subject.clone(),
+        conditions => format!("{} ({})", s.subject, unbroken(&conditions)),
     }
 }
 
 /// `spin (54.0 µs at p99, 99 % of a CPU)`.
-fn say(run: &Run, s: &Series) -> String {
+fn say(s: &Series) -> String {
     let late = unbroken(&format!("{} at p99", units::known(s.summary.p99)));
     let cpu = s.cpu_share.map_or(String::new(), |share| unbroken(&format!(", {} of a CPU", units::share(share))));
-    format!("{} ({late}{cpu})", name(run, s))
+    format!("{} ({late}{cpu})", name(s))
 }
 
 /// Which method keeps the rate best, which is cheapest, and which is slowest.
@@ -66,14 +66,14 @@ pub(super) fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<String> {
         .min_by(|a, b| f64::total_cmp(&a.cpu_share.unwrap_or(2.0), &b.cpu_share.unwrap_or(2.0)));
     let known = best.as_ref().map(|(_, names)| names.clone()).unwrap_or_default();
     sentences.extend(best.map(|(text, _)| text));
-    if let Some(cheapest) = cheapest.filter(|c| held.len() > 1 && known.first() != Some(&name(run, c))) {
-        sentences.push(format!("Cheapest of them: {}.", say(run, cheapest)));
+    if let Some(cheapest) = cheapest.filter(|c| held.len() > 1 && known.first() != Some(&name(c))) {
+        sentences.push(format!("Cheapest of them: {}.", say(cheapest)));
     }
     let slowest = rows.iter().filter_map(|s| Some((s.metrics.rate_reached?, s))).min_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((reached, series)) = slowest.filter(|(reached, _)| *reached < rate * 0.99) {
         sentences.push(format!(
             "Slowest: {}, with {} of {} a second.",
-            name(run, series),
+            name(series),
             unbroken(&units::rate(reached)),
             unbroken(&units::rate(rate))
         ));
@@ -94,24 +94,24 @@ fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let pairs: Vec<_> = rivals.iter().map(|rival| rounds::Pair { before: rival.series, after, figure }).collect();
     let effects = rounds::test(run, &pairs);
     let which = |outcome: Outcome| -> Vec<String> {
-        let its = rivals.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
-        its.map(|(s, _)| name(run, s)).collect()
+        let matching = rivals.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
+        matching.map(|(s, _)| name(s)).collect()
     };
     let (ties, untested) = (which(Outcome::NoDifference), which(Outcome::NotTested));
     let mut text = match rivals.is_empty() {
-        true => format!("Held the rate within 1 %: {}", say(run, best)),
-        false => format!("Least late of those that held the rate within 1 %: {}", say(run, best)),
+        true => format!("Held the rate within 1 %: {}", say(best)),
+        false => format!("Least late of those that held the rate within 1 %: {}", say(best)),
     };
     for (said, names) in [("no difference shown from", &ties), ("not tested against", &untested)] {
         if !names.is_empty() {
             text.push_str(&format!("; {said} {}", listed(names, 4)));
         }
     }
-    let others: Vec<String> = held.iter().filter(|s| !like(s)).map(|s| name(run, s)).collect();
+    let others: Vec<String> = held.iter().filter(|s| !like(s)).map(|s| name(s)).collect();
     if !others.is_empty() {
         text.push_str(&format!("; not comparable, by another clock: {}", listed(&others, 4)));
     }
-    Some((format!("{text}."), [vec![name(run, best)], ties].concat()))
+    Some((format!("{text}."), [vec![name(best)], ties].concat()))
 }
 
 /// Exact in the long run: within this many ppm. A crystal is off by more.
@@ -125,7 +125,7 @@ fn exact(rows: &[Paced<'_>]) -> Option<String> {
     };
     // Under whatever conditions it was measured.
     let always = |s: &&Paced<'_>| rows.iter().filter(|other| other.subject == s.subject).all(is_exact);
-    let mut exact: Vec<String> = rows.iter().filter(always).map(|s| sanitize(&s.subject)).collect();
+    let mut exact: Vec<String> = rows.iter().filter(always).map(|s| s.subject.clone()).collect();
     exact.sort();
     exact.dedup();
     if exact.is_empty() {
@@ -163,7 +163,7 @@ pub(super) fn usual_rate(s: &Paced<'_>) -> Option<String> {
 
 /// How many events a second one thread reaches with a sleep between. The sleep is the shortest, or lasts the whole
 /// period.
-pub(super) fn ceiling(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Option<String> {
+pub(super) fn ceiling(rate: f64, rows: &[Paced<'_>]) -> Option<String> {
     let slow = |s: &&Paced<'_>| s.metrics.rate_share.is_some_and(|share| share < 0.99);
     // Since Linux 7.2 a sleep of 1 ns returns without giving up the CPU, which is no sleep.
     let slept = |s: &&Paced<'_>| s.voluntary_switches_per_op.is_none_or(|switches| switches >= 0.01);
@@ -176,8 +176,8 @@ pub(super) fn ceiling(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Option<String
     let whole = find(["nanosleep", "usleep"]).and_then(|s| Some((s, usual_rate(s)?)));
     let period = spoken::duration(1e9 / rate);
     let lead = "With a sleep between events one thread reaches";
-    let whole = whole.map(|(s, rate)| (name(run, s), rate));
-    match (shortest.map(|(s, rate)| (name(run, s), rate)), whole) {
+    let whole = whole.map(|(s, rate)| (name(s), rate));
+    match (shortest.map(|(s, rate)| (name(s), rate)), whole) {
         (Some((a, most)), Some((b, few))) => {
             Some(format!("{lead} {most} a second by {a}. Where it sleeps the whole {period}, it reaches {few} by {b}."))
         }

@@ -12,13 +12,13 @@ use crate::document::{Block, Columns, Note, Section};
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{Effect, Figure, Outcome};
 use crate::family::shared::{ALWAYS, Family, measured};
-use crate::format::naming::{conditions, under};
-use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
+use crate::format::naming::under;
+use crate::format::{distinct, grouped, listed, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 pub(super) const FAMILY: Family = Family { experiment: "polls", sections, candidates: candidates::candidates, answer };
 
-fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::polls);
     let settings = settings(&series);
     let place = match series.first().map(|s| s.parameters.sender) {
@@ -27,7 +27,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     };
     let mut sections = Vec::new();
     for (label, own) in grouped(&settings, |s| s.conditions) {
-        let under = under(&conditions(run, label));
+        let under = under(label);
         let heading = format!("Latency of a message, receiver {under}, sender on the {place}");
         sections.push(latency(&own, &heading));
         let heading = format!("Shares of the CPU while no message comes, receiver {under}");
@@ -39,7 +39,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 
 /// The columns that tell the settings.
 fn named<'a>() -> Columns<'a, Setting<'a>> {
-    Columns::new().left("method", ALWAYS, |setting: &Setting<'_>| sanitize(setting.subject)).count(
+    Columns::new().left("method", ALWAYS, |setting: &Setting<'_>| setting.subject.to_owned()).count(
         "polls",
         ALWAYS,
         |setting| setting.polls.map(u64::from),
@@ -99,7 +99,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
     };
     if of(Outcome::NotTested).count() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
-        return Some(format!("Which number of polls suits {on} was not tested: {}.", sanitize(why)));
+        return Some(format!("Which number of polls suits {on} was not tested: {}.", why));
     }
     let equal: Vec<&Setting<'_>> = std::iter::once(*best).chain(of(Outcome::NoDifference)).collect();
     let share = |setting: &Setting<'_>| setting.share().unwrap_or(-1.0);
@@ -174,7 +174,7 @@ fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
             Some(format!("{polls} poll{plural}: {latency}, {share}"))
         })
         .collect();
-    (!parts.is_empty()).then(|| format!("{}: {}.", sanitize(method), parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("{}: {}.", method, parts.join("; ")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use punctual_record::experiment::polls::{Load, Metrics, Parameters};
 use punctual_record::{Quantity, Series};
 
 use crate::family::shared::Measured;
-use crate::format::{grouped, sanitize, unbroken, units};
+use crate::format::{grouped, unbroken, units};
 
 type Polled<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -82,7 +82,7 @@ impl<'a> Setting<'a> {
 
 /// `sched_yield after 100 polls`.
 pub(super) fn described(setting: &Setting<'_>) -> String {
-    let subject = sanitize(setting.subject);
+    let subject = setting.subject.to_owned();
     match setting.polls {
         None | Some(0) => subject,
         Some(1) => format!("{subject} after each poll"),

@@ -119,7 +119,9 @@ pub(super) fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>>
         .zip(starts.into_iter().zip(others))
         .map(|(ramp, (start, other))| Judged {
             start: fixed(run, &ramp).unwrap_or_else(|| outcome(&ramp, start)),
-            slower: other.and_then(|effect| shown(&ramp, &effect)).zip(fastest.map(|its| its.series.subject.as_str())),
+            slower: other
+                .and_then(|effect| shown(&ramp, &effect))
+                .zip(fastest.map(|fastest| fastest.series.subject.as_str())),
             ramp,
         })
         .collect()
@@ -146,7 +148,8 @@ pub(super) fn fixed(run: &Run, ramp: &Ramp<'_>) -> Option<Start> {
         return Some(Start::NoTransition);
     }
     let governor = governor(run, &ramp.subject)?;
-    let driver = metrics.driver.as_deref().or(cpufreq.and_then(|its| its.driver.as_deref())).unwrap_or_default();
+    let driver =
+        metrics.driver.as_deref().or(cpufreq.and_then(|cpufreq| cpufreq.driver.as_deref())).unwrap_or_default();
     let lowest = governor == "powersave" && !AUTONOMOUS.contains(&driver);
     (CONSTANT.contains(&governor) || lowest).then_some(Start::OneSpeed)
 }

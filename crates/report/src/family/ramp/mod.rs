@@ -13,8 +13,8 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::family::shared::{ALWAYS, Family, measured};
-use crate::format::naming::{AS_FOUND, conditions, under};
-use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
+use crate::format::naming::{AS_FOUND, under};
+use crate::format::{listed, sentence, spoken, unbroken, units};
 use crate::pictures;
 use crate::pictures::ramp::Loops;
 use crate::verdict::{Advice, Answer};
@@ -25,12 +25,12 @@ const STRETCHED: f64 = 1.5;
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let judged = judged(run, series);
-    let Some(first) = judged.first().map(|its| its.ramp) else { return Vec::new() };
+    let Some(first) = judged.first().map(|judgement| judgement.ramp) else { return Vec::new() };
     let on = first.metrics.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
     let heading = format!(
         "ramp: loops of {} of fixed work{on}, {}, after a rest of {}",
         units::exact(first.parameters.work_ns),
-        under(&conditions(run, &first.conditions)),
+        under(&first.conditions),
         units::exact(first.parameters.rest_ns)
     );
     let mut section = Section::new(heading).with(Block::Table(table(&judged))).with(Block::Legend(legend(&judged)));
@@ -39,7 +39,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         section.blocks.extend(pictures::ramp::album(judged.iter().map(loops).collect()).map(Block::Album));
     }
     let mut sections = vec![section];
-    let ramps: Vec<Ramp<'_>> = judged.iter().map(|its| its.ramp).collect();
+    let ramps: Vec<Ramp<'_>> = judged.iter().map(|judgement| judgement.ramp).collect();
     let said: Vec<String> = ramps.iter().flat_map(words).chain(variation(&ramps)).collect();
     if !said.is_empty() {
         sections.push(Section::default().with(Block::said(said)));
@@ -49,7 +49,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 
 /// Whether the time to full speed is a column.
 fn speeds_up(judged: &[Judged<'_>]) -> bool {
-    judged.iter().any(|its| its.to_full_speed_ns().is_some())
+    judged.iter().any(|judgement| judgement.to_full_speed_ns().is_some())
 }
 
 fn legend(judged: &[Judged<'_>]) -> Vec<Note> {
@@ -71,24 +71,24 @@ fn legend(judged: &[Judged<'_>]) -> Vec<Note> {
 
 fn table(judged: &[Judged<'_>]) -> Table {
     Columns::new()
-        .left("governor", ALWAYS, |its: &Judged<'_>| sanitize(&its.ramp.subject))
-        .ns("first", ALWAYS, |its| its.ramp.metrics.first_ns)
-        .ns("final", ALWAYS, |its| its.ramp.metrics.final_ns)
-        .estimate("p50", (ALWAYS, 40), |its| (its.ramp.summary.p50, its.ramp.summary.ci95.p50))
-        .ns("max", 50, |its| its.ramp.summary.max)
-        .share("spread", 60, |its| spread(&its.ramp))
-        .count("transitions", 70, |its| its.ramp.metrics.transitions)
-        .known("last set", 75, |its| its.ramp.metrics.ended_khz, units::gigahertz)
+        .left("governor", ALWAYS, |judgement: &Judged<'_>| judgement.ramp.subject.clone())
+        .ns("first", ALWAYS, |judgement| judgement.ramp.metrics.first_ns)
+        .ns("final", ALWAYS, |judgement| judgement.ramp.metrics.final_ns)
+        .estimate("p50", (ALWAYS, 40), |judgement| (judgement.ramp.summary.p50, judgement.ramp.summary.ci95.p50))
+        .ns("max", 50, |judgement| judgement.ramp.summary.max)
+        .share("spread", 60, |judgement| spread(&judgement.ramp))
+        .count("transitions", 70, |judgement| judgement.ramp.metrics.transitions)
+        .known("last set", 75, |judgement| judgement.ramp.metrics.ended_khz, units::gigahertz)
         .when(speeds_up(judged), |columns| columns.ns("to full speed", 80, Judged::to_full_speed_ns))
         .of(judged)
 }
 
-fn loops(its: &Judged<'_>) -> Loops {
+fn loops(judgement: &Judged<'_>) -> Loops {
     Loops {
-        name: sanitize(&its.ramp.subject),
-        typical: typical(&its.ramp),
-        to_full_speed_ns: its.to_full_speed_ns(),
-        p50: its.ramp.summary.p50,
+        name: judgement.ramp.subject.clone(),
+        typical: typical(&judgement.ramp),
+        to_full_speed_ns: judgement.to_full_speed_ns(),
+        p50: judgement.ramp.summary.p50,
     }
 }
 
@@ -113,13 +113,15 @@ fn spread(series: &Ramp<'_>) -> Option<f64> {
 
 /// What is to be said of a series beside the answer.
 fn words(series: &Ramp<'_>) -> Vec<String> {
-    let name = sanitize(&series.subject);
+    let name = series.subject.clone();
     let mut said = Vec::new();
-    let text = |text: &Option<String>| text.as_deref().map(sanitize);
-    if let Some(why) = text(&series.metrics.why).filter(|_| ended_low(series)) {
+    if let Some(why) = series.metrics.why.as_ref().filter(|_| ended_low(series)) {
         said.push(format!("{name} ended below the highest frequency: {why}."));
     }
-    if let Some(raised) = text(&series.metrics.raised)
+    if let Some(raised) = series
+        .metrics
+        .raised
+        .as_ref()
         .filter(|_| ["ondemand", "conservative", "schedutil"].contains(&series.subject.as_str()))
     {
         said.push(format!("For the run of {name} these kernel threads were raised, and put back: {raised}."));
@@ -150,7 +152,7 @@ fn variation(all: &[Ramp<'_>]) -> Option<String> {
     let each = |figure: &dyn Fn(&Metrics) -> Option<String>| {
         let one = |series: &&Ramp<'_>| {
             let figure = unbroken(&figure(series.metrics)?);
-            Some(if told.len() > 1 { format!("{figure} ({})", sanitize(&series.subject)) } else { figure })
+            Some(if told.len() > 1 { format!("{figure} ({})", series.subject) } else { figure })
         };
         told.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     };
@@ -158,7 +160,7 @@ fn variation(all: &[Ramp<'_>]) -> Option<String> {
     if own.is_empty() {
         return None;
     }
-    let name = if let [one] = told[..] { format!("{}: without", sanitize(&one.subject)) } else { "Without".to_owned() };
+    let name = if let [one] = told[..] { format!("{}: without", one.subject) } else { "Without".to_owned() };
     let own = format!("{name} interruptions the loops vary by {own}");
     let took = each(&|metrics| metrics.interruption_ns.map(units::duration));
     if took.is_empty() {
@@ -195,32 +197,32 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 }
 
 /// `ondemand: full speed after 12.3 ms of work. The first loops take 1.40 ms, all loops 750 µs (p50).`
-fn slow_start(its: &Judged<'_>) -> Option<String> {
-    let Start::Slow(gain) = its.start else { return None };
-    let name = sanitize(&its.ramp.subject);
-    let after = its.ramp.summary.p50?;
+fn slow_start(judgement: &Judged<'_>) -> Option<String> {
+    let Start::Slow(gain) = judgement.start else { return None };
+    let name = judgement.ramp.subject.clone();
+    let after = judgement.ramp.summary.p50?;
     let loops = format!(
         "the first loops after a rest take {}, all loops {} (p50)",
         spoken::duration(after + gain.ns),
         spoken::duration(after)
     );
-    Some(match its.to_full_speed_ns() {
+    Some(match judgement.to_full_speed_ns() {
         Some(ns) => format!("{name} reaches full speed after {} of work: {loops}.", spoken::duration(ns)),
         None => format!("{name}: {loops}."),
     })
 }
 
 /// `powersave stays slower than performance: a loop takes 2.25 ms, not 750 µs. It keeps the lowest frequency, by design.`
-fn slower(its: &Judged<'_>) -> Option<String> {
-    let (gain, fastest) = &its.slower?;
-    let p50 = its.ramp.summary.p50?;
-    let (name, fastest) = (sanitize(&its.ramp.subject), sanitize(fastest));
+fn slower(judgement: &Judged<'_>) -> Option<String> {
+    let (gain, fastest) = &judgement.slower?;
+    let p50 = judgement.ramp.summary.p50?;
+    let (name, fastest) = (judgement.ramp.subject.clone(), fastest.to_owned());
     let text = format!(
         "{name} is slower than {fastest}: a loop takes {}, not {}",
         spoken::duration(p50),
         spoken::duration(p50 - gain.ns)
     );
-    Some(match its.ramp.metrics.why.as_deref().map(sanitize) {
+    Some(match judgement.ramp.metrics.why.clone() {
         Some(why) => format!("{text}; {}", sentence(&why)),
         None => format!("{text}."),
     })
@@ -229,8 +231,11 @@ fn slower(its: &Judged<'_>) -> Option<String> {
 /// What nothing is claimed of, and why.
 fn unshown(all: &[Judged<'_>]) -> Vec<String> {
     let names = |what: &dyn Fn(&Start) -> bool| {
-        let names: Vec<String> =
-            all.iter().filter(|its| what(&its.start)).map(|its| sanitize(&its.ramp.subject)).collect();
+        let names: Vec<String> = all
+            .iter()
+            .filter(|judgement| what(&judgement.start))
+            .map(|judgement| judgement.ramp.subject.clone())
+            .collect();
         (!names.is_empty()).then(|| listed(&names, 6))
     };
     let mut said = Vec::new();
@@ -246,12 +251,12 @@ fn unshown(all: &[Judged<'_>]) -> Vec<String> {
     if let Some(names) = names(&|start| *start == Start::NotShown) {
         said.push(format!("No speed-up after a rest is shown for {names}."));
     }
-    let reason = all.iter().find_map(|its| match &its.start {
+    let reason = all.iter().find_map(|judgement| match &judgement.start {
         Start::NotTested(why) => Some(why),
         _ => None,
     });
     if let (Some(why), Some(names)) = (reason, names(&|start| matches!(start, Start::NotTested(_)))) {
-        said.push(format!("Speed-up after a rest was not tested for {names}: {}", sentence(&sanitize(why))));
+        said.push(format!("Speed-up after a rest was not tested for {names}: {}", sentence(why)));
     }
     said
 }

@@ -167,11 +167,15 @@ fn tested<'a>(run: &Run, pairs: impl Iterator<Item = [&'a Series; 2]>) -> Vec<Ef
 /// ` It needs CAP_SYS_NICE and 35 % of a CPU instead of 14 %.`.
 fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
     let asked = |set: &ConditionSet| -> Vec<String> {
-        set.settings.iter().filter(|its| its.asked.is_some()).filter_map(|its| privilege(set, &its.condition)).collect()
+        set.settings
+            .iter()
+            .filter(|setting| setting.asked.is_some())
+            .filter_map(|setting| privilege(set, &setting.condition))
+            .collect()
     };
     let mut needs = to.set.map(asked).unwrap_or_default();
     let before = from.set.map(asked).unwrap_or_default();
-    needs.retain(|its| !before.contains(its));
+    needs.retain(|need| !before.contains(need));
     if let (Some(before), Some(after)) = (from.cpu_share, to.cpu_share)
         // A smaller difference is no price.
         && after - before >= 0.01
@@ -197,7 +201,9 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], own: &[&Advice]) -> Option<T
     let mut keys = if run.is_checkup() { of_checkup(first, own)? } else { of_calls(first) };
     keys.truncate(ROWS);
     let known: Vec<(&str, &str)> = keys.iter().map(|(_, subject, conditions)| (*subject, *conditions)).collect();
-    keys.extend(awake(&shown, first).into_iter().filter(|(_, subject, its)| !known.contains(&(*subject, *its))));
+    keys.extend(
+        awake(&shown, first).into_iter().filter(|(_, subject, conditions)| !known.contains(&(*subject, *conditions))),
+    );
     let error = !run.is_checkup()
         && shown.len() == 1
         && first.rows.iter().any(|row| row.series.quantity == Quantity::Overshoot);
@@ -237,9 +243,9 @@ fn of_calls<'f>(first: &'f Figures<'_>) -> Vec<Key<'f>> {
     calls.sort_by_key(|subject| (known(subject), least(subject)));
     let mut keys = Vec::new();
     for subject in calls {
-        let its = || first.exact().filter(move |row| row.subject == subject);
-        let base = its().find(|row| row.conditions == first.base);
-        let others = its().filter(|row| row.conditions != first.base);
+        let measured = || first.exact().filter(move |row| row.subject == subject);
+        let base = measured().find(|row| row.conditions == first.base);
+        let others = measured().filter(|row| row.conditions != first.base);
         for row in base.into_iter().chain(others) {
             let follows = keys.last().is_some_and(|(_, before, _): &Key<'_>| *before == subject);
             let name = match (first.many_conditions, follows) {
@@ -274,12 +280,12 @@ fn awake<'f>(shown: &[&'f Figures<'_>], first: &'f Figures<'_>) -> Vec<Key<'f>> 
 fn row(shown: &[&Figures<'_>], name: &str, (subject, conditions): (&str, &str), error: bool) -> Row {
     let mut cells = vec![name.to_owned()];
     for &figures in shown {
-        let its = figures.exact().find(|row| row.subject == subject && row.conditions == conditions);
-        cells.push(units::known(its.and_then(|row| row.p50)));
-        cells.push(units::known(its.and_then(|row| row.p99)));
-        cells.push(its.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
+        let found = figures.exact().find(|row| row.subject == subject && row.conditions == conditions);
+        cells.push(units::known(found.and_then(|row| row.p50)));
+        cells.push(units::known(found.and_then(|row| row.p99)));
+        cells.push(found.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
         if error {
-            let relative = its.filter(|row| row.series.quantity == Quantity::Overshoot).map(|row| row.series);
+            let relative = found.filter(|row| row.series.quantity == Quantity::Overshoot).map(|row| row.series);
             cells.push(relative.and_then(figures::elapsed).map_or_else(String::new, units::duration));
             cells.push(relative.and_then(figures::error).map_or_else(String::new, units::error));
         }
@@ -313,8 +319,8 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
     let shown = if cured.is_empty() { others.iter().collect() } else { cured };
     rows.extend(shown.iter().map(|row| dot(row, &row.conditions, false)));
     for (subject, name) in ALWAYS {
-        let its = figures.rows.iter().find(|row| row.subject == subject && row.conditions == base.conditions);
-        rows.extend(its.map(|row| dot(row, name, false)));
+        let found = figures.rows.iter().find(|row| row.subject == subject && row.conditions == base.conditions);
+        rows.extend(found.map(|row| dot(row, name, false)));
     }
     Some(Panel { title: format!("{} for {}", base.subject, units::exact(figures.asked_ns)), rows })
 }

@@ -8,8 +8,7 @@ use punctual_record::{Run, Series};
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::Figure;
 use crate::evidence::rounds::{Pair, test};
-use crate::format::naming::conditions;
-use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::format::{listed, spoken, unbroken, units};
 
 use super::super::shared::{ALWAYS, Measured, interval_note, measured};
 
@@ -26,7 +25,7 @@ const DEADLINE: &str = "clock_nanosleep_abs";
 
 /// The series that no signal interrupts.
 pub(super) fn undisturbed<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
-    series.iter().copied().filter(|its| period(its).is_none()).collect()
+    series.iter().copied().filter(|wait| period(wait).is_none()).collect()
 }
 
 fn period(series: &Series) -> Option<i64> {
@@ -44,10 +43,10 @@ fn groups<'a>(series: &[&'a Series]) -> BTreeMap<Asked, Vec<Cut<'a>>> {
 }
 
 /// A table for each wait and period.
-pub(super) fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
+pub(super) fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let section = |((asked, period), cuts): (Asked, Vec<Cut<'_>>)| {
         let heading = format!("wait {}, a signal every {}", units::exact(asked), units::exact(period));
-        Section::new(heading).with(Block::Table(table(run, &cuts)))
+        Section::new(heading).with(Block::Table(table(&cuts)))
     };
     let mut sections: Vec<Section> = groups(series).into_iter().map(section).collect();
     if let Some(last) = sections.last_mut() {
@@ -56,10 +55,10 @@ pub(super) fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     sections
 }
 
-fn table(run: &Run, cuts: &[Cut<'_>]) -> Table {
+fn table(cuts: &[Cut<'_>]) -> Table {
     Columns::new()
-        .left("method", ALWAYS, |cut: &Cut<'_>| sanitize(&cut.subject))
-        .left("conditions", ALWAYS, |cut| conditions(run, &cut.conditions))
+        .left("method", ALWAYS, |cut: &Cut<'_>| cut.subject.clone())
+        .left("conditions", ALWAYS, |cut| cut.conditions.clone())
         .only_if(cuts.iter().any(|cut| cut.conditions != cuts[0].conditions))
         .count("n", 20, |cut| Some(cut.summary.count))
         .share("cut short", ALWAYS, |cut| cut.metrics.cut_short_share)
@@ -90,7 +89,7 @@ pub(super) fn answer(run: &Run, series: &[&Series]) -> Option<(Vec<String>, Tabl
     sentences.extend(lost(&cuts_here));
     sentences.extend(drift(run, &cuts_here));
     sentences.extend(given_up(&cuts_here));
-    Some((sentences, table(run, &cuts)))
+    Some((sentences, table(&cuts)))
 }
 
 /// `Signals every 50 µs cut waits of 100 µs short: 99 % by nanosleep; 98 % by usleep.`
@@ -113,7 +112,7 @@ fn by_share<'c>(parts: impl Iterator<Item = (f64, &'c Cut<'c>)>) -> String {
     let parts: Vec<_> = parts.iter().map(|(share, cut)| (units::share(*share), *cut)).collect();
     let mut shares: Vec<(String, Vec<String>)> = Vec::new();
     for (share, cut) in parts {
-        let name = sanitize(&cut.subject);
+        let name = cut.subject.clone();
         match shares.last_mut() {
             Some((known, names)) if *known == share => names.push(name),
             _ => shares.push((share, vec![name])),
@@ -128,7 +127,7 @@ fn lost(cuts: &[Cut<'_>]) -> Option<String> {
     let early = |cut: &&Cut<'_>| cut.summary.ci95.p50.is_some_and(|interval| interval.high < 0);
     let part = |cut: &Cut<'_>| {
         let early = spoken::duration(cut.summary.p50?.saturating_neg());
-        Some(format!("{early} by {}", sanitize(&cut.subject)))
+        Some(format!("{early} by {}", cut.subject))
     };
     let parts: Vec<String> = cuts.iter().filter(early).filter_map(part).collect();
     (!parts.is_empty()).then(|| format!("Without a remainder the wait ends early (p50): {}.", listed(&parts, NAMES)))

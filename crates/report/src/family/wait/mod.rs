@@ -14,8 +14,8 @@ use crate::document::{Align, Block, Column, Columns, Item, Note, Paint, Row, Sec
 
 use super::shared::{ALWAYS, Family, absent_note, interval_note};
 use crate::format::distribution::{self, Scale};
-use crate::format::naming::{conditions, under, usual as usual_name};
-use crate::format::{distinct, grouped, sanitize, spoken, units};
+use crate::format::naming::{under, usual as usual_name};
+use crate::format::{distinct, grouped, spoken, units};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "wait", sections, candidates: candidates::candidates, answer: answer::answer };
@@ -27,36 +27,36 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let signalled = interrupted::sections(run, series);
     let series = &interrupted::undisturbed(series)[..];
     let groups = by_asked(series);
-    let mut sections: Vec<Section> = groups.iter().map(|(asked, rows)| table_section(run, *asked, rows)).collect();
+    let mut sections: Vec<Section> = groups.iter().map(|(asked, rows)| table_section(*asked, rows)).collect();
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(series)));
     }
-    sections.extend(side_by_side(run, &groups));
+    sections.extend(side_by_side(&groups));
     sections.extend(suggestion(run).filter(|_| !series.is_empty()));
     sections.extend(signalled);
     sections
 }
 
-fn table_section(run: &Run, asked: i64, series: &[&Series]) -> Section {
-    let one_set = series.iter().all(|its| its.conditions == series[0].conditions);
+fn table_section(asked: i64, series: &[&Series]) -> Section {
+    let one_set = series.iter().all(|measured| measured.conditions == series[0].conditions);
     let mut heading = format!("wait {}", units::exact(asked));
     if one_set && !series[0].conditions.is_empty() {
-        heading.push_str(&format!(", {}", under(&conditions(run, &series[0].conditions))));
+        heading.push_str(&format!(", {}", under(&series[0].conditions)));
     }
-    let labels: Vec<&str> = series.iter().map(|its| its.conditions.as_str()).collect();
+    let labels: Vec<&str> = series.iter().map(|measured| measured.conditions.as_str()).collect();
     let usual = usual_name(&labels);
     if let Some(usual) = &usual {
-        heading.push_str(&format!(", {} unless named", under(&conditions(run, usual))));
+        heading.push_str(&format!(", {} unless named", under(usual)));
     }
     let scale = scale(series);
     let usual = usual.as_deref();
     let relative = series.iter().any(|series| series.quantity == Quantity::Overshoot);
     let named = |series: &&Series| match usual {
         Some(usual) if usual == series.conditions => String::new(),
-        _ => conditions(run, &series.conditions),
+        _ => series.conditions.clone(),
     };
     let columns = Columns::new()
-        .left("method", ALWAYS, |series: &&Series| sanitize(&series.subject))
+        .left("method", ALWAYS, |series: &&Series| series.subject.clone())
         .left("conditions", ALWAYS, named)
         .only_if(!one_set)
         .count("n", 40, |series| Some(series.summary.count))
@@ -125,8 +125,8 @@ fn legend(series: &[&Series]) -> Vec<Note> {
 }
 
 /// Methods against conditions: a row for each method, a column for each set of conditions. Nothing where fewer than two methods were measured under more than one set of conditions.
-fn side_by_side(run: &Run, groups: &Groups<'_>) -> Option<Section> {
-    let sets = distinct(groups.values().flatten().map(|its| its.conditions.as_str()));
+fn side_by_side(groups: &Groups<'_>) -> Option<Section> {
+    let sets = distinct(groups.values().flatten().map(|measured| measured.conditions.as_str()));
     if sets.len() < 2 {
         return None;
     }
@@ -145,26 +145,26 @@ fn side_by_side(run: &Run, groups: &Groups<'_>) -> Option<Section> {
     for (place, set) in sets.iter().enumerate() {
         // The first set is what the others are compared with: it stays longest.
         let keep = u8::try_from(sets.len() - place).unwrap_or(Column::ALWAYS - 1);
-        columns.push(Column::named(conditions(run, set), Align::Right, keep));
+        columns.push(Column::named((*set).to_owned(), Align::Right, keep));
     }
     Some(Section::new("side by side: p50 / p99").with(Block::Table(Table { columns, rows })))
 }
 
 /// A row for each method that was measured under more than one set, the least late first.
 fn rows_of(series: &[&Series], sets: &[&str]) -> Vec<Row> {
-    let exact: Vec<&Series> = series.iter().copied().filter(|its| rounds_to(its).is_none()).collect();
+    let exact: Vec<&Series> = series.iter().copied().filter(|measured| rounds_to(measured).is_none()).collect();
     let mut places: BTreeMap<(&str, &str), &Series> = BTreeMap::new();
-    for its in exact.iter().rev() {
-        places.insert((&its.subject, &its.conditions), its);
+    for measured in exact.iter().rev() {
+        places.insert((&measured.subject, &measured.conditions), measured);
     }
     let find = |method: &str, set: &str| places.get(&(method, set)).copied();
-    let mut methods = distinct(exact.iter().map(|its| its.subject.as_str()));
+    let mut methods = distinct(exact.iter().map(|measured| measured.subject.as_str()));
     methods.retain(|method| sets.iter().filter(|set| find(method, set).is_some()).count() > 1);
     let least = |method: &str| sets.iter().filter_map(|set| find(method, set)?.summary.p50).min().unwrap_or(i64::MAX);
     methods.sort_by_key(|method| least(method));
     let row = |method: &&str| {
         let cells = sets.iter().map(|set| find(method, set).map_or(String::new(), both));
-        Row::Cells([sanitize(method)].into_iter().chain(cells).collect(), Paint::Plain)
+        Row::Cells([(*method).to_owned()].into_iter().chain(cells).collect(), Paint::Plain)
     };
     methods.iter().map(row).collect()
 }
@@ -191,7 +191,7 @@ fn suggestion(run: &Run) -> Option<Section> {
 fn command(run: &Run) -> Option<String> {
     let first = run.series.first()?;
     let subject = &first.subject;
-    if run.series.iter().any(|its| its.subject != *subject || its.conditions != first.conditions) {
+    if run.series.iter().any(|measured| measured.subject != *subject || measured.conditions != first.conditions) {
         return None;
     }
     // The name stands in a command line: one that is not a plain word is none of ours.
@@ -201,7 +201,7 @@ fn command(run: &Run) -> Option<String> {
     let other = if subject == "clock_nanosleep_abs" { "timerfd" } else { "clock_nanosleep_abs" };
     let typed = |ns: i64| units::exact(ns).replace(' ', "").replace('µ', "u");
     let mut durations: Vec<i64> =
-        run.series.iter().filter_map(|its| Some(its.experiment.any_wait()?.parameters.asked_ns)).collect();
+        run.series.iter().filter_map(|measured| Some(measured.experiment.any_wait()?.parameters.asked_ns)).collect();
     durations.sort_unstable();
     durations.dedup();
     let durations: Vec<String> = durations.into_iter().map(typed).collect();

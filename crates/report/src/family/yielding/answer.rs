@@ -5,7 +5,7 @@ use punctual_record::{Experiment, Run, Series};
 use crate::evidence::rounds::{self, Pair};
 use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Figure as What, Outcome};
-use crate::format::{listed, sanitize, unbroken, units};
+use crate::format::{listed, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 use super::super::shared::measured;
@@ -25,7 +25,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
 }
 
 fn names(figures: &[&Figure<'_>]) -> String {
-    let names: Vec<String> = figures.iter().map(|figure| sanitize(figure.name())).collect();
+    let names: Vec<String> = figures.iter().map(|figure| figure.name().to_owned()).collect();
     match names.as_slice() {
         [one, other] => format!("{one} or {other}"),
         _ => listed(&names, MOST),
@@ -77,7 +77,7 @@ fn let_others_run(contest: &Contest<'_>) -> String {
         rest.iter().zip(&less).filter(|(_, effect)| effect.outcome == Outcome::Better).map(|(figure, _)| figure);
     let habit = contest.habits().find(|habit| worse.clone().any(|figure| figure.name() == habit.name()));
     if let Some(habit) = habit {
-        text.push_str(&format!("; with {}, {}", sanitize(habit.name()), share(habit.others_share())));
+        text.push_str(&format!("; with {}, {}", habit.name(), share(habit.others_share())));
     }
     text.push('.');
     text
@@ -92,7 +92,7 @@ fn capital(text: &str) -> String {
 fn idle(contest: &Contest<'_>) -> Vec<String> {
     let idle = contest.habits().filter(|habit| habit.yielded().is_some() && !habit.lets_others_run());
     let text = |habit: &Figure<'_>| {
-        let name = sanitize(habit.name());
+        let name = habit.name().to_owned();
         let ran = format!("ran in {}", share(habit.yielded()));
         let got = format!("got {} of the CPU", share(habit.others_share()));
         match habit.slept() {
@@ -126,7 +126,7 @@ fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
     let untested = of(Outcome::NotTested);
     if !rest.is_empty() && untested.len() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
-        return Some(format!("Which call returns first was not tested: {}.", sanitize(why)));
+        return Some(format!("Which call returns first was not tested: {why}."));
     }
     let duration = |figure: &Figure<'_>| unbroken(&away(figure).map_or_else(String::new, units::duration));
     let equal: Vec<&Figure<'_>> = std::iter::once(*best).chain(of(Outcome::NoDifference)).collect();
@@ -136,7 +136,7 @@ fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
         format!("{lead} {}{also}. Away for {} at p50 with {}", names(&equal), duration(best), rivals(contest));
     let later = of(Outcome::Better);
     if let Some(habit) = contest.habits().find(|habit| later.iter().any(|figure| figure.name() == habit.name())) {
-        text.push_str(&format!("; with {}, {}", sanitize(habit.name()), duration(habit)));
+        text.push_str(&format!("; with {}, {}", habit.name(), duration(habit)));
     }
     text.push('.');
     if !untested.is_empty() {

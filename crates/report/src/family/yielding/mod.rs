@@ -13,8 +13,8 @@ use crate::document::{Block, Columns, Note, Paint, Section};
 use crate::evidence::Figure as What;
 use crate::evidence::rounds::{Pair, test};
 use crate::family::shared::{ALWAYS, Family, measured};
-use crate::format::naming::{conditions, under};
-use crate::format::{distinct, listed, sanitize, spoken, units};
+use crate::format::naming::under;
+use crate::format::{distinct, listed, spoken, units};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "yield", sections, candidates: candidates::candidates, answer: answer::answer };
@@ -22,7 +22,7 @@ pub(super) const FAMILY: Family =
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let situations = situations(&measured(series, Experiment::yields));
     let mut sections: Vec<Section> =
-        situations.iter().map(|(situation, figures)| table_section(run, situation, figures)).collect();
+        situations.iter().map(|(situation, figures)| table_section(situation, figures)).collect();
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(legend(run, &situations)));
     }
@@ -30,12 +30,12 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     sections
 }
 
-fn table_section<'a>(run: &'a Run, situation: &Situation, figures: &[Figure<'a>]) -> Section {
+fn table_section<'a>(situation: &Situation, figures: &[Figure<'a>]) -> Section {
     let first = &figures[0].calls.conditions;
     let one_set = figures.iter().all(|figure| figure.calls.conditions == *first);
     let mut heading = format!("yield {}", situation.in_words());
     if one_set && !first.is_empty() {
-        heading.push_str(&format!(", caller {}", under(&conditions(run, first))));
+        heading.push_str(&format!(", caller {}", under(first)));
     }
     let mut sorted = figures.to_vec();
     sorted.sort_by(|a, b| {
@@ -47,7 +47,7 @@ fn table_section<'a>(run: &'a Run, situation: &Situation, figures: &[Figure<'a>]
         let cost = |figure: &Figure<'_>| figure.cost_ns().unwrap_or(f64::MAX);
         ra.0.cmp(&rb.0).then(ra.1.total_cmp(&rb.1)).then(cost(a).total_cmp(&cost(b)))
     });
-    let columns = columns(run, one_set, situation.competitors > 0);
+    let columns = columns(one_set, situation.competitors > 0);
     let row = |figure: &Figure<'a>| {
         let paint = if situation.competitors > 0 && !figure.lets_others_run() { Paint::Faint } else { Paint::Plain };
         columns.row(figure, paint)
@@ -57,10 +57,10 @@ fn table_section<'a>(run: &'a Run, situation: &Situation, figures: &[Figure<'a>]
 }
 
 /// The columns, with those that have something to say where there are competitors or where there are none.
-fn columns<'a>(run: &'a Run, one_set: bool, against: bool) -> Columns<'a, Figure<'a>> {
+fn columns<'a>(one_set: bool, against: bool) -> Columns<'a, Figure<'a>> {
     Columns::new()
-        .left("method", ALWAYS, |s: &Figure<'_>| sanitize(&s.calls.subject))
-        .left("conditions", ALWAYS, |s| conditions(run, &s.calls.conditions))
+        .left("method", ALWAYS, |s: &Figure<'_>| s.calls.subject.clone())
+        .left("conditions", ALWAYS, |s| s.calls.conditions.clone())
         .only_if(!one_set)
         .count("n", 30, |s| Some(s.calls.summary.count))
         .when(against, |columns| {
@@ -84,7 +84,7 @@ fn columns<'a>(run: &'a Run, one_set: bool, against: bool) -> Columns<'a, Figure
                 .fine("system", 71, |s| s.calls.metrics.system_ns_per_op)
         })
         .switches("switches", 65, |s| (s.calls.voluntary_switches_per_op, s.calls.involuntary_switches_per_op))
-        .left("system calls", 80, |s| s.calls.metrics.observed.as_deref().map_or(units::ABSENT.to_owned(), sanitize))
+        .left("system calls", 80, |s| s.calls.metrics.observed.clone().unwrap_or_else(|| units::ABSENT.to_owned()))
 }
 
 /// What the columns mean, each note only where its column is shown.
@@ -131,7 +131,7 @@ fn conclusions(run: &Run, situations: &Situations<'_>) -> Vec<Section> {
     for label in &labels {
         let under = match labels.len() {
             1 => String::new(),
-            _ => format!(", {}", under(&conditions(run, label))),
+            _ => format!(", {}", under(label)),
         };
         for (situation, figures) in situations {
             let own: Vec<&Figure<'_>> = figures.iter().filter(|f| f.calls.conditions == *label).collect();
@@ -156,7 +156,7 @@ fn cost(figure: &Figure<'_>) -> String {
 }
 
 fn name(figure: &Figure<'_>) -> String {
-    sanitize(&figure.calls.subject)
+    figure.calls.subject.clone()
 }
 
 /// What the calls cost alone.
@@ -241,7 +241,7 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
     let mut alike: Vec<(String, Vec<String>)> = Vec::new();
     for figure in &yields {
         let Some(text) = gain(figure) else { continue };
-        match alike.iter_mut().find(|(its, _)| *its == text) {
+        match alike.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(name(figure)),
             None => alike.push((text, vec![name(figure)])),
         }

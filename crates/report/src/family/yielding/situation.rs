@@ -5,7 +5,7 @@ use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters,
 
 use crate::family::shared::Measured;
 use crate::format::naming::AS_FOUND;
-use crate::format::{grouped, sanitize, units};
+use crate::format::{grouped, units};
 
 pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -46,7 +46,7 @@ impl Situation {
         };
         match self.policy.as_deref() {
             None => format!("with {number} {what} on its CPU"),
-            Some(policy) => format!("with {number} {what} under {} on its CPU", sanitize(policy)),
+            Some(policy) => format!("with {number} {what} under {} on its CPU", policy),
         }
     }
 }
