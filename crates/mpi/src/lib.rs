@@ -26,3 +26,9 @@ mod progress;
 mod rank;
 mod session;
 mod symbol;
+
+/// The version, which `punctual run` compares with its own before it loads the library.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".punctual.version")]
+pub static PUNCTUAL_MPI_VERSION: [u8; env!("CARGO_PKG_VERSION").len()] =
+    *env!("CARGO_PKG_VERSION").as_bytes().first_chunk().expect("the array has its length");

@@ -98,3 +98,9 @@ mod slack;
 mod symbols;
 mod threads;
 mod zero;
+
+/// The version, which `punctual run` compares with its own before it loads the library.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".punctual.version")]
+pub static PUNCTUAL_PRELOAD_VERSION: [u8; env!("CARGO_PKG_VERSION").len()] =
+    *env!("CARGO_PKG_VERSION").as_bytes().first_chunk().expect("the array has its length");

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A folder with the command, and beside it libraries (empty: ld.so(8) ignores such a one, and says so).
+/// A folder with the command, and beside it these libraries.
 fn installed(libraries: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     punctual_testing::copy(Path::new(env!("CARGO_BIN_EXE_punctual")), &folder.path().join("punctual"));
     for library in libraries {
-        std::fs::write(folder.path().join(library), "").unwrap();
+        let package = if *library == MPI { "punctual-mpi" } else { "punctual-preload" };
+        std::fs::copy(punctual_testing::library(package), folder.path().join(library)).unwrap();
     }
     folder
 }

@@ -1,12 +1,14 @@
 //! A library that is loaded into a program: where it is, and whether the program will see it.
 
 mod glibc;
+mod part;
 mod program;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub(super) use part::{MPI, Part, WAITS, find};
 pub(super) use program::hidden;
 
 /// The variable that ld.so(8) reads.
@@ -14,35 +16,6 @@ const LD_PRELOAD: &str = "LD_PRELOAD";
 /// The variable that AddressSanitizer reads, and its option. The last of several values counts.
 const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
 const ANY_ORDER: &str = "verify_asan_link_order=0";
-
-/// Finds a library of this project: beside the command, or in the `lib` beside its `bin`.
-///
-/// # Errors
-/// With where it was looked for, and the commands that install it.
-pub(super) fn find(file: &str) -> Result<PathBuf, String> {
-    let command = std::env::current_exe().and_then(|path| path.canonicalize());
-    let Some(folder) = command.ok().and_then(|path| path.parent().map(Path::to_owned)) else {
-        return Err(format!("{file} was not found: the folder of this command is unknown; is /proc mounted?"));
-    };
-    let lib = folder.parent().unwrap_or(&folder).join("lib");
-    let folders = [folder, lib.clone(), lib.join("punctual")];
-    let found = folders.iter().map(|folder| folder.join(file)).find(|place| place.is_file());
-    let Some(found) = found.and_then(|place| place.canonicalize().ok()) else {
-        let prefix = lib.parent().unwrap_or(&lib).display().to_string();
-        let [beside, lib, own] = folders.map(|folder| folder.display().to_string());
-        return Err(format!(
-            "{file} was not found in {beside}, {lib} or {own}; in a clone, cargo build --release builds it, and cargo xtask install --prefix {prefix} installs it"
-        ));
-    };
-    // The separators of LD_PRELOAD cannot be quoted.
-    if found.to_string_lossy().contains([' ', ':']) {
-        return Err(format!(
-            "{} has a space or a colon in its path, which ld.so(8) cannot load; move it",
-            found.display()
-        ));
-    }
-    Ok(found)
-}
 
 /// Has the program load this library before others that it is to load.
 ///
@@ -107,11 +80,5 @@ mod tests {
             options("verify_asan_link_order=1:log_path=x"),
             "verify_asan_link_order=1:log_path=x:verify_asan_link_order=0"
         );
-    }
-
-    #[test]
-    fn a_missing_library_is_said_with_its_place() {
-        let said = find("libnothing.so").unwrap_err();
-        assert!(said.contains("libnothing.so was not found in /") && said.contains("install"), "{said}");
     }
 }

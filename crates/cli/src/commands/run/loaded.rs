@@ -11,8 +11,6 @@ use crate::commands::preload;
 const ELSEWHERE: &str = "--timer-slack, --slice and --policy hold for any program, and punctual why says what it lacks";
 
 const COUNTED: &str = "punctual why -- PROGRAM sees any program, with CAP_PERFMON";
-const WAITS: &str = "libpunctual_preload.so";
-const MPI: &str = "libpunctual_mpi.so";
 
 /// A variable of the program's environment that holds a setting.
 type Setting = (&'static str, String);
@@ -37,9 +35,9 @@ impl Libraries {
     /// # Errors
     /// If one is not installed.
     pub(super) fn find(args: &RunArgs) -> Result<Self, String> {
-        let find = |asked: bool, file| asked.then(|| preload::find(file)).transpose();
-        let waits = find(args.remedies.settings().is_some() || args.observe.observe, WAITS)?;
-        let mpi = find(args.mpi.mpi, MPI)?;
+        let find = |asked: bool, part| asked.then(|| preload::find(&part)).transpose();
+        let waits = find(args.remedies.settings().is_some() || args.observe.observe, preload::WAITS)?;
+        let mpi = find(args.mpi.mpi, preload::MPI)?;
         let hidden = if waits.is_some() || mpi.is_some() { preload::hidden(&args.program[0]) } else { None };
         Ok(Self { waits, mpi, hidden })
     }
