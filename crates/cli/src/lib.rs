@@ -12,6 +12,7 @@ mod commands;
 mod exit;
 mod interrupt;
 mod output;
+mod privileges;
 mod progress;
 mod refusal;
 mod saved;
@@ -32,6 +33,9 @@ pub fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     exit::explain_lack_of_memory();
+    if let Err(refused) = privileges::limit() {
+        return exit::explain(&refused).into();
+    }
     // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
     let done = match command().try_get_matches().and_then(|found| commands::line::Args::from_arg_matches(&found)) {

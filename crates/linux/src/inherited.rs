@@ -1,5 +1,5 @@
-//! What the process inherited: descriptors, and which of SIGPIPE and SIGCHLD were ignored and which standard descriptors closed, read
-//! before `main`: `sigaction(2)`, `fcntl(2)`.
+//! What the process inherited: descriptors, which of SIGPIPE and SIGCHLD were ignored and which standard descriptors closed, read
+//! before `main`: `sigaction(2)`, `fcntl(2)`. Whether its file gave it privileges.
 //!
 //! The Rust runtime ignores SIGPIPE and opens `/dev/null` on closed standard descriptors before `main`. A program that waits for its
 //! children must not ignore SIGCHLD. With this state, a program can pass both signals on to its children as it found them.
@@ -47,6 +47,14 @@ pub fn ignored_at_start(signal: i32) -> bool {
         libc::SIGCHLD => CHILD.load(Ordering::Relaxed),
         _ => false,
     }
+}
+
+/// Whether the file of the program gave it privileges beside its caller's: set-user-ID, set-group-ID or file capabilities (`AT_SECURE` of
+/// getauxval(3)).
+#[must_use]
+pub fn gained_privileges() -> bool {
+    // SAFETY: reads a number that the kernel gave the process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Resets SIGCHLD to its default action if it was ignored at the start. The kernel would otherwise reap children when they end: their

@@ -33,8 +33,10 @@ impl Error {
     #[must_use]
     pub const fn remedy(&self) -> Option<&'static str> {
         match self {
-            Self::Tracefs(_) => Some("run as root (CAP_SYS_ADMIN and CAP_PERFMON)"),
-            Self::Refused(_) => Some("CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1"),
+            Self::Tracefs(_) => {
+                Some("run as root, or let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing")
+            }
+            Self::Refused(_) => Some("setcap cap_perfmon=ep PROGRAM, or sysctl kernel.perf_event_paranoid=-1"),
             Self::Namespace => Some("run it outside of the container"),
             Self::InUse(_) => Some("end the other tracer first"),
             Self::NoEvent(_) | Self::NoTracer | Self::Linux(_) => None,

@@ -61,6 +61,19 @@ pub(super) const PAGES: &[Sections] = &[
         ],
     },
     Sections {
+        page: "punctual-about",
+        examples: &[(
+            "punctual about",
+            "What is installed and where, and the remedy for each condition that is refused.",
+        )],
+        status: PLAIN,
+        files: &[(
+            "../lib/punctual, beside the command's folder",
+            "The libraries that `punctual run` loads into programs.",
+        )],
+        see_also: &["punctual-run(1)", "capabilities(7)", "setcap(8)", "limits.conf(5)"],
+    },
+    Sections {
         page: "punctual-checkup",
         examples: &[
             ("punctual checkup --thorough --json machine.json", "Take some minutes; keep the whole run."),

@@ -21,14 +21,24 @@ pub(crate) fn wanted(args: &Args) -> bool {
         // Named one by one, so that the compiler asks about a new command.
         None
         | Some(
-            Command::Checkup(_) | Command::Report(_) | Command::Governor(_) | Command::Compare(_) | Command::Merge(_),
+            Command::Checkup(_)
+            | Command::Report(_)
+            | Command::Governor(_)
+            | Command::Compare(_)
+            | Command::Merge(_)
+            | Command::About,
         ) => false,
     }
 }
 
 /// Shows each condition, its value, and whether it can be had here.
 pub(crate) fn list() -> anyhow::Result<Exit> {
-    measure::list(CONDITIONS.iter().map(|condition| row(*condition)), Color::Auto)
+    measure::list(rows(), Color::Auto)
+}
+
+/// A row for each condition.
+pub(super) fn rows() -> impl Iterator<Item = ListRow> {
+    CONDITIONS.iter().map(|condition| row(*condition))
 }
 
 fn row(condition: Condition) -> ListRow {

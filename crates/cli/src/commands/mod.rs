@@ -1,5 +1,6 @@
 //! The commands: each makes a plan, runs it, and hands the run to the reports.
 
+mod about;
 mod calibrate;
 mod checkup;
 mod compare;
@@ -45,5 +46,6 @@ pub(crate) fn dispatch(args: Args) -> anyhow::Result<Exit> {
         Some(Command::Pace(args)) => pace::run(&args),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Merge(merge)) => merge::run(&merge),
+        Some(Command::About) => about::run(),
     }
 }

@@ -44,7 +44,9 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
         }
         Some(Command::Run(run)) if run.observe.observe => (&run.observe.fail_if, of_calls()),
         Some(Command::Governor(governor)) => return of_governor(governor.action.as_ref()?),
-        Some(Command::Report(_) | Command::Run(_) | Command::Compare(_) | Command::Merge(_)) => return None,
+        Some(Command::Report(_) | Command::Run(_) | Command::Compare(_) | Command::Merge(_) | Command::About) => {
+            return None;
+        }
     })
 }
 

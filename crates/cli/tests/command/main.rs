@@ -1,5 +1,6 @@
 //! The command from a user's view: refusals, output, exit.
 
+mod about;
 mod advise;
 mod calibrate;
 mod cpu_locks;
@@ -13,6 +14,7 @@ mod output_formats;
 mod output_targets;
 mod pace;
 mod preload;
+mod privileges;
 mod refusals;
 mod report;
 mod restricted_environment;

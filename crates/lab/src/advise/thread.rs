@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::fs;
+use std::path::Path;
 
 use punctual_linux::clock::{Clock, now_ns};
 
+use crate::program::belongs_to_caller;
 pub(super) use crate::program::{Family, Times};
 
 /// `USER_HZ`, the unit of times in `/proc/PID/stat` (include/asm-generic/param.h).
@@ -52,7 +54,9 @@ pub(super) fn tick() -> u64 {
 impl Family {
     /// All threads now.
     pub(super) fn threads(&self) -> Vec<Thread> {
-        self.tids().into_iter().filter_map(|(process, tid)| Thread::find(process, tid)).collect()
+        let own = |process: i32| belongs_to_caller(Path::new(&format!("/proc/{process}")));
+        let own = self.tids().into_iter().filter(|(process, _)| own(*process));
+        own.filter_map(|(process, tid)| Thread::find(process, tid)).collect()
     }
 }
 

@@ -10,6 +10,6 @@ mod process;
 mod watcher;
 
 pub use account::Account;
-pub(crate) use process::{Family, Times};
+pub(crate) use process::{Family, Times, belongs_to_caller};
 pub use process::{Process, Refused, State};
 pub use watcher::Watcher;

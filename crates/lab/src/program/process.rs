@@ -1,7 +1,10 @@
 //! The process to watch and its threads, from `/proc`, the scheduler's account of each, and why it cannot be watched.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
+
+use punctual_linux::inherited;
 
 /// Flag in `/proc/PID/stat` (`include/linux/sched.h`, PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -165,9 +168,16 @@ impl Facts {
             flags: fields.get(6)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
             group: field(&status, "Tgid:")?.parse().ok()?,
-            may_be_watched: privileged || field(&own, "Uid:") == Some(owner),
+            may_be_watched: belongs_to_caller(folder) && (privileged || field(&own, "Uid:") == Some(owner)),
         })
     }
+}
+
+/// Whether a process (`/proc/PID`) is of the user who called the command. Privileges that the file of the command has (setcap(8)) reach
+/// beyond one user, and are not to. The folder belongs to root where the process has, or had, other privileges than its user (proc(5)).
+pub(crate) fn belongs_to_caller(folder: &Path) -> bool {
+    let user = rustix::process::getuid().as_raw();
+    !inherited::gained_privileges() || folder.metadata().is_ok_and(|folder| folder.uid() == user)
 }
 
 /// Whether a name matches a pattern in which `*` stands for any letters.

@@ -1,0 +1,45 @@
+//! Privileges that the file of the command has (setcap(8)): what a plain user may do with them.
+//!
+//! The capabilities of [`KEPT`] change how the own threads run, and show the kernel's events. What shows or changes other processes, or
+//! opens files of others, is given up before anything else happens. A set-user-ID or set-group-ID command has the rights of another
+//! user in every file, so it is refused.
+
+use rustix::process::{getegid, geteuid, getgid, getuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+
+/// What the command makes use of.
+pub(crate) const KEPT: [(CapabilitySet, &str); 4] = [
+    (CapabilitySet::SYS_NICE, "CAP_SYS_NICE"),
+    (CapabilitySet::PERFMON, "CAP_PERFMON"),
+    (CapabilitySet::BPF, "CAP_BPF"),
+    (CapabilitySet::IPC_LOCK, "CAP_IPC_LOCK"),
+];
+
+/// Gives up what the command does not need. Nothing changes for root, for a plain user, and for capabilities that the caller had already.
+///
+/// # Errors
+/// If the command is set-user-ID or set-group-ID, or if the kernel refuses.
+pub(crate) fn limit() -> anyhow::Result<()> {
+    if !punctual_linux::inherited::gained_privileges() {
+        return Ok(());
+    }
+    anyhow::ensure!(
+        geteuid() == getuid() && getegid() == getgid(),
+        "the command is set-user-ID or set-group-ID, which would give every user the files of another; remove the bits (chmod ug-s) and use setcap cap_sys_nice,cap_perfmon,cap_ipc_lock=ep instead"
+    );
+    let held = capabilities(None)?;
+    let kept = KEPT.iter().fold(CapabilitySet::empty(), |all, (one, _)| all | *one);
+    let sets = CapabilitySets {
+        effective: held.effective & kept,
+        permitted: held.permitted & kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets)?;
+    Ok(())
+}
+
+/// The names of those that the process has.
+pub(crate) fn held() -> Vec<&'static str> {
+    let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    KEPT.iter().filter(|(one, _)| effective.contains(*one)).map(|(_, name)| *name).collect()
+}
