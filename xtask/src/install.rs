@@ -14,7 +14,7 @@ use clap::Args;
 use crate::{manual, tools};
 
 /// The packages of an installation, and the files that they make.
-const BUILT: [(&str, &str, &str); 3] = [
+pub(crate) const BUILT: [(&str, &str, &str); 3] = [
     ("punctual-cli", "punctual", "bin/punctual"),
     ("punctual-preload", "libpunctual_preload.so", "lib/punctual/libpunctual_preload.so"),
     ("punctual-mpi", "libpunctual_mpi.so", "lib/punctual/libpunctual_mpi.so"),
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &InstallArgs) -> anyhow::Result<()> {
     }
     // Before the build, which takes minutes.
     try_writing(&prefix)?;
-    let items = items()?;
+    let items = items(&tools::release(&BUILT.map(|(package, ..)| package))?)?;
     install(&prefix, &items)?;
     println!("{} files below {}", items.len(), prefix.display());
     let bin = prefix.join("bin");
@@ -93,9 +93,8 @@ fn try_writing(prefix: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All files of an installation, built for release.
-pub(crate) fn items() -> anyhow::Result<Vec<Item>> {
-    let release = tools::release(&BUILT.map(|(package, ..)| package))?;
+/// All files of an installation, from the folder in which cargo built them.
+pub(crate) fn items(release: &Path) -> anyhow::Result<Vec<Item>> {
     let built = BUILT.iter().map(|(_, name, path)| {
         let file = release.join(name);
         let bytes = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;

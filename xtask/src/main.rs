@@ -56,8 +56,8 @@ enum Chore {
     Aa(aa::AaArgs),
     /// Run the tests of every parser with many malformed inputs; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
-    /// Make the files of a release in target/dist: a Debian package, a tarball, a static command, SHA256SUMS
-    Dist,
+    /// Make the files of a release in target/dist: Debian packages, tarballs, wheels, static commands, SHA256SUMS
+    Dist(dist::DistArgs),
     /// Build and install the command, its loaded libraries, manual and completions
     Install(install::InstallArgs),
     /// Show how many mutants of the code inside other programs the tests find; needs cargo-mutants
@@ -74,7 +74,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
-        Chore::Dist => dist::run(),
+        Chore::Dist(args) => dist::run(&args),
         Chore::Install(args) => install::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
