@@ -1,4 +1,4 @@
-//! Why a batch does not count ([`Spoilt`]): time broke during it ([`Break`]), or a condition was lost ([`Hold`]).
+//! Why a batch does not count ([`Spoilt`]): time broke during it ([`Break`]), or a condition was lost (`Hold`).
 //!
 //! Time breaks when the wall clock is set, or when the process or the machine does not run. A break needs evidence:
 //! lateness alone is none. A late wake-up on a busy machine is a sample like any other.

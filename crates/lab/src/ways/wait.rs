@@ -1,6 +1,6 @@
 //! A way of waiting: a [`Method`], one small value, and the [`Waiter`] that it opens.
 //!
-//! Most methods have one of two shapes: a call with a duration ([`relative`]), or a call with a deadline ([`absolute`]). A
+//! Most methods have one of two shapes: a call with a duration (`relative`), or a call with a deadline (`absolute`). A
 //! shape turns one timed call, which a signal may interrupt, into a wait that is never early. It continues with the time
 //! left on `CLOCK_MONOTONIC`. It allocates nothing, and reads no clock after a call that reports a timeout.
 

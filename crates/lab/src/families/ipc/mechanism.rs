@@ -1,4 +1,4 @@
-//! A mechanism: a [`Mechanism`], one small value, the [`Link`] it opens, and how a receiver waits on it ([`Waiter`]).
+//! A mechanism: a [`Mechanism`], one small value, the [`Link`] it opens, and how a receiver waits on it (`Waiter`).
 
 use std::sync::Arc;
 

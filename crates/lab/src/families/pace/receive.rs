@@ -1,7 +1,7 @@
 //! A standalone receiver of datagrams at an address. It ends after a number of them, after a time, or on request.
 //!
 //! For each nominal rate of the senders it reports the rate, the jitter of arrivals at the socket by the kernel's stamps, and
-//! the lost, reordered and duplicate datagrams ([`Flow`]); and the one-way latency, if sender and receiver are on one machine.
+//! the lost, reordered and duplicate datagrams (`Flow`); and the one-way latency, if sender and receiver are on one machine.
 //! Datagrams that are not from `pace` are counted.
 //!
 //! Anyone may send here, so memory is bounded: there is a maximum of rates, and of streams of each rate. Datagrams of

@@ -1,6 +1,6 @@
 //! All ways to wait, one small item each, and the system calls that each makes here, as the kernel sees them.
 //!
-//! A new way is one [`Method`] in the list of [`kernel`] or [`user`]; nothing else changes. Its system calls are not known
+//! A new way is one [`Method`] in the list of `kernel` or `user`; nothing else changes. Its system calls are not known
 //! if it is unavailable, or if tracing is forbidden.
 
 mod kernel;
