@@ -251,7 +251,7 @@ fn any_line() -> impl Strategy<Value = Vec<OsString>> {
             "-?[0-9]{1,20}(ns|us|ms|s|h|k|M|%)?((,|-|[.]{2})[0-9]{1,4}(us|k)?)?",
             "(p50|p99[.]9|max|any)( of [a-z*]{1,9})?( worse by |<=|=| > )[0-9]{1,9}(ns|s|%)",
             "nanosleep|ring|sched_yield|performance|hybrid,spin|json|auto|same|all",
-            "127[.]0[.]0[.]1:9|[[]::1[]]:9|/dev/null|a[.]json|-|",
+            "127[.]0[.]0[.]1:9|\\[::1\\]:9|/dev/null|a[.]json|-|",
         ]
     };
     let noise = prop::collection::vec(any::<u8>().prop_filter("no argument can contain it", |byte| *byte != 0), 0..40);
