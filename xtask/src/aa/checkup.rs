@@ -50,9 +50,10 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<()> {
     }
     let all: Vec<Checkup> = files.iter().map(|path| checkup(path)).collect::<anyhow::Result<_>>()?;
     let contradicted = contradictions(&all);
-    let (busy, quiet): (Vec<&Checkup>, Vec<&Checkup>) = all.iter().partition(|its| its.beside_a_compiler);
+    let (busy, quiet): (Vec<&Checkup>, Vec<&Checkup>) = all.iter().partition(|checkup| checkup.beside_a_compiler);
     let says_busy = |its: &&&Checkup| its.first_line.trim_start().starts_with(BUSY);
-    let silent: Vec<&str> = busy.iter().filter(|its| !says_busy(its)).map(|its| its.name.as_str()).collect();
+    let silent: Vec<&str> =
+        busy.iter().filter(|checkup| !says_busy(checkup)).map(|checkup| checkup.name.as_str()).collect();
     let loud = quiet.iter().filter(says_busy).count();
     println!("| check-ups | count |\n|:--|--:|");
     println!("| all | {} |", all.len());

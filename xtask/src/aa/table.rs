@@ -71,7 +71,11 @@ fn side(runs: &[Run], places: &[usize]) -> anyhow::Result<Side> {
 }
 
 fn verdict(series: &SeriesComparison, figure: Figure) -> Verdict {
-    series.figures.iter().find(|its| its.figure == figure).map_or(Verdict::NotComparable, |its| its.verdict)
+    series
+        .figures
+        .iter()
+        .find(|compared| compared.figure == figure)
+        .map_or(Verdict::NotComparable, |compared| compared.verdict)
 }
 
 /// The result of one arrangement.

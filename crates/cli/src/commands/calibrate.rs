@@ -47,8 +47,8 @@ static WAYS_TO_SLEEP: Shelf<Method> = Shelf {
     what: "way to sleep that can be calibrated",
     list: "punctual wait --list",
     all: || methods::all().collect(),
-    item: |its| Item { name: its.name, about: its.about, kind: Some(its.kind.name()) },
-    is_offered: |its| can_be_calibrated(its).is_ok(),
+    item: |method| Item { name: method.name, about: method.about, kind: Some(method.kind.name()) },
+    is_offered: |method| can_be_calibrated(method).is_ok(),
 };
 
 /// Default measuring time of `calibrate`.

@@ -185,7 +185,7 @@ static MECHANISMS: Shelf<Mechanism> = Shelf {
     what: "mechanism",
     list: "punctual ipc --list",
     all: || mechanisms::all().collect(),
-    item: |its| Item { name: &its.name, about: &its.about, kind: Some(its.kind.name()) },
+    item: |mechanism| Item { name: &mechanism.name, about: &mechanism.about, kind: Some(mechanism.kind.name()) },
     is_offered: |_| true,
 };
 

@@ -103,7 +103,7 @@ static WAYS_TO_PACE: Shelf<PacingMethod> = Shelf {
     what: "way to pace",
     list: "punctual pace --list",
     all: || methods::all().collect(),
-    item: |its| Item { name: its.name, about: its.about, kind: None },
+    item: |method| Item { name: method.name, about: method.about, kind: None },
     is_offered: |_| true,
 };
 

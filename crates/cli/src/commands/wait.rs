@@ -56,7 +56,7 @@ static WAYS_TO_WAIT: Shelf<Method> = Shelf {
     what: "way to wait",
     list: "punctual wait --list",
     all: || methods::all().collect(),
-    item: |its| Item { name: its.name, about: its.about, kind: Some(its.kind.name()) },
+    item: |method| Item { name: method.name, about: method.about, kind: Some(method.kind.name()) },
     is_offered: |_| true,
 };
 

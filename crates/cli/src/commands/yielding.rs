@@ -114,7 +114,7 @@ static WAYS_TO_YIELD: Shelf<Method> = Shelf {
     what: "way to yield",
     list: "punctual yield --list",
     all: || methods::ALL.iter().collect(),
-    item: |its| Item { name: its.name, about: its.about, kind: None },
+    item: |method| Item { name: method.name, about: method.about, kind: None },
     is_offered: |_| true,
 };
 
