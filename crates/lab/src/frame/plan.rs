@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use punctual::conditions::{Condition, Conditions};
+use punctual_record::remedy::phrase_of;
 
 use super::schedule::{Amount, Schedule};
 
@@ -251,7 +252,7 @@ impl Variant {
     /// A variant labelled by its conditions.
     #[must_use]
     pub fn new(conditions: Conditions) -> Self {
-        let label = if conditions.is_empty() { "as found".to_owned() } else { conditions.phrase() };
+        let label = if conditions.is_empty() { "as found".to_owned() } else { phrase_of(&conditions) };
         Self { label, conditions }
     }
 

@@ -2,8 +2,9 @@
 //! restored, in words and as code.
 
 use punctual::NotRestored;
-use punctual::conditions::{CONDITIONS, Condition, Conditions, Guard, Refused, Value};
-use punctual_record::{ConditionSet, Notice, Param, Refusal, Setting};
+use punctual::conditions::{CONDITIONS, Condition, Conditions, Guard, Refused};
+use punctual_record::remedy::{param, phrase};
+use punctual_record::{ConditionSet, Notice, Refusal, Setting};
 
 use super::error::Error;
 use super::ledger::{Ledger, Shared};
@@ -60,15 +61,13 @@ pub(crate) fn report(
 /// A setting for each condition that was requested or could be read, in the order of the table.
 fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
     let setting = |condition: &Condition| {
-        let (asked, held) = (asked.value(*condition), held.value(*condition));
-        let shown = held.or(asked)?;
+        let value = |of: &Conditions| of.value(*condition).and_then(|value| condition.typed(value));
+        let (asked, held) = (value(asked), value(held));
         Some(Setting {
             condition: condition.name().to_owned(),
-            asked: asked.map(|value| param(*condition, value)),
-            applied: held.map(|value| param(*condition, value)),
-            phrase: condition.phrase(shown),
-            code: condition.code(shown),
-            price: condition.price(shown),
+            asked: asked.as_ref().map(param),
+            applied: held.as_ref().map(param),
+            phrase: phrase(held.as_ref().or(asked.as_ref())?),
         })
     };
     CONDITIONS.iter().filter_map(setting).collect()
@@ -79,14 +78,6 @@ fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
 pub fn condition_set(asked: &Conditions, held: &Conditions, refused: &[Refused]) -> ConditionSet {
     let label = Variant::new(asked.clone()).label;
     ConditionSet { label, settings: settings(asked, held), refused: refused.iter().map(refusal).collect() }
-}
-
-fn param(condition: Condition, value: &str) -> Param {
-    match condition.exact(value) {
-        Value::Text(text) => Param::Text(text),
-        Value::Int(number) => Param::Int(number),
-        Value::Flag(flag) => Param::Flag(flag),
-    }
 }
 
 /// The record's view of a refusal.
@@ -113,6 +104,7 @@ mod tests {
     use std::time::Duration;
 
     use punctual::{CpuSet, Policy};
+    use punctual_record::Param;
 
     use super::*;
 
@@ -141,13 +133,5 @@ mod tests {
         assert_eq!(values("cpu"), Some((None, Some(Param::Text("3".into())))));
         assert_eq!(values("timer-slack"), Some((Some(Param::Int(1)), None)), "asked, and not to be read");
         assert_eq!(values("lock-memory"), Some((Some(Param::Flag(true)), Some(Param::Flag(true)))));
-        assert!(all[0].code.is_some() && all[0].price.is_some());
-    }
-
-    #[test]
-    fn frequencies_are_in_khz() {
-        assert_eq!(param(Condition::MAX_FREQUENCY, "2.2GHz"), Param::Int(2_200_000));
-        assert_eq!(param(Condition::MAX_FREQUENCY, "800MHz"), Param::Int(800_000));
-        assert_eq!(param(Condition::MIN_FREQUENCY, "max"), Param::Text("max".into()));
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use super::reason::Reason;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::cpufreq::Cpufreq;
-use crate::duration::{format_duration, parse_duration};
+use crate::duration::format_duration;
 use crate::restore::{NotRestored, StateDir};
 
 /// The value of a condition on the command line.
@@ -37,25 +38,6 @@ pub enum Scope {
     Process,
     /// The machine, while the guard lives.
     Machine,
-}
-
-/// A value in the record of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// A name, or a list.
-    Text(String),
-    /// A number: ns for a duration, kHz for a frequency.
-    Int(i64),
-    /// Whether it holds.
-    Flag(bool),
-}
-
-impl Value {
-    /// A duration as typed, in ns.
-    pub(crate) fn ns(typed: &str) -> Self {
-        let ns = parse_duration(typed).ok().and_then(|its| i64::try_from(its.as_nanos()).ok());
-        ns.map_or_else(|| Self::Text(typed.to_owned()), Self::Int)
-    }
 }
 
 /// How to check whether a condition is available.
@@ -119,22 +101,8 @@ pub(crate) trait Definition: fmt::Debug + Send + Sync {
 
     fn probe(&self, machine: &Machine) -> Probe;
 
-    /// A value for the record.
-    fn exact(&self, value: &str) -> Value {
-        match self.takes() {
-            Takes::Nothing => Value::Flag(value == "yes"),
-            _ => Value::Text(value.to_owned()),
-        }
-    }
-
-    /// The condition with this value, for people: `SCHED_FIFO 40`.
-    fn phrase(&self, value: &str) -> String;
-
-    /// Complete lines that set it: in a program (C), then from the shell.
-    fn code(&self, value: &str) -> Option<String>;
-
-    /// Its cost, in sentences: energy, other threads' time, a privilege. `None`: no cost.
-    fn price(&self, value: &str) -> Option<String>;
+    /// The value as its type; `None` for text that is no value.
+    fn typed(&self, value: &str) -> Option<Value>;
 
     /// The usual cause of its loss, and the remedy.
     fn if_lost(&self) -> &'static str;
@@ -259,28 +227,10 @@ impl Condition {
         self.0.parse(typed)
     }
 
-    /// A value for the record of a run.
+    /// The value as its type; `None` for text that is no value of this condition.
     #[must_use]
-    pub fn exact(self, value: &str) -> Value {
-        self.0.exact(value)
-    }
-
-    /// The condition with this value, for people: `SCHED_FIFO 40`, `slack 1 ns`, `memory locked`.
-    #[must_use]
-    pub fn phrase(self, value: &str) -> String {
-        self.0.phrase(value)
-    }
-
-    /// Complete lines that set it: in a program (C), then from the shell.
-    #[must_use]
-    pub fn code(self, value: &str) -> Option<String> {
-        self.0.code(value)
-    }
-
-    /// Its cost, in sentences: energy, other threads' time, a privilege. `None`: no cost.
-    #[must_use]
-    pub fn price(self, value: &str) -> Option<String> {
-        self.0.price(value)
+    pub fn typed(self, value: &str) -> Option<Value> {
+        self.0.typed(value)
     }
 }
 
@@ -313,14 +263,6 @@ impl fmt::Display for Condition {
 /// A duration as typed: `100us`.
 pub(crate) fn shown(ns: u64) -> String {
     format_duration(Duration::from_nanos(ns))
-}
-
-/// `100us` with a space: `100 us`.
-pub(crate) fn spaced(value: &str) -> String {
-    match value.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(at) => format!("{} {}", value[..at].trim_end(), &value[at..]),
-        None => value.to_owned(),
-    }
 }
 
 /// The error for a change of the calling thread or process that could not be undone.

@@ -7,6 +7,7 @@ use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Ta
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::cpu_set::CpuSet;
 use crate::restore::NotRestored;
 
@@ -79,37 +80,13 @@ impl Definition for Cpu {
         }
     }
 
-    fn phrase(&self, value: &str) -> String {
-        format!("{} {value}", if is_one(value) { "CPU" } else { "CPUs" })
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        let cpus: CpuSet = value.parse().ok()?;
-        let set = |range: &str| match range.split_once('-') {
-            Some((first, last)) => format!("for (int cpu = {first}; cpu <= {last}; cpu++) CPU_SET(cpu, &cpus);"),
-            None => format!("CPU_SET({range}, &cpus);"),
-        };
-        let list = cpus.to_string();
-        let sets: Vec<String> = list.split(',').map(set).collect();
-        Some(format!(
-            "cpu_set_t cpus; CPU_ZERO(&cpus); {}\nsched_setaffinity(0, sizeof cpus, &cpus);\ntaskset -c {list} PROGRAM",
-            sets.join(" ")
-        ))
-    }
-
-    fn price(&self, value: &str) -> Option<String> {
-        let these = if is_one(value) { "this CPU is" } else { "these CPUs are" };
-        Some(format!("The scheduler can no longer move the thread away when {these} busy."))
+    fn typed(&self, value: &str) -> Option<Value> {
+        value.parse().ok().map(Value::Cpu)
     }
 
     fn if_lost(&self) -> &'static str {
         "keep the CPU online and in the cpuset of this process, and let no other program change the affinity"
     }
-}
-
-/// Whether a list names one CPU.
-fn is_one(list: &str) -> bool {
-    list.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[derive(Debug)]

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes, Value, spaced};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes};
 use super::privilege::UNKNOWN;
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::duration::{format_duration, parse_duration};
 use crate::restore::NotRestored;
 
@@ -91,33 +92,8 @@ impl Definition for DmaLatency {
         Probe::Found(opened.map(drop).map_err(|error| explain(&error, &Surroundings::read())))
     }
 
-    fn exact(&self, value: &str) -> Value {
-        Value::ns(value)
-    }
-
-    fn phrase(&self, value: &str) -> String {
-        match parse_duration(value) {
-            Ok(Duration::ZERO) => "C-states off".into(),
-            Ok(latency) if latency >= NO_LIMIT => "C-states as found".into(),
-            _ => format!("C-states within {}", spaced(value)),
-        }
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        let us = parse_duration(value).ok().filter(|latency| *latency < NO_LIMIT)?.as_micros();
-        // Documentation/power/pm_qos_interface.rst: four bytes; the request stands while the file is open.
-        let bytes: String = i32::try_from(us).ok()?.to_ne_bytes().iter().map(|byte| format!("\\{byte:03o}")).collect();
-        Some(format!(
-            "int fd = open(\"{PATH}\", O_WRONLY);\nint32_t us = {us}; write(fd, &us, sizeof us); /* keep fd open */\n\
-             (exec 3<> {PATH}; printf '{bytes}' >&3; PROGRAM)"
-        ))
-    }
-
-    fn price(&self, value: &str) -> Option<String> {
-        parse_duration(value).ok().filter(|latency| *latency < NO_LIMIT)?;
-        Some(format!(
-            "No CPU of the machine sleeps deeply while the file is open, which costs energy. It needs write access to {PATH} (root)."
-        ))
+    fn typed(&self, value: &str) -> Option<Value> {
+        parse_duration(value).ok().map(Value::DmaLatency)
     }
 
     fn if_lost(&self) -> &'static str {

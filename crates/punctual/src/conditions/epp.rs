@@ -18,8 +18,6 @@ static EPP: Frequency = Frequency {
         fits.then(|| preference.to_owned()).ok_or_else(wanted)
     },
     set: |guard, preference| guard.set_preference(preference),
-    phrase: |preference| format!("EPP {preference}"),
-    code: |value| format!("echo {value} | tee /sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference"),
 };
 
 impl Condition {

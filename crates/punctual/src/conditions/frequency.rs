@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes, Value};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes};
 use super::cpu;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
+use super::value::{Frequency as FrequencyLimit, Value};
 use crate::cpu_set::CpuSet;
 use crate::cpufreq::{Attribute, Error, GovernorGuard};
 pub(super) use crate::cpufreq::{FREQUENCY, format_frequency, parse_frequency};
@@ -22,7 +23,9 @@ const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 
 const IF_LOST: &str = "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, \
                                   thermald), and keep the CPUs online";
-const PRICE: &str = "It needs write access to /sys/devices/system/cpu/cpufreq (root).";
+
+/// The highest frequency within the limits.
+pub(super) const MAX: &str = "max";
 
 /// A setting of CPU frequency, as a condition.
 #[derive(Debug)]
@@ -35,8 +38,6 @@ pub(super) struct Frequency {
     pub(super) parse: fn(&str) -> Result<String, String>,
     /// Sets a value that `parse` accepts.
     pub(super) set: fn(&mut GovernorGuard, &str) -> Result<(), Error>,
-    pub(super) phrase: fn(&str) -> String,
-    pub(super) code: fn(&str) -> String,
 }
 
 impl Frequency {
@@ -121,27 +122,26 @@ impl Definition for Frequency {
         Probe::Found(found())
     }
 
-    fn exact(&self, value: &str) -> Value {
-        match parse_frequency(value).filter(|_| self.is_limit()) {
-            Some(khz) => Value::Int(i64::try_from(khz).unwrap_or(i64::MAX)),
-            None => Value::Text(value.to_owned()),
-        }
-    }
-
-    fn phrase(&self, value: &str) -> String {
-        (self.phrase)(value)
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        (self.parse)(value).ok().map(|value| (self.code)(&value))
-    }
-
-    fn price(&self, _: &str) -> Option<String> {
-        Some(PRICE.into())
+    fn typed(&self, value: &str) -> Option<Value> {
+        Some(match self.attribute {
+            Attribute::MinFrequency => Value::MinFrequency(limit(value)?),
+            Attribute::MaxFrequency => Value::MaxFrequency(limit(value)?),
+            Attribute::Preference => Value::Epp(value.to_owned()),
+            _ => Value::Governor(value.to_owned()),
+        })
     }
 
     fn if_lost(&self) -> &'static str {
         IF_LOST
+    }
+}
+
+/// A frequency as it is typed or read.
+fn limit(value: &str) -> Option<FrequencyLimit> {
+    match parse_frequency(value) {
+        Some(khz) => Some(FrequencyLimit::Khz(khz)),
+        None if value == MAX => Some(FrequencyLimit::Highest),
+        None => value.split('/').map(parse_frequency).collect::<Option<Vec<u64>>>().map(FrequencyLimit::Mixed),
     }
 }
 

@@ -16,8 +16,6 @@ static GOVERNOR: Frequency = Frequency {
         Attribute::Governor.accepts(name).then(|| name.to_owned()).ok_or_else(wanted)
     },
     set: |guard, name| guard.set_governor(name),
-    phrase: |name| format!("governor {name}"),
-    code: |name| format!("echo {name} | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"),
 };
 
 impl Condition {

@@ -16,6 +16,7 @@ use super::cpu;
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::cpu_set::CpuSet;
 use crate::restore::form::{FileForm, Form, HIGHEST_ITEM};
 use crate::restore::journal::Journal;
@@ -123,16 +124,8 @@ impl Definition for IrqsAway {
         Probe::Found(online(&machine.root).and_then(several))
     }
 
-    fn phrase(&self, _: &str) -> String {
-        "interrupts away".into()
-    }
-
-    fn code(&self, _: &str) -> Option<String> {
-        Some("for f in /proc/irq/*/smp_affinity_list; do echo $OTHER_CPUS > $f; done".into())
-    }
-
-    fn price(&self, _: &str) -> Option<String> {
-        Some("It needs write access to /proc/irq (root).".into())
+    fn typed(&self, value: &str) -> Option<Value> {
+        Some(Value::IrqsAway(value == "yes"))
     }
 
     fn if_lost(&self) -> &'static str {

@@ -15,6 +15,7 @@ use super::privilege::{UNKNOWN, is, root_with};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::{Surroundings, status_kib};
+use super::value::Value;
 use crate::restore::NotRestored;
 
 /// Required headroom below a finite limit, in KiB. Under `MCL_FUTURE` an allocation beyond the limit fails, and a
@@ -120,18 +121,8 @@ impl Definition for LockMemory {
         Probe::Try("yes".into())
     }
 
-    fn phrase(&self, value: &str) -> String {
-        if value == "yes" { "memory locked".into() } else { "memory not locked".into() }
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        (value == "yes").then(|| "mlockall(MCL_CURRENT | MCL_FUTURE);".into())
-    }
-
-    fn price(&self, value: &str) -> Option<String> {
-        (value == "yes").then(|| {
-            "All memory of the process stays resident, used or not. Locking needs CAP_IPC_LOCK, or a large enough RLIMIT_MEMLOCK.".into()
-        })
+    fn typed(&self, value: &str) -> Option<Value> {
+        Some(Value::LockMemory(value == "yes"))
     }
 
     fn if_lost(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! `--max-frequency`: the highest frequency allowed (`scaling_max_freq`).
 
-use super::condition::{Condition, Takes, spaced};
+use super::condition::{Condition, Takes};
 use super::frequency::{FREQUENCY, Frequency, format_frequency, parse_frequency};
 use super::set::Conditions;
 use crate::cpufreq::Attribute;
@@ -16,11 +16,6 @@ static MAX_FREQUENCY: Frequency = Frequency {
     attribute: Attribute::MaxFrequency,
     parse: |typed| khz(typed).map(format_frequency),
     set: |guard, value| khz(value).map_or(Ok(()), |khz| guard.set_max_khz(khz)),
-    phrase: |value| format!("maximum frequency {}", spaced(value)),
-    code: |value| {
-        let khz = khz(value).unwrap_or_default();
-        format!("echo {khz} | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq")
-    },
 };
 
 impl Condition {

@@ -1,7 +1,7 @@
 //! `--min-frequency`: the lowest frequency allowed (`scaling_min_freq`).
 
-use super::condition::{Condition, Takes, spaced};
-use super::frequency::{FREQUENCY, Frequency, format_frequency, parse_frequency};
+use super::condition::{Condition, Takes};
+use super::frequency::{FREQUENCY, Frequency, MAX, format_frequency, parse_frequency};
 use super::set::Conditions;
 use crate::cpufreq::Attribute;
 
@@ -18,17 +18,6 @@ static MIN_FREQUENCY: Frequency = Frequency {
     set: |guard, value| match parse_frequency(value) {
         Some(khz) => guard.set_min_khz(khz),
         None => guard.set_min_to_max(),
-    },
-    phrase: |value| match value {
-        MAX => "minimum frequency at the maximum".into(),
-        _ => format!("minimum frequency {}", spaced(value)),
-    },
-    code: |value| {
-        let folder = "/sys/devices/system/cpu/cpufreq/policy*";
-        match parse_frequency(value) {
-            Some(khz) => format!("echo {khz} | tee {folder}/scaling_min_freq"),
-            None => format!("for p in {folder}; do cat $p/scaling_max_freq > $p/scaling_min_freq; done"),
-        }
     },
 };
 
@@ -50,6 +39,3 @@ impl Conditions {
         self.with(Condition::MIN_FREQUENCY, MAX)
     }
 }
-
-/// The highest frequency within the limits.
-const MAX: &str = "max";

@@ -18,7 +18,7 @@
 //! drop(guard);
 //! ```
 //!
-//! Layers: reason, surroundings < condition < report, set, privilege < the conditions < table < guard.
+//! Layers: reason, surroundings, value < condition < report, set, privilege < the conditions < table < guard.
 
 mod condition;
 mod cpu;
@@ -41,13 +41,15 @@ mod slice;
 mod surroundings;
 mod table;
 mod timer_slack;
+mod value;
 
 #[cfg(test)]
 mod diagnoses;
 
-pub use condition::{Condition, Scope, Takes, Value};
+pub use condition::{Condition, Scope, Takes};
 pub use guard::{Guard, recover};
 pub use report::{Lost, Refused};
 pub use set::Conditions;
 pub(crate) use surroundings::may_raise_limits;
 pub use table::CONDITIONS;
+pub use value::{Frequency, Value};

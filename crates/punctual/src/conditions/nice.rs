@@ -3,11 +3,12 @@
 use punctual_linux::{Error, sched};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored};
 use super::privilege::{UNKNOWN, irreversible, is, root_with};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::restore::NotRestored;
 
 #[derive(Debug)]
@@ -76,24 +77,8 @@ impl Definition for Nice {
         Probe::Try("-1".into())
     }
 
-    fn exact(&self, value: &str) -> Value {
-        value.parse().map_or_else(|_| Value::Text(value.to_owned()), Value::Int)
-    }
-
-    fn phrase(&self, value: &str) -> String {
-        format!("nice {value}")
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        Some(format!("setpriority(PRIO_PROCESS, gettid(), {value});\nnice -n {value} PROGRAM"))
-    }
-
-    fn price(&self, value: &str) -> Option<String> {
-        let nice = value.parse::<i32>().ok().filter(|nice| *nice < 0)?;
-        Some(format!(
-            "Threads with a higher nice value get less of this CPU. It needs CAP_SYS_NICE, or RLIMIT_NICE of {} or more.",
-            20 - nice
-        ))
+    fn typed(&self, value: &str) -> Option<Value> {
+        value.parse().ok().map(Value::Nice)
     }
 
     fn if_lost(&self) -> &'static str {

@@ -7,11 +7,12 @@ use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored, spaced};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored};
 use super::privilege::{UNKNOWN, irreversible, is, root_with, sys_nice_remedy};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::policy::Policy;
 use crate::restore::NotRestored;
 
@@ -85,49 +86,8 @@ impl Definition for PolicyCondition {
         Probe::Try("fifo:1".into())
     }
 
-    fn phrase(&self, value: &str) -> String {
-        let Ok(policy) = value.parse::<Policy>() else { return value.to_owned() };
-        match policy {
-            Policy::RoundRobin(priority) | Policy::Fifo(priority) => format!("{} {priority}", policy.kernel_name()),
-            Policy::Deadline { .. } => {
-                let times = value.rsplit(':').next().unwrap_or_default().split('/').map(spaced);
-                format!("{} {}", policy.kernel_name(), times.collect::<Vec<_>>().join(" / "))
-            }
-            _ => policy.kernel_name().to_owned(),
-        }
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        let policy: Policy = value.parse().ok()?;
-        let (name, priority) = (policy.kernel_name(), policy.priority().unwrap_or(0));
-        let (call, options) = match policy {
-            Policy::Deadline { runtime, deadline, period } => {
-                let [runtime, deadline, period] = [runtime, deadline, period].map(|its| its.as_nanos());
-                let call = format!(
-                    "struct sched_attr a = {{ .size = sizeof a, .sched_policy = {name}, .sched_runtime = {runtime}, .sched_deadline = \
-                     {deadline}, .sched_period = {period} }};\nsyscall(SYS_sched_setattr, 0, &a, 0);"
-                );
-                (call, format!(" --sched-runtime {runtime} --sched-deadline {deadline} --sched-period {period}"))
-            }
-            _ => {
-                let param = format!("&(struct sched_param){{ .sched_priority = {priority} }}");
-                (format!("sched_setscheduler(0, {name}, {param});"), String::new())
-            }
-        };
-        Some(format!("{call}\nchrt --{}{options} {priority} PROGRAM", policy.name()))
-    }
-
-    fn price(&self, value: &str) -> Option<String> {
-        match value.parse::<Policy>().ok()? {
-            Policy::RoundRobin(priority) | Policy::Fifo(priority) => Some(format!(
-                "A thread that never sleeps starves the others on its CPU: let it sleep in every loop. The policy needs CAP_SYS_NICE, \
-                 or RLIMIT_RTPRIO of {priority} or more."
-            )),
-            Policy::Deadline { .. } => Some(
-                "A thread that uses up its runtime waits for its next period. The policy needs CAP_SYS_NICE.".into(),
-            ),
-            _ => None,
-        }
+    fn typed(&self, value: &str) -> Option<Value> {
+        value.parse().ok().map(Value::Policy)
     }
 
     fn if_lost(&self) -> &'static str {

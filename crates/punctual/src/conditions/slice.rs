@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use punctual_linux::sched::{self, Attributes};
 
-use super::condition::{
-    Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, shown, spaced,
-};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored, shown};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::duration::{format_duration, parse_duration};
 use crate::policy::Policy;
 use crate::restore::NotRestored;
@@ -93,24 +92,8 @@ impl Definition for Slice {
         Probe::Try("1ms".into())
     }
 
-    fn exact(&self, value: &str) -> Value {
-        Value::ns(value)
-    }
-
-    fn phrase(&self, value: &str) -> String {
-        format!("slice {}", spaced(value))
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        let ns = parse_duration(value).ok()?.as_nanos();
-        Some(format!(
-            "struct sched_attr a = {{ .size = sizeof a, .sched_policy = SCHED_OTHER, .sched_runtime = {ns} }};\n\
-             syscall(SYS_sched_setattr, 0, &a, 0);"
-        ))
-    }
-
-    fn price(&self, _: &str) -> Option<String> {
-        None
+    fn typed(&self, value: &str) -> Option<Value> {
+        parse_duration(value).ok().map(Value::Slice)
     }
 
     fn if_lost(&self) -> &'static str {
@@ -210,7 +193,6 @@ mod tests {
         for bad in ["99us", "101ms", "0s", "1", "x"] {
             assert!(Condition::SLICE.parse(bad).is_err(), "{bad}");
         }
-        assert_eq!(Condition::SLICE.phrase("100us"), "slice 100 us");
     }
 
     #[test]

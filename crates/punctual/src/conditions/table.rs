@@ -2,6 +2,7 @@
 
 use super::condition::Condition;
 use super::set::Conditions;
+use super::value::Value;
 
 /// All conditions, in display order. They are applied from the last to the first, so the policy comes last. Until then, no real-time thread
 /// preempts the rest of the machine, and no policy hides a setting from the kernel.
@@ -33,10 +34,25 @@ impl Conditions {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Condition, &str)> {
         CONDITIONS.iter().filter_map(|condition| Some((*condition, self.value(*condition)?)))
     }
+}
 
-    /// The conditions for people: `SCHED_FIFO 40, slack 1 ns`; empty without requests.
+impl Value {
+    /// The condition whose value it is.
     #[must_use]
-    pub fn phrase(&self) -> String {
-        self.iter().map(|(condition, value)| condition.phrase(value)).collect::<Vec<_>>().join(", ")
+    pub const fn condition(&self) -> Condition {
+        match self {
+            Self::Policy(_) => Condition::POLICY,
+            Self::Nice(_) => Condition::NICE,
+            Self::Cpu(_) => Condition::CPU,
+            Self::TimerSlack(_) => Condition::TIMER_SLACK,
+            Self::Slice(_) => Condition::SLICE,
+            Self::LockMemory(_) => Condition::LOCK_MEMORY,
+            Self::DmaLatency(_) => Condition::DMA_LATENCY,
+            Self::MinFrequency(_) => Condition::MIN_FREQUENCY,
+            Self::MaxFrequency(_) => Condition::MAX_FREQUENCY,
+            Self::Epp(_) => Condition::EPP,
+            Self::Governor(_) => Condition::GOVERNOR,
+            Self::IrqsAway(_) => Condition::IRQS_AWAY,
+        }
     }
 }

@@ -9,20 +9,16 @@ use std::time::Duration;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use rustix::io::Errno;
 
-use super::condition::{
-    Applying, Condition, Definition, Held, Machine, Probe, Takes, Value, not_restored, shown, spaced,
-};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored, shown};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::value::Value;
 use crate::duration::{format_duration, parse_duration};
 use crate::restore::NotRestored;
 
 /// The longest slack on a command line; a longer one is of no use.
 const LONGEST: Duration = Duration::from_secs(1);
-
-/// The default of the kernel's first thread (`init_task`), which threads inherit; a smaller slack has a cost.
-const DEFAULT: Duration = Duration::from_micros(50);
 
 #[derive(Debug)]
 struct TimerSlack;
@@ -89,32 +85,8 @@ impl Definition for TimerSlack {
         Probe::Try("1ns".into())
     }
 
-    fn exact(&self, value: &str) -> Value {
-        Value::ns(value)
-    }
-
-    fn phrase(&self, value: &str) -> String {
-        match value {
-            "0s" => "no slack".into(),
-            _ => format!("slack {}", spaced(value)),
-        }
-    }
-
-    fn code(&self, value: &str) -> Option<String> {
-        let ns = parse_duration(value).ok()?.as_nanos();
-        // prctl(2): 0 would restore the inherited slack.
-        // proc_pid_timerslack_ns(5): since Linux 4.6.
-        (ns > 0).then(|| format!("prctl(PR_SET_TIMERSLACK, {ns}UL);\necho {ns} > /proc/PID/timerslack_ns"))
-    }
-
-    fn price(&self, value: &str) -> Option<String> {
-        let slack = parse_duration(value).ok()?;
-        // Real-time threads read 0s; their cost is the policy's.
-        (!slack.is_zero() && slack < DEFAULT).then(|| {
-            "Timers expire together less often, which costs energy where many threads use a small slack. The file in \
-             /proc covers the main thread of a running program and needs CAP_SYS_NICE."
-                .into()
-        })
+    fn typed(&self, value: &str) -> Option<Value> {
+        parse_duration(value).ok().map(Value::TimerSlack)
     }
 
     fn if_lost(&self) -> &'static str {

@@ -1,7 +1,8 @@
 //! The conditions of a measurement: requested, granted and refused.
 //!
 //! A set lists its settings by the names of the table of conditions (`punctual run --list-conditions`). So a new
-//! condition needs no new field. Each setting contains the phrase and the lines of code that reports show.
+//! condition needs no new field. Each setting contains the phrase that reports show; its code and price are those of its
+//! [`Remedy`](crate::remedy::Remedy).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ pub const NICE: &str = "nice";
 pub const TIMER_SLACK: &str = "timer-slack";
 /// Name of the condition whose value is a list of CPUs (`0-3,8`).
 pub const CPU: &str = "cpu";
+/// Name of the condition whose value is the longest exit latency of idle states, in ns.
+pub const DMA_LATENCY: &str = "dma-latency";
 
 /// One set of conditions. Where several are compared, a run has several.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,12 +44,6 @@ pub struct Setting {
     pub applied: Option<Param>,
     /// What held, or what was asked where that could not be read, for people: `SCHED_FIFO 40`, `slack 1 ns`, `C-states off`.
     pub phrase: String,
-    /// Lines that set it, each complete: in a program (C), then from the shell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// What it costs, in sentences: energy, other threads' time, a privilege.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<String>,
 }
 
 /// A condition that the kernel refused.

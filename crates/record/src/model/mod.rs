@@ -4,6 +4,7 @@
 //! zero. A fact that the machine does not report is absent, never "fine".
 
 mod causes;
+mod code;
 mod conditions;
 mod flat;
 mod host;
@@ -17,7 +18,8 @@ pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, LatePart, LateWake, Program, Stretch,
     Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
-pub use conditions::{CPU, ConditionSet, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
+pub use code::{Code, Price};
+pub use conditions::{CPU, ConditionSet, DMA_LATENCY, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
 pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
 pub use notice::{Notice, PauseCause};
@@ -26,4 +28,4 @@ pub use run::{
 };
 pub use series::{About, Part, Quantity, RoundFigures, Series, Steadiness};
 pub use summary::{Ci95, Interval, Key, Limit, Spread, Summary};
-pub use trial::{Trial, TrialBlock, TrialCode, TrialPair, TrialPrice, TrialRefused};
+pub use trial::{Trial, TrialBlock, TrialPair, TrialRefused};

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Spread;
+use super::code::{Code, Price};
 
 /// A remedy and what the program did with it and without.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,9 +18,9 @@ pub struct Trial {
     /// What was set, in the words of the man pages.
     pub what: String,
     /// What to write.
-    pub code: TrialCode,
+    pub code: Code,
     /// What it costs whoever keeps it.
-    pub price: TrialPrice,
+    pub price: Price,
     /// How many threads had it set, at most.
     pub threads: u64,
     /// Blocks without and with it, each pair in random order.
@@ -28,31 +29,6 @@ pub struct Trial {
     /// Why it was not tried, or not on all threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<TrialRefused>,
-}
-
-/// What to write. Absent: there is nothing to write in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TrialCode {
-    /// In C, in the program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub c: Option<String>,
-    /// In a shell, for the program as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shell: Option<String>,
-}
-
-/// What a remedy costs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TrialPrice {
-    /// The privilege that the program itself needs for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub privilege: Option<String>,
-    /// What it does to energy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub energy: Option<String>,
-    /// What it takes from other programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others: Option<String>,
 }
 
 /// Two adjacent blocks.

@@ -64,8 +64,6 @@ pub(crate) fn sample() -> Run {
                 asked: Some(Param::Text("fifo:40".into())),
                 applied: Some(Param::Text("other".into())),
                 phrase: "SCHED_OTHER".into(),
-                code: Some("sched_setscheduler(0, SCHED_FIFO, &parameters);".into()),
-                price: Some("It needs CAP_SYS_NICE.".into()),
             }],
             refused: vec![refusal.clone()],
         }],

@@ -1,16 +1,20 @@
 //! What a program or a machine changes against a cause. Its gain is not measured: nothing here says how much it brings.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
+use punctual_record::remedy::{self, Policy, Value};
 use punctual_record::{Cause, Host};
 
 use super::phrase::Why;
 
 /// A remedy for a cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Remedy {
     /// In a cell of a table.
     pub(super) short: &'static str,
     /// Lines of code or commands.
-    pub(super) code: &'static str,
+    pub(super) code: Cow<'static, str>,
 }
 
 /// Whose lateness it is.
@@ -22,22 +26,40 @@ pub(super) struct Place<'a> {
     pub(super) foreign: bool,
 }
 
-const IRQ_AFFINITY: Remedy = Remedy {
-    short: "irq affinity",
-    code: "echo CPUS > /proc/irq/NUMBER/smp_affinity_list\npunctual run --cpu CPU --irqs-away -- PROGRAM",
-};
-const ANOTHER_CPU: Remedy = Remedy { short: "another CPU", code: "taskset -c CPU PROGRAM" };
-const PREEMPT: Remedy = Remedy { short: "PREEMPT_RT kernel", code: "" };
-const FIRST: Remedy = Remedy {
-    short: "SCHED_FIFO or another CPU",
-    code: "punctual run --policy fifo:40 -- PROGRAM\npunctual run --cpu CPU -- PROGRAM\npunctual run --slice 100us -- PROGRAM",
-};
+impl Remedy {
+    const fn new(short: &'static str, code: &'static str) -> Self {
+        Self { short, code: Cow::Borrowed(code) }
+    }
+
+    /// These lines, a text each.
+    fn of_lines(short: &'static str, lines: impl IntoIterator<Item = Option<String>>) -> Self {
+        Self { short, code: lines.into_iter().flatten().collect::<Vec<_>>().join("\n").into() }
+    }
+}
+
+const IRQ_AFFINITY: Remedy = Remedy::new(
+    "irq affinity",
+    "echo CPUS > /proc/irq/NUMBER/smp_affinity_list\npunctual run --cpu CPU --irqs-away -- PROGRAM",
+);
+const ANOTHER_CPU: Remedy = Remedy::new("another CPU", "taskset -c CPU PROGRAM");
+const PREEMPT: Remedy = Remedy::new("PREEMPT_RT kernel", "");
+
+/// Against an ordinary thread.
+fn first() -> Remedy {
+    let command = |value: Value| Some(remedy::Remedy::of(&value).flag.command());
+    let lines = [
+        command(Value::Policy(Policy::Fifo(40))),
+        Some("punctual run --cpu CPU -- PROGRAM".to_owned()),
+        command(Value::Slice(Duration::from_micros(100))),
+    ];
+    Remedy::of_lines("SCHED_FIFO or another CPU", lines)
+}
 
 /// Against a thread that is real-time itself.
-const HIGHER: Remedy = Remedy {
-    short: "a higher priority or another CPU",
-    code: "punctual run --policy fifo:PRIO -- PROGRAM\npunctual run --cpu CPU -- PROGRAM",
-};
+const HIGHER: Remedy = Remedy::new(
+    "a higher priority or another CPU",
+    "punctual run --policy fifo:PRIO -- PROGRAM\npunctual run --cpu CPU -- PROGRAM",
+);
 
 /// Culprits carry their policy, where it is not the usual one: `irq/24 (real-time 50)`.
 fn thread(culprit: Option<&str>) -> Remedy {
@@ -45,7 +67,7 @@ fn thread(culprit: Option<&str>) -> Remedy {
     match (is("(SCHED_DEADLINE"), is("(real-time ")) {
         (true, _) => ANOTHER_CPU,
         (_, true) => HIGHER,
-        _ => FIRST,
+        _ => first(),
     }
 }
 
@@ -53,63 +75,63 @@ fn thread(culprit: Option<&str>) -> Remedy {
 pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
     let guest = why.guest;
     Some(match why.cause {
-        Cause::TimerSlack if place.foreign => Remedy {
-            short: "/proc/TID/timerslack_ns = 1",
-            code: "echo 1 > /proc/TID/timerslack_ns\npunctual run --timer-slack 1ns -- PROGRAM",
-        },
-        Cause::TimerSlack => Remedy { short: "prctl(PR_SET_TIMERSLACK, 1)", code: "prctl(PR_SET_TIMERSLACK, 1UL);" },
+        Cause::TimerSlack => slack(place.foreign),
         Cause::IdleState => idle(place.host),
         Cause::DeviceInterrupt => IRQ_AFFINITY,
         Cause::Softirq => softirq(why.culprit),
-        Cause::Nmi => Remedy { short: "kernel.nmi_watchdog = 0", code: "sysctl kernel.nmi_watchdog=0" },
-        Cause::InterruptsOff if guest => Remedy { short: "PREEMPT_RT; pin the vCPU", code: "" },
+        Cause::Nmi => Remedy::new("kernel.nmi_watchdog = 0", "sysctl kernel.nmi_watchdog=0"),
+        Cause::InterruptsOff if guest => Remedy::new("PREEMPT_RT; pin the vCPU", ""),
         Cause::InterruptsOff => PREEMPT,
-        Cause::Host if guest => Remedy { short: "pin the vCPUs on the host", code: "" },
-        Cause::Host => Remedy { short: "firmware settings (SMI)", code: "" },
+        Cause::Host if guest => Remedy::new("pin the vCPUs on the host", ""),
+        Cause::Host => Remedy::new("firmware settings (SMI)", ""),
         Cause::OtherTimers => ANOTHER_CPU,
         Cause::OtherThread | Cause::Preempted => thread(why.culprit),
-        Cause::NotPreempted => {
-            Remedy { short: "preempt=full, PREEMPT_RT", code: "echo full > /sys/kernel/debug/sched/preempt" }
-        }
-        Cause::Quota => Remedy { short: "cpu.max of the cgroup", code: "echo max > /sys/fs/cgroup/GROUP/cpu.max" },
+        Cause::NotPreempted => Remedy::new("preempt=full, PREEMPT_RT", "echo full > /sys/kernel/debug/sched/preempt"),
+        Cause::Quota => Remedy::new("cpu.max of the cgroup", "echo max > /sys/fs/cgroup/GROUP/cpu.max"),
         Cause::RtThrottling => {
             // Linux 6.12 has the fair server instead of the limit on all real-time threads.
             let code = "sysctl kernel.sched_rt_runtime_us=-1\n\
                         echo 0 > /sys/kernel/debug/sched/fair_server/cpuCPU/runtime";
-            Remedy { short: "sched_rt_runtime_us = -1, no fair server", code }
+            Remedy::new("sched_rt_runtime_us = -1, no fair server", code)
         }
-        Cause::Migration => Remedy {
-            short: "sched_setaffinity, one CPU",
-            code: "sched_setaffinity(0, sizeof set, &set);\ntaskset -c CPU PROGRAM",
-        },
-        Cause::Stopped => Remedy { short: "no SIGSTOP, no tracer", code: "" },
-        Cause::PageFault => Remedy {
-            short: "mlockall",
-            code: "mlockall(MCL_CURRENT | MCL_FUTURE);\npunctual run --lock-memory -- PROGRAM",
-        },
-        Cause::Signal => Remedy { short: "pthread_sigmask", code: "pthread_sigmask(SIG_BLOCK, &set, NULL);" },
+        Cause::Migration => {
+            Remedy::new("sched_setaffinity, one CPU", "sched_setaffinity(0, sizeof set, &set);\ntaskset -c CPU PROGRAM")
+        }
+        Cause::Stopped => Remedy::new("no SIGSTOP, no tracer", ""),
+        Cause::PageFault => {
+            let memory = remedy::Remedy::of(&Value::LockMemory(true));
+            Remedy::of_lines("mlockall", [memory.code.c, Some(memory.flag.command())])
+        }
+        Cause::Signal => Remedy::new("pthread_sigmask", "pthread_sigmask(SIG_BLOCK, &set, NULL);"),
         Cause::TimerPath | Cause::ContextSwitch | Cause::ReturnPath => return None,
     })
+}
+
+/// Of another program from outside, of the own thread in the program.
+fn slack(foreign: bool) -> Remedy {
+    let slack = remedy::Remedy::of(&Value::TimerSlack(Duration::from_nanos(1)));
+    if foreign {
+        return Remedy::of_lines("/proc/TID/timerslack_ns = 1", [slack.running, Some(slack.flag.command())]);
+    }
+    Remedy::of_lines("prctl(PR_SET_TIMERSLACK, 1)", [slack.code.c])
 }
 
 /// Without a driver of idle states (the usual guest), the kernel's latency limit does nothing.
 fn idle(host: &Host) -> Remedy {
     let driver = host.cpuidle.as_ref().and_then(|idle| idle.driver.as_deref()).filter(|name| *name != "none");
     match driver {
-        None if host.cpuidle.is_some() || host.hypervisor.is_some() => {
-            Remedy { short: "kernel option idle=poll", code: "" }
+        None if host.cpuidle.is_some() || host.hypervisor.is_some() => Remedy::new("kernel option idle=poll", ""),
+        _ => {
+            let limit = remedy::Remedy::of(&Value::DmaLatency(Duration::ZERO));
+            Remedy::of_lines("/dev/cpu_dma_latency = 0", [limit.code.c, Some(limit.flag.command())])
         }
-        _ => Remedy {
-            short: "/dev/cpu_dma_latency = 0",
-            code: "int fd = open(\"/dev/cpu_dma_latency\", O_RDWR); write(fd, &(int32_t){0}, 4);\npunctual run --dma-latency 0us -- PROGRAM",
-        },
     }
 }
 
 /// A softirq runs on the CPU that its device interrupted, or where its timers or callbacks are.
 fn softirq(name: Option<&str>) -> Remedy {
     match name {
-        Some("RCU") => Remedy { short: "kernel option rcu_nocbs=CPU", code: "" },
+        Some("RCU") => Remedy::new("kernel option rcu_nocbs=CPU", ""),
         Some("TIMER" | "HRTIMER" | "SCHED") => ANOTHER_CPU,
         _ => IRQ_AFFINITY,
     }

@@ -119,7 +119,7 @@ fn remedies(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Section
     for lost in calls.iter().flat_map(|call| ranked(call, run.host.hypervisor.is_some())) {
         let Some(remedy) = remedy(&lost.why, place).filter(|remedy| !seen.contains(&remedy.short)) else { continue };
         seen.push(remedy.short);
-        let code = Some(remedy.code.to_owned()).filter(|code| !code.is_empty());
+        let code = Some(remedy.code.into_owned()).filter(|code| !code.is_empty());
         items.push(Item { text: format!("{}: {}.", lost.why.label(), remedy.short), code });
         if items.len() == REMEDIES {
             break;

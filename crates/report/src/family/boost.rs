@@ -2,7 +2,8 @@
 //! speed. Deadlines met are tested on rounds, one series against another.
 
 use punctual_record::experiment::boost::{Metrics, Parameters};
-use punctual_record::{Experiment, Run, Series};
+use punctual_record::remedy::Value;
+use punctual_record::{Experiment, Remedy, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
 use crate::evidence::noise::{self, FREEDOM, MIN_ROUNDS};
@@ -190,10 +191,9 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
         one(boost, "punctual::cpufreq::Boost", price, Code { rust: Some(rust), ..Code::default() })
     });
     let full = of(PERFORMANCE).map(|full| {
-        let energy = power(&found, &full).unwrap_or_else(|| "costs energy and heat".to_owned());
-        let price = Price { privilege: Some("root".to_owned()), energy: Some(energy), ..Price::default() };
-        let shell = "sudo punctual run --governor performance -- PROGRAM".to_owned();
-        one(full, "governor performance", price, Code { shell: Some(shell), ..Code::default() })
+        let Remedy { name, price, code, .. } = Remedy::of(&Value::Governor(PERFORMANCE.to_owned()));
+        let energy = power(&found, &full).or(price.energy);
+        one(full, &name, Price { energy, ..price }, code)
     });
     boost.into_iter().chain(full).collect()
 }

@@ -118,7 +118,7 @@ mod tests {
 
     fn setting(condition: &str, asked: Option<Param>, applied: Param, phrase: &str) -> Setting {
         let (condition, phrase) = (condition.to_owned(), phrase.to_owned());
-        Setting { condition, asked, applied: Some(applied), phrase, ..Setting::default() }
+        Setting { condition, asked, applied: Some(applied), phrase }
     }
 
     fn named(label: &str, settings: Vec<Setting>) -> String {

@@ -6,7 +6,7 @@ use punctual_record::{NotMeasured, Run};
 use crate::document::{Album, Block, Item, Section, machine};
 use crate::format::{listed, sanitize, sentence};
 use crate::run::paths;
-use crate::verdict::{Advice, Answer, Standing, Untried, Verdict};
+use crate::verdict::{Advice, Answer, Standing, Untried, Verdict, lines};
 use crate::{causes, trials};
 
 /// Most advices on the first screen.
@@ -82,7 +82,7 @@ pub(super) fn advice_in_full(verdict: &Verdict) -> Option<Section> {
         section.blocks.push(Block::Paragraph("The gains are alternatives: they do not add up.".to_owned()));
     }
     let item =
-        |advice: &Advice| Item { text: format!("{}: {}", change(advice), advice.text()), code: advice.code.lines() };
+        |advice: &Advice| Item { text: format!("{}: {}", change(advice), advice.text()), code: lines(&advice.code) };
     let items: Vec<Item> = verdict.advice.iter().map(item).collect();
     if !items.is_empty() {
         section.blocks.push(Block::Numbered(items));

@@ -2,6 +2,7 @@
 //!
 //! A remedy takes off what its causes take, and no more. A larger gain has another source, such as a machine that changed meanwhile.
 
+use punctual_record::remedy::acts_on;
 use punctual_record::{CallCauses, Cause, CauseSource, Run, Trial};
 
 use crate::format::spoken;
@@ -12,26 +13,21 @@ const WAKE_UPS: u64 = 50;
 const SHARE: f64 = 0.1;
 const NS: f64 = 1_000.0;
 
-/// The causes, and their name.
-struct Acts {
-    on: &'static [Cause],
-    called: &'static str,
+/// The causes that a remedy acts on; `None`: it may change anything.
+fn acts(id: &str) -> Option<&'static [Cause]> {
+    Some(acts_on(id)).filter(|causes| !causes.is_empty())
 }
 
-/// `None`: a remedy that may change anything.
-fn acts(id: &str) -> Option<Acts> {
-    let (on, called): (&[Cause], _) = match id {
-        "timer-slack" => (&[Cause::TimerSlack], "timer slack"),
-        "slice" => (&[Cause::OtherThread, Cause::Preempted], "other threads"),
-        "policy" => (
-            // A real-time thread has no slack either.
-            &[Cause::TimerSlack, Cause::OtherThread, Cause::Preempted, Cause::NotPreempted],
-            "timer slack and other threads",
-        ),
-        "dma-latency" => (&[Cause::IdleState], "idle states"),
-        _ => return None,
-    };
-    Some(Acts { on, called })
+/// These causes in words.
+fn called(causes: &[Cause]) -> &'static str {
+    let has = |cause: Cause| causes.contains(&cause);
+    match (has(Cause::TimerSlack), has(Cause::OtherThread), has(Cause::IdleState)) {
+        (true, true, _) => "timer slack and other threads",
+        (true, ..) => "timer slack",
+        (_, true, _) => "other threads",
+        (.., true) => "idle states",
+        _ => "its causes",
+    }
 }
 
 /// What these causes took of a wake-up on average, in the call of which they took most. `None`: it is unknown.
@@ -48,16 +44,16 @@ fn took(run: &Run, on: &[Cause]) -> Option<f64> {
 /// Whether both act on one cause that explains at least half of this gain.
 pub(super) fn share_a_cause(run: &Run, one: &Trial, other: &Trial, gain_ns: i64) -> bool {
     let (Some(one), Some(other)) = (acts(&one.id), acts(&other.id)) else { return false };
-    let both: Vec<Cause> = one.on.iter().copied().filter(|cause| other.on.contains(cause)).collect();
+    let both: Vec<Cause> = one.iter().copied().filter(|cause| other.contains(cause)).collect();
     took(run, &both).is_some_and(|ns| ns >= gain_ns as f64 / 2.0)
 }
 
 /// Says that the gain is larger than what the remedy can take off, where it is.
 pub(super) fn doubt(run: &Run, trial: &Trial, gain_ns: i64) -> Option<String> {
     let acts = acts(&trial.id)?;
-    let took = took(run, acts.on)?;
+    let took = took(run, acts)?;
     let larger = gain_ns as f64 > took + NS.max(SHARE * took);
     let ns = spoken::duration(took);
-    let called = acts.called;
+    let called = called(acts);
     larger.then(|| format!("That is more than {called} took of a wake-up before the trials: {ns}."))
 }

@@ -145,7 +145,12 @@ fn one(run: &Run, judged: &Judged<'_>) -> Advice {
             others: text(&trial.price.others),
             program: cpu.as_ref().and_then(price),
         },
-        code: Code { c: code(&trial.code.c), rust: None, shell: code(&trial.code.shell) },
+        code: Code {
+            c: code(&trial.code.c),
+            rust: code(&trial.code.rust),
+            python: code(&trial.code.python),
+            shell: code(&trial.code.shell),
+        },
         doubt: cases.iter().find_map(|case| doubt(run, trial, case)),
         equal: Vec::new(),
     }

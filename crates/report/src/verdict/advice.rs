@@ -1,6 +1,6 @@
 //! A piece of advice as data, and in words.
 
-use punctual_record::About;
+use punctual_record::{Code, Price};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -145,48 +145,13 @@ impl Case {
     }
 }
 
-/// What a remedy costs. Empty: nothing known to be needed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Price {
-    /// The privilege: `CAP_SYS_NICE`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub privilege: Option<String>,
-    /// What it does to energy or heat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub energy: Option<String>,
-    /// What it takes from other programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub others: Option<String>,
-    /// What it changes in the program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub program: Option<String>,
-}
-
-/// What to write. Absent: there is nothing to write in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Code {
-    /// In C.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub c: Option<String>,
-    /// In Rust.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rust: Option<String>,
-    /// In a shell, for a program as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shell: Option<String>,
-}
-
-impl Code {
-    /// This text, in the language of its series.
-    pub(crate) fn of(about: &About, text: Option<String>) -> Self {
-        let (rust, c) = if about.is_rust() { (text, None) } else { (None, text) };
-        Self { c, rust, shell: None }
-    }
-
-    /// All of it, a line or more each.
-    pub(crate) fn lines(&self) -> Option<String> {
-        let all: Vec<&str> = [&self.c, &self.rust, &self.shell].into_iter().flatten().map(String::as_str).collect();
-        (!all.is_empty()).then(|| all.join("\n"))
+/// The code of a remedy for people, each language under its name where there are several.
+pub(crate) fn lines(code: &Code) -> Option<String> {
+    let all: Vec<(&str, &str)> = code.languages().collect();
+    match all.as_slice() {
+        [] => None,
+        [(_, only)] => Some((*only).to_owned()),
+        _ => Some(all.iter().map(|(language, text)| format!("{language}:\n{text}")).collect::<Vec<_>>().join("\n")),
     }
 }
 

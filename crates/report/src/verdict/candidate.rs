@@ -1,8 +1,8 @@
 //! A remedy that a run can judge.
 
-use punctual_record::Series;
+use punctual_record::{Code, Price, Series};
 
-use super::advice::{Code, Goal, Price};
+use super::advice::Goal;
 
 /// A remedy, and the series that show what it does.
 #[derive(Debug, Clone)]

@@ -10,9 +10,11 @@ pub mod gate;
 mod rank;
 mod trust;
 
-pub use advice::{Advice, Case, Code, Goal, Price, Standing, Variant};
+pub use advice::{Advice, Case, Goal, Standing, Variant};
+pub use punctual_record::{Code, Price};
 pub use trust::{Level, Trust};
 
+pub(crate) use advice::lines;
 pub(crate) use candidate::{Candidate, Trial};
 pub(crate) use rank::{grouped, rank, standing, tested};
 

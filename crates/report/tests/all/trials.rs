@@ -1,7 +1,7 @@
 //! Remedies that were tried on a program: each sentence, and data in which it must not appear.
 
 use insta::assert_snapshot;
-use punctual_record::{Run, Spread, Trial, TrialBlock, TrialCode, TrialPair, TrialPrice, TrialRefused};
+use punctual_record::{Code, Price, Run, Spread, Trial, TrialBlock, TrialPair, TrialRefused};
 use punctual_report::evidence::Outcome;
 use punctual_report::export::text;
 use punctual_report::verdict::Standing;
@@ -49,8 +49,8 @@ fn trial(id: &str, remedy: &str, pairs: Vec<TrialPair>) -> Trial {
         value: "1ns".into(),
         remedy: remedy.into(),
         what: "a setting of each thread".into(),
-        code: TrialCode { c: Some("set();".into()), shell: Some("set PID".into()) },
-        price: TrialPrice::default(),
+        code: Code { c: Some("set();".into()), shell: Some("set PID".into()), ..Code::default() },
+        price: Price::default(),
         threads: 3,
         pairs,
         refused: None,
@@ -156,7 +156,7 @@ fn advised(run: &Run) -> Vec<(String, Vec<String>)> {
 
 /// Timer slack, and SCHED_FIFO, which needs a privilege.
 fn slack_and_fifo(slack_ns: u64, fifo_ns: u64) -> Run {
-    let price = TrialPrice { privilege: Some("CAP_SYS_NICE".into()), ..TrialPrice::default() };
+    let price = Price { privilege: Some("CAP_SYS_NICE".into()), ..Price::default() };
     run_of(vec![
         Trial { price, ..trial("policy", "SCHED_FIFO 40", pairs(12, 150, 81_000, fifo_ns, 0.0)) },
         trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 81_000, slack_ns, 0.0)),

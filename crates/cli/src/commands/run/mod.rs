@@ -18,6 +18,7 @@ use punctual::conditions::{Condition, Conditions, Refused, Scope};
 use punctual_lab::Silent;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
+use punctual_record::remedy::phrase;
 use punctual_record::sanitize;
 
 use crate::args::{check, definition};
@@ -189,7 +190,8 @@ fn plan(args: &RunArgs, asked: &Conditions, libraries: &Libraries) -> String {
 
 /// The step for a condition. A condition of the machine is checked for availability; nothing is changed.
 fn line(condition: Condition, value: &str, now: &Conditions) -> String {
-    let phrase = condition.phrase(value);
+    let named = |value: &str| condition.typed(value).map_or_else(|| value.to_owned(), |value| phrase(&value));
+    let phrase = named(value);
     match condition.scope() {
         Scope::Process => return "lift the program's limit of locked memory".into(),
         Scope::Machine => {
@@ -200,7 +202,7 @@ fn line(condition: Condition, value: &str, now: &Conditions) -> String {
         Scope::Thread => {}
     }
     match now.value(condition) {
-        Some(now) => format!("set {phrase} (now: {})", condition.phrase(now)),
+        Some(now) => format!("set {phrase} (now: {})", named(now)),
         None => format!("set {phrase}"),
     }
 }

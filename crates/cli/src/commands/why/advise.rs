@@ -33,32 +33,18 @@ pub(super) fn enter(tried: Tried, cut: Option<&TrialRefused>, causes: &mut Cause
         let (own, cut) = (trial.refused.clone(), cut.cloned());
         Trial { refused: if trial.pairs.is_empty() { own.or(cut) } else { cut.or(own) }, ..trial }
     };
-    causes.trials = tried.trials.into_iter().map(with_reason).map(with_command).collect();
+    causes.trials = tried.trials.into_iter().map(with_reason).collect();
     tried.notices.into_iter().for_each(|notice| session.notice(notice));
-}
-
-/// With the command that runs a program so.
-fn with_command(mut trial: Trial) -> Trial {
-    let run = format!("punctual run --{} {} -- PROGRAM", trial.id, trial.value);
-    let shell = trial.code.shell.take();
-    trial.code.shell = Some(shell.into_iter().chain([run]).collect::<Vec<_>>().join("\n"));
-    trial
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use punctual_record::TrialCode;
-
-    use super::*;
-
     #[test]
     fn the_command_of_each_remedy_is_one() {
         for trial in punctual_lab::advise::remedies() {
-            let code = TrialCode { shell: Some("echo".into()), ..trial.code.clone() };
-            let shell = with_command(Trial { code, ..trial }).code.shell.unwrap();
-            let (first, run) = shell.split_once('\n').unwrap();
-            assert_eq!(first, "echo");
+            let shell = trial.code.shell.unwrap();
+            let run = shell.lines().last().unwrap();
             assert!(crate::commands::line::Args::try_parse_from(run.split(' ')).is_ok(), "{run}");
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use punctual::conditions::{Condition, Conditions};
 use punctual::{Policy, format_duration};
 use punctual_record::experiment::ipc;
+use punctual_record::remedy::phrase_of;
 
 use super::mechanism::{Mechanism, Receive};
 use super::message::SHORTEST;
@@ -252,7 +253,7 @@ fn variants(request: &Request) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>)
                 let mut label = format!("sender {}, receiver {}", name(sender), name(receiver));
                 let others = base.conditions.clone().without(Condition::POLICY);
                 if !others.is_empty() {
-                    label.push_str(&format!(", {}", others.phrase()));
+                    label.push_str(&format!(", {}", phrase_of(&others)));
                 }
                 add(&label, receiver, sender, base, Fits::OneWay);
                 add(&label, sender, receiver, base, Fits::PingPong);

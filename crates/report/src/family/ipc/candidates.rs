@@ -119,7 +119,7 @@ fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {
         instead_of: USUAL.to_owned(),
         trials: cases.iter().map(trial).collect(),
         price: Price { program: Some("another design".to_owned()), ..Price::default() },
-        code: Code::of(about, about.call.as_deref().map(sanitize)),
+        code: Code::of_series(about, about.call.as_deref().map(sanitize)),
     }
 }
 

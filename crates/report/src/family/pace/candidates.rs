@@ -84,6 +84,6 @@ fn candidate<'a>(rows: &[Paced<'a>], change: &Change) -> Option<Candidate<'a>> {
         instead_of: sanitize(&from.subject),
         trials: vec![Trial { case: 0, name: a_second, before: from.series, after: to.series }],
         price: Price { program: text(change.program), others: text(change.others), ..Price::default() },
-        code: Code::of(&to.about, to.about.call.as_deref().map(sanitize)),
+        code: Code::of_series(&to.about, to.about.call.as_deref().map(sanitize)),
     })
 }

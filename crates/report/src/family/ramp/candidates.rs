@@ -1,9 +1,10 @@
 //! The remedy for a slow start that a run can judge: the governor `performance`.
 
-use punctual_record::{Quantity, Run, Series};
+use punctual_record::remedy::Value;
+use punctual_record::{Quantity, Remedy, Run, Series};
 
 use crate::format::{sanitize, units};
-use crate::verdict::{Candidate, Code, Goal, Price, Trial};
+use crate::verdict::{Candidate, Goal, Trial};
 
 use crate::format::naming::AS_FOUND;
 
@@ -22,6 +23,7 @@ pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candida
     let one = |before: &'a Series| {
         let work_ns = before.experiment.ramp()?.parameters.work_ns;
         let after = first().find(|its| its.subject == PERFORMANCE && is_same_work(its, before))?;
+        let remedy = Remedy::of(&Value::Governor(PERFORMANCE.to_owned()));
         Some(Candidate {
             id: "governor performance".to_owned(),
             goal: Goal::SpeedUp,
@@ -29,15 +31,8 @@ pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candida
             what: "governor performance".to_owned(),
             instead_of: sanitize(&cpufreq.governors.join(", ")),
             trials: vec![Trial { case: work_ns, name: case, before, after }],
-            price: Price {
-                privilege: Some("root".to_owned()),
-                energy: Some("costs energy and heat".to_owned()),
-                ..Price::default()
-            },
-            code: Code {
-                shell: Some("sudo punctual run --governor performance -- PROGRAM".to_owned()),
-                ..Code::default()
-            },
+            price: remedy.price,
+            code: remedy.code,
         })
     };
     first().filter(is_found).filter_map(one).collect()

@@ -4,7 +4,7 @@
 //! sleeper, and spinning. Where wake-ups were watched, the causes of a typical sleep are set beside its figure and beside
 //! the comparisons of the run.
 
-use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Run, Series, TIMER_SLACK};
+use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Remedy, Run, Series, TIMER_SLACK};
 
 use crate::causes::{self, Share};
 use crate::document::{Album, Column, Paint, Row, Table};
@@ -13,7 +13,6 @@ use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{self, Effect, Outcome, scatter};
 use crate::family::figures::levers;
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
-use crate::family::wait::candidates::privilege;
 use crate::family::wait::interrupted;
 use crate::format::naming::{AS_FOUND, SLEEPING_CALLS, under};
 use crate::format::{distinct, listed, spoken, unbroken, units};
@@ -170,7 +169,7 @@ fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
         set.settings
             .iter()
             .filter(|setting| setting.asked.is_some())
-            .filter_map(|setting| privilege(set, &setting.condition))
+            .filter_map(|setting| Remedy::of_setting(setting)?.price.privilege)
             .collect()
     };
     let mut needs = to.set.map(asked).unwrap_or_default();

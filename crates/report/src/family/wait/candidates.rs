@@ -1,7 +1,7 @@
 //! The remedies for late wake-ups that a run can judge: conditions, timers without slack, absolute deadlines, the
 //! library's sleeper, spinning.
 
-use punctual_record::{ConditionSet, POLICY, Quantity, Run, Series, TIMER_SLACK};
+use punctual_record::{POLICY, Quantity, Remedy, Run, Series, TIMER_SLACK};
 
 use crate::family::figures::{Figure, Figures, Lever, best, by_asked, large_slack, levers, without_slack};
 use crate::format::naming;
@@ -12,6 +12,8 @@ use super::interrupted::undisturbed;
 
 /// The library's sleeper.
 const SLEEPER: &str = "hybrid";
+/// The same for a program as it is.
+const PRECISE: &str = "punctual run --precise-sleep -- PROGRAM";
 /// The cause that timer slack is.
 const SLACK: &str = "timer slack";
 
@@ -42,37 +44,18 @@ fn condition<'a>(figures: &Figures<'a>, lever: &Lever<'_, 'a>) -> Option<Candida
     let (from, to) = lever.leader()?;
     let setting = lever.setting;
     let slack = setting.condition == TIMER_SLACK || (setting.condition == POLICY && large_slack(lever.from).is_some());
-    let code = setting.code.as_deref().map(naming::code);
-    let mut lines = code.as_deref().unwrap_or_default().lines();
-    let c = lines.next().map(str::to_owned);
-    let shell = lines.next().map(str::to_owned);
-    let what = naming::phrase(&setting.phrase);
+    let remedy = Remedy::of_setting(setting);
+    let (price, code) = remedy.map(|remedy| (remedy.price, remedy.code)).unwrap_or_default();
     Some(Candidate {
         id: format!("{} {}", setting.condition, lever.name()),
         goal: Goal::WakeOnTime,
         cause: if slack { SLACK.to_owned() } else { setting.condition.clone() },
-        what,
+        what: naming::phrase(&setting.phrase),
         instead_of: lever.from.label.clone(),
         trials: vec![trial(figures, from, to)],
-        price: Price {
-            privilege: privilege(lever.to, &setting.condition),
-            others: None,
-            energy: (setting.condition == "dma-latency").then(|| "idle CPUs stay awake".to_owned()),
-            program: None,
-        },
-        code: Code { c, rust: None, shell },
+        price,
+        code,
     })
-}
-
-/// The privilege that a condition needs, as it is in this set.
-pub(super) fn privilege(set: &ConditionSet, condition: &str) -> Option<String> {
-    let name = match condition {
-        POLICY if set.is_real_time() => "CAP_SYS_NICE",
-        "dma-latency" => "/dev/cpu_dma_latency",
-        "lock-memory" => "CAP_IPC_LOCK",
-        _ => return None,
-    };
-    Some(name.to_owned())
 }
 
 /// A timer without slack instead of a sleeping call, under the same conditions.
@@ -106,7 +89,7 @@ fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candid
         instead_of: from.subject.clone(),
         trials: vec![trial(figures, from, to)],
         price: Price::default(),
-        code: Code::of(&to.series.about, to.code.clone()),
+        code: Code::of_series(&to.series.about, to.code.clone()),
     }
 }
 
@@ -119,6 +102,7 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
             id: "sleeper".to_owned(),
             what: "punctual::Sleeper".to_owned(),
             price: Price { program: Some("the crate punctual".to_owned()), ..Price::default() },
+            code: Code { shell: Some(PRECISE.to_owned()), ..Code::of_series(&to.series.about, to.code.clone()) },
             ..call(figures, from, to)
         });
     }

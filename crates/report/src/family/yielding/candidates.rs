@@ -78,7 +78,7 @@ fn candidate<'a>((goal, from, to): (Goal, &Figure<'a>, &Figure<'a>), trial: Tria
         instead_of: call(from),
         trials: vec![trial],
         price,
-        code: Code::of(&to.calls.series.about, Some(format!("{};", call(to)))),
+        code: Code::of_series(&to.calls.series.about, Some(format!("{};", call(to)))),
     }
 }
 

@@ -50,15 +50,11 @@ pub fn found(label: &str, slack: i64) -> ConditionSet {
 pub fn asked_policy(policy: &str) -> Setting {
     let (name, priority) = policy.split_once(':').unwrap_or((policy, ""));
     let constant = format!("SCHED_{}", name.to_uppercase());
-    let code = format!("sched_setscheduler(0, {constant}, &(struct sched_param){{ .sched_priority = {priority} }});");
     Setting {
         condition: POLICY.into(),
         asked: Some(Param::Text(policy.into())),
         applied: Some(Param::Text(policy.into())),
         phrase: format!("{constant} {priority}").trim_end().into(),
-        code: (!priority.is_empty()).then(|| format!("{code}\nchrt --{name} {priority} PROGRAM")),
-        price: (!priority.is_empty())
-            .then(|| format!("Let it sleep in every loop. It needs RLIMIT_RTPRIO of {priority}.")),
     }
 }
 
@@ -69,14 +65,7 @@ fn slack_of(phrase: i64, held: i64) -> Setting {
         ns if ns % 1000 == 0 => format!("slack {} us", ns / 1000),
         ns => format!("slack {ns} ns"),
     };
-    Setting {
-        condition: TIMER_SLACK.into(),
-        asked: None,
-        applied: Some(Param::Int(held)),
-        phrase,
-        code: (held > 0).then(|| format!("prctl(PR_SET_TIMERSLACK, {held}UL);\necho {held} > /proc/PID/timerslack_ns")),
-        price: (1..50_000).contains(&held).then(|| "Timers expire together less often, which costs energy.".into()),
-    }
+    Setting { condition: TIMER_SLACK.into(), asked: None, applied: Some(Param::Int(held)), phrase }
 }
 
 /// Adds a setting, or takes the place of the one that is there.
@@ -89,13 +78,7 @@ pub fn put(set: &mut ConditionSet, setting: Setting) {
 
 /// A condition that was asked for and held.
 pub fn asked(condition: &str, value: Param, phrase: &str) -> Setting {
-    Setting {
-        condition: condition.into(),
-        asked: Some(value.clone()),
-        applied: Some(value),
-        phrase: phrase.into(),
-        ..Setting::default()
-    }
+    Setting { condition: condition.into(), asked: Some(value.clone()), applied: Some(value), phrase: phrase.into() }
 }
 
 /// `count` samples around `median`: most within a tenth of it, one in fifty several times as late.

@@ -14,20 +14,9 @@ pub fn remedies_run(cpu: i64, locked: i64, awake: i64) -> Run {
         made
     };
     let slack = Setting { asked: Some(Param::Int(1)), ..slack_of(1, 1) };
-    let no_states = Setting {
-        code: Some("int fd = open(\"/dev/cpu_dma_latency\", O_RDWR);\n(exec 3<> /dev/cpu_dma_latency; PROGRAM)".into()),
-        price: Some("No CPU of the machine sleeps deeply while the file is open, which costs energy.".into()),
-        ..asked("dma-latency", Param::Int(0), "C-states off")
-    };
-    let memory = Setting {
-        code: Some("mlockall(MCL_CURRENT | MCL_FUTURE);".into()),
-        price: Some("All memory of the process stays resident, used or not.".into()),
-        ..asked("lock-memory", Param::Flag(true), "memory locked")
-    };
-    let one_cpu = Setting {
-        code: Some("sched_setaffinity(0, sizeof cpus, &cpus);\ntaskset -c 1 PROGRAM".into()),
-        ..asked(CPU, Param::Text("1".into()), "CPU 1")
-    };
+    let no_states = asked("dma-latency", Param::Int(0), "C-states off");
+    let memory = asked("lock-memory", Param::Flag(true), "memory locked");
+    let one_cpu = asked(CPU, Param::Text("1".into()), "CPU 1");
     let mut sets = vec![
         with("as found", None),
         with("slack 1 ns", Some(slack)),
