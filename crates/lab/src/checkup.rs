@@ -6,7 +6,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use punctual::conditions::Condition;
 use punctual::{Conditions, Policy};
 use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
@@ -177,7 +176,7 @@ const PAIRS: u32 = 6;
 fn explaining(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
     let mut frame = Request::as_found(Amount::Time(takes), PAIRS).for_causes();
     if let Some(Sight { cpu, .. }) = sight::find(Room::Small).filter(|sight| !sight.hidden.is_empty()) {
-        frame.base = frame.base.with(Condition::CPU, cpu.to_string());
+        frame.base = frame.base.cpu(cpu);
         session.notice(Notice::Other { text: format!("the causes of late wake-ups are those on CPU {cpu}") });
     }
     let plan = wait::Plan::new(wait::Request {

@@ -86,10 +86,10 @@ impl Scheduling {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let bad = |expected| BadWord::Value(word.to_owned(), expected);
         let Some(condition) = OF_THREADS.into_iter().find(|its| its.name() == name) else { return Ok(false) };
-        if self.conditions().iter().any(|(its, _)| its == condition) {
+        if self.conditions().value(condition).is_some() {
             return Err(BadWord::Twice(name.to_owned()));
         }
-        let asked = Conditions::new().with(condition, condition.parse(value).map_err(bad)?);
+        let asked = Conditions::new().with(condition.parse(value).map_err(bad)?);
         self.policy = asked.get_policy().or(self.policy);
         self.slice = asked.get_slice().or(self.slice);
         self.cpus = asked.get_cpus().or(self.cpus.take());

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use punctual::CpuSet;
-use punctual::conditions::{CONDITIONS, Condition, Conditions, Takes};
+use punctual::conditions::{CONDITIONS, Condition, Conditions, Value};
 use punctual_lab::Variant;
 
 use crate::refusal::BadUsage;
@@ -10,11 +10,102 @@ use crate::refusal::BadUsage;
 const REQUIRE: &str = "require";
 const LIST: &str = "list-conditions";
 
+/// The value of a condition on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// A value with this name in the help.
+    Value(&'static str),
+    /// An optional value with this name in the help; `default` without it.
+    OptionalValue { name: &'static str, default: &'static str },
+    /// No value: the flag alone means `yes`.
+    Nothing,
+}
+
+/// A condition on the command line.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    condition: Condition,
+    pub(crate) takes: Takes,
+    pub(crate) help: &'static str,
+    /// Whether a comma-separated list of values may be measured side by side.
+    compares: bool,
+}
+
+const fn flag_with(condition: Condition, takes: Takes, help: &'static str) -> Flag {
+    Flag { condition, takes, help, compares: false }
+}
+
+/// All of them.
+static FLAGS: [Flag; 12] = [
+    Flag {
+        compares: true,
+        ..flag_with(
+            Condition::POLICY,
+            Takes::Value("POLICY"),
+            "Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD",
+        )
+    },
+    flag_with(Condition::NICE, Takes::Value("N"), "Nice value, -20 (most favoured) to 19"),
+    flag_with(Condition::CPU, Takes::Value("LIST"), "CPUs to run on (example: 0-3,8)"),
+    Flag {
+        compares: true,
+        ..flag_with(
+            Condition::TIMER_SLACK,
+            Takes::Value("DUR"),
+            "Timer slack: delay that the kernel may add to a wait, 1ns to 1s [default: as found, usually 50us]",
+        )
+    },
+    Flag {
+        compares: true,
+        ..flag_with(
+            Condition::SLICE,
+            Takes::Value("DUR"),
+            "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms; a thread with a shorter one runs sooner",
+        )
+    },
+    flag_with(
+        Condition::LOCK_MEMORY,
+        Takes::Nothing,
+        "Lock all memory and touch the stack, so that no page fault delays a wake-up",
+    ),
+    flag_with(
+        Condition::DMA_LATENCY,
+        Takes::Value("DUR"),
+        "Longest exit latency of idle states, in whole us; 0us allows polling only",
+    ),
+    flag_with(
+        Condition::MIN_FREQUENCY,
+        Takes::OptionalValue { name: "FREQ", default: "max" },
+        "Lowest CPU frequency; without a value, the highest allowed (example: 2.2GHz)",
+    ),
+    flag_with(Condition::MAX_FREQUENCY, Takes::Value("FREQ"), "Highest CPU frequency (example: 2.2GHz)"),
+    flag_with(
+        Condition::EPP,
+        Takes::Value("PREFERENCE"),
+        "Energy-performance preference: a name, such as balance_performance, or 0 to 255",
+    ),
+    flag_with(
+        Condition::GOVERNOR,
+        Takes::Value("NAME"),
+        "CPU frequency governor, on the measured CPUs or on all; restored on exit",
+    ),
+    flag_with(
+        Condition::IRQS_AWAY,
+        Takes::Nothing,
+        "Move interrupts away from the measured CPUs; those that the kernel does not let go are named",
+    ),
+];
+
+/// The flag of a condition.
+pub(crate) fn flag_of(condition: Condition) -> &'static Flag {
+    FLAGS.iter().find(|flag| flag.condition == condition).expect("each condition has a flag: a test says so")
+}
+
 /// The conditions to measure under. A refused one is a notice with its remedy, unless `--require` is given.
 #[derive(Debug)]
 pub(crate) struct ConditionArgs {
-    /// What was typed, in the order of the table; several values are measured side by side.
-    typed: Vec<(Condition, Vec<String>)>,
+    /// The values of each condition that was typed, in the order of the table; several are measured side by side.
+    typed: Vec<Vec<Value>>,
     /// Fail when a condition is refused.
     pub(crate) require: bool,
     /// Measure nothing, and say which conditions there are.
@@ -25,7 +116,7 @@ impl ConditionArgs {
     /// What holds for the whole run.
     pub(crate) fn base(&self) -> Conditions {
         let base = self.typed.iter().filter(|typed| !is_compared(typed));
-        base.fold(Conditions::new(), |base, (condition, values)| base.with(*condition, values[0].clone()))
+        base.fold(Conditions::new(), |base, values| base.with(values[0].clone()))
     }
 
     /// The CPUs asked for.
@@ -36,7 +127,7 @@ impl ConditionArgs {
     /// What is put side by side.
     pub(crate) fn variants(&self) -> Result<Vec<Variant>, BadUsage> {
         let lists: Vec<_> = self.typed.iter().filter(|typed| is_compared(typed)).cloned().collect();
-        let flags = || lists.iter().map(|(condition, _)| format!("--{condition}")).collect::<Vec<_>>().join(", ");
+        let flags = || lists.iter().map(|values| format!("--{}", values[0].condition())).collect::<Vec<_>>().join(", ");
         Variant::product(&lists).map_err(|error| BadUsage(format!("invalid {}: {error}; name each once", flags())))
     }
 
@@ -52,8 +143,8 @@ impl ConditionArgs {
 }
 
 /// Whether the values make variants. One value holds for the whole run, but for the policy: a real-time variant is watched.
-fn is_compared((condition, values): &(Condition, Vec<String>)) -> bool {
-    values.len() > 1 || *condition == Condition::POLICY
+fn is_compared(values: &[Value]) -> bool {
+    values.len() > 1 || matches!(values[0], Value::Policy(_))
 }
 
 /// Refuses what this machine could not do under any circumstances.
@@ -61,7 +152,7 @@ pub(crate) fn check(conditions: &Conditions) -> Result<(), BadUsage> {
     match conditions.impossible_here() {
         Some(no) => {
             let what = format!("--{}", no.condition);
-            Err(BadUsage::invalid(what, no.asked, format!("{}; {}", no.why, no.remedy)))
+            Err(BadUsage::invalid(what, no.value(), format!("{}; {}", no.why, no.remedy)))
         }
         None => Ok(()),
     }
@@ -71,19 +162,20 @@ pub(crate) fn check(conditions: &Conditions) -> Result<(), BadUsage> {
 fn flag(condition: Condition, lists: bool) -> Arg {
     let name = condition.name();
     let arg = Arg::new(name).long(name).help_heading("Conditions");
-    let arg = match condition.takes() {
-        Takes::Nothing => return arg.action(ArgAction::SetTrue).help(condition.help()),
+    let Flag { takes, help, compares, .. } = flag_of(condition);
+    let arg = match takes {
+        Takes::Nothing => return arg.action(ArgAction::SetTrue).help(help),
         Takes::Value(value) => arg.value_name(value).allow_negative_numbers(true),
         Takes::OptionalValue { name, default } => {
             arg.value_name(name).num_args(0..=1).require_equals(true).default_missing_value(default)
         }
     };
     let arg = arg.value_parser(move |typed: &str| condition.parse(typed));
-    if lists && condition.compares() {
-        let help = format!("{}; several (a,b) are compared", condition.help());
+    if lists && *compares {
+        let help = format!("{help}; several (a,b) are compared");
         return arg.action(ArgAction::Append).value_delimiter(',').help(help);
     }
-    arg.help(condition.help())
+    arg.help(help)
 }
 
 /// The flags of all conditions.
@@ -98,12 +190,12 @@ fn flags(command: Command, lists: bool, require: &'static str) -> Command {
 impl FromArgMatches for ConditionArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = |condition: &Condition| {
-            let values: Vec<String> = match condition.takes() {
-                Takes::Nothing if matches.get_flag(condition.name()) => vec!["yes".into()],
+            let values: Vec<Value> = match flag_of(*condition).takes {
+                Takes::Nothing if matches.get_flag(condition.name()) => condition.parse("yes").into_iter().collect(),
                 Takes::Nothing => Vec::new(),
                 _ => matches.get_many(condition.name()).into_iter().flatten().cloned().collect(),
             };
-            (!values.is_empty()).then_some((*condition, values))
+            (!values.is_empty()).then_some(values)
         };
         Ok(Self {
             typed: CONDITIONS.iter().filter_map(typed).collect(),
@@ -136,7 +228,7 @@ impl ProgramConditions {
     /// What is asked for the program.
     pub(crate) fn all(&self) -> Conditions {
         let typed = self.0.typed.iter();
-        let all = typed.fold(Conditions::new(), |all, (condition, values)| all.with(*condition, values[0].clone()));
+        let all = typed.fold(Conditions::new(), |all, values| all.with(values[0].clone()));
         all.allow_irreversible()
     }
 
@@ -167,7 +259,7 @@ impl Args for ProgramConditions {
         // What a program gets of these two differs from what the measuring thread gets.
         let policy = format!(
             "{}; threads and processes that the program starts inherit it; under deadline the kernel starts them under SCHED_OTHER",
-            Condition::POLICY.help()
+            flag_of(Condition::POLICY).help
         );
         let memory = "Lift the program's limit of locked memory: a program does not inherit locked memory";
         command
@@ -177,5 +269,19 @@ impl Args for ProgramConditions {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_condition_has_a_flag_in_its_order_and_a_line_of_help() {
+        assert!(FLAGS.iter().map(|flag| flag.condition).eq(CONDITIONS.iter().copied()));
+        for Flag { condition, takes, help, .. } in &FLAGS {
+            assert!(help.len() < 120 && !help.ends_with('.'), "{condition}");
+            assert_eq!(*takes == Takes::Nothing, condition.parse("yes").is_ok() && condition.parse("no").is_err());
+        }
     }
 }

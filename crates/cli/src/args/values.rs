@@ -37,7 +37,7 @@ pub(crate) fn process(text: &str) -> Result<i32, String> {
 
 /// The name of a governor.
 pub(crate) fn governor(text: &str) -> Result<String, String> {
-    Condition::GOVERNOR.parse(text)
+    Condition::GOVERNOR.parse(text).map(|governor| governor.to_string())
 }
 
 /// An integer between two others. `example`: a value that is usual.

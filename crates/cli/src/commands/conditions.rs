@@ -1,9 +1,10 @@
 //! `--list-conditions`.
 
-use punctual::conditions::{CONDITIONS, Condition, Scope, Takes};
+use punctual::conditions::{CONDITIONS, Condition, Scope};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure;
+use crate::args::{Takes, flag_of};
 use crate::commands::line::{Args, Command};
 use crate::exit::Exit;
 use crate::terminal::Color;
@@ -42,7 +43,8 @@ pub(super) fn rows() -> impl Iterator<Item = ListRow> {
 }
 
 fn row(condition: Condition) -> ListRow {
-    let name = match condition.takes() {
+    let flag = flag_of(condition);
+    let name = match flag.takes {
         Takes::Nothing => format!("--{condition}"),
         Takes::Value(value) => format!("--{condition} {value}"),
         Takes::OptionalValue { name, .. } => format!("--{condition}[={name}]"),
@@ -54,7 +56,7 @@ fn row(condition: Condition) -> ListRow {
     };
     ListRow {
         name,
-        about: condition.help().into(),
+        about: flag.help.into(),
         call: String::new(),
         kind: kind.into(),
         needs: String::new(),

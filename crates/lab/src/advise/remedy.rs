@@ -100,8 +100,8 @@ mod tests {
     fn each_has_a_value_of_its_condition_and_the_cpu_has_its_number() {
         for remedy in &REMEDIES {
             let trial = remedy.trial(3);
-            let value = Condition::named(&trial.id).unwrap().parse(&trial.value);
-            assert_eq!(value.as_ref(), Ok(&trial.value), "{}", trial.id);
+            let value = Condition::named(&trial.id).unwrap().parse(&trial.value).unwrap();
+            assert_eq!(value.to_string(), trial.value, "{}", trial.id);
         }
         let cpu = REMEDIES.iter().find(|its| its.means == Means::Threads(AFFINITY)).unwrap().trial(3);
         assert_eq!((cpu.remedy.as_str(), cpu.value.as_str()), ("CPU 3", "3"));

@@ -301,7 +301,7 @@ impl Hold {
         let not_kept = |refused: &Refused| NotKept {
             conditions: self.label.clone(),
             condition: refused.condition.to_string(),
-            set: refused.asked.clone(),
+            set: refused.value(),
             found: format!("refused ({})", refused.why),
             remedy: refused.remedy.clone(),
         };

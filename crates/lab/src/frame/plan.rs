@@ -10,7 +10,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use punctual::conditions::{Condition, Conditions};
+use punctual::conditions::{Conditions, Value};
 use punctual_record::remedy::phrase_of;
 
 use super::schedule::{Amount, Schedule};
@@ -257,11 +257,11 @@ impl Variant {
     }
 
     /// All combinations of the values of these lists. A condition with an empty list is left as found.
-    pub fn product(lists: &[(Condition, Vec<String>)]) -> Result<Vec<Self>, BadVariant> {
+    pub fn product(lists: &[Vec<Value>]) -> Result<Vec<Self>, BadVariant> {
         let mut all = vec![Conditions::new()];
-        for (condition, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
+        for values in lists.iter().filter(|values| !values.is_empty()) {
             let with = |former: &Conditions| -> Vec<Conditions> {
-                values.iter().map(|value| former.clone().with(*condition, value.clone())).collect()
+                values.iter().map(|value| former.clone().with(value.clone())).collect()
             };
             all = all.iter().flat_map(with).collect();
         }
@@ -291,11 +291,15 @@ impl Variant {
 mod tests {
     use std::time::Duration;
 
+    use punctual::conditions::Condition;
+
     use super::*;
 
     #[test]
     fn every_policy_meets_every_slack() {
-        let typed = |condition, values: &[&str]| (condition, values.iter().map(|&value| value.into()).collect());
+        let typed = |condition: Condition, values: &[&str]| -> Vec<Value> {
+            values.iter().map(|value| condition.parse(value).unwrap()).collect()
+        };
         let slacks = || typed(Condition::TIMER_SLACK, &["50us", "1ns"]);
         let variants = Variant::product(&[typed(Condition::POLICY, &["other", "fifo:40"]), slacks()]).unwrap();
         let labels: Vec<&str> = variants.iter().map(|v| v.label.as_str()).collect();

@@ -61,13 +61,12 @@ pub(crate) fn report(
 /// A setting for each condition that was requested or could be read, in the order of the table.
 fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
     let setting = |condition: &Condition| {
-        let value = |of: &Conditions| of.value(*condition).and_then(|value| condition.typed(value));
-        let (asked, held) = (value(asked), value(held));
+        let (asked, held) = (asked.value(*condition), held.value(*condition));
         Some(Setting {
             condition: condition.name().to_owned(),
-            asked: asked.as_ref().map(param),
-            applied: held.as_ref().map(param),
-            phrase: phrase(held.as_ref().or(asked.as_ref())?),
+            asked: asked.map(param),
+            applied: held.map(param),
+            phrase: phrase(held.or(asked)?),
         })
     };
     CONDITIONS.iter().filter_map(setting).collect()
@@ -84,7 +83,7 @@ pub fn condition_set(asked: &Conditions, held: &Conditions, refused: &[Refused])
 fn refusal(refused: &Refused) -> Refusal {
     Refusal {
         condition: refused.condition.to_string(),
-        asked: refused.asked.clone(),
+        asked: refused.value(),
         why: refused.why.clone(),
         remedy: refused.remedy.clone(),
     }

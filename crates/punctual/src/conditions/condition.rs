@@ -9,25 +9,10 @@ use std::time::Duration;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
 use super::value::Value;
+use crate::cpu_set::CpuSet;
 use crate::cpufreq::Cpufreq;
 use crate::duration::format_duration;
 use crate::restore::{NotRestored, StateDir};
-
-/// The value of a condition on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// A value with this name in the help.
-    Value(&'static str),
-    /// An optional value with this name in the help; `default` without it.
-    OptionalValue {
-        /// Its name in the help.
-        name: &'static str,
-        /// Value of the flag alone.
-        default: &'static str,
-    },
-    /// No value: the flag alone means `yes`.
-    Nothing,
-}
 
 /// The scope of a condition's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +28,7 @@ pub enum Scope {
 /// How to check whether a condition is available.
 pub(crate) enum Probe {
     /// Try this value on a separate thread.
-    Try(String),
+    Try(Value),
     /// Use this finding.
     Found(Result<(), Reason>),
 }
@@ -65,44 +50,22 @@ impl Machine {
     }
 }
 
-/// A condition, complete in one file. A value is text, as typed.
+/// What a condition is, beside [`Value::apply`](super::Value). Each has its file.
 pub(crate) trait Definition: fmt::Debug + Send + Sync {
-    /// Its name on the command line, without dashes.
+    /// Its name: `timer-slack`.
     fn name(&self) -> &'static str;
-
-    /// One line of help.
-    fn help(&self) -> &'static str;
-
-    fn takes(&self) -> Takes;
 
     fn scope(&self) -> Scope {
         Scope::Thread
     }
 
-    /// Whether a comma-separated list of values may be measured side by side.
-    fn compares(&self) -> bool {
-        false
-    }
+    /// A value from its text form, or the list of valid values.
+    fn parse(&self, text: &str) -> Result<Value, String>;
 
-    /// Normalises a typed value to its shortest form, or fails with the list of valid values.
-    fn parse(&self, typed: &str) -> Result<String, String>;
-
-    /// The current value, as typed; `None` if it cannot be read.
-    fn read(&self, machine: &Machine) -> Option<String>;
-
-    /// Sets the value and reads it back. [`Applying::hold`] takes over each change at once, even if the value is
-    /// refused afterwards.
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason>;
-
-    /// A request that no kernel setting and no privilege could fulfil here. Changes nothing.
-    fn impossible(&self, _value: &str, _here: &Surroundings) -> Option<Reason> {
-        None
-    }
+    /// The current value; `None` if it cannot be read.
+    fn read(&self, machine: &Machine) -> Option<Value>;
 
     fn probe(&self, machine: &Machine) -> Probe;
-
-    /// The value as its type; `None` for text that is no value.
-    fn typed(&self, value: &str) -> Option<Value>;
 
     /// The usual cause of its loss, and the remedy.
     fn if_lost(&self) -> &'static str;
@@ -119,7 +82,7 @@ pub(crate) trait Held: Any + fmt::Debug {
     fn lost(&self) -> Option<String>;
 
     /// The value in force, for a condition that only its guard can read.
-    fn holds(&self) -> Option<String> {
+    fn holds(&self) -> Option<Value> {
         None
     }
 
@@ -139,7 +102,7 @@ pub(crate) trait Held: Any + fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) condition: Condition,
-    pub(crate) value: String,
+    pub(crate) value: Value,
     /// Requested, and not refused.
     pub(crate) granted: bool,
     pub(crate) held: Box<dyn Held>,
@@ -148,10 +111,11 @@ pub(crate) struct Kept {
 /// Context of a condition while it is applied.
 pub(crate) struct Applying<'a> {
     pub(crate) condition: Condition,
+    pub(crate) value: &'a Value,
     pub(crate) here: &'a Surroundings,
     pub(crate) machine: &'a Machine,
     /// All requested conditions.
-    pub(crate) asked: &'a [(Condition, String)],
+    pub(crate) asked: &'a [Value],
     /// Whether irreversible changes are allowed.
     pub(crate) allow_irreversible: bool,
     pub(crate) kept: &'a mut Vec<Kept>,
@@ -159,9 +123,9 @@ pub(crate) struct Applying<'a> {
 }
 
 impl Applying<'_> {
-    /// Hands over a change to the guard.
-    pub(crate) fn hold(&mut self, value: &str, held: impl Held) {
-        let (condition, value) = (self.condition, value.to_owned());
+    /// Hands over a change to the guard, at once, even if the value is refused afterwards.
+    pub(crate) fn hold(&mut self, held: impl Held) {
+        let (condition, value) = (self.condition, self.value.clone());
         self.kept.push(Kept { condition, value, granted: false, held: Box::new(held) });
     }
 
@@ -170,9 +134,9 @@ impl Applying<'_> {
         self.kept.iter().find_map(|kept| (&*kept.held as &dyn Any).downcast_ref())
     }
 
-    /// The value requested of another condition at the same time.
-    pub(crate) fn asked(&self, condition: Condition) -> Option<&str> {
-        self.asked.iter().find(|(its, _)| *its == condition).map(|(_, value)| value.as_str())
+    /// The CPUs requested at the same time.
+    pub(crate) fn cpus(&self) -> Option<&CpuSet> {
+        self.asked.iter().find_map(|value| if let Value::Cpu(cpus) = value { Some(cpus) } else { None })
     }
 }
 
@@ -189,22 +153,10 @@ impl Condition {
         self.0
     }
 
-    /// Its name on the command line, without dashes: `policy`, `lock-memory`.
+    /// Its name: `policy`, `lock-memory`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
-    }
-
-    /// One line of help.
-    #[must_use]
-    pub fn help(self) -> &'static str {
-        self.0.help()
-    }
-
-    /// Its value on the command line.
-    #[must_use]
-    pub fn takes(self) -> Takes {
-        self.0.takes()
     }
 
     /// Its scope.
@@ -213,24 +165,12 @@ impl Condition {
         self.0.scope()
     }
 
-    /// Whether several values may be measured side by side.
-    #[must_use]
-    pub fn compares(self) -> bool {
-        self.0.compares()
-    }
-
-    /// Normalises a typed value to its shortest form.
+    /// A value from the text form that [`Value`] writes: `fifo:40`, `1ns`, `yes`.
     ///
     /// # Errors
     /// Lists the valid values.
-    pub fn parse(self, typed: &str) -> Result<String, String> {
-        self.0.parse(typed)
-    }
-
-    /// The value as its type; `None` for text that is no value of this condition.
-    #[must_use]
-    pub fn typed(self, value: &str) -> Option<Value> {
-        self.0.typed(value)
+    pub fn parse(self, text: &str) -> Result<Value, String> {
+        self.0.parse(text)
     }
 }
 

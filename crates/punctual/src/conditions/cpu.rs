@@ -1,9 +1,9 @@
-//! `--cpu`: the CPU affinity of the calling thread.
+//! The CPU affinity of the calling thread.
 
 use punctual_linux::affinity as linux;
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -15,7 +15,7 @@ use crate::restore::NotRestored;
 struct Cpu;
 
 impl Condition {
-    /// `--cpu`.
+    /// `cpu`.
     pub const CPU: Self = Self::of(&Cpu);
 }
 
@@ -23,7 +23,7 @@ impl Conditions {
     /// Requests that the calling thread runs on these CPUs only.
     #[must_use]
     pub fn cpus(self, cpus: &CpuSet) -> Self {
-        self.with(Condition::CPU, cpus.to_string())
+        self.with(Value::Cpu(cpus.clone()))
     }
 
     /// Requests that the calling thread runs on this CPU only.
@@ -35,7 +35,10 @@ impl Conditions {
     /// The CPUs that the thread may run on.
     #[must_use]
     pub fn get_cpus(&self) -> Option<CpuSet> {
-        self.typed(Condition::CPU)
+        match self.value(Condition::CPU)? {
+            Value::Cpu(cpus) => Some(cpus.clone()),
+            _ => None,
+        }
     }
 }
 
@@ -44,49 +47,36 @@ impl Definition for Cpu {
         "cpu"
     }
 
-    fn help(&self) -> &'static str {
-        "CPUs to run on (example: 0-3,8)"
+    fn parse(&self, typed: &str) -> Result<Value, String> {
+        typed.parse::<CpuSet>().map(Value::Cpu).map_err(|error| error.to_string())
     }
 
-    fn takes(&self) -> Takes {
-        Takes::Value("LIST")
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        typed.parse::<CpuSet>().map(|cpus| cpus.to_string()).map_err(|error| error.to_string())
-    }
-
-    fn read(&self, _: &Machine) -> Option<String> {
-        current().ok().map(|cpus| cpus.to_string())
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let cpus: CpuSet = value.parse().map_err(|error| Reason::new(error, "name at least one CPU"))?;
-        let here = applying.here;
-        let before = current().map_err(|error| explain(&error, here))?;
-        set(&cpus, &before, here)?;
-        applying.hold(value, OnCpus { cpus, before });
-        Ok(())
-    }
-
-    fn impossible(&self, value: &str, here: &Surroundings) -> Option<Reason> {
-        missing(&value.parse().ok()?, here)
+    fn read(&self, _: &Machine) -> Option<Value> {
+        current().ok().map(Value::Cpu)
     }
 
     fn probe(&self, _: &Machine) -> Probe {
         match current() {
-            Ok(cpus) => Probe::Try(cpus.to_string()),
+            Ok(cpus) => Probe::Try(Value::Cpu(cpus)),
             Err(error) => Probe::Found(Err(explain(&error, &Surroundings::read()))),
         }
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        value.parse().ok().map(Value::Cpu)
     }
 
     fn if_lost(&self) -> &'static str {
         "keep the CPU online and in the cpuset of this process, and let no other program change the affinity"
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(cpus: &CpuSet, applying: &mut Applying<'_>) -> Result<(), Reason> {
+    if cpus.is_empty() {
+        return Err(Reason::new("no CPU is named", "name at least one CPU"));
+    }
+    let here = applying.here;
+    let before = current().map_err(|error| explain(&error, here))?;
+    set(cpus, &before, here)?;
+    applying.hold(OnCpus { cpus: cpus.clone(), before });
+    Ok(())
 }
 
 #[derive(Debug)]
@@ -147,7 +137,7 @@ fn set(cpus: &CpuSet, before: &CpuSet, here: &Surroundings) -> Result<(), Reason
 }
 
 /// CPUs that the machine does not have.
-fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Reason> {
+pub(super) fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Reason> {
     let present = here.present_cpus.as_ref()?;
     let missing = cpus.without(present);
     let why = format!("this machine has no CPU {missing}: it has {present} (/sys/devices/system/cpu/present)");

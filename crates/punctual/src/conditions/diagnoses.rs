@@ -7,7 +7,7 @@ use punctual_linux::Error;
 
 use super::reason::Reason;
 use super::surroundings::Surroundings;
-use super::{CONDITIONS, Condition, Takes, dma_latency, lock_memory, nice, policy, privilege};
+use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, privilege};
 use crate::policy::Policy;
 
 const EPERM: i32 = 1;
@@ -125,9 +125,9 @@ fn values_come_back_as_typed_and_what_is_none_is_answered() {
         (Condition::MAX_FREQUENCY, "2.2GHz", "2200MHz"),
     ];
     for (condition, canonical, typed) in typed {
-        assert_eq!(condition.parse(typed).as_deref(), Ok(canonical), "{condition}");
-        assert_eq!(condition.parse(canonical).as_deref(), Ok(canonical), "{condition}");
-        assert_eq!(condition.typed(canonical).map(|value| value.to_string()).as_deref(), Some(canonical));
+        let value = condition.parse(typed).unwrap();
+        assert_eq!((value.condition(), value.to_string().as_str()), (condition, canonical));
+        assert_eq!(condition.parse(canonical), Ok(value));
         assert_eq!(Condition::named(condition.name()), Some(condition));
     }
     for bad in ["x", "", "-21", "20", "99999999999", "1.5"] {
@@ -141,14 +141,9 @@ fn values_come_back_as_typed_and_what_is_none_is_answered() {
 }
 
 #[test]
-fn names_are_flags_and_no_two_are_the_same() {
+fn no_two_names_are_the_same() {
     for (index, condition) in CONDITIONS.iter().enumerate() {
         assert!(condition.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{condition}");
         assert!(!CONDITIONS[..index].contains(condition), "{condition}");
-        assert!(condition.help().len() < 120 && !condition.help().ends_with('.'), "{condition}");
-        assert_eq!(
-            condition.takes() == Takes::Nothing,
-            condition.parse("yes").is_ok() && condition.parse("no").is_err()
-        );
     }
 }

@@ -1,4 +1,4 @@
-//! `--dma-latency`: the longest C-state exit latency that the machine may use
+//! The longest C-state exit latency that the machine may use
 //! (Documentation/power/pm_qos_interface.rst).
 //!
 //! `/dev/cpu_dma_latency` is held open. The request ends when the file is closed, even if the process is killed.
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope};
 use super::privilege::UNKNOWN;
 use super::reason::Reason;
 use super::set::Conditions;
@@ -27,7 +27,7 @@ const NO_LIMIT: Duration = Duration::from_secs(2000);
 struct DmaLatency;
 
 impl Condition {
-    /// `--dma-latency`.
+    /// `dma-latency`.
     pub const DMA_LATENCY: Self = Self::of(&DmaLatency);
 }
 
@@ -36,13 +36,16 @@ impl Conditions {
     /// the kernel's limit never exceeds the request.
     #[must_use]
     pub fn dma_latency(self, latency: Duration) -> Self {
-        self.with(Condition::DMA_LATENCY, format_duration(latency))
+        self.with(Value::DmaLatency(latency))
     }
 
     /// The lowest C-state exit latency requested by any process of the machine; 2000 s without requests.
     #[must_use]
     pub fn get_dma_latency(&self) -> Option<Duration> {
-        parse_duration(self.value(Condition::DMA_LATENCY)?).ok()
+        match self.value(Condition::DMA_LATENCY)? {
+            Value::DmaLatency(duration) => Some(*duration),
+            _ => None,
+        }
     }
 }
 
@@ -51,19 +54,11 @@ impl Definition for DmaLatency {
         "dma-latency"
     }
 
-    fn help(&self) -> &'static str {
-        "Longest exit latency of idle states, in whole us; 0us allows polling only"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Value("DUR")
-    }
-
     fn scope(&self) -> Scope {
         Scope::Machine
     }
 
-    fn parse(&self, typed: &str) -> Result<String, String> {
+    fn parse(&self, typed: &str) -> Result<Value, String> {
         let asked = parse_duration(typed).map_err(|error| error.to_string())?;
         if asked.subsec_nanos() % 1000 != 0 {
             return Err("expected whole microseconds, the unit of the kernel (example: 20us)".into());
@@ -72,18 +67,11 @@ impl Definition for DmaLatency {
             let range = "from 0us to below 2000s, which is no limit to the kernel (example: 20us)";
             return Err(format!("expected a duration {range}"));
         }
-        Ok(microseconds(asked))
+        Ok(Value::DmaLatency(asked))
     }
 
-    fn read(&self, _: &Machine) -> Option<String> {
-        effective().map(microseconds)
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let asked = parse_duration(value).map_err(|error| Reason::new(error, "ask for 0us to 2000s"))?;
-        let file = hold(asked, applying.here)?;
-        applying.hold(value, Request { asked, file });
-        Ok(())
+    fn read(&self, _: &Machine) -> Option<Value> {
+        effective().map(Value::DmaLatency)
     }
 
     fn probe(&self, _: &Machine) -> Probe {
@@ -92,13 +80,16 @@ impl Definition for DmaLatency {
         Probe::Found(opened.map(drop).map_err(|error| explain(&error, &Surroundings::read())))
     }
 
-    fn typed(&self, value: &str) -> Option<Value> {
-        parse_duration(value).ok().map(Value::DmaLatency)
-    }
-
     fn if_lost(&self) -> &'static str {
         "let nothing in this process close the file of /dev/cpu_dma_latency"
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(asked: Duration, applying: &mut Applying<'_>) -> Result<(), Reason> {
+    let file = hold(asked, applying.here)?;
+    applying.hold(Request { asked, file });
+    Ok(())
 }
 
 /// In the kernel's unit: `0us`.

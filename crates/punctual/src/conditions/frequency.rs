@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes};
+use super::condition::{Applying, Definition, Held, Machine, Probe, Scope};
 use super::cpu;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
 use super::value::{Frequency as FrequencyLimit, Value};
 use crate::cpu_set::CpuSet;
+pub(super) use crate::cpufreq::FREQUENCY;
 use crate::cpufreq::{Attribute, Error, GovernorGuard};
-pub(super) use crate::cpufreq::{FREQUENCY, format_frequency, parse_frequency};
+use crate::cpufreq::{format_frequency, parse_frequency};
 use crate::restore::{LockWait, NotRestored};
 
 /// Longest wait for another program that holds the settings; it may be about to end.
@@ -24,27 +25,13 @@ const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 const IF_LOST: &str = "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, \
                                   thermald), and keep the CPUs online";
 
-/// The highest frequency within the limits.
-pub(super) const MAX: &str = "max";
-
 /// A setting of CPU frequency, as a condition.
 #[derive(Debug)]
 pub(super) struct Frequency {
     pub(super) name: &'static str,
-    pub(super) help: &'static str,
-    pub(super) takes: Takes,
     pub(super) attribute: Attribute,
     /// [`Definition::parse`].
-    pub(super) parse: fn(&str) -> Result<String, String>,
-    /// Sets a value that `parse` accepts.
-    pub(super) set: fn(&mut GovernorGuard, &str) -> Result<(), Error>,
-}
-
-impl Frequency {
-    /// Whether the value is a number of kHz in its file.
-    fn is_limit(&self) -> bool {
-        matches!(self.attribute, Attribute::MinFrequency | Attribute::MaxFrequency)
-    }
+    pub(super) parse: fn(&str) -> Result<Value, String>,
 }
 
 impl Definition for Frequency {
@@ -52,55 +39,36 @@ impl Definition for Frequency {
         self.name
     }
 
-    fn help(&self) -> &'static str {
-        self.help
-    }
-
-    fn takes(&self) -> Takes {
-        self.takes
-    }
-
     fn scope(&self) -> Scope {
         Scope::Machine
     }
 
-    fn parse(&self, typed: &str) -> Result<String, String> {
+    fn parse(&self, typed: &str) -> Result<Value, String> {
         (self.parse)(typed)
     }
 
-    /// The values of the policies of the calling thread's CPUs, frequencies with their unit.
-    fn read(&self, machine: &Machine) -> Option<String> {
+    /// The values of the policies of the calling thread's CPUs.
+    fn read(&self, machine: &Machine) -> Option<Value> {
         let cpus = cpu::current().ok()?;
-        let shown = machine.cpufreq().shown(self.attribute, &cpus);
-        let different: BTreeSet<String> = shown.into_iter().collect();
-        let with_unit = |khz: String| khz.parse().ok().map(format_frequency);
-        let shown: Vec<String> = different
-            .into_iter()
-            .filter_map(|value| if self.is_limit() { with_unit(value) } else { Some(value) })
-            .collect();
-        (!shown.is_empty()).then(|| shown.join("/"))
-    }
-
-    /// Sets it with the guard of an earlier condition of the same set, if there is one.
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let value = &(self.parse)(value)
-            .map_err(|expected| Reason::new(format!("invalid {} '{value}'", self.name), expected))?;
-        let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
-        let guard = match earlier {
-            Some(guard) => guard,
-            None => {
-                let cpus: Option<CpuSet> = applying.asked(Condition::CPU).and_then(|cpus| cpus.parse().ok());
-                let cpus = cpus.as_ref().map_or(&[][..], CpuSet::as_slice);
-                let guard = applying.machine.cpufreq().guard(cpus, PATIENCE)?;
-                applying.notes.extend_from_slice(guard.replayed());
-                Rc::new(RefCell::new(guard))
+        let shown: BTreeSet<String> = machine.cpufreq().shown(self.attribute, &cpus).into_iter().collect();
+        if shown.is_empty() {
+            return None;
+        }
+        let limit = || {
+            let all: Vec<u64> = shown.iter().filter_map(|khz| khz.parse().ok()).collect();
+            match all[..] {
+                [] => None,
+                [khz] => Some(FrequencyLimit::Khz(khz)),
+                _ => Some(FrequencyLimit::Mixed(all)),
             }
         };
-        let outcome = (self.set)(&mut guard.borrow_mut(), value);
-        // If one policy refuses, others may be set already.
-        let set = guard.borrow().shown(self.attribute);
-        applying.hold(value, FrequencySetting { guard, attribute: self.attribute, set });
-        Ok(outcome?)
+        let names = || shown.iter().cloned().collect::<Vec<_>>().join("/");
+        match self.attribute {
+            Attribute::MinFrequency => limit().map(Value::MinFrequency),
+            Attribute::MaxFrequency => limit().map(Value::MaxFrequency),
+            Attribute::Preference => Some(Value::Epp(names())),
+            _ => Some(Value::Governor(names())),
+        }
     }
 
     /// Whether the file exists and this user may write to it.
@@ -122,27 +90,41 @@ impl Definition for Frequency {
         Probe::Found(found())
     }
 
-    fn typed(&self, value: &str) -> Option<Value> {
-        Some(match self.attribute {
-            Attribute::MinFrequency => Value::MinFrequency(limit(value)?),
-            Attribute::MaxFrequency => Value::MaxFrequency(limit(value)?),
-            Attribute::Preference => Value::Epp(value.to_owned()),
-            _ => Value::Governor(value.to_owned()),
-        })
-    }
-
     fn if_lost(&self) -> &'static str {
         IF_LOST
     }
 }
 
-/// A frequency as it is typed or read.
-fn limit(value: &str) -> Option<FrequencyLimit> {
-    match parse_frequency(value) {
-        Some(khz) => Some(FrequencyLimit::Khz(khz)),
-        None if value == MAX => Some(FrequencyLimit::Highest),
-        None => value.split('/').map(parse_frequency).collect::<Option<Vec<u64>>>().map(FrequencyLimit::Mixed),
-    }
+/// Sets it with the guard of an earlier condition of the same set, if there is one.
+pub(super) fn apply(
+    attribute: Attribute,
+    applying: &mut Applying<'_>,
+    set: impl FnOnce(&mut GovernorGuard) -> Result<(), Error>,
+) -> Result<(), Reason> {
+    let (condition, value) = (applying.condition, applying.value);
+    condition
+        .parse(&value.to_string())
+        .map_err(|expected| Reason::new(format!("invalid {condition} '{value}'"), expected))?;
+    let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
+    let guard = match earlier {
+        Some(guard) => guard,
+        None => {
+            let cpus = applying.cpus().map_or(&[][..], CpuSet::as_slice);
+            let guard = applying.machine.cpufreq().guard(cpus, PATIENCE)?;
+            applying.notes.extend_from_slice(guard.replayed());
+            Rc::new(RefCell::new(guard))
+        }
+    };
+    let outcome = set(&mut guard.borrow_mut());
+    // If one policy refuses, others may be set already.
+    let shown = guard.borrow().shown(attribute);
+    applying.hold(FrequencySetting { guard, attribute, set: shown });
+    Ok(outcome?)
+}
+
+/// A limit from its text form.
+pub(super) fn limit(typed: &str) -> Result<FrequencyLimit, String> {
+    parse_frequency(typed).map(FrequencyLimit::Khz).ok_or_else(|| format!("expected {FREQUENCY}"))
 }
 
 /// One applied setting. Undoing the last one of a guard restores all of them, because they depend on each other.

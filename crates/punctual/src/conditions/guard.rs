@@ -29,10 +29,19 @@ impl Conditions {
     /// Applies the conditions to the calling thread, from the last of the table to the first. They are undone in
     /// reverse order.
     ///
-    /// Never fails as a whole: see [`Guard::refused`].
+    /// Never fails as a whole: see [`Guard::refused`], or [`Conditions::require`].
     #[must_use = "the conditions end when the guard is dropped"]
     pub fn apply(&self) -> Guard {
         Guard::apply(self, Machine::system())
+    }
+
+    /// Like [`Conditions::apply`], for a program that must not run without them: on a refusal, nothing stays changed.
+    ///
+    /// # Errors
+    /// What was refused.
+    pub fn require(&self) -> Result<Guard, Vec<Refused>> {
+        let guard = self.apply();
+        if guard.refused.is_empty() { Ok(guard) } else { Err(guard.refused.clone()) }
     }
 
     /// Like [`Conditions::apply`], with /sys and /proc below `root`, to test the conditions of the machine.
@@ -49,10 +58,7 @@ impl Conditions {
             return None;
         }
         let here = Surroundings::read();
-        self.iter().find_map(|(condition, value)| {
-            let reason = condition.definition().impossible(value, &here)?;
-            Some(Refused::new(condition, value, reason))
-        })
+        self.iter().find_map(|value| Some(Refused::new(value.condition(), Some(value), value.impossible(&here)?)))
     }
 
     /// The current conditions of the calling thread, including those that other programs set.
@@ -71,9 +77,9 @@ impl Condition {
     pub fn available(self) -> Result<(), Refused> {
         let value = match self.definition().probe(&Machine::system()) {
             Probe::Try(value) => value,
-            Probe::Found(found) => return found.map_err(|reason| Refused::new(self, "", reason)),
+            Probe::Found(found) => return found.map_err(|reason| Refused::new(self, None, reason)),
         };
-        let conditions = Conditions::new().with(self, value).allow_irreversible();
+        let conditions = Conditions::new().with(value).allow_irreversible();
         let tried = std::thread::spawn(move || conditions.apply().refused().first().cloned()).join();
         tried.unwrap_or_default().map_or(Ok(()), Err)
     }
@@ -81,7 +87,7 @@ impl Condition {
 
 fn read(machine: &Machine) -> Conditions {
     let read = |conditions: Conditions, condition: &Condition| match condition.definition().read(machine) {
-        Some(value) => conditions.with(*condition, value),
+        Some(value) => conditions.with(value),
         None => conditions,
     };
     CONDITIONS.iter().fold(Conditions::new(), read)
@@ -93,7 +99,7 @@ pub fn recover() -> (Vec<String>, Vec<Refused>) {
     for condition in CONDITIONS {
         match condition.definition().recover(&Machine::system()) {
             Ok(more) => told.extend(more),
-            Err(reason) => refused.push(Refused::new(*condition, "", reason)),
+            Err(reason) => refused.push(Refused::new(*condition, None, reason)),
         }
     }
     (told, refused)
@@ -111,9 +117,11 @@ impl Guard {
     }
 
     fn make(&mut self, asked: &Conditions, here: &Surroundings) {
-        for (condition, value) in asked.iter().rev() {
+        for value in asked.iter().rev() {
+            let condition = value.condition();
             let mut applying = Applying {
                 condition,
+                value,
                 here,
                 machine: &self.machine,
                 asked: asked.values(),
@@ -121,11 +129,11 @@ impl Guard {
                 kept: &mut self.kept,
                 notes: &mut self.notes,
             };
-            match condition.definition().apply(value, &mut applying) {
+            match value.apply(&mut applying) {
                 Ok(()) => {
                     self.kept.iter_mut().filter(|kept| kept.condition == condition).for_each(|kept| kept.granted = true)
                 }
-                Err(reason) => self.refused.push(Refused::new(condition, value, reason)),
+                Err(reason) => self.refused.push(Refused::new(condition, Some(value), reason)),
             }
         }
         let refused = self.settle();
@@ -138,7 +146,7 @@ impl Guard {
         for kept in self.kept.iter_mut().filter(|kept| kept.granted) {
             if let Err(reason) = kept.held.settle() {
                 kept.granted = false;
-                refused.push(Refused::new(kept.condition, &kept.value, reason));
+                refused.push(Refused::new(kept.condition, Some(&kept.value), reason));
             }
         }
         refused
@@ -149,7 +157,7 @@ impl Guard {
     pub fn applied(&self) -> Conditions {
         let granted = self.kept.iter().filter(|kept| kept.granted);
         granted.fold(read(&self.machine), |all, kept| match kept.held.holds() {
-            Some(value) => all.with(kept.condition, value),
+            Some(value) => all.with(value),
             None => all,
         })
     }
@@ -172,7 +180,7 @@ impl Guard {
     pub fn lost(&self) -> Vec<Lost> {
         let lost = |kept: &Kept| {
             let found = kept.held.lost()?;
-            Some(Lost { condition: kept.condition, set: kept.value.clone(), found })
+            Some(Lost { condition: kept.condition, set: kept.value.to_string(), found })
         };
         let mut all: Vec<Lost> = self.kept.iter().rev().filter(|kept| kept.granted).filter_map(lost).collect();
         all.dedup();
@@ -187,11 +195,11 @@ impl Guard {
         let is_lost = |kept: &&mut Kept| kept.granted && lost.iter().any(|its| its.condition == kept.condition);
         for kept in self.kept.iter_mut().filter(is_lost) {
             let renewed = kept.held.renew(&here);
-            refused.extend(renewed.err().map(|reason| Refused::new(kept.condition, &kept.value, reason)));
+            refused.extend(renewed.err().map(|reason| Refused::new(kept.condition, Some(&kept.value), reason)));
         }
         for kept in self.kept.iter_mut().filter(|kept| kept.granted) {
             let settled = kept.held.settle();
-            refused.extend(settled.err().map(|reason| Refused::new(kept.condition, &kept.value, reason)));
+            refused.extend(settled.err().map(|reason| Refused::new(kept.condition, Some(&kept.value), reason)));
         }
         refused
     }

@@ -1,4 +1,4 @@
-//! `--irqs-away`: moves interrupts from the measured CPUs to the others.
+//! Moves interrupts from the measured CPUs to the others.
 //!
 //! The measured CPUs are the requested ones, or those of the calling thread's affinity. It writes
 //! /proc/irq/*/smp_affinity_list (Documentation/core-api/irq/irq-affinity.rst). The guard restores the old values;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope};
 use super::cpu;
 use super::reason::Reason;
 use super::set::Conditions;
@@ -48,7 +48,7 @@ fn is_list(value: &str) -> bool {
 struct IrqsAway;
 
 impl Condition {
-    /// `--irqs-away`.
+    /// `irqs-away`.
     pub const IRQS_AWAY: Self = Self::of(&IrqsAway);
 }
 
@@ -56,7 +56,7 @@ impl Conditions {
     /// Requests that movable interrupts leave the requested CPUs, or those of the calling thread's affinity.
     #[must_use]
     pub fn irqs_away(self) -> Self {
-        self.with(Condition::IRQS_AWAY, "yes")
+        self.with(Value::IrqsAway(true))
     }
 }
 
@@ -65,55 +65,17 @@ impl Definition for IrqsAway {
         "irqs-away"
     }
 
-    fn help(&self) -> &'static str {
-        "Move interrupts away from the measured CPUs; those that the kernel does not let go are named"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Nothing
-    }
-
     fn scope(&self) -> Scope {
         Scope::Machine
     }
 
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        if typed == "yes" { Ok(typed.into()) } else { Err("takes no value".into()) }
+    fn parse(&self, typed: &str) -> Result<Value, String> {
+        if typed == "yes" { Ok(Value::IrqsAway(true)) } else { Err("takes no value".into()) }
     }
 
     /// The state depends on the measured CPUs, so only the guard knows it.
-    fn read(&self, _: &Machine) -> Option<String> {
+    fn read(&self, _: &Machine) -> Option<Value> {
         None
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let asked = applying.asked(Condition::CPU).and_then(|cpus| cpus.parse().ok());
-        let failed = |error| Reason::new(error, "name the measured CPUs");
-        let cpus = asked.map_or_else(cpu::current, Ok).map_err(failed)?;
-        let Machine { root, state } = applying.machine;
-        let others = online(root)?.without(&cpus);
-        if others.is_empty() {
-            let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
-            return Err(Reason::new(why, "measure on fewer CPUs"));
-        }
-        writable(root)?;
-        let lock = state.lock(&FORM, PATIENCE)?;
-        let mut journal = Journal::open(state, FORM.journal, &FORM)?;
-        let (left, told) = replay(root, &mut journal)?;
-        let found: Vec<Setting> = left.into_iter().map(|left| left.setting).collect();
-        journal.begin(&found)?;
-        let keeper = Keeper::start(&FORM, root, &journal.path(), None, lock)?;
-        let mut away = Away { root: root.clone(), cpus, others, found, moved: Vec::new(), journal, keeper };
-        let stay = away.move_all();
-        applying.notes.extend(told);
-        if let Ok(stay) = &stay
-            && !stay.is_empty()
-        {
-            let cpus = &away.cpus;
-            applying.notes.push(format!("the kernel lets these interrupts stay on CPU {cpus}: {}", stay.join(", ")));
-        }
-        applying.hold(value, away);
-        Ok(stay.map(drop)?)
     }
 
     fn probe(&self, machine: &Machine) -> Probe {
@@ -122,10 +84,6 @@ impl Definition for IrqsAway {
             _ => writable(&machine.root),
         };
         Probe::Found(online(&machine.root).and_then(several))
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        Some(Value::IrqsAway(value == "yes"))
     }
 
     fn if_lost(&self) -> &'static str {
@@ -142,6 +100,37 @@ impl Definition for IrqsAway {
         journal.settle(&left)?;
         Ok(told)
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
+    let asked = applying.cpus().cloned();
+    let failed = |error| Reason::new(error, "name the measured CPUs");
+    let cpus = asked.map_or_else(cpu::current, Ok).map_err(failed)?;
+    let Machine { root, state } = applying.machine;
+    let others = online(root)?.without(&cpus);
+    if others.is_empty() {
+        let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
+        return Err(Reason::new(why, "measure on fewer CPUs"));
+    }
+    writable(root)?;
+    let lock = state.lock(&FORM, PATIENCE)?;
+    let mut journal = Journal::open(state, FORM.journal, &FORM)?;
+    let (left, told) = replay(root, &mut journal)?;
+    let found: Vec<Setting> = left.into_iter().map(|left| left.setting).collect();
+    journal.begin(&found)?;
+    let keeper = Keeper::start(&FORM, root, &journal.path(), None, lock)?;
+    let mut away = Away { root: root.clone(), cpus, others, found, moved: Vec::new(), journal, keeper };
+    let stay = away.move_all();
+    applying.notes.extend(told);
+    if let Ok(stay) = &stay
+        && !stay.is_empty()
+    {
+        let cpus = &away.cpus;
+        applying.notes.push(format!("the kernel lets these interrupts stay on CPU {cpus}: {}", stay.join(", ")));
+    }
+    applying.hold(away);
+    Ok(stay.map(drop)?)
 }
 
 /// Moved interrupts, and how to restore them.
@@ -198,8 +187,8 @@ impl Held for Away {
         })
     }
 
-    fn holds(&self) -> Option<String> {
-        Some(if self.lost().is_none() { "yes".into() } else { "no".into() })
+    fn holds(&self) -> Option<Value> {
+        Some(Value::IrqsAway(self.lost().is_none()))
     }
 
     fn renew(&mut self, _: &Surroundings) -> Result<(), Reason> {

@@ -1,4 +1,4 @@
-//! `--lock-memory`: locks the memory of the process, and touches 128 KiB of the calling thread's stack.
+//! Locks the memory of the process, and touches 128 KiB of the calling thread's stack.
 //!
 //! It locks all present and future memory (`mlockall(MCL_CURRENT | MCL_FUTURE)`). Weaker forms do not help against a small limit. The
 //! kernel applies the same limit to `MCL_ONFAULT`. Without `MCL_FUTURE`, later allocations can be paged out unnoticed. Guards are counted:
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, Takes, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, not_restored};
 use super::privilege::{UNKNOWN, is, root_with};
 use super::reason::Reason;
 use super::set::Conditions;
@@ -44,7 +44,7 @@ enum Before {
 struct LockMemory;
 
 impl Condition {
-    /// `--lock-memory`.
+    /// `lock-memory`.
     pub const LOCK_MEMORY: Self = Self::of(&LockMemory);
 }
 
@@ -52,13 +52,16 @@ impl Conditions {
     /// Requests a lock of all present and future memory of the *process*. Touches 128 KiB of the calling thread's stack.
     #[must_use]
     pub fn lock_memory(self) -> Self {
-        self.with(Condition::LOCK_MEMORY, "yes")
+        self.with(Value::LockMemory(true))
     }
 
     /// Whether all resident memory of the process that can be locked is locked (`VmFlags` in /proc/self/smaps).
     #[must_use]
     pub fn get_lock_memory(&self) -> Option<bool> {
-        self.value(Condition::LOCK_MEMORY).map(|value| value == "yes")
+        match self.value(Condition::LOCK_MEMORY)? {
+            Value::LockMemory(locked) => Some(*locked),
+            _ => None,
+        }
     }
 }
 
@@ -67,66 +70,55 @@ impl Definition for LockMemory {
         "lock-memory"
     }
 
-    fn help(&self) -> &'static str {
-        "Lock all memory and touch the stack, so that no page fault delays a wake-up"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Nothing
-    }
-
     fn scope(&self) -> Scope {
         Scope::Process
     }
 
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        if typed == "yes" { Ok(typed.into()) } else { Err("takes no value".into()) }
+    fn parse(&self, typed: &str) -> Result<Value, String> {
+        if typed == "yes" { Ok(Value::LockMemory(true)) } else { Err("takes no value".into()) }
     }
 
-    fn read(&self, _: &Machine) -> Option<String> {
-        is_locked().map(|locked| if locked { "yes".into() } else { "no".into() })
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let here = applying.here;
-        too_little_room(here).map_or(Ok(()), Err)?;
-        let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match (is_locked(), here.locked_kib) {
-            (Some(true), _) => Before::Wholly,
-            (_, Some(0)) => Before::Unlocked,
-            _ => Before::Partly,
-        };
-        linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))?;
-        if holders.count == 0 {
-            holders.before = before;
-        }
-        holders.count += 1;
-        drop(holders);
-        applying.hold(value, Lock { lead_kib: AtomicU64::new(0) });
-        linux::prefault_stack();
-        match is_locked() {
-            Some(true) => Ok(()),
-            Some(false) => Err(Reason::new(
-                "the kernel accepted it, but resident memory is not locked (VmFlags without lo in /proc/self/smaps)",
-                "see whether something else in this process unlocks memory",
-            )),
-            None => Err(Reason::new(
-                "the kernel accepted it, but /proc/self/smaps does not tell whether it holds",
-                "mount /proc",
-            )),
-        }
+    fn read(&self, _: &Machine) -> Option<Value> {
+        is_locked().map(Value::LockMemory)
     }
 
     fn probe(&self, _: &Machine) -> Probe {
-        Probe::Try("yes".into())
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        Some(Value::LockMemory(value == "yes"))
+        Probe::Try(Value::LockMemory(true))
     }
 
     fn if_lost(&self) -> &'static str {
         "let nothing in this process call munlockall"
+    }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
+    let here = applying.here;
+    too_little_room(here).map_or(Ok(()), Err)?;
+    let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = match (is_locked(), here.locked_kib) {
+        (Some(true), _) => Before::Wholly,
+        (_, Some(0)) => Before::Unlocked,
+        _ => Before::Partly,
+    };
+    linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))?;
+    if holders.count == 0 {
+        holders.before = before;
+    }
+    holders.count += 1;
+    drop(holders);
+    applying.hold(Lock { lead_kib: AtomicU64::new(0) });
+    linux::prefault_stack();
+    match is_locked() {
+        Some(true) => Ok(()),
+        Some(false) => Err(Reason::new(
+            "the kernel accepted it, but resident memory is not locked (VmFlags without lo in /proc/self/smaps)",
+            "see whether something else in this process unlocks memory",
+        )),
+        None => Err(Reason::new(
+            "the kernel accepted it, but /proc/self/smaps does not tell whether it holds",
+            "mount /proc",
+        )),
     }
 }
 

@@ -1,25 +1,19 @@
-//! `--max-frequency`: the highest frequency allowed (`scaling_max_freq`).
+//! The highest frequency allowed (`scaling_max_freq`).
 
-use super::condition::{Condition, Takes};
-use super::frequency::{FREQUENCY, Frequency, format_frequency, parse_frequency};
+use super::condition::Condition;
+use super::frequency::{Frequency, limit};
 use super::set::Conditions;
+use super::value::{Frequency as Limit, Value};
 use crate::cpufreq::Attribute;
-
-fn khz(typed: &str) -> Result<u64, String> {
-    parse_frequency(typed).ok_or_else(|| format!("expected {FREQUENCY}"))
-}
 
 static MAX_FREQUENCY: Frequency = Frequency {
     name: "max-frequency",
-    help: "Highest CPU frequency (example: 2.2GHz)",
-    takes: Takes::Value("FREQ"),
     attribute: Attribute::MaxFrequency,
-    parse: |typed| khz(typed).map(format_frequency),
-    set: |guard, value| khz(value).map_or(Ok(()), |khz| guard.set_max_khz(khz)),
+    parse: |typed| limit(typed).map(Value::MaxFrequency),
 };
 
 impl Condition {
-    /// `--max-frequency`.
+    /// `max-frequency`.
     pub const MAX_FREQUENCY: Self = Self::of(&MAX_FREQUENCY);
 }
 
@@ -27,6 +21,6 @@ impl Conditions {
     /// Requests a highest frequency, in kHz.
     #[must_use]
     pub fn max_frequency_khz(self, khz: u64) -> Self {
-        self.with(Condition::MAX_FREQUENCY, format_frequency(khz))
+        self.with(Value::MaxFrequency(Limit::Khz(khz)))
     }
 }

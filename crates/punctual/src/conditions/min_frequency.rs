@@ -1,28 +1,23 @@
-//! `--min-frequency`: the lowest frequency allowed (`scaling_min_freq`).
+//! The lowest frequency allowed (`scaling_min_freq`).
 
-use super::condition::{Condition, Takes};
-use super::frequency::{FREQUENCY, Frequency, MAX, format_frequency, parse_frequency};
+use super::condition::Condition;
+use super::frequency::{FREQUENCY, Frequency, limit};
 use super::set::Conditions;
+use super::value::{Frequency as Limit, Value};
 use crate::cpufreq::Attribute;
 
 static MIN_FREQUENCY: Frequency = Frequency {
     name: "min-frequency",
-    help: "Lowest CPU frequency; without a value, the highest allowed (example: 2.2GHz)",
-    takes: Takes::OptionalValue { name: "FREQ", default: MAX },
     attribute: Attribute::MinFrequency,
-    parse: |typed| match (typed, parse_frequency(typed)) {
-        (MAX, _) => Ok(MAX.into()),
-        (_, Some(khz)) => Ok(format_frequency(khz)),
-        (_, None) => Err(format!("expected max, or {FREQUENCY}")),
-    },
-    set: |guard, value| match parse_frequency(value) {
-        Some(khz) => guard.set_min_khz(khz),
-        None => guard.set_min_to_max(),
+    parse: |typed| match (typed, limit(typed)) {
+        ("max", _) => Ok(Value::MinFrequency(Limit::Highest)),
+        (_, Ok(limit)) => Ok(Value::MinFrequency(limit)),
+        (_, Err(_)) => Err(format!("expected max, or {FREQUENCY}")),
     },
 };
 
 impl Condition {
-    /// `--min-frequency`.
+    /// `min-frequency`.
     pub const MIN_FREQUENCY: Self = Self::of(&MIN_FREQUENCY);
 }
 
@@ -30,12 +25,12 @@ impl Conditions {
     /// Requests a lowest frequency, in kHz.
     #[must_use]
     pub fn min_frequency_khz(self, khz: u64) -> Self {
-        self.with(Condition::MIN_FREQUENCY, format_frequency(khz))
+        self.with(Value::MinFrequency(Limit::Khz(khz)))
     }
 
     /// Requests the highest allowed frequency as the lowest one.
     #[must_use]
     pub fn min_frequency_at_max(self) -> Self {
-        self.with(Condition::MIN_FREQUENCY, MAX)
+        self.with(Value::MinFrequency(Limit::Highest))
     }
 }

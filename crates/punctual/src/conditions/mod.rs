@@ -46,7 +46,7 @@ mod value;
 #[cfg(test)]
 mod diagnoses;
 
-pub use condition::{Condition, Scope, Takes};
+pub use condition::{Condition, Scope};
 pub use guard::{Guard, recover};
 pub use report::{Lost, Refused};
 pub use set::Conditions;

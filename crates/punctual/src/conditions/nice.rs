@@ -1,9 +1,9 @@
-//! `--nice`: the nice value of the calling thread.
+//! The nice value of the calling thread.
 
 use punctual_linux::{Error, sched};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
 use super::privilege::{UNKNOWN, irreversible, is, root_with};
 use super::reason::Reason;
 use super::set::Conditions;
@@ -15,7 +15,7 @@ use crate::restore::NotRestored;
 struct Nice;
 
 impl Condition {
-    /// `--nice`.
+    /// `nice`.
     pub const NICE: Self = Self::of(&Nice);
 }
 
@@ -23,13 +23,16 @@ impl Conditions {
     /// Requests a nice value of the calling thread, −20 (most favoured) to 19 (least favoured).
     #[must_use]
     pub fn nice(self, nice: i32) -> Self {
-        self.with(Condition::NICE, nice.to_string())
+        self.with(Value::Nice(nice))
     }
 
     /// The nice value. It has no effect under real-time policies.
     #[must_use]
     pub fn get_nice(&self) -> Option<i32> {
-        self.typed(Condition::NICE)
+        match self.value(Condition::NICE)? {
+            Value::Nice(nice) => Some(*nice),
+            _ => None,
+        }
     }
 }
 
@@ -38,52 +41,41 @@ impl Definition for Nice {
         "nice"
     }
 
-    fn help(&self) -> &'static str {
-        "Nice value, -20 (most favoured) to 19"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Value("N")
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
+    fn parse(&self, typed: &str) -> Result<Value, String> {
         let nice = typed.trim().parse::<i32>().ok().filter(|nice| (-20..=19).contains(nice));
         let wanted = || "expected an integer from -20 to 19 (example: -5)".to_owned();
-        nice.map(|nice| nice.to_string()).ok_or_else(wanted)
+        nice.map(Value::Nice).ok_or_else(wanted)
     }
 
-    fn read(&self, _: &Machine) -> Option<String> {
-        sched::nice(0).ok().map(|nice| nice.to_string())
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let Some(nice) = value.parse::<i32>().ok().filter(|nice| (-20..=19).contains(nice)) else {
-            // The kernel would clamp it silently.
-            let why = format!("nice values go from -20 (most favoured) to 19 (least), and {value} is outside");
-            return Err(Reason::new(why, "choose a value from -20 to 19"));
-        };
-        let here = applying.here;
-        let failed = |error: Error| explain(nice, &error, here).errno(error.errno());
-        let before = sched::nice(0).map_err(failed)?;
-        if nice > before && !applying.allow_irreversible && !here.may_have_nice(before) {
-            return Err(irreversible(&format!("nice {nice} could be set, but {before} not put back"), here));
-        }
-        sched::set_nice(0, nice).map_err(failed)?;
-        applying.hold(value, NiceValue { nice, before });
-        verify(nice, sched::nice(0).map_err(failed)?)
+    fn read(&self, _: &Machine) -> Option<Value> {
+        sched::nice(0).ok().map(Value::Nice)
     }
 
     fn probe(&self, _: &Machine) -> Probe {
-        Probe::Try("-1".into())
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        value.parse().ok().map(Value::Nice)
+        Probe::Try(Value::Nice(-1))
     }
 
     fn if_lost(&self) -> &'static str {
         "let no other program (renice, a desktop daemon) change the nice value of this thread"
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(nice: i32, applying: &mut Applying<'_>) -> Result<(), Reason> {
+    if !(-20..=19).contains(&nice) {
+        // The kernel would clamp it silently.
+        let why = format!("nice values go from -20 (most favoured) to 19 (least), and {nice} is outside");
+        return Err(Reason::new(why, "choose a value from -20 to 19"));
+    }
+    let here = applying.here;
+    let failed = |error: Error| explain(nice, &error, here).errno(error.errno());
+    let before = sched::nice(0).map_err(failed)?;
+    if nice > before && !applying.allow_irreversible && !here.may_have_nice(before) {
+        return Err(irreversible(&format!("nice {nice} could be set, but {before} not put back"), here));
+    }
+    sched::set_nice(0, nice).map_err(failed)?;
+    applying.hold(NiceValue { nice, before });
+    verify(nice, sched::nice(0).map_err(failed)?)
 }
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `--policy`: the scheduling policy of the calling thread.
+//! The scheduling policy of the calling thread.
 //!
 //! Real-time policies are set with SCHED_FLAG_RESET_ON_FORK: new threads and child processes run under SCHED_OTHER.
 
@@ -7,13 +7,13 @@ use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
 use super::privilege::{UNKNOWN, irreversible, is, root_with, sys_nice_remedy};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyError};
 use crate::restore::NotRestored;
 
 /// Flags that describe state and are restored; the other flags are instructions to the call.
@@ -23,7 +23,7 @@ const KEPT_FLAGS: u64 = sched::RESET_ON_FORK | sched::RECLAIM | sched::DL_OVERRU
 struct PolicyCondition;
 
 impl Condition {
-    /// `--policy`.
+    /// `policy`.
     pub const POLICY: Self = Self::of(&PolicyCondition);
 }
 
@@ -31,13 +31,16 @@ impl Conditions {
     /// Requests a scheduling policy of the calling thread.
     #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
-        self.with(Condition::POLICY, policy.to_string())
+        self.with(Value::Policy(policy))
     }
 
     /// The scheduling policy. Also absent under an unsupported policy (SCHED_EXT).
     #[must_use]
     pub fn get_policy(&self) -> Option<Policy> {
-        self.typed(Condition::POLICY)
+        match self.value(Condition::POLICY)? {
+            Value::Policy(policy) => Some(*policy),
+            _ => None,
+        }
     }
 }
 
@@ -46,53 +49,38 @@ impl Definition for PolicyCondition {
         "policy"
     }
 
-    fn help(&self) -> &'static str {
-        "Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD"
+    fn parse(&self, typed: &str) -> Result<Value, String> {
+        typed.parse().map(Value::Policy).map_err(|error: PolicyError| error.to_string())
     }
 
-    fn takes(&self) -> Takes {
-        Takes::Value("POLICY")
-    }
-
-    fn compares(&self) -> bool {
-        true
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
-        typed.parse::<Policy>().map(|policy| policy.to_string()).map_err(|error| error.to_string())
-    }
-
-    fn read(&self, _: &Machine) -> Option<String> {
-        sched::attributes(0).ok().as_ref().and_then(Policy::of).map(|policy| policy.to_string())
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let policy: Policy = value.parse().map_err(|error| Reason::new(error, "choose values within these bounds"))?;
-        let here = applying.here;
-        let failed = |error: Error| explain(policy, &error, here).errno(error.errno());
-        let before = read().map_err(failed)?;
-        if !applying.allow_irreversible && !may_return(&before, policy, here) {
-            let was = describe(&before);
-            return Err(irreversible(&format!("{policy} could be set, but {was} not put back"), here));
-        }
-        // A change to a real-time policy and back also resets the slack.
-        let slack_ns = timer_slack_ns().ok();
-        set(policy, &before).map_err(failed)?;
-        applying.hold(value, UnderPolicy { policy, before, slack_ns });
-        verify(policy, &read().map_err(failed)?)
+    fn read(&self, _: &Machine) -> Option<Value> {
+        sched::attributes(0).ok().as_ref().and_then(Policy::of).map(Value::Policy)
     }
 
     fn probe(&self, _: &Machine) -> Probe {
-        Probe::Try("fifo:1".into())
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        value.parse().ok().map(Value::Policy)
+        Probe::Try(Value::Policy(Policy::Fifo(1)))
     }
 
     fn if_lost(&self) -> &'static str {
         "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread"
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(policy: Policy, applying: &mut Applying<'_>) -> Result<(), Reason> {
+    policy.validate().map_err(|error| Reason::new(error, "choose values within these bounds"))?;
+    let here = applying.here;
+    let failed = |error: Error| explain(policy, &error, here).errno(error.errno());
+    let before = read().map_err(failed)?;
+    if !applying.allow_irreversible && !may_return(&before, policy, here) {
+        let was = describe(&before);
+        return Err(irreversible(&format!("{policy} could be set, but {was} not put back"), here));
+    }
+    // A change to a real-time policy and back also resets the slack.
+    let slack_ns = timer_slack_ns().ok();
+    set(policy, &before).map_err(failed)?;
+    applying.hold(UnderPolicy { policy, before, slack_ns });
+    verify(policy, &read().map_err(failed)?)
 }
 
 /// The policy that was set, and the previous state.
@@ -127,7 +115,7 @@ impl Held for UnderPolicy {
     }
 }
 
-/// Sets the policy of the calling thread. Keeps its time slice (`--slice`).
+/// Sets the policy of the calling thread. Keeps its time slice.
 fn set(policy: Policy, before: &Attributes) -> punctual_linux::Result<()> {
     let mut wanted = policy.attributes(before.nice);
     // Clearing the flag needs privilege; requesting that without privilege would make the whole call fail.

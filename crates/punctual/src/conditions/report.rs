@@ -2,16 +2,17 @@
 
 use std::fmt;
 
-use super::condition::{Condition, Takes};
+use super::condition::Condition;
 use super::reason::Reason;
+use super::value::Value;
 
 /// A requested condition that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The condition.
     pub condition: Condition,
-    /// The requested value, as typed; `yes` for a condition without a value.
-    pub asked: String,
+    /// The requested value; absent where none was, as for the availability of a condition.
+    pub asked: Option<Value>,
     /// The kernel's message, and its cause.
     pub why: String,
     /// The remedy.
@@ -21,17 +22,25 @@ pub struct Refused {
 }
 
 impl Refused {
-    pub(crate) fn new(condition: Condition, asked: &str, reason: Reason) -> Self {
+    pub(crate) fn new(condition: Condition, asked: Option<&Value>, reason: Reason) -> Self {
         let Reason { why, remedy, errno } = reason;
-        Self { condition, asked: asked.to_owned(), why, remedy, errno }
+        Self { condition, asked: asked.cloned(), why, remedy, errno }
+    }
+
+    /// The requested value as text; empty where none was requested.
+    #[must_use]
+    pub fn value(&self) -> String {
+        self.asked.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.condition.takes() {
-            Takes::Nothing => write!(f, "{} was refused: {}", self.condition, self.why),
-            _ => write!(f, "{} {} was refused: {}", self.condition, self.asked, self.why),
+        match &self.asked {
+            None | Some(Value::LockMemory(_) | Value::IrqsAway(_)) => {
+                write!(f, "{} was refused: {}", self.condition, self.why)
+            }
+            Some(value) => write!(f, "{} {value} was refused: {}", self.condition, self.why),
         }
     }
 }

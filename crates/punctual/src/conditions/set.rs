@@ -1,6 +1,7 @@
 //! [`Conditions`]: values of the table's conditions, requested or in force.
 
 use super::condition::{Condition, Scope};
+use super::value::Value;
 
 /// Values of conditions: requests for the calling thread, or the values in force. An absent value is left unchanged, or
 /// could not be read.
@@ -9,7 +10,7 @@ use super::condition::{Condition, Scope};
 /// [`Conditions::get_policy`].
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
-    values: Vec<(Condition, String)>,
+    values: Vec<Value>,
     irreversible: bool,
 }
 
@@ -20,13 +21,12 @@ impl Conditions {
         Self { values: Vec::new(), irreversible: false }
     }
 
-    /// Requests a condition with a value in the form of [`Condition::parse`]. An invalid value is refused when the
-    /// conditions are applied.
+    /// Requests this value of its condition.
     #[must_use]
-    pub fn with(mut self, condition: Condition, value: impl Into<String>) -> Self {
-        self.values.retain(|(its, _)| *its != condition);
-        self.values.push((condition, value.into()));
-        self
+    pub fn with(self, value: Value) -> Self {
+        let mut others = self.without(value.condition());
+        others.values.push(value);
+        others
     }
 
     /// Requests a condition if there is a value for it: `conditions.maybe(policy, Conditions::policy)`.
@@ -41,14 +41,14 @@ impl Conditions {
     /// Removes the request for this condition.
     #[must_use]
     pub fn without(mut self, condition: Condition) -> Self {
-        self.values.retain(|(its, _)| *its != condition);
+        self.values.retain(|value| value.condition() != condition);
         self
     }
 
     /// Only the conditions of these scopes.
     #[must_use]
     pub fn only(mut self, scopes: &[Scope]) -> Self {
-        self.values.retain(|(its, _)| scopes.contains(&its.scope()));
+        self.values.retain(|value| scopes.contains(&value.condition().scope()));
         self
     }
 
@@ -67,7 +67,8 @@ impl Conditions {
     /// These conditions, completed from `base`.
     #[must_use]
     pub fn over(mut self, base: &Self) -> Self {
-        let more: Vec<_> = base.values.iter().filter(|(its, _)| self.value(*its).is_none()).cloned().collect();
+        let more: Vec<_> =
+            base.values.iter().filter(|value| self.value(value.condition()).is_none()).cloned().collect();
         self.values.extend(more);
         self.irreversible |= base.irreversible;
         self
@@ -75,16 +76,11 @@ impl Conditions {
 
     /// The value of a condition.
     #[must_use]
-    pub fn value(&self, condition: Condition) -> Option<&str> {
-        self.values.iter().find(|(its, _)| *its == condition).map(|(_, value)| value.as_str())
+    pub fn value(&self, condition: Condition) -> Option<&Value> {
+        self.values.iter().find(|value| value.condition() == condition)
     }
 
-    /// The value of a condition as its parsed type.
-    pub(crate) fn typed<T: std::str::FromStr>(&self, condition: Condition) -> Option<T> {
-        self.value(condition)?.parse().ok()
-    }
-
-    pub(crate) fn values(&self) -> &[(Condition, String)] {
+    pub(crate) fn values(&self) -> &[Value] {
         &self.values
     }
 
@@ -97,9 +93,8 @@ impl Conditions {
 
 impl PartialEq for Conditions {
     fn eq(&self, other: &Self) -> bool {
-        let all = |(its, value): &(Condition, String)| other.value(*its) == Some(value);
         self.values.len() == other.values.len()
-            && self.values.iter().all(all)
+            && self.values.iter().all(|value| other.values.contains(value))
             && self.irreversible == other.irreversible
     }
 }

@@ -1,4 +1,4 @@
-//! `--slice`: the time slice of a thread under SCHED_OTHER or SCHED_BATCH.
+//! The time slice of a thread under SCHED_OTHER or SCHED_BATCH.
 //!
 //! The time slice is how long the scheduler (EEVDF) runs the thread before it considers others. A shorter slice brings the thread's
 //! deadline nearer. A thread that wakes seldom and runs briefly gets the CPU earlier; a busy one is switched more often. Requires Linux
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use punctual_linux::sched::{self, Attributes};
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored, shown};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored, shown};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
-use crate::duration::{format_duration, parse_duration};
+use crate::duration::parse_duration;
 use crate::policy::Policy;
 use crate::restore::NotRestored;
 
@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 struct Slice;
 
 impl Condition {
-    /// `--slice`.
+    /// `slice`.
     pub const SLICE: Self = Self::of(&Slice);
 }
 
@@ -34,13 +34,16 @@ impl Conditions {
     /// and child processes inherit it.
     #[must_use]
     pub fn slice(self, slice: Duration) -> Self {
-        self.with(Condition::SLICE, format_duration(slice))
+        self.with(Value::Slice(slice))
     }
 
     /// The time slice. Absent under other policies, and before Linux 6.12.
     #[must_use]
     pub fn get_slice(&self) -> Option<Duration> {
-        parse_duration(self.value(Condition::SLICE)?).ok()
+        match self.value(Condition::SLICE)? {
+            Value::Slice(duration) => Some(*duration),
+            _ => None,
+        }
     }
 }
 
@@ -49,56 +52,40 @@ impl Definition for Slice {
         "slice"
     }
 
-    fn help(&self) -> &'static str {
-        "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms; a thread with a shorter one runs sooner"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Value("DUR")
-    }
-
-    fn compares(&self) -> bool {
-        true
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
+    fn parse(&self, typed: &str) -> Result<Value, String> {
         let slice = parse_duration(typed).map_err(|error| error.to_string())?;
         let fits = (SHORTEST..=LONGEST).contains(&slice);
-        fits.then(|| format_duration(slice))
+        fits.then_some(Value::Slice(slice))
             .ok_or_else(|| "expected a duration from 100us to 100ms (example: 100us)".into())
     }
 
-    fn read(&self, _: &Machine) -> Option<String> {
-        fair().filter(|now| now.runtime_ns != 0).map(|now| shown(now.runtime_ns))
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let slice = parse_duration(value).map_err(|error| Reason::new(error, "ask for 100us to 100ms"))?;
-        let before = fair();
-        let mut own = OwnSlice { ns: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX), before_ns: None };
-        // Real-time policies have no slice; `settle` checks again once the requested policy is set.
-        let Some(before) = before else {
-            applying.hold(value, own);
-            return Ok(());
-        };
-        own.before_ns = Some(before.runtime_ns);
-        let ns = own.ns;
-        write(&before, ns)?;
-        applying.hold(value, own);
-        verify(ns)
+    fn read(&self, _: &Machine) -> Option<Value> {
+        fair().filter(|now| now.runtime_ns != 0).map(|now| Value::Slice(Duration::from_nanos(now.runtime_ns)))
     }
 
     fn probe(&self, _: &Machine) -> Probe {
-        Probe::Try("1ms".into())
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        parse_duration(value).ok().map(Value::Slice)
+        Probe::Try(Value::Slice(Duration::from_millis(1)))
     }
 
     fn if_lost(&self) -> &'static str {
         "let no other program (chrt, a game or desktop daemon) change policy or slice of this thread"
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(slice: Duration, applying: &mut Applying<'_>) -> Result<(), Reason> {
+    let before = fair();
+    let mut own = OwnSlice { ns: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX), before_ns: None };
+    // Real-time policies have no slice; `settle` checks again once the requested policy is set.
+    let Some(before) = before else {
+        applying.hold(own);
+        return Ok(());
+    };
+    own.before_ns = Some(before.runtime_ns);
+    let ns = own.ns;
+    write(&before, ns)?;
+    applying.hold(own);
+    verify(ns)
 }
 
 /// The slice that was set, and the previous one, which is absent under a policy without slices.
@@ -189,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_is_no_slice_is_refused() {
-        assert_eq!(Condition::SLICE.parse("0.1ms").as_deref(), Ok("100us"));
+        assert_eq!(Condition::SLICE.parse("0.1ms"), Ok(Value::Slice(SHORTEST)));
         for bad in ["99us", "101ms", "0s", "1", "x"] {
             assert!(Condition::SLICE.parse(bad).is_err(), "{bad}");
         }

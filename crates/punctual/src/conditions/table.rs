@@ -1,8 +1,13 @@
 //! The table of all conditions. A new condition is a file in this folder and a line here.
 
-use super::condition::Condition;
+use super::condition::{Applying, Condition};
+use super::reason::Reason;
 use super::set::Conditions;
-use super::value::Value;
+use super::surroundings::Surroundings;
+use super::value::{Frequency, Value};
+use super::{cpu, dma_latency, frequency, irqs_away, lock_memory, nice, policy, slice, timer_slack};
+use crate::cpufreq::Attribute::{Governor, MaxFrequency, MinFrequency, Preference};
+use crate::cpufreq::GovernorGuard;
 
 /// All conditions, in display order. They are applied from the last to the first, so the policy comes last. Until then, no real-time thread
 /// preempts the rest of the machine, and no policy hides a setting from the kernel.
@@ -30,9 +35,9 @@ impl Condition {
 }
 
 impl Conditions {
-    /// The conditions with their values, in the order of the table.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Condition, &str)> {
-        CONDITIONS.iter().filter_map(|condition| Some((*condition, self.value(*condition)?)))
+    /// The values, in the order of the table.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> {
+        CONDITIONS.iter().filter_map(|condition| self.value(*condition))
     }
 }
 
@@ -54,5 +59,38 @@ impl Value {
             Self::Governor(_) => Condition::GOVERNOR,
             Self::IrqsAway(_) => Condition::IRQS_AWAY,
         }
+    }
+
+    /// Sets the value and reads it back. [`Applying::hold`] takes over each change.
+    pub(super) fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        match self {
+            Self::Policy(policy) => policy::apply(*policy, applying),
+            Self::Nice(nice) => nice::apply(*nice, applying),
+            Self::Cpu(cpus) => cpu::apply(cpus, applying),
+            Self::TimerSlack(slack) => timer_slack::apply(*slack, applying),
+            Self::Slice(slice) => slice::apply(*slice, applying),
+            Self::LockMemory(true) => lock_memory::apply(applying),
+            Self::DmaLatency(latency) => dma_latency::apply(*latency, applying),
+            Self::IrqsAway(true) => irqs_away::apply(applying),
+            Self::MinFrequency(Frequency::Khz(khz)) => {
+                frequency::apply(MinFrequency, applying, |guard| guard.set_min_khz(*khz))
+            }
+            Self::MinFrequency(Frequency::Highest) => {
+                frequency::apply(MinFrequency, applying, GovernorGuard::set_min_to_max)
+            }
+            Self::MaxFrequency(Frequency::Khz(khz)) => {
+                frequency::apply(MaxFrequency, applying, |guard| guard.set_max_khz(*khz))
+            }
+            Self::Epp(name) => frequency::apply(Preference, applying, |guard| guard.set_preference(name)),
+            Self::Governor(name) => frequency::apply(Governor, applying, |guard| guard.set_governor(name)),
+            Self::LockMemory(false) | Self::IrqsAway(false) | Self::MinFrequency(_) | Self::MaxFrequency(_) => {
+                Err(Reason::new("this value can be read, and not be set", "leave the condition out"))
+            }
+        }
+    }
+
+    /// A request that no kernel setting and no privilege could fulfil here. Changes nothing.
+    pub(super) fn impossible(&self, here: &Surroundings) -> Option<Reason> {
+        if let Self::Cpu(cpus) = self { cpu::missing(cpus, here) } else { None }
     }
 }

@@ -1,4 +1,4 @@
-//! `--timer-slack`: how much later than requested the kernel may end a wait of the calling thread.
+//! How much later than requested the kernel may end a wait of the calling thread.
 //!
 //! Since Linux 6.13 a change to a real-time policy sets the slack to 0. Under that policy the kernel ignores
 //! `PR_SET_TIMERSLACK`, and on leaving it restores the thread's default (kernel/sched/syscalls.c,
@@ -9,12 +9,12 @@ use std::time::Duration;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Takes, not_restored, shown};
+use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored, shown};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
-use crate::duration::{format_duration, parse_duration};
+use crate::duration::parse_duration;
 use crate::restore::NotRestored;
 
 /// The longest slack on a command line; a longer one is of no use.
@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 struct TimerSlack;
 
 impl Condition {
-    /// `--timer-slack`.
+    /// `timer-slack`.
     pub const TIMER_SLACK: Self = Self::of(&TimerSlack);
 }
 
@@ -34,13 +34,16 @@ impl Conditions {
     #[must_use]
     pub fn timer_slack(self, slack: Duration) -> Self {
         // The kernel takes 0 as "back to the default"; here 0 means the minimum.
-        self.with(Condition::TIMER_SLACK, format_duration(slack.max(Duration::from_nanos(1))))
+        self.with(Value::TimerSlack(slack.max(Duration::from_nanos(1))))
     }
 
     /// The timer slack; zero under real-time policies since Linux 6.13.
     #[must_use]
     pub fn get_timer_slack(&self) -> Option<Duration> {
-        parse_duration(self.value(Condition::TIMER_SLACK)?).ok()
+        match self.value(Condition::TIMER_SLACK)? {
+            Value::TimerSlack(duration) => Some(*duration),
+            _ => None,
+        }
     }
 }
 
@@ -49,49 +52,32 @@ impl Definition for TimerSlack {
         "timer-slack"
     }
 
-    fn help(&self) -> &'static str {
-        "Timer slack: delay that the kernel may add to a wait, 1ns to 1s [default: as found, usually 50us]"
-    }
-
-    fn takes(&self) -> Takes {
-        Takes::Value("DUR")
-    }
-
-    fn compares(&self) -> bool {
-        true
-    }
-
-    fn parse(&self, typed: &str) -> Result<String, String> {
+    fn parse(&self, typed: &str) -> Result<Value, String> {
         match parse_duration(typed).map_err(|error| error.to_string())? {
-            slack if !slack.is_zero() && slack <= LONGEST => Ok(format_duration(slack)),
+            slack if !slack.is_zero() && slack <= LONGEST => Ok(Value::TimerSlack(slack)),
             _ => Err("expected a duration from 1ns to 1s; 0 restores the default, prctl(2) (example: 50us)".into()),
         }
     }
 
-    fn read(&self, _: &Machine) -> Option<String> {
-        timer_slack_ns().ok().map(|ns| format_duration(Duration::from_nanos(ns)))
-    }
-
-    fn apply(&self, value: &str, applying: &mut Applying<'_>) -> Result<(), Reason> {
-        let asked = parse_duration(value).map_err(|error| Reason::new(error, "ask for 1ns to 1s"))?;
-        let slack =
-            Slack { ns: u64::try_from(asked.as_nanos()).unwrap_or(u64::MAX).max(1), before: timer_slack_ns().ok() };
-        slack.set()?;
-        applying.hold(value, slack);
-        Ok(())
+    fn read(&self, _: &Machine) -> Option<Value> {
+        timer_slack_ns().ok().map(|ns| Value::TimerSlack(Duration::from_nanos(ns)))
     }
 
     fn probe(&self, _: &Machine) -> Probe {
-        Probe::Try("1ns".into())
-    }
-
-    fn typed(&self, value: &str) -> Option<Value> {
-        parse_duration(value).ok().map(Value::TimerSlack)
+        Probe::Try(Value::TimerSlack(Duration::from_nanos(1)))
     }
 
     fn if_lost(&self) -> &'static str {
         "let no other program write /proc/PID/timerslack_ns of this thread"
     }
+}
+
+/// Sets the value and reads it back.
+pub(super) fn apply(slack: Duration, applying: &mut Applying<'_>) -> Result<(), Reason> {
+    let slack = Slack { ns: u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX).max(1), before: timer_slack_ns().ok() };
+    slack.set()?;
+    applying.hold(slack);
+    Ok(())
 }
 
 #[derive(Debug)]

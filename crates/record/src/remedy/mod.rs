@@ -75,7 +75,7 @@ fn value(condition: Condition, recorded: &Param) -> Option<Value> {
         (NICE, Param::Int(nice)) => i32::try_from(*nice).ok().map(Value::Nice),
         ("lock-memory", Param::Flag(locked)) => Some(Value::LockMemory(*locked)),
         ("irqs-away", Param::Flag(away)) => Some(Value::IrqsAway(*away)),
-        (_, Param::Text(text)) => condition.typed(&condition.parse(text).ok()?),
+        (_, Param::Text(text)) => condition.parse(text).ok(),
         _ => None,
     }
 }
@@ -131,8 +131,7 @@ pub fn phrase(value: &Value) -> String {
 /// Conditions for people: `SCHED_FIFO 40, slack 1 ns`; empty without any.
 #[must_use]
 pub fn phrase_of(conditions: &Conditions) -> String {
-    let all = conditions.iter().filter_map(|(condition, value)| condition.typed(value));
-    all.map(|value| phrase(&value)).collect::<Vec<_>>().join(", ")
+    conditions.iter().map(phrase).collect::<Vec<_>>().join(", ")
 }
 
 /// `100us` with a space: `100 us`.

@@ -2,7 +2,7 @@ use super::*;
 use crate::model::Setting;
 
 fn typed(condition: Condition, text: &str) -> Value {
-    condition.typed(&condition.parse(text).unwrap()).unwrap()
+    condition.parse(text).unwrap()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use punctual::Policy;
-use punctual::conditions::{Condition, Conditions, Refused, Scope};
+use punctual::conditions::{Condition, Conditions, Refused, Scope, Value};
 use punctual_lab::Silent;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
@@ -177,7 +177,7 @@ fn lock_memory() -> Option<String> {
 /// The steps of `--dry-run`, one per line.
 fn plan(args: &RunArgs, asked: &Conditions, libraries: &Libraries) -> String {
     let now = Conditions::inspect();
-    let mut lines: Vec<String> = asked.iter().map(|(condition, value)| line(condition, value, &now)).collect();
+    let mut lines: Vec<String> = asked.iter().map(|value| line(value, &now)).collect();
     let words: Vec<String> =
         args.program.iter().map(|word| sanitize::line(&word.to_string_lossy(), LONGEST_WORD)).collect();
     let observed = args.observe.observe.then_some(Path::new("FILE"));
@@ -189,20 +189,19 @@ fn plan(args: &RunArgs, asked: &Conditions, libraries: &Libraries) -> String {
 }
 
 /// The step for a condition. A condition of the machine is checked for availability; nothing is changed.
-fn line(condition: Condition, value: &str, now: &Conditions) -> String {
-    let named = |value: &str| condition.typed(value).map_or_else(|| value.to_owned(), |value| phrase(&value));
-    let phrase = named(value);
+fn line(value: &Value, now: &Conditions) -> String {
+    let (condition, name) = (value.condition(), phrase(value));
     match condition.scope() {
         Scope::Process => return "lift the program's limit of locked memory".into(),
         Scope::Machine => {
             if let Err(no) = condition.available() {
-                return format!("cannot set {phrase}: {}; {}", no.why, no.remedy);
+                return format!("cannot set {name}: {}; {}", no.why, no.remedy);
             }
         }
         Scope::Thread => {}
     }
     match now.value(condition) {
-        Some(now) => format!("set {phrase} (now: {})", named(now)),
-        None => format!("set {phrase}"),
+        Some(now) => format!("set {name} (now: {})", phrase(now)),
+        None => format!("set {name}"),
     }
 }

@@ -51,7 +51,7 @@ fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, String> {
         let (line, rule) = rule.map_err(|bad| explained(&bad))?;
         let asked = rule.scheduling.conditions();
         if let Some(no) = asked.impossible_here() {
-            return Err(format!("line {line}: '{}={}': {}; {}", no.condition, no.asked, no.why, no.remedy));
+            return Err(format!("line {line}: '{}={}': {}; {}", no.condition, no.value(), no.why, no.remedy));
         }
         if !asked.is_empty() {
             found.push((line, asked));

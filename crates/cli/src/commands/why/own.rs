@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use punctual::conditions::Condition;
 use punctual::{CpuSet, format_duration};
 use punctual_lab::paths::{self, LONGEST_WAIT, Subject};
 use punctual_lab::sight::{self, Sight};
@@ -38,7 +37,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     measure(NAME, &args.outputs(), &cpu_lock::cpus(asked.as_ref()), |session| {
         let sight = if asked.is_none() { sight::find(Room::Small) } else { None };
         if let Some(Sight { cpu, .. }) = sight {
-            plan.request.base = plan.request.base.with(Condition::CPU, cpu.to_string());
+            plan.request.base = plan.request.base.cpu(cpu);
         }
         wait::run(plan, session).context("why")?;
         if let Some(Sight { cpu, hidden }) = &sight {

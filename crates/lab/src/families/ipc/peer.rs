@@ -89,9 +89,9 @@ enum NotPrepared {
 
 /// The CPU was granted when the plan was made: a refusal means that it was lost since.
 pub(super) fn lost_cpu(refused: &Refused) -> Option<Lost> {
-    let Refused { condition, asked, why, .. } = refused;
+    let Refused { condition, why, .. } = refused;
     let found = format!("refused ({why})");
-    (*condition == Condition::CPU).then(|| Lost { condition: *condition, set: asked.clone(), found })
+    (*condition == Condition::CPU).then(|| Lost { condition: *condition, set: refused.value(), found })
 }
 
 fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared> {

@@ -36,7 +36,7 @@ fn lists(root: &Path) -> Vec<String> {
 
 /// On the fixture, for CPU 1; the thread itself may run elsewhere.
 fn away(root: &Path) -> crate::Guard {
-    Conditions::new().with(Condition::CPU, "1").irqs_away().apply_below(root, StateDir::at(root.join("state")))
+    Conditions::new().cpu(1).irqs_away().apply_below(root, StateDir::at(root.join("state")))
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_can_be_moved_is_moved_and_comes_back() {
     let mut guard = away(root);
     assert!(guard.grants(Condition::IRQS_AWAY), "{:?}", guard.refused());
     assert_eq!(lists(root), ["0,2-3", "0,2-3", "2-3"]);
-    assert_eq!(guard.applied().value(Condition::IRQS_AWAY), Some("yes"));
+    assert_eq!(guard.applied().value(Condition::IRQS_AWAY), Some(&Value::IrqsAway(true)));
     // As irqbalance would.
     fs::write(root.join("proc/irq/24/smp_affinity_list"), "0-1\n").unwrap();
     let lost: Vec<_> = guard.lost().into_iter().filter(|its| its.condition == Condition::IRQS_AWAY).collect();
@@ -80,7 +80,7 @@ fn no_other_cpu_no_interrupts_or_no_right_is_refused_with_the_reason() {
     let folder = usual();
     let root = folder.path();
     let state = StateDir::at(root.join("state"));
-    let all = Conditions::new().with(Condition::CPU, "0-3").irqs_away().apply_below(root, state.clone());
+    let all = Conditions::new().cpus(&CpuSet::of(0..4)).irqs_away().apply_below(root, state.clone());
     assert!(all.refused().iter().any(|no| no.why.contains("no other CPU is left")), "{:?}", all.refused());
     drop(all);
     let bare = machine(&[]);

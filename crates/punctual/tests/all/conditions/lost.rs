@@ -70,3 +70,17 @@ fn a_lost_policy_is_told_and_set_again() {
         assert_eq!(state(), before);
     });
 }
+
+/// What must hold holds as a whole, or nothing is changed.
+#[test]
+fn a_refusal_of_what_is_required_leaves_nothing_behind() {
+    on_thread(|| {
+        let before = state();
+        let slack = Conditions::new().timer_slack(Duration::from_nanos(4321));
+        let refused = slack.clone().cpu(60_000).require().unwrap_err();
+        assert_eq!(refused.iter().map(|no| no.condition).collect::<Vec<_>>(), [Condition::CPU]);
+        assert_eq!(state(), before);
+        let guard = slack.require().unwrap();
+        assert!(guard.grants(Condition::TIMER_SLACK));
+    });
+}
