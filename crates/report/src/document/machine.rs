@@ -123,7 +123,7 @@ pub(crate) fn not_measured(run: &Run) -> Option<Section> {
     if run.not_measured.is_empty() {
         return None;
     }
-    Some(Section::new("Not measured").with(Block::said(run.not_measured.iter().map(|missing| missing_text(missing)))))
+    Some(Section::new("Not measured").with(Block::said(run.not_measured.iter().map(missing_text))))
 }
 
 fn missing_text(missing: &NotMeasured) -> String {
