@@ -149,19 +149,24 @@ impl Advisor {
     /// Applies each remedy for a moment, which tells what is refused.
     fn rehearse(&mut self, entries: &mut [Entry], course: &Course<'_>) {
         for entry in entries {
-            let why = match &course.unseen {
-                Some(unseen) => Err(unseen.clone()),
-                None if !(course.goes_on)() => Err(refused("the time was over before its turn", None)),
-                None => self.on(entry, OVERDUE).and_then(|set| match set {
-                    0 => Err(entry.trial.refused.take().unwrap_or_else(|| refused("the program has no thread", None))),
-                    _ => Ok(()),
-                }),
+            let set = match &course.unseen {
+                Some(unseen) => Err(Some(unseen.clone())),
+                // The caller knows what ended the time.
+                None if !(course.goes_on)() => Err(None),
+                None => self.on(entry, OVERDUE).map_err(Some),
             };
             self.off(entry);
-            if let Err(why) = why {
-                entry.trial.refused = Some(why);
-                entry.refused = true;
-            }
+            let why = match set {
+                Ok(0) => entry
+                    .trial
+                    .refused
+                    .take()
+                    .or_else(|| (course.goes_on)().then(|| refused("the program has no thread", None))),
+                Ok(_) => continue,
+                Err(why) => why,
+            };
+            entry.trial.refused = why;
+            entry.refused = true;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Remedies in words: a sentence for each, and a line for the first screen.
 
-use punctual_record::Run;
+use punctual_record::{Run, TrialRefused};
 
 use crate::document::{Block, Section};
 use crate::evidence::pairs::Change;
@@ -28,17 +28,16 @@ pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
         let its = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == "why");
         its.map(|advice| advice.what.clone()).collect()
     };
-    let not: Vec<String> = untried(run).into_iter().map(|its| its.what).collect();
     let cut = cut(run);
     let said = [
         ("Worse here", names(Standing::Worse)),
         ("Better and worse", names(Standing::Mixed)),
         ("No difference shown", names(Standing::NoDifference)),
         (cut.as_deref().unwrap_or("Too few wake-ups to test"), names(Standing::NotTested)),
-        ("Not tried", not),
     ];
     let said = said.into_iter().filter(|(_, names)| !names.is_empty());
-    let texts: Vec<String> = said.map(|(lead, names)| format!("{lead}: {}.", listed(&names, 5))).collect();
+    let said = said.map(|(lead, names)| format!("{lead}: {}.", listed(&names, 5)));
+    let texts: Vec<String> = said.chain(not_tried(run)).collect();
     if texts.is_empty() { Vec::new() } else { vec![Block::Paragraph(texts.join(" "))] }
 }
 
@@ -46,8 +45,30 @@ pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
 fn cut(run: &Run) -> Option<String> {
     let mut reasons = trials(run).filter(|trial| !trial.pairs.is_empty()).map(|trial| trial.refused.as_ref());
     let first = reasons.next()??;
-    let remedy = first.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", sanitize(remedy)));
-    reasons.all(|reason| reason == Some(first)).then(|| format!("Not tested, because {}{remedy}", sanitize(&first.why)))
+    reasons.all(|reason| reason == Some(first)).then(|| format!("Not tested, because {}", reason(first)))
+}
+
+/// What was not tried, a sentence for each reason.
+fn not_tried(run: &Run) -> Vec<String> {
+    let mut reasons: Vec<(Option<&TrialRefused>, Vec<String>)> = Vec::new();
+    for trial in trials(run).filter(|trial| trial.pairs.is_empty()) {
+        let why = trial.refused.as_ref();
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, names)) => names.push(sanitize(&trial.remedy)),
+            None => reasons.push((why, vec![sanitize(&trial.remedy)])),
+        }
+    }
+    let sentence = |(why, names): (Option<&TrialRefused>, Vec<String>)| {
+        let why = why.map_or_else(|| "there was no time for it".to_owned(), reason);
+        format!("Not tried, because {why}: {}.", listed(&names, 5))
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+/// `not permitted; run as root`.
+fn reason(refused: &TrialRefused) -> String {
+    let remedy = refused.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", sanitize(remedy)));
+    sanitize(&refused.why) + &remedy
 }
 
 /// `timer slack 1 ns on timers: 51 µs earlier at p50 (49 µs to 52 µs), ...`, for each kind of wake-ups.

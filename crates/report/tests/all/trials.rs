@@ -96,6 +96,29 @@ fn the_first_screen_has_what_was_tried() {
 }
 
 #[test]
+fn what_was_not_tried_is_grouped_by_its_reason() {
+    let untried = |id, why: Option<&str>| Trial {
+        refused: why.and_then(|why| refused(why, Some("run as root"))),
+        ..trial(id, id, Vec::new())
+    };
+    let run = run_of(vec![
+        untried("slack", Some("not permitted")),
+        untried("cpu", None),
+        untried("slice", Some("not permitted")),
+        untried("policy", Some("no such policy")),
+    ]);
+    let text = text::head(&Document::of(&run), &Style::default(), 24);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "Not tried, because not permitted; run as root: slack and slice.",
+        "Not tried, because there was no time for it: cpu.",
+        "Not tried, because no such policy; run as root: policy.",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
 fn a_gain_has_its_interval_and_its_price() {
     let run = mixed();
     let verdict = Verdict::of(&run);

@@ -64,12 +64,9 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let left = if goes_on() { Duration::ZERO } else { duration.saturating_sub(begin.elapsed()) };
     let ended = (!left.is_zero() && !stop.requested()).then_some(duration);
     let cut = course.cut(ended, begin.elapsed());
-    if let (Some(TrialRefused { why, .. }), true) = (&cut, ended.is_some()) {
-        session.notice(Notice::Other { text: why.clone() });
-    }
     let program = Program { name: process.name.clone(), pid: pid.cast_unsigned(), ..Program::default() };
     let mut causes = watcher.end(program, &mut |batch| trace.take(batch));
-    if let (Some(TrialRefused { why, remedy }), false) = (cut.clone(), ended.is_some()) {
+    if let Some(TrialRefused { why, remedy }) = cut.clone() {
         let what = format!("the wake-ups of {}", process.name);
         causes.missing.insert(0, Unseen { what, why, remedy });
     }
