@@ -103,9 +103,9 @@ impl Series {
 ///
 /// If nothing changes between rounds, the 95 % interval of a round's median encloses the series' median. That holds in
 /// at least 95 of 100 rounds. The rounds whose interval misses it are counted and compared with the binomial
-/// distribution of such misses. If the probability of at least that number is below [`SIGNIFICANCE`], the machine
+/// distribution of such misses. If the probability of at least that number is below `SIGNIFICANCE`, the machine
 /// drifted or was disturbed. Consecutive samples are never quite independent, so a miss also has to be relevant. It
-/// must be more than [`RELEVANT_SHARE`] of the median.
+/// must be more than `RELEVANT_SHARE` of the median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steadiness {
     /// Number of rounds that could be judged.
