@@ -158,6 +158,9 @@ fn shell(folder: &Path, line: &str) -> Command {
 
 #[test]
 fn every_line_of_c_compiles_and_has_its_effect() {
+    if !rustix::process::geteuid().is_root() {
+        return punctual_testing::skip("most of these settings need root");
+    }
     let folder = tempfile::tempdir().unwrap();
     for value in values() {
         let Some(code) = Remedy::of(&value).code.c else { continue };
@@ -182,6 +185,12 @@ fn every_line_of_c_compiles_and_has_its_effect() {
 
 #[test]
 fn every_line_of_python_has_its_effect() {
+    if !rustix::process::geteuid().is_root() {
+        return punctual_testing::skip("most of these settings need root");
+    }
+    if !Command::new("python3").arg("--version").output().is_ok_and(|said| said.status.success()) {
+        return punctual_testing::skip("python3 is missing");
+    }
     for value in values() {
         let Some(code) = Remedy::of(&value).code.python else { continue };
         if is_here(&value) {
@@ -194,6 +203,9 @@ fn every_line_of_python_has_its_effect() {
 
 #[test]
 fn every_line_of_the_shell_has_its_effect() {
+    if !rustix::process::geteuid().is_root() {
+        return punctual_testing::skip("most of these settings need root");
+    }
     let folder = tempfile::tempdir().unwrap();
     for value in values() {
         let Some(line) = Remedy::of(&value).code.shell else { continue };
@@ -220,6 +232,9 @@ fn interrupts_of_cpu_1() -> usize {
 
 #[test]
 fn every_line_for_a_running_thread_has_its_effect() {
+    if !rustix::process::geteuid().is_root() {
+        return punctual_testing::skip("most of these settings need root");
+    }
     let folder = tempfile::tempdir().unwrap();
     for value in values() {
         let Some(line) = Remedy::of(&value).running else { continue };
@@ -242,6 +257,9 @@ macro_rules! rust {
 
 #[test]
 fn every_line_of_rust_compiles_and_has_its_effect() {
+    if !rustix::process::geteuid().is_root() {
+        return punctual_testing::skip("most of these settings need root");
+    }
     let compiled = rust! {
         guard;
         Value::Policy(Policy::Other) => { let guard = punctual::Conditions::new().policy(punctual::Policy::Other).apply(); }
