@@ -74,7 +74,11 @@ fn found() -> u8 {
     let progress = ask(open_mpi) && !patience::variable_is(c"PUNCTUAL_MPI_WAIT", c"nonblocking");
     // A thread of Open MPI that ends the wait of another wakes it, and only then releases it. The other one spins until then. If the
     // first has yielded before, it loses the CPU at the wake-up, and the other spins for a time slice.
-    patience::begin(open_mpi && progress);
+    if open_mpi && progress && threads_may_wait_together() {
+        patience::leave_alone();
+        return LEFT_ALONE;
+    }
+    patience::begin();
     if progress { PROGRESS } else { NONBLOCKING }
 }
 
@@ -88,6 +92,17 @@ fn yields_itself() -> bool {
         set(yields);
         yields
     })
+}
+
+/// The program asked for MPI_THREAD_MULTIPLE, which is 3 in Open MPI.
+fn threads_may_wait_together() -> bool {
+    static QUERY: Symbol = Symbol::new("PMPI_Query_thread\0");
+    let mut level: c_int = 0;
+    // SAFETY: it has this type in every ABI (MPI 2.0 and later), and `level` is writable.
+    let query = unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(QUERY.address()) };
+    // SAFETY: as above.
+    unsafe { query(&raw mut level) };
+    level == 3
 }
 
 type GrequestStart = unsafe extern "C" fn(Query, Free, Cancel, *mut c_void, *mut usize) -> c_int;

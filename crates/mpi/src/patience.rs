@@ -9,7 +9,7 @@
 //!   Any other program only took this rank's turn: there are no yields for a hundred times as long, so they cost at most 1 %.
 //!
 //! The state of the first thread that waits is a static, since thread-local values cost nanoseconds in each poll. Once a second
-//! thread waits, each has its own state, or yields end (`begin`). `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits
+//! thread waits, each has its own state. `PUNCTUAL_MPI_SLEEP_NS` allows sleeps up to that length, in waits
 //! that have yielded often. Without it no wait sleeps. `PUNCTUAL_DISABLE=1` leaves all calls alone.
 
 use std::ffi::CStr;
@@ -47,7 +47,6 @@ const SEVERAL: u8 = 2;
 const OFF: u8 = 3;
 static MODE: AtomicU8 = AtomicU8::new(ASKING);
 static POLLED: AtomicBool = AtomicBool::new(false);
-static LEAVE_THREADS: AtomicBool = AtomicBool::new(false);
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 static ONLY: Wait = Wait::new();
 
@@ -112,9 +111,8 @@ pub(crate) fn leave_alone() {
     MODE.store(OFF, Relaxed);
 }
 
-/// Counts polls from now on. With `leave_threads`, until a second thread waits.
-pub(crate) fn begin(leave_threads: bool) {
-    LEAVE_THREADS.store(leave_threads, Relaxed);
+/// Counts polls from now on.
+pub(crate) fn begin() {
     MODE.store(ONE, Relaxed);
 }
 
@@ -139,10 +137,6 @@ fn wait_of_another() -> WaitGuard {
     if MODE.load(Relaxed) == ONE {
         if OWNER.compare_exchange(0, this_thread(), Relaxed, Relaxed).is_ok() {
             return ONLY.enter(Whose::Only);
-        }
-        if LEAVE_THREADS.load(Relaxed) {
-            leave_alone();
-            return WaitGuard { whose: Whose::Nobody, left: NO_WAIT };
         }
         MODE.store(SEVERAL, Relaxed);
     }
