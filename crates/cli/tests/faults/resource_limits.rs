@@ -67,11 +67,12 @@ fn memory(subject: &Subject, depth: Depth) -> Tried {
     Ok(())
 }
 
-/// The least of this memory, in MiB, with which the command starts at all.
+/// The least of this memory, in MiB, with which the command reads its arguments. With less, the kernel may refuse to let the stack of the
+/// first thread grow, and ends the program with SIGSEGV before it can say anything.
 fn least(kind: &str) -> u64 {
     let starts = |mib: &u64| {
         let mut command = std::process::Command::new("prlimit");
-        command.arg(format!("--{kind}={}", mib << 20)).args([env!("CARGO_BIN_EXE_punctual"), "--version"]);
+        command.arg(format!("--{kind}={}", mib << 20)).args([env!("CARGO_BIN_EXE_punctual"), "why", "--help"]);
         command.output().is_ok_and(|output| output.status.success())
     };
     (1..256).find(starts).unwrap_or(256)
