@@ -148,13 +148,22 @@ static void limits(void) {
     printf("select set: %d, left an hour: %d\n", FD_ISSET(ends[0], &set), hour.tv_sec >= 3590);
 }
 
+/* What is left of an interrupted sleep of `second`, and the time that it took, are not less than it. */
+static int is_whole(struct timespec second, struct timespec begin, struct timespec end, struct timespec rest) {
+    return second.tv_sec * 1000000000LL + second.tv_nsec <=
+           (rest.tv_sec + end.tv_sec - begin.tv_sec) * 1000000000LL + rest.tv_nsec + end.tv_nsec - begin.tv_nsec;
+}
+
 static void signals(void) {
     struct sigaction action = {.sa_handler = nothing};
     sigaction(SIGALRM, &action, NULL);
-    struct timespec second = {1000, 0}, rest = {0, 0};
-    SAY_INTERRUPTED("nanosleep interrupted", nanosleep(&second, &rest));
-    printf("rest: %d\n", rest.tv_sec >= 900);
-    SAY_INTERRUPTED("clock_nanosleep interrupted", clock_nanosleep(CLOCK_MONOTONIC, 0, &second, &rest));
+    struct timespec second = {1000, 0}, rest = {0, 0}, begin, end;
+    int done;
+#define TIMED(call) (clock_gettime(CLOCK_MONOTONIC, &begin), done = (call), clock_gettime(CLOCK_MONOTONIC, &end), done)
+    SAY_INTERRUPTED("nanosleep interrupted", TIMED(nanosleep(&second, &rest)));
+    printf("rest: %d %d\n", rest.tv_sec >= 900, is_whole(second, begin, end, rest));
+    SAY_INTERRUPTED("clock_nanosleep interrupted", TIMED(clock_nanosleep(CLOCK_MONOTONIC, 0, &second, &rest)));
+    printf("rest: %d %d\n", rest.tv_sec >= 900, is_whole(second, begin, end, rest));
     SAY_INTERRUPTED("usleep interrupted", usleep(900000000));
     SAY_INTERRUPTED("sleep interrupted", sleep(1000) >= 900);
     SAY_INTERRUPTED("thrd_sleep interrupted", thrd_sleep(&second, NULL));

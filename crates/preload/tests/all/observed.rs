@@ -79,6 +79,19 @@ fn every_call_is_counted_by_its_site_and_its_end() {
     assert_eq!(polls[3].asked_extremes, Some((1_000_000, 1_000_000)));
     let yields = of(&totals, calls::SCHED_YIELD);
     assert_eq!((yields.len(), yields[0].calls, yields[0].let_run_read, yields[0].cpu_read), (1, 200, 4, 4));
+    assert!(yields[0].cpu_ns > 0 && polls[3].cpu_ns > 0, "{} {}", yields[0].cpu_ns, polls[3].cpu_ns);
+}
+
+#[test]
+fn a_select_is_a_look_where_its_limit_is_zero() {
+    let Some(observed) = Observed::prepare() else { return };
+    let (_, totals) = observed.run("selects");
+    let seen: Vec<_> = of(&totals, calls::SELECT)
+        .into_iter()
+        .map(|entry| (entry.call & LOOKS != 0, entry.calls, entry.asked_extremes.filter(|asked| asked.1 > 0)))
+        .collect();
+    let waits = (false, 3, Some((1_000_000, 1_000_000)));
+    assert!(seen.len() == 2 && seen.contains(&waits) && seen.contains(&(true, 2, None)), "{seen:?}");
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +36,13 @@ int main(int count, char **words) {
         if (!strcmp(words[1], "poll")) {
             struct pollfd fd = {ends[0], POLLIN, 0};
             poll(&fd, 1, 1);
+        }
+        if (!strcmp(words[1], "select")) {
+            fd_set set;
+            FD_ZERO(&set);
+            FD_SET(ends[0], &set);
+            struct timeval limit = {0, 1000};
+            select(ends[0] + 1, &set, NULL, NULL, &limit);
         }
         if (!strcmp(words[1], "sem")) {
             struct timespec until = {(began + 1000000) / 1000000000, (began + 1000000) % 1000000000};

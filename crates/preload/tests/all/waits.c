@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -72,6 +73,12 @@ __attribute__((noinline)) void locks(void) {
     pthread_mutex_unlock(&mutex);
 }
 
+/* 3 selects last 1 ms, and 2 look. */
+__attribute__((noinline)) void selects(void) {
+    struct timeval ms[] = {{0, 1000}, {0, 1000}, {0, 1000}, {0, 0}, {0, 0}};
+    for (volatile int i = 0; i < 5; i++) select(0, NULL, NULL, NULL, &ms[i]);
+}
+
 #define FOUR(x) x x x x
 #define MANY(x) FOUR(FOUR(FOUR(FOUR(x)))) FOUR(FOUR(FOUR(FOUR(x)))) FOUR(FOUR(FOUR(FOUR(x))))
 
@@ -108,6 +115,7 @@ int main(int count, char **arguments) {
     if (!strcmp(way, "bench")) return bench(), 0;
     if (!strcmp(way, "sites")) return sites(), 0;
     if (!strcmp(way, "locks")) return locks(), 0;
+    if (!strcmp(way, "selects")) return selects(), 0;
     if (!strcmp(way, "long")) {
         for (volatile int i = 0; i < 15; i++) sleeps();
         return 0;
