@@ -20,7 +20,7 @@ use crate::tools;
 const SUBJECTS: [(&str, &[&str]); 4] = [
     ("crates/preload/src/", &["--package=punctual-preload"]),
     ("crates/rules/src/", &["--package=punctual-rules"]),
-    ("crates/linux/src/supervise/mod.rs", &["--package=punctual-linux", "--lib", "supervise"]),
+    ("crates/linux/src/supervise/", &["--package=punctual-linux", "--lib", "supervise"]),
     ("crates/trace/src/split", &["--package=punctual-trace", "--lib"]),
 ];
 

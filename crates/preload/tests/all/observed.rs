@@ -94,6 +94,14 @@ fn a_select_is_a_look_where_its_limit_is_zero() {
     assert!(seen.len() == 2 && seen.contains(&waits) && seen.contains(&(true, 2, None)), "{seen:?}");
 }
 
+#[test]
+fn a_mutex_of_c11_is_found_free_or_its_time_is_over() {
+    let Some(observed) = Observed::prepare() else { return };
+    let (_, totals) = observed.run("mutexes");
+    let ended: Vec<_> = of(&totals, calls::MTX_TIMEDLOCK).iter().map(|entry| entry.ended).collect();
+    assert_eq!(ended, [[0, 1, 2, 0]]);
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

@@ -12,6 +12,7 @@
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,6 +80,16 @@ __attribute__((noinline)) void selects(void) {
     for (volatile int i = 0; i < 5; i++) select(0, NULL, NULL, NULL, &ms[i]);
 }
 
+/* A mutex of C11: one wait finds it free, 2 last 2 ms. */
+__attribute__((noinline)) void mutexes(void) {
+    mtx_t mutex;
+    mtx_init(&mutex, mtx_timed);
+    for (volatile int i = 0; i < 3; i++) {
+        struct timespec t = soon(CLOCK_REALTIME);
+        mtx_timedlock(&mutex, &t);
+    }
+}
+
 #define FOUR(x) x x x x
 #define MANY(x) FOUR(FOUR(FOUR(FOUR(x)))) FOUR(FOUR(FOUR(FOUR(x)))) FOUR(FOUR(FOUR(FOUR(x))))
 
@@ -115,6 +126,7 @@ int main(int count, char **arguments) {
     if (!strcmp(way, "bench")) return bench(), 0;
     if (!strcmp(way, "sites")) return sites(), 0;
     if (!strcmp(way, "locks")) return locks(), 0;
+    if (!strcmp(way, "mutexes")) return mutexes(), 0;
     if (!strcmp(way, "selects")) return selects(), 0;
     if (!strcmp(way, "long")) {
         for (volatile int i = 0; i < 15; i++) sleeps();
