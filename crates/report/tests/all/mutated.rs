@@ -93,7 +93,7 @@ static ORIGINALS: LazyLock<Vec<Original>> = LazyLock::new(|| {
 #[derive(Debug, Clone)]
 enum Change {
     Replace(Value),
-    /// The first item once more, so many times.
+    /// Appends this many copies of the first item.
     Repeat(usize),
     Remove,
     Rename(Index),

@@ -28,7 +28,7 @@ const VERSION: &str = ".punctual.version";
 /// Finds a library: beside the command, or in the `lib` beside its `bin`. One that does not fit the command is passed over.
 ///
 /// # Errors
-/// With where it was looked for, or why what is there does not fit, and what installs it.
+/// The error names the places that were searched, or why the library there does not fit, and the command that installs it.
 pub(crate) fn find(part: &Part) -> Result<PathBuf, String> {
     let file = part.file;
     let command = std::env::current_exe().and_then(|path| path.canonicalize());
