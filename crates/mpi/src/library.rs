@@ -78,7 +78,7 @@ fn found() -> u8 {
         patience::leave_alone();
         return LEFT_ALONE;
     }
-    patience::begin();
+    patience::begin(progress);
     if progress { PROGRESS } else { NONBLOCKING }
 }
 

@@ -13,7 +13,7 @@
 //! that have yielded often. Without it no wait sleeps. `PUNCTUAL_DISABLE=1` leaves all calls alone.
 
 use std::ffi::CStr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use crate::{rank, symbol};
@@ -48,6 +48,9 @@ const OFF: u8 = 3;
 static MODE: AtomicU8 = AtomicU8::new(ASKING);
 static POLLED: AtomicBool = AtomicBool::new(false);
 static OWNER: AtomicUsize = AtomicUsize::new(0);
+/// `OWNER`, while its waits are marked and nothing more: the progress function yields, and no second thread has waited.
+static MARKS_ONLY: AtomicUsize = AtomicUsize::new(0);
+static PROGRESS_YIELDS: AtomicBool = AtomicBool::new(false);
 static ONLY: Wait = Wait::new();
 
 /// A fixed number of polls; 0: learned.
@@ -111,8 +114,9 @@ pub(crate) fn leave_alone() {
     MODE.store(OFF, Relaxed);
 }
 
-/// Counts polls from now on.
-pub(crate) fn begin() {
+/// Counts polls from now on, in the progress function or in the calls themselves.
+pub(crate) fn begin(progress_yields: bool) {
+    PROGRESS_YIELDS.store(progress_yields, Relaxed);
     MODE.store(ONE, Relaxed);
 }
 
@@ -121,8 +125,13 @@ pub(crate) fn has_polled() -> bool {
     POLLED.load(Relaxed)
 }
 
-/// Begins a wait.
+/// Begins a wait that is marked and nothing more: the usual one, at the least price.
 #[inline]
+pub(crate) fn mark() -> Option<WaitGuard> {
+    (MARKS_ONLY.load(Relaxed) == this_thread()).then(|| ONLY.enter(Whose::Only))
+}
+
+/// Begins any wait.
 pub(crate) fn wait() -> WaitGuard {
     match MODE.load(Relaxed) {
         ONE if OWNER.load(Relaxed) == this_thread() => ONLY.enter(Whose::Only),
@@ -136,16 +145,41 @@ pub(crate) fn wait() -> WaitGuard {
 fn wait_of_another() -> WaitGuard {
     if MODE.load(Relaxed) == ONE {
         if OWNER.compare_exchange(0, this_thread(), Relaxed, Relaxed).is_ok() {
+            mark_only_from_now_on();
             return ONLY.enter(Whose::Only);
         }
-        MODE.store(SEVERAL, Relaxed);
+        MODE.store(SEVERAL, SeqCst);
+        MARKS_ONLY.store(0, SeqCst);
     }
     OWN.with(|own| own.enter(Whose::Own))
 }
 
+/// A second thread that begins to wait at this moment sets the mode first, so one of the two takes the mark back.
+fn mark_only_from_now_on() {
+    if PROGRESS_YIELDS.load(Relaxed) {
+        MARKS_ONLY.store(this_thread(), SeqCst);
+        if MODE.load(SeqCst) != ONE {
+            MARKS_ONLY.store(0, SeqCst);
+        }
+    }
+}
+
+/// The address of the thread's control block, which no two living threads share. A call of pthread_self(3) would cost as much as all
+/// the rest of a wait's mark, since the arguments of the MPI call have to be kept over it.
+#[inline]
 fn this_thread() -> usize {
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+    {
+        let address: usize;
+        // SAFETY: the first word of the block that `fs` points to is its own address (ELF Handling For Thread-Local Storage, 3.4.6).
+        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) address, options(pure, readonly, nostack, preserves_flags)) };
+        address
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
     // SAFETY: pthread_self(3) has no preconditions.
-    unsafe { libc::pthread_self() as usize }
+    unsafe {
+        libc::pthread_self() as usize
+    }
 }
 
 impl WaitGuard {

@@ -49,6 +49,13 @@ impl Symbol {
         (!ptr::eq(address, absent())).then_some(address)
     }
 
+    /// The address, if the function has been looked up.
+    #[inline]
+    pub(crate) fn known(&self) -> Option<*mut c_void> {
+        let address = self.address.load(Ordering::Relaxed);
+        (!address.is_null()).then_some(address)
+    }
+
     /// The function's address. A program that calls `MPI_X` has an MPI library, and that has `PMPI_X`.
     #[inline]
     pub(crate) fn address(&self) -> *mut c_void {

@@ -11,22 +11,42 @@ macro_rules! register {
 /// Calls the library's function with registers.
 macro_rules! pass {
     ($symbol:ident, $($argument:ident)*) => {
+        pass!(@to $symbol.address(), $($argument)*)
+    };
+    (@to $address:expr, $($argument:ident)*) => {
         // SAFETY: the program's call is passed on. Each argument is in the register, or the slot on the stack, in which it came.
         unsafe {
             std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($(register!($argument)),*) -> std::ffi::c_int>(
-                $symbol.address(),
+                $address,
             )($($argument),*)
         }
     };
 }
 
-/// Exports a function that is the library's own, marked as a wait.
+/// Exports a function that is the library's own, `OWN`, marked as a wait: at once where marks are all that is wanted and it has been
+/// looked up, else by `otherwise`. That one is apart, since its frame would cost the call more than the mark does.
+macro_rules! marked {
+    ($name:expr, ($($argument:ident)*)) => {
+        #[unsafe(export_name = $name)]
+        unsafe extern "C" fn marked($($argument: usize),*) -> std::ffi::c_int {
+            // A function that no object has would have ended the program when it was looked up.
+            if let Some(address) = OWN.known() && let Some(_waiting) = crate::patience::mark() {
+                return pass!(@to address, $($argument)*);
+            }
+            otherwise($($argument),*)
+        }
+    };
+}
+
+/// Exports a function that is the library's own in each way to wait.
 macro_rules! own {
     ($name:expr, $real:expr, $($argument:ident)*) => {
         const _: () = {
-            #[unsafe(export_name = $name)]
-            unsafe extern "C" fn own($($argument: usize),*) -> std::ffi::c_int {
-                static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
+            static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
+            marked!($name, ($($argument)*));
+
+            #[cold]
+            extern "C" fn otherwise($($argument: usize),*) -> std::ffi::c_int {
                 crate::library::waits_by_counterpart();
                 let _waiting = crate::patience::wait();
                 pass!(OWN, $($argument)*)
@@ -40,10 +60,13 @@ macro_rules! own {
 macro_rules! started {
     ($name:expr, $real:expr, $counterpart:expr, $fit:expr, ($($argument:ident)*) $($status:ident)?) => {
         const _: () = {
-            #[unsafe(export_name = $name)]
-            unsafe extern "C" fn started($($argument: usize,)* $($status: usize)?) -> std::ffi::c_int {
-                static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
-                static COUNTERPART: crate::symbol::Symbol = crate::symbol::Symbol::new($counterpart);
+            static OWN: crate::symbol::Symbol = crate::symbol::Symbol::new($real);
+            static COUNTERPART: crate::symbol::Symbol = crate::symbol::Symbol::new($counterpart);
+
+            marked!($name, ($($argument)* $($status)?));
+
+            #[cold]
+            extern "C" fn otherwise($($argument: usize,)* $($status: usize)?) -> std::ffi::c_int {
                 if !(crate::calls::counterpart(&COUNTERPART) && $fit) {
                     let _waiting = crate::patience::wait();
                     return pass!(OWN, $($argument)* $($status)?);

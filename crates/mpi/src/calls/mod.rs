@@ -17,7 +17,7 @@ use crate::library::{self, Status, Test};
 use crate::patience;
 use crate::symbol::Symbol;
 
-/// The nonblocking counterpart of a call, where calls wait by it.
+/// Whether calls wait by their nonblocking counterparts, and this one has one.
 #[inline]
 fn counterpart(counterpart: &Symbol) -> bool {
     library::waits_by_counterpart() && counterpart.find().is_some()

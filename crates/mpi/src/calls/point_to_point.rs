@@ -80,16 +80,18 @@ fn give_up(mut request: usize) {
 macro_rules! sendrecv {
     ($name:expr, $real:expr, $isend:expr, $irecv:expr, $recv:expr) => {
         const _: () = {
-            #[unsafe(export_name = $name)]
+            static OWN: Symbol = Symbol::new($real);
+            static ISEND: Symbol = Symbol::new($isend);
+            static IRECV: Symbol = Symbol::new($irecv);
+            static RECV: Symbol = Symbol::new($recv);
+            marked!($name, (a b c d e f g h i j comm status));
+
+            #[cold]
             #[rustfmt::skip]
-            unsafe extern "C" fn sendrecv(
+            extern "C" fn otherwise(
                 a: usize, b: usize, c: usize, d: usize, e: usize,
                 f: usize, g: usize, h: usize, i: usize, j: usize, comm: usize, status: usize,
             ) -> c_int {
-                static OWN: Symbol = Symbol::new($real);
-                static ISEND: Symbol = Symbol::new($isend);
-                static IRECV: Symbol = Symbol::new($irecv);
-                static RECV: Symbol = Symbol::new($recv);
                 if waits_by_counterpart() {
                     return send_and_receive(&ISEND, [&IRECV, &RECV], [a, b, c, d, e, comm], [f, g, h, i, j, comm], status);
                 }

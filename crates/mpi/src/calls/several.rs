@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 
-use crate::library::waits_by_counterpart;
 use crate::patience;
 use crate::symbol::Symbol;
 
@@ -10,10 +9,13 @@ use crate::symbol::Symbol;
 macro_rules! tested {
     ($($name:literal $counterpart:literal ($($argument:ident)*) ($($after:ident)*);)*) => {$(
         const _: () = {
-            #[unsafe(export_name = concat!("MPI_", $name))]
-            unsafe extern "C" fn tested($($argument: usize,)* $($after: usize),*) -> c_int {
-                static OWN: Symbol = Symbol::new(concat!("PMPI_", $name, "\0"));
-                static COUNTERPART: Symbol = Symbol::new(concat!("PMPI_", $counterpart, "\0"));
+            static OWN: Symbol = Symbol::new(concat!("PMPI_", $name, "\0"));
+            static COUNTERPART: Symbol = Symbol::new(concat!("PMPI_", $counterpart, "\0"));
+
+            marked!(concat!("MPI_", $name), ($($argument)* $($after)*));
+
+            #[cold]
+            extern "C" fn otherwise($($argument: usize,)* $($after: usize),*) -> c_int {
                 let by_counterpart = super::counterpart(&COUNTERPART);
                 let waiting = patience::wait();
                 if !by_counterpart {
@@ -43,28 +45,25 @@ tested! {
 }
 
 /// `MPI_Testsome` has no flag: a count of zero means that none is done.
-#[unsafe(export_name = "MPI_Waitsome")]
-unsafe extern "C" fn waitsome(
-    count: usize,
-    requests: usize,
-    done: *mut c_int,
-    indices: usize,
-    statuses: usize,
-) -> c_int {
+const _: () = {
     static OWN: Symbol = Symbol::new("PMPI_Waitsome\0");
     static COUNTERPART: Symbol = Symbol::new("PMPI_Testsome\0");
-    let by_counterpart = waits_by_counterpart();
-    let waiting = patience::wait();
-    let done_at = done.addr();
-    if !by_counterpart {
-        return pass!(OWN, count requests done_at indices statuses);
-    }
-    loop {
-        let error = pass!(COUNTERPART, count requests done_at indices statuses);
-        // SAFETY: the call has written the count, which the caller may read.
-        if error != 0 || unsafe { done.read() } != 0 {
-            return error;
+    marked!("MPI_Waitsome", (count requests done indices statuses));
+
+    #[cold]
+    extern "C" fn otherwise(count: usize, requests: usize, done: usize, indices: usize, statuses: usize) -> c_int {
+        let by_counterpart = super::counterpart(&COUNTERPART);
+        let waiting = patience::wait();
+        if !by_counterpart {
+            return pass!(OWN, count requests done indices statuses);
         }
-        waiting.idle();
+        loop {
+            let error = pass!(COUNTERPART, count requests done indices statuses);
+            // SAFETY: the call has written the count, which the caller may read.
+            if error != 0 || unsafe { (done as *const c_int).read() } != 0 {
+                return error;
+            }
+            waiting.idle();
+        }
     }
-}
+};
