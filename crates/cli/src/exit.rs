@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use punctual_report::gate::Outcome;
+
 use crate::refusal::BadUsage;
 use crate::terminal;
 
@@ -15,8 +17,10 @@ pub(crate) enum Exit {
     Failed,
     /// Bad usage; nothing was changed.
     Usage,
-    /// A threshold was exceeded or could not be judged.
+    /// A limit is exceeded.
     Exceeded,
+    /// No limit is shown to be exceeded, and at least one could not be judged.
+    Undecided,
     /// Ended by this signal.
     Signal(u8),
     /// The exit status of the program of `punctual run`.
@@ -31,6 +35,16 @@ impl Exit {
     }
 }
 
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Pass => Self::Done,
+            Outcome::Fail => Self::Exceeded,
+            Outcome::Undecided => Self::Undecided,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
@@ -38,6 +52,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Exceeded => 3,
+            Exit::Undecided => 4,
             Exit::Signal(number) => 128 + number,
             Exit::Program(status) => status,
         })

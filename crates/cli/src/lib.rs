@@ -1,7 +1,7 @@
 //! The command `punctual`: parses arguments, makes a plan, runs it, reports the run, returns an exit status.
 //!
 //! Only this crate prints. Tables go to stdout; progress and notices to stderr. Exit status: 0 done; 1 failed while running; 2
-//! bad usage; 3 limit exceeded or not judged. Signal n gives 128 + n (130: Ctrl-C). After a signal, the figures so far are
+//! bad usage; 3 limit exceeded; 4 limit not judged. Signal n gives 128 + n (130: Ctrl-C). After a signal, the figures so far are
 //! reported. A closed pipe is not an error.
 //!
 //! ARCHITECTURE.md has the layers of its modules.

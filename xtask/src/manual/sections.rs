@@ -21,7 +21,8 @@ const MEASURED: &[Example] = &[
     ("0", "Done."),
     ("1", "Failed: nothing was measured, an output was not written, or a required condition was lost."),
     ("2", "Bad usage. Nothing was changed."),
-    ("3", "A limit was exceeded, or could not be judged."),
+    ("3", "A limit is exceeded."),
+    ("4", "A limit could not be judged, and none is exceeded."),
     ("128 + n", "Ended by signal n, after what had been measured was reported (130: Ctrl-C)."),
 ];
 const PLAIN: &[Example] = &[("0", "Done."), ("1", "Failed."), ("2", "Bad usage. Nothing was changed.")];
@@ -212,7 +213,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("0", "Done; every figure with a limit was judged, and none exceeds it."),
             ("1", "Failed, or nothing could be compared."),
             ("2", "Bad usage."),
-            ("3", "A limit was exceeded, or could not be judged."),
+            ("3", "A limit is exceeded."),
+            ("4", "A limit could not be judged, and none is exceeded; with --allow-unjudged it is 0."),
         ],
         files: &[LAST],
         see_also: &["punctual(1)", "punctual-report(1)", "punctual-merge(1)"],

@@ -88,7 +88,7 @@ pub(crate) struct OutputArgs {
     /// Colour the tables
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us', 'p99 of nanosleep > 200us')
+    /// Exit with status 3 if a figure exceeds this, with 4 if it is not judged ('p99 > 200us', 'p99 of nanosleep > 200us')
     ///
     /// The figures are min, p50, p90, p99, p99.9, max and mean. The first line of the report says PASS, FAIL or UNDECIDED. Without
     /// `of SUBJECT` a limit is about lateness: overshoot, lateness, period jitter, one-way and round-trip times. It is not about work loops

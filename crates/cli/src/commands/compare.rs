@@ -29,7 +29,7 @@ pub(crate) struct CompareArgs {
     /// New runs; fewer are needed if recorded interleaved with the old ones (old, new, old, new, ...)
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "old", value_parser = saved::run_name())]
     pub(crate) new: Vec<PathBuf>,
-    /// Exit with status 3 if this increase is shown or not judged ('p99 +10%', 'p50 of nanosleep +5us', 'any +50%')
+    /// Exit with status 3 if this increase is shown, with 4 if it is not judged ('p99 +10%', 'p50 of nanosleep +5us', 'any +50%')
     ///
     /// The figures are p50, p99, cpu (CPU time per operation) and any. The first line of the report says PASS, FAIL or UNDECIDED, and how
     /// many runs would decide. Without `of SUBJECT` a limit is about lateness, as for the measuring commands; `of *` is every series. The
@@ -167,9 +167,10 @@ fn printed(form: &dyn Exporter<Compared>, compared: &Compared) -> anyhow::Result
 
 fn status(args: &CompareArgs, compared: &Compared) -> Exit {
     match &compared.judgement {
-        Some(judgement) if !judgement.failed.is_empty() => Exit::Exceeded,
-        Some(judgement) if !judgement.all_kept() && !args.allow_unjudged => Exit::Exceeded,
-        Some(_) => Exit::Done,
+        Some(judgement) => match Exit::from(judgement.outcome()) {
+            Exit::Undecided if args.allow_unjudged => Exit::Done,
+            exit => exit,
+        },
         None if compared.comparison.compared == 0 => Exit::Failed,
         None => Exit::Done,
     }

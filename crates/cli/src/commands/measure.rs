@@ -65,7 +65,7 @@ pub(super) fn measure_watched(
     let phrases = gate::phrases(&verdict, &run);
     terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
     let exit = match interrupt::exit(&stop) {
-        Exit::Done if !run.limits.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        Exit::Done if !run.limits.is_empty() && !verdict.all_kept() => verdict.outcome().into(),
         exit => exit.unless_lost(all_written),
     };
     match failure {

@@ -30,7 +30,7 @@ pub(crate) struct ReportArgs {
     /// Only these subjects (nanosleep,ppoll)
     #[arg(long, value_name = "SUBJECT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Exit with status 3 if a figure exceeds this or is not judged ('p99 > 200us'); replaces the run's limits
+    /// Exit with status 3 if a figure exceeds this, with 4 if it is not judged ('p99 > 200us'); replaces the run's limits
     #[arg(long, alias = "fail-above", value_name = "LIMIT", value_delimiter = ',', value_parser = limits::of_run)]
     pub(crate) fail_if: Vec<Limit>,
     /// Print no notices
@@ -139,7 +139,7 @@ fn said(args: &ReportArgs, run: &Run, exit: Exit) -> Exit {
     let judgement = gate::evaluate(run);
     let phrases = gate::phrases(&judgement, run);
     terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(args.color)));
-    if judgement.all_kept() { exit } else { Exit::Exceeded }
+    if judgement.all_kept() { exit } else { judgement.outcome().into() }
 }
 
 /// Refuses a run with more series than the form takes.

@@ -141,6 +141,6 @@ fn thresholds_decide_the_exit_status() {
     assert_eq!(exceeded.code, Some(3));
     assert!(exceeded.stderr.contains("exceeded"), "{}", exceeded.stderr);
     let unjudged = status("p99.9=1000s");
-    assert_eq!(unjudged.code, Some(3), "what cannot be judged has not passed");
+    assert_eq!(unjudged.code, Some(4), "what cannot be judged has not passed");
     assert!(unjudged.stderr.contains("unjudged"), "{}", unjudged.stderr);
 }

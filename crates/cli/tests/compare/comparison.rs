@@ -2,14 +2,18 @@
 
 use crate::fixtures::{Folder, Made, USUAL, run};
 use crate::punctual;
+use punctual_record::{Param, TIMER_SLACK};
 
-/// `a`, another like it, one with nanosleep 20 % later, one of another kernel and slack, one too short.
+/// `a`, another like it, one with nanosleep 20 % later, one of another kernel that asked for a slack, one too short.
 fn runs() -> Folder {
     let folder = Folder::new();
     folder.save("a.json", &run(USUAL));
     folder.save("same.json", &run(Made { seed: 2, minute: 1, ..USUAL }));
     folder.save("late.json", &run(Made { seed: 3, minute: 2, nanosleep: 1.2, ..USUAL }));
-    folder.save("other.json", &run(Made { seed: 4, minute: 3, slack: 1, kernel: "6.12.0-amd64", ..USUAL }));
+    let mut asked = run(Made { seed: 4, minute: 3, slack: 1, kernel: "6.12.0-amd64", ..USUAL });
+    let slack = asked.conditions[0].settings.iter_mut().find(|setting| setting.condition == TIMER_SLACK);
+    slack.expect("it was read").asked = Some(Param::Int(1));
+    folder.save("asked.json", &asked);
     folder.save("short.json", &run(Made { seed: 5, minute: 4, rounds: 2, ..USUAL }));
     folder
 }
@@ -42,10 +46,10 @@ fn markdown_for_a_pull_request() {
 #[test]
 fn other_conditions_are_not_compared_unless_asked() {
     let folder = runs();
-    let left = punctual(folder.path(), &["compare", "a.json", "other.json"]);
+    let left = punctual(folder.path(), &["compare", "a.json", "asked.json"]);
     assert_eq!(left.code, Some(1));
     insta::assert_snapshot!(left.stdout);
-    let left = punctual(folder.path(), &["compare", "a.json", "other.json", "--across-conditions"]);
+    let left = punctual(folder.path(), &["compare", "a.json", "asked.json", "--across-conditions"]);
     assert_eq!(left.code, Some(0));
     assert!(left.stdout.contains("9 figures"), "{}", left.stdout);
 }
@@ -64,7 +68,54 @@ fn json_has_everything() {
     assert!((share - 0.2).abs() < 0.03, "{share}");
 }
 
-/// Status 3 when it is shown, or cannot be judged; 0 when it is kept.
+/// A setting that no command line asked for is the machine's. It is compared, and named where a figure is worse.
+#[test]
+fn a_changed_setting_of_the_machine_fails_and_is_named() {
+    let folder = runs();
+    folder.save("slack.json", &run(Made { seed: 2, minute: 2, nanosleep: 2.5, slack: 150_000, ..USUAL }));
+    let limit = |new: &str| punctual(folder.path(), &["compare", "a.json", new, "--fail-if", "p50 +25%"]);
+    let cause = "Probable cause: slack 50000 ns → slack 150000 ns.";
+    let left = limit("slack.json");
+    assert_eq!(left.code, Some(3), "{}", left.stderr);
+    let said = left.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("p50 of nanosleep is worse") && said.contains(cause), "{said}");
+    // Worse in the same way, and nothing changed.
+    folder.save("load.json", &run(Made { seed: 2, minute: 2, nanosleep: 2.5, ..USUAL }));
+    let left = limit("load.json");
+    assert_eq!(left.code, Some(3), "{}", left.stderr);
+    assert!(!left.stderr.contains("Probable cause"), "{}", left.stderr);
+    // Changed, and nothing is worse.
+    folder.save("as-late.json", &run(Made { seed: 2, minute: 2, slack: 150_000, ..USUAL }));
+    let left = limit("as-late.json");
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    assert!(!(left.stdout + &left.stderr).contains("Probable cause"));
+}
+
+/// What the command line asked for differs: nothing is judged, and the option that compares it is named.
+#[test]
+fn other_requests_are_undecided() {
+    let folder = runs();
+    let left = punctual(folder.path(), &["compare", "a.json", "asked.json", "--fail-if", "p50 +25%"]);
+    assert_eq!(left.code, Some(4), "{}", left.stderr);
+    assert!(left.stderr.contains("other conditions were asked for"), "{}", left.stderr);
+    assert!(left.stderr.contains("--across-conditions"), "{}", left.stderr);
+    let how = ["compare", "a.json", "asked.json", "--fail-if", "p50 +25%", "--across-conditions"];
+    assert_eq!(punctual(folder.path(), &how).code, Some(0));
+}
+
+/// A baseline of another machine or kernel is named before the figures.
+#[test]
+fn another_kernel_is_named_first() {
+    let folder = runs();
+    folder.save("kernel.json", &run(Made { seed: 2, minute: 2, kernel: "6.12.1-amd64", ..USUAL }));
+    let left = punctual(folder.path(), &["compare", "a.json", "kernel.json"]);
+    let first = left.stdout.lines().next().unwrap_or_default().trim();
+    assert_eq!(first, "The old runs are of another machine or kernel: kernel 6.1.0-18-amd64 → 6.12.1-amd64.");
+    let left = punctual(folder.path(), &["compare", "a.json", "same.json"]);
+    assert!(!left.stdout.contains("another machine"), "{}", left.stdout);
+}
+
+/// Status 3 when it is shown, 4 when it cannot be judged, 0 when it is kept.
 #[test]
 fn limits() {
     let folder = runs();
@@ -84,13 +135,13 @@ fn limits() {
     assert_eq!(ends("late.json", &["--fail-if", "p50 of nano* +5us"]).0, Some(3));
     // A change of 0.01 % could hide in any data.
     let (code, said) = ends("same.json", &["--fail-if", "p50 +0.01%"]);
-    assert_eq!(code, Some(3));
+    assert_eq!(code, Some(4));
     assert!(said.contains("unjudged: p50 of") && said.contains("could hide"), "{said}");
     let (code, said) = ends("same.json", &["--fail-if", "p50 +0.01%", "--allow-unjudged"]);
     assert_eq!(code, Some(0));
     assert!(said.contains("unjudged"), "what cannot be judged is said all the same: {said}");
     let (code, said) = ends("short.json", &["--fail-if", "any +20%"]);
-    assert_eq!(code, Some(3));
+    assert_eq!(code, Some(4));
     assert!(said.contains("fewer than 5 rounds"), "{said}");
     let (code, said) = ends("same.json", &["--fail-if", "p50 of nanoslep +20%"]);
     assert_eq!(code, Some(2), "a typo is judged as nothing");

@@ -86,7 +86,7 @@ fn nothing_in_common_is_said() {
     assert!(left.stdout.contains("Nothing could be compared"), "{}", left.stdout);
     assert!(left.stdout.contains("only in the old runs"), "{}", left.stdout);
     let left = punctual(folder.path(), &["compare", "a.json", "b.json", "--fail-if", "any +10%"]);
-    assert_eq!(left.code, Some(3));
+    assert_eq!(left.code, Some(4));
     let left = punctual(folder.path(), &["merge", "a.json", "b.json", "-o", "c.json"]);
     assert_eq!(left.code, Some(1));
     assert!(left.stderr.contains("shares no series"), "{}", left.stderr);
@@ -177,7 +177,7 @@ fn very_many_series() {
     many(&folder, "b.json", 1, 8_000);
     let args = ["compare", "a.json", "b.json", "--fail-if", "any +10%", "--html", "page.html"];
     let left = punctual(folder.path(), &args);
-    assert_eq!(left.code, Some(3));
+    assert_eq!(left.code, Some(4));
     assert!(left.stdout.len() < 100_000 && left.stderr.len() < 200_000, "{} {}", left.stdout.len(), left.stderr.len());
     assert!(left.stdout.contains("and 7995 others"), "{}", left.stdout);
     assert!(std::fs::metadata(folder.path().join("page.html")).unwrap().len() < 500_000);

@@ -2,21 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use punctual_record::Host;
 use serde_json::Value;
 
+use super::outcome::Change;
 use super::side::Side;
-
-/// A fact that differs between the sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// Its name, for instance `kernel` or `cpufreq governors`.
-    pub what: String,
-    /// On the old side; several values where its runs differ.
-    pub old: String,
-    /// On the new side.
-    pub new: String,
-}
 
 /// Facts that differ between any two runs and mean nothing.
 const PASSING: [&str; 2] = ["load1", "name"];
@@ -41,6 +31,28 @@ pub(super) fn between(old: &Side, new: &Side) -> Vec<Change> {
     }
     changes.extend(disturbance(old, new));
     changes
+}
+
+/// What differs of the machine itself and its kernel.
+pub(super) fn of_machine(old: &Side, new: &Side) -> Vec<Change> {
+    type Fact = fn(&Host) -> Option<String>;
+    let facts: [(&str, Fact); 5] = [
+        ("CPU", |host| host.cpu_model.clone()),
+        ("architecture", |host| host.architecture.clone()),
+        ("number of CPUs", |host| host.cpus_present.map(|cpus| cpus.to_string())),
+        ("hypervisor", |host| host.hypervisor.clone()),
+        ("kernel", |host| host.kernel.clone()),
+    ];
+    let told = |side: &Side, fact: Fact| {
+        let values: BTreeSet<String> = side.hosts().filter_map(fact).collect();
+        values.into_iter().collect::<Vec<_>>().join(" or ")
+    };
+    let change = |(what, fact): (&str, Fact)| {
+        let (old, new) = (told(old, fact), told(new, fact));
+        // What one side does not know is not shown to differ.
+        (old != new && !old.is_empty() && !new.is_empty()).then(|| Change { what: what.into(), old, new })
+    };
+    facts.into_iter().filter_map(change).collect()
 }
 
 /// All facts of a side's runs, by name.

@@ -10,7 +10,7 @@ use punctual_record::Quantity;
 
 use crate::verdict::gate::{self, Missing, check, is_about};
 
-use super::{Comparison, Figure};
+use super::{Comparison, Figure, Unmatched, WhyUnmatched};
 use crate::compare::outcome::{Difference, FigureComparison, Verdict};
 
 /// Size of a limit.
@@ -91,6 +91,8 @@ pub enum What {
     Blind(Difference, Option<u32>),
     /// Not comparable.
     Unknown(String),
+    /// A series that only the old runs have, or whose new conditions were asked for otherwise.
+    Unmatched(Unmatched),
 }
 
 /// The verdict on the limits.
@@ -123,12 +125,12 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
         let about = |series: &&super::Unmatched| limit.is_about(&series.experiment, &series.subject, series.quantity);
         for missing in comparison.unmatched.iter().filter(about) {
             // A series that only the new runs have cannot be worse.
-            if missing.why == super::side::ONLY_NEW {
+            if missing.why == WhyUnmatched::OnlyNew {
                 continue;
             }
             met += 1;
-            let why = format!("{} under {}: {}", missing.subject, missing.conditions, missing.why);
-            judgement.unjudged.push(nowhere(limit, why));
+            let what = What::Unmatched(missing.clone());
+            judgement.unjudged.push(Finding { limit: limit.clone(), series: None, figure: None, what });
         }
         if met == 0 {
             judgement.unjudged.push(nowhere(limit, "nothing that it is about is in both old and new runs".into()));

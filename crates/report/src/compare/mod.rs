@@ -28,11 +28,9 @@ use crate::evidence::{Draft, Reading, SCALE, Shift, noise, variance};
 
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
-pub use changes::Change;
 pub use document::Compared;
-pub use outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
-pub use side::Unmatched;
-pub use side::{Side, SideError};
+pub use outcome::{Change, Difference, FigureComparison, Range, SeriesComparison, Verdict};
+pub use side::{Side, SideError, Unmatched, WhyUnmatched};
 
 /// The name and version of a comparison's JSON.
 pub const SCHEMA: &str = "punctual.comparison/1";
@@ -54,6 +52,9 @@ pub struct Comparison {
     pub series: Vec<SeriesComparison>,
     /// Those that only one side has, or each under other conditions.
     pub unmatched: Vec<Unmatched>,
+    /// What is different about the machine itself and its kernel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machine: Vec<Change>,
     /// What is different about machines, programs and settings.
     pub changes: Vec<Change>,
     /// Why threads woke up late; absent where no run has it.
@@ -96,10 +97,10 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
     let pairs = side::pairs(old, new);
     let matched = side::matched(old, new, options.across_conditions);
     let other_clock = changes::other_clock(old, new);
-    let drafts = matched.pairs.iter().map(|(_, its_old, its_new)| {
+    let drafts = matched.pairs.iter().map(|pair| {
         Figure::ALL.map(|figure| match &other_clock {
             Some(why) => Err(why.clone()),
-            None => draft(its_old, its_new, figure, pairs.as_deref()),
+            None => draft(pair.old, pair.new, figure, pairs.as_deref()),
         })
     });
     let outcomes = settled(drafts.collect());
@@ -122,14 +123,15 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         .pairs
         .into_iter()
         .zip(&outcomes)
-        .map(|((identity, its_old, its_new), figures)| SeriesComparison {
-            experiment: identity.experiment.clone(),
-            subject: identity.subject.clone(),
-            conditions: its_new.label.clone(),
-            parameters: its_new.parameters.clone(),
-            quantity: identity.quantity,
-            old_count: samples(its_old),
-            new_count: samples(its_new),
+        .map(|(pair, figures)| SeriesComparison {
+            experiment: pair.identity.experiment.clone(),
+            subject: pair.identity.subject.clone(),
+            conditions: pair.new.label.clone(),
+            parameters: pair.new.parameters.clone(),
+            quantity: pair.identity.quantity,
+            changed: pair.changed,
+            old_count: samples(pair.old),
+            new_count: samples(pair.new),
             figures: Figure::ALL.into_iter().zip(figures).map(&mut finish).collect(),
         })
         .collect();
@@ -143,6 +145,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         names: Names::of(&series),
         series,
         unmatched: matched.unmatched,
+        machine: changes::of_machine(old, new),
         changes: changes::between(old, new),
     }
 }

@@ -59,6 +59,17 @@ impl Verdict {
     }
 }
 
+/// A fact that differs between the sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Its name, for instance `kernel` or `cpufreq governors`.
+    pub what: String,
+    /// On the old side; several values where its runs differ.
+    pub old: String,
+    /// On the new side.
+    pub new: String,
+}
+
 /// An estimate and its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
@@ -83,6 +94,9 @@ pub struct SeriesComparison {
     pub parameters: BTreeMap<String, Param>,
     /// What its figures are.
     pub quantity: Quantity,
+    /// Settings that held otherwise on the new side: the machine's, where nothing else was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<Change>,
     /// Samples on the old side.
     pub old_count: u64,
     /// Samples on the new side.

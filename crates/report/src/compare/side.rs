@@ -5,6 +5,7 @@
 //! run given twice and a run with two identical series are refused. Runs of both sides that alternated are found by time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use punctual_record::sanitize::{self, NAME};
 use punctual_record::{
@@ -12,6 +13,7 @@ use punctual_record::{
 };
 use serde::Serialize;
 
+use crate::compare::outcome::Change;
 use crate::compare::recorded::Recorded;
 use crate::evidence::{Look, Reading, robust};
 use crate::format::naming::{self, AS_FOUND};
@@ -222,27 +224,62 @@ pub struct Unmatched {
     /// Label of its conditions.
     pub conditions: String,
     /// Why.
-    pub why: String,
+    #[serde(serialize_with = "as_text")]
+    pub why: WhyUnmatched,
+}
+
+/// Why a series has no partner on the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyUnmatched {
+    /// The new runs have no such series.
+    OnlyOld,
+    /// The old runs have no such series.
+    OnlyNew,
+    /// The two command lines asked for other conditions: the phrases of the old and the new ones.
+    AskedOtherwise(Vec<(String, String)>),
+}
+
+impl fmt::Display for WhyUnmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnlyOld => f.write_str("only in the old runs"),
+            Self::OnlyNew => f.write_str("only in the new runs"),
+            Self::AskedOtherwise(phrases) => {
+                let phrases: Vec<String> = phrases.iter().map(|(old, new)| format!("{old} -> {new}")).collect();
+                write!(f, "other conditions were asked for: {}", phrases.join(", "))
+            }
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(why: &WhyUnmatched, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(why)
+}
+
+/// A series of both sides.
+pub(super) struct Pair<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) old: &'a Measured,
+    pub(super) new: &'a Measured,
+    /// The settings that did not hold alike.
+    pub(super) changed: Vec<Change>,
 }
 
 /// Matched series, and the others.
 pub(super) struct Matched<'a> {
-    pub(super) pairs: Vec<(&'a Identity, &'a Measured, &'a Measured)>,
+    pub(super) pairs: Vec<Pair<'a>>,
     pub(super) unmatched: Vec<Unmatched>,
 }
 
-/// Why a series has no partner.
-const ONLY_OLD: &str = "only in the old runs";
-pub(super) const ONLY_NEW: &str = "only in the new runs";
-
 type Left<'a> = (&'a Identity, &'a Measured);
 
-/// Matches the series of both sides; `across_conditions`: those under other conditions too.
+/// Matches the series of both sides. A setting that both sides asked for alike, or not at all, may hold otherwise: the machine has
+/// changed. `across_conditions`: what was asked may differ too.
 pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, across_conditions: bool) -> Matched<'a> {
     let mut pairs: Vec<_> = old
         .series
         .iter()
-        .filter_map(|(identity, measured)| Some((identity, measured, new.series.get(identity)?)))
+        .filter_map(|(identity, old)| Some(Pair { identity, old, new: new.series.get(identity)?, changed: Vec::new() }))
         .collect();
     let mut left_new: BTreeMap<_, Vec<Left<'a>>> = BTreeMap::new();
     for (identity, measured) in new.series.iter().filter(|(identity, _)| !old.series.contains_key(identity)) {
@@ -252,21 +289,23 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, across_conditions: bool)
     for (identity, measured) in old.series.iter().filter(|(identity, _)| !new.series.contains_key(identity)) {
         let others = left_new.get_mut(&thing(identity)).filter(|others| !others.is_empty());
         let Some(others) = others else {
-            unmatched.push(only(identity, measured, ONLY_OLD));
+            unmatched.push(only(identity, measured, WhyUnmatched::OnlyOld));
             continue;
         };
-        // Of several candidates, the one with the same label; otherwise the first.
-        let place = others.iter().position(|(_, other)| other.label == measured.label).unwrap_or(0);
-        let (_, partner) = others.remove(place);
-        if across_conditions {
-            pairs.push((identity, measured, partner));
+        // Of several candidates, one of the same request; then the one with the same label; otherwise the first.
+        let asked_alike = others.iter().position(|(_, other)| asked_otherwise(measured, other).is_empty());
+        let same_label = || others.iter().position(|(_, other)| other.label == measured.label);
+        let (_, partner) = others.remove(asked_alike.or_else(same_label).unwrap_or(0));
+        let asked = asked_otherwise(measured, partner);
+        if across_conditions || asked.is_empty() {
+            pairs.push(Pair { identity, old: measured, new: partner, changed: changed(measured, partner) });
         } else {
-            let what = differences(measured, partner);
-            unmatched.push(only(identity, measured, &format!("other conditions: {what}")));
+            let phrases = asked.into_iter().map(|(_, old, new)| (phrase(old), phrase(new))).collect();
+            unmatched.push(only(identity, measured, WhyUnmatched::AskedOtherwise(phrases)));
         }
     }
     let rest = left_new.into_values().flatten();
-    unmatched.extend(rest.map(|(identity, measured)| only(identity, measured, ONLY_NEW)));
+    unmatched.extend(rest.map(|(identity, measured)| only(identity, measured, WhyUnmatched::OnlyNew)));
     Matched { pairs, unmatched }
 }
 
@@ -275,26 +314,40 @@ fn thing(identity: &Identity) -> (&str, &str, &str, Quantity) {
     (&identity.experiment, &identity.subject, &identity.parameters, identity.quantity)
 }
 
-fn only(identity: &Identity, measured: &Measured, why: &str) -> Unmatched {
+fn only(identity: &Identity, measured: &Measured, why: WhyUnmatched) -> Unmatched {
     Unmatched {
         experiment: identity.experiment.clone(),
         subject: identity.subject.clone(),
         quantity: identity.quantity,
         conditions: measured.label.clone(),
-        why: why.to_owned(),
+        why,
     }
 }
 
-/// The difference between two sets of conditions as they held: `slack 50 us -> slack 1 ns`.
-fn differences(old: &Measured, new: &Measured) -> String {
+/// A setting by its name, on the old and on the new side.
+type Settings<'a> = (&'a str, Option<&'a Setting>, Option<&'a Setting>);
+
+/// The settings that did not hold alike.
+fn held_otherwise<'a>(old: &'a Measured, new: &'a Measured) -> Vec<Settings<'a>> {
     let names: BTreeSet<&String> = old.settings.keys().chain(new.settings.keys()).collect();
-    let changed = names.into_iter().filter_map(|name| {
-        let (was, is) = (old.settings.get(name), new.settings.get(name));
-        let phrase = |setting: Option<&Setting>| setting.map_or(AS_FOUND, |setting| setting.phrase.as_str()).to_owned();
-        let same = was.map(|setting| &setting.applied) == is.map(|setting| &setting.applied);
-        (!same).then(|| format!("{} -> {}", phrase(was), phrase(is)))
-    });
-    changed.collect::<Vec<_>>().join(", ")
+    let both = names.into_iter().map(|name| (name.as_str(), old.settings.get(name), new.settings.get(name)));
+    let applied = |setting: Option<&'a Setting>| setting.map(|setting| &setting.applied);
+    both.filter(|&(_, old, new)| applied(old) != applied(new)).collect()
+}
+
+/// Those of them that were asked for otherwise.
+fn asked_otherwise<'a>(old: &'a Measured, new: &'a Measured) -> Vec<Settings<'a>> {
+    let asked = |setting: Option<&'a Setting>| setting.and_then(|setting| setting.asked.as_ref());
+    held_otherwise(old, new).into_iter().filter(|&(_, old, new)| asked(old) != asked(new)).collect()
+}
+
+fn phrase(setting: Option<&Setting>) -> String {
+    setting.map_or(AS_FOUND, |setting| setting.phrase.as_str()).to_owned()
+}
+
+fn changed(old: &Measured, new: &Measured) -> Vec<Change> {
+    let change = |(name, old, new): Settings<'_>| Change { what: name.to_owned(), old: phrase(old), new: phrase(new) };
+    held_otherwise(old, new).into_iter().map(change).collect()
 }
 
 /// The pairs of neighbours (index of the old run, index of the new one) if old and new runs alternated. This requires

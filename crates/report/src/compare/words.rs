@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::compare::limit::{Finding, Judgement, What};
 use crate::compare::outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
-use crate::compare::{Comparison, Figure};
+use crate::compare::{Change, Comparison, Figure, Unmatched, WhyUnmatched};
 use crate::document::{Level, Phrase};
 use crate::format::{listed, naming, sanitize, unbroken, units};
 use crate::verdict::gate::Gate;
@@ -86,9 +86,12 @@ pub(super) fn detectable(difference: &Difference) -> String {
 /// The extent and the result of the comparison, in sentences.
 pub(crate) fn summary(comparison: &Comparison) -> Vec<String> {
     let side = |runs: &[super::RunName]| {
-        let files: Vec<String> = runs.iter().map(|run| sanitize(&run.shown())).collect();
-        match runs {
-            [one] => format!("{} of {}", files[0], &one.started.get(..10).unwrap_or(&one.started)),
+        let mut files: Vec<String> = runs.iter().map(|run| sanitize(&run.shown())).collect();
+        // A merged file holds several runs.
+        files.dedup();
+        match (runs, files.as_slice()) {
+            ([one], _) => format!("{} of {}", files[0], &one.started.get(..10).unwrap_or(&one.started)),
+            (_, [file]) => format!("{} runs of {file}", runs.len()),
             _ => format!("{} runs ({})", runs.len(), listed(&files, 4)),
         }
     };
@@ -96,8 +99,15 @@ pub(crate) fn summary(comparison: &Comparison) -> Vec<String> {
     if comparison.in_turns {
         first.push_str(" Old and new runs are interleaved: each is compared with its neighbour.");
     }
-    let mut sentences = vec![first];
-    sentences.push(outcome(comparison));
+    let mut sentences = Vec::new();
+    if !comparison.machine.is_empty() {
+        let arrow = "→";
+        let tell =
+            |change: &Change| format!("{} {} {arrow} {}", change.what, sanitize(&change.old), sanitize(&change.new));
+        let told: Vec<String> = comparison.machine.iter().map(tell).collect();
+        sentences.push(format!("The old runs are of another machine or kernel: {}.", told.join("; ")));
+    }
+    sentences.extend([outcome(comparison), first]);
     sentences
 }
 
@@ -157,7 +167,7 @@ pub(super) fn missing(comparison: &Comparison) -> Vec<String> {
         by_reason.entry(why).or_default().push(comparison.names.anywhere(series));
     }
     for one in &comparison.unmatched {
-        let why = naming::phrase(&one.why);
+        let why = naming::phrase(&one.why.to_string());
         let subject = sanitize(&measured(&one.experiment, &one.subject));
         by_reason.entry(why).or_default().push(format!("{subject} ({})", naming::phrase(&one.conditions)));
     }
@@ -189,6 +199,16 @@ pub(crate) fn gate(judgement: &Judgement, comparison: &Comparison) -> Gate {
     Gate::new(judgement, &judged(judgement, comparison))
 }
 
+/// The settings that neither command line changed, but that held otherwise. That it is the cause is not shown: other things may have
+/// changed with it.
+fn probable_cause(series: &SeriesComparison) -> Option<String> {
+    let arrow = "→";
+    let told =
+        series.changed.iter().map(|change| format!("{} {arrow} {}", sanitize(&change.old), sanitize(&change.new)));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!(" Probable cause: {}.", told.join(", ")))
+}
+
 fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     let limit = sanitize(&finding.limit.to_string());
     let series = finding.series.and_then(|place| comparison.series.get(place));
@@ -198,15 +218,25 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     };
     let of = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
     let text = match &finding.what {
-        What::Worse(difference) => format!("{subject} is worse by {}; limit: {limit}.", of(difference)),
+        What::Worse(difference) => {
+            let cause = series.and_then(probable_cause).unwrap_or_default();
+            format!("{subject} is worse by {}; limit: {limit}.{cause}", of(difference))
+        }
         What::Blind(difference, _) => {
             format!("{subject}: a change by the limit could hide in {}; limit: {limit}.", of(difference))
+        }
+        What::Unmatched(one) => {
+            let why = format!("{} under {}: {}", one.subject, one.conditions, one.why);
+            format!("{}; limit: {limit}.", sanitize(&why))
         }
         What::Unknown(why) if subject.is_empty() => format!("{}; limit: {limit}.", sanitize(why)),
         What::Unknown(why) => format!("{subject}: {}; limit: {limit}.", sanitize(why)),
     };
-    let remedy = match finding.what {
+    let remedy = match &finding.what {
         What::Blind(_, Some(runs)) => Some(format!("take about {runs} interleaved runs a side, or a wider limit.")),
+        What::Unmatched(Unmatched { why: WhyUnmatched::AskedOtherwise(_), .. }) => {
+            Some("compare series of other requests with --across-conditions.".to_owned())
+        }
         What::Blind(_, None) => Some("widen the limit: the noise of a thousand runs a side exceeds it.".to_owned()),
         _ => None,
     };

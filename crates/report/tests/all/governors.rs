@@ -9,7 +9,7 @@ use punctual_record::merge::Merger;
 use punctual_record::{
     About, Experiment, NotMeasured, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage,
 };
-use punctual_report::compare::{Comparison, Options, Side, Verdict, compare};
+use punctual_report::compare::{Comparison, Options, Side, Verdict, WhyUnmatched, compare};
 use punctual_report::export::{Csv, OpenMetrics};
 use punctual_report::{Style, Verdict as Judgement};
 
@@ -135,8 +135,8 @@ fn other_work_is_not_compared() {
     ramp.parameters.work_ns = 100_000;
     let comparison = compared(&OLD.run(), &other);
     assert_eq!(comparison.series.len(), 3);
-    let why: Vec<&str> = comparison.unmatched.iter().map(|one| one.why.as_str()).collect();
-    assert_eq!(why, ["only in the old runs", "only in the new runs"]);
+    let why: Vec<&WhyUnmatched> = comparison.unmatched.iter().map(|one| &one.why).collect();
+    assert_eq!(why, [&WhyUnmatched::OnlyOld, &WhyUnmatched::OnlyNew]);
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(crate) struct ObserveArgs {
     /// With --observe: print all tables, not only the first screen
     #[arg(long, help_heading = OBSERVATION, requires = "observe")]
     full: bool,
-    /// With --observe: exit with status 3 if a figure exceeds this or is not judged ('p99 of usleep > 200us')
+    /// With --observe: exit with status 3 if a figure exceeds this, with 4 if it is not judged ('p99 of usleep > 200us')
     ///
     /// The status becomes 3 only if that of the program is 0. Without `of FUNCTION` a limit is about the lateness of every call site.
     #[arg(

@@ -158,7 +158,7 @@ fn judged(run: &Run, wanted: &OutputArgs, outputs: Outputs, exit: Exit) -> Exit 
     let phrases = gate::phrases(&verdict, run);
     terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
     match exit {
-        Exit::Program(0) if !run.limits.is_empty() && !verdict.all_kept() => Exit::Exceeded,
+        Exit::Program(0) if !run.limits.is_empty() && !verdict.all_kept() => verdict.outcome().into(),
         Exit::Program(0) => Exit::Done.unless_lost(all_written),
         exit => exit,
     }
