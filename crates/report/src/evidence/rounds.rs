@@ -73,6 +73,11 @@ pub struct Gain {
 }
 
 impl Gain {
+    /// The largest difference that its interval leaves possible.
+    pub(crate) fn most_ns(self) -> i64 {
+        self.low_ns.saturating_abs().max(self.high_ns.saturating_abs())
+    }
+
     /// Whether its interval excludes none, and single rounds scatter by less.
     fn is_clear(&self) -> bool {
         (self.low_ns > 0 || self.high_ns < 0) && self.ns.abs() > self.scatter_ns

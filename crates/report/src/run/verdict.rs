@@ -27,7 +27,7 @@ pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) 
         experiments.iter().map(|(name, series)| (*name, (family::of(name).candidates)(run, series))).collect();
     let mut all = tested(run, candidates);
     all.extend(trials::advice(run));
-    rank(&mut all);
+    rank(run, &mut all);
     let answers: Vec<Answer> = experiments
         .iter()
         .map(|(name, series)| {

@@ -3,10 +3,10 @@
 use punctual_record::{Run, Spread, Trial, TrialBlock, TrialRefused};
 
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
-use crate::evidence::{Effect, Figure, Gain};
+use crate::evidence::{Effect, Figure, Gain, Outcome};
 use crate::format::naming;
 use crate::format::{sanitize, spoken};
-use crate::verdict::{Advice, Case, Code, Goal, Price, Untried, grouped, rank, standing};
+use crate::verdict::{Advice, Case, Code, Equality, Goal, Price, Untried, equality, grouped, rank, standing};
 
 use super::acts;
 use super::quiet::Quiet;
@@ -100,31 +100,33 @@ pub(crate) fn advice(run: &Run) -> Vec<Advice> {
     let all = judged(run).into_iter().map(|judged| (one(run, &judged), judged)).collect();
     let mut all = grouped(all, |(head, one), (_, other)| {
         let gain = head.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
-        acts::share_a_cause(run, one.trial, other.trial, gain) && are_equal(one, other)
+        if acts::share_a_cause(run, one.trial, other.trial, gain) { are_equal(one, other, gain) } else { None }
     });
-    rank(&mut all);
+    rank(run, &mut all);
     all
 }
 
-/// Whether two remedies gain as much at p50 in every common case, and at p99 where both are tested.
-fn are_equal(one: &Judged<'_>, other: &Judged<'_>) -> bool {
-    let common: Vec<(&Case, &Case)> = one
-        .cases
-        .iter()
-        .filter_map(|case| Some((case, other.cases.iter().find(|its| its.case == case.case)?)))
-        .collect();
-    let gains = |one: &Effect, other: &Effect| one.gain.zip(other.gain);
-    let p50: Vec<_> = common.iter().filter_map(|(one, other)| gains(&one.p50, &other.p50)).collect();
-    let p99 = common.iter().filter_map(|(one, other)| gains(&one.p99, &other.p99));
-    !p50.is_empty() && p50.iter().copied().chain(p99).all(is_as_much)
+/// How far two remedies are equal in every common case. Each was tested against the program without it.
+fn are_equal(one: &Judged<'_>, other: &Judged<'_>, gained_ns: i64) -> Option<Equality> {
+    let common =
+        one.cases.iter().filter_map(|case| Some((case, other.cases.iter().find(|its| its.case == case.case)?)));
+    let cases = common.map(|(a, b)| equality(&difference(&a.p50, &b.p50), &difference(&a.p99, &b.p99), gained_ns));
+    cases.collect::<Option<Vec<_>>>()?.into_iter().reduce(Equality::and)
 }
 
-/// Their intervals overlap and they differ by less than single pairs do. Or they differ by little beside what both gain.
-fn is_as_much((one, other): (Gain, Gain)) -> bool {
-    let apart = one.ns.abs_diff(other.ns);
-    let overlap = one.low_ns <= other.high_ns && other.low_ns <= one.high_ns;
-    let within = overlap && apart < one.scatter_ns.max(other.scatter_ns).unsigned_abs();
-    within || apart < one.ns.min(other.ns).max(0).unsigned_abs() / 5
+/// The difference of two gains, whose errors are independent.
+fn difference(one: &Effect, other: &Effect) -> Effect {
+    let (before_ns, after_ns) = (one.after_ns, other.after_ns);
+    let Some((a, b)) = one.gain.zip(other.gain) else { return Effect { before_ns, after_ns, ..Effect::default() } };
+    let half = |gain: Gain| gain.high_ns.abs_diff(gain.low_ns) as f64 / 2.0;
+    let (ns, reach) = (b.ns - a.ns, half(a).hypot(half(b)) as i64);
+    let outcome = match ns.abs() > reach {
+        true if ns > 0 => Outcome::Better,
+        true => Outcome::Worse,
+        false => Outcome::NoDifference,
+    };
+    let gain = Gain { ns, low_ns: ns - reach, high_ns: ns + reach, scatter_ns: a.scatter_ns.max(b.scatter_ns) };
+    Effect { outcome, before_ns, after_ns, gain: Some(gain), why: None }
 }
 
 fn one(run: &Run, judged: &Judged<'_>) -> Advice {

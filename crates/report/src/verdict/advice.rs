@@ -145,6 +145,20 @@ impl Case {
     }
 }
 
+/// A p99 of which no difference is shown. That is little where its interval leaves room for one as large as the gain at p50.
+fn undecided(case: &Case) -> String {
+    let gained_ns = case.p50.gain.map_or(0, |gain| gain.ns.abs());
+    if case.p99.gain.is_some_and(|gain| gain.most_ns() <= gained_ns) {
+        return "no difference shown".to_owned();
+    }
+    match case.p99.before_ns.zip(case.p99.after_ns) {
+        Some((before, after)) if before.max(after) > before.min(after).saturating_mul(2) => {
+            format!("undecided, {} before and {} after,", spoken::duration(before), spoken::duration(after))
+        }
+        _ => "undecided".to_owned(),
+    }
+}
+
 /// The code of a remedy for people, each language under its name where there are several.
 pub(crate) fn lines(code: &Code) -> Option<String> {
     let all: Vec<(&str, &str)> = code.languages().collect();
@@ -164,6 +178,66 @@ pub struct Variant {
     pub price: Price,
     /// What to write.
     pub code: Code,
+    /// How far it was shown to be equal.
+    pub equality: Equality,
+}
+
+/// How far two remedies were shown to be equal: the whole interval of their difference is small beside what they gain.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Equality {
+    /// At the median and at the 99th percentile, within so many ns.
+    Both {
+        /// At the median.
+        p50_ns: i64,
+        /// At the 99th percentile.
+        p99_ns: i64,
+    },
+    /// At the median, within so many ns. At the 99th percentile neither a difference nor equality is shown.
+    Median {
+        /// At the median.
+        p50_ns: i64,
+    },
+    /// In the share of the CPU that others get, within so much.
+    Share {
+        /// From 0 to 1.
+        share: f64,
+    },
+}
+
+impl Equality {
+    /// What two cases show together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Share { share: a }, Self::Share { share: b }) => Self::Share { share: a.max(b) },
+            (Self::Both { p50_ns: a, p99_ns: c }, Self::Both { p50_ns: b, p99_ns: d }) => {
+                Self::Both { p50_ns: a.max(b), p99_ns: c.max(d) }
+            }
+            (one, other) => Self::Median { p50_ns: one.p50_ns().max(other.p50_ns()) },
+        }
+    }
+
+    fn p50_ns(self) -> i64 {
+        match self {
+            Self::Both { p50_ns, .. } | Self::Median { p50_ns } => p50_ns,
+            Self::Share { .. } => 0,
+        }
+    }
+
+    /// `Equal at p50, within 3 µs, and undecided at p99`.
+    fn words(self) -> String {
+        match self {
+            Self::Both { p50_ns, p99_ns } => format!(
+                "Equal at p50, within {}, and at p99, within {}",
+                spoken::duration(p50_ns),
+                spoken::duration(p99_ns)
+            ),
+            Self::Median { p50_ns } => {
+                format!("Equal at p50, within {}, and undecided at p99", spoken::duration(p50_ns))
+            }
+            Self::Share { share } => format!("Equal within {} of a CPU", spoken::share(share)),
+        }
+    }
 }
 
 impl Advice {
@@ -177,6 +251,19 @@ impl Advice {
             (case.p50.better().map_or(i64::MIN, |gain| gain.ns), case.p99.better().map_or(i64::MIN, |gain| gain.ns))
         };
         self.cases.iter().rev().max_by_key(gain)
+    }
+
+    /// The case in which its tail looks more than twice as long, and the rounds do not tell whether it is.
+    pub(crate) fn longer_tail(&self) -> Option<String> {
+        let best = self.best()?.case.as_str();
+        let looks_longer = |case: &&Case| {
+            let undecided = matches!(case.p99.outcome, Outcome::NoDifference | Outcome::NotTested);
+            let tails = case.p99.before_ns.zip(case.p99.after_ns);
+            undecided && case.case != best && tails.is_some_and(|(before, after)| after > before.saturating_mul(2))
+        };
+        let case = self.cases.iter().filter(looks_longer).max_by_key(|case| case.p99.after_ns)?;
+        let [before, after] = [case.p99.before_ns?, case.p99.after_ns?].map(spoken::duration);
+        Some(format!("At {} p99 is undecided, {before} before and {after} after.", unbroken(&case.case)))
     }
 
     /// Whether it, or a variant of it, is what these conditions bring.
@@ -219,13 +306,13 @@ impl Advice {
             (Some(gain), _) => format!("p99 {} {smaller}", spoken::duration(gain.ns)),
             (_, Some(loss)) => format!("p99 {} {larger}", spoken::duration(loss.ns)),
             _ if case.p99.outcome == Outcome::NotTested => "p99 not tested".to_owned(),
-            _ => "p99: no difference shown".to_owned(),
+            _ => format!("p99: {}", undecided(case).trim_end_matches(',')),
         };
         let cost = listed(&self.cost(), usize::MAX);
         format!("{lead}: {p50} ({p99}); {cost}.{}", self.variants())
     }
 
-    /// What speaks against it, and ` Equal here: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE). Take one.`
+    /// What speaks against it, and ` Equal at p50, within 3 µs, and undecided at p99: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE).`
     fn variants(&self) -> String {
         let mut text = self.doubt.as_ref().map_or(String::new(), |doubt| format!(" {doubt}"));
         if !self.equal.is_empty() {
@@ -234,7 +321,9 @@ impl Advice {
                 None => variant.what.clone(),
             };
             let names: Vec<String> = self.equal.iter().map(named).collect();
-            text.push_str(&format!(" Equal here: {}. Take one.", listed(&names, 4)));
+            let shown = self.equal.iter().map(|variant| variant.equality).reduce(Equality::and);
+            let words = shown.map(Equality::words).unwrap_or_default();
+            text.push_str(&format!(" {words}: {}.", listed(&names, 4)));
         }
         text
     }
@@ -256,7 +345,8 @@ impl Advice {
             Outcome::NoDifference => Some("no difference shown".to_owned()),
             Outcome::NotTested => None,
         };
-        match (one(&case.p50), one(&case.p99)) {
+        let p99 = if case.p99.outcome == Outcome::NoDifference { Some(undecided(case)) } else { one(&case.p99) };
+        match (one(&case.p50), p99) {
             (Some(p50), Some(p99)) => format!("{p50} at p50, {p99} at p99{at}"),
             (Some(p50), None) => format!("{p50} at p50, p99 not tested{at}"),
             (None, Some(p99)) => format!("p50 not tested, {p99} at p99{at}"),

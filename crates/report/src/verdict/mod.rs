@@ -10,13 +10,13 @@ pub mod gate;
 mod rank;
 mod trust;
 
-pub use advice::{Advice, Case, Goal, Standing, Variant};
+pub use advice::{Advice, Case, Equality, Goal, Standing, Variant};
 pub use punctual_record::{Code, Price};
 pub use trust::{Level, Trust};
 
 pub(crate) use advice::lines;
 pub(crate) use candidate::{Candidate, Trial};
-pub(crate) use rank::{grouped, rank, standing, tested};
+pub(crate) use rank::{equality, grouped, rank, standing, tested};
 
 use std::fmt;
 

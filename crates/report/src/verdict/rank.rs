@@ -4,10 +4,11 @@ use punctual_record::Run;
 
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::shares::{self, Baseline};
-use crate::evidence::{Effect, Figure, Outcome, ShareEffect};
+use crate::evidence::{Effect, Figure, Gain, Outcome, ShareEffect};
 
-use super::advice::{Advice, Case, Goal, Standing, Variant};
+use super::advice::{Advice, Case, Equality, Goal, Standing, Variant};
 use super::candidate::{Candidate, Trial};
+use super::trust::is_busy;
 
 /// What an advice removes, and the series that show it.
 struct Shown<'a> {
@@ -25,14 +26,22 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     let mut others = shares::test(&questions).into_iter();
     let judged: Vec<(Advice, Shown<'_>)> =
         candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects, &mut others)).collect();
-    let mut advice =
-        grouped(judged, |(head, one), (_, other)| one.cause == other.cause && are_equal(run, (head, one), other));
-    rank(&mut advice);
+    let mut advice = grouped(
+        judged,
+        |(head, one), (_, other)| {
+            if one.cause == other.cause { are_equal(run, (head, one), other) } else { None }
+        },
+    );
+    rank(run, &mut advice);
     advice
 }
 
 /// The advised ones first, the largest gain for its price first.
-pub(crate) fn rank(advice: &mut [Advice]) {
+pub(crate) fn rank(run: &Run, advice: &mut [Advice]) {
+    // A busy machine is late at the tail. On a quiet one a tail is few events, and would make the order one of chance.
+    let figures: &[fn(&Case) -> &Effect] =
+        if is_busy(run) { &[|case| &case.p50, |case| &case.p99] } else { &[|case| &case.p50] };
+    let score = |advice: &Advice| score(advice, figures);
     advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
 }
 
@@ -85,7 +94,8 @@ fn judge<'a>(
     let standing = standing(goal, &cases);
     let experiment = experiment.to_owned();
     let (doubt, equal) = (None, Vec::new());
-    let advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, doubt, equal };
+    let mut advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, doubt, equal };
+    advice.doubt = advice.longer_tail();
     (advice, Shown { cause, trials })
 }
 
@@ -108,20 +118,20 @@ pub(crate) fn standing(goal: Goal, cases: &[Case]) -> Standing {
 /// Advised remedies of one goal that are equal to the cheapest of them become its variants.
 pub(crate) fn grouped<T>(
     mut judged: Vec<(Advice, T)>,
-    equal: impl Fn(&(Advice, T), &(Advice, T)) -> bool,
+    equality: impl Fn(&(Advice, T), &(Advice, T)) -> Option<Equality>,
 ) -> Vec<Advice> {
     let mut heads: Vec<(Advice, T)> = Vec::new();
     judged.sort_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)));
     for its in judged {
-        let alike = |head: &&mut (Advice, T)| {
-            [&head.0, &its.0].iter().all(|advice| advice.standing == Standing::Advised)
-                && head.0.goal == its.0.goal
-                && equal(head, &its)
+        let alike = |(at, head): (usize, &(Advice, T))| {
+            let advised = [&head.0, &its.0].iter().all(|advice| advice.standing == Standing::Advised);
+            let equality = (advised && head.0.goal == its.0.goal).then(|| equality(head, &its));
+            Some((at, equality??))
         };
-        match heads.iter_mut().find(alike) {
-            Some((head, _)) => {
+        match heads.iter().enumerate().find_map(alike) {
+            Some((at, equality)) => {
                 let Advice { what, price, code, .. } = its.0;
-                head.equal.push(Variant { what, price, code });
+                heads[at].0.equal.push(Variant { what, price, code, equality });
             }
             None => heads.push(its),
         }
@@ -129,43 +139,59 @@ pub(crate) fn grouped<T>(
     heads.into_iter().map(|(advice, _)| advice).collect()
 }
 
-/// Whether two remedies show no difference at p50 in any common case. A difference that is small beside what both gain
-/// counts as none.
-fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Shown<'_>) -> bool {
+/// How far two remedies are equal in all common cases; `None` where one differs, or where that cannot be told.
+fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Shown<'_>) -> Option<Equality> {
     if head.goal == Goal::LetOthersRun {
         return leave_equal_shares(head, one, other);
     }
     let both = |trial: &'s Trial<'_>| {
         let same = other.trials.iter().find(|its| its.case == trial.case)?;
-        Some(Pair { before: trial.after, after: same.after, figure: Figure::P50 })
+        Some([Figure::P50, Figure::P99].map(|figure| Pair { before: trial.after, after: same.after, figure }))
     };
-    let pairs: Vec<Pair<'_>> = one.trials.iter().filter_map(both).collect();
-    let gained = head.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
-    let small = |effect: &Effect| match (effect.outcome, effect.gain) {
-        (Outcome::Better | Outcome::Worse, Some(gain)) => gain.ns.abs() < gained / 5,
-        _ => true,
-    };
-    !pairs.is_empty() && test(run, &pairs).iter().all(small)
+    let pairs: Vec<Pair<'_>> = one.trials.iter().filter_map(both).flatten().collect();
+    let gained_ns = head.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
+    let effects = test(run, &pairs);
+    let cases = effects.chunks_exact(2).map(|figures| equality(&figures[0], &figures[1], gained_ns));
+    cases.collect::<Option<Vec<_>>>()?.into_iter().reduce(Equality::and)
+}
+
+/// Two remedies in one case, which gain so much at the median.
+pub(crate) fn equality(p50: &Effect, p99: &Effect, gained_ns: i64) -> Option<Equality> {
+    let p50_ns = p50.gain.map(Gain::most_ns).filter(|&within_ns| within_ns <= gained_ns / 3)?;
+    if matches!(p99.outcome, Outcome::Better | Outcome::Worse) {
+        return None;
+    }
+    if let Some(p99_ns) = p99.gain.map(Gain::most_ns).filter(|&within_ns| within_ns <= gained_ns) {
+        return Some(Equality::Both { p50_ns, p99_ns });
+    }
+    // Where too few rounds tell, a tail that looks twice as long is not called equal.
+    let alike = p99.before_ns.zip(p99.after_ns).is_none_or(|(a, b)| a.max(b) <= a.min(b).saturating_mul(2));
+    alike.then_some(Equality::Median { p50_ns })
 }
 
 /// The same for the shares of the CPU that others get.
-fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> bool {
+fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> Option<Equality> {
     let same = |trial: &Trial<'_>| other.trials.iter().find(|its| its.case == trial.case).map(|its| its.after);
     let questions: Vec<_> =
         one.trials.iter().filter_map(|trial| Some((Baseline::Series(trial.after), same(trial)?))).collect();
     let gained = head.best().map_or(0.0, Case::share_gained);
-    let small = |effect: &ShareEffect| !effect.is_shown() || effect.gain.is_some_and(|g| g.share.abs() < gained / 5.0);
-    !questions.is_empty() && shares::test(&questions).iter().all(small)
+    let within = |effect: &ShareEffect| effect.gain.map(|gain| gain.low.abs().max(gain.high.abs()));
+    let cases = shares::test(&questions)
+        .iter()
+        .map(|effect| within(effect).filter(|share| *share <= gained / 3.0))
+        .collect::<Option<Vec<f64>>>()?;
+    cases.into_iter().reduce(f64::max).map(|share| Equality::Share { share })
 }
 
-/// Nanoseconds gained at p50 in the best case, less for what has a price. A hundredth of a CPU for others counts as 1 µs.
-fn score(advice: &Advice) -> f64 {
+/// Nanoseconds gained in the best case, less for what has a price. A hundredth of a CPU for others counts as 1 µs.
+fn score(advice: &Advice, figures: &[fn(&Case) -> &Effect]) -> f64 {
     let Some(case) = advice.best() else { return 0.0 };
     if advice.goal == Goal::LetOthersRun {
         return 1e5 * case.share_gained() / price(advice);
     }
-    let gain = case.p50.better().or_else(|| case.p99.better()).map_or(0, |gain| gain.ns);
-    gain as f64 / price(advice)
+    let gains = figures.iter().filter_map(|figure| figure(case).better()).map(|gain| gain.ns);
+    let gained_ns = gains.reduce(i64::saturating_add).or_else(|| Some(case.p99.better()?.ns)).unwrap_or(0);
+    gained_ns as f64 / price(advice)
 }
 
 /// 1: free. A tenth of a CPU, a privilege or another design counts as much as half of the gain.
@@ -174,4 +200,45 @@ fn price(advice: &Advice) -> f64 {
     let its = &advice.price;
     let points = [&its.privilege, &its.others, &its.program].into_iter().flatten().count() as f64;
     1.0 + 10.0 * cpu + 0.5 * points + if its.energy.is_some() { 1.0 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(outcome: Outcome, [low_ns, high_ns]: [i64; 2], before_ns: i64, after_ns: i64) -> Effect {
+        let gain = Gain { ns: (low_ns + high_ns) / 2, low_ns, high_ns, scatter_ns: 0 };
+        Effect { outcome, before_ns: Some(before_ns), after_ns: Some(after_ns), gain: Some(gain), why: None }
+    }
+
+    /// Both remedies gain 50 µs at the median.
+    fn equal(p50: &Effect, p99: &Effect) -> Option<Equality> {
+        equality(p50, p99, 50_000)
+    }
+
+    #[test]
+    fn equal_at_p50_is_not_equal() {
+        let p50 = effect(Outcome::NoDifference, [-3_000, 2_000], 30_000, 31_000);
+        let like = |low, high, after| effect(Outcome::NoDifference, [low, high], 80_000, after);
+        assert_eq!(equal(&p50, &like(-9_000, 8_000, 81_000)), Some(Equality::Both { p50_ns: 3_000, p99_ns: 9_000 }));
+        // The rounds do not tell, and the tails look alike.
+        assert_eq!(equal(&p50, &like(-900_000, 60_000, 90_000)), Some(Equality::Median { p50_ns: 3_000 }));
+        // The rounds do not tell, and one tail looks 37 times as long: a busy machine.
+        assert_eq!(equal(&p50, &like(-4_000_000, 60_000, 3_000_000)), None);
+        let not_tested = Effect { before_ns: Some(80_000), after_ns: Some(3_000_000), ..Effect::default() };
+        assert_eq!(equal(&p50, &not_tested), None);
+        let shown = effect(Outcome::Worse, [-80_000, -30_000], 80_000, 140_000);
+        assert_eq!(equal(&p50, &shown), None);
+    }
+
+    #[test]
+    fn what_could_differ_at_p50_is_not_equal() {
+        let p99 = effect(Outcome::NoDifference, [-9_000, 8_000], 80_000, 81_000);
+        let wide = effect(Outcome::NoDifference, [-40_000, 30_000], 30_000, 31_000);
+        assert_eq!(equal(&wide, &p99), None, "few rounds");
+        assert_eq!(equal(&Effect::default(), &p99), None, "not tested");
+        // Shown, and small beside the gain.
+        let small = effect(Outcome::Better, [2_000, 6_000], 30_000, 26_000);
+        assert_eq!(equal(&small, &p99), Some(Equality::Both { p50_ns: 6_000, p99_ns: 9_000 }));
+    }
 }

@@ -54,6 +54,16 @@ const BUSY: f64 = 0.15;
 /// From this share of the CPUs' time that the hypervisor took, likewise.
 const STOLEN: f64 = 0.03;
 
+/// Whether others used so much of the CPUs that the figures are theirs.
+pub(crate) fn is_busy(run: &Run) -> bool {
+    let by_others = |notice: &Notice| match notice {
+        Notice::BusyMachine { share } => *share >= BUSY,
+        Notice::Steal { share } => *share >= STOLEN,
+        _ => false,
+    };
+    run.notices.iter().any(by_others)
+}
+
 impl Trust {
     /// What the notices of the run and the outcome of its tests say.
     #[must_use]
