@@ -75,7 +75,7 @@ pub(crate) const fn ns_of(ts: libc::timespec) -> i64 {
 #[inline]
 pub(crate) const fn timespec_of(ns: i64) -> libc::timespec {
     let ns = if ns < 0 { 0 } else { ns };
-    libc::timespec { tv_sec: (ns / 1_000_000_000) as libc::time_t, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
 }
 
 #[cfg(test)]

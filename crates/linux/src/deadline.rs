@@ -40,10 +40,7 @@ pub fn left_ns() -> Option<i64> {
 pub fn alarm() -> crate::Result<()> {
     let Some(left_ns) = left_ns() else { return Ok(()) };
     let left_us = (left_ns / 1000).max(1);
-    let value = libc::timeval {
-        tv_sec: (left_us / 1_000_000) as libc::time_t,
-        tv_usec: (left_us % 1_000_000) as libc::suseconds_t,
-    };
+    let value = libc::timeval { tv_sec: (left_us / 1_000_000) as _, tv_usec: (left_us % 1_000_000) as _ };
     let once = libc::itimerval { it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 }, it_value: value };
     // SAFETY: `once` is readable; the previous timer is not asked for.
     crate::check("setitimer", unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const once, std::ptr::null_mut()) })

@@ -31,7 +31,8 @@ impl ParentDeath {
     pub fn wait_for(&self, timeout: Duration) -> bool {
         let set = set_of(&[SIGNAL]);
         let timeout = libc::timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            // What a 32-bit time holds: 68 years.
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         };
         // SAFETY: set and time are readable; no information on the signal is asked for.

@@ -15,8 +15,7 @@ use crate::{Result, check};
 #[inline]
 pub fn select(timeout_us: i64) -> Result<Ended> {
     let us = timeout_us.max(0);
-    let mut timeout =
-        libc::timeval { tv_sec: (us / 1_000_000) as libc::time_t, tv_usec: (us % 1_000_000) as libc::suseconds_t };
+    let mut timeout = libc::timeval { tv_sec: (us / 1_000_000) as _, tv_usec: (us % 1_000_000) as _ };
     // SAFETY: no sets are given; `timeout` is valid and writable (Linux stores what remained).
     Ended::of_zero("select", unsafe { libc::select(0, null_mut(), null_mut(), null_mut(), &raw mut timeout) }.into())
 }

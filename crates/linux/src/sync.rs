@@ -152,8 +152,7 @@ impl SilentSocket {
     #[inline]
     pub fn set_timeout(&self, timeout_us: i64) -> Result<()> {
         let us = timeout_us.max(1);
-        let timeout =
-            libc::timeval { tv_sec: (us / 1_000_000) as libc::time_t, tv_usec: (us % 1_000_000) as libc::suseconds_t };
+        let timeout = libc::timeval { tv_sec: (us / 1_000_000) as _, tv_usec: (us % 1_000_000) as _ };
         // SAFETY: the socket is open; option and length are valid for the call.
         let returned = unsafe {
             libc::setsockopt(

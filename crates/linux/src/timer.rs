@@ -246,7 +246,7 @@ impl IntervalTimer {
     fn set(duration_ns: i64) -> Result<()> {
         let timeval = |ns: i64| {
             let us = (ns / 1_000) + i64::from(ns % 1_000 != 0);
-            libc::timeval { tv_sec: (us / 1_000_000) as libc::time_t, tv_usec: (us % 1_000_000) as libc::suseconds_t }
+            libc::timeval { tv_sec: (us / 1_000_000) as _, tv_usec: (us % 1_000_000) as _ }
         };
         let value = libc::itimerval { it_interval: timeval(0), it_value: timeval(duration_ns) };
         // SAFETY: `value` is valid for the call. (The C library declares the first argument as an enumeration on some targets.)
