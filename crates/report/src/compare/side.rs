@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::compare::outcome::Change;
 use crate::compare::recorded::Recorded;
-use crate::evidence::{Look, Reading, robust};
+use crate::evidence::{Look, Reading, variance};
 use crate::format::naming::{self, AS_FOUND};
 
 /// A series' subject for an error: the file may call it anything.
@@ -96,7 +96,7 @@ pub(super) struct Entry {
     /// In the order of [`Figure::ALL`].
     pub(super) readings: [Reading; 3],
     /// Where its 99th percentile may lie; `None` without a histogram.
-    pub(super) tail: Option<Box<[f64; robust::PLACES]>>,
+    pub(super) tail: Option<Box<[f64; variance::PLACES]>>,
 }
 
 impl Side {
@@ -208,7 +208,7 @@ fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideE
 }
 
 fn entry(look: &Look<'_>, run: usize, distribution: Option<&Distribution>) -> Entry {
-    let tail = distribution.and_then(robust::places).map(Box::new);
+    let tail = distribution.and_then(variance::places).map(Box::new);
     Entry { run, count: look.summary.count, readings: look.readings(distribution), tail }
 }
 

@@ -10,8 +10,7 @@
 use super::LEVEL;
 use super::distributions::{student_quantile, student_two_sided};
 use super::noise::{FREEDOM, Reading};
-use super::robust::center;
-use super::variance::{Estimate, Scatter};
+use super::variance::{Estimate, Scatter, center};
 
 /// The part of a side's variance that more runs do not reduce if the sides did not alternate. The machine drifts
 /// between the two measurements.

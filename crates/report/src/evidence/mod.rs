@@ -9,7 +9,6 @@ mod distributions;
 pub(crate) mod maxima;
 pub(crate) mod noise;
 pub(crate) mod pairs;
-pub(crate) mod robust;
 pub(crate) mod rounds;
 pub(crate) mod shares;
 pub(crate) mod variance;
@@ -17,9 +16,9 @@ pub(crate) mod variance;
 pub(crate) use difference::{Draft, Shift};
 pub use noise::Figure;
 pub(crate) use noise::{Look, Mean, Reading, SCALE};
-pub(crate) use robust::scatter;
 pub use rounds::{Effect, Gain, Outcome};
 pub use shares::{ShareEffect, ShareGain};
+pub(crate) use variance::scatter;
 
 /// The false discovery rate, and the probability of any false alarm if nothing differs.
 pub const LEVEL: f64 = 0.05;

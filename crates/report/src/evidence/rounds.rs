@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::difference::corrected;
-use super::noise::SCALE;
-use super::noise::{Figure, Look, Reading, floor};
-use super::robust::scatter;
+use super::noise::{Figure, Look, Reading, SCALE, floor};
+use super::variance::scatter;
 use super::{Shift, difference, noise};
 
 /// One question: what does `after` change in this figure against `before`?

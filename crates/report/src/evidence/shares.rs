@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::difference::corrected;
-use super::robust::scatter;
 use super::rounds::{Outcome, differences};
+use super::variance::scatter;
 use super::{Shift, noise};
 
 /// Differences between runs that no run shows by itself, as a standard deviation.

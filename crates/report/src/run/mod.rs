@@ -5,7 +5,6 @@ mod legible;
 mod merged;
 mod paths;
 mod screen;
-mod verdict;
 
 use std::cmp::Reverse;
 
@@ -43,7 +42,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
         let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
         lead.push(Section::default().with(Block::Warning(text.to_owned())));
     }
-    let (verdict, mut answers) = verdict::answered(run, gate);
+    let (verdict, mut answers) = screen::answered(run, gate);
     let mut chapters = Vec::new();
     chapters.extend(limits(&verdict).map(Chapter::of));
     chapters.extend(screen::advice_in_full(&verdict).map(Chapter::of));

@@ -5,7 +5,6 @@
 //! a report has the same advice.
 
 mod advice;
-mod candidate;
 pub mod gate;
 mod rank;
 mod trust;
@@ -14,8 +13,7 @@ pub use advice::{Advice, Case, Equality, Goal, Standing, Variant};
 pub use punctual_record::{Code, Price};
 pub use trust::{Level, Trust};
 
-pub(crate) use advice::lines;
-pub(crate) use candidate::{Candidate, Trial};
+pub(crate) use advice::{Candidate, Trial, lines};
 pub(crate) use rank::{equality, grouped, rank, standing, tested};
 
 use std::fmt;

@@ -6,8 +6,7 @@ use crate::evidence::rounds::{Pair, test};
 use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Effect, Figure, Gain, Outcome, ShareEffect};
 
-use super::advice::{Advice, Case, Equality, Goal, Standing, Variant};
-use super::candidate::{Candidate, Trial};
+use super::advice::{Advice, Candidate, Case, Equality, Goal, Standing, Trial, Variant};
 use super::trust::is_busy;
 
 /// What an advice removes, and the series that show it.

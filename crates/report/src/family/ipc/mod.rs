@@ -2,9 +2,7 @@
 //! consecutive messages, and conclusions. Where every pair of CPUs was measured, a map for each mechanism.
 
 mod answer;
-mod candidates;
 mod matters;
-mod summary;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +19,7 @@ use crate::pictures;
 use crate::pictures::heat::Pair;
 
 pub(super) const FAMILY: Family =
-    Family { experiment: "ipc", sections, candidates: candidates::candidates, answer: answer::answer };
+    Family { experiment: "ipc", sections, candidates: matters::candidates, answer: answer::answer };
 
 /// From this number of pairs of CPUs on, they make a map rather than a table each.
 const PAIRS_OF_A_MAP: usize = 3;
@@ -42,7 +40,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     sections.extend(maps(&mapped));
     sections.extend(blocks(&series));
     sections.extend(answer::section(run, &series));
-    sections.extend(summary::sections(run, &listed));
+    sections.extend(traffic::sections(run, &listed));
     sections
 }
 

@@ -4,22 +4,24 @@
 //! the fastest governor's? A difference counts only where something can change the frequency, and where it is larger than a
 //! loop's own spread.
 
-mod candidates;
 mod claims;
 
-use crate::family::ramp::claims::{Judged, Ramp, Start, judged, rounds, settled_tenths};
 use punctual_record::experiment::ramp::Metrics;
-use punctual_record::{Experiment, Quantity, Run, Series};
+use punctual_record::remedy::Value;
+use punctual_record::{Experiment, Quantity, Remedy, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
+use crate::family::ramp::claims::{
+    Judged, PERFORMANCE, Ramp, Start, governor, is_same_work, judged, rounds, settled_tenths,
+};
 use crate::family::shared::{ALWAYS, Family, measured};
 use crate::format::naming::{AS_FOUND, under};
-use crate::format::{listed, sentence, spoken, unbroken, units};
+use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
 use crate::pictures;
 use crate::pictures::ramp::Loops;
-use crate::verdict::{Advice, Answer};
+use crate::verdict::{Advice, Answer, Candidate, Goal, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, candidates: candidates::candidates, answer };
+pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, candidates, answer };
 /// From this ratio of a loop to the median on, something stretched it. No change of frequency does that in the middle of a run.
 const STRETCHED: f64 = 1.5;
 
@@ -259,4 +261,38 @@ fn unshown(all: &[Judged<'_>]) -> Vec<String> {
         said.push(format!("Speed-up after a rest was not tested for {names}: {}", sentence(why)));
     }
     said
+}
+
+// The remedy for a slow start that a run can judge: the governor `performance`.
+
+/// `performance` instead of what was found, where both were measured.
+fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+    // Without cpufreq no governor was set, whatever the series are called.
+    let Some(cpufreq) = &run.host.cpufreq else { return Vec::new() };
+    let first = || series.iter().copied().filter(|series| series.quantity == Quantity::FirstLoops);
+    let is_found = |series: &&Series| match cpufreq.governors.as_slice() {
+        _ if series.subject == AS_FOUND => governor(run, AS_FOUND) != Some(PERFORMANCE),
+        [one] => *one == series.subject && one != PERFORMANCE,
+        _ => false,
+    };
+    let one = |before: &'a Series| {
+        let work_ns = before.experiment.ramp()?.parameters.work_ns;
+        let after = first().find(|its| its.subject == PERFORMANCE && is_same_work(its, before))?;
+        let remedy = Remedy::of(&Value::Governor(PERFORMANCE.to_owned()));
+        Some(Candidate {
+            id: "governor performance".to_owned(),
+            goal: Goal::SpeedUp,
+            cause: "governor".to_owned(),
+            what: "governor performance".to_owned(),
+            instead_of: sanitize(&cpufreq.governors.join(", ")),
+            trials: vec![Trial { case: work_ns, name: case, before, after }],
+            price: remedy.price,
+            code: remedy.code,
+        })
+    };
+    first().filter(is_found).filter_map(one).collect()
+}
+
+fn case(work_ns: i64) -> String {
+    format!("for {} of work after a rest", units::exact(work_ns))
 }

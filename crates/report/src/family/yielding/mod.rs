@@ -2,7 +2,6 @@
 //! conclusions in sentences.
 
 mod answer;
-mod candidates;
 mod situation;
 
 use crate::family::yielding::situation::{Figure, Situation, YIELDS, situations};
@@ -17,7 +16,7 @@ use crate::format::naming::under;
 use crate::format::{distinct, listed, spoken, units};
 
 pub(super) const FAMILY: Family =
-    Family { experiment: "yield", sections, candidates: candidates::candidates, answer: answer::answer };
+    Family { experiment: "yield", sections, candidates: answer::candidates, answer: answer::answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let situations = situations(&measured(series, Experiment::yields));

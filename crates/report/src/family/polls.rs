@@ -1,22 +1,19 @@
 //! Polls before yielding: a table of latencies, a table of shares, which number of polls to use on an idle and on a busy CPU,
 //! and the Pareto front: no other setting gives both less latency and more of the CPU to others.
 
-mod candidates;
-mod setting;
-
-use crate::family::polls::setting::{BLOCKING, Setting, described, settings, under_the_first};
-use punctual_record::experiment::polls::{Load, SenderPlace};
-use punctual_record::{Experiment, Run, Series};
+use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace};
+use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
 use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{Effect, Figure, Outcome};
-use crate::family::shared::{ALWAYS, Family, measured};
+use crate::evidence::shares::Baseline;
+use crate::evidence::{Effect, Figure, Outcome, shares};
+use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::under;
-use crate::format::{distinct, grouped, listed, spoken, unbroken, units};
-use crate::verdict::{Advice, Answer};
+use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
+use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "polls", sections, candidates: candidates::candidates, answer };
+pub(super) const FAMILY: Family = Family { experiment: "polls", sections, candidates, answer };
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::polls);
@@ -31,7 +28,7 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
         let heading = format!("Latency of a message, receiver {under}, sender on the {place}");
         sections.push(latency(&own, &heading));
         let heading = format!("Shares of the CPU while no message comes, receiver {under}");
-        sections.push(shares(&own, &heading));
+        sections.push(shares_section(&own, &heading));
         sections.extend(front_section(&own));
     }
     sections
@@ -64,7 +61,7 @@ fn latency(settings: &[Setting<'_>], heading: &str) -> Section {
     ]))
 }
 
-fn shares(settings: &[Setting<'_>], heading: &str) -> Section {
+fn shares_section(settings: &[Setting<'_>], heading: &str) -> Section {
     let table = named()
         .share("busy program", ALWAYS, Setting::share)
         .share("receiver", ALWAYS, Setting::receiver_share)
@@ -175,6 +172,155 @@ fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
         })
         .collect();
     (!parts.is_empty()).then(|| format!("{}: {}.", method, parts.join("; ")))
+}
+
+// A way of waiting for a message, with its series on an idle and on a busy CPU.
+
+type Polled<'a> = Measured<'a, Parameters, Metrics>;
+
+/// One way of waiting for a message, under one set of conditions.
+#[derive(Debug, Clone, Copy, Default)]
+struct Setting<'a> {
+    subject: &'a str,
+    conditions: &'a str,
+    /// None: it does not poll a fixed number of times.
+    polls: Option<u32>,
+    idle: Option<Polled<'a>>,
+    idle_back: Option<Polled<'a>>,
+    busy: Option<Polled<'a>>,
+    busy_back: Option<Polled<'a>>,
+}
+
+impl Setting<'_> {
+    /// One-way latency at p50 on an idle CPU, ns.
+    fn idle_ns(&self) -> Option<i64> {
+        self.idle?.summary.p50
+    }
+
+    /// The same with the busy program there.
+    fn busy_ns(&self) -> Option<i64> {
+        self.busy?.summary.p50
+    }
+
+    /// Share of the CPU that the busy program had while no message came.
+    fn share(&self) -> Option<f64> {
+        self.busy?.metrics.competitor_cpu_share
+    }
+
+    fn receiver_share(&self) -> Option<f64> {
+        self.busy?.metrics.own_cpu_share
+    }
+}
+
+fn settings<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
+    let key = |s: &Polled<'a>| (s.series.subject.as_str(), s.series.conditions.as_str(), s.parameters.polls);
+    let setting = |((subject, conditions, polls), all): ((&'a str, &'a str, Option<u32>), Vec<Polled<'a>>)| {
+        let of = |load, quantity| all.iter().copied().find(|s| (s.parameters.load, s.quantity) == (load, quantity));
+        Setting {
+            subject,
+            conditions,
+            polls,
+            idle: of(Load::Idle, Quantity::OneWay),
+            idle_back: of(Load::Idle, Quantity::RoundTrip),
+            busy: of(Load::Busy, Quantity::OneWay),
+            busy_back: of(Load::Busy, Quantity::RoundTrip),
+        }
+    };
+    grouped(series, key).into_iter().map(setting).collect()
+}
+
+/// What blocks instead of polling.
+const BLOCKING: &str = "futex_wait";
+
+/// The settings under the first set of conditions.
+fn under_the_first<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
+    let all = settings(series);
+    let first = all.first().map(|setting| setting.conditions);
+    all.into_iter().filter(|setting| Some(setting.conditions) == first).collect()
+}
+
+impl<'a> Setting<'a> {
+    /// The one-way latencies under a load.
+    fn one_way(&self, load: Load) -> Option<&'a Series> {
+        let its = match load {
+            Load::Idle => self.idle,
+            Load::Busy => self.busy,
+        };
+        Some(its?.series).filter(|series| series.summary.p50.is_some())
+    }
+}
+
+/// `sched_yield after 100 polls`.
+fn described(setting: &Setting<'_>) -> String {
+    let subject = setting.subject.to_owned();
+    match setting.polls {
+        None | Some(0) => subject,
+        Some(1) => format!("{subject} after each poll"),
+        Some(n) => format!("{subject} after {} polls", unbroken(&units::count(n.into()))),
+    }
+}
+
+// Numbers of polls instead of blocking, for an idle and for a busy CPU.
+
+/// Shares of the CPU for which the setting with the least latency is a candidate. The least is a fair half, less what
+/// switching costs.
+const WANTED: [f64; 3] = [0.4, 0.9, 0.99];
+
+/// Each situation by itself. A number of polls that pays on an idle CPU may cost a time slice on a busy one.
+pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+    let settings = under_the_first(&measured(series, Experiment::polls));
+    let Some(from) = settings.iter().find(|setting| setting.subject == BLOCKING) else { return Vec::new() };
+    let mut all = Vec::new();
+    for load in [Load::Idle, Load::Busy] {
+        let mut chosen: Vec<&Setting<'a>> = Vec::new();
+        for wanted in WANTED {
+            let enough = settings.iter().filter(|its| its.subject != BLOCKING && its.share() >= Some(wanted));
+            let least = enough.filter(|its| its.one_way(load).is_some());
+            let least = least.min_by_key(|its| its.one_way(load).and_then(|series| series.summary.p50));
+            let new = |its: &&Setting<'a>| !chosen.iter().any(|known| std::ptr::eq(*known, *its));
+            chosen.extend(least.filter(new));
+        }
+        all.extend(chosen.into_iter().filter_map(|to| candidate(load, from, to)));
+    }
+    all
+}
+
+fn candidate<'a>(load: Load, from: &Setting<'a>, to: &Setting<'a>) -> Option<Candidate<'a>> {
+    let name = |load: i64| if load == 0 { "on an idle CPU" } else { "on a busy CPU" }.to_owned();
+    let trial =
+        Trial { case: i64::from(load == Load::Busy), name, before: from.one_way(load)?, after: to.one_way(load)? };
+    Some(Candidate {
+        id: format!("{} {}", described(to), name(trial.case)),
+        goal: Goal::PassMessages,
+        cause: name(trial.case),
+        what: described(to),
+        instead_of: described(from),
+        trials: vec![trial],
+        // On a busy CPU the case itself has the shares.
+        price: Price { others: taken(from, to).filter(|_| load == Load::Idle), ..Price::default() },
+        code: Code { c: code(to), ..Code::default() },
+    })
+}
+
+/// What it takes from a busy program, where a difference is shown.
+fn taken(from: &Setting<'_>, to: &Setting<'_>) -> Option<String> {
+    let question = (Baseline::Series(from.busy?.series), to.busy?.series);
+    let effect = shares::test(&[question]).into_iter().next().filter(|effect| effect.outcome == Outcome::Worse)?;
+    Some(format!(
+        "a busy program gets {} of the CPU instead of {}",
+        spoken::share(effect.after?),
+        spoken::share(effect.before?)
+    ))
+}
+
+fn code(to: &Setting<'_>) -> Option<String> {
+    let call = to.idle.or(to.busy)?.series.about.call.as_deref().map(sanitize);
+    match (to.polls?, call) {
+        (0, _) => Some("while (!ready()) _mm_pause();".to_owned()),
+        (1, Some(call)) => Some(format!("while (!ready()) {call};")),
+        (polls, Some(call)) => Some(format!("for (unsigned i = 1; !ready(); i++) if (i % {polls} == 0) {call};")),
+        (_, None) => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,18 @@
 //! Calibration: what a sleep adds, what the clock costs, and whether waits that are shortened by both take as long as asked.
 
-mod candidates;
-mod proof;
-
-use crate::family::calibrate::proof::{Calibrated, EARLY, Judgement, Proof, beside, early, mean_error, mean_text};
-use punctual_record::experiment::calibrate::Figure;
+use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
 use punctual_record::{Experiment, Interval, Run, Series};
 
 use crate::document::{Block, Columns, Item, Note, Section, Table};
-use crate::evidence::{Figure as Compared, Outcome, rounds};
-use crate::family::shared::{ALWAYS, Family, measured};
+use crate::evidence::{Figure as Compared, Mean, Outcome, rounds};
+use crate::family::figures::Figures;
+use crate::family::shared::{ALWAYS, Family, Measured, measured};
+use crate::family::wait::conditions;
 use crate::format::naming::under;
-use crate::format::{listed, spoken, unbroken, units};
-use crate::verdict::{Advice, Answer};
+use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "calibrate", sections, candidates: candidates::candidates, answer };
+pub(super) const FAMILY: Family = Family { experiment: "calibrate", sections, candidates, answer };
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);
@@ -231,4 +228,144 @@ fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns
         .ns("p99", 80, |(s, _)| s.summary.p99)
         .share("early", 95, |(s, _)| early(s.series))
         .share("CPU", 70, |(s, _)| s.cpu_share)
+}
+
+// The remedies for what a sleep adds: compensation, the library's sleeper, other conditions, other calls.
+
+/// Those of all methods and conditions.
+pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+    let series = measured(series, Experiment::calibrate);
+    let plain: Vec<Calibrated<'a>> = series.iter().copied().filter(|s| s.parameters.figure == Figure::Plain).collect();
+    let Some((first, others)) = plain.split_first() else { return Vec::new() };
+    let mut all: Vec<Candidate<'a>> =
+        [compensation(&series, first), sleeper(&series, first)].into_iter().flatten().collect();
+    let like = others.iter().filter(|other| other.conditions == first.conditions);
+    all.extend(like.filter_map(|other| {
+        let name = sanitize(&other.subject);
+        candidate(&format!("{name} instead of {}", first.subject), &name, first, other)
+    }));
+    let asked = first.parameters.asked_ns.unwrap_or_default();
+    let rows: Vec<&'a Series> = plain.iter().map(|s| s.series).collect();
+    all.extend(conditions(&Figures::of(run, asked, &rows)));
+    all
+}
+
+fn candidate<'a>(id: &str, what: &str, before: &Calibrated<'a>, after: &Calibrated<'a>) -> Option<Candidate<'a>> {
+    let case = before.parameters.asked_ns?;
+    Some(Candidate {
+        id: id.to_owned(),
+        goal: Goal::WakeOnTime,
+        cause: id.to_owned(),
+        what: what.to_owned(),
+        instead_of: sanitize(&before.subject),
+        trials: vec![Trial { case, name: units::exact, before: before.series, after: after.series }],
+        price: Price::default(),
+        code: Code::default(),
+    })
+}
+
+/// The way that is shown to work: TN measured again before each batch, or TN as fitted. Early waits are no gain.
+fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
+    let works = |figure: Figure| {
+        let its = beside(all, plain.series, figure)?;
+        let proof = Proof::of(its.series)?;
+        (proof.judgement() == Judgement::Works).then_some((its, proof.early))
+    };
+    let name = sanitize(&plain.subject);
+    let again = works(Figure::Remeasured).map(|its| (its, format!("{name} shortened by TN measured again")));
+    let ((its, early), what) =
+        again.or_else(|| Some((works(Figure::Compensated)?, format!("{name} shortened by TN"))))?;
+    let program = Some(format!("{} of the waits end early", spoken::share(early)));
+    Some(Candidate { price: Price { program, ..Price::default() }, ..candidate("compensation", &what, plain, &its)? })
+}
+
+fn sleeper<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
+    let its = beside(all, plain.series, Figure::CompensatedSleeper)?;
+    let rust = Some("SleeperOptions::new().strategy(Strategy::Compensated).build()".to_owned());
+    let what = "punctual::Sleeper, compensated";
+    Some(Candidate { code: Code { rust, ..Code::default() }, ..candidate("sleeper", what, plain, &its)? })
+}
+
+// What a proof shows: the error of shortened waits, and whether the compensation works.
+
+pub(in crate::family) type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
+
+/// The series of the same method and conditions with another figure.
+pub(in crate::family) fn beside<'a>(all: &[Calibrated<'a>], of: &Series, figure: Figure) -> Option<Calibrated<'a>> {
+    let same = |s: &Calibrated<'_>| s.subject == of.subject && s.conditions == of.conditions;
+    all.iter().copied().find(|s| same(s) && s.parameters.figure == figure)
+}
+
+/// The error of the waits of one series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::family) struct Proof {
+    /// Mean error over the rounds.
+    mean: Mean,
+    /// Mean of the rounds' median errors.
+    median: Mean,
+    /// Share of early waits.
+    early: f64,
+    /// What was taken off each wait, in ns.
+    shortened_by: f64,
+}
+
+/// Whether waits shortened by TN take as long as asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::family) enum Judgement {
+    /// As many are early as [`EARLY`] says, and the mean error is small.
+    Works,
+    /// Too many are early: TN is too large for sleeps of that length, by this many ns.
+    TooMuch(f64),
+    /// Too few are early: TN is too small, by this many ns.
+    TooLittle(f64),
+    /// The rounds differ too much to say.
+    Undecided,
+}
+
+/// Of waits shortened by an exact TN, half are early. Outside of this range, TN misses most of them.
+const EARLY: std::ops::RangeInclusive<f64> = 0.2..=0.8;
+
+impl Proof {
+    /// `None`: fewer rounds than a test takes.
+    pub(in crate::family) fn of(series: &Series) -> Option<Self> {
+        let mean = mean_error(series)?;
+        let median = Mean::of_rounds(series, |round| round.summary.p50.map(|ns| ns as f64))?;
+        let shortened_by = series.experiment.calibrate()?.metrics.shortened_by_ns?;
+        Some(Self { mean, median, early: early(series)?, shortened_by })
+    }
+
+    /// Whether the mean error is shown to be less than half of what was taken off. On a busy machine it is not.
+    fn is_small(&self) -> bool {
+        self.mean.low.abs().max(self.mean.high.abs()) < self.shortened_by / 2.0
+    }
+
+    pub(in crate::family) fn judgement(&self) -> Judgement {
+        let Mean { ns, low, high } = self.median;
+        if EARLY.contains(&self.early) && self.is_small() {
+            Judgement::Works
+        } else if self.early > *EARLY.end() && high < 0.0 {
+            Judgement::TooMuch(-ns)
+        } else if self.early < *EARLY.start() && low > 0.0 {
+            Judgement::TooLittle(ns)
+        } else {
+            Judgement::Undecided
+        }
+    }
+}
+
+/// Mean error over the rounds.
+fn mean_error(series: &Series) -> Option<Mean> {
+    Mean::of_rounds(series, |round| round.summary.mean)
+}
+
+/// Share of early waits.
+fn early(series: &Series) -> Option<f64> {
+    (series.summary.count > 0).then(|| series.summary.negative as f64 / series.summary.count as f64)
+}
+
+/// `-3.90 µs [-4.51 -3.30]`.
+fn mean_text(mean: Mean) -> String {
+    let ns = mean.ns.round() as i64;
+    let interval = Interval { low: mean.low.round() as i64, high: mean.high.round() as i64 };
+    unbroken(&format!("{} {}", units::duration(ns), units::interval_like(interval, ns)))
 }
