@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
-use crate::terminal::stream;
+use crate::terminal;
 
 /// Starts listening. The first signal asks the run to end. A second one ends the process at once, and the kernel releases thread
 /// conditions and open files. Signals ignored at the start (`nohup`, the background of a script) stay ignored.
@@ -26,7 +26,7 @@ pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
         for signal in signals.forever() {
             // If a reader blocks the results, the first signal ends only that output.
             // The kernel repeats SIGXCPU every second, and finally ends the process itself.
-            if signal != SIGXCPU && !stream::give_up() && stop.reason().is_some() {
+            if signal != SIGXCPU && !terminal::give_up() && stop.reason().is_some() {
                 // A thread that never gets its CPU could not end with the process.
                 punctual_linux::rescue::free_process(std::process::id() as i32, None);
                 std::process::exit(128 + signal);

@@ -8,8 +8,7 @@ use punctual_report::compare::Figure;
 use punctual_report::compare::limit::{Amount, Limit as Increase};
 use punctual_report::gate::{self, Missing};
 
-use crate::refusal::BadUsage;
-use crate::refusal::nearest::hint;
+use crate::refusal::{BadUsage, hint};
 
 /// Half of a limit, split at its operator.
 struct Parts<'a> {

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::refusal::nearest::hint;
+use crate::refusal::hint;
 
 /// What comes before the name of a kind: some kinds are called like one of their methods.
 const KIND: &str = "kind:";

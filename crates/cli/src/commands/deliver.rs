@@ -9,15 +9,14 @@ use punctual_report::{Document, Style};
 use crate::args::{Flags, OutputArgs};
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
-use crate::saved::kept;
-use crate::terminal::{self, stream};
+use crate::{saved, terminal};
 
 /// The lines of the first screen. A terminal has 24: one is for the prompt, one says where the rest is.
 const FIRST_SCREEN_ROWS: usize = 22;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
-    stream::heed_signals();
+    terminal::heed_signals();
     let tables = wanted.tables_on_stderr || !outputs.takes_stdout();
     let tables = tables && !wanted.without_tables && wanted.output.is_none();
     let mut failed = Vec::new();
@@ -96,7 +95,7 @@ fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
         return false;
     }
     let mut json = Vec::new();
-    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| kept::keep_last(&json));
+    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| saved::keep_last(&json));
     match &kept {
         // An older run may still be the last.
         Err(error) if !wanted.quiet => {
@@ -128,7 +127,7 @@ fn write(run: &Run, output: Output, wanted: &OutputArgs) -> anyhow::Result<()> {
 /// Keeps a run that no file holds.
 fn keep(run: &Run) {
     let mut json = Vec::new();
-    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| kept::keep_unwritten(&json));
+    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| saved::keep_unwritten(&json));
     terminal::complain(&match kept {
         Ok(path) => {
             let path = terminal::shown(path);

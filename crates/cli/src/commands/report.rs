@@ -11,8 +11,7 @@ use punctual_report::{Document, gate};
 use crate::args::limits;
 use crate::exit::{Exit, with_causes};
 use crate::output::{Output, Outputs, Target};
-use crate::refusal::BadUsage;
-use crate::refusal::nearest::nearest;
+use crate::refusal::{BadUsage, nearest};
 use crate::terminal::Color;
 use crate::{saved, terminal};
 

@@ -15,12 +15,10 @@ use punctual_record::experiment::yielding::CompetitorKind as Kind;
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
-use crate::args::names::chosen;
-use crate::args::names::{Chosen, Item, Names, Shelf};
+use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
-use crate::refusal::BadUsage;
-use crate::refusal::nearest::hint;
+use crate::refusal::{BadUsage, hint};
 
 /// Options of `yield`.
 #[derive(Debug, Args)]

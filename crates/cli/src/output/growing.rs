@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::Output;
 use super::sink::Sink;
-use crate::terminal::stream;
+use crate::terminal;
 
 /// The output.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Growing {
 impl Write for Growing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &self.output.sink {
-            Sink::Stream(stream) => stream::pour(stream, bytes)?,
+            Sink::Stream(stream) => terminal::pour(stream, bytes)?,
             Sink::Regular(file) if file.can_grow() => file.grow(bytes, self.written)?,
             Sink::Regular(_) => self.kept.extend(bytes),
         }

@@ -6,11 +6,9 @@
 
 mod growing;
 mod place;
-mod refusal;
 mod regular;
 mod sink;
 mod taking;
-mod target;
 #[cfg(test)]
 mod tests;
 
@@ -25,11 +23,11 @@ use sink::{Identity, Sink};
 
 /// Opens a folder of this user, and creates what is missing of its path with mode 0700. Only this user's links and root's are followed.
 pub(crate) fn folder(path: &Path) -> std::io::Result<OwnedFd> {
-    place::folder(path).map_err(refusal::Refusal::plain)
+    place::folder(path).map_err(place::Refusal::plain)
 }
 
 pub(crate) use growing::Growing;
-pub(crate) use target::Target;
+pub(crate) use place::Target;
 
 /// An open output.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, ope
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
-use super::refusal::Refusal;
+use crate::refusal::BadUsage;
+use crate::terminal::shown;
 
 /// Most links followed, as in the kernel (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
@@ -232,5 +233,69 @@ fn own_descriptor(folder: impl AsFd, name: &OsStr) -> Option<RawFd> {
         [.., pid, "fd"] if *pid == us => Some(number),
         [.., pid, "task", _, "fd"] if *pid == us => Some(number),
         _ => None,
+    }
+}
+
+// The target of an output, as typed.
+
+/// The target of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// `-`: stdout.
+    Stdout,
+    /// The name of a file, a device or a pipe.
+    File(PathBuf),
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("-"),
+            Self::File(path) => f.write_str(&shown(path)),
+        }
+    }
+}
+
+impl From<OsString> for Target {
+    fn from(text: OsString) -> Self {
+        if text == OsStr::new("-") { Self::Stdout } else { Self::File(text.into()) }
+    }
+}
+
+// Why a target cannot be written.
+
+/// The reason why a target cannot be written.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    why: String,
+    /// Whether another name would help: the name is at fault, not the machine.
+    usage: bool,
+}
+
+impl Refusal {
+    /// A fault of the name.
+    pub(super) fn usage(why: impl Into<String>) -> Self {
+        Self { why: why.into(), usage: true }
+    }
+
+    /// The kernel's error for `object`.
+    pub(super) fn errno(errno: Errno, object: impl AsRef<OsStr>) -> Self {
+        let machine = [Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::FBIG];
+        let said = std::io::Error::from(errno);
+        Self { why: format!("{} cannot be written: {said}", shown(object)), usage: !machine.contains(&errno) }
+    }
+
+    /// The error where no flag names the target.
+    pub(super) fn plain(self) -> std::io::Error {
+        std::io::Error::other(self.why)
+    }
+
+    /// The error for the flag of the target.
+    pub(super) fn of(self, flag: &str, target: &crate::output::Target) -> anyhow::Error {
+        if self.usage {
+            BadUsage::invalid(flag, target, self.why).into()
+        } else {
+            anyhow::anyhow!("{flag} {target}: {}", self.why)
+        }
     }
 }

@@ -19,8 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::place::{EXCHANGED, Named};
-use super::refusal::Refusal;
+use super::place::{EXCHANGED, Named, Refusal};
 use super::taking::{self, Fresh};
 
 /// Room reserved before the measurement, so that a full disk is reported at once: several runs of the usual size.

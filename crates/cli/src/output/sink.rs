@@ -10,10 +10,10 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fcntl_getfl, fstat, openat};
 use rustix::io::Errno;
 
 use super::Target;
+use super::place::Refusal;
 use super::place::{self, EXCHANGED, Named, Place};
-use super::refusal::Refusal;
 use super::regular::{Regular, is_one};
-use crate::terminal::stream;
+use crate::terminal;
 
 /// An open target.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Sink {
     pub(super) fn write(self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Regular(file) => file.write(bytes),
-            Self::Stream(stream) => stream::pour(&stream, bytes),
+            Self::Stream(stream) => terminal::pour(&stream, bytes),
         }
     }
 }

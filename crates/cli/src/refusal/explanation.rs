@@ -2,9 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::BadUsage;
-use super::line::{Line, in_usage, named};
-use super::nearest::{hint, nearest};
+use super::{BadUsage, Line, hint, in_usage, named, nearest};
 use crate::terminal::{self, shown};
 
 /// Most names in a list.

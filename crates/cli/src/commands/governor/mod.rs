@@ -206,8 +206,8 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 /// Runs the action.
 pub(crate) fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
     match &args.action {
-        None => show::run(&args.show),
-        Some(Action::Show(args)) => show::run(args),
+        None => show::show(&args.show),
+        Some(Action::Show(args)) => show::show(args),
         Some(Action::Set(args)) => set(args),
         Some(Action::Restore) => restore(),
         Some(Action::Ramp(args)) => ramp(args),

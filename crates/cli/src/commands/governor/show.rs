@@ -21,7 +21,7 @@ pub(crate) struct ShowArgs {
 }
 
 /// Prints the tables.
-pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
+pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<Exit> {
     let overview = gather(&Cpufreq::system());
     terminal::print(&text::sections(&frequency::sections(&overview), &terminal::style(args.color)))?;
     Ok(Exit::Done)

@@ -1,7 +1,6 @@
 //! `punctual run`.
 
 mod args;
-mod filter;
 mod loaded;
 mod observe;
 mod remedies;
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if let (Some(why), true) = (&hidden, args.conditions.require()) {
         return Ok(refuse(why));
     }
-    let notices = hidden.into_iter().chain(filter::notice(args).filter(|_| libraries.hidden().is_none()));
+    let notices = hidden.into_iter().chain(rules::notice(args).filter(|_| libraries.hidden().is_none()));
     notices.filter(|_| !args.quiet).for_each(|notice| terminal::complain(&notice));
     let mut silent = Silent;
     let (mut observation, unobserved) = observe::prepare(args, &mut silent)?;

@@ -8,10 +8,14 @@ use punctual::conditions::CONDITIONS;
 use punctual_lab::paths::Subject;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
+use punctual_lab::{Observer, Session, Stop};
+use punctual_record::Causes;
 
-use crate::args::{MeasureArgs, OutputArgs, values};
-use crate::output::Target;
-use crate::refusal::nearest::hint;
+use crate::args::{Flags, MeasureArgs, OutputArgs, values};
+use crate::commands::deliver::deliver;
+use crate::commands::measure::command_line;
+use crate::output::{Outputs, Target};
+use crate::refusal::hint;
 
 /// Options of `why`.
 #[derive(Debug, Args)]
@@ -94,4 +98,22 @@ fn way(text: &str) -> Result<Subject, String> {
 fn of_own_waits() -> Vec<&'static str> {
     let own = ["durations", "samples", "rounds", "warmup", "fail_if", "no_wait", "require"];
     CONDITIONS.iter().map(|condition| condition.name()).chain(own).collect()
+}
+
+// The end of watching: the causes go into the run, and the run to its readers.
+
+/// The name of the command.
+pub(super) const NAME: &str = "why";
+
+/// A session of this command.
+pub(super) fn session(stop: Stop, observer: &mut dyn Observer) -> Session<'_> {
+    Session::open(command_line(NAME), NAME, stop, observer)
+}
+
+/// Enters the causes, and delivers the run. Returns whether all outputs were written.
+pub(super) fn close(mut session: Session<'_>, causes: Causes, wanted: &OutputArgs, outputs: Outputs) -> bool {
+    session.set_causes(causes);
+    let mut run = session.close();
+    Flags::of(NAME).name_in(&mut run);
+    deliver(&run, wanted, outputs)
 }

@@ -2,7 +2,6 @@
 
 mod advise;
 mod args;
-mod finish;
 mod own;
 mod process;
 mod program;

@@ -10,8 +10,7 @@ use punctual_lab::wait::{self, Plan, Request};
 use punctual_record::{Notice, Unseen};
 use punctual_trace::Room;
 
-use super::args::WhyArgs;
-use super::finish::NAME;
+use super::args::{NAME, WhyArgs};
 use crate::commands::cpu_lock;
 use crate::commands::measure::measure;
 use crate::exit::Exit;

@@ -11,7 +11,7 @@ use punctual_record::{Notice, Program, TrialRefused, Unseen};
 use punctual_trace::Target;
 
 use super::args::WhyArgs;
-use super::{advise, finish};
+use super::{advise, args};
 use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let stop = Stop::default();
     interrupt::listen(&stop)?;
     let mut silent = Silent;
-    let mut session = finish::session(stop.clone(), &mut silent);
+    let mut session = args::session(stop.clone(), &mut silent);
     if args.thread.is_none() {
         not_watched(&process).into_iter().for_each(|notice| session.notice(notice));
     }
@@ -72,7 +72,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     }
     advise::enter(tried, cut.as_ref(), &mut causes, &mut session);
     let traced = trace.finish(&causes);
-    let all_written = finish::close(session, causes, &wanted, outputs) && traced;
+    let all_written = args::close(session, causes, &wanted, outputs) && traced;
     Ok(interrupt::exit(&stop).unless_lost(all_written))
 }
 

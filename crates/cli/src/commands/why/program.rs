@@ -17,7 +17,7 @@ use punctual_record::{Causes, Program};
 use punctual_trace::{Batch, Target};
 
 use super::args::WhyArgs;
-use super::{advise, finish};
+use super::{advise, args};
 use crate::commands::run::{not_run, status};
 use crate::commands::trace::Trace;
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let wanted = args.outputs();
     let mut outputs = wanted.open_beside_program()?;
     let mut silent = Silent;
-    let mut session = finish::session(Stop::default(), &mut silent);
+    let mut session = args::session(Stop::default(), &mut silent);
     let used_before = children_cpu_ns();
     let (gate, keeper) = gate().context("a pipe to the program")?;
     let advise = args.advise.then(|| args.measure.amount.duration.unwrap_or(advise::USUAL));
@@ -64,7 +64,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         let cpu_ns = Some(watched.cpu_ns.unwrap_or(0).max(used));
         causes.program = Some(Program { name, pid: pid.cast_unsigned(), status: code, cpu_ns, ..watched });
         advise::enter(tried, cut.as_ref(), &mut causes, &mut session);
-        finish::close(session, causes, &wanted, outputs);
+        args::close(session, causes, &wanted, outputs);
     }
     Ok(exit)
 }

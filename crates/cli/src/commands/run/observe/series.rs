@@ -6,8 +6,7 @@ use punctual_linux::call_table::{Counted, LOOKS, call_name};
 use punctual_record::experiment::calls::{Metrics, Parameters};
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesId, SeriesTally, Typed, Usage, sanitize};
 
-use super::delta::{Delta, Times};
-use super::rounds::Round;
+use super::delta::{Delta, Round, Times};
 
 /// Most characters of a program's name.
 const LONGEST: usize = 40;
