@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use punctual::{CpuSet, Policy};
 use punctual_lab::ipc::mechanism::{Mechanism, Receive};
-use punctual_lab::ipc::places::{Places, Topology};
+use punctual_lab::ipc::plan::{Places, Topology};
 use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
 use punctual_report::export::text::list::ListRow;
 

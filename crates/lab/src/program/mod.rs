@@ -5,11 +5,9 @@
 //!
 //! The watched program is not stopped, traced or changed.
 
-mod account;
 mod process;
 mod watcher;
 
-pub use account::Account;
 pub(crate) use process::{Family, Times, belongs_to_caller};
 pub use process::{Process, Refused, State};
-pub use watcher::Watcher;
+pub use watcher::{Account, Watcher};

@@ -37,7 +37,6 @@
 //!
 //! If the condition cannot notify an event count, use [`Backoff::step`] and sleep by other means after [`Step::Park`].
 
-mod event_count;
 #[cfg(all(test, loom))]
 mod model;
 mod profile;
@@ -47,8 +46,7 @@ use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
 
-pub use event_count::{EventCount, Key};
-pub use profile::{Limits, Profile, ProfileError};
+pub use profile::{EventCount, Key, Limits, Profile, ProfileError};
 
 /// The step between two polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

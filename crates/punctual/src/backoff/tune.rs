@@ -6,8 +6,7 @@ use std::sync::{Arc, OnceLock};
 use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::clock::{Clock, now_ns};
 
-use super::event_count;
-use super::{EventCount, Profile};
+use super::{EventCount, Profile, profile};
 
 /// Polls per batch, so that the two clock readings around it weigh little.
 const POLLS: u32 = 200;
@@ -118,7 +117,7 @@ fn yield_ns() -> u32 {
 
 #[derive(Default)]
 struct Stage {
-    event: event_count::AtomicU32,
+    event: profile::AtomicU32,
     /// When the waker notified; 0: not yet.
     notified_at: AtomicI64,
     /// When the sleeper woke; 0: not yet.

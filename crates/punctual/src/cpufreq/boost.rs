@@ -40,11 +40,9 @@ use punctual_linux::uclamp;
 use super::attribute::Attribute;
 use super::error::Error;
 use super::guard::GovernorGuard;
-use super::lead::{LONGEST, Lead};
-use super::lever::{Lever, clamp};
-use super::policy::CpufreqPolicy;
+use super::policy::{CpufreqPolicy, Lever, clamp};
 use super::system::{Cpufreq, Energy};
-use super::work::FullSpeed;
+use super::work::{FullSpeed, LONGEST, Lead};
 use crate::restore::{LockWait, NotRestored};
 
 /// Trials at construction, so that the first activation already has a lead.

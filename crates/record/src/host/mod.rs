@@ -6,8 +6,6 @@
 mod container;
 mod cpu;
 mod kernel;
-mod limits;
-mod virtualization;
 
 use std::path::Path;
 
@@ -30,20 +28,20 @@ impl Host {
             cpu_model: cpu::model(&tree),
             cpus_online: cpu::online(&tree),
             cpus_present: cpu::count(&tree, "sys/devices/system/cpu/present"),
-            cpus_allowed: limits::cpus_allowed(&tree),
+            cpus_allowed: kernel::cpus_allowed(&tree),
             cpu_quota: container::cpu_quota(&tree),
             smt: cpu::smt(&tree),
             clocksource: tree.word("sys/devices/system/clocksource/clocksource0/current_clocksource"),
             cpuidle: cpu::cpuidle(&tree),
             cpufreq: cpu::cpufreq(&tree),
-            hypervisor: virtualization::hypervisor(&tree),
+            hypervisor: container::hypervisor(&tree),
             container: container::runtime(&tree),
             timer_slack_ns: tree.number("proc/self/timerslack_ns"),
-            rt: limits::real_time(&tree, kernel::is_preempt_rt(realtime, version.as_deref())),
+            rt: kernel::real_time(&tree, kernel::is_preempt_rt(realtime, version.as_deref())),
             isolated_cpus: cpu::list(&tree, "sys/devices/system/cpu/isolated"),
             nohz_full_cpus: cpu::list(&tree, "sys/devices/system/cpu/nohz_full"),
-            memory_kb: limits::memory_kb(&tree),
-            load1: tree.text("proc/loadavg").and_then(|text| limits::load1(&text)),
+            memory_kb: kernel::memory_kb(&tree),
+            load1: tree.text("proc/loadavg").and_then(|text| kernel::load1(&text)),
             kernel: release,
             kernel_version: version,
             name: None,

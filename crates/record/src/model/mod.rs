@@ -4,28 +4,24 @@
 //! zero. A fact that the machine does not report is absent, never "fine".
 
 mod causes;
-mod code;
-mod conditions;
 mod flat;
 mod host;
 mod notice;
 mod run;
 mod series;
 mod summary;
-mod trial;
 
 pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, LatePart, LateWake, Program, Stretch,
-    Unseen, Unsplit, WakePart, Waker, WatchEffect,
+    Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
-pub use code::{Code, Price};
-pub use conditions::{CPU, ConditionSet, DMA_LATENCY, NICE, POLICY, Refusal, Setting, TIMER_SLACK};
 pub use flat::MOST_SERIES;
-pub use host::{Cpufreq, Cpuidle, Host, RtLimits};
+pub use host::{
+    CPU, ConditionSet, Cpufreq, Cpuidle, DMA_LATENCY, Host, NICE, POLICY, Refusal, RtLimits, Setting, TIMER_SLACK,
+};
 pub use notice::{Notice, PauseCause};
 pub use run::{
     BusyProcess, CallPath, Clock, Disturbance, NotMeasured, PathSource, PathStep, Run, SCHEMA, Source, Tool,
 };
-pub use series::{About, Part, Quantity, RoundFigures, Series, Steadiness};
+pub use series::{About, Code, Part, Price, Quantity, RoundFigures, Series, Steadiness};
 pub use summary::{Ci95, Interval, Key, Limit, Spread, Summary};
-pub use trial::{Trial, TrialBlock, TrialPair, TrialRefused};

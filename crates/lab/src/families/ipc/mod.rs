@@ -14,7 +14,6 @@ pub mod mechanism;
 pub mod mechanisms;
 mod message;
 mod peer;
-pub mod places;
 pub mod plan;
 #[cfg(test)]
 mod tests;
@@ -32,8 +31,7 @@ use crate::frame::{
 use bench::{Extra, IpcBench};
 use mechanism::Receive;
 pub use message::SHORTEST;
-use places::Relation;
-use plan::{Cell, cost_ns};
+use plan::{Cell, Relation, cost_ns};
 pub use plan::{Mode, Plan, Request};
 
 /// Name of this experiment in the record.

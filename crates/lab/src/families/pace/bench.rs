@@ -6,10 +6,9 @@ use punctual::{Rate, RtThrottle, format_duration};
 use punctual_linux as linux;
 use punctual_record::{Notice, Recorder, SeriesTally, Usage};
 
-use super::drift::Drift;
+use super::flow::Receiver;
 use super::plan::{PacingSession, Plan, Target, Terms};
-use super::receiver::Receiver;
-use super::stand::{Counts, Figures, MOST_EVENTS, Order, Stand};
+use super::stand::{Counts, Drift, Figures, MOST_EVENTS, Order, Stand};
 use super::wire::Wire;
 use crate::frame::figures::Sum;
 use crate::frame::{Bench, Failure, Scene, Unavailable};

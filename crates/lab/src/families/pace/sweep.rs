@@ -11,8 +11,8 @@ use punctual_record::experiment::sweep;
 use punctual_record::{Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
 
 use super::bench::PaceBench;
+use super::flow::Receiver;
 use super::plan::Plan;
-use super::receiver::Receiver;
 use super::stand::Counts;
 use crate::frame::schedule::{Amount, Schedule};
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};

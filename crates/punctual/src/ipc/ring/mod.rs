@@ -59,7 +59,6 @@ mod error;
 mod file;
 pub mod layout;
 mod memory;
-mod reader;
 mod wait_strategy;
 mod writer;
 

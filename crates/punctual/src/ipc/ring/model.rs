@@ -10,10 +10,10 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 
+use super::ends::Reader;
 use super::error::SendError;
 use super::layout::{AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA};
 use super::memory::Memory;
-use super::reader::Reader;
 use super::writer::Writer;
 
 /// Memory whose accesses the checker orders. Sleeps have no time limit: a lost wake-up is a deadlock.

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use proptest::prelude::*;
 use punctual_linux::ipc::Region;
 
+use super::ends::Reader;
 use super::error::{ReceiveError, SendError};
 use super::layout::{AT_HEAD, AT_TAIL, DATA, frame, largest_message, mark, word};
-use super::reader::Reader;
 use super::writer::Writer;
 
 type Ends = (Writer<Arc<Region>>, Reader<Arc<Region>>, Arc<Region>);

@@ -11,18 +11,19 @@ use crate::frame::tests::made_up_report;
 use crate::frame::{Amount, Request as Frame};
 
 use super::super::bench::Extra;
+use super::super::mechanisms;
 use super::super::plan::{Plan, Request};
-use super::super::{mechanisms, places};
 use super::*;
+use crate::families::ipc::plan;
 
 fn plan(modes: Vec<Mode>) -> Plan {
     let request = Request {
         mechanisms: vec![mechanisms::find("pipe").unwrap()],
         sizes: vec![64],
         modes,
-        places: places::Places::Same,
+        places: plan::Places::Same,
         cpus: vec![0],
-        topology: places::Topology::default(),
+        topology: plan::Topology::default(),
         receive: vec![Receive::Backoff],
         sender_policies: Vec::new(),
         receiver_policies: Vec::new(),

@@ -33,15 +33,15 @@
 //! println!("{:?} late, slept {:?}, spun {:?}", wake.lateness(), wake.slept, wake.spun);
 //! ```
 
-mod options;
-mod slack;
-
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
-pub use options::{SleeperOptions, Strategy};
-use slack::FineSlack;
+use punctual_linux::Error;
+use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 
-use crate::margin::{Aim, Decision, MarginLearner};
+use crate::margin::{Aim, BadAim, Decision, MarginLearner};
 use crate::time::{Clock, Moment, SystemClock};
 
 /// Sleeps between two measurements of the sleeping call's cost, and between two settings of the timer slack.
@@ -266,5 +266,256 @@ impl<C: Clock> Sleeper<C> {
         self.until_housekeeping = HOUSEKEEPING;
         self.slack.renew();
         (self.strategy == Strategy::Hybrid).then(|| self.clock.cpu_time_ns()).flatten()
+    }
+}
+
+// The builder of a [`Sleeper`].
+
+/// How a sleeper waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// One absolute `clock_nanosleep(2)`: late by the kernel's wake-up latency, least CPU time.
+    Native,
+    /// The same, asked to end earlier by the typical wake-up latency, which it tracks. If it wakes too soon, it spins the rest, a few µs
+    /// at most, so that it is never early.
+    Compensated,
+    /// Sleeps until a learned margin before the deadline, then spins on the CPU's counter.
+    #[default]
+    Hybrid,
+}
+
+/// The builder of a [`Sleeper`]; it can be sent to the thread that waits.
+#[derive(Debug, Clone)]
+pub struct SleeperOptions<C: Clock = SystemClock> {
+    clock: C,
+    strategy: Strategy,
+    aim: Aim,
+    longest_margin: Duration,
+}
+
+/// The default longest margin. An ordinary machine wakes within it under load. A thread that lost its CPU to another for milliseconds
+/// cannot make up for that by spinning.
+const LONGEST_MARGIN: Duration = Duration::from_micros(250);
+
+impl SleeperOptions {
+    /// Hybrid on `CLOCK_MONOTONIC`. It spends up to 2 ms of CPU time to avoid one wait that is over 1 µs late ([`Aim::Balanced`]).
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            clock: SystemClock::monotonic(),
+            strategy: Strategy::default(),
+            aim: Aim::default(),
+            longest_margin: LONGEST_MARGIN,
+        }
+    }
+}
+
+impl Default for SleeperOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C: Clock> SleeperOptions<C> {
+    /// Sets the strategy (default: hybrid).
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
+    #[must_use]
+    pub fn clock<D: Clock>(self, clock: D) -> SleeperOptions<D> {
+        SleeperOptions { clock, strategy: self.strategy, aim: self.aim, longest_margin: self.longest_margin }
+    }
+
+    /// Hybrid only: at most `within` late in a `share` of the waits (0.5 to 0.9999), at the least CPU time.
+    pub fn lateness(mut self, within: Duration, share: f32) -> Result<Self, BadAim> {
+        self.aim = Aim::lateness(within, share)?;
+        Ok(self)
+    }
+
+    /// Hybrid only: the least lateness for at most a `share` of the time waited as CPU time. The share is above 0, and at most 1.
+    ///
+    /// The sleeping call itself costs some µs. A budget that pays for no more gives a native sleep.
+    pub fn cpu_budget(mut self, share: f32) -> Result<Self, BadAim> {
+        self.aim = Aim::cpu_budget(share)?;
+        Ok(self)
+    }
+
+    /// Sets the longest margin, hence the longest spin after a sleep: 1 µs to 512 µs, clamped (default: 250 µs).
+    #[must_use]
+    pub fn longest_margin(mut self, longest: Duration) -> Self {
+        self.longest_margin = longest;
+        self
+    }
+
+    /// Builds a sleeper for the calling thread.
+    #[must_use]
+    pub fn build(self) -> Sleeper<C> {
+        let cap = u32::try_from(self.longest_margin.as_nanos()).unwrap_or(MarginLearner::LARGEST_CAP_NS);
+        Sleeper::from_options(self.clock, self.strategy, self.aim, cap)
+    }
+}
+
+// A timer slack of 1 ns for a thread, as long as one of its sleepers holds it.
+
+/// The smallest slack: 0 selects the default (prctl(2)).
+const FINE_NS: u64 = 1;
+
+thread_local! {
+    /// The number of guards on this thread, and the slack before the first.
+    static HELD: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// Is not `Send`, and says so in the message of the compiler.
+trait BuildItOnTheThreadThatWaits: Unpin + UnwindSafe + RefUnwindSafe {}
+
+/// Holds the slack of the calling thread at 1 ns. The last guard of a thread restores the slack that the first one found.
+#[derive(Debug)]
+struct FineSlack {
+    state: State,
+    problem: Option<Box<Error>>,
+    bound_to_thread: PhantomData<dyn BuildItOnTheThreadThatWaits>,
+}
+
+/// Whether the slack is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Slack has no effect on this clock, or the kernel refused.
+    Never,
+    /// Not held now.
+    Released,
+    /// Held now.
+    Held,
+}
+
+impl FineSlack {
+    /// A guard that holds nothing yet. `matters`: waits use kernel timers.
+    const fn new(matters: bool) -> Self {
+        let state = if matters { State::Released } else { State::Never };
+        Self { state, problem: None, bound_to_thread: PhantomData }
+    }
+
+    /// Sets the slack, unless held already. A refusal is kept as a problem, not an error: waits still work.
+    #[inline]
+    fn hold(&mut self) {
+        if self.state == State::Released {
+            self.take_hold();
+        }
+    }
+
+    #[cold]
+    fn take_hold(&mut self) {
+        let (guards, before) = HELD.get();
+        let found = if guards > 0 { Ok(before) } else { timer_slack_ns() };
+        match found.and_then(|found| set_timer_slack_ns(FINE_NS).map(|()| found)) {
+            Ok(found) => {
+                HELD.set((guards + 1, found));
+                self.state = State::Held;
+            }
+            Err(error) => {
+                self.state = State::Never;
+                self.problem = Some(Box::new(error));
+            }
+        }
+    }
+
+    /// Sets the slack again: the kernel resets it when the thread leaves a real-time policy.
+    fn renew(&self) {
+        if self.state == State::Held {
+            // Worked before. If refused now, sleeps end later, and the margin learns that.
+            let _ = set_timer_slack_ns(FINE_NS);
+        }
+    }
+
+    /// Releases the slack.
+    fn release(&mut self) {
+        if self.state != State::Held {
+            return;
+        }
+        self.state = State::Released;
+        let (guards, before) = HELD.get();
+        HELD.set((guards - 1, before));
+        // 0 is the slack under a real-time policy; the kernel sets and resets it with the policy.
+        if guards == 1 && before != 0 {
+            let _ = set_timer_slack_ns(before);
+        }
+    }
+
+    fn problem(&self) -> Option<&Error> {
+        self.problem.as_deref()
+    }
+}
+
+impl Drop for FineSlack {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held() -> FineSlack {
+        let mut slack = FineSlack::new(true);
+        slack.hold();
+        slack
+    }
+
+    fn on_a_thread(test: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(test).join().unwrap();
+    }
+
+    #[test]
+    fn the_last_to_go_puts_it_back_in_any_order() {
+        on_a_thread(|| {
+            set_timer_slack_ns(43_210).unwrap();
+            let (first, second) = (held(), held());
+            assert_eq!(timer_slack_ns().unwrap(), FINE_NS);
+            drop(first);
+            assert_eq!(timer_slack_ns().unwrap(), FINE_NS);
+            drop(second);
+            assert_eq!(timer_slack_ns().unwrap(), 43_210);
+        });
+    }
+
+    #[test]
+    fn who_rests_gives_it_back_and_takes_it_again() {
+        on_a_thread(|| {
+            set_timer_slack_ns(43_210).unwrap();
+            let mut slack = held();
+            slack.release();
+            slack.release();
+            assert_eq!(timer_slack_ns().unwrap(), 43_210);
+            slack.hold();
+            assert_eq!(timer_slack_ns().unwrap(), FINE_NS);
+        });
+    }
+
+    #[test]
+    fn a_panic_puts_it_back_too() {
+        on_a_thread(|| {
+            set_timer_slack_ns(43_210).unwrap();
+            let caught = std::panic::catch_unwind(|| {
+                let _fine = held();
+                panic!("while it is held");
+            });
+            assert!(caught.is_err());
+            assert_eq!(timer_slack_ns().unwrap(), 43_210);
+        });
+    }
+
+    #[test]
+    fn where_it_does_not_matter_it_is_left_alone() {
+        on_a_thread(|| {
+            set_timer_slack_ns(43_210).unwrap();
+            let mut none = FineSlack::new(false);
+            none.hold();
+            none.renew();
+            assert_eq!(timer_slack_ns().unwrap(), 43_210);
+        });
     }
 }
