@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use punctual::conditions::{Frequency, Value};
 use punctual::{CpuSet, Policy};
-use punctual_linux::{affinity, sched};
+use punctual_linux::sched;
 use punctual_record::Remedy;
 use punctual_testing::{Lack, lacks};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -91,7 +91,7 @@ fn assert_holds(value: &Value, tid: i32, how: &str) {
             }
         }
         Value::Nice(_) => Value::Nice(sched::nice(tid).unwrap()),
-        Value::Cpu(_) => Value::Cpu(CpuSet::of(affinity::affinity(tid).unwrap())),
+        Value::Cpu(_) => Value::Cpu(CpuSet::of(sched::affinity(tid).unwrap())),
         Value::TimerSlack(_) => {
             Value::TimerSlack(Duration::from_nanos(file(format!("/proc/{tid}/timerslack_ns")).parse().unwrap()))
         }

@@ -225,7 +225,7 @@ const MESSAGES: &[&str] = &["ring", "memfd-futex", "posix-mq", "pipe", "unix-str
 const MESSAGES_QUICKLY: &[&str] = &["ring", "posix-mq", "pipe", "unix-stream"];
 
 fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let cpus = punctual_linux::affinity::affinity(0)?;
+    let cpus = punctual_linux::sched::affinity(0)?;
     let plan = ipc::Plan::new(ipc::Request {
         mechanisms: depth
             .choose(MESSAGES_QUICKLY, MESSAGES, MESSAGES)

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use punctual::CpuSet;
-use punctual_linux::affinity;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sched;
 use punctual_record::{CallPath, NotMeasured, Notice, Unseen};
 use punctual_trace::PathRecorder;
 
@@ -95,7 +95,7 @@ pub fn run(
     let pinned = place.cpus.clone();
     let performed = session.perform(place, move |stage| {
         if !pinned.is_empty() {
-            affinity::set_affinity(0, &pinned).map_err(|e| Error::Unavailable(Unavailable::because(e.to_string())))?;
+            sched::set_affinity(0, &pinned).map_err(|e| Error::Unavailable(Unavailable::because(e.to_string())))?;
         }
         perform(&subjects, asked_ns, stage)
     })?;

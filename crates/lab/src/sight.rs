@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use punctual_linux::{affinity, sched};
+use punctual_linux::sched;
 use punctual_trace::{Level, Room, Target, Watch};
 
 /// Most CPUs that are looked at.
@@ -34,12 +34,12 @@ pub fn find(room: Room) -> Option<Sight> {
 }
 
 fn look(room: Room) -> Option<Sight> {
-    let allowed = affinity::affinity(0).ok()?;
+    let allowed = sched::affinity(0).ok()?;
     let own = Target { tids: vec![sched::current_thread_id()], with_children: false };
     let mut watch = Watch::open(&own, Level::Core, room).ok()?;
     let (mut hidden, mut busy) = (Vec::new(), None);
     for cpu in allowed.into_iter().rev().take(CPUS) {
-        affinity::set_affinity(0, &[cpu]).ok()?;
+        sched::set_affinity(0, &[cpu]).ok()?;
         for _ in 0..LOOKS {
             watch.switch(true).ok()?;
             (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
@@ -64,10 +64,10 @@ mod tests {
 
     #[test]
     fn a_cpu_of_this_process_is_found_or_none_is_seen() {
-        let allowed = affinity::affinity(0).unwrap();
+        let allowed = sched::affinity(0).unwrap();
         let Some(sight) = find(Room::Small) else { return punctual_testing::lacks(punctual_testing::Lack::Events) };
         assert!(allowed.contains(&sight.cpu) && !sight.hidden.contains(&sight.cpu), "{sight:?}");
         assert!(sight.hidden.iter().all(|cpu| allowed.contains(cpu)), "{sight:?}");
-        assert_eq!(affinity::affinity(0).unwrap(), allowed, "the caller stays");
+        assert_eq!(sched::affinity(0).unwrap(), allowed, "the caller stays");
     }
 }

@@ -207,8 +207,8 @@ fn program(place: Place<'_>, spin_ns: u32, armed: i32, noted: i32) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::affinity::{affinity, set_affinity};
     use crate::clock::{Clock, now_ns};
+    use crate::sched::{affinity, set_affinity};
 
     #[test]
     fn the_kernel_is_kept_busy_once_for_the_time_asked() {

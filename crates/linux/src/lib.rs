@@ -13,7 +13,6 @@
     reason = "the width of C types differs between architectures"
 )]
 
-pub mod affinity;
 pub mod apart;
 pub mod bpf;
 pub mod call_table;
@@ -64,7 +63,6 @@ pub mod sync;
 pub mod syscall_name;
 pub mod timed;
 pub mod timer;
-pub mod timerfd;
 pub mod uclamp;
 pub mod uninterrupted;
 pub mod usage;

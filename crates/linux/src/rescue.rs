@@ -4,7 +4,6 @@
 //! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c). So a thread on
 //! another CPU can free it.
 
-use crate::affinity;
 use crate::sched::{self, Attributes, RESET_ON_FORK};
 
 /// CPUs in the mask of a freed thread: `CONFIG_NR_CPUS` of the largest kernels. The kernel drops CPUs that do not exist or are outside the
@@ -25,7 +24,7 @@ pub fn free_thread(tid: i32) {
         drop(sched::set_attributes(tid, &other));
     }
     let all: Vec<usize> = (0..CPUS).collect();
-    drop(affinity::set_affinity(tid, &all));
+    drop(sched::set_affinity(tid, &all));
 }
 
 /// [`free_thread`] for every thread of process `pid` except thread `but`.
@@ -74,10 +73,10 @@ mod tests {
     fn a_pinned_batch_thread_is_freed() {
         let (tell, told) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let before = affinity::affinity(0).unwrap();
+        let before = sched::affinity(0).unwrap();
         let thread = std::thread::spawn(move || {
-            let first = affinity::affinity(0).unwrap()[0];
-            affinity::set_affinity(0, &[first]).unwrap();
+            let first = sched::affinity(0).unwrap()[0];
+            sched::set_affinity(0, &[first]).unwrap();
             sched::set_attributes(0, &Attributes { policy: sched::BATCH, ..Attributes::default() }).unwrap();
             tell.send(sched::current_thread_id()).unwrap();
             let _ = ended.recv();
@@ -85,7 +84,7 @@ mod tests {
         let tid = told.recv().unwrap();
         free_thread(tid);
         assert_eq!(sched::attributes(tid).unwrap().policy, sched::OTHER);
-        assert!(affinity::affinity(tid).unwrap().len() >= before.len());
+        assert!(sched::affinity(tid).unwrap().len() >= before.len());
         drop(end);
         thread.join().unwrap();
         // Gone: nothing to free, and nothing goes wrong.

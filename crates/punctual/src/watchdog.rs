@@ -30,7 +30,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_linux::sched::{self, Attributes};
-use punctual_linux::{affinity, usage};
+use punctual_linux::usage;
 
 use crate::conditions::Conditions;
 use crate::policy::Policy;
@@ -107,7 +107,7 @@ impl Watchdog {
     /// No thread could be started, or this process has no thread `tid`.
     pub fn over(tid: i32, policy: Policy, config: WatchdogConfig) -> std::io::Result<Self> {
         usage::cpu_time_of_thread_ns(tid).map_err(|error| error.source)?;
-        let guarded_cpus = affinity::affinity(tid).unwrap_or_default();
+        let guarded_cpus = sched::affinity(tid).unwrap_or_default();
         let shared = Arc::new(Shared::default());
         let (tell, told) = std::sync::mpsc::channel();
         let for_thread = Arc::clone(&shared);
@@ -176,8 +176,8 @@ fn lock(stop: &Mutex<bool>) -> MutexGuard<'_, bool> {
 fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<String>) -> Option<Policy> {
     // The watchdog inherited its creator's CPUs; on others it disturbs less. The kernel drops CPUs outside the cpuset, and
     // refuses an empty rest: the watchdog then stays.
-    let elsewhere: Vec<usize> = (0..affinity::MOST_CPUS.min(8192)).filter(|cpu| !guarded_cpus.contains(cpu)).collect();
-    let _ = affinity::set_affinity(0, &elsewhere);
+    let elsewhere: Vec<usize> = (0..sched::MOST_CPUS.min(8192)).filter(|cpu| !guarded_cpus.contains(cpu)).collect();
+    let _ = sched::set_affinity(0, &elsewhere);
     let priority = match guarded {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority.saturating_add(1).min(99),
         Policy::Deadline { .. } => 99,

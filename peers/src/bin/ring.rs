@@ -72,7 +72,7 @@ fn size<const N: usize>(a: usize, b: usize, rounds: usize) {
 }
 
 fn pin(cpu: usize) {
-    punctual_linux::affinity::set_affinity(0, &[cpu]).expect("the CPU may be used");
+    punctual_linux::sched::set_affinity(0, &[cpu]).expect("the CPU may be used");
 }
 
 /// Median of one round trip, in ns.

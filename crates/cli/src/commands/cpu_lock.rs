@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use punctual::{Conditions, CpuSet};
 use punctual_lab::Stop;
-use punctual_linux::affinity::affinity;
 use punctual_linux::named_lock::{Attempt, Holder, NamedLock, try_take};
+use punctual_linux::sched::affinity;
 use punctual_record::sanitize;
 
 use crate::args::OutputArgs;

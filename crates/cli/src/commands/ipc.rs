@@ -12,8 +12,7 @@ use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
-use crate::args::names::chosen;
-use crate::args::names::{Chosen, Item, Names, Shelf};
+use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
@@ -217,7 +216,7 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
     BadUsage::unless_different("--sender-policy", &args.sender_policy)?;
     BadUsage::unless_different("--receiver-policy", &args.receiver_policy)?;
     let conditions = &args.measure.conditions;
-    let allowed = punctual_linux::affinity::affinity(0)?;
+    let allowed = punctual_linux::sched::affinity(0)?;
     let cpus: Vec<usize> = match conditions.cpus() {
         Some(asked) => allowed.iter().copied().filter(|cpu| asked.contains(*cpu)).collect(),
         None => allowed,

@@ -201,7 +201,7 @@ fn spinner(over: &Arc<AtomicBool>, cpu: usize) -> (i32, JoinHandle<()>) {
     let over = Arc::clone(over);
     let (tell, told) = std::sync::mpsc::channel();
     let spin = move || {
-        punctual_linux::affinity::set_affinity(0, &[cpu]).unwrap();
+        punctual_linux::sched::set_affinity(0, &[cpu]).unwrap();
         tell.send(sched::current_thread_id()).unwrap();
         while !over.load(Ordering::Relaxed) {
             if sched::attributes(0).unwrap().policy != sched::FIFO {
@@ -235,7 +235,7 @@ fn a_program_that_spins_when_all_that_watches_is_killed_leaves_the_cpu_to_others
 
 fn spins_without_a_watcher() -> Result<(), Disturbed> {
     let over = Arc::new(AtomicBool::new(false));
-    let cpu = punctual_linux::affinity::affinity(0).unwrap()[0];
+    let cpu = punctual_linux::sched::affinity(0).unwrap()[0];
     let (tid, thread) = spinner(&over, cpu);
     let own = std::process::id().to_string();
     let mut command =
@@ -263,7 +263,7 @@ fn spins_without_a_watcher() -> Result<(), Disturbed> {
     let still = sched::attributes(tid).unwrap().policy == sched::FIFO;
     // A usual thread on the same CPU makes progress.
     let other = std::thread::spawn(move || {
-        punctual_linux::affinity::set_affinity(0, &[cpu]).unwrap();
+        punctual_linux::sched::set_affinity(0, &[cpu]).unwrap();
         let used = || punctual_linux::clock::now_ns(punctual_linux::clock::Clock::ThreadCpu);
         let begin = used();
         while used() - begin < 50_000_000 {}

@@ -20,7 +20,7 @@ fn namespace() -> String {
 
 /// The last CPU of this process; `None` says that there is but one.
 fn two_cpus() -> Option<(String, String)> {
-    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    let cpus = punctual_linux::sched::affinity(0).unwrap();
     match cpus[..] {
         [first, .., last] => Some((first.to_string(), last.to_string())),
         _ => {
@@ -157,7 +157,7 @@ fn other_cpus_and_other_namespaces_do_not_wait() {
 fn many_at_once_all_finish() {
     let namespace = namespace();
     // On all CPUs, and on the first and the last. In any order they wait for each other in the same one.
-    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    let cpus = punctual_linux::sched::affinity(0).unwrap();
     let (first, last) = (cpus[0].to_string(), cpus.last().unwrap().to_string());
     let all = format!("{first},{last}");
     let lists = [all.clone(), last, first, all];

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use punctual_linux::affinity::{affinity, set_affinity};
+use punctual_linux::sched::{affinity, set_affinity};
 use punctual_record::{Notice, PauseCause, Run};
 use rustix::process::{Pid, Signal, kill_process};
 

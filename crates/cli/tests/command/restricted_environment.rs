@@ -83,7 +83,7 @@ fn without_path_or_environment_it_runs() {
 #[test]
 fn a_warning_before_the_run_is_no_part_of_the_report() {
     let _alone = alone_on_this_machine();
-    let cpu = punctual_linux::affinity::affinity(0).unwrap()[0].to_string();
+    let cpu = punctual_linux::sched::affinity(0).unwrap()[0].to_string();
     let measures =
         ["wait", "nanosleep", "--for", "100us", "--policy", "fifo:10", "--fail-if", "min > 10s", "--no-keep"];
     let inner = [&["run", "--cpu", &cpu, "--", env!("CARGO_BIN_EXE_punctual")], &measures[..], &SHORT].concat();

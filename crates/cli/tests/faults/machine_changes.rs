@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use punctual::{Conditions, Policy};
-use punctual_linux::affinity::affinity;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sched::affinity;
 use punctual_testing::Lack;
 
 use crate::commands::{Kind, Subject};

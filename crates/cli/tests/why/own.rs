@@ -79,7 +79,7 @@ fn a_plain_user_measures_and_gets_the_remedy() {
 #[test]
 fn the_way_of_a_call_through_the_kernel_is_recorded() {
     // The CPU can be chosen: a notice about a busy one says so.
-    let cpu = punctual_linux::affinity::affinity(0).unwrap()[0].to_string();
+    let cpu = punctual_linux::sched::affinity(0).unwrap()[0].to_string();
     let left = output(&["why", "--cpu", &cpu, "--json", "-", "--path", "sched_yield", "nanosleep"]);
     if left.status.code() == Some(1) && text(&left.stderr).contains("paths of calls: ") {
         return punctual_testing::lacks(punctual_testing::Lack::Events);

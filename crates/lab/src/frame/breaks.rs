@@ -313,8 +313,8 @@ impl Hold {
 /// moved back if possible; if not, the next batch reports it again. Processes that have ended are ignored.
 pub(crate) fn moved_away(label: &str, processes: &[i32], cpu: usize, whose: &str) -> Vec<NotKept> {
     let moved = |process: &i32| {
-        let found = linux::affinity::affinity(*process).ok().filter(|now| *now != [cpu])?;
-        let _ = linux::affinity::set_affinity(*process, &[cpu]);
+        let found = linux::sched::affinity(*process).ok().filter(|now| *now != [cpu])?;
+        let _ = linux::sched::set_affinity(*process, &[cpu]);
         let found = format!("{} for {whose}", CpuSet::of(found));
         Some(NotKept::new(label, &Lost { condition: Condition::CPU, set: cpu.to_string(), found }))
     };

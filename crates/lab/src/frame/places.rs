@@ -15,7 +15,7 @@ use punctual::CpuSet;
 use punctual_linux::child::{self, Child};
 use punctual_linux::death::ParentDeath;
 use punctual_linux::shared::Shared;
-use punctual_linux::{affinity, rescue, sched};
+use punctual_linux::{rescue, sched};
 use rustix::process::{Pid, Signal, kill_process, setsid};
 
 use super::plan::{Input, PlanError};
@@ -81,7 +81,7 @@ pub(crate) fn allowed_cpu(
     choose: impl Fn(&CpuSet) -> Option<usize>,
 ) -> Result<usize, PlanError> {
     let wrong = |why: String| PlanError::new(input, why);
-    let allowed = affinity::affinity(0).map_err(|error| wrong(format!("the CPUs of this process: {error}")))?;
+    let allowed = sched::affinity(0).map_err(|error| wrong(format!("the CPUs of this process: {error}")))?;
     let allowed = CpuSet::of(allowed);
     match asked.map(CpuSet::as_slice) {
         None => choose(&allowed).ok_or_else(|| wrong("this process may use no CPU".into())),
@@ -110,7 +110,7 @@ pub(crate) struct Aside {
 impl Aside {
     /// Moves the calling thread and `threads` off the place's CPUs, as far as the caller may use others.
     pub(crate) fn step(place: &Place, threads: &[i32]) -> Self {
-        let allowed = affinity::affinity(0).unwrap_or_default();
+        let allowed = sched::affinity(0).unwrap_or_default();
         let others: Vec<usize> = allowed.iter().copied().filter(|cpu| !place.cpus.contains(cpu)).collect();
         let mut aside = Self { before: Vec::new(), others, threads: threads.to_vec(), nice: None };
         aside.threads.push(0);
@@ -145,7 +145,7 @@ impl Aside {
     fn move_to(&self, cpus: &[usize]) {
         for thread in &self.threads {
             // Ignored: the thread has ended, or may not move and supervises from where it is.
-            drop(affinity::set_affinity(*thread, cpus));
+            drop(sched::set_affinity(*thread, cpus));
         }
     }
 }
@@ -197,7 +197,7 @@ impl Warden {
 
     /// Restricts it to these CPUs. A refusal is harmless: the process may then run anywhere.
     pub(crate) fn stay_on(&self, cpus: &[usize]) {
-        drop(affinity::set_affinity(self.child.id(), cpus));
+        drop(sched::set_affinity(self.child.id(), cpus));
     }
 
     /// Lets it live on until the command has ended, and do its work then.
@@ -242,21 +242,21 @@ mod tests {
 
     #[test]
     fn the_caller_steps_aside_and_back() {
-        let before = affinity::affinity(0).unwrap();
+        let before = sched::affinity(0).unwrap();
         let place = Place { cpus: vec![before[0]], real_time: false };
         let nice = sched::nice(0).unwrap();
         let mut aside = Aside::step(&place, &[]);
         aside.hurry();
         if before.len() == 1 {
             assert!(aside.shares_the_only_cpu(&place));
-            assert_eq!(affinity::affinity(0).unwrap(), before);
+            assert_eq!(sched::affinity(0).unwrap(), before);
         } else {
             assert!(!aside.shares_the_only_cpu(&place));
-            assert_eq!(affinity::affinity(0).unwrap(), before[1..]);
+            assert_eq!(sched::affinity(0).unwrap(), before[1..]);
             assert_eq!(aside.of_a_measuring_thread(), before);
         }
         drop(aside);
-        assert_eq!(affinity::affinity(0).unwrap(), before);
+        assert_eq!(sched::affinity(0).unwrap(), before);
         assert_eq!(sched::nice(0).unwrap(), nice);
     }
 
@@ -276,10 +276,10 @@ mod tests {
 
     #[test]
     fn nobody_moves_where_every_cpu_is_measured_or_none_in_particular() {
-        let before = affinity::affinity(0).unwrap();
+        let before = sched::affinity(0).unwrap();
         for place in [Place { cpus: before.clone(), real_time: true }, Place::default()] {
             let aside = Aside::step(&place, &[]);
-            assert_eq!(affinity::affinity(0).unwrap(), before);
+            assert_eq!(sched::affinity(0).unwrap(), before);
             assert!(aside.of_a_measuring_thread().is_empty());
             assert_eq!(aside.shares_the_only_cpu(&place), place.cpus == before || before.len() == 1);
         }

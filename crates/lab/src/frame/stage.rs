@@ -101,7 +101,7 @@ pub(crate) fn perform<R: Send + 'static>(
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             if !cpus.is_empty() {
                 // The thread inherits its supervisor's CPUs. It sets only those that it may use.
-                let _ = linux::affinity::set_affinity(0, &cpus);
+                let _ = linux::sched::set_affinity(0, &cpus);
             }
             let _kept_away = linux::signal::block_all_signals_but(&[linux::interrupt::signal()]);
             let interruptible = Interruptible::this_thread().ok();

@@ -10,16 +10,14 @@
 pub mod bucket;
 mod entry;
 mod read;
-mod site;
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use entry::{Ended, Entry, How};
+pub use entry::{Ended, Entry, How, LOOKS, Site, call_name, calls};
 pub use read::{Counted, Totals, read};
-pub use site::{LOOKS, Site, call_name, calls};
 
 use crate::{Error, Result};
 

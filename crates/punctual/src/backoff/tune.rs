@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sched::{affinity, set_affinity};
 
 use super::{EventCount, Profile, profile};
 

@@ -1,6 +1,6 @@
 //! The CPU affinity of the calling thread.
 
-use punctual_linux::affinity as linux;
+use punctual_linux::sched as linux;
 use rustix::io::Errno;
 
 use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};

@@ -134,8 +134,8 @@ fn a_change_of_policy_is_survived() {
 #[test]
 fn a_spinning_neighbour_on_the_same_cpu() {
     on_thread(|| {
-        let cpu = punctual_linux::affinity::affinity(0).unwrap()[0];
-        punctual_linux::affinity::set_affinity(0, &[cpu]).unwrap();
+        let cpu = punctual_linux::sched::affinity(0).unwrap()[0];
+        punctual_linux::sched::set_affinity(0, &[cpu]).unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

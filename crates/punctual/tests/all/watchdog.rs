@@ -53,7 +53,7 @@ fn threads_that_spin_on_every_cpu_are_demoted() {
         return;
     }
     let _alone = alone_on_this_machine();
-    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    let cpus = punctual_linux::sched::affinity(0).unwrap();
     let threads: Vec<_> = cpus
         .into_iter()
         .map(|cpu| {

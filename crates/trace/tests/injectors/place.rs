@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use punctual_linux::affinity::{affinity, set_affinity};
 use punctual_linux::sched::{self, Attributes};
+use punctual_linux::sched::{affinity, set_affinity};
 use punctual_testing::Lack;
 use punctual_trace::{Error, Kind, Level, Room, Tap, Threads};
 

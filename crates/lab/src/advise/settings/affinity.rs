@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use punctual::CpuSet;
-use punctual_linux::affinity::set_affinity;
+use punctual_linux::sched::set_affinity;
 
 use crate::advise::setting::{Aim, Goal, Setting, Value, WORDS, errors};
 use crate::advise::thread::Thread;

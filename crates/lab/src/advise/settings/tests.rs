@@ -52,7 +52,7 @@ fn tried(setting: usize, aim: Aim) {
 
 #[test]
 fn each_is_set_and_put_back() {
-    let cpu = punctual_linux::affinity::affinity(0).unwrap()[0];
+    let cpu = punctual_linux::sched::affinity(0).unwrap()[0];
     let aim = Aim { cpu, share: Some(0.1) };
     for setting in [SLACK, SLICE, AFFINITY] {
         tried(setting, aim);

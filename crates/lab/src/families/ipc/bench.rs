@@ -102,7 +102,7 @@ impl<'a> IpcBench<'a> {
             stage,
             keeper: Keeper::start()?,
             interruptible: Interruptible::this_thread()?,
-            cpus: linux::affinity::affinity(0)?,
+            cpus: linux::sched::affinity(0)?,
             limits,
             limits_on_one_cpu,
             throttle: RtThrottle::new(),

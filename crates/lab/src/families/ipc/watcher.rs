@@ -69,7 +69,7 @@ impl Watcher {
         let (over, inbox) = channel();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
             // A thread that may not move still checks, but later.
-            let _ = linux::affinity::set_affinity(0, &watched.cpus);
+            let _ = linux::sched::set_affinity(0, &watched.cpus);
             watched.watch(&inbox)
         })?;
         Ok(Self { thread, over })

@@ -9,7 +9,7 @@ use crate::common::{on_thread, privileged, state};
 #[test]
 fn a_cpu_outside_the_cpuset_is_refused_and_the_cpuset_named() {
     let mount = std::path::Path::new("/sys/fs/cgroup/cpuset");
-    let cpus = punctual_linux::affinity::affinity(0).unwrap();
+    let cpus = punctual_linux::sched::affinity(0).unwrap();
     if !privileged() {
         return;
     }

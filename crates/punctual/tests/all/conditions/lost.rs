@@ -19,7 +19,7 @@ fn a_lost_condition_is_told_and_set_again() {
         assert_eq!(guard.refused(), []);
         assert_eq!(guard.lost(), []);
         punctual_linux::prctl::set_timer_slack_ns(77_000).unwrap();
-        punctual_linux::affinity::set_affinity(0, &before.2).unwrap();
+        punctual_linux::sched::set_affinity(0, &before.2).unwrap();
         let lost = guard.lost();
         let told: Vec<_> = lost.iter().map(|its| (its.condition, its.set.clone(), its.found.clone())).collect();
         let mut expected = vec![(Condition::TIMER_SLACK, "4321ns".to_owned(), "77us".to_owned())];

@@ -24,8 +24,8 @@ fn policy(typed: &str) -> Conditions {
 fn dirty_start() {
     sched::set_nice(0, 5).unwrap();
     punctual_linux::prctl::set_timer_slack_ns(1234).unwrap();
-    let last = *punctual_linux::affinity::affinity(0).unwrap().last().unwrap();
-    punctual_linux::affinity::set_affinity(0, &[last]).unwrap();
+    let last = *punctual_linux::sched::affinity(0).unwrap().last().unwrap();
+    punctual_linux::sched::set_affinity(0, &[last]).unwrap();
 }
 
 pub(crate) fn everything_unprivileged() -> Conditions {

@@ -74,7 +74,7 @@ fn deadline_beside_a_choice_of_cpus_says_why_not() {
         return;
     }
     let _alone = alone_on_this_machine();
-    if punctual_linux::affinity::affinity(0).unwrap().len() < 2 {
+    if punctual_linux::sched::affinity(0).unwrap().len() < 2 {
         lacks(Lack::Cpus(2));
         return;
     }
@@ -99,7 +99,7 @@ fn deadline_beyond_the_bandwidth_says_so() {
     on_thread(|| {
         let _first = policy("deadline:9ms/10ms/10ms").apply();
         // With each CPU nearly taken by one thread, one of these must be too much.
-        let count = punctual_linux::affinity::affinity(0).unwrap().len() + 1;
+        let count = punctual_linux::sched::affinity(0).unwrap().len() + 1;
         let all_have_asked = Arc::new(Barrier::new(count));
         let others: Vec<_> = (0..count)
             .map(|_| {

@@ -79,7 +79,7 @@ fn attempt(
     me: &Interruptible,
 ) -> (Result<Passed, Failure>, Recorder) {
     let mut recorder = Recorder::new();
-    let cpus = linux::affinity::affinity(0).expect("the CPUs of this thread");
+    let cpus = linux::sched::affinity(0).expect("the CPUs of this thread");
     let receive = if mechanism.only_polls { Receive::Poll } else { asked.receive };
     let trip = Trip {
         mechanism,
@@ -114,7 +114,7 @@ fn carried(mechanism: &Mechanism, size: usize) -> usize {
 
 /// The first CPU for both, unless both would wait for the end of each other's time slice.
 fn place(mechanism: &Mechanism) -> (Option<usize>, Option<usize>) {
-    let first = linux::affinity::affinity(0).expect("the CPUs of this thread").first().copied();
+    let first = linux::sched::affinity(0).expect("the CPUs of this thread").first().copied();
     if mechanism.only_polls { (None, None) } else { (first, first) }
 }
 
@@ -236,7 +236,7 @@ fn a_storm_of_signals_loses_nothing() {
 #[test]
 fn datagrams_that_are_lost_are_counted_and_end_the_trip() {
     let udp = mechanisms::find("udp").expect("udp is a mechanism");
-    let first = linux::affinity::affinity(0).expect("the CPUs of this thread").first().copied();
+    let first = linux::sched::affinity(0).expect("the CPUs of this thread").first().copied();
     // Both on one CPU: the sender fills the receiver's buffer many times before the receiver runs.
     let asked = Asked { cpus: (first, first), ..Asked::new(Mode::Saturated, 8_000, 3_000) };
     let Some((passed, recorder)) = trip(udp, &asked) else { return };

@@ -11,8 +11,7 @@ use punctual_linux::ring::RingTimeout;
 use punctual_linux::sleep;
 use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
 use punctual_linux::timed::Ended;
-use punctual_linux::timer::{HandledTimer, IntervalTimer, SignalTimeout, WaitedTimer};
-use punctual_linux::timerfd::{PolledTimerfd, Timerfd};
+use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTimeout, Timerfd, WaitedTimer};
 
 use crate::frame::progress::go_on;
 use crate::ways::wait::{
