@@ -199,6 +199,14 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]))
 }
 
+/// The median of some whole values, the lower of the two middle ones of an even number; `None` of no values.
+#[must_use]
+pub fn lower_median<T: Ord + Copy>(values: &[T]) -> Option<T> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}
+
 /// Pseudo-random numbers, the same from the same seed: Marsaglia's xorshift64.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
@@ -272,6 +280,8 @@ mod tests {
     #[test]
     fn the_median_lies_in_the_middle() {
         assert_eq!((median(&[]), median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])), (None, Some(2.0), Some(2.5)));
+        let middles = [&[][..], &[3, 1, 2], &[4, 1, 2, 3]].map(lower_median::<i64>);
+        assert_eq!(middles, [None, Some(2), Some(2)]);
     }
 
     #[test]

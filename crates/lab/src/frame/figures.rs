@@ -86,13 +86,6 @@ pub(crate) fn median_with_interval(values: &[f64]) -> Option<(f64, Option<(f64, 
     Some((middle, ranks.map(|ranks| (sorted[ranks.low as usize - 1], sorted[ranks.high as usize - 1]))))
 }
 
-/// The median of some durations; the lower of the two for an even number.
-pub(crate) fn middle(durations: &[i64]) -> Option<i64> {
-    let mut sorted = durations.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,8 +95,5 @@ mod tests {
         assert_eq!(quantile(&mut [1.0, 2.0, 4.0], 0.75), Some(3.0));
         assert_eq!(median_with_interval(&[3.0, 1.0, 2.0]), Some((2.0, None)));
         assert_eq!(median_with_interval(&[6.0, 1.0, 2.0, 5.0, 4.0, 3.0]), Some((3.5, Some((1.0, 6.0)))));
-        assert_eq!(middle(&[]), None);
-        assert_eq!(middle(&[3, 1, 2]), Some(2));
-        assert_eq!(middle(&[4, 1, 2, 3]), Some(2));
     }
 }

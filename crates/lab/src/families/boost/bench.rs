@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use punctual::cpufreq::{Boost, Cost, Cpufreq, CpufreqPolicy, Energy, Error, GovernorGuard, Work};
 use punctual_linux as linux;
 use punctual_record::experiment::boost::Metrics;
+use punctual_record::statistics::lower_median;
 use punctual_record::{Recorder, Usage};
 
 use super::plan::{Plan, Subject};
-use crate::frame::figures::{Meter, middle};
+use crate::frame::figures::Meter;
 use crate::frame::settings::not_restored;
 use crate::frame::{Bench, Failure, Ledger, Shared, Unavailable};
 use crate::speed::{PATIENCE, PERFORMANCE, WARM_UP, give_back, governor_lost};
@@ -239,7 +240,7 @@ impl Extra {
         let elapsed = time(|cost| cost.elapsed).as_secs_f64().max(1e-9);
         Metrics {
             lever: Some(last.lever.to_string()),
-            lead_ns: Some(middle(&leads).unwrap_or(0)),
+            lead_ns: Some(lower_median(&leads).unwrap_or(0)),
             switches: Some(switches),
             switching_ns: Some((time(|cost| cost.switching).as_nanos() / u128::from(switches.max(1))) as i64),
             raised_share: Some(time(|cost| cost.raised).as_secs_f64() / elapsed),

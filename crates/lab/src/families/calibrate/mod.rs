@@ -21,10 +21,11 @@ use punctual::{Moment, Sleeper, SleeperOptions, Strategy};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
+use punctual_record::statistics::lower_median;
 use punctual_record::{Experiment, Quantity, Recorder, Usage};
 
 use crate::frame::error::{Opened, ready};
-use crate::frame::figures::{Meter, middle};
+use crate::frame::figures::Meter;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session};
 use crate::ways::wait::Waiter;
@@ -153,7 +154,7 @@ impl ProofBench<'_> {
             waiter.wait(begin, shorter).map_err(|error| plan.failed(method, &error))?;
             *one = now_ns(Clock::Monotonic) - begin - shorter;
         }
-        self.adds_ns[cell] = middle(&added).unwrap_or(self.adds_ns[cell]);
+        self.adds_ns[cell] = lower_median(&added).unwrap_or(self.adds_ns[cell]);
         Ok(())
     }
 }

@@ -9,11 +9,12 @@ use std::time::Duration;
 use punctual::cpufreq::{Error, Work};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::statistics::lower_median;
 use punctual_record::{Recorder, Usage};
 
 use super::governed::{Facts, Governed};
 use super::plan::Plan;
-use crate::frame::figures::{Meter, middle};
+use crate::frame::figures::Meter;
 use crate::frame::{self, Bench, Failure, Ledger, Shared, Unavailable};
 use crate::speed::{PERFORMANCE, WARM_UP, give_back, governor_lost};
 pub(super) struct RampBench<'a> {
@@ -163,12 +164,12 @@ impl Extra {
         let taken: Option<Vec<i64>> = self.rounds.iter().flatten().map(|one_loop| one_loop.taken_ns).collect();
         let Some(taken) = taken.filter(|all| !all.is_empty()) else { return (None, None) };
         let interrupted: Vec<i64> = taken.iter().copied().filter(|ns| *ns > 0).collect();
-        (Some(interrupted.len() as f64 / taken.len() as f64), middle(&interrupted))
+        (Some(interrupted.len() as f64 / taken.len() as f64), lower_median(&interrupted))
     }
 
     /// A loop at the speed that the governor settles at: the median of the later halves of its rounds.
     pub(super) fn settled_ns(&self) -> Option<i64> {
-        middle(
+        lower_median(
             &self
                 .rounds
                 .iter()
@@ -180,7 +181,7 @@ impl Extra {
 
     /// The median over the rounds of the picked value.
     pub(super) fn middle_of(&self, pick: impl Fn(&[i64]) -> Option<i64>) -> Option<i64> {
-        middle(&self.durations().filter_map(|round| pick(&round)).collect::<Vec<_>>())
+        lower_median(&self.durations().filter_map(|round| pick(&round)).collect::<Vec<_>>())
     }
 }
 
@@ -251,7 +252,9 @@ impl Loops {
 fn account(stamps: &[i64]) -> Loop {
     let ns = stamps.last().copied().unwrap_or(0) - stamps.first().copied().unwrap_or(0);
     let parts: Vec<i64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let Some(middle) = middle(&parts).filter(|_| parts.len() >= FEWEST) else { return Loop { ns, taken_ns: None } };
+    let Some(middle) = lower_median(&parts).filter(|_| parts.len() >= FEWEST) else {
+        return Loop { ns, taken_ns: None };
+    };
     let beyond = |part: &i64| part - middle;
     let taken = parts.iter().map(beyond).filter(|ns| *ns as f64 > middle as f64 * INTERRUPTED).sum();
     Loop { ns, taken_ns: Some(taken) }

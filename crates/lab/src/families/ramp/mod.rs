@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use punctual::cpufreq::Cpufreq;
 use punctual_record::experiment::ramp;
+use punctual_record::statistics::lower_median;
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
 
-use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use crate::speed::arrival;
@@ -116,7 +116,7 @@ impl Plan {
         let transitions: Option<Vec<u64>> = extra.transitions.iter().copied().collect();
         let transitions = transitions.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<u64>());
         let ended: Vec<i64> = extra.ended_khz.iter().flatten().map(|khz| *khz as i64).collect();
-        let (ended_khz, max_khz) = (middle(&ended), extra.facts.max_khz.map(|khz| khz as i64));
+        let (ended_khz, max_khz) = (lower_median(&ended), extra.facts.max_khz.map(|khz| khz as i64));
         let slow = !reached || ended_khz.zip(max_khz).is_some_and(|(ended, max)| ended < max);
         let mut raised: Vec<&str> = extras.iter().flat_map(|extra| extra.raised.iter().map(String::as_str)).collect();
         raised.sort_unstable();
@@ -133,7 +133,7 @@ impl Plan {
             first_ns: extra.middle_of(|round| round.first().copied()),
             final_ns: extra.middle_of(|round| round.last().copied()),
             rounds_at_full_speed: Some(arrivals.len() as u64),
-            to_full_speed_ns: middle(&arrivals).filter(|_| reached),
+            to_full_speed_ns: lower_median(&arrivals).filter(|_| reached),
             transitions,
             ended_khz,
             driver: extra.facts.driver.clone(),

@@ -11,11 +11,12 @@ use punctual::Conditions;
 use punctual::cpufreq::{Cpufreq, GovernorGuard, Work};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::statistics::lower_median;
 use punctual_record::{Recorder, Usage};
 
 use super::plan::{EACH, LOOP, Plan};
 use crate::frame::error::no_thread_remedy;
-use crate::frame::figures::{Meter, middle};
+use crate::frame::figures::Meter;
 use crate::frame::{Bench, Failure, Ledger, Scene, Shared, Unavailable};
 use crate::speed::{CLOSE, PATIENCE, arrival, give_back};
 
@@ -265,7 +266,7 @@ pub(super) fn analyse(loops: &[(i64, i64)], written_ns: i64) -> Seen {
     let after: Vec<(i64, i64)> = loops.iter().filter(begins_after).copied().collect();
     let durations: Vec<i64> = after.iter().map(|(_, duration)| *duration).collect();
     // The last half is settled if any part is: it begins tens of milliseconds after the write.
-    let levels = (middle(&before), middle(&durations[durations.len() / 2..]));
+    let levels = (lower_median(&before), lower_median(&durations[durations.len() / 2..]));
     let (Some(old), Some(new)) = levels else {
         return Seen { before_ns: levels.0, after_ns: levels.1, settled_ns: None };
     };

@@ -9,9 +9,9 @@ mod plan;
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::switch;
+use punctual_record::statistics::lower_median;
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
 
-use crate::frame::figures::middle;
 use crate::frame::schedule::Schedule;
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 use bench::{Extra, Seen, Switch, SwitchBench, Switcher};
@@ -91,7 +91,7 @@ impl Plan {
             return;
         }
         let levels = |pick: fn(&Seen) -> Option<i64>| {
-            middle(&switches.iter().filter_map(|switch| pick(&switch.seen)).collect::<Vec<_>>())
+            lower_median(&switches.iter().filter_map(|switch| pick(&switch.seen)).collect::<Vec<_>>())
         };
         let number = |cpu: Option<usize>| cpu.and_then(|cpu| u32::try_from(cpu).ok());
         let metrics = switch::Metrics {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use punctual::Policy;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage::{CpuClocks, thread_cpu_clocks};
+use punctual_record::statistics::median;
 use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::plan::{Cell, Plan};
@@ -209,11 +210,12 @@ impl Bench for YieldBench<'_> {
         if !moved.is_empty() && !matches!(measured, Err(Failure::Stopped)) {
             return Err(Failure::Lost(moved));
         }
-        let (usage, mut sums, mut bare) = measured?;
+        let (usage, mut sums, bare) = measured?;
         alive?;
         sums.calls = into.count();
         sums.calls_with_competitor = self.away.count();
-        self.last = Some((sums, median(&mut bare)));
+        // Only the later half of the slices, the long ones: the first slices are single calls with cold caches.
+        self.last = Some((sums, median(&bare[bare.len() / 2..])));
         Ok(usage)
     }
 
@@ -273,13 +275,6 @@ fn timed(
     sums.own_cpu_ns += now_ns(Clock::ThreadCpu) - own;
     sums.elapsed_ns += now_ns(Clock::Monotonic) - begin;
     if flow.is_break() { Err(Failure::Stopped) } else { Ok(used) }
-}
-
-/// Only the later half of the slices, the long ones: the first slices are single calls with cold caches.
-fn median(slices: &mut Vec<f64>) -> Option<f64> {
-    let mut later = slices.split_off(slices.len() / 2);
-    later.sort_by(f64::total_cmp);
-    later.get(later.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod claims;
 
 use punctual_record::experiment::ramp::Metrics;
 use punctual_record::remedy::Value;
+use punctual_record::statistics::lower_median;
 use punctual_record::{Experiment, Quantity, Remedy, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
@@ -98,11 +99,8 @@ fn loops(judgement: &Judged<'_>) -> Loops {
 fn typical(series: &Ramp<'_>) -> Vec<i64> {
     let rounds = rounds(series);
     let loops = rounds.iter().map(|round| round.len()).max().unwrap_or(0);
-    let middle = |index: usize| {
-        let mut here: Vec<i64> = rounds.iter().filter_map(|round| round.get(index).copied()).collect();
-        here.sort_unstable();
-        here.get(here.len().saturating_sub(1) / 2).copied()
-    };
+    let middle =
+        |index: usize| lower_median(&rounds.iter().filter_map(|round| round.get(index).copied()).collect::<Vec<i64>>());
     (0..loops).filter_map(middle).collect()
 }
 
