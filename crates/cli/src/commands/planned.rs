@@ -39,7 +39,7 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
         Some(Command::Yield(yielding)) => (&yielding.measure.output.fail_if, of_yielding(yielding)),
         Some(Command::Pace(pace)) => (&pace.measure.output.fail_if, of_pace(pace)),
         Some(Command::Calibrate(args)) => {
-            let of_sleep = |method: &Method| of(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
+            let of_sleep = |method: &Method| figure(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
             (&args.measure.output.fail_if, args.calibrated().into_iter().map(of_sleep).collect())
         }
         Some(Command::Run(run)) if run.observe.observe => (&run.observe.fail_if, of_calls()),
@@ -50,7 +50,11 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
     })
 }
 
-fn of(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) -> (&'static str, String, Quantity) {
+fn figure(
+    experiment: &'static str,
+    subject: impl Into<String>,
+    quantity: Quantity,
+) -> (&'static str, String, Quantity) {
     (experiment, subject.into(), quantity)
 }
 
@@ -58,19 +62,19 @@ fn of(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) 
 fn of_calls() -> Planned {
     let quantities = [Quantity::Lateness, Quantity::Away, Quantity::CallCost];
     let names = (0..=u8::MAX).filter_map(punctual_linux::call_table::call_name);
-    names.flat_map(|name| quantities.map(|quantity| of(Experiment::CALLS, name, quantity))).collect()
+    names.flat_map(|name| quantities.map(|quantity| figure(Experiment::CALLS, name, quantity))).collect()
 }
 
 fn of_wait(method: &'static Method) -> (&'static str, String, Quantity) {
-    of(wait::EXPERIMENT, method.name, if method.absolute { Quantity::Lateness } else { Quantity::Overshoot })
+    figure(wait::EXPERIMENT, method.name, if method.absolute { Quantity::Lateness } else { Quantity::Overshoot })
 }
 
 fn of_ipc(mechanism: &'static ipc::mechanism::Mechanism) -> (&'static str, String, Quantity) {
-    of(ipc::EXPERIMENT, &*mechanism.name, Quantity::OneWay)
+    figure(ipc::EXPERIMENT, &*mechanism.name, Quantity::OneWay)
 }
 
 fn of_yield(method: &'static Yielding) -> (&'static str, String, Quantity) {
-    of(yielding::EXPERIMENT, method.name, Quantity::CallCost)
+    figure(yielding::EXPERIMENT, method.name, Quantity::CallCost)
 }
 
 fn of_yielding(args: &YieldArgs) -> Planned {
@@ -79,16 +83,16 @@ fn of_yielding(args: &YieldArgs) -> Planned {
         return named.unwrap_or_else(|| yielding::methods::ALL.iter().collect()).into_iter().map(of_yield).collect();
     }
     let subjects = polls::subjects(&named.unwrap_or_else(yielding::methods::usual), &args.polls);
-    subjects.into_iter().map(|subject| of(polls::EXPERIMENT, subject, Quantity::OneWay)).collect()
+    subjects.into_iter().map(|subject| figure(polls::EXPERIMENT, subject, Quantity::OneWay)).collect()
 }
 
 fn of_pace(args: &PaceArgs) -> Planned {
     if args.receive.is_some() {
-        return vec![of(pace::EXPERIMENT, pace::receive::SUBJECT, Quantity::PeriodJitter)];
+        return vec![figure(pace::EXPERIMENT, pace::receive::SUBJECT, Quantity::PeriodJitter)];
     }
     let methods = chosen(&args.by).unwrap_or_else(|| pace::methods::all().collect());
     let experiment = if args.sweep.is_some() { Experiment::SWEEP } else { pace::EXPERIMENT };
-    methods.into_iter().map(|method| of(experiment, method.name, Quantity::Lateness)).collect()
+    methods.into_iter().map(|method| figure(experiment, method.name, Quantity::Lateness)).collect()
 }
 
 /// Whatever the parts of a check-up may measure.
@@ -96,7 +100,7 @@ fn of_checkup() -> Planned {
     let waits = wait::methods::all().map(of_wait);
     let yields = yielding::methods::ALL.iter().map(of_yield);
     let loops = ramp::Governors::AgainstPerformance.subjects(None);
-    let loops = loops.into_iter().map(|governor| of(ramp::EXPERIMENT, governor, Quantity::Loop));
+    let loops = loops.into_iter().map(|governor| figure(ramp::EXPERIMENT, governor, Quantity::Loop));
     waits.chain(ipc::mechanisms::all().map(of_ipc)).chain(yields).chain(loops).collect()
 }
 
@@ -105,15 +109,15 @@ fn of_governor(action: &Action) -> Option<(&[Limit], Planned)> {
     Some(match action {
         Action::Ramp(args) => {
             let subjects = args.measured().subjects(Thread::from(&args.thread).its_cpu());
-            let loops = subjects.into_iter().map(|governor| of(ramp::EXPERIMENT, governor, Quantity::Loop));
+            let loops = subjects.into_iter().map(|governor| figure(ramp::EXPERIMENT, governor, Quantity::Loop));
             (&args.output.fail_if, loops.collect())
         }
         Action::Switch(args) => {
-            let of_direction = |direction| of(switch::EXPERIMENT, direction, Quantity::Settling);
+            let of_direction = |direction| figure(switch::EXPERIMENT, direction, Quantity::Settling);
             (&args.output.fail_if, switch::subjects(args.between()).map(of_direction).into())
         }
         Action::Boost(args) => {
-            let of_subject = |subject| of(boost::EXPERIMENT, subject, Quantity::Response);
+            let of_subject = |subject| figure(boost::EXPERIMENT, subject, Quantity::Response);
             (&args.output.fail_if, boost::subjects().map(of_subject).collect())
         }
         Action::Show(_) | Action::Set(_) | Action::Restore => return None,

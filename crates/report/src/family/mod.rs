@@ -39,7 +39,7 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// The family of an experiment; one that has no words of its own gets plain tables.
-pub(crate) fn of(experiment: &str) -> Family {
+pub(crate) fn named(experiment: &str) -> Family {
     FAMILIES.iter().copied().find(|family| family.experiment == experiment).unwrap_or(shared::ANY)
 }
 

@@ -59,7 +59,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
     }
     let mut first_picture = None;
     for ((experiment, series), answer) in experiments.iter().zip(&mut answers) {
-        let mut sections = (family::of(experiment).sections)(run, series);
+        let mut sections = (family::named(experiment).sections)(run, series);
         if illustrated {
             let overview = answer.picture.take().or_else(|| dots::overview(run, series));
             // The first screen has one picture.

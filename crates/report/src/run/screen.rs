@@ -126,7 +126,7 @@ impl Verdict {
 pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) {
     let experiments = family::experiments(run);
     let candidates =
-        experiments.iter().map(|(name, series)| (*name, (family::of(name).candidates)(run, series))).collect();
+        experiments.iter().map(|(name, series)| (*name, (family::named(name).candidates)(run, series))).collect();
     let mut all = tested(run, candidates);
     all.extend(trials::advice(run));
     rank(run, &mut all);
@@ -134,7 +134,7 @@ pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) 
         .iter()
         .map(|(name, series)| {
             let own: Vec<_> = all.iter().filter(|advice| advice.experiment == *name).collect();
-            (family::of(name).answer)(run, series, &own)
+            (family::named(name).answer)(run, series, &own)
         })
         .collect();
     let trust = Trust::of(run, &all);

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     refusal::explanation::check_program(program.unwrap_or_default(), definition())?;
     let asked = args.conditions.all();
     check(&asked)?;
-    let rules = rules::of(args.remedies.rules.as_deref())?;
+    let rules = rules::asked(args.remedies.rules.as_deref())?;
     let libraries = match Libraries::find(args) {
         Ok(libraries) => libraries,
         Err(missing) => return Ok(refuse(&missing)),

@@ -22,7 +22,7 @@ pub(super) struct Rules {
 }
 
 /// The rules, if a file is named.
-pub(super) fn of(file: Option<&Path>) -> Result<Rules, BadUsage> {
+pub(super) fn asked(file: Option<&Path>) -> Result<Rules, BadUsage> {
     let Some(path) = file else { return Ok(Rules::default()) };
     read(path).map_err(|why| BadUsage::invalid("--rules", path.display(), why))
 }

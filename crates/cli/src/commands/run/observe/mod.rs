@@ -132,9 +132,9 @@ impl Watching<'_> {
         let (totals, rounds) = self.thread.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
         let program =
             Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
-        let names = names::of(&totals.entries);
+        let names = names::of_functions(&totals.entries);
         let conditions = asked(&args.conditions.all());
-        let series = series::of(&totals.entries, &names, &rounds, &conditions);
+        let series = series::counted(&totals.entries, &names, &rounds, &conditions);
         if series.is_empty() {
             self.session.add_not_measured(nothing(&program, &totals, hidden));
         }

@@ -19,7 +19,7 @@ const DELETED: &str = " (deleted)";
 const LONGEST: usize = 120;
 
 /// The name of each entry's call site, in the order of the entries.
-pub(super) fn of(entries: &[Counted]) -> Vec<String> {
+pub(super) fn of_functions(entries: &[Counted]) -> Vec<String> {
     let mut files: BTreeMap<&[u8], Vec<u64>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| !entry.path.is_empty()) {
         files.entry(&entry.path).or_default().push(entry.offset);
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn named(path: &str, offset: u64) -> String {
-        of(&[Counted { path: path.into(), offset, ..Counted::default() }]).remove(0)
+        of_functions(&[Counted { path: path.into(), offset, ..Counted::default() }]).remove(0)
     }
 
     #[inline(never)]

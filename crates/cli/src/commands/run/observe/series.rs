@@ -27,7 +27,7 @@ struct Site {
 }
 
 /// The series of all call sites, those that lose most time first.
-pub(super) fn of(entries: &[Counted], names: &[String], rounds: &[Round], conditions: &str) -> Vec<Series> {
+pub(super) fn counted(entries: &[Counted], names: &[String], rounds: &[Round], conditions: &str) -> Vec<Series> {
     let mut sites: BTreeMap<Key, Site> = BTreeMap::new();
     for (number, round) in rounds.iter().enumerate() {
         for (place, delta) in &round.deltas {
