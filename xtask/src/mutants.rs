@@ -16,12 +16,19 @@ use serde_json::Value;
 use crate::random::Random;
 use crate::tools;
 
-/// Files that are mutated, and the arguments of `cargo test` for them.
-const SUBJECTS: [(&str, &[&str]); 4] = [
-    ("crates/preload/src/", &["--package=punctual-preload"]),
-    ("crates/rules/src/", &["--package=punctual-rules"]),
-    ("crates/linux/src/supervise/", &["--package=punctual-linux", "--lib", "supervise"]),
-    ("crates/trace/src/split", &["--package=punctual-trace", "--lib"]),
+/// Files that are mutated, and the arguments of `cargo test` for them, one run after the other. The command alone uses parts of some.
+const SUBJECTS: [(&str, &[&[&str]]); 4] = [
+    ("crates/preload/src/", &[&["--package=punctual-preload"]]),
+    ("crates/rules/src/", &[&["--package=punctual-rules"], &["--package=punctual-cli", "--test=command", "preload"]]),
+    (
+        "crates/linux/src/supervise/",
+        &[
+            &["--package=punctual-linux", "--lib", "supervise"],
+            &["--package=punctual-cli", "--test=terminal"],
+            &["--package=punctual-cli", "--test=why"],
+        ],
+    ),
+    ("crates/trace/src/split", &[&["--package=punctual-trace", "--lib"]]),
 ];
 
 /// Longest build, and longest run of the tests, s.
@@ -35,9 +42,12 @@ pub(crate) struct MutantsArgs {
     /// How many to draw
     #[arg(long, default_value_t = 120)]
     count: usize,
-    /// The first of them to try: goes on with a draw that was ended
-    #[arg(long, default_value_t = 1)]
-    first: usize,
+    /// Numbers of those to try (example: 97,101,113); all without it
+    #[arg(long, value_delimiter = ',')]
+    numbers: Vec<usize>,
+    /// Only prints the draw
+    #[arg(long)]
+    list: bool,
     /// Only in files whose path contains this
     #[arg(long, default_value = "")]
     only: String,
@@ -71,16 +81,21 @@ pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
     (0..count).for_each(|at| mutants.swap(at, at + random.below(all - at)));
     mutants.truncate(count);
     println!("seed {}: {count} of {all} mutants", args.seed);
+    if args.list {
+        mutants.iter().zip(1..).for_each(|(mutant, number)| println!("{number:4} {}\n{}", mutant.name, mutant.diff));
+        return Ok(());
+    }
     let copy = tools::target().join("mutants");
     prepare(&copy)?;
     let mut counts = [[0; OUTCOMES.len()]; SUBJECTS.len()];
     let mut survivors = String::new();
-    for (number, mutant) in mutants.iter().enumerate().skip(args.first.saturating_sub(1)) {
+    let is_wanted = |number: usize| args.numbers.is_empty() || args.numbers.contains(&number);
+    for (number, mutant) in (1..).zip(&mutants).filter(|(number, _)| is_wanted(*number)) {
         apply(&copy, &mutant.diff, false)?;
         let outcome = outcome(&copy, SUBJECTS[mutant.subject].1);
         apply(&copy, &mutant.diff, true)?;
         let outcome = outcome?;
-        println!("{:4} {outcome:?}: {}", number + 1, mutant.name);
+        println!("{number:4} {outcome:?}: {}", mutant.name);
         counts[mutant.subject][outcome as usize] += 1;
         if outcome == Outcome::Survived {
             writeln!(survivors, "\n{}\n{}", mutant.name, mutant.diff)?;
@@ -115,8 +130,8 @@ fn prepare(copy: &Path) -> anyhow::Result<()> {
     }
     git(&["fetch", "--quiet"], copy)?;
     git(&["checkout", "--quiet", "--force", "--detach", head.trim()], copy)?;
-    for (subject, test) in SUBJECTS {
-        let unchanged = outcome(copy, test)?;
+    for (subject, tests) in SUBJECTS {
+        let unchanged = outcome(copy, tests)?;
         if unchanged != Outcome::Survived {
             bail!("{subject}: the tests do not pass without a mutant: {unchanged:?}");
         }
@@ -140,8 +155,19 @@ fn apply(copy: &Path, diff: &str, back: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the tests and runs them.
-fn outcome(copy: &Path, test: &[&str]) -> anyhow::Result<Outcome> {
+/// What the first of these tests that finds something says.
+fn outcome(copy: &Path, tests: &[&[&str]]) -> anyhow::Result<Outcome> {
+    for test in tests {
+        let outcome = outcome_of(copy, test)?;
+        if outcome != Outcome::Survived {
+            return Ok(outcome);
+        }
+    }
+    Ok(Outcome::Survived)
+}
+
+/// Builds tests and runs them.
+fn outcome_of(copy: &Path, test: &[&str]) -> anyhow::Result<Outcome> {
     let log = copy.join("target/mutant.log");
     fs::create_dir_all(copy.join("target"))?;
     let run = |limit: &str, more: &[&str]| -> anyhow::Result<Option<i32>> {
