@@ -361,6 +361,36 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 mod tests {
     use super::*;
 
+    /// The signals that this thread blocks.
+    fn blocked() -> Vec<i32> {
+        let now = change_mask(libc::SIG_BLOCK, &crate::signal::set_of(&[])).unwrap();
+        // SAFETY: reads the set.
+        (1..=64).filter(|signal| unsafe { libc::sigismember(&raw const now, *signal) } == 1).collect()
+    }
+
+    #[test]
+    fn the_thread_blocks_what_it_blocked_before() {
+        let before = blocked();
+        let program = Supervised::spawn(Command::new("true"), Settings::default()).unwrap();
+        assert!(blocked().len() > before.len());
+        assert_eq!((program.wait().unwrap(), blocked()), (Ended::Exited(0), before.clone()));
+        assert!(Supervised::spawn(Command::new("/nowhere"), Settings::default()).is_err());
+        assert_eq!(blocked(), before);
+    }
+
+    #[test]
+    fn its_number_is_that_of_the_program() {
+        let (mut told, tell) = io::pipe().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo $$"]).stdout(tell);
+        let program = Supervised::spawn(shell, Settings::default()).unwrap();
+        let pid = program.pid();
+        assert_eq!(program.wait().unwrap(), Ended::Exited(0));
+        let mut said = String::new();
+        told.read_to_string(&mut said).unwrap();
+        assert_eq!(said.trim(), pid.to_string());
+    }
+
     #[test]
     fn a_signal_beside_the_end_of_the_program_does_not_end_this_process() {
         let program = Supervised::spawn(Command::new("true"), Settings::default()).unwrap();

@@ -165,6 +165,24 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_has_a_clock_and_may_have_a_deadline() {
+        let (wait, bitset) = (c_long::from(libc::FUTEX_WAIT), c_long::from(libc::FUTEX_WAIT_BITSET));
+        let (private, realtime) = (c_long::from(libc::FUTEX_PRIVATE_FLAG), c_long::from(libc::FUTEX_CLOCK_REALTIME));
+        for (operation, has_limit_at, clock) in [
+            (wait, false, libc::CLOCK_MONOTONIC),
+            (bitset, true, libc::CLOCK_MONOTONIC),
+            (bitset | private, true, libc::CLOCK_MONOTONIC),
+            (bitset | realtime, true, libc::CLOCK_REALTIME),
+            (bitset | realtime | private, true, libc::CLOCK_REALTIME),
+        ] {
+            let call = Wait { word: std::ptr::null(), operation, expected: 0, limit: std::ptr::null() };
+            assert_eq!((call.has_deadline(), call.clock()), (has_limit_at, clock), "{operation}");
+            assert!(waits(operation));
+        }
+        assert!(!waits(libc::FUTEX_WAKE.into()) && !waits(c_long::from(libc::FUTEX_WAKE) | private));
+    }
+
+    #[test]
     fn a_look_takes_from_the_limit() {
         let word = AtomicU32::new(1);
         let limit = timespec_of(1_000_000);

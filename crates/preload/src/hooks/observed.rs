@@ -217,3 +217,55 @@ fn result_of_c11(done: &c_int, _: Limit) -> How {
         _ => How::Failed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(sec: i64, nsec: i64) -> timespec {
+        timespec { tv_sec: sec as _, tv_nsec: nsec as _ }
+    }
+
+    #[test]
+    fn a_limit_is_a_look_a_length_or_no_end() {
+        let limit_at = |time: timespec| limit(&raw const time);
+        assert_eq!((limit_at(time(1, 5)), limit_at(time(0, 1))), (Limit::For(1_000_000_005), Limit::For(1)));
+        assert_eq!((limit_at(time(0, 0)), limit_at(time(0, -1))), (Limit::Look, Limit::Look));
+        assert_eq!(limit(std::ptr::null()), Limit::Endless);
+        let in_us = |sec: i64, us: i64| limit_of_timeval(&timeval { tv_sec: sec as _, tv_usec: us as _ });
+        assert_eq!((in_us(1, 5), in_us(0, 1)), (Limit::For(1_000_005_000), Limit::For(1_000)));
+        assert_eq!((in_us(0, 0), in_us(-1, 0)), (Limit::Look, Limit::Look));
+        assert_eq!(limit_of_timeval(std::ptr::null()), Limit::Endless);
+        assert_eq!([-1, 0, 3].map(limit_of_ms), [Limit::Endless, Limit::Look, Limit::For(3_000_000)]);
+        assert_eq!((length(&time(2, 5)), length(&time(-1, 0))), (Limit::For(2_000_000_005), Limit::For(0)));
+    }
+
+    #[test]
+    fn a_futex_waits_for_a_length_or_until_a_time_of_its_clock() {
+        let (wait, bitset) = (c_long::from(libc::FUTEX_WAIT), c_long::from(libc::FUTEX_WAIT_BITSET));
+        let realtime = c_long::from(libc::FUTEX_CLOCK_REALTIME);
+        assert_eq!(limit_of_futex(wait, std::ptr::null()), Limit::Endless);
+        assert_eq!(limit_of_futex(wait, &time(1, 0)), Limit::For(1_000_000_000));
+        assert_eq!(limit_of_futex(bitset, &time(1, 0)), Limit::Until(1_000_000_000));
+        let Limit::Until(then_ns) = limit_of_futex(bitset | realtime, &time(1, 0)) else { panic!("a time") };
+        assert!(then_ns < 0, "1970: {then_ns}");
+    }
+
+    #[test]
+    fn the_results_say_how_a_wait_ended() {
+        assert_eq!([0, libc::ETIMEDOUT, libc::EPERM].map(of_error), [How::Event, How::Expired, How::Failed]);
+        let in_c11 = [0, 4, 2].map(|done| result_of_c11(&done, Limit::Endless));
+        assert_eq!(in_c11, [How::Event, How::Expired, How::Failed]);
+        assert_eq!([0, 4].map(|done: c_int| slept(&done, Limit::For(1))), [How::Expired, How::Failed]);
+        assert_eq!([3, 0, -1].map(|done| events(&done, Limit::For(1))), [How::Event, How::Expired, How::Failed]);
+        assert_eq!(events(&0, Limit::Look), How::Nothing);
+        let woken_by = |error| {
+            next::set_errno(error);
+            woken(&-1, Limit::Endless)
+        };
+        let ended = [libc::ETIMEDOUT, libc::EAGAIN, libc::EINTR].map(woken_by);
+        assert_eq!((ended, woken(&0, Limit::Endless)), ([How::Expired, How::Event, How::Failed], How::Event));
+        next::set_errno(libc::ETIMEDOUT);
+        assert_eq!([0, -1].map(|done| posted(&done, Limit::Endless)), [How::Event, How::Expired]);
+    }
+}

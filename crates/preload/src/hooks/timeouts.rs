@@ -463,3 +463,6 @@ pub(crate) unsafe extern "C-unwind" fn pselect(
     };
     found.unwrap_or_else(kept)
 }
+
+#[cfg(test)]
+mod tests;

@@ -246,6 +246,52 @@ mod tests {
     }
 
     #[test]
+    fn a_timed_call_has_its_duration_and_its_cpu_time() {
+        let (file, entry) = entry();
+        let pauses = || std::thread::sleep(std::time::Duration::from_millis(2));
+        timed(entry, pauses);
+        let slept = counted(&file);
+        assert!(slept.took_extremes.unwrap().0 >= 2_000_000, "{:?}", slept.took_extremes);
+        timed(entry, || crate::now::spin_until(now_ns() + 2_000_000));
+        let spun = counted(&file);
+        assert!(spun.cpu_ns > slept.cpu_ns, "{} {}", slept.cpu_ns, spun.cpu_ns);
+    }
+
+    #[test]
+    fn the_switches_of_a_thread_are_those_that_it_wanted_and_the_others() {
+        let counted = || {
+            // SAFETY: zeroes are a valid value, which getrusage(2) fills.
+            let usage = unsafe {
+                let mut usage: libc::rusage = std::mem::zeroed();
+                libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+                usage
+            };
+            [usage.ru_nvcsw, usage.ru_nivcsw]
+        };
+        // Other threads are wanted for yields: then the kernel counts switches that the thread did not want.
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(8, usize::from) * 2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let compared = loop {
+                let ([wanted, others], found, after) = (counted(), switches(), counted());
+                if wanted > 0 && others > 0 && [wanted, others] == after && (wanted, others) != (2, 2) {
+                    break (found, Some(wanted + others));
+                }
+                std::thread::yield_now();
+            };
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(compared.0, compared.1);
+        });
+    }
+
+    #[test]
     fn only_a_wait_whose_time_was_over_is_late() {
         let (file, entry) = entry();
         for how in [How::Event, How::Failed, How::Expired] {
