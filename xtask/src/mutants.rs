@@ -16,9 +16,16 @@ use serde_json::Value;
 use crate::random::Random;
 use crate::tools;
 
-/// Files that are mutated, and the arguments of `cargo test` for them, one run after the other. The command alone uses parts of some.
+/// Files that are mutated, and the arguments of `cargo test` for them, the quickest first. The command alone uses parts of some.
 const SUBJECTS: [(&str, &[&[&str]]); 4] = [
-    ("crates/preload/src/", &[&["--package=punctual-preload"]]),
+    (
+        "crates/preload/src/",
+        &[
+            &["--package=punctual-preload", "--lib"],
+            &["--package=punctual-preload", "--test=all", "--", "--skip=conformance"],
+            &["--package=punctual-preload", "--test=all", "conformance"],
+        ],
+    ),
     ("crates/rules/src/", &[&["--package=punctual-rules"], &["--package=punctual-cli", "--test=command", "preload"]]),
     (
         "crates/linux/src/supervise/",
@@ -173,6 +180,8 @@ fn outcome_of(copy: &Path, test: &[&str]) -> anyhow::Result<Outcome> {
         command.args(["--kill-after=5", limit, "cargo", "test", "--quiet"]).args(more).args(test);
         // Only the copy's own settings count.
         command.current_dir(copy).env_remove("CARGO_TARGET_DIR").env("PUNCTUAL_NO_SKIP", "0");
+        // Nobody reads a backtrace here.
+        command.envs([("CARGO_PROFILE_DEV_DEBUG", "0"), ("RUST_BACKTRACE", "0")]);
         Ok(command.stdout(log.try_clone()?).stderr(log).status().context("timeout(1)")?.code())
     };
     if run(LIMITS[0], &["--no-run"])? != Some(0) {
