@@ -53,6 +53,27 @@ struct Figures {
 
 /// Holds an injector against what the engine says.
 pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
+    each_play(injector, wanted, |seen, cpu| injector.verdict(seen, wanted, cpu));
+}
+
+/// The same of an engine that names two of five causes wrongly: the verdict must be that it does not hold.
+pub(crate) fn finds_a_broken_engine(injector: &Injector, wanted: usize) {
+    each_play(injector, wanted, |seen, cpu| {
+        injector.verdict(seen, wanted, cpu)?;
+        if lab::slower() > 1 {
+            return Ok(());
+        }
+        for wake in seen.late.chunks_mut(5).flat_map(|five| five.iter_mut().take(2)) {
+            let wrong = if injector.cause == Cause::Host { Cause::Nmi } else { Cause::Host };
+            wake.parts.iter_mut().filter(|part| injector.is_it(part)).for_each(|part| part.cause = wrong);
+        }
+        assert!(injector.verdict(seen, wanted, cpu).is_err(), "two of five causes are wrong, and nobody notices");
+        Ok(())
+    });
+}
+
+/// Plays until an attempt is not disturbed.
+fn each_play(injector: &Injector, wanted: usize, judge: impl Fn(&mut Seen, usize) -> Result<(), Disturbed>) {
     let Some(cpu) = place::cpu() else { return };
     if !punctual_testing::needs_root("real-time priorities") {
         return;
@@ -60,25 +81,8 @@ pub(crate) fn names_the_cause(injector: &Injector, wanted: usize) {
     let _alone = alone_on_this_machine();
     place::away_from(cpu);
     undisturbed(|_| {
-        let Some(seen) = (injector.play)(&Stage::on(cpu), wanted) else { return Ok(()) };
-        let figures = injector.figures(&seen);
-        let causes = &seen.causes;
-        let line = format!("{}; {} of {} cut", figures.line(injector), causes.split, causes.wake_ups);
-        println!("{line}");
-        if figures.hold(injector, wanted) {
-            return Ok(());
-        }
-        // Most of the time of an emulated machine is the emulator's.
-        if lab::slower() > 1 && figures.right * 10 >= figures.judged.max(1) {
-            return Ok(());
-        }
-        if injector.idle && figures.hit < wanted {
-            lacks(Lack::IdleCpu(cpu));
-            return Ok(());
-        }
-        let uncut = format!("{:?}, lost {}", causes.unsplit, causes.lost_events);
-        let said = format!("{line}\n  instead: {}\n  not cut: {uncut}", figures.instead.join("\n           "));
-        Err(Disturbed(said))
+        let Some(mut seen) = (injector.play)(&Stage::on(cpu), wanted) else { return Ok(()) };
+        judge(&mut seen, cpu)
     });
 }
 
@@ -97,6 +101,26 @@ impl Injector {
         interrupted: false,
         play: |_, _| None,
     };
+
+    fn verdict(&self, seen: &Seen, wanted: usize, cpu: usize) -> Result<(), Disturbed> {
+        let figures = self.figures(seen);
+        let causes = &seen.causes;
+        let line = format!("{}; {} of {} cut", figures.line(self), causes.split, causes.wake_ups);
+        println!("{line}");
+        if figures.hold(self, wanted) {
+            return Ok(());
+        }
+        // Most of the time of an emulated machine is the emulator's.
+        if lab::slower() > 1 && figures.right * 10 >= figures.judged.max(1) {
+            return Ok(());
+        }
+        if self.idle && figures.hit < wanted {
+            lacks(Lack::IdleCpu(cpu));
+            return Ok(());
+        }
+        let uncut = format!("{:?}, lost {}", causes.unsplit, causes.lost_events);
+        Err(Disturbed(format!("{line}\n  instead: {}\n  not cut: {uncut}", figures.instead.join("\n           "))))
+    }
 
     fn figures(&self, seen: &Seen) -> Figures {
         let ours = |wake: &&LateWake| wake.call == self.call;

@@ -58,6 +58,7 @@ table! {
     in_short: {
         timer_slack: |wanted| judge::names_the_cause(&timers::SLACK, wanted);
         busy_fifo_thread: |wanted| judge::names_the_cause(&threads::BUSY_FIFO, wanted);
+        a_broken_engine_is_found: |wanted| judge::finds_a_broken_engine(&threads::BUSY_FIFO, wanted);
         busy_at_the_own_timer: |wanted| judge::names_the_cause(&spins::OWN_TIMER, wanted);
         stop_and_continue: |wanted| judge::names_the_cause(&stops::STOPPED, wanted);
         slow_partners_by_pipe: partners::pipes;
