@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -171,10 +172,10 @@ fn outcome(copy: &Path, tests: &[&[&str]]) -> anyhow::Result<Outcome> {
 
 /// Builds tests and runs them.
 fn outcome_of(copy: &Path, test: &[&str]) -> anyhow::Result<Outcome> {
-    let log = copy.join("target/mutant.log");
+    let log_path = copy.join("target/mutant.log");
     fs::create_dir_all(copy.join("target"))?;
     let run = |limit: &str, more: &[&str]| -> anyhow::Result<Option<i32>> {
-        let log = fs::File::create(&log)?;
+        let log = fs::File::create(&log_path)?;
         // timeout(1) ends what the tests started too.
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", limit, "cargo", "test", "--quiet"]).args(more).args(test);
@@ -182,7 +183,19 @@ fn outcome_of(copy: &Path, test: &[&str]) -> anyhow::Result<Outcome> {
         command.current_dir(copy).env_remove("CARGO_TARGET_DIR").env("PUNCTUAL_NO_SKIP", "0");
         // Nobody reads a backtrace here.
         command.envs([("CARGO_PROFILE_DEV_DEBUG", "0"), ("RUST_BACKTRACE", "0")]);
-        Ok(command.stdout(log.try_clone()?).stderr(log).status().context("timeout(1)")?.code())
+        let mut tests = command.stdout(log.try_clone()?).stderr(log).spawn().context("timeout(1)")?;
+        loop {
+            if let Some(ended) = tests.try_wait()? {
+                return Ok(ended.code());
+            }
+            // One is enough. Others may wait for long for what the mutant never does.
+            if fs::read_to_string(&log_path)?.contains(" --- FAILED") {
+                tools::output(Command::new("kill").arg(tests.id().to_string()))?;
+                tests.wait()?;
+                return Ok(Some(1));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
     };
     if run(LIMITS[0], &["--no-run"])? != Some(0) {
         return Ok(Outcome::Unviable);

@@ -234,6 +234,38 @@ mod tests {
     }
 
     #[test]
+    fn signals_are_let_in_soon_and_not_only_at_the_end() {
+        // SAFETY: a handler that adds to an atomic.
+        unsafe { libc::signal(libc::SIGUSR2, count as *const () as libc::sighandler_t) };
+        let mut looks_after = 0;
+        let look = || {
+            match looks_after {
+                0 => raise(libc::SIGUSR2),
+                // Each takes longer than a signal may wait.
+                _ => crate::now::spin_until(now_ns() + 2 * SIGNALS_NS),
+            }
+            looks_after += 1;
+            None
+        };
+        let polled = poll_until::<()>(now_ns() + 60_000_000_000, Waiter::CANCELLED, || false, look);
+        assert_eq!(polled, Polled::Interrupted);
+        assert!(looks_after <= 2, "{looks_after}");
+    }
+
+    #[test]
+    fn without_a_signal_it_looks_until_something_is_found() {
+        let held = Held::begin(Waiter::CANCELLED).unwrap();
+        let mut looks = 0;
+        let mut look = || {
+            looks += 1;
+            (looks == 5).then_some(7)
+        };
+        assert_eq!(held.poll(now_ns() + 60_000_000_000, &|| false, &mut look), Some(Polled::Found(7)));
+        assert_eq!(held.poll(now_ns() - 1, &|| false, &mut || None::<u8>), Some(Polled::Over));
+        held.end();
+    }
+
+    #[test]
     fn what_is_found_ends_it_at_once() {
         let before = blocked_signals();
         assert_eq!(poll_until(now_ns() + 60_000_000_000, Waiter::CANCELLED, || false, || Some(5)), Polled::Found(5));

@@ -142,6 +142,19 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_a_filter_refuses_is_not_made_again() {
+        static REFUSED: Foreign = Foreign::new();
+        next::set_errno(77);
+        assert!(instead(&REFUSED, || 0));
+        let refuse = || {
+            next::set_errno(libc::EPERM);
+            -1
+        };
+        assert!(!instead(&REFUSED, refuse) && !instead(&REFUSED, || panic!("again")));
+        assert_eq!(next::errno(), 77);
+    }
+
+    #[test]
     fn what_is_kept_is_not_replaced() {
         assert!(!replaced(Zero::Keep));
         assert!(replaced(Zero::Yield) && replaced(Zero::Pause) && replaced(Zero::Sleep));

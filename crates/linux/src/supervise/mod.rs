@@ -392,6 +392,42 @@ mod tests {
     }
 
     #[test]
+    fn a_gate_knows_the_process_that_waits_behind_it() {
+        let (gate, keeper) = gate().unwrap();
+        std::thread::scope(|scope| {
+            let seen = scope.spawn(|| {
+                let process = keeper.process();
+                drop(keeper);
+                process
+            });
+            let program = Supervised::spawn_behind(Command::new("true"), Settings::default(), gate).unwrap();
+            assert_eq!(seen.join().unwrap(), Some(program.pid()));
+            assert_eq!(program.wait().unwrap(), Ended::Exited(0));
+        });
+    }
+
+    #[test]
+    fn a_stop_is_pending_until_it_is_taken() {
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("3600");
+        let block = || {
+            drop(change_mask(libc::SIG_BLOCK, &crate::signal::set_of(&[libc::SIGTSTP])));
+            Ok(())
+        };
+        // SAFETY: makes one system call between fork and exec.
+        unsafe { sleeper.pre_exec(block) };
+        let mut sleeper = sleeper.spawn().unwrap();
+        let pid = Pid::from_child(&sleeper);
+        assert!(!job::stop_is_pending(pid));
+        rustix::process::kill_process(pid, rustix::process::Signal::WINCH).unwrap();
+        assert!(!job::stop_is_pending(pid));
+        rustix::process::kill_process(pid, rustix::process::Signal::TSTP).unwrap();
+        assert!(job::stop_is_pending(pid));
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+    }
+
+    #[test]
     fn a_signal_beside_the_end_of_the_program_does_not_end_this_process() {
         let program = Supervised::spawn(Command::new("true"), Settings::default()).unwrap();
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;

@@ -216,5 +216,7 @@ mod tests {
         assert!(!concerned(&settings, libc::CLOCK_BOOTTIME, &raw const limit));
         assert!(!concerned(&settings, libc::CLOCK_REALTIME, std::ptr::null()));
         assert!(!concerned(&Settings::default(), libc::CLOCK_REALTIME, &raw const limit));
+        let settings = Settings { poll_first_ns: 5, ..Settings::default() };
+        assert!(concerned(&settings, libc::CLOCK_MONOTONIC, &raw const limit));
     }
 }

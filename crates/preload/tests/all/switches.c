@@ -32,6 +32,10 @@ int main(int count, char **words) {
     for (int i = 0; i < calls; i++) {
         if (!strcmp(words[1], "usleep0")) usleep(0);
         if (!strcmp(words[1], "usleep1000")) usleep(1000);
+        if (!strcmp(words[1], "until")) {
+            struct timespec until = {(began + 1000000) / 1000000000, (began + 1000000) % 1000000000};
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        }
         if (!strcmp(words[1], "yield")) sched_yield();
         if (!strcmp(words[1], "poll")) {
             struct pollfd fd = {ends[0], POLLIN, 0};

@@ -288,6 +288,15 @@ fn a_fault_on_the_way_back_takes_its_sleep() {
 }
 
 #[test]
+fn a_thread_that_takes_the_cpu_on_the_way_back_preempts() {
+    let mut machine = Machine::asleep();
+    machine.fires(60.0, 0).switch(70.0, (0, 120, 0), (OWN, 120));
+    machine.switch(71.0, (OWN, 120, 0), (20, 120)).runs(571.0, (20, 120, 0));
+    assert_eq!((machine.us(Cause::Preempted), machine.who(Cause::Preempted)), (500, Who::Thread(20)));
+    assert_eq!(machine.us(Cause::OtherThread), 0);
+}
+
+#[test]
 fn a_partner_is_late_from_its_wake_up_on() {
     let mut machine = Machine::asleep_beside(20, 120);
     machine.at(-10.0, 20, Kind::Waking { tid: OWN, target_cpu: 0 }).runs(40.0, (20, 120, 1));
