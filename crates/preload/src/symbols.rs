@@ -102,6 +102,9 @@ mod tests {
         }
         let own = names as *const () as usize;
         assert!(names(own + 1).iter().any(|name| name.contains("names")), "{:?}", names(own + 1));
+        // A call is before the address where it returns to: the beginning of a function belongs to the one before.
+        let around = names(own + 1);
+        assert!(names(own).iter().all(|name| !around.contains(name)), "{around:?}");
         assert!(names(libc::getppid as *const () as usize + 1).contains(&"getppid".to_owned()));
     }
 

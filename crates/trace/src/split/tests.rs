@@ -288,6 +288,19 @@ fn a_fault_on_the_way_back_takes_its_sleep() {
 }
 
 #[test]
+fn a_sleep_without_a_fault_on_the_way_back_is_the_return_path() {
+    let mut machine = Machine::asleep();
+    machine.fires(60.0, 0).switch(70.0, (0, 120, 0), (OWN, 120)).at(71.0, OWN, Kind::Fault);
+    machine.switch(72.0, (OWN, 120, 1), (0, 120)).at(172.0, 0, Kind::Waking { tid: OWN, target_cpu: 0 });
+    machine.switch(180.0, (0, 120, 0), (OWN, 120)).switch(182.0, (OWN, 120, 1), (0, 120));
+    machine.at(282.0, 0, Kind::Waking { tid: OWN, target_cpu: 0 }).runs(290.0, (0, 120, 0));
+    let cut = machine.split().unwrap();
+    let back = cut.pieces.iter().find(|piece| (piece.part, piece.cause) == (LatePart::Return, Cause::ReturnPath));
+    // Running for 1, 2 and 3 us, and asleep for 100.
+    assert_eq!((machine.us(Cause::PageFault), back.map(|piece| piece.ns / 1000)), (109, Some(106)), "{cut:?}");
+}
+
+#[test]
 fn a_thread_that_takes_the_cpu_on_the_way_back_preempts() {
     let mut machine = Machine::asleep();
     machine.fires(60.0, 0).switch(70.0, (0, 120, 0), (OWN, 120));

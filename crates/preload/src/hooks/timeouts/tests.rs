@@ -79,6 +79,23 @@ fn a_limit_of_nanoseconds_is_not_shorter_for_select() {
 }
 
 #[test]
+fn a_call_has_the_mask_that_it_got() {
+    with_pipe(|call, _, _| {
+        assert!(call.mask().is_null());
+        // SAFETY: an empty set is all zero.
+        let mask: sigset_t = unsafe { std::mem::zeroed() };
+        call.mask = Some(&raw const mask);
+        assert_eq!(call.mask(), &raw const mask);
+        let ppoll = Ppoll { fds: std::ptr::null_mut(), count: 0, mask: &raw const mask };
+        assert_eq!(ppoll.mask(), &raw const mask);
+        for own in [EpollCall::Pwait(&raw const mask), EpollCall::Pwait2(&raw const mask)] {
+            let epoll = Epoll { epoll: -1, events: std::ptr::null_mut(), most: 0, own };
+            assert_eq!(epoll.mask(), &raw const mask);
+        }
+    });
+}
+
+#[test]
 fn more_descriptors_than_a_set_has_are_left_to_the_c_library() {
     with_pipe(|call, _, _| {
         for count in [libc::FD_SETSIZE as c_int + 1, -1] {
