@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: the files of a release, in `target/dist`.
 //!
 //! For each architecture: a Debian package, a tarball that runs from any folder, a wheel, and the command alone as a static program. SHA256SUMS
-//! has them all. Nothing in them needs a newer C library than `NEWEST_GLIBC` (`release.rs`). What cannot be built here is said, with the command that
-//! installs what is missing.
+//! has them all. Nothing in them needs a newer C library than `NEWEST_GLIBC` (`release.rs`). What cannot be built here fails at the end, by name, with
+//! the command that installs what is missing; all else is made before.
 
 mod deb;
 mod glibc;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
     let folder = tools::target().join("dist");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let mut made = Vec::new();
+    let (mut made, mut lacking) = (Vec::new(), Vec::new());
     for architecture in &args.architecture {
         let debian = architecture.names().debian;
         match architecture.parts()? {
@@ -50,18 +50,19 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
                     wheel::wheel(&folder, &release)?,
                 ]);
             }
-            Err(missing) => println!("no package for {debian}: {missing}"),
+            Err(missing) => lacking.push(format!("no package for {debian}: {missing}")),
         }
         if args.no_static {
             continue;
         }
         match architecture.static_command()? {
             Ok(built) => made.push(static_command(&folder, *architecture, &built)?),
-            Err(missing) => println!("no static command for {debian}: {missing}"),
+            Err(missing) => lacking.push(format!("no static command for {debian}: {missing}")),
         }
     }
-    ensure!(!made.is_empty(), "nothing was made");
-    sums(&folder, &made)
+    sums(&folder, &made)?;
+    ensure!(lacking.is_empty(), "the rest was made, but {}", lacking.join("; "));
+    Ok(())
 }
 
 /// Everything below one folder, to be unpacked anywhere.

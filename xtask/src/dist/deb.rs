@@ -25,7 +25,8 @@ pub(super) fn package(folder: &Path, release: &Release) -> anyhow::Result<PathBu
     release.items.iter().try_for_each(|item| install::put(&usr, &placed(item)?))?;
     let document = |name: &str, bytes| Item { path: Path::new("share/doc/punctual").join(name), bytes, mode: 0o644 };
     let changes = fs::read(tools::root().join("CHANGELOG.md"))?;
-    install::put(&usr, &document("changelog.gz", gzip(&changes)?))?;
+    install::put(&usr, &document("NEWS.gz", gzip(&changes)?))?;
+    install::put(&usr, &document("changelog.gz", gzip(changelog()?.as_bytes())?))?;
     install::put(&usr, &document("copyright", COPYRIGHT.into()))?;
     let architecture = release.architecture.names().debian;
     let control = control(architecture, &release.items, release.glibc);
@@ -54,6 +55,19 @@ fn control(architecture: &str, items: &[Item], (major, minor): Version) -> Strin
         .replace("@ARCHITECTURE@", architecture)
         .replace("@KIB@", &kib.to_string())
         .replace("@GLIBC@", &format!("{major}.{minor}"))
+}
+
+/// The version, in the form of deb-changelog(5). What changed is in the project's own file, beside it.
+fn changelog() -> anyhow::Result<String> {
+    let maintainer = CONTROL.lines().find_map(|line| line.strip_prefix("Maintainer: ")).context("no Maintainer")?;
+    // That of the commit, so that the same sources make the same file.
+    let mut log = Command::new("git");
+    log.args(["log", "-1", "--format=%cD"]).current_dir(tools::root());
+    let date = tools::output(&mut log)?;
+    Ok(format!(
+        "punctual ({VERSION}) unstable; urgency=medium\n\n  * NEWS.gz has the changes.\n\n -- {maintainer}  {}\n",
+        date.trim()
+    ))
 }
 
 fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
