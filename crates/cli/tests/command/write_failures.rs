@@ -121,8 +121,8 @@ fn limits_decide_whatever_becomes_of_the_reader() {
     for form in ["", "--format json", "--format markdown", "--html -"] {
         let compare = format!("\"$1\" compare a b --fail-if \"any +0.1%\" {form}");
         let text = format!("{{ {compare} 2> said; echo $? > status; }} | true; cat status");
-        assert_eq!(script(folder.path(), &text).stdout.trim(), "3", "{form} | true");
-        assert_eq!(script(folder.path(), &format!("{compare} > /dev/full")).code, Some(3), "{form} > /dev/full");
+        assert_eq!(script(folder.path(), &text).stdout.trim(), "4", "{form} | true");
+        assert_eq!(script(folder.path(), &format!("{compare} > /dev/full")).code, Some(4), "{form} > /dev/full");
     }
     let left = script(folder.path(), "\"$1\" compare a b --html - > page");
     assert!(
