@@ -22,6 +22,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::shared::{CacheLine, Shared};
 use punctual_record::experiment::yielding::CompetitorKind;
+use punctual_record::remedy::of_refused;
 
 use crate::frame::{Failure, Unavailable};
 
@@ -281,13 +282,13 @@ fn thread_member(
 }
 
 fn refusal(refused: &Refused) -> Failure {
-    Unavailable::but(format!("a competitor was refused: {refused}"), refused.remedy.clone()).into()
+    Unavailable::but(format!("a competitor was refused: {refused}"), of_refused(refused)).into()
 }
 
 /// Applies the conditions in a child until it ends, and reports the result. False: refused.
 pub(super) fn settle(conditions: &Conditions, complaint: &Complaint) -> bool {
     let guard = conditions.clone().allow_irreversible().apply();
-    let refused = guard.refused().first().map(|r| format!("{r}\n{}", r.remedy));
+    let refused = guard.refused().first().map(|r| format!("{r}\n{}", of_refused(r)));
     let text = refused.clone().unwrap_or_default();
     let length = text.len().min(complaint.1.len());
     for (place, byte) in complaint.1.iter().zip(text.bytes()) {

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use punctual::conditions::Condition;
+use punctual::conditions::{Condition, Value};
 use punctual::cpufreq::{Error, GovernorGuard};
 use punctual::restore::LockWait;
 use punctual::{Conditions, Policy, format_duration};
-use punctual_record::{Notice, Refusal};
+use punctual_record::{Notice, Refusal, remedy};
 
 use crate::frame::breaks::NotKept;
 use crate::frame::plan::{LONGEST_UNASKED, rough};
@@ -105,7 +105,7 @@ pub(crate) fn governor_lost(conditions: &str, set: &str, policy: usize, found: &
         condition: Condition::GOVERNOR.name().into(),
         set: set.into(),
         found: format!("{found} (policy{policy})"),
-        remedy: "stop what sets governors meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq), and keep the CPUs online".into(),
+        remedy: remedy::if_lost(&Value::Governor(set.into())).into(),
     }
 }
 
@@ -124,7 +124,7 @@ fn refusal(governor: &str, error: &Error) -> Refusal {
         condition: Condition::GOVERNOR.name().into(),
         asked: governor.into(),
         why: error.to_string(),
-        remedy: error.remedy(),
+        remedy: remedy::of_need(&error.needs()),
     }
 }
 

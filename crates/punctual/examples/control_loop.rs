@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let conditions = Conditions::new().policy(Policy::Fifo(40)).lock_memory();
     let guard = conditions.apply();
     for refused in guard.refused() {
-        eprintln!("{refused}\n  {}", refused.remedy);
+        eprintln!("{refused}");
     }
     let period = Duration::from_millis(1);
     let mut ticker = Ticker::options().every(period).build()?;

@@ -56,7 +56,7 @@
 //!
 //! let guard = Conditions::new().policy(Policy::Fifo(40)).lock_memory().apply();
 //! for refused in guard.refused() {
-//!     eprintln!("{refused}\n  {}", refused.remedy);
+//!     eprintln!("{refused}");
 //! }
 //! // ... time-critical work ...
 //! drop(guard); // restores
@@ -168,6 +168,7 @@ pub mod cpufreq;
 pub mod duration;
 pub mod ipc;
 pub mod margin;
+pub mod need;
 pub mod pacer;
 pub mod policy;
 pub mod rate;
@@ -184,6 +185,7 @@ pub use conditions::{Condition, Conditions, Guard, Lost, Refused};
 pub use cpu_set::CpuSet;
 pub use duration::{ShortDuration, format_duration, parse_duration};
 pub use margin::{Aim, BadAim};
+pub use need::{Need, Withheld};
 pub use pacer::{Batch, CatchUp, Pacer, PacerOptions};
 pub use policy::Policy;
 pub use rate::{BadRate, Rate};

@@ -186,22 +186,18 @@ fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<Stri
     // The thread ends with the watchdog, so nothing is restored.
     let take = |policy| {
         let guard = Conditions::new().policy(policy).allow_irreversible().apply();
-        let outcome = guard.refused().first().map_or(Ok(()), |refused| Err(refused.clone()));
+        let refused = guard.refused().first().cloned();
         guard.leave_in_force();
-        outcome
+        refused
     };
     let equal = guarded.priority().unwrap_or(99).min(99);
-    if let Err(refused) = take(Policy::Fifo(priority)) {
-        if take(Policy::Fifo(equal)).is_ok() {
+    if let Some(refused) = take(Policy::Fifo(priority)) {
+        if take(Policy::Fifo(equal)).is_none() {
             caveats.push(format!(
-                "the watchdog runs under fifo:{equal} like the guarded thread and cannot preempt it on the same CPU: {refused}; {}",
-                refused.remedy
+                "the watchdog runs under fifo:{equal} like the guarded thread and cannot preempt it on the same CPU: {refused}"
             ));
         } else {
-            caveats.push(format!(
-                "the watchdog runs under SCHED_OTHER and may be too late: {refused}; {}",
-                refused.remedy
-            ));
+            caveats.push(format!("the watchdog runs under SCHED_OTHER and may be too late: {refused}"));
         }
     } else if guarded.priority() == Some(priority) {
         caveats.push(format!(

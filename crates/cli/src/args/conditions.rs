@@ -4,6 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use punctual::CpuSet;
 use punctual::conditions::{CONDITIONS, Condition, Conditions, Value};
 use punctual_lab::Variant;
+use punctual_record::remedy;
 
 use crate::refusal::BadUsage;
 
@@ -152,7 +153,7 @@ pub(crate) fn check(conditions: &Conditions) -> Result<(), BadUsage> {
     match conditions.impossible_here() {
         Some(no) => {
             let what = format!("--{}", no.condition);
-            Err(BadUsage::invalid(what, no.value(), format!("{}; {}", no.why, no.remedy)))
+            Err(BadUsage::invalid(what, no.value(), format!("{}; {}", no.why, remedy::of_refused(&no))))
         }
         None => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! `--list-conditions`.
 
 use punctual::conditions::{CONDITIONS, Condition, Scope};
+use punctual_record::remedy;
 use punctual_report::export::text::list::ListRow;
 
 use super::measure;
@@ -60,7 +61,7 @@ fn row(condition: Condition) -> ListRow {
         call: String::new(),
         kind: kind.into(),
         needs: String::new(),
-        available: condition.available().map_err(|no| format!("{}; {}", no.why, no.remedy)),
+        available: condition.available().map_err(|no| format!("{}; {}", no.why, remedy::of_refused(&no))),
         observed: None,
     }
 }

@@ -17,10 +17,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use punctual::CpuSet;
-use punctual::conditions::{Condition, Guard, Lost, Refused};
+use punctual::conditions::{Condition, Guard, Lost, Refused, Value};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::PauseCause;
+use punctual_record::{PauseCause, remedy};
 
 use super::figures::run_delay_ns;
 
@@ -211,9 +211,9 @@ impl NotKept {
         Self {
             conditions: conditions.into(),
             condition: lost.condition.to_string(),
-            set: lost.set.clone(),
+            set: lost.set.to_string(),
             found: lost.found.clone(),
-            remedy: lost.remedy().into(),
+            remedy: remedy::if_lost(&lost.set).into(),
         }
     }
 
@@ -303,7 +303,7 @@ impl Hold {
             condition: refused.condition.to_string(),
             set: refused.value(),
             found: format!("refused ({})", refused.why),
-            remedy: refused.remedy.clone(),
+            remedy: remedy::of_refused(refused),
         };
         fresh.map(not_kept).collect()
     }
@@ -316,7 +316,8 @@ pub(crate) fn moved_away(label: &str, processes: &[i32], cpu: usize, whose: &str
         let found = linux::sched::affinity(*process).ok().filter(|now| *now != [cpu])?;
         let _ = linux::sched::set_affinity(*process, &[cpu]);
         let found = format!("{} for {whose}", CpuSet::of(found));
-        Some(NotKept::new(label, &Lost { condition: Condition::CPU, set: cpu.to_string(), found }))
+        let set = Value::Cpu(CpuSet::of([cpu]));
+        Some(NotKept::new(label, &Lost { condition: Condition::CPU, set, found }))
     };
     let mut lost: Vec<NotKept> = processes.iter().filter_map(moved).collect();
     lost.dedup();

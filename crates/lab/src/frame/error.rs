@@ -1,6 +1,7 @@
 //! Why a subject cannot be measured here ([`Unavailable`]), why a batch could not be performed ([`Failure`]), and why a
 //! whole run failed ([`Error`]).
 
+use punctual_record::remedy::of_need;
 use punctual_record::{Refusal, Unseen};
 use rustix::process::{Resource, getrlimit};
 
@@ -21,7 +22,7 @@ pub struct Unavailable {
 
 impl From<&punctual::cpufreq::Error> for Unavailable {
     fn from(error: &punctual::cpufreq::Error) -> Self {
-        Self { why: error.to_string(), remedy: Some(error.remedy()) }
+        Self { why: error.to_string(), remedy: Some(of_need(&error.needs())) }
     }
 }
 
@@ -98,7 +99,7 @@ pub enum Error {
     #[error(transparent)]
     Lost(NotKept),
     /// CPU frequency settings could not be read or changed.
-    #[error("{0}; {remedy}", remedy = .0.remedy())]
+    #[error("{0}; {remedy}", remedy = of_need(&.0.needs()))]
     Cpufreq(#[from] punctual::cpufreq::Error),
     /// A resource that every cell needs is missing.
     #[error("{}{}", .0.why, .0.remedy.as_deref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]

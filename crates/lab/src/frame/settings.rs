@@ -3,7 +3,7 @@
 
 use punctual::NotRestored;
 use punctual::conditions::{CONDITIONS, Condition, Conditions, Guard, Refused};
-use punctual_record::remedy::{param, phrase};
+use punctual_record::remedy::{self, param, phrase};
 use punctual_record::{ConditionSet, Notice, Refusal, Setting};
 
 use super::error::Error;
@@ -85,7 +85,7 @@ fn refusal(refused: &Refused) -> Refusal {
         condition: refused.condition.to_string(),
         asked: refused.value(),
         why: refused.why.clone(),
-        remedy: refused.remedy.clone(),
+        remedy: remedy::of_refused(refused),
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn not_restored(left: &NotRestored) -> Notice {
     Notice::NotRestored {
         what: format!("{} (it was {})", left.what, left.was),
         why: left.why.clone(),
-        remedy: left.remedy.clone(),
+        remedy: remedy::of_need(&left.needs),
     }
 }
 

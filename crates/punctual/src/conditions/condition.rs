@@ -12,6 +12,7 @@ use super::value::Value;
 use crate::cpu_set::CpuSet;
 use crate::cpufreq::Cpufreq;
 use crate::duration::format_duration;
+use crate::need::Need;
 use crate::restore::{NotRestored, StateDir};
 
 /// The scope of a condition's change.
@@ -66,9 +67,6 @@ pub(crate) trait Definition: fmt::Debug + Send + Sync {
     fn read(&self, machine: &Machine) -> Option<Value>;
 
     fn probe(&self, machine: &Machine) -> Probe;
-
-    /// The usual cause of its loss, and the remedy.
-    fn if_lost(&self) -> &'static str;
 
     /// Restores changes that a dead program left behind; returns a sentence for each.
     fn recover(&self, _machine: &Machine) -> Result<Vec<String>, Reason> {
@@ -207,6 +205,5 @@ pub(crate) fn shown(ns: u64) -> String {
 
 /// The error for a change of the calling thread or process that could not be undone.
 pub(crate) fn not_restored(what: &str, was: impl fmt::Display, why: impl fmt::Display) -> NotRestored {
-    let remedy = "it ends with this process; a program started later is not affected".into();
-    NotRestored { what: what.into(), was: was.to_string(), why: why.to_string(), remedy }
+    NotRestored { what: what.into(), was: was.to_string(), why: why.to_string(), needs: Need::EndOfProcess }
 }

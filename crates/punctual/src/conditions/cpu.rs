@@ -9,6 +9,7 @@ use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
 use crate::cpu_set::CpuSet;
+use crate::need::Need;
 use crate::restore::NotRestored;
 
 #[derive(Debug)]
@@ -61,16 +62,12 @@ impl Definition for Cpu {
             Err(error) => Probe::Found(Err(explain(&error, &Surroundings::read()))),
         }
     }
-
-    fn if_lost(&self) -> &'static str {
-        "keep the CPU online and in the cpuset of this process, and let no other program change the affinity"
-    }
 }
 
 /// Sets the value and reads it back.
 pub(super) fn apply(cpus: &CpuSet, applying: &mut Applying<'_>) -> Result<(), Reason> {
     if cpus.is_empty() {
-        return Err(Reason::new("no CPU is named", "name at least one CPU"));
+        return Err(Reason::new("no CPU is named", Need::ACpu));
     }
     let here = applying.here;
     let before = current().map_err(|error| explain(&error, here))?;
@@ -141,8 +138,8 @@ pub(super) fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Reason> {
     let present = here.present_cpus.as_ref()?;
     let missing = cpus.without(present);
     let why = format!("this machine has no CPU {missing}: it has {present} (/sys/devices/system/cpu/present)");
-    let remedy = format!("choose from {}", here.online_cpus.as_ref().unwrap_or(present));
-    (!missing.is_empty()).then(|| Reason::new(why, remedy))
+    let needs = Need::CpusOf(here.online_cpus.as_ref().unwrap_or(present).clone());
+    (!missing.is_empty()).then(|| Reason::new(why, needs))
 }
 
 /// CPUs that exist but are offline.
@@ -153,9 +150,7 @@ fn refuse_offline(cpus: &CpuSet, here: &Surroundings) -> Result<(), Reason> {
             let first = offline.as_slice()[0];
             return Err(Reason::new(
                 format!("CPU {offline} is offline; online are {online} (/sys/devices/system/cpu/online)"),
-                format!(
-                    "choose from {online}, or bring it online as root: echo 1 > /sys/devices/system/cpu/cpu{first}/online"
-                ),
+                Need::OnlineCpu(online.clone(), first),
             ));
         }
     }
@@ -166,12 +161,11 @@ fn refuse_offline(cpus: &CpuSet, here: &Surroundings) -> Result<(), Reason> {
 fn outside(dropped: &CpuSet, here: &Surroundings) -> Reason {
     let allowed = here.cpuset.as_ref().map(|(file, cpus)| format!(", which is {cpus} ({file})")).unwrap_or_default();
     let why = format!("CPU {dropped} is online, but outside the cpuset of this process{allowed}");
-    let remedy = match &here.container {
-        Some(container) => format!("give the container the CPU: --cpuset-cpus={dropped} ({container})"),
-        None => "choose a CPU of the cpuset, or widen it (AllowedCPUs= of the systemd unit, cpuset.cpus of the cgroup)"
-            .into(),
+    let needs = match &here.container {
+        Some(container) => Need::CpusInContainer(dropped.clone(), container.clone()),
+        None => Need::CpusOfCpuset(None),
     };
-    Reason::new(why, remedy)
+    Reason::new(why, needs)
 }
 
 fn explain(error: &punctual_linux::Error, here: &Surroundings) -> Reason {
@@ -179,19 +173,16 @@ fn explain(error: &punctual_linux::Error, here: &Surroundings) -> Reason {
         let allowed =
             here.cpuset.as_ref().map(|(file, cpus)| format!(", which is {cpus} ({file})")).unwrap_or_default();
         let why = format!("{error}: none of these CPUs is in the cpuset of this process{allowed}");
-        let remedy =
-            "choose a CPU of the cpuset, or widen it (docker --cpuset-cpus=, AllowedCPUs= of the systemd unit)";
-        return Reason::new(why, remedy).errno(error.errno());
+        return Reason::new(why, Need::CpusOfCpuset(here.container.clone())).errno(error.errno());
     }
     if error.errno() == Errno::BUSY.raw_os_error() {
-        let remedy = "leave the CPUs of a SCHED_DEADLINE thread alone, or confine it with an exclusive cpuset";
         return Reason::new(
             format!("{error}: a thread under SCHED_DEADLINE must be free to run on all CPUs of its domain"),
-            remedy,
+            Need::CpusOfDeadline,
         )
         .errno(error.errno());
     }
-    Reason::new(error, "allow sched_setaffinity in the seccomp filter of the container or service").errno(error.errno())
+    Reason::new(error, Need::Call("sched_setaffinity")).errno(error.errno())
 }
 
 #[cfg(test)]
@@ -217,10 +208,11 @@ mod tests {
         let beyond = outside(&CpuSet::of([2]), &here);
         let beyond_docker = outside(&CpuSet::of([2]), &in_docker);
         let none_left = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), &here);
+        let none_left_docker = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), &in_docker);
         let busy = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 16), &here);
-        let said: Vec<String> = [absent, offline, beyond, beyond_docker, none_left, busy]
+        let said: Vec<String> = [absent, offline, beyond, beyond_docker, none_left, none_left_docker, busy]
             .iter()
-            .map(|Reason { why, remedy, .. }| format!("{why}\n  {remedy}"))
+            .map(|Reason { why, needs, .. }| format!("{why}\n  {needs:?}"))
             .collect();
         insta::assert_snapshot!(said.join("\n"));
     }

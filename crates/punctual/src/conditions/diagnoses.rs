@@ -48,7 +48,7 @@ fn in_docker() -> Surroundings {
 }
 
 fn said(cases: Vec<(&str, Reason)>) -> String {
-    cases.into_iter().map(|(case, Reason { why, remedy, .. })| format!("{case}\n  {why}\n  > {remedy}\n")).collect()
+    cases.into_iter().map(|(case, Reason { why, needs, .. })| format!("{case}\n  {why}\n  > {needs:?}\n")).collect()
 }
 
 fn refused(policy: Policy, errno: i32, here: &Surroundings) -> Reason {

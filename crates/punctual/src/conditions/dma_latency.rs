@@ -11,12 +11,12 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope};
-use super::privilege::UNKNOWN;
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
 use crate::duration::{format_duration, parse_duration};
+use crate::need::Need;
 use crate::restore::NotRestored;
 
 const PATH: &str = "/dev/cpu_dma_latency";
@@ -79,10 +79,6 @@ impl Definition for DmaLatency {
         let opened = OpenOptions::new().read(true).write(true).open(PATH);
         Probe::Found(opened.map(drop).map_err(|error| explain(&error, &Surroundings::read())))
     }
-
-    fn if_lost(&self) -> &'static str {
-        "let nothing in this process close the file of /dev/cpu_dma_latency"
-    }
 }
 
 /// Sets the value and reads it back.
@@ -106,15 +102,18 @@ fn effective() -> Option<Duration> {
 fn hold(asked: Duration, here: &Surroundings) -> Result<File, Reason> {
     let Ok(us) = i32::try_from(asked.as_micros()) else {
         let why = format!("the kernel counts it in a signed 32-bit number of microseconds, at most {}us", i32::MAX);
-        return Err(Reason::new(why, "choose less; the longest C-state of any CPU leaves within milliseconds"));
+        return Err(Reason::new(why, Need::LessLatency));
     };
     let failed = |error: io::Error| explain(&error, here);
     let mut file = OpenOptions::new().read(true).write(true).open(PATH).map_err(failed)?;
     file.write_all(&us.to_ne_bytes()).map_err(failed)?;
     let now = read_back(&file).map_err(failed)?;
     if now > Duration::from_micros(us as u64) {
-        let why = format!("the kernel accepted it, but tolerates {} now", format_duration(now));
-        return Err(Reason::new(why, "none known: the kernel takes the least of all requests"));
+        let why = format!(
+            "the kernel accepted it, but tolerates {} now, although it takes the least of all requests",
+            format_duration(now)
+        );
+        return Err(Reason::new(why, Need::Unknown));
     }
     Ok(file)
 }
@@ -151,23 +150,17 @@ impl Held for Request {
 
 /// Why the file could not be opened or written.
 pub(super) fn explain(error: &io::Error, here: &Surroundings) -> Reason {
-    let (path, why) = (PATH, format!("{PATH}: {error}"));
+    let why = format!("{PATH}: {error}");
     let errno = error.raw_os_error();
     let missing = error.kind() == io::ErrorKind::NotFound;
-    let remedy = match &here.container {
+    let needs = match &here.container {
         // EPERM rather than EACCES: the container withholds the device from every user (devices cgroup).
         Some(container) if missing || errno == Some(Errno::PERM.raw_os_error()) => {
-            format!("start the container ({container}) with --device {path}, as a user who may write to it")
+            Need::DeviceInContainer(PATH, container.clone())
         }
-        _ if missing => "use a kernel with CONFIG_CPU_IDLE and PM QoS; where CPUs have no C-states (many virtual machines), there is \
-                         nothing to bound"
-            .into(),
-        _ if error.kind() == io::ErrorKind::PermissionDenied => {
-            "let a group write to it: a udev rule KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\", MODE=\"0660\" in \
-             /etc/udev/rules.d/99-cpu-dma-latency.rules and the user in that group; or run it as root"
-                .into()
-        }
-        _ => UNKNOWN.into(),
+        _ if missing => Need::IdleStates,
+        _ if error.kind() == io::ErrorKind::PermissionDenied => Need::LatencyDevice,
+        _ => Need::Unknown,
     };
-    Reason::new(why, remedy).errno(errno)
+    Reason::new(why, needs).errno(errno)
 }

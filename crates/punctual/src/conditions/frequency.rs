@@ -17,13 +17,11 @@ use crate::cpu_set::CpuSet;
 pub(super) use crate::cpufreq::FREQUENCY;
 use crate::cpufreq::{Attribute, Error, GovernorGuard};
 use crate::cpufreq::{format_frequency, parse_frequency};
+use crate::need::Need;
 use crate::restore::{LockWait, NotRestored};
 
 /// Longest wait for another program that holds the settings; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
-
-const IF_LOST: &str = "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, \
-                                  thermald), and keep the CPUs online";
 
 /// A setting of CPU frequency, as a condition.
 #[derive(Debug)]
@@ -79,19 +77,12 @@ impl Definition for Frequency {
             let first = policies.first().map_or(0, |policy| policy.number);
             let path = cpufreq.file(first, self.attribute);
             if !path.exists() {
-                return Err(Reason::new(
-                    format!("there is no {}", path.display()),
-                    "use what this driver has: `punctual governor` shows it",
-                ));
+                return Err(Reason::new(format!("there is no {}", path.display()), Need::AttributeOfDriver));
             }
             access(&path, Access::WRITE_OK)
                 .map_err(|errno| crate::restore::Error::io("writing to", path, errno.into()).into())
         };
         Probe::Found(found())
-    }
-
-    fn if_lost(&self) -> &'static str {
-        IF_LOST
     }
 }
 
@@ -104,7 +95,7 @@ pub(super) fn apply(
     let (condition, value) = (applying.condition, applying.value);
     condition
         .parse(&value.to_string())
-        .map_err(|expected| Reason::new(format!("invalid {condition} '{value}'"), expected))?;
+        .map_err(|expected| Reason::new(format!("invalid {condition} '{value}'"), Need::ValidValue(expected)))?;
     let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
     let guard = match earlier {
         Some(guard) => guard,

@@ -73,7 +73,8 @@ impl Condition {
     /// nothing is changed.
     ///
     /// # Errors
-    /// Names the reason and the remedy.
+    /// Gives the reason, and what the condition needs.
+    #[allow(clippy::result_large_err, reason = "it is asked rarely, and a refusal is the same type everywhere")]
     pub fn available(self) -> Result<(), Refused> {
         let value = match self.definition().probe(&Machine::system()) {
             Probe::Try(value) => value,
@@ -180,7 +181,7 @@ impl Guard {
     pub fn lost(&self) -> Vec<Lost> {
         let lost = |kept: &Kept| {
             let found = kept.held.lost()?;
-            Some(Lost { condition: kept.condition, set: kept.value.to_string(), found })
+            Some(Lost { condition: kept.condition, set: kept.value.clone(), found })
         };
         let mut all: Vec<Lost> = self.kept.iter().rev().filter(|kept| kept.granted).filter_map(lost).collect();
         all.dedup();

@@ -18,6 +18,7 @@ use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
 use crate::cpu_set::CpuSet;
+use crate::need::Need;
 use crate::restore::form::{FileForm, Form, HIGHEST_ITEM};
 use crate::restore::journal::Journal;
 use crate::restore::keeper::Keeper;
@@ -80,14 +81,10 @@ impl Definition for IrqsAway {
 
     fn probe(&self, machine: &Machine) -> Probe {
         let several = |online: CpuSet| match online.len() {
-            0 | 1 => Err(Reason::new("there is one CPU", "none: interrupts have to run somewhere")),
+            0 | 1 => Err(Reason::new("there is one CPU", Need::SecondCpu)),
             _ => writable(&machine.root),
         };
         Probe::Found(online(&machine.root).and_then(several))
-    }
-
-    fn if_lost(&self) -> &'static str {
-        "stop irqbalance, or keep it from these CPUs (IRQBALANCE_BANNED_CPULIST)"
     }
 
     fn recover(&self, machine: &Machine) -> Result<Vec<String>, Reason> {
@@ -105,13 +102,13 @@ impl Definition for IrqsAway {
 /// Sets the value and reads it back.
 pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
     let asked = applying.cpus().cloned();
-    let failed = |error| Reason::new(error, "name the measured CPUs");
+    let failed = |error| Reason::new(error, Need::MeasuredCpus);
     let cpus = asked.map_or_else(cpu::current, Ok).map_err(failed)?;
     let Machine { root, state } = applying.machine;
     let others = online(root)?.without(&cpus);
     if others.is_empty() {
         let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
-        return Err(Reason::new(why, "measure on fewer CPUs"));
+        return Err(Reason::new(why, Need::FewerCpus));
     }
     writable(root)?;
     let lock = state.lock(&FORM, PATIENCE)?;
@@ -218,7 +215,8 @@ fn meet(list: &str, cpus: &CpuSet) -> bool {
 
 fn online(root: &Path) -> Result<CpuSet, Reason> {
     let path = root.join("sys/devices/system/cpu/online");
-    let missing = || Reason::new(format!("{} does not tell which CPUs are online", path.display()), "mount /sys");
+    let missing =
+        || Reason::new(format!("{} does not tell which CPUs are online", path.display()), Need::Mounted("/sys"));
     files::read(&path).and_then(|online| online.parse().ok()).ok_or_else(missing)
 }
 
@@ -242,7 +240,7 @@ fn handler(folder: &Path) -> Option<String> {
 fn writable(root: &Path) -> Result<(), Reason> {
     let Some(first) = numbers(root).first().copied() else {
         let why = format!("{} has no interrupt", root.join(FORM.folder).display());
-        return Err(Reason::new(why, "mount /proc with its folder irq, which some containers hide"));
+        return Err(Reason::new(why, Need::InterruptFolder));
     };
     let path = root.join(FORM.folder).join(first.to_string()).join(FILE);
     Ok(access(&path, Access::WRITE_OK).map_err(|errno| Error::io("writing to", path, io::Error::from(errno)))?)

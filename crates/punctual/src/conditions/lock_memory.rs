@@ -11,11 +11,12 @@ use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
 use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, not_restored};
-use super::privilege::{UNKNOWN, is, root_with};
+use super::privilege::{is, withheld};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::{Surroundings, status_kib};
 use super::value::Value;
+use crate::need::Need;
 use crate::restore::NotRestored;
 
 /// Required headroom below a finite limit, in KiB. Under `MCL_FUTURE` an allocation beyond the limit fails, and a
@@ -85,10 +86,6 @@ impl Definition for LockMemory {
     fn probe(&self, _: &Machine) -> Probe {
         Probe::Try(Value::LockMemory(true))
     }
-
-    fn if_lost(&self) -> &'static str {
-        "let nothing in this process call munlockall"
-    }
 }
 
 /// Sets the value and reads it back.
@@ -113,11 +110,11 @@ pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
         Some(true) => Ok(()),
         Some(false) => Err(Reason::new(
             "the kernel accepted it, but resident memory is not locked (VmFlags without lo in /proc/self/smaps)",
-            "see whether something else in this process unlocks memory",
+            Need::NoOtherSetter,
         )),
         None => Err(Reason::new(
             "the kernel accepted it, but /proc/self/smaps does not tell whether it holds",
-            "mount /proc",
+            Need::Mounted("/proc"),
         )),
     }
 }
@@ -233,25 +230,15 @@ pub(super) fn explain(error: &Error, here: &Surroundings) -> Reason {
             memory_limit(here),
         );
     }
-    Reason::new(error, UNKNOWN)
+    Reason::new(error, Need::Unknown)
 }
 
-/// How to raise the limit of locked memory.
-fn memory_limit(here: &Surroundings) -> String {
-    if here.user_namespace {
-        return "give the user the limit outside the user namespace, with a line '@realtime - memlock unlimited' in \
-                /etc/security/limits.d/99-realtime.conf, and start a container with --ulimit memlock=-1; or run it as root outside"
-            .into();
+/// The limit of locked memory, and who withholds it.
+fn memory_limit(here: &Surroundings) -> Need {
+    Need::MemoryLimit {
+        within_hard_limit: here.memlock_hard_limit.is_none(),
+        withheld: withheld(here, here.container_without_ipc_lock()),
     }
-    if let Some(container) = here.container_without_ipc_lock() {
-        return format!("start the container ({container}) with --ulimit memlock=-1, or --cap-add IPC_LOCK");
-    }
-    let shell = if here.memlock_hard_limit.is_none() { "in this shell: ulimit -l unlimited; " } else { "" };
-    format!(
-        "{shell}for logins: a line '@realtime - memlock unlimited' in /etc/security/limits.d/99-realtime.conf and the user in the \
-         group realtime; for a systemd service: LimitMEMLOCK=infinity; for one program: setcap cap_ipc_lock+ep PROGRAM; or {}",
-        root_with("CAP_IPC_LOCK", here)
-    )
 }
 
 #[cfg(test)]
@@ -284,9 +271,9 @@ ffff-ffff --xp 00000000 00:00 0 [vsyscall]\nRss: 0 kB\nVmFlags: ex \n";
             ..Surroundings::default()
         };
         assert!(too_little_room(&with(356)).is_none());
-        let Reason { why, remedy, .. } = too_little_room(&with(355)).unwrap();
+        let Reason { why, needs, .. } = too_little_room(&with(355)).unwrap();
         assert!(why.contains("at most 363520 KiB") && why.contains("364544 KiB are wanted"), "{why}");
-        assert!(remedy.contains("memlock unlimited"), "{remedy}");
+        assert!(matches!(needs, Need::MemoryLimit { .. }), "{needs:?}");
         let privileged = Surroundings { capabilities: !0, ..with(1) };
         let unlimited = Surroundings { memlock_limit: None, ..with(1) };
         assert!(too_little_room(&privileged).is_none() && too_little_room(&unlimited).is_none());

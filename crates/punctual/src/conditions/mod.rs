@@ -1,7 +1,7 @@
 //! Conditions of a thread: policy, nice value, CPUs, locked memory, timer slack, C-states, CPU frequency.
 //!
 //! [`Conditions::apply`] changes the calling thread, its process or the machine, and returns a [`Guard`]. The guard
-//! knows the values in force, read back from the kernel, and the refused conditions with reason and remedy. Dropping it
+//! knows the values in force, read back from the kernel, and the refused conditions, each with its reason and what it needs. Dropping it
 //! restores the previous state, even during unwinding.
 //!
 //! Conditions are independent: a refused one is reported, and the others are applied. Each has its own file; other code
@@ -12,7 +12,7 @@
 //!
 //! let guard = Conditions::new().policy(Policy::Fifo(40)).lock_memory().apply();
 //! for refused in guard.refused() {
-//!     eprintln!("{refused}\n  {}", refused.remedy);
+//!     eprintln!("{refused}");
 //! }
 //! // ... what has to be on time ...
 //! drop(guard);

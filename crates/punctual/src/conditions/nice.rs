@@ -4,11 +4,12 @@ use punctual_linux::{Error, sched};
 use rustix::io::Errno;
 
 use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
-use super::privilege::{UNKNOWN, irreversible, is, root_with};
+use super::privilege::{irreversible, is};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
+use crate::need::{Need, Withheld};
 use crate::restore::NotRestored;
 
 #[derive(Debug)]
@@ -54,10 +55,6 @@ impl Definition for Nice {
     fn probe(&self, _: &Machine) -> Probe {
         Probe::Try(Value::Nice(-1))
     }
-
-    fn if_lost(&self) -> &'static str {
-        "let no other program (renice, a desktop daemon) change the nice value of this thread"
-    }
 }
 
 /// Sets the value and reads it back.
@@ -65,7 +62,7 @@ pub(super) fn apply(nice: i32, applying: &mut Applying<'_>) -> Result<(), Reason
     if !(-20..=19).contains(&nice) {
         // The kernel would clamp it silently.
         let why = format!("nice values go from -20 (most favoured) to 19 (least), and {nice} is outside");
-        return Err(Reason::new(why, "choose a value from -20 to 19"));
+        return Err(Reason::new(why, Need::WithinBounds));
     }
     let here = applying.here;
     let failed = |error: Error| explain(nice, &error, here).errno(error.errno());
@@ -110,7 +107,7 @@ fn verify(nice: i32, now: i32) -> Result<(), Reason> {
     if now == nice {
         return Ok(());
     }
-    Err(Reason::new(format!("the kernel accepted it, but the nice value is {now} now"), "none known"))
+    Err(Reason::new(format!("the kernel accepted it, but the nice value is {now} now"), Need::NoOtherSetter))
 }
 
 /// Why a nice value was refused.
@@ -118,22 +115,17 @@ pub(super) fn explain(nice: i32, error: &Error, here: &Surroundings) -> Reason {
     if is(error, Errno::ACCESS) || is(error, Errno::PERM) {
         let needed = 20 - nice;
         let limit = here.nice_limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
-        let remedy = match &here.container {
-            Some(container) => {
-                format!("start the container ({container}) with --cap-add SYS_NICE --ulimit nice={needed}")
-            }
-            None => format!(
-                "for logins: a line '@realtime - nice {nice}' in /etc/security/limits.d/99-realtime.conf; for a systemd service: \
-                 LimitNICE={nice}; for one program: setcap cap_sys_nice+ep PROGRAM; or {}",
-                root_with("CAP_SYS_NICE", here)
-            ),
+        let withheld = match &here.container {
+            Some(container) => Withheld::ByContainer(container.clone()),
+            None if here.root => Withheld::FromRoot,
+            None => Withheld::FromUser,
         };
         return Reason::new(
             format!(
                 "{error}: a nice value of {nice} needs CAP_SYS_NICE or a nice limit (RLIMIT_NICE) of {needed} or more, and it is {limit}"
             ),
-            remedy,
+            Need::NiceLimit(nice, withheld),
         );
     }
-    Reason::new(error, UNKNOWN)
+    Reason::new(error, Need::Unknown)
 }

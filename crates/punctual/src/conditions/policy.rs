@@ -8,11 +8,12 @@ use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
 use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
-use super::privilege::{UNKNOWN, irreversible, is, root_with, sys_nice_remedy};
+use super::privilege::{irreversible, is, sys_nice_withheld};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
+use crate::need::Need;
 use crate::policy::{Policy, PolicyError};
 use crate::restore::NotRestored;
 
@@ -60,15 +61,11 @@ impl Definition for PolicyCondition {
     fn probe(&self, _: &Machine) -> Probe {
         Probe::Try(Value::Policy(Policy::Fifo(1)))
     }
-
-    fn if_lost(&self) -> &'static str {
-        "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread"
-    }
 }
 
 /// Sets the value and reads it back.
 pub(super) fn apply(policy: Policy, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    policy.validate().map_err(|error| Reason::new(error, "choose values within these bounds"))?;
+    policy.validate().map_err(|error| Reason::new(error, Need::WithinBounds))?;
     let here = applying.here;
     let failed = |error: Error| explain(policy, &error, here).errno(error.errno());
     let before = read().map_err(failed)?;
@@ -104,7 +101,11 @@ impl Held for UnderPolicy {
     }
 
     fn undo(self: Box<Self>) -> Vec<NotRestored> {
-        let mut left: Vec<NotRestored> = restore(&self.before).err().into_iter().collect();
+        let mut left: Vec<NotRestored> = restore(&self.before)
+            .err()
+            .map(|why| not_restored("policy", describe(&self.before), why))
+            .into_iter()
+            .collect();
         // The slack reads as 0 under a real-time policy only.
         if let Some(slack_ns) = self.slack_ns.filter(|was| *was != 0 && timer_slack_ns().ok() != Some(*was))
             && let Err(error) = set_timer_slack_ns(slack_ns)
@@ -133,24 +134,24 @@ fn verify(policy: Policy, now: &Attributes) -> Result<(), Reason> {
         return Ok(());
     }
     let why = format!("the kernel accepted it, but the thread is under {} now", describe(now));
-    Err(Reason::new(why, "see whether another program (a real-time daemon, a watchdog) changes policies here"))
+    Err(Reason::new(why, Need::NoOtherSetter))
 }
 
-fn restore(before: &Attributes) -> Result<(), NotRestored> {
-    let left = |why: String| not_restored("policy", describe(before), why);
-    put_back(before).map_err(|why| left(why.to_string()))?;
-    let now = read().map_err(|error| left(error.to_string()))?;
+/// Puts the attributes back, or says why they are others.
+fn restore(before: &Attributes) -> Result<(), String> {
+    put_back(before).map_err(|error| error.to_string())?;
+    let now = read().map_err(|error| error.to_string())?;
     if now == *before {
         return Ok(());
     }
     if (Attributes { flags: before.flags, ..now }) == *before {
-        return Err(left(
+        return Err(
             "it is again, but without CAP_SYS_NICE the kernel keeps the flag reset-on-fork: children of this thread start \
              under SCHED_OTHER and with a nice value of 0 or more"
                 .into(),
-        ));
+        );
     }
-    Err(left(format!("it is {} now", describe(&now))))
+    Err(format!("it is {} now", describe(&now)))
 }
 
 /// The thread's attributes. Adds the nice value under policies for which the kernel omits it.
@@ -206,12 +207,12 @@ pub(super) fn explain(policy: Policy, error: &Error, here: &Surroundings) -> Rea
     match policy {
         _ if is(error, Errno::NOSYS) => Reason::new(
             format!("{error}: this kernel, or a seccomp filter, lacks the call"),
-            "use Linux 3.14 or later, and allow sched_setattr in the seccomp filter of the container or service",
+            Need::Linux(3, 14, Some("sched_setattr")),
         ),
         Policy::Deadline { .. } => deadline(error, here),
         Policy::RoundRobin(_) | Policy::Fifo(_) if is(error, Errno::PERM) => real_time(policy, error, here),
         _ if is(error, Errno::PERM) => fair(error, here),
-        _ => Reason::new(error, UNKNOWN),
+        _ => Reason::new(error, Need::Unknown),
     }
 }
 
@@ -226,21 +227,20 @@ fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
                 "{error}: the real-time priority limit (RLIMIT_RTPRIO) is {limit}, and the thread has no CAP_SYS_NICE{}",
                 if here.user_namespace { " that counts outside its user namespace" } else { "" }
             ),
-            rtprio_remedy(priority, here),
+            Need::RtPriority {
+                priority,
+                within_hard_limit: here.rtprio_hard_limit.is_none_or(|limit| limit >= priority),
+                withheld: sys_nice_withheld(here),
+            },
         );
     }
     // The privilege is there; the remaining cause is real-time bandwidth.
     if let Some((file, 0)) = &here.rt_group {
-        let group = file.trim_end_matches("/cpu.rt_runtime_us");
         return Reason::new(
             format!(
                 "{error}: the cpu cgroup of this process has no real-time bandwidth ({file} is 0, RT group scheduling)"
             ),
-            format!(
-                "give it some as root: echo 950000 > {file} (or less: each group above must have as much as those in it together); or move this shell to the root \
-                 group: echo $$ > {}/cgroup.procs",
-                root_of(group)
-            ),
+            Need::GroupBandwidth(file.clone()),
         );
     }
     if here.rt_runtime_us == Some(0) {
@@ -248,7 +248,7 @@ fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
             format!(
                 "{error}: real-time threads get no CPU time on this machine (/proc/sys/kernel/sched_rt_runtime_us is 0)"
             ),
-            "as root: echo 950000 > /proc/sys/kernel/sched_rt_runtime_us",
+            Need::Bandwidth,
         );
     }
     if let Some(group) = &here.unified_group {
@@ -257,46 +257,12 @@ fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
                 "{error}, although the thread may set this priority: probably RT group scheduling, under which only the root \
                      cgroup has real-time bandwidth (this process is in {group})"
             ),
-            "move this shell to the root cgroup as root: echo $$ > /sys/fs/cgroup/cgroup.procs; or boot with \
-             rt_group_sched=0, or a kernel without CONFIG_RT_GROUP_SCHED",
+            Need::RootGroup,
         );
     }
     Reason::new(
         format!("{error}, although the thread may set this priority: a security module or seccomp filter forbids it"),
-        match &here.container {
-            Some(container) => format!(
-                "start the container ({container}) with --cap-add SYS_NICE and a seccomp profile that allows it"
-            ),
-            None => "see the journal for messages of SELinux, AppArmor or seccomp about sched_setattr".into(),
-        },
-    )
-}
-
-/// The mount point of a group's cgroup v1 controller.
-fn root_of(group: &str) -> String {
-    group.split('/').take(5).collect::<Vec<_>>().join("/")
-}
-
-/// How to get a real-time priority.
-fn rtprio_remedy(priority: u64, here: &Surroundings) -> String {
-    if here.user_namespace {
-        // The scheduler ignores capabilities of a user namespace; limits are inherited from outside.
-        return "give the user the limit outside the user namespace, with a line '@realtime - rtprio 99' in \
-                /etc/security/limits.d/99-realtime.conf, and start a container with --ulimit rtprio=99; or run it as root outside"
-            .into();
-    }
-    if let Some(container) = here.container_without_sys_nice() {
-        return format!("start the container ({container}) with --cap-add SYS_NICE --ulimit rtprio=99");
-    }
-    let shell = if here.rtprio_hard_limit.is_none_or(|limit| limit >= priority) {
-        format!("in this shell: ulimit -r {priority}; ")
-    } else {
-        String::new()
-    };
-    format!(
-        "{shell}for logins: a line '@realtime - rtprio 99' in /etc/security/limits.d/99-realtime.conf and the user in the group \
-         realtime; for a systemd service: LimitRTPRIO=99; for one program: setcap cap_sys_nice+ep PROGRAM; or {}",
-        root_with("CAP_SYS_NICE", here)
+        Need::RealTimeAllowed(here.container.clone()),
     )
 }
 
@@ -311,36 +277,34 @@ fn deadline(error: &Error, here: &Surroundings) -> Reason {
         };
         return Reason::new(
             format!("{error}: the kernel cannot guarantee the runtime beside the other SCHED_DEADLINE threads{share}"),
-            "ask for less runtime per period, or end other SCHED_DEADLINE threads",
+            Need::LessRuntime,
         );
     }
     if is(error, Errno::PERM) && !here.may_set_any_priority() {
         let why = format!("{error}: SCHED_DEADLINE needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO allows");
-        return Reason::new(why, sys_nice_remedy(here));
+        return Reason::new(why, Need::SysNice(sys_nice_withheld(here)));
     }
     if is(error, Errno::PERM) {
         return Reason::new(
             format!(
                 "{error}: the thread must be free to run on all CPUs of its scheduling domain, and real-time bandwidth must be there"
             ),
-            "ask for no CPUs together with deadline, or confine the thread with an exclusive cpuset (sched(7), \
-             Documentation/scheduler/sched-deadline.rst, section 5)",
+            Need::DeadlineOnAllCpus,
         );
     }
     if is(error, Errno::INVAL) {
         return Reason::new(
             format!("{error}: the kernel takes no such runtime, deadline and period"),
-            "the period must lie between /proc/sys/kernel/sched_deadline_period_min_us and sched_deadline_period_max_us (100us and \
-             about 4s)",
+            Need::DeadlinePeriod,
         );
     }
-    Reason::new(error, UNKNOWN)
+    Reason::new(error, Need::Unknown)
 }
 
 /// EPERM for SCHED_OTHER, SCHED_BATCH or SCHED_IDLE: leaving SCHED_IDLE, or a thread of another user.
 fn fair(error: &Error, here: &Surroundings) -> Reason {
     Reason::new(
         format!("{error}: leaving SCHED_IDLE counts as gaining priority, which needs CAP_SYS_NICE or RLIMIT_NICE"),
-        format!("raise the limit (ulimit -e 20, LimitNICE=0 of a systemd service), or {}", sys_nice_remedy(here)),
+        Need::LeaveIdle(sys_nice_withheld(here)),
     )
 }

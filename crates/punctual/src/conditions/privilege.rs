@@ -1,43 +1,30 @@
-//! Remedies for missing capabilities, shared by several conditions.
+//! Missing capabilities, shared by several conditions.
 
 use punctual_linux::Error;
 use rustix::io::Errno;
 
 use super::reason::Reason;
 use super::surroundings::Surroundings;
-
-/// The remedy of an unknown error.
-pub(super) const UNKNOWN: &str = "none known for this error";
+use crate::need::{Need, Withheld};
 
 /// Whether the error is this kernel error.
 pub(super) fn is(error: &Error, errno: Errno) -> bool {
     error.errno() == errno.raw_os_error()
 }
 
-/// The last resort for a capability: root, unless the user is root and lacks it.
-pub(super) fn root_with(capability: &str, here: &Surroundings) -> String {
-    if here.root {
-        format!(
-            "this root lacks {capability}: see who took it away (capsh --print; CapabilityBoundingSet= of a systemd service, setpriv, a container)"
-        )
-    } else {
-        "run it as root".into()
+/// Who withholds a capability; `container` is the one that withholds it even from its root.
+pub(super) fn withheld(here: &Surroundings, container: Option<&str>) -> Withheld {
+    match container {
+        _ if here.user_namespace => Withheld::ByUserNamespace,
+        Some(container) => Withheld::ByContainer(container.to_owned()),
+        None if here.root => Withheld::FromRoot,
+        None => Withheld::FromUser,
     }
 }
 
-/// How to get CAP_SYS_NICE.
-pub(super) fn sys_nice_remedy(here: &Surroundings) -> String {
-    if here.user_namespace {
-        return "run it as root outside the user namespace (a container that is not rootless, with --cap-add SYS_NICE)"
-            .into();
-    }
-    match here.container_without_sys_nice() {
-        Some(container) => format!("start the container ({container}) with --cap-add SYS_NICE"),
-        None => format!(
-            "for one program: setcap cap_sys_nice+ep PROGRAM; for a systemd service: AmbientCapabilities=CAP_SYS_NICE; or {}",
-            root_with("CAP_SYS_NICE", here)
-        ),
-    }
+/// Who withholds CAP_SYS_NICE.
+pub(super) fn sys_nice_withheld(here: &Surroundings) -> Withheld {
+    withheld(here, here.container_without_sys_nice())
 }
 
 /// The refusal of a change that could be applied but not undone. `what` names it.
@@ -47,11 +34,5 @@ pub(super) fn irreversible(what: &str, here: &Surroundings) -> Reason {
     } else {
         "the thread has no CAP_SYS_NICE and its limits (RLIMIT_NICE, RLIMIT_RTPRIO) do not allow it"
     };
-    Reason::new(
-        format!("{what}: {lacking}"),
-        format!(
-            "{}; a program may also accept that it is for good (Conditions::allow_irreversible)",
-            sys_nice_remedy(here)
-        ),
-    )
+    Reason::new(format!("{what}: {lacking}"), Need::WayBack(sys_nice_withheld(here)))
 }

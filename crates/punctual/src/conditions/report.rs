@@ -5,6 +5,7 @@ use std::fmt;
 use super::condition::Condition;
 use super::reason::Reason;
 use super::value::Value;
+use crate::need::Need;
 
 /// A requested condition that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,16 +16,16 @@ pub struct Refused {
     pub asked: Option<Value>,
     /// The kernel's message, and its cause.
     pub why: String,
-    /// The remedy.
-    pub remedy: String,
+    /// What would let the request succeed.
+    pub needs: Need,
     /// The kernel's error number; absent if no call was made, or if the call succeeded with another result.
     pub errno: Option<i32>,
 }
 
 impl Refused {
     pub(crate) fn new(condition: Condition, asked: Option<&Value>, reason: Reason) -> Self {
-        let Reason { why, remedy, errno } = reason;
-        Self { condition, asked: asked.cloned(), why, remedy, errno }
+        let Reason { why, needs, errno } = reason;
+        Self { condition, asked: asked.cloned(), why, needs, errno }
     }
 
     /// The requested value as text; empty where none was requested.
@@ -51,16 +52,8 @@ impl fmt::Display for Refused {
 pub struct Lost {
     /// The condition.
     pub condition: Condition,
-    /// The value set, as typed; `yes` for a condition without a value.
-    pub set: String,
+    /// The value set.
+    pub set: Value,
     /// The value in force now.
     pub found: String,
-}
-
-impl Lost {
-    /// The usual cause of the loss, and the remedy.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        self.condition.definition().if_lost()
-    }
 }

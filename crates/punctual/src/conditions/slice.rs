@@ -14,6 +14,7 @@ use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
 use crate::duration::parse_duration;
+use crate::need::Need;
 use crate::policy::Policy;
 use crate::restore::NotRestored;
 
@@ -66,10 +67,6 @@ impl Definition for Slice {
     fn probe(&self, _: &Machine) -> Probe {
         Probe::Try(Value::Slice(Duration::from_millis(1)))
     }
-
-    fn if_lost(&self) -> &'static str {
-        "let no other program (chrt, a game or desktop daemon) change policy or slice of this thread"
-    }
 }
 
 /// Sets the value and reads it back.
@@ -108,7 +105,7 @@ impl Held for OwnSlice {
         let Some(now) = fair() else {
             return Err(Reason::new(
                 "only threads under SCHED_OTHER and SCHED_BATCH have a time slice of their own",
-                "ask for one of these policies, or for no slice",
+                Need::FairPolicy,
             ));
         };
         if now.runtime_ns == self.ns {
@@ -143,17 +140,16 @@ fn fair() -> Option<Attributes> {
 
 fn write(now: &Attributes, runtime_ns: u64) -> Result<(), Reason> {
     let outcome = sched::set_attributes(0, &Attributes { runtime_ns, ..*now });
-    let remedy = "allow sched_setattr in the seccomp filter of the container or service";
-    outcome.map_err(|error| Reason::new(&error, remedy).errno(error.errno()))
+    outcome.map_err(|error| Reason::new(&error, Need::Call("sched_setattr")).errno(error.errno()))
 }
 
 fn verify(ns: u64) -> Result<(), Reason> {
     match fair().map(|now| now.runtime_ns) {
         Some(now) if now == ns => Ok(()),
-        None | Some(0) => Err(Reason::new("this kernel has no time slice per thread", "use Linux 6.12 or later")),
+        None | Some(0) => Err(Reason::new("this kernel has no time slice per thread", Need::Linux(6, 12, None))),
         Some(now) => Err(Reason::new(
             format!("the kernel accepted it, but the slice is {} now", shown(now)),
-            "ask for 100us to 100ms",
+            Need::SliceBetween(SHORTEST, LONGEST),
         )),
     }
 }

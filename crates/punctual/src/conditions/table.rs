@@ -8,6 +8,7 @@ use super::value::{Frequency, Value};
 use super::{cpu, dma_latency, frequency, irqs_away, lock_memory, nice, policy, slice, timer_slack};
 use crate::cpufreq::Attribute::{Governor, MaxFrequency, MinFrequency, Preference};
 use crate::cpufreq::GovernorGuard;
+use crate::need::Need;
 
 /// All conditions, in display order. They are applied from the last to the first, so the policy comes last. Until then, no real-time thread
 /// preempts the rest of the machine, and no policy hides a setting from the kernel.
@@ -84,7 +85,7 @@ impl Value {
             Self::Epp(name) => frequency::apply(Preference, applying, |guard| guard.set_preference(name)),
             Self::Governor(name) => frequency::apply(Governor, applying, |guard| guard.set_governor(name)),
             Self::LockMemory(false) | Self::IrqsAway(false) | Self::MinFrequency(_) | Self::MaxFrequency(_) => {
-                Err(Reason::new("this value can be read, and not be set", "leave the condition out"))
+                Err(Reason::new("this value can be read, and not be set", Need::NoRequest))
             }
         }
     }

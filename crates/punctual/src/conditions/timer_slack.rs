@@ -15,6 +15,7 @@ use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
 use crate::duration::parse_duration;
+use crate::need::Need;
 use crate::restore::NotRestored;
 
 /// The longest slack on a command line; a longer one is of no use.
@@ -66,10 +67,6 @@ impl Definition for TimerSlack {
     fn probe(&self, _: &Machine) -> Probe {
         Probe::Try(Value::TimerSlack(Duration::from_nanos(1)))
     }
-
-    fn if_lost(&self) -> &'static str {
-        "let no other program write /proc/PID/timerslack_ns of this thread"
-    }
 }
 
 /// Sets the value and reads it back.
@@ -89,19 +86,18 @@ struct Slack {
 impl Slack {
     fn set(&self) -> Result<(), Reason> {
         set_timer_slack_ns(self.ns).map_err(|error| {
-            let remedy = if error.errno() == Errno::RANGE.raw_os_error() {
-                "choose a slack of at most 2s, which fits the kernel's unsigned long on any machine"
+            let needs = if error.errno() == Errno::RANGE.raw_os_error() {
+                Need::SlackAtMost(Duration::from_secs(2))
             } else {
-                "allow prctl(PR_SET_TIMERSLACK) in the seccomp filter of the container or service"
+                Need::Call("prctl(PR_SET_TIMERSLACK)")
             };
-            Reason::new(&error, remedy).errno(error.errno())
+            Reason::new(&error, needs).errno(error.errno())
         })
     }
 }
 
 fn read() -> Result<u64, Reason> {
-    let remedy = "allow prctl(PR_GET_TIMERSLACK) in the seccomp filter";
-    timer_slack_ns().map_err(|error| Reason::new(&error, remedy).errno(error.errno()))
+    timer_slack_ns().map_err(|error| Reason::new(&error, Need::Call("prctl(PR_GET_TIMERSLACK)")).errno(error.errno()))
 }
 
 impl Held for Slack {
@@ -125,7 +121,7 @@ impl Held for Slack {
             now if now == self.ns || now == 0 => Ok(()),
             now => Err(Reason::new(
                 format!("the kernel accepted it, but the slack is {} now", shown(now)),
-                "see whether something else (a container's seccomp filter, a power manager) sets the slack of this thread",
+                Need::SlackLeftAlone,
             )),
         }
     }

@@ -1,16 +1,17 @@
-//! Errors of frequency settings, and their remedies.
+//! Errors of frequency settings, and what they lack.
 
 use std::path::PathBuf;
 
 use super::attribute::format_frequency;
 use crate::cpu_set::CpuSet;
+use crate::need::Need;
 use crate::restore;
 
 /// Why a virtual machine has no policy.
 pub(super) const IN_A_VIRTUAL_MACHINE: &str =
     "in this virtual machine the hypervisor decides; nothing here can be changed";
 
-/// Why a frequency setting could not be read or changed. [`Error::remedy`] names the remedy.
+/// Why a frequency setting could not be read or changed. [`Error::needs`] says what it lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel shows no cpufreq policy.
@@ -123,32 +124,26 @@ impl Error {
         }
     }
 
-    /// The remedy.
+    /// What would let it succeed.
     #[must_use]
-    pub fn remedy(&self) -> String {
+    pub fn needs(&self) -> Need {
         match self {
-            Self::NotExposed { why, .. } if why == IN_A_VIRTUAL_MACHINE => "set it on the host".into(),
-            Self::NotExposed { .. } => {
-                "enable the CPU's performance states in the firmware and load its cpufreq driver".into()
-            }
-            Self::NoSuchCpu { .. } => "name a CPU that is online: /sys/devices/system/cpu/online".into(),
+            Self::NotExposed { why, .. } if why == IN_A_VIRTUAL_MACHINE => Need::Host,
+            Self::NotExposed { .. } => Need::PerformanceStates,
+            Self::NoSuchCpu { .. } => Need::AnOnlineCpu,
             Self::UnknownGovernor { asked, .. } => match asked.as_str() {
                 "powersave" | "ondemand" | "conservative" | "userspace" | "performance" | "schedutil" => {
-                    format!(
-                        "modprobe cpufreq_{asked}; drivers that choose in hardware offer performance and powersave alone"
-                    )
+                    Need::GovernorModule(asked.clone())
                 }
-                _ => "take one of those".into(),
+                _ => Need::OneOfThose,
             },
-            Self::NoAttribute { .. } => "use what this driver has: `punctual governor` shows it".into(),
-            Self::NotUserspace { .. } => "set the governor userspace first".into(),
-            Self::NoSuchStep { .. } => "take one of those".into(),
-            Self::OutOfRange { .. } => "ask for a frequency in that range".into(),
-            Self::NotKept { .. } => {
-                "see what else sets it: thermald, power-profiles-daemon, tuned, a limit of the firmware".into()
-            }
-            Self::NoLever { .. } => "see `punctual governor` for what this machine has".into(),
-            Self::Setting(error) => error.remedy(),
+            Self::NoAttribute { .. } => Need::AttributeOfDriver,
+            Self::NotUserspace { .. } => Need::Userspace,
+            Self::NoSuchStep { .. } => Need::OneOfThose,
+            Self::OutOfRange { .. } => Need::FrequencyInRange,
+            Self::NotKept { .. } => Need::NoOtherFrequencySetter,
+            Self::NoLever { .. } => Need::Lever,
+            Self::Setting(error) => error.needs(),
         }
     }
 }

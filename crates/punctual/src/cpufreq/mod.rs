@@ -6,7 +6,7 @@
 //! both die, the next guard (or `punctual governor restore`) follows the journal.
 //!
 //! Refused: governors that a policy does not offer, frequencies outside the hardware's range, and a second program with
-//! a guard. Errors name the remedy ([`Error::remedy`]).
+//! a guard. Errors say what they lack ([`Error::needs`]).
 //!
 //! Layers: attribute < error < policy < system < threads < guard < permanent; lead, lever, work, guard < boost. Journal, keeper and lock are
 //! [`crate::restore`]'s.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// Why a setting of the machine could not be read or changed. [`Error::remedy`] names the remedy.
+use crate::need::Need;
+
+/// Why a setting of the machine could not be read or changed. [`Error::needs`] says what it lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read, written or created.
@@ -58,31 +60,25 @@ impl Error {
         }
     }
 
-    /// The remedy.
+    /// What would let it succeed.
     #[must_use]
-    pub fn remedy(&self) -> String {
+    pub fn needs(&self) -> Need {
         match self {
-            Self::BadValue { .. } => {
-                "a name has lower-case letters, digits, - and _; a frequency is a number in kHz".into()
-            }
-            Self::Busy { .. } => "wait until it has finished, or end it: it puts back what it changed".into(),
-            Self::UnsafePlace { path, .. } => format!("remove {} and try again", path.display()),
-            Self::Io { source, .. } => remedy_of(source).into(),
+            Self::BadValue { .. } => Need::SettingForm,
+            Self::Busy { .. } => Need::HolderEnded,
+            Self::UnsafePlace { path, .. } => Need::Removed(path.clone()),
+            Self::Io { source, .. } => needs_of(source),
         }
     }
 }
 
-fn remedy_of(source: &io::Error) -> &'static str {
+fn needs_of(source: &io::Error) -> Need {
     match Errno::from_io_error(source) {
-        Some(Errno::ACCESS | Errno::PERM) => "run it as root (sudo), or give this user write access to the file",
-        Some(Errno::ROFS) => {
-            "/sys is mounted read-only, as in a container: run it on the host, or with /sys and /proc/irq writable"
-        }
-        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
-            "the CPU may have gone offline: see /sys/devices/system/cpu/online"
-        }
-        Some(Errno::BUSY) => "the driver refuses this under the present governor: choose another governor first",
-        Some(Errno::INVAL) => "the driver does not take this value: `punctual governor` shows what it offers",
-        _ => "see what the kernel says in dmesg",
+        Some(Errno::ACCESS | Errno::PERM) => Need::WriteAccess,
+        Some(Errno::ROFS) => Need::WritableMount,
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => Need::CpuStillOnline,
+        Some(Errno::BUSY) => Need::OtherGovernor,
+        Some(Errno::INVAL) => Need::OfferedValue,
+        _ => Need::KernelLog,
     }
 }

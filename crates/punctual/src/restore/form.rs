@@ -5,6 +5,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::need::Need;
+
 /// The highest number of an item. Policies are numbered by CPU, and the largest `CONFIG_NR_CPUS` is 8192.
 pub(crate) const HIGHEST_ITEM: usize = 8191;
 
@@ -115,8 +117,8 @@ pub struct NotRestored {
     pub was: String,
     /// The kernel's message, and the current value.
     pub why: String,
-    /// The remedy.
-    pub remedy: String,
+    /// What would restore it.
+    pub needs: Need,
 }
 
 /// A setting that could not be restored, to keep in a journal.
@@ -136,10 +138,8 @@ impl From<Left> for NotRestored {
     fn from(left: Left) -> Self {
         let Setting { form, file, number, value } = left.setting;
         let (item, file) = (format!("{}{number}", form.item), file.name);
-        let remedy = format!(
-            "when the CPU is online again, run `punctual governor restore`, or write {value} to /{}/{item}/{file}",
-            form.folder
-        );
-        Self { what: format!("{item} {file}"), was: value, why: left.why, remedy }
+        let needs =
+            Need::ValueWritten { file: PathBuf::from(format!("/{}/{item}/{file}", form.folder)), value: value.clone() };
+        Self { what: format!("{item} {file}"), was: value, why: left.why, needs }
     }
 }

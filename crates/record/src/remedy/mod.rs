@@ -4,6 +4,7 @@
 //! code is in its series. Text in a record that is no value of its condition has no remedy.
 
 mod code;
+mod need;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use punctual::format_duration;
 
 pub use code::Flag;
 use code::NO_LIMIT;
+pub use need::{if_lost, of_need, of_refused};
 
 use crate::experiment::Param;
 use crate::model::{Cause, Code, DMA_LATENCY, NICE, POLICY, Price, Setting, TIMER_SLACK};

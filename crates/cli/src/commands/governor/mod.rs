@@ -12,6 +12,7 @@ use punctual::restore::LockWait;
 use punctual::{Conditions, CpuSet, Policy};
 use punctual_lab::ramp::Governors;
 use punctual_lab::{Thread, boost, ramp, switch};
+use punctual_record::remedy;
 
 use super::measure::measure;
 use crate::args::{OutputArgs, check, values};
@@ -218,7 +219,7 @@ pub(crate) fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
 
 /// An error of the settings, with its remedy.
 fn told(error: &Error) -> anyhow::Error {
-    anyhow::anyhow!("{error}; {}", error.remedy())
+    anyhow::anyhow!("{error}; {}", remedy::of_need(&error.needs()))
 }
 
 fn set(args: &SetArgs) -> anyhow::Result<Exit> {
@@ -257,10 +258,10 @@ fn restore() -> anyhow::Result<Exit> {
         terminal::print(&format!("{line}\n"))?;
     }
     for left in &restored.left {
-        terminal::complain(&format!("{left}; {}", left.remedy));
+        terminal::complain(&format!("{left}; {}", remedy::of_need(&left.needs)));
     }
     for no in &refused {
-        terminal::complain(&format!("{} cannot be put back: {}; {}", no.condition, no.why, no.remedy));
+        terminal::complain(&format!("{} cannot be put back: {}; {}", no.condition, no.why, remedy::of_refused(no)));
     }
     Ok(if restored.left.is_empty() && refused.is_empty() { Exit::Done } else { Exit::Failed })
 }

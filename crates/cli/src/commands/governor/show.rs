@@ -3,6 +3,7 @@
 use clap::Args;
 use punctual::CpuSet;
 use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorThread, Serves, format_frequency};
+use punctual_record::remedy;
 use punctual_report::export::text;
 use punctual_report::frequency::{self, IdleRow, Overview, PolicyRow};
 
@@ -57,7 +58,7 @@ fn not_exposed(error: &Error) -> (String, Option<String>) {
     };
     let text = format!(
         "CPU frequency is not exposed: {why} ({}). How evenly this machine works shows all the same:",
-        error.remedy()
+        remedy::of_need(&error.needs())
     );
     (text, Some("punctual governor ramp".into()))
 }

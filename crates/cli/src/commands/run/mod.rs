@@ -17,7 +17,7 @@ use punctual::conditions::{Condition, Conditions, Refused, Scope, Value};
 use punctual_lab::Silent;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
-use punctual_record::remedy::phrase;
+use punctual_record::remedy::{self, phrase};
 use punctual_record::sanitize;
 
 use crate::args::{check, definition};
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         Err(error) => (not_run(&args.program[0], &error), None),
     };
     for left in guard.restore() {
-        terminal::complain(&format!("{left}; {}", left.remedy));
+        terminal::complain(&format!("{left}; {}", remedy::of_need(&left.needs)));
     }
     Ok(watching.map_or(exit, |watching| watching.end(args, exit, libraries.hidden())))
 }
@@ -126,7 +126,7 @@ struct Troubles(Vec<String>);
 
 impl Troubles {
     fn add(&mut self, refused: &[Refused]) {
-        self.0.extend(refused.iter().map(|refused| format!("{refused}; {}", refused.remedy)));
+        self.0.extend(refused.iter().map(|refused| format!("{refused}; {}", remedy::of_refused(refused))));
     }
 
     /// Prints them. True if the program must not run with them.
@@ -194,7 +194,7 @@ fn line(value: &Value, now: &Conditions) -> String {
         Scope::Process => return "lift the program's limit of locked memory".into(),
         Scope::Machine => {
             if let Err(no) = condition.available() {
-                return format!("cannot set {name}: {}; {}", no.why, no.remedy);
+                return format!("cannot set {name}: {}; {}", no.why, remedy::of_refused(&no));
             }
         }
         Scope::Thread => {}

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use punctual::Policy;
 use punctual::conditions::{Condition, Conditions};
+use punctual_record::remedy;
 use punctual_rules::BadRule;
 
 use crate::commands::run::args::RunArgs;
@@ -51,7 +52,13 @@ fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, String> {
         let (line, rule) = rule.map_err(|bad| explained(&bad))?;
         let asked = rule.scheduling.conditions();
         if let Some(no) = asked.impossible_here() {
-            return Err(format!("line {line}: '{}={}': {}; {}", no.condition, no.value(), no.why, no.remedy));
+            return Err(format!(
+                "line {line}: '{}={}': {}; {}",
+                no.condition,
+                no.value(),
+                no.why,
+                remedy::of_refused(&no)
+            ));
         }
         if !asked.is_empty() {
             found.push((line, asked));
@@ -75,8 +82,10 @@ impl Rules {
                 // Other policies need no privilege; not every one can be left without.
                 let asked = if real_time { asked.clone() } else { asked.clone().without(Condition::POLICY) };
                 let guard = asked.allow_irreversible().apply();
-                let refused =
-                    guard.refused().iter().map(|refused| format!("rules, line {line}: {refused}; {}", refused.remedy));
+                let refused = guard
+                    .refused()
+                    .iter()
+                    .map(|refused| format!("rules, line {line}: {refused}; {}", remedy::of_refused(refused)));
                 refused.collect::<Vec<_>>()
             })
             .collect()

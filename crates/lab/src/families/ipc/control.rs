@@ -206,7 +206,7 @@ impl Control {
         let read = |line: &str| {
             let mut fields = line.splitn(3, '\t');
             let condition = Condition::named(fields.next()?)?;
-            Some(Lost { condition, set: fields.next()?.into(), found: fields.next()?.into() })
+            Some(Lost { condition, set: condition.parse(fields.next()?).ok()?, found: fields.next()?.into() })
         };
         self.words().lines().filter_map(read).collect()
     }

@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use punctual::conditions::{Condition, Conditions, Guard, Lost, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::remedy::of_refused;
 
 use super::control::{Account, Control};
 use super::mechanism::{End, Peer, Queue, Waiter};
@@ -89,9 +90,8 @@ enum NotPrepared {
 
 /// The CPU was granted when the plan was made: a refusal means that it was lost since.
 pub(super) fn lost_cpu(refused: &Refused) -> Option<Lost> {
-    let Refused { condition, why, .. } = refused;
-    let found = format!("refused ({why})");
-    (*condition == Condition::CPU).then(|| Lost { condition: *condition, set: refused.value(), found })
+    let set = refused.asked.clone().filter(|asked| asked.condition() == Condition::CPU)?;
+    Some(Lost { condition: Condition::CPU, set, found: format!("refused ({})", refused.why) })
 }
 
 fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared> {
@@ -101,7 +101,7 @@ fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared>
     if let Some(refused) = guard.refused().first() {
         return Err(match lost_cpu(refused) {
             Some(lost) => NotPrepared::Lost(lost),
-            None => NotPrepared::Failed(format!("{refused}; {}", refused.remedy)),
+            None => NotPrepared::Failed(format!("{refused}; {}", of_refused(refused))),
         });
     }
     let met = |met: linux::Result<()>| met.map_err(|e| NotPrepared::Failed(e.to_string()));

@@ -9,6 +9,7 @@ use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::Interrupter;
+use punctual_record::remedy::of_refused;
 use punctual_record::{Recorder, Usage};
 
 use super::control::{Account, Control};
@@ -75,7 +76,7 @@ impl Trip<'_> {
             if let Some(lost) = peer::lost_cpu(refused) {
                 return Err(self.lost(&[lost]));
             }
-            return Err(Unavailable::but(refused.to_string(), refused.remedy.clone()).into());
+            return Err(Unavailable::but(refused.to_string(), of_refused(refused)).into());
         }
         let control = Control::new().map_err(|e| unavailable(&e))?;
         let child = self.start_peer(there, &control, &halt)?;

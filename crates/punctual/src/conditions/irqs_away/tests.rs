@@ -149,7 +149,7 @@ fn on_this_machine_they_leave_a_cpu_and_come_back() {
         return skip("needs root");
     }
     if let Err(no) = Condition::IRQS_AWAY.available() {
-        return skip(&format!("{}; {}", no.why, no.remedy));
+        return skip(&format!("{}; {:?}", no.why, no.needs));
     }
     let root = Path::new("/");
     let cpu = cpu::current().unwrap().iter().last().unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual::conditions::Value;
 use punctual::{Condition, Conditions, Lost};
 use punctual_testing::{Lack, alone_on_this_machine, lacks};
 
@@ -54,7 +55,8 @@ fn a_renewed_request_takes_the_place_of_the_former() {
     let _alone = alone_on_this_machine();
     let mut guard = Conditions::new().dma_latency(Duration::ZERO).apply();
     assert_eq!((guard.refused(), guard.lost()), (&[][..], Vec::new()));
-    let lost = Lost { condition: Condition::DMA_LATENCY, set: "0us".into(), found: "2000s".into() };
+    let lost =
+        Lost { condition: Condition::DMA_LATENCY, set: Value::DmaLatency(Duration::ZERO), found: "2000s".into() };
     assert_eq!(guard.renew(&[lost]), []);
     assert_eq!(open_requests(), 1);
     assert_eq!(guard.lost(), []);

@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use crate::fixture::Machine;
+use punctual::Need;
 use punctual::cpufreq::Error;
 use punctual::restore::{self, LockWait};
 
@@ -39,7 +40,7 @@ fn without_policies_the_answer_says_so_and_why() {
     fs::write(machine.root().join("proc/cpuinfo"), "processor : 0\nflags : fpu hypervisor tsc\n").unwrap();
     let error = machine.cpufreq().policies().unwrap_err();
     assert!(error.to_string().contains("the hypervisor decides; nothing here can be changed"), "{error}");
-    assert_eq!(error.remedy(), "set it on the host");
+    assert_eq!(error.needs(), Need::Host);
     assert!(matches!(machine.cpufreq().guard(&[], PATIENT), Err(Error::NotExposed { .. })));
 }
 
@@ -126,7 +127,7 @@ fn refusals_touch_nothing_and_name_what_would_do() {
 
     let autonomous = Machine::autonomous();
     let error = autonomous.cpufreq().guard(&[], PATIENT).unwrap().set_governor("ondemand").unwrap_err();
-    assert!(error.remedy().contains("modprobe cpufreq_ondemand"), "{}", error.remedy());
+    assert_eq!(error.needs(), Need::GovernorModule("ondemand".into()));
 }
 
 #[test]
