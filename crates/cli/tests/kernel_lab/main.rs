@@ -3,8 +3,8 @@
 //! Each test boots a machine and runs a script in it. The script prints `ok NAME` or `FAILED NAME: ...` for each thing it
 //! looks at.
 
+mod clock_set;
 mod governor;
-mod pace_clock_set;
 mod pace_fq;
 mod random_kills;
 mod run;

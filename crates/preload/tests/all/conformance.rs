@@ -12,7 +12,7 @@ use crate::support::{compiled_with, library};
 /// The parts of the table whose rows are the same with every remedy.
 const PARTS: [&str; 9] =
     ["sleeps", "events", "locks", "names", "signals", "cancellation", "processes", "room", "filters"];
-/// A program that turns on a filter that kills meets it with no remedy.
+/// A program that turns on a filter, of all calls that kills or of one call, meets it with no remedy.
 const KILLS: &str = "kills";
 /// A filter that was on before the program was loaded may kill a program with a remedy.
 const INHERITED: &str = "inherited";

@@ -143,6 +143,9 @@ void add_filters(void) {
         for (size_t f = 0; f < COUNT(KILL_FILTERS); f++)
             add(KILL_FILTERS[f].how == BEFORE_EXEC ? "inherited" : "kills", run_filtered, wait, &KILL_FILTERS[f], (void *)-1, "%s; filter %s", wait->name, KILL_FILTERS[f].name);
         for (intptr_t only = 0; only < COUNT(FOREIGN); only++)
-            if (!is_own(wait, FOREIGN[only].number)) add("kills", run_filtered, wait, &KILL_FILTERS[0], (void *)only, "%s; filter kill of %s", wait->name, FOREIGN[only].name);
+            if (!is_own(wait, FOREIGN[only].number)) {
+                add("kills", run_filtered, wait, &KILL_FILTERS[0], (void *)only, "%s; filter kill of %s", wait->name, FOREIGN[only].name);
+                add("kills", run_filtered, wait, &FILTERS[0], (void *)only, "%s; filter EPERM of %s", wait->name, FOREIGN[only].name);
+            }
     }
 }
