@@ -186,21 +186,21 @@ pub struct Variant {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Equality {
-    /// At the median and at the 99th percentile, within so many ns.
+    /// The difference is shown to be small at the median and at the 99th percentile.
     Both {
-        /// At the median.
+        /// The largest difference at the median that is not excluded, in ns.
         p50_ns: i64,
-        /// At the 99th percentile.
+        /// The same at the 99th percentile.
         p99_ns: i64,
     },
-    /// At the median, within so many ns. At the 99th percentile neither a difference nor equality is shown.
+    /// The difference is shown to be small at the median. At the 99th percentile the rounds do not tell.
     Median {
-        /// At the median.
+        /// The largest difference at the median that is not excluded, in ns.
         p50_ns: i64,
     },
-    /// In the share of the CPU that others get, within so much.
+    /// The difference in the share of the CPU that others get is shown to be small.
     Share {
-        /// From 0 to 1.
+        /// The largest difference that is not excluded, 0 to 1.
         share: f64,
     },
 }
