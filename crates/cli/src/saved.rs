@@ -6,7 +6,7 @@ use std::io::{IsTerminal as _, Read};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use punctual_record::{ReadError, Run};
 use punctual_report::export::html;
@@ -60,9 +60,13 @@ pub(crate) fn read_run(path: &Path) -> anyhow::Result<Run> {
     from_reader(file, size).with_context(|| name.to_string())
 }
 
-/// `size`: the expected size in bytes, 0 if unknown.
+/// `size`: the expected size in bytes, 0 if unknown. A file that is known to be too large is refused before it is read.
 fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
-    let mut bytes = Vec::with_capacity(size.min(LARGEST) as usize + 1);
+    let too_large = || anyhow!("it has more than the {LARGEST} bytes that are read");
+    if size > LARGEST {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     let mut reader = reader.take(LARGEST + 1);
     reader.by_ref().take(BEGINNING).read_to_end(&mut bytes).context("cannot read it")?;
     // A file that begins as neither a run nor a page needs no further reading.
@@ -70,7 +74,7 @@ fn from_reader(reader: impl Read, size: u64) -> anyhow::Result<Run> {
         reader.read_to_end(&mut bytes).context("cannot read it")?;
     }
     if bytes.len() as u64 > LARGEST {
-        bail!("it has more than the {LARGEST} bytes that are read");
+        return Err(too_large());
     }
     if !html::is_page(&bytes) {
         return run(&bytes);
@@ -250,6 +254,19 @@ mod tests {
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_unread() {
+        struct Unread;
+        impl Read for Unread {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                unreachable!("the size is known before")
+            }
+        }
+        let refused = from_reader(Unread, LARGEST + 1).unwrap_err();
+        assert_eq!(refused.to_string(), "it has more than the 1073741824 bytes that are read");
+        assert!(from_reader(&b"{}"[..], 2).is_err_and(|error| error.to_string() != refused.to_string()));
+    }
 
     #[test]
     fn a_folder_that_others_may_write_is_not_used() {
