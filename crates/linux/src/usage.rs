@@ -1,5 +1,7 @@
 //! Resource usage: `getrusage(2)`, and the CPU clocks of a thread.
 
+use std::io::Read as _;
+
 use crate::clock::ns_of;
 use crate::{Result, check};
 
@@ -23,6 +25,15 @@ pub struct Usage {
 /// `getrusage(RUSAGE_THREAD)`: usage of the calling thread.
 pub fn thread_usage() -> Result<Usage> {
     usage_of("getrusage(RUSAGE_THREAD)", libc::RUSAGE_THREAD)
+}
+
+/// Time for which the calling thread was ready to run while others ran, ns: the second figure of `/proc/thread-self/schedstat`. `None` without
+/// /proc, or if the kernel does not count it. Never allocates memory.
+#[must_use]
+pub fn thread_run_delay_ns() -> Option<u64> {
+    let mut line = [0; 80];
+    let length = std::fs::File::open("/proc/thread-self/schedstat").ok()?.read(&mut line).ok()?;
+    std::str::from_utf8(&line[..length]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// `getrusage(RUSAGE_SELF)`: usage of the process, all threads together.
@@ -121,6 +132,29 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
             switches() >= before + 10
         });
+    }
+
+    #[test]
+    fn run_delay_is_the_time_that_others_took() {
+        if thread_run_delay_ns().is_none() {
+            return punctual_testing::lacks(punctual_testing::Lack::File("/proc/self/schedstat"));
+        }
+        let cpu = crate::sched::affinity(0).unwrap()[0];
+        let run = || {
+            crate::sched::set_affinity(0, &[cpu]).unwrap();
+            let (delay, own, from) =
+                (thread_run_delay_ns().unwrap(), now_ns(Clock::ThreadCpu), now_ns(Clock::Monotonic));
+            while now_ns(Clock::ThreadCpu) - own < 50_000_000 {
+                std::hint::spin_loop();
+            }
+            (thread_run_delay_ns().unwrap() - delay, now_ns(Clock::Monotonic) - from)
+        };
+        let both =
+            std::thread::scope(|scope| [scope.spawn(run), scope.spawn(run)].map(|thread| thread.join().unwrap()));
+        // Two threads that compute for 50 ms each on one CPU: one at least waits for most of the other's time.
+        let most = both.iter().map(|(delay, _)| *delay).max().unwrap();
+        assert!(most >= 20_000_000, "{both:?}");
+        assert!(both.iter().all(|(delay, wall)| delay.cast_signed() <= *wall), "{both:?}");
     }
 
     #[test]

@@ -16,6 +16,9 @@
 //! ([`crate::margin`]). By default it balances CPU time against lateness: a rare long wake-up stays late ([`Aim::Balanced`]).
 //! [`SleeperOptions::lateness`] keeps a lateness in a share of the waits instead, [`SleeperOptions::cpu_budget`] a budget of CPU time.
 //!
+//! On a busy CPU, a thread that takes more than its share is late by whole time slices of others. A balanced sleeper that notices this spins
+//! less, until it keeps the CPU again. Waits that a sleeping call would fill are still spun: at 20 µs, a sleep leaves nothing to others.
+//!
 //! An idle CPU may wake slowly and unevenly: from deep C-states, or as a guest that its hypervisor must schedule. The margin is then
 //! long. `Conditions::new().dma_latency(Duration::ZERO)` ([`crate::conditions`]) keeps the CPUs out of deep C-states;
 //! docs/results/sleep.md compares one machine with and without it.
@@ -46,6 +49,9 @@ use crate::time::{Clock, Moment, SystemClock};
 
 /// Sleeps between two measurements of the sleeping call's cost, and between two settings of the timer slack.
 const HOUSEKEEPING: u8 = 64;
+
+/// A wait that ends later than this is asked for its reason: another thread ran, or the hypervisor stopped the CPU.
+const FAR_TOO_LATE_NS: i64 = 100_000;
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +106,10 @@ pub struct Sleeper<C: Clock = SystemClock> {
     strategy: Strategy,
     learner: MarginLearner,
     until_housekeeping: u8,
+    /// The thread's run delay when last looked at.
+    run_delay_ns: Option<u64>,
+    /// The thread has not lost the CPU since the last housekeeping.
+    kept: bool,
     /// Holds the thread's slack at 1 ns, and makes the sleeper `!Send`.
     slack: FineSlack,
 }
@@ -129,7 +139,8 @@ impl<C: Clock> Sleeper<C> {
     fn from_options(clock: C, strategy: Strategy, aim: Aim, cap_ns: u32) -> Self {
         let aim = if strategy == Strategy::Compensated { Aim::Typical } else { aim };
         let slack = FineSlack::new(clock.uses_kernel_timers());
-        Self { clock, strategy, learner: MarginLearner::new(aim, cap_ns), until_housekeeping: 1, slack }
+        let learner = MarginLearner::new(aim, cap_ns);
+        Self { clock, strategy, learner, until_housekeeping: 1, run_delay_ns: None, kept: true, slack }
     }
 
     /// The current time of the sleeper's clock.
@@ -237,6 +248,10 @@ impl<C: Clock> Sleeper<C> {
                 spun_ns = woke_at.nanos_since(woke).max(0).saturating_add(spun_ns);
             }
         }
+        let late_ns = woke_at.nanos_after(deadline);
+        if late_ns > FAR_TOO_LATE_NS && woke_at != from && self.strategy == Strategy::Hybrid {
+            self.examine(late_ns);
+        }
         let duration = |ns: i64| Duration::from_nanos(ns.unsigned_abs());
         let wake = Wake { deadline, woke_at, slept: duration(slept_ns), spun: duration(spun_ns), too_short };
         (wake, complete)
@@ -265,7 +280,26 @@ impl<C: Clock> Sleeper<C> {
     fn refresh_costs(&mut self) -> Option<i64> {
         self.until_housekeeping = HOUSEKEEPING;
         self.slack.renew();
-        (self.strategy == Strategy::Hybrid).then(|| self.clock.cpu_time_ns()).flatten()
+        if self.strategy != Strategy::Hybrid {
+            return None;
+        }
+        self.run_delay_ns = self.clock.run_delay_ns();
+        if std::mem::replace(&mut self.kept, true) {
+            self.learner.kept_the_cpu();
+        }
+        self.clock.cpu_time_ns()
+    }
+
+    /// Looks for the reason of a wait that ended far too late. If other threads ran for most of that time, this one has to leave more of
+    /// the CPU to them. If the hypervisor stopped the CPU, that would not help.
+    #[cold]
+    fn examine(&mut self, late_ns: i64) {
+        let before = std::mem::replace(&mut self.run_delay_ns, self.clock.run_delay_ns());
+        let waited_ns = self.run_delay_ns.zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
+        if waited_ns > late_ns.unsigned_abs() / 2 {
+            self.learner.lost_the_cpu();
+            self.kept = false;
+        }
     }
 }
 

@@ -22,8 +22,6 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{PauseCause, remedy};
 
-use super::figures::run_delay_ns;
-
 /// The smallest gap that can be a pause of the whole machine.
 const LEAST_PAUSE_NS: i64 = 1_000_000_000;
 /// A stretch that takes this much longer than expected may contain a stop. The SIGCONT handler, on another thread,
@@ -122,7 +120,7 @@ impl Look {
         Self {
             continued: CONTINUED.swap(false, Ordering::Relaxed),
             idle_ns: idle_ns(),
-            delayed_ns: run_delay_ns(),
+            delayed_ns: linux::usage::thread_run_delay_ns(),
             boottime: Offset::read(Clock::Boottime),
             realtime: Offset::read(Clock::Realtime),
             at_ns: now_ns(Clock::Monotonic),

@@ -40,11 +40,6 @@ fn switches() -> Option<(u64, u64)> {
     kernel::thread_usage().ok().map(|u| (u.voluntary_switches.unsigned_abs(), u.involuntary_switches.unsigned_abs()))
 }
 
-/// Time that the calling thread waited for a CPU so far: the second figure of `/proc/thread-self/schedstat`.
-pub(crate) fn run_delay_ns() -> Option<u64> {
-    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
-}
-
 /// Longest stretch of operations before others get the CPU: a fifth of the delay that a terminal user notices.
 const STRETCH_NS: u64 = 20_000_000;
 

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use punctual_linux::usage::thread_run_delay_ns;
 use punctual_linux::{child, sched};
 use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
 use super::error::{Failure, WAKE_UPS, without};
-use super::figures::{Sum, median_with_interval, run_delay_ns};
+use super::figures::{Sum, median_with_interval};
 use super::plan::Watched;
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.
@@ -127,9 +128,9 @@ impl Watching {
         let (mut sum, mut left) = (Sum::default(), operations);
         while left > 0 {
             let n = left.min(piece(cost_ns));
-            let before = run_delay_ns();
+            let before = thread_run_delay_ns();
             let used = perform(n)?;
-            self.own.add(used, before.zip(run_delay_ns()));
+            self.own.add(used, before.zip(thread_run_delay_ns()));
             self.read();
             sum.add(used);
             left -= n;

@@ -10,12 +10,14 @@
 //! - [`Aim::CpuBudget`]: what the budget pays for
 //! - [`Aim::Typical`]: a little above the median
 //!
-//! Three rules bound it:
+//! Four rules bound it:
 //! - A latency above the *cap* is left out, since spinning cannot make up for it. No sample makes the thread spin longer than the cap.
 //!   If more wake-ups exceed the cap than the aim allows, the aim cannot be met. The margin then gives up as many again.
 //! - The margin is at most 1.5 times the largest latency of the last 32 to 64 sleeps. So it falls within tens of waits after the machine
 //!   becomes faster; it rises at once.
 //! - A class whose waits are too short to sleep tries a sleep now and then. It so notices a machine that wakes faster.
+//! - A thread that takes more than its share of a busy CPU is late by whole time slices. So a balanced aim spins for a smaller share of its
+//!   time after such a loss ([`MarginLearner::lost_the_cpu`]), and for more while it keeps the CPU.
 //!
 //! Memory and time are constant, without allocation: 11 to 19 ns per wait on one machine (docs/results/sleep.md).
 
@@ -59,6 +61,11 @@ const TRIES_COST_A: u128 = 10;
 /// Fewest waits between two tries of a balanced aim.
 const OFTENEST_BALANCED_TRY: u16 = 128;
 
+/// The least share of its time for which a thread waits with the CPU, after many losses: on average eight threads want the CPU then.
+const LEAST_SHARE: f32 = 0.125;
+/// The share grows by this factor while the thread keeps the CPU. A loss halves it: one in 500 waits keeps it where it is.
+const REGAINED: f32 = 1.1;
+
 /// How to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -80,6 +87,8 @@ pub struct MarginLearner {
     terms: Terms,
     /// CPU time of the sleeping call itself, for budgets.
     call_ns: f32,
+    /// The largest share of the time that a balanced aim waits with the CPU; 1 on a CPU that nothing else wants.
+    share: f32,
     classes: [Class; CLASSES],
 }
 
@@ -90,6 +99,13 @@ struct Terms {
     tolerance_ns: u32,
     memory: u16,
     follows: bool,
+}
+
+/// What sleeping costs, and what spinning may cost.
+#[derive(Debug, Clone, Copy)]
+struct Prices {
+    call_ns: f32,
+    share: f32,
 }
 
 /// Waits of one class of length.
@@ -103,6 +119,8 @@ struct Class {
     surprises: u8,
     /// The largest recent latency limits the margin.
     held_down: bool,
+    /// The share of a busy CPU limits the margin, so that latencies above it are expected.
+    shares: bool,
     /// Latencies counted, up to [`FEW`].
     seen: u8,
     /// Latencies above the cap since the last one below it.
@@ -137,7 +155,7 @@ impl MarginLearner {
             memory: aim.memory(),
             follows: matches!(aim, Aim::Typical),
         };
-        Self { aim, terms, call_ns: 2_000.0, classes: [const { Class::new() }; CLASSES] }
+        Self { aim, terms, call_ns: 2_000.0, share: 1.0, classes: [const { Class::new() }; CLASSES] }
     }
 
     /// The aim.
@@ -238,9 +256,14 @@ impl MarginLearner {
             return;
         }
         class.until_update = class.until_update.saturating_sub(1);
-        let surprised = latency > class.margin_ns.saturating_add(terms.tolerance_ns);
+        let surprised = !class.shares && latency > class.margin_ns.saturating_add(terms.tolerance_ns);
         if class.until_update == 0 || surprised || class.seen < FEW {
-            class.update(surprised.then_some(latency), self.aim, terms, self.call_ns);
+            class.update(
+                surprised.then_some(latency),
+                self.aim,
+                terms,
+                Prices { call_ns: self.call_ns, share: self.share },
+            );
         }
         if class.sleep_above_ns < wait {
             (class.until_try, class.try_every) = (FIRST_TRY, FIRST_TRY);
@@ -255,6 +278,16 @@ impl MarginLearner {
         // More than a millisecond was not the call.
         let cost = cpu_ns.clamp(0, 1_000_000) as f32;
         self.call_ns += (cost - self.call_ns) / 8.0;
+    }
+
+    /// Records that a wait ended late since other threads had the CPU.
+    pub fn lost_the_cpu(&mut self) {
+        self.share = (self.share / 2.0).max(LEAST_SHARE);
+    }
+
+    /// Records that the thread has kept the CPU for some dozens of waits.
+    pub fn kept_the_cpu(&mut self) {
+        self.share = (self.share * REGAINED).min(1.0);
     }
 
     /// The median wake-up latency in ns of waits of `wait_ns`; `None` before the first.
@@ -273,6 +306,7 @@ impl Class {
             in_block: 0,
             surprises: 0,
             held_down: false,
+            shares: false,
             seen: 0,
             beyond: 0,
             until_update: 0,
@@ -306,7 +340,7 @@ impl Class {
 
     /// Computes the margin again; `surprise` is a latency above it.
     #[inline(never)]
-    fn update(&mut self, surprise: Option<u32>, aim: Aim, terms: &Terms, call_ns: f32) {
+    fn update(&mut self, surprise: Option<u32>, aim: Aim, terms: &Terms, prices: Prices) {
         if let Some(latency) = surprise.filter(|_| self.seen == FEW) {
             self.surprises += 1;
             if self.surprises == CHANGED {
@@ -314,7 +348,9 @@ impl Class {
             }
         }
         self.until_update = EVERY;
-        let (margin, spin_below) = self.margin(aim, call_ns);
+        let (wanted, spin_below) = self.margin(aim, prices.call_ns);
+        let margin = wanted.min(self.paid_by(aim, prices));
+        self.shares = margin < wanted;
         let ceiling = self.ceiling();
         self.held_down = margin > ceiling && self.seen == FEW;
         self.set_margin(margin.min(ceiling).saturating_sub(aim.slip_ns()).min(terms.cap_ns), spin_below);
@@ -350,6 +386,17 @@ impl Class {
 
     fn ceiling(&self) -> u32 {
         (self.largest_ns() as f32 * HEADROOM) as u32
+    }
+
+    /// The margin for which a share of a busy CPU pays, and at least what most wake-ups take, which costs little. There is no limit for
+    /// waits that sleeping calls fill: sleeping would leave nothing to others.
+    fn paid_by(&self, aim: Aim, prices: Prices) -> u32 {
+        let wait_ns = self.wait_ns as f32;
+        if prices.share >= 1.0 || prices.call_ns > wait_ns / 2.0 || !matches!(aim, Aim::Balanced { .. }) {
+            return u32::MAX;
+        }
+        let spinning = wait_ns * prices.share - prices.call_ns;
+        self.latencies.margin_spinning(spinning.max(0.0)).max(self.latencies.exceeded_by(0.25))
     }
 
     /// The margin, before its limits, and the length below which waits are spun from end to end.

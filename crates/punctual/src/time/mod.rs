@@ -38,6 +38,12 @@ pub trait Clock {
         None
     }
 
+    /// Time for which the calling thread was ready to run while others ran, ns; `None` if unknown. A sleeper asks only after a wait that
+    /// ended far too late, and now and then.
+    fn run_delay_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether waits on this clock use kernel timers, so that the thread's timer slack matters.
     fn uses_kernel_timers(&self) -> bool {
         false

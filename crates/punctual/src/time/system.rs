@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use punctual_linux::clock::{Clock as Kernel, now_ns};
 use punctual_linux::sleep::clock_nanosleep_until;
+use punctual_linux::usage::thread_run_delay_ns;
 use punctual_linux::user_wait::{Instruction, UserWait, Watched};
 
 use super::{Clock, Moment};
@@ -138,6 +139,10 @@ impl Clock for SystemClock {
 
     fn cpu_time_ns(&self) -> Option<i64> {
         Some(now_ns(Kernel::ThreadCpu))
+    }
+
+    fn run_delay_ns(&self) -> Option<u64> {
+        thread_run_delay_ns()
     }
 
     fn uses_kernel_timers(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Ticker, Pacer and Sleeper on a manual clock. What they promise of counting and timing holds for any rate and any delay.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -33,6 +34,79 @@ fn sluggish() -> ManualClock {
         Duration::from_micros(if sleeps.is_multiple_of(3) { 30 } else { 5 })
     });
     clock
+}
+
+/// A clock on a CPU of which this thread has a quarter. If it takes more, it is late by a slice of 3 ms.
+struct SharedCpu {
+    now_ns: Cell<i64>,
+    /// What the thread may still take; a slice at most.
+    credit_ns: Cell<i64>,
+    run_delay_ns: Cell<u64>,
+    /// Another thread has the CPU meanwhile, not the hypervisor.
+    by_thread: bool,
+    sleeps: Cell<i64>,
+}
+
+impl SharedCpu {
+    const SLICE_NS: i64 = 3_000_000;
+
+    fn new(by_thread: bool) -> Self {
+        let credit_ns = Cell::new(Self::SLICE_NS);
+        Self { now_ns: Cell::new(0), credit_ns, run_delay_ns: Cell::new(0), by_thread, sleeps: Cell::new(0) }
+    }
+
+    fn pass(&self, ns: i64, own_ns: i64) {
+        self.now_ns.set(self.now_ns.get() + ns);
+        self.credit_ns.set((self.credit_ns.get() + ns / 4 - own_ns).min(Self::SLICE_NS));
+        if self.credit_ns.get() < 0 {
+            self.now_ns.set(self.now_ns.get() + Self::SLICE_NS);
+            self.credit_ns.set(Self::SLICE_NS / 4);
+            self.run_delay_ns.set(self.run_delay_ns.get() + if self.by_thread { Self::SLICE_NS as u64 } else { 0 });
+        }
+    }
+}
+
+impl Clock for &SharedCpu {
+    fn now(&self) -> Moment {
+        Moment::from_nanos(self.now_ns.get())
+    }
+
+    /// Ends 20 to 60 us late, and takes 5 us of the CPU.
+    fn sleep_until(&self, target: Moment) {
+        self.sleeps.set(self.sleeps.get() + 1);
+        let latency_ns = 20_000 + self.sleeps.get() * 7_919 % 40_000;
+        self.pass((target.as_nanos() + latency_ns - self.now_ns.get()).max(0), 5_000);
+    }
+
+    fn spin_until(&self, deadline: Moment) -> Moment {
+        let ns = deadline.as_nanos() - self.now_ns.get();
+        self.pass(ns, ns);
+        self.now()
+    }
+
+    fn run_delay_ns(&self) -> Option<u64> {
+        Some(self.run_delay_ns.get())
+    }
+}
+
+/// Late by a slice, and the share of the time spun, of waits of 100 us.
+fn on_a_shared_cpu(by_thread: bool) -> (f64, f64) {
+    let clock = SharedCpu::new(by_thread);
+    let mut sleeper = SleeperOptions::new().clock(&clock).build();
+    let waits = 20_000;
+    let wakes: Vec<_> = (0..2 * waits).map(|_| sleeper.sleep(Duration::from_micros(100))).skip(waits).collect();
+    let late = wakes.iter().filter(|wake| wake.lateness() > Duration::from_millis(1)).count();
+    let spun: Duration = wakes.iter().map(|wake| wake.spun.min(Duration::from_micros(100))).sum();
+    (late as f64 / waits as f64, spun.as_secs_f64() / (waits as f64 * 100e-6))
+}
+
+#[test]
+fn a_sleeper_that_loses_its_cpu_to_threads_leaves_more_to_them() {
+    let (late, spun) = on_a_shared_cpu(true);
+    assert!(late < 0.005 && spun < 0.22, "{:.2} % late, {:.0} % spun", late * 100.0, spun * 100.0);
+    // Nobody else gains where the hypervisor takes the CPU: the sleeper spins as long as ever.
+    let (late, spun) = on_a_shared_cpu(false);
+    assert!(late > 0.005 && spun > 0.22, "{:.2} % late, {:.0} % spun", late * 100.0, spun * 100.0);
 }
 
 proptest! {
