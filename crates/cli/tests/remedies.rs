@@ -256,52 +256,79 @@ macro_rules! rust {
 }
 
 #[test]
+#[allow(unused_variables, reason = "a program looks at what was refused")]
 fn every_line_of_rust_compiles_and_has_its_effect() {
     if !rustix::process::geteuid().is_root() {
         return punctual_testing::skip("most of these settings need root");
     }
     let compiled = rust! {
         guard;
-        Value::Policy(Policy::Other) => { let guard = punctual::Conditions::new().policy(punctual::Policy::Other).apply(); }
-        Value::Policy(Policy::Batch) => { let guard = punctual::Conditions::new().policy(punctual::Policy::Batch).apply(); }
-        Value::Policy(Policy::Idle) => { let guard = punctual::Conditions::new().policy(punctual::Policy::Idle).apply(); }
-        Value::Policy(Policy::RoundRobin(3)) => {
-            let guard = punctual::Conditions::new().policy(punctual::Policy::RoundRobin(3)).apply();
+        Value::Policy(Policy::Other) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().policy(punctual::Policy::Other).apply();
         }
-        Value::Policy(Policy::Fifo(40)) => { let guard = punctual::Conditions::new().policy(punctual::Policy::Fifo(40)).apply(); }
+        Value::Policy(Policy::Batch) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().policy(punctual::Policy::Batch).apply();
+        }
+        Value::Policy(Policy::Idle) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().policy(punctual::Policy::Idle).apply();
+        }
+        Value::Policy(Policy::RoundRobin(3)) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().policy(punctual::Policy::RoundRobin(3)).apply();
+        }
+        Value::Policy(Policy::Fifo(40)) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().policy(punctual::Policy::Fifo(40)).apply();
+        }
         Value::Policy(Policy::Deadline { runtime: MS(1), deadline: MS(10), period: MS(10) }) => {
-            let guard = punctual::Conditions::new().policy(punctual::Policy::Deadline {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().policy(punctual::Policy::Deadline {
                 runtime: std::time::Duration::from_nanos(1000000),
                 deadline: std::time::Duration::from_nanos(10000000),
                 period: std::time::Duration::from_nanos(10000000) }).apply();
         }
-        Value::Nice(5) => { let guard = punctual::Conditions::new().nice(5).apply(); }
-        Value::Nice(-5) => { let guard = punctual::Conditions::new().nice(-5).apply(); }
-        Value::Cpu(CpuSet::of([0])) => { let guard = punctual::Conditions::new().cpus(&punctual::CpuSet::of([0])).apply(); }
-        Value::Cpu(CpuSet::of([0, 1])) => { let guard = punctual::Conditions::new().cpus(&punctual::CpuSet::of([0, 1])).apply(); }
+        Value::Nice(5) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().nice(5).apply();
+        }
+        Value::Nice(-5) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().nice(-5).apply();
+        }
+        Value::Cpu(CpuSet::of([0])) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().cpus(&punctual::CpuSet::of([0])).apply();
+        }
+        Value::Cpu(CpuSet::of([0, 1])) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().cpus(&punctual::CpuSet::of([0, 1])).apply();
+        }
         Value::TimerSlack(Duration::from_nanos(1)) => {
-            let guard = punctual::Conditions::new().timer_slack(std::time::Duration::from_nanos(1)).apply();
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().timer_slack(std::time::Duration::from_nanos(1)).apply();
         }
         Value::Slice(Duration::from_micros(100)) => {
-            let guard = punctual::Conditions::new().slice(std::time::Duration::from_nanos(100000)).apply();
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().slice(std::time::Duration::from_nanos(100000)).apply();
         }
-        Value::LockMemory(true) => { let guard = punctual::Conditions::new().lock_memory().apply(); }
+        Value::LockMemory(true) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().lock_memory().apply();
+        }
         Value::DmaLatency(Duration::ZERO) => {
-            let guard = punctual::Conditions::new().dma_latency(std::time::Duration::from_nanos(0)).apply();
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().dma_latency(std::time::Duration::from_nanos(0)).apply();
         }
         Value::DmaLatency(Duration::from_micros(20)) => {
-            let guard = punctual::Conditions::new().dma_latency(std::time::Duration::from_nanos(20000)).apply();
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().dma_latency(std::time::Duration::from_nanos(20000)).apply();
         }
-        Value::MinFrequency(Frequency::Highest) => { let guard = punctual::Conditions::new().min_frequency_at_max().apply(); }
+        Value::MinFrequency(Frequency::Highest) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().min_frequency_at_max().apply();
+        }
         Value::MinFrequency(Frequency::Khz(1_000_000)) => {
-            let guard = punctual::Conditions::new().min_frequency_khz(1000000).apply();
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().min_frequency_khz(1000000).apply();
         }
         Value::MaxFrequency(Frequency::Khz(2_000_000)) => {
-            let guard = punctual::Conditions::new().max_frequency_khz(2000000).apply();
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().max_frequency_khz(2000000).apply();
         }
-        Value::Epp("performance".into()) => { let guard = punctual::Conditions::new().epp("performance").apply(); }
-        Value::Governor("performance".into()) => { let guard = punctual::Conditions::new().governor("performance").apply(); }
-        Value::IrqsAway(true) => { let guard = punctual::Conditions::new().irqs_away().apply(); }
+        Value::Epp("performance".into()) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().epp("performance").apply();
+        }
+        Value::Governor("performance".into()) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().governor("performance").apply();
+        }
+        Value::IrqsAway(true) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().irqs_away().apply();
+        }
     };
     let without_space = |text: &str| text.split_whitespace().collect::<String>();
     let expected = values();

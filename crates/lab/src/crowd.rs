@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use punctual::conditions::{Conditions, Refused};
+use punctual::conditions::{Applied, Conditions, Refused};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
@@ -264,8 +264,8 @@ fn thread_member(
     let its_end = Arc::clone(&ended);
     let (tell, told) = channel();
     let handle = std::thread::Builder::new().name(NAME.into()).spawn(move || {
-        let guard = conditions.apply();
-        let refused = guard.refused().first().cloned();
+        let Applied { guard: _guard, refused } = conditions.apply();
+        let refused = refused.into_iter().next();
         let go_on = refused.is_none();
         drop(tell.send((linux::sched::current_thread_id(), refused)));
         if go_on {
@@ -287,8 +287,8 @@ fn refusal(refused: &Refused) -> Failure {
 
 /// Applies the conditions in a child until it ends, and reports the result. False: refused.
 pub(super) fn settle(conditions: &Conditions, complaint: &Complaint) -> bool {
-    let guard = conditions.clone().allow_irreversible().apply();
-    let refused = guard.refused().first().map(|r| format!("{r}\n{}", of_refused(r)));
+    let Applied { guard, refused } = conditions.clone().allow_irreversible().apply();
+    let refused = refused.first().map(|r| format!("{r}\n{}", of_refused(r)));
     let text = refused.clone().unwrap_or_default();
     let length = text.len().min(complaint.1.len());
     for (place, byte) in complaint.1.iter().zip(text.bytes()) {

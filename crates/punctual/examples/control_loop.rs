@@ -3,7 +3,7 @@
 //! `cargo run --release --example control_loop`
 use std::time::Duration;
 
-use punctual::{Conditions, Policy, Ticker};
+use punctual::{Applied, Conditions, Policy, Ticker};
 
 /// Something to control: a tank that drains and is filled.
 struct Tank {
@@ -20,8 +20,8 @@ impl Tank {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Real time where the system lets us. Where not, it says how to get it, and the loop runs all the same.
     let conditions = Conditions::new().policy(Policy::Fifo(40)).lock_memory();
-    let guard = conditions.apply();
-    for refused in guard.refused() {
+    let Applied { guard: _guard, refused } = conditions.apply();
+    for refused in refused {
         eprintln!("{refused}");
     }
     let period = Duration::from_millis(1);

@@ -52,10 +52,10 @@
 //!
 //! # Apply real-time conditions
 //! ```no_run
-//! use punctual::{Conditions, Policy};
+//! use punctual::{Applied, Conditions, Policy};
 //!
-//! let guard = Conditions::new().policy(Policy::Fifo(40)).lock_memory().apply();
-//! for refused in guard.refused() {
+//! let Applied { guard, refused } = Conditions::new().policy(Policy::Fifo(40)).lock_memory().apply();
+//! for refused in &refused {
 //!     eprintln!("{refused}");
 //! }
 //! // ... time-critical work ...
@@ -181,7 +181,7 @@ pub mod time;
 pub mod watchdog;
 
 pub use backoff::Backoff;
-pub use conditions::{Condition, Conditions, Guard, Lost, Refused};
+pub use conditions::{Applied, Condition, Conditions, Guard, Lost, Refused};
 pub use cpu_set::CpuSet;
 pub use duration::{ShortDuration, format_duration, parse_duration};
 pub use margin::{Aim, BadAim};

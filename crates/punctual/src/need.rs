@@ -42,6 +42,10 @@ pub enum Need {
     Linux(u32, u32, Option<&'static str>),
     /// This file system, mounted.
     Mounted(&'static str),
+    /// The call in the process itself.
+    OwnProcess,
+    /// For a thread of another: its user and its limits, or CAP_SYS_NICE.
+    OtherThread(Withheld),
     /// CAP_SYS_NICE.
     SysNice(Withheld),
     /// CAP_SYS_NICE, or consent to a change that cannot be undone.

@@ -179,7 +179,7 @@ impl Policy {
     }
 
     /// The policy of the kernel's attributes; `None` for policies that are not described here (SCHED_EXT).
-    pub(crate) fn of(attributes: &Attributes) -> Option<Self> {
+    pub(crate) fn from_attributes(attributes: &Attributes) -> Option<Self> {
         Some(match attributes.policy {
             sched::OTHER => Self::Other,
             sched::BATCH => Self::Batch,
@@ -369,7 +369,7 @@ mod tests {
         #[test]
         fn round_trip(policy in any_policy()) {
             prop_assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
-            prop_assert_eq!(Policy::of(&policy.attributes(3)), Some(policy));
+            prop_assert_eq!(Policy::from_attributes(&policy.attributes(3)), Some(policy));
         }
 
         #[test]

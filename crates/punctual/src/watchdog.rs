@@ -11,11 +11,12 @@
 //! since lowering it could not be undone.
 //!
 //! ```no_run
-//! use punctual::{Conditions, Policy, Watchdog, WatchdogConfig};
+//! use punctual::{Applied, Conditions, Policy, Watchdog, WatchdogConfig};
 //!
 //! let policy = Policy::Fifo(40);
 //! let watchdog = Watchdog::over_this_thread(policy, WatchdogConfig::default())?;
-//! let guard = Conditions::new().policy(policy).apply();
+//! let Applied { guard, refused } = Conditions::new().policy(policy).apply();
+//! assert!(refused.is_empty(), "{refused:?}");
 //! // ... time-critical work ...
 //! drop(guard);
 //! if let Some(tripped) = watchdog.tripped() {
@@ -32,7 +33,7 @@ use std::time::{Duration, Instant};
 use punctual_linux::sched::{self, Attributes};
 use punctual_linux::usage;
 
-use crate::conditions::Conditions;
+use crate::conditions::{Applied, Conditions};
 use crate::policy::Policy;
 use crate::rt_time_limit::RtTimeLimit;
 
@@ -185,10 +186,9 @@ fn take_position(guarded: Policy, guarded_cpus: &[usize], caveats: &mut Vec<Stri
     };
     // The thread ends with the watchdog, so nothing is restored.
     let take = |policy| {
-        let guard = Conditions::new().policy(policy).allow_irreversible().apply();
-        let refused = guard.refused().first().cloned();
+        let Applied { guard, refused } = Conditions::new().policy(policy).allow_irreversible().apply();
         guard.leave_in_force();
-        refused
+        refused.into_iter().next()
     };
     let equal = guarded.priority().unwrap_or(99).min(99);
     if let Some(refused) = take(Policy::Fifo(priority)) {

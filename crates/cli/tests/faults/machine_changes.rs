@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use punctual::{Conditions, Policy};
+use punctual::{Applied, Conditions, Policy};
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sched::affinity;
@@ -34,9 +34,10 @@ fn hog(cpu: usize) -> Result<Child, No> {
         let most = (TAKEN + Duration::from_secs(1)).as_micros() as u64;
         let _ = setrlimit(Resource::Rttime, Rlimit { current: Some(most), maximum: Some(most) });
         let end = now_ns(Clock::Monotonic) + TAKEN.as_nanos() as i64;
-        let held = Conditions::new().policy(Policy::Fifo(99)).cpu(cpu).allow_irreversible().apply();
-        let _ = (&tell).write_all(if held.refused().is_empty() { b"y" } else { b"n" });
-        while held.refused().is_empty() && now_ns(Clock::Monotonic) < end {
+        let Applied { guard: _guard, refused } =
+            Conditions::new().policy(Policy::Fifo(99)).cpu(cpu).allow_irreversible().apply();
+        let _ = (&tell).write_all(if refused.is_empty() { b"y" } else { b"n" });
+        while refused.is_empty() && now_ns(Clock::Monotonic) < end {
             std::hint::spin_loop();
         }
     });

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use punctual::CpuSet;
-use punctual::conditions::{Condition, Guard, Lost, Refused, Value};
+use punctual::conditions::{Applied, Condition, Guard, Lost, Refused, Value};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{PauseCause, remedy};
@@ -247,14 +247,14 @@ impl Hold {
     /// `expected_ns`: its expected duration. `largest_ns`: the largest sample.
     pub(crate) fn spoilt(
         &self,
-        (guard, base): (&Guard, &Guard),
+        (applied, base): (&Applied, &Guard),
         before: &Look,
         (expected_ns, largest_ns): (u64, i64),
         theirs: &[NotKept],
     ) -> Option<Spoilt> {
         let took_ns = now_ns(Clock::Monotonic) - before.at_ns;
         let after = Look::after(took_ns.saturating_sub_unsigned(expected_ns), self.look);
-        let mut lost = self.lost(guard, base);
+        let mut lost = self.lost(applied, base);
         lost.extend(theirs.iter().cloned());
         if !lost.is_empty() {
             return Some(Spoilt::Lost(lost));
@@ -263,28 +263,30 @@ impl Hold {
         stretch.broken(before, &after).map(Spoilt::Broken)
     }
 
-    /// The conditions of the variant (`guard`) and of the run (`base`) that no longer hold.
-    pub(crate) fn lost(&self, guard: &Guard, base: &Guard) -> Vec<NotKept> {
+    /// The conditions of the variant (`applied`) and of the run (`base`) that no longer hold.
+    pub(crate) fn lost(&self, applied: &Applied, base: &Guard) -> Vec<NotKept> {
+        let guard = &applied.guard;
         let mut lost = guard.lost();
         // The variant overrides this condition of the run.
         lost.extend(base.lost().into_iter().filter(|lost| !guard.grants(lost.condition)));
         let mut all = self.not_kept(&lost);
-        all.extend(self.refused_again(guard));
+        all.extend(self.refused_again(&applied.refused));
         all
     }
 
     /// Sets lost conditions again, and returns those that still do not hold.
-    pub(crate) fn renew(&self, guard: &mut Guard, base: &mut Guard) -> Vec<NotKept> {
-        let lost = self.lost(guard, base);
+    pub(crate) fn renew(&self, applied: &mut Applied, base: &mut Guard) -> Vec<NotKept> {
+        let lost = self.lost(applied, base);
         if lost.is_empty() {
             return lost;
         }
+        let guard = &mut applied.guard;
         let own = guard.lost();
         let of_base: Vec<Lost> = base.lost().into_iter().filter(|lost| !guard.grants(lost.condition)).collect();
         // A refusal now leaves the condition lost, as the next check shows.
         let _ = base.renew(&of_base);
         let _ = guard.renew(&own);
-        self.lost(guard, base)
+        self.lost(applied, base)
     }
 
     /// Lost conditions, under the variant's label.
@@ -293,9 +295,9 @@ impl Hold {
     }
 
     /// Conditions granted at first and refused in this round.
-    fn refused_again(&self, guard: &Guard) -> Vec<NotKept> {
+    fn refused_again(&self, refused: &[Refused]) -> Vec<NotKept> {
         let known = |condition| self.refused.iter().any(|refused| refused.condition == condition);
-        let fresh = guard.refused().iter().filter(|refused| !known(refused.condition));
+        let fresh = refused.iter().filter(|refused| !known(refused.condition));
         let not_kept = |refused: &Refused| NotKept {
             conditions: self.label.clone(),
             condition: refused.condition.to_string(),

@@ -26,7 +26,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use punctual::conditions::Refused;
+use punctual::conditions::{Applied, Refused};
 use punctual_record::{NotMeasured, Notice, Series, SeriesTally};
 
 use breaks::Look;
@@ -111,8 +111,8 @@ fn perform<F: Family>(
     stage.announce(schedule.at_most());
     let mut scene = Scene { stage, ledger, refused: Vec::new() };
     let company = family.gather(&scene);
-    let mut base = settings::apply(&request.base, ledger);
-    scene.refused = base.refused().to_vec();
+    let Applied { guard: mut base, refused } = settings::apply(&request.base, ledger);
+    scene.refused = refused;
     match company {
         Err(failure) => ledger.open().failures.fill(Some(failure)),
         Ok(_) if request.require && !scene.refused.is_empty() => {}

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use punctual::Policy;
-use punctual::conditions::Guard;
+use punctual::conditions::{Applied, Guard};
 use punctual::watchdog::{Watchdog, WatchdogConfig};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
@@ -139,8 +139,8 @@ impl Rounds<'_> {
     /// Applies each variant once, and measures the cost of an operation of each cell.
     fn pilot(&mut self, recorder: &mut Recorder) -> Result<(), Ended> {
         let begin = now_ns(Clock::Monotonic);
-        let mut rehearse = |rounds: &mut Self, variant, guard: &mut Guard| {
-            let held = rounds.judge(guard);
+        let mut rehearse = |rounds: &mut Self, variant, applied: &mut Applied| {
+            let held = rounds.judge(applied);
             let left_out = held.left_out;
             rounds.ledger.open().held[variant] = Some(held);
             for cell in rounds.cells_of(variant) {
@@ -152,7 +152,7 @@ impl Rounds<'_> {
                 recorder.clear();
                 let operations = rounds.schedule.pilot_operations(cell, since(begin));
                 if operations > 0 {
-                    rounds.batch(Slot { cell, variant, round: 0, operations }, guard, recorder)?;
+                    rounds.batch(Slot { cell, variant, round: 0, operations }, applied, recorder)?;
                 }
                 if rounds.given_up(cell) {
                     rounds.schedule.drop_cell(cell);
@@ -183,19 +183,19 @@ impl Rounds<'_> {
     fn under(
         &mut self,
         variant: usize,
-        work: &mut dyn FnMut(&mut Self, usize, &mut Guard) -> Result<(), Ended>,
+        work: &mut dyn FnMut(&mut Self, usize, &mut Applied) -> Result<(), Ended>,
     ) -> Result<(), Ended> {
         let Variant { label, conditions } = &self.request.variants[variant];
         // It starts before the variant is applied, so that it does not inherit it.
         let real_time = conditions.get_policy().filter(Policy::is_real_time);
         let watchdog = real_time.and_then(|policy| Watchdog::over_this_thread(policy, WATCH).ok());
-        let mut guard = conditions.apply();
-        let outcome = work(self, variant, &mut guard);
+        let mut applied = conditions.apply();
+        let outcome = work(self, variant, &mut applied);
         if let Some(tripped) = watchdog.and_then(|watchdog| watchdog.tripped()) {
             let (conditions, busy_ns) = (label.clone(), tripped.busy.as_nanos() as u64);
             self.ledger.open().notices.push(Notice::WatchdogTripped { conditions, busy_ns });
         }
-        settings::put_back(guard, &self.ledger);
+        settings::put_back(applied.guard, &self.ledger);
         outcome
     }
 
@@ -204,7 +204,7 @@ impl Rounds<'_> {
         &mut self,
         (variant, round): (usize, u32),
         (left, course): (Duration, Course),
-        guard: &mut Guard,
+        applied: &mut Applied,
         recorder: &mut Recorder,
     ) -> Result<(), Ended> {
         let mine = self.cells_of(variant);
@@ -217,7 +217,7 @@ impl Rounds<'_> {
                 continue;
             }
             self.pause(cell, course.done(), course.left())?;
-            if !self.slot(Slot { cell, variant, round, operations }, course, guard, recorder)? {
+            if !self.slot(Slot { cell, variant, round, operations }, course, applied, recorder)? {
                 // The other cells of this variant lack the same condition.
                 return self.wait_a_round(round, course);
             }
@@ -226,9 +226,15 @@ impl Rounds<'_> {
     }
 
     /// One cell's turn. Returns false if a condition does not hold and cannot be restored now.
-    fn slot(&mut self, slot: Slot, course: Course, guard: &mut Guard, recorder: &mut Recorder) -> Result<bool, Ended> {
+    fn slot(
+        &mut self,
+        slot: Slot,
+        course: Course,
+        applied: &mut Applied,
+        recorder: &mut Recorder,
+    ) -> Result<bool, Ended> {
         for _ in 0..ATTEMPTS {
-            let missing = self.hold(slot.variant).renew(guard, &mut *self.base);
+            let missing = self.hold(slot.variant).renew(applied, &mut *self.base);
             if linux::stop::requested() {
                 return Err(Ended);
             }
@@ -238,7 +244,7 @@ impl Rounds<'_> {
             }
             recorder.clear();
             let started = course.gone();
-            match self.batch(slot, guard, recorder)? {
+            match self.batch(slot, applied, recorder)? {
                 Done::GivenUp => return Ok(true),
                 Done::Measured(usage) => {
                     self.enter(slot, started, recorder, usage);
@@ -271,7 +277,7 @@ impl Rounds<'_> {
     }
 
     /// One batch; a failure is entered in the ledger.
-    fn batch(&mut self, slot: Slot, guard: &Guard, recorder: &mut Recorder) -> Result<Done, Ended> {
+    fn batch(&mut self, slot: Slot, applied: &Applied, recorder: &mut Recorder) -> Result<Done, Ended> {
         let before = (self.look)();
         let round = (slot.round, self.bench.nominal_ns(slot.cell));
         let (bench, many) = (&mut *self.bench, (slot.operations, self.schedule.cost_ns(slot.cell)));
@@ -282,7 +288,7 @@ impl Rounds<'_> {
             ledger.ended_ns = now_ns(Clock::Monotonic);
             return Err(Ended);
         }
-        let spoilt = self.spoilt(slot, &before, &outcome, guard, recorder);
+        let spoilt = self.spoilt(slot, &before, &outcome, applied, recorder);
         if outcome == Err(Failure::Stopped) {
             // A break may be why the time is over.
             if let Some(why @ Spoilt::Broken(_)) = spoilt {
@@ -315,7 +321,7 @@ impl Rounds<'_> {
         slot: Slot,
         before: &Look,
         outcome: &Result<Usage, Failure>,
-        guard: &Guard,
+        applied: &Applied,
         recorder: &Recorder,
     ) -> Option<Spoilt> {
         let expected_ns = (self.schedule.cost_ns(slot.cell) * slot.operations as f64) as u64;
@@ -324,7 +330,7 @@ impl Rounds<'_> {
             Err(Failure::Lost(theirs)) => theirs.as_slice(),
             _ => &[],
         };
-        self.hold(slot.variant).spoilt((guard, self.base), before, (expected_ns, largest_ns), theirs)
+        self.hold(slot.variant).spoilt((applied, self.base), before, (expected_ns, largest_ns), theirs)
     }
 
     fn hold(&self, variant: usize) -> Hold {
@@ -366,11 +372,11 @@ impl Rounds<'_> {
     }
 
     /// Whether the variant, as the kernel granted it, is worth measuring.
-    fn judge(&self, guard: &Guard) -> Held {
-        let refused = guard.refused().to_vec();
+    fn judge(&self, applied: &Applied) -> Held {
+        let refused = applied.refused.clone();
         let left_out = !refused.is_empty() && (self.request.variants.len() > 1 || self.request.require);
         // Only the base's guard can read some conditions, such as interrupts. They are part of the variant too.
-        Held { applied: guard.applied().over(&self.base.applied()), refused, left_out }
+        Held { applied: applied.guard.applied().over(&self.base.applied()), refused, left_out }
     }
 }
 

@@ -2,7 +2,7 @@
 //! restored, in words and as code.
 
 use punctual::NotRestored;
-use punctual::conditions::{CONDITIONS, Condition, Conditions, Guard, Refused};
+use punctual::conditions::{Applied, CONDITIONS, Condition, Conditions, Guard, Refused};
 use punctual_record::remedy::{self, param, phrase};
 use punctual_record::{ConditionSet, Notice, Refusal, Setting};
 
@@ -13,11 +13,11 @@ use super::session::Session;
 
 /// Applies the base conditions to the calling thread. The thread ends with the experiment, and takes with it whatever
 /// cannot be restored.
-pub(crate) fn apply(base: &Conditions, ledger: &Shared<Ledger>) -> Guard {
-    let guard = base.clone().allow_irreversible().apply();
-    let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
+pub(crate) fn apply(base: &Conditions, ledger: &Shared<Ledger>) -> Applied {
+    let applied = base.clone().allow_irreversible().apply();
+    let notes = applied.guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
     notes.for_each(|note| ledger.open().notice(note));
-    guard
+    applied
 }
 
 /// Restores conditions. A failure becomes a notice.

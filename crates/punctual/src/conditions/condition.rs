@@ -1,10 +1,13 @@
 //! Definition of a condition: the trait that each condition's file implements, and the handle that other code uses.
 
 use std::any::Any;
+use std::cell::LazyCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use punctual_linux::sched;
 
 use super::reason::Reason;
 use super::surroundings::Surroundings;
@@ -34,16 +37,55 @@ pub(crate) enum Probe {
     Found(Result<(), Reason>),
 }
 
-/// A root of the file system, and the folder of the journals.
+/// The thread whose conditions are read or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thread {
+    /// The one that asks.
+    Calling,
+    /// Another one of the machine, by its kernel ID.
+    Other(i32),
+}
+
+impl Thread {
+    /// The thread of this ID; 0 is the calling one, as in the kernel's calls.
+    pub(crate) fn with_id(tid: i32) -> Self {
+        if tid == 0 || tid == sched::current_thread_id() { Self::Calling } else { Self::Other(tid) }
+    }
+
+    /// Its ID in the kernel's calls, 0 for the calling one.
+    pub(crate) const fn id(self) -> i32 {
+        match self {
+            Self::Calling => 0,
+            Self::Other(tid) => tid,
+        }
+    }
+
+    /// Its folder in /proc. The folder of a thread's ID is not listed there, but it exists.
+    pub(crate) fn folder(self) -> PathBuf {
+        match self {
+            Self::Calling => "/proc/thread-self".into(),
+            Self::Other(tid) => format!("/proc/{tid}").into(),
+        }
+    }
+}
+
+/// What conditions act on: a thread, and a machine with the root of its files and the folder of its journals.
 #[derive(Debug, Clone)]
-pub(crate) struct Machine {
+pub(crate) struct Target {
+    pub(crate) thread: Thread,
     pub(crate) root: PathBuf,
     pub(crate) state: StateDir,
 }
 
-impl Machine {
-    pub(crate) fn system() -> Self {
-        Self { root: "/".into(), state: StateDir::system() }
+impl Target {
+    /// This thread of the running machine.
+    pub(crate) fn thread(thread: Thread) -> Self {
+        Self { thread, root: "/".into(), state: StateDir::system() }
+    }
+
+    /// The calling thread of the running machine.
+    pub(crate) fn calling_thread() -> Self {
+        Self::thread(Thread::Calling)
     }
 
     pub(crate) fn cpufreq(&self) -> Cpufreq {
@@ -63,13 +105,13 @@ pub(crate) trait Definition: fmt::Debug + Send + Sync {
     /// A value from its text form, or the list of valid values.
     fn parse(&self, text: &str) -> Result<Value, String>;
 
-    /// The current value; `None` if it cannot be read.
-    fn read(&self, machine: &Machine) -> Option<Value>;
+    /// The value in force; `None` if it cannot be read.
+    fn read(&self, target: &Target) -> Option<Value>;
 
-    fn probe(&self, machine: &Machine) -> Probe;
+    fn probe(&self, target: &Target) -> Probe;
 
     /// Restores changes that a dead program left behind; returns a sentence for each.
-    fn recover(&self, _machine: &Machine) -> Result<Vec<String>, Reason> {
+    fn recover(&self, _target: &Target) -> Result<Vec<String>, Reason> {
         Ok(Vec::new())
     }
 }
@@ -85,7 +127,7 @@ pub(crate) trait Held: Any + fmt::Debug {
     }
 
     /// Sets the condition again. Undo still restores the original value.
-    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason>;
+    fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason>;
 
     /// Called once all conditions are applied; makes the condition hold among them.
     fn settle(&mut self) -> Result<(), Reason> {
@@ -110,8 +152,9 @@ pub(crate) struct Kept {
 pub(crate) struct Applying<'a> {
     pub(crate) condition: Condition,
     pub(crate) value: &'a Value,
-    pub(crate) here: &'a Surroundings,
-    pub(crate) machine: &'a Machine,
+    /// Read at the first use: it takes more time than most conditions.
+    pub(crate) here: &'a LazyCell<Surroundings>,
+    pub(crate) target: &'a Target,
     /// All requested conditions.
     pub(crate) asked: &'a [Value],
     /// Whether irreversible changes are allowed.
@@ -121,6 +164,11 @@ pub(crate) struct Applying<'a> {
 }
 
 impl Applying<'_> {
+    /// The thread whose conditions change.
+    pub(crate) const fn thread(&self) -> Thread {
+        self.target.thread
+    }
+
     /// Hands over a change to the guard, at once, even if the value is refused afterwards.
     pub(crate) fn hold(&mut self, held: impl Held) {
         let (condition, value) = (self.condition, self.value.clone());
@@ -203,7 +251,7 @@ pub(crate) fn shown(ns: u64) -> String {
     format_duration(Duration::from_nanos(ns))
 }
 
-/// The error for a change of the calling thread or process that could not be undone.
+/// The error for a change of a thread or process that could not be undone.
 pub(crate) fn not_restored(what: &str, was: impl fmt::Display, why: impl fmt::Display) -> NotRestored {
     NotRestored { what: what.into(), was: was.to_string(), why: why.to_string(), needs: Need::EndOfProcess }
 }

@@ -1,14 +1,17 @@
-//! The CPU affinity of the calling thread.
+//! The CPU affinity of a thread.
+
+use std::cell::LazyCell;
 
 use punctual_linux::sched as linux;
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored};
+use super::privilege::of_another_thread;
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
 use super::value::Value;
-use crate::cpu_set::CpuSet;
+use crate::cpu_set::{CpuSet, HIGHEST_CPU};
 use crate::need::Need;
 use crate::restore::NotRestored;
 
@@ -52,14 +55,14 @@ impl Definition for Cpu {
         typed.parse::<CpuSet>().map(Value::Cpu).map_err(|error| error.to_string())
     }
 
-    fn read(&self, _: &Machine) -> Option<Value> {
-        current().ok().map(Value::Cpu)
+    fn read(&self, target: &Target) -> Option<Value> {
+        current(target.thread).ok().map(Value::Cpu)
     }
 
-    fn probe(&self, _: &Machine) -> Probe {
-        match current() {
+    fn probe(&self, target: &Target) -> Probe {
+        match current(target.thread) {
             Ok(cpus) => Probe::Try(Value::Cpu(cpus)),
-            Err(error) => Probe::Found(Err(explain(&error, &Surroundings::read()))),
+            Err(error) => Probe::Found(Err(explain(&error, target.thread, &Surroundings::read()))),
         }
     }
 }
@@ -69,15 +72,16 @@ pub(super) fn apply(cpus: &CpuSet, applying: &mut Applying<'_>) -> Result<(), Re
     if cpus.is_empty() {
         return Err(Reason::new("no CPU is named", Need::ACpu));
     }
-    let here = applying.here;
-    let before = current().map_err(|error| explain(&error, here))?;
-    set(cpus, &before, here)?;
-    applying.hold(OnCpus { cpus: cpus.clone(), before });
+    let (thread, here) = (applying.thread(), applying.here);
+    let before = allowed(thread).map_err(|error| explain(&error, thread, here))?;
+    set(thread, cpus, &before, here)?;
+    applying.hold(OnCpus { thread, cpus: cpus.clone(), before });
     Ok(())
 }
 
 #[derive(Debug)]
 struct OnCpus {
+    thread: Thread,
     cpus: CpuSet,
     before: CpuSet,
 }
@@ -86,48 +90,76 @@ impl Held for OnCpus {
     /// The CPUs in force, if they differ. With the right affinity, it is the CPU outside it on which the thread
     /// still runs.
     fn lost(&self) -> Option<String> {
-        let now = current().ok()?;
-        if now != self.cpus {
-            return Some(now.to_string());
+        let now = current(self.thread).ok()?;
+        if now != self.cpus || self.thread != Thread::Calling {
+            return (now != self.cpus).then(|| now.to_string());
         }
         let here = rustix::thread::sched_getcpu();
         (!now.contains(here)).then(|| format!("{now} (the thread runs on CPU {here})"))
     }
 
-    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
-        set(&self.cpus, &current().map_err(|error| explain(&error, here))?, here)
+    fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
+        let before = allowed(self.thread).map_err(|error| explain(&error, self.thread, here))?;
+        set(self.thread, &self.cpus, &before, here)
     }
 
     fn undo(self: Box<Self>) -> Vec<NotRestored> {
-        let outcome = linux::set_affinity(0, self.before.as_slice()).and_then(|()| current());
-        let why = match outcome {
-            Ok(now) if now == self.before => return Vec::new(),
-            Ok(now) => format!("it is {now} now: CPUs went offline, or the cpuset changed meanwhile"),
-            Err(error) => error.to_string(),
-        };
-        vec![not_restored("cpu", self.before, why)]
+        put_back(self.thread, &self.before)
     }
 }
 
-/// The CPUs that the calling thread may run on.
-pub(super) fn current() -> punctual_linux::Result<CpuSet> {
-    linux::affinity(0).map(CpuSet::of)
+/// The online CPUs that a thread may run on.
+pub(super) fn current(thread: Thread) -> punctual_linux::Result<CpuSet> {
+    linux::affinity(thread.id()).map(CpuSet::of)
 }
 
-/// Restricts the calling thread to `cpus`: to all of them, or it fails.
-fn set(cpus: &CpuSet, before: &CpuSet, here: &Surroundings) -> Result<(), Reason> {
+/// The CPUs that a thread may run on, those that are offline too. Without /proc it is [`current`].
+pub(super) fn allowed(thread: Thread) -> punctual_linux::Result<CpuSet> {
+    let now = current(thread)?;
+    let status = std::fs::read(thread.folder().join("status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    Ok(list.and_then(|list| list.parse().ok()).unwrap_or(now))
+}
+
+/// Puts the CPUs back.
+pub(super) fn put_back(thread: Thread, before: &CpuSet) -> Vec<NotRestored> {
+    let why = match write_back(thread, before) {
+        Ok(now) if now == *before => return Vec::new(),
+        Ok(now) => format!("it is {now} now: CPUs went offline, or the cpuset changed meanwhile"),
+        Err(error) => error.to_string(),
+    };
+    vec![not_restored("cpu", before, why)]
+}
+
+/// Returns what the thread has then. With every CPU of the machine, it follows its cpuset again; a list would bind it.
+fn write_back(thread: Thread, before: &CpuSet) -> punctual_linux::Result<CpuSet> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    if online.parse::<CpuSet>().is_ok_and(|online| online.without(before).is_empty()) {
+        linux::set_affinity(thread.id(), &(0..=HIGHEST_CPU).collect::<Vec<_>>())?;
+        let now = allowed(thread)?;
+        if now == *before {
+            return Ok(now);
+        }
+    }
+    linux::set_affinity(thread.id(), before.as_slice())?;
+    allowed(thread)
+}
+
+/// Restricts a thread to `cpus`: to all of them, or it fails.
+fn set(thread: Thread, cpus: &CpuSet, before: &CpuSet, here: &Surroundings) -> Result<(), Reason> {
     missing(cpus, here).map_or(Ok(()), Err)?;
     refuse_offline(cpus, here)?;
-    let failed = |error: punctual_linux::Error| explain(&error, here);
-    linux::set_affinity(0, cpus.as_slice()).map_err(failed)?;
-    let now = current().map_err(failed)?;
+    let failed = |error: punctual_linux::Error| explain(&error, thread, here);
+    linux::set_affinity(thread.id(), cpus.as_slice()).map_err(failed)?;
+    let now = current(thread).map_err(failed)?;
     let dropped = cpus.without(&now);
     if dropped.is_empty() {
         return Ok(());
     }
     // The kernel drops unavailable CPUs silently. Part of the list does not fulfil the request.
     let mut reason = outside(&dropped, here);
-    if let Err(error) = linux::set_affinity(0, before.as_slice()) {
+    if let Err(error) = write_back(thread, before) {
         reason.why = format!("{}; and cpu could not be put back: it was {before}; {error}", reason.why);
     }
     Err(reason)
@@ -168,7 +200,10 @@ fn outside(dropped: &CpuSet, here: &Surroundings) -> Reason {
     Reason::new(why, needs)
 }
 
-fn explain(error: &punctual_linux::Error, here: &Surroundings) -> Reason {
+fn explain(error: &punctual_linux::Error, thread: Thread, here: &Surroundings) -> Reason {
+    if let Some(reason) = of_another_thread(error, thread, here) {
+        return reason;
+    }
     if error.errno() == Errno::INVAL.raw_os_error() {
         let allowed =
             here.cpuset.as_ref().map(|(file, cpus)| format!(", which is {cpus} ({file})")).unwrap_or_default();
@@ -207,9 +242,10 @@ mod tests {
         let offline = refuse_offline(&CpuSet::of([0, 3]), &here).unwrap_err();
         let beyond = outside(&CpuSet::of([2]), &here);
         let beyond_docker = outside(&CpuSet::of([2]), &in_docker);
-        let none_left = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), &here);
-        let none_left_docker = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), &in_docker);
-        let busy = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 16), &here);
+        let none_left = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), Thread::Calling, &here);
+        let none_left_docker =
+            explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), Thread::Calling, &in_docker);
+        let busy = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 16), Thread::Calling, &here);
         let said: Vec<String> = [absent, offline, beyond, beyond_docker, none_left, none_left_docker, busy]
             .iter()
             .map(|Reason { why, needs, .. }| format!("{why}\n  {needs:?}"))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use punctual_linux::Error;
 
+use super::condition::Thread;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
 use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, privilege};
@@ -52,7 +53,7 @@ fn said(cases: Vec<(&str, Reason)>) -> String {
 }
 
 fn refused(policy: Policy, errno: i32, here: &Surroundings) -> Reason {
-    policy::explain(policy, &Error::from_errno("sched_setattr", errno), here)
+    policy::explain(policy, &Error::from_errno("sched_setattr", errno), Thread::Calling, here)
 }
 
 #[test]
@@ -88,7 +89,8 @@ fn policies() {
 
 #[test]
 fn the_others() {
-    let of_nice = |errno, here: &Surroundings| nice::explain(-5, &Error::from_errno("setpriority", errno), here);
+    let of_nice =
+        |errno, here: &Surroundings| nice::explain(-5, &Error::from_errno("setpriority", errno), Thread::Calling, here);
     let memory = |here: &Surroundings| lock_memory::explain(&Error::from_errno("mlockall", 12), here);
     let latency = |errno, here: &Surroundings| dma_latency::explain(&io::Error::from_raw_os_error(errno), here);
     let soft = Surroundings { memlock_hard_limit: None, ..user() };

@@ -3,6 +3,7 @@
 //!
 //! `/dev/cpu_dma_latency` is held open. The request ends when the file is closed, even if the process is killed.
 
+use std::cell::LazyCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -70,11 +71,11 @@ impl Definition for DmaLatency {
         Ok(Value::DmaLatency(asked))
     }
 
-    fn read(&self, _: &Machine) -> Option<Value> {
+    fn read(&self, _: &Target) -> Option<Value> {
         effective().map(Value::DmaLatency)
     }
 
-    fn probe(&self, _: &Machine) -> Probe {
+    fn probe(&self, _: &Target) -> Probe {
         // Opening the file adds an unlimited request, which changes nothing.
         let opened = OpenOptions::new().read(true).write(true).open(PATH);
         Probe::Found(opened.map(drop).map_err(|error| explain(&error, &Surroundings::read())))
@@ -136,7 +137,7 @@ impl Held for Request {
         effective().filter(|now| *now > self.asked).map(microseconds)
     }
 
-    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
+    fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
         self.file = hold(self.asked, here)?;
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! [`Frequency`]: what the frequency conditions share. One guard holds the settings, on the policies of the requested CPUs, or on
 //! all.
 
-use std::cell::RefCell;
+use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Definition, Held, Machine, Probe, Scope};
+use super::condition::{Applying, Definition, Held, Probe, Scope, Target};
 use super::cpu;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
@@ -45,10 +45,10 @@ impl Definition for Frequency {
         (self.parse)(typed)
     }
 
-    /// The values of the policies of the calling thread's CPUs.
-    fn read(&self, machine: &Machine) -> Option<Value> {
-        let cpus = cpu::current().ok()?;
-        let shown: BTreeSet<String> = machine.cpufreq().shown(self.attribute, &cpus).into_iter().collect();
+    /// The values of the policies of the thread's CPUs.
+    fn read(&self, target: &Target) -> Option<Value> {
+        let cpus = cpu::current(target.thread).ok()?;
+        let shown: BTreeSet<String> = target.cpufreq().shown(self.attribute, &cpus).into_iter().collect();
         if shown.is_empty() {
             return None;
         }
@@ -70,9 +70,9 @@ impl Definition for Frequency {
     }
 
     /// Whether the file exists and this user may write to it.
-    fn probe(&self, machine: &Machine) -> Probe {
+    fn probe(&self, target: &Target) -> Probe {
         let found = || {
-            let cpufreq = machine.cpufreq();
+            let cpufreq = target.cpufreq();
             let policies = cpufreq.policies()?;
             let first = policies.first().map_or(0, |policy| policy.number);
             let path = cpufreq.file(first, self.attribute);
@@ -101,7 +101,7 @@ pub(super) fn apply(
         Some(guard) => guard,
         None => {
             let cpus = applying.cpus().map_or(&[][..], CpuSet::as_slice);
-            let guard = applying.machine.cpufreq().guard(cpus, PATIENCE)?;
+            let guard = applying.target.cpufreq().guard(cpus, PATIENCE)?;
             applying.notes.extend_from_slice(guard.replayed());
             Rc::new(RefCell::new(guard))
         }
@@ -140,7 +140,7 @@ impl Held for FrequencySetting {
         })
     }
 
-    fn renew(&mut self, _: &Surroundings) -> Result<(), Reason> {
+    fn renew(&mut self, _: &LazyCell<Surroundings>) -> Result<(), Reason> {
         let guard = self.guard.borrow();
         self.set.iter().try_for_each(|(policy, value)| guard.rewrite_on(*policy, self.attribute, value))?;
         Ok(())

@@ -1,9 +1,10 @@
-//! The guard of applied conditions: granted and refused ones, and how to undo them.
+//! Applies conditions: the guard of the granted ones, which undoes them, and the refused ones.
 
+use std::cell::LazyCell;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use super::condition::{Applying, Condition, Kept, Machine, Probe, Scope};
+use super::condition::{Applying, Condition, Kept, Probe, Scope, Target, Thread};
 use super::report::{Lost, Refused};
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -13,26 +14,40 @@ use crate::restore::{NotRestored, StateDir};
 /// Conditions in force. Dropping the guard restores the previous state. [`Guard::restore`] does the same and reports
 /// failures.
 ///
-/// A guard is bound to the thread that applied it (it is not `Send`). Guards may be nested; drop the inner one first.
+/// A guard is bound to the thread that made it (it is not `Send`). Guards may be nested; drop the inner one first.
 #[derive(Debug)]
 #[must_use = "the conditions end when the guard is dropped"]
 pub struct Guard {
-    machine: Machine,
+    target: Target,
     /// In the order in which the changes were made.
     kept: Vec<Kept>,
-    refused: Vec<Refused>,
     notes: Vec<String>,
     bound_to_thread: PhantomData<*const ()>,
+}
+
+/// What became of requested conditions: `let Applied { guard, refused } = conditions.apply();`.
+#[derive(Debug)]
+#[must_use = "some conditions may be refused, and the others end when the guard is dropped"]
+pub struct Applied {
+    /// Holds the granted ones until it is dropped.
+    pub guard: Guard,
+    /// The others, with their reasons.
+    pub refused: Vec<Refused>,
 }
 
 impl Conditions {
     /// Applies the conditions to the calling thread, from the last of the table to the first. They are undone in
     /// reverse order.
     ///
-    /// Never fails as a whole: see [`Guard::refused`], or [`Conditions::require`].
-    #[must_use = "the conditions end when the guard is dropped"]
-    pub fn apply(&self) -> Guard {
-        Guard::apply(self, Machine::system())
+    /// Never fails as a whole: see [`Applied::refused`], or [`Conditions::require`].
+    pub fn apply(&self) -> Applied {
+        apply(self, Target::calling_thread())
+    }
+
+    /// Like [`Conditions::apply`], to the thread of this ID, of this process or another; 0 is the calling thread. Memory can be locked
+    /// by the process itself only, so [`Conditions::lock_memory`] is refused for other threads.
+    pub fn apply_to(&self, tid: i32) -> Applied {
+        apply(self, Target::thread(Thread::with_id(tid)))
     }
 
     /// Like [`Conditions::apply`], for a program that must not run without them: on a refusal, nothing stays changed.
@@ -40,14 +55,13 @@ impl Conditions {
     /// # Errors
     /// What was refused.
     pub fn require(&self) -> Result<Guard, Vec<Refused>> {
-        let guard = self.apply();
-        if guard.refused.is_empty() { Ok(guard) } else { Err(guard.refused.clone()) }
+        let Applied { guard, refused } = self.apply();
+        if refused.is_empty() { Ok(guard) } else { Err(refused) }
     }
 
     /// Like [`Conditions::apply`], with /sys and /proc below `root`, to test the conditions of the machine.
-    #[must_use = "the conditions end when the guard is dropped"]
-    pub fn apply_below(&self, root: impl Into<PathBuf>, state: StateDir) -> Guard {
-        Guard::apply(self, Machine { root: root.into(), state })
+    pub fn apply_below(&self, root: impl Into<PathBuf>, state: StateDir) -> Applied {
+        apply(self, Target { root: root.into(), state, ..Target::calling_thread() })
     }
 
     /// Requests that no kernel setting and no privilege could fulfil here, such as CPUs that the machine does not have.
@@ -64,7 +78,7 @@ impl Conditions {
     /// The current conditions of the calling thread, including those that other programs set.
     #[must_use]
     pub fn inspect() -> Self {
-        read(&Machine::system())
+        read(&Target::calling_thread())
     }
 }
 
@@ -76,18 +90,18 @@ impl Condition {
     /// Gives the reason, and what the condition needs.
     #[allow(clippy::result_large_err, reason = "it is asked rarely, and a refusal is the same type everywhere")]
     pub fn available(self) -> Result<(), Refused> {
-        let value = match self.definition().probe(&Machine::system()) {
+        let value = match self.definition().probe(&Target::calling_thread()) {
             Probe::Try(value) => value,
             Probe::Found(found) => return found.map_err(|reason| Refused::new(self, None, reason)),
         };
         let conditions = Conditions::new().with(value).allow_irreversible();
-        let tried = std::thread::spawn(move || conditions.apply().refused().first().cloned()).join();
-        tried.unwrap_or_default().map_or(Ok(()), Err)
+        let tried = std::thread::spawn(move || conditions.apply().refused).join();
+        tried.unwrap_or_default().into_iter().next().map_or(Ok(()), Err)
     }
 }
 
-fn read(machine: &Machine) -> Conditions {
-    let read = |conditions: Conditions, condition: &Condition| match condition.definition().read(machine) {
+fn read(target: &Target) -> Conditions {
+    let read = |conditions: Conditions, condition: &Condition| match condition.definition().read(target) {
         Some(value) => conditions.with(value),
         None => conditions,
     };
@@ -98,7 +112,7 @@ fn read(machine: &Machine) -> Conditions {
 pub fn recover() -> (Vec<String>, Vec<Refused>) {
     let (mut told, mut refused) = (Vec::new(), Vec::new());
     for condition in CONDITIONS {
-        match condition.definition().recover(&Machine::system()) {
+        match condition.definition().recover(&Target::calling_thread()) {
             Ok(more) => told.extend(more),
             Err(reason) => refused.push(Refused::new(*condition, None, reason)),
         }
@@ -106,25 +120,24 @@ pub fn recover() -> (Vec<String>, Vec<Refused>) {
     (told, refused)
 }
 
-impl Guard {
-    fn apply(asked: &Conditions, machine: Machine) -> Self {
-        // The guard exists before the first change, so a panic on the way undoes the changes made so far.
-        let mut guard =
-            Self { machine, kept: Vec::new(), refused: Vec::new(), notes: Vec::new(), bound_to_thread: PhantomData };
-        if !asked.is_empty() {
-            guard.make(asked, &Surroundings::read());
-        }
-        guard
-    }
+fn apply(asked: &Conditions, target: Target) -> Applied {
+    // The guard exists before the first change, so a panic on the way undoes the changes made so far.
+    let mut guard = Guard { target, kept: Vec::new(), notes: Vec::new(), bound_to_thread: PhantomData };
+    let refused = guard.make(asked, &Surroundings::at_first_use());
+    Applied { guard, refused }
+}
 
-    fn make(&mut self, asked: &Conditions, here: &Surroundings) {
+impl Guard {
+    /// Makes the changes, and returns what was refused.
+    fn make(&mut self, asked: &Conditions, here: &LazyCell<Surroundings>) -> Vec<Refused> {
+        let mut refused = Vec::new();
         for value in asked.iter().rev() {
             let condition = value.condition();
             let mut applying = Applying {
                 condition,
                 value,
                 here,
-                machine: &self.machine,
+                target: &self.target,
                 asked: asked.values(),
                 allow_irreversible: asked.allows_irreversible(),
                 kept: &mut self.kept,
@@ -134,11 +147,11 @@ impl Guard {
                 Ok(()) => {
                     self.kept.iter_mut().filter(|kept| kept.condition == condition).for_each(|kept| kept.granted = true)
                 }
-                Err(reason) => self.refused.push(Refused::new(condition, Some(value), reason)),
+                Err(reason) => refused.push(Refused::new(condition, Some(value), reason)),
             }
         }
-        let refused = self.settle();
-        self.refused.extend(refused);
+        refused.extend(self.settle());
+        refused
     }
 
     /// Marks conditions as refused if they do not hold once all are applied.
@@ -157,16 +170,10 @@ impl Guard {
     #[must_use]
     pub fn applied(&self) -> Conditions {
         let granted = self.kept.iter().filter(|kept| kept.granted);
-        granted.fold(read(&self.machine), |all, kept| match kept.held.holds() {
+        granted.fold(read(&self.target), |all, kept| match kept.held.holds() {
             Some(value) => all.with(value),
             None => all,
         })
-    }
-
-    /// Requested conditions that do not hold.
-    #[must_use]
-    pub fn refused(&self) -> &[Refused] {
-        &self.refused
     }
 
     /// Remarks on the applied conditions, one sentence each.
@@ -175,7 +182,7 @@ impl Guard {
         &self.notes
     }
 
-    /// The granted conditions that the calling thread has lost by now. Asks the kernel. A nested guard may have set
+    /// The granted conditions that the thread has lost by now. Asks the kernel. A nested guard may have set
     /// some of them to another value.
     #[must_use]
     pub fn lost(&self) -> Vec<Lost> {
@@ -191,7 +198,7 @@ impl Guard {
     /// Grants the conditions of [`Guard::lost`] again; returns those refused now. Undo still restores the original
     /// state.
     pub fn renew(&mut self, lost: &[Lost]) -> Vec<Refused> {
-        let here = Surroundings::read();
+        let here = Surroundings::at_first_use();
         let mut refused = Vec::new();
         let is_lost = |kept: &&mut Kept| kept.granted && lost.iter().any(|its| its.condition == kept.condition);
         for kept in self.kept.iter_mut().filter(is_lost) {
@@ -227,7 +234,9 @@ impl Guard {
     /// Leaves the conditions in force for the life of the thread (memory and C-states: of the process). For a program
     /// that goes on to `exec` another, or a thread that does nothing else.
     pub fn leave_in_force(mut self) {
-        self.kept.drain(..).for_each(std::mem::forget);
+        // A thread keeps what it has; a file that holds a setting of the machine has to stay open.
+        let held = self.kept.drain(..).filter(|kept| kept.condition.scope() != Scope::Thread);
+        held.for_each(std::mem::forget);
     }
 
     fn undo(&mut self) -> Vec<NotRestored> {

@@ -5,13 +5,14 @@
 //! after SIGKILL the keeper does. Interrupts that the kernel does not move (per-CPU ones, managed queues) stay and are
 //! reported.
 
+use std::cell::LazyCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target};
 use super::cpu;
 use super::reason::Reason;
 use super::set::Conditions;
@@ -75,25 +76,25 @@ impl Definition for IrqsAway {
     }
 
     /// The state depends on the measured CPUs, so only the guard knows it.
-    fn read(&self, _: &Machine) -> Option<Value> {
+    fn read(&self, _: &Target) -> Option<Value> {
         None
     }
 
-    fn probe(&self, machine: &Machine) -> Probe {
+    fn probe(&self, target: &Target) -> Probe {
         let several = |online: CpuSet| match online.len() {
             0 | 1 => Err(Reason::new("there is one CPU", Need::SecondCpu)),
-            _ => writable(&machine.root),
+            _ => writable(&target.root),
         };
-        Probe::Found(online(&machine.root).and_then(several))
+        Probe::Found(online(&target.root).and_then(several))
     }
 
-    fn recover(&self, machine: &Machine) -> Result<Vec<String>, Reason> {
-        if files::read(&machine.state.path().join(FORM.journal)).is_none() {
+    fn recover(&self, target: &Target) -> Result<Vec<String>, Reason> {
+        if files::read(&target.state.path().join(FORM.journal)).is_none() {
             return Ok(Vec::new());
         }
-        let _lock = machine.state.lock(&FORM, PATIENCE)?;
-        let mut journal = Journal::open(&machine.state, FORM.journal, &FORM)?;
-        let (left, told) = replay(&machine.root, &mut journal)?;
+        let _lock = target.state.lock(&FORM, PATIENCE)?;
+        let mut journal = Journal::open(&target.state, FORM.journal, &FORM)?;
+        let (left, told) = replay(&target.root, &mut journal)?;
         journal.settle(&left)?;
         Ok(told)
     }
@@ -103,8 +104,8 @@ impl Definition for IrqsAway {
 pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
     let asked = applying.cpus().cloned();
     let failed = |error| Reason::new(error, Need::MeasuredCpus);
-    let cpus = asked.map_or_else(cpu::current, Ok).map_err(failed)?;
-    let Machine { root, state } = applying.machine;
+    let cpus = asked.map_or_else(|| cpu::current(applying.thread()), Ok).map_err(failed)?;
+    let Target { root, state, .. } = applying.target;
     let others = online(root)?.without(&cpus);
     if others.is_empty() {
         let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
@@ -188,7 +189,7 @@ impl Held for Away {
         Some(Value::IrqsAway(self.lost().is_none()))
     }
 
-    fn renew(&mut self, _: &Surroundings) -> Result<(), Reason> {
+    fn renew(&mut self, _: &LazyCell<Surroundings>) -> Result<(), Reason> {
         self.moved.iter().try_for_each(|moved| files::write(&moved.path(&self.root), moved.value()))?;
         Ok(())
     }

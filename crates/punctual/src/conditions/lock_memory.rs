@@ -4,13 +4,14 @@
 //! kernel applies the same limit to `MCL_ONFAULT`. Without `MCL_FUTURE`, later allocations can be paged out unnoticed. Guards are counted:
 //! the last one unlocks, unless memory was locked before the first.
 
+use std::cell::LazyCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, Scope, not_restored};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target, not_restored};
 use super::privilege::{is, withheld};
 use super::reason::Reason;
 use super::set::Conditions;
@@ -79,11 +80,11 @@ impl Definition for LockMemory {
         if typed == "yes" { Ok(Value::LockMemory(true)) } else { Err("takes no value".into()) }
     }
 
-    fn read(&self, _: &Machine) -> Option<Value> {
+    fn read(&self, _: &Target) -> Option<Value> {
         is_locked().map(Value::LockMemory)
     }
 
-    fn probe(&self, _: &Machine) -> Probe {
+    fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::LockMemory(true))
     }
 }
@@ -131,7 +132,7 @@ impl Held for Lock {
         self.is_lost().then(|| "no".into())
     }
 
-    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
+    fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
         // The number of holders does not change.
         linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))
     }

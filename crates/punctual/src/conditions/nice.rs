@@ -1,10 +1,12 @@
-//! The nice value of the calling thread.
+//! The nice value of a thread.
+
+use std::cell::LazyCell;
 
 use punctual_linux::{Error, sched};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
-use super::privilege::{irreversible, is};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored};
+use super::privilege::{irreversible, is, of_another_thread};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -48,11 +50,11 @@ impl Definition for Nice {
         nice.map(Value::Nice).ok_or_else(wanted)
     }
 
-    fn read(&self, _: &Machine) -> Option<Value> {
-        sched::nice(0).ok().map(Value::Nice)
+    fn read(&self, target: &Target) -> Option<Value> {
+        sched::nice(target.thread.id()).ok().map(Value::Nice)
     }
 
-    fn probe(&self, _: &Machine) -> Probe {
+    fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::Nice(-1))
     }
 }
@@ -64,43 +66,49 @@ pub(super) fn apply(nice: i32, applying: &mut Applying<'_>) -> Result<(), Reason
         let why = format!("nice values go from -20 (most favoured) to 19 (least), and {nice} is outside");
         return Err(Reason::new(why, Need::WithinBounds));
     }
-    let here = applying.here;
-    let failed = |error: Error| explain(nice, &error, here).errno(error.errno());
-    let before = sched::nice(0).map_err(failed)?;
+    let (thread, here) = (applying.thread(), applying.here);
+    let failed = |error: Error| explain(nice, &error, thread, here).errno(error.errno());
+    let before = sched::nice(thread.id()).map_err(failed)?;
     if nice > before && !applying.allow_irreversible && !here.may_have_nice(before) {
         return Err(irreversible(&format!("nice {nice} could be set, but {before} not put back"), here));
     }
-    sched::set_nice(0, nice).map_err(failed)?;
-    applying.hold(NiceValue { nice, before });
-    verify(nice, sched::nice(0).map_err(failed)?)
+    sched::set_nice(thread.id(), nice).map_err(failed)?;
+    applying.hold(NiceValue { thread, nice, before });
+    verify(nice, sched::nice(thread.id()).map_err(failed)?)
 }
 
 #[derive(Debug)]
 struct NiceValue {
+    thread: Thread,
     nice: i32,
     before: i32,
 }
 
 impl Held for NiceValue {
     fn lost(&self) -> Option<String> {
-        sched::nice(0).ok().filter(|now| *now != self.nice).map(|now| now.to_string())
+        sched::nice(self.thread.id()).ok().filter(|now| *now != self.nice).map(|now| now.to_string())
     }
 
-    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
-        let failed = |error: Error| explain(self.nice, &error, here).errno(error.errno());
-        sched::set_nice(0, self.nice).map_err(failed)?;
-        verify(self.nice, sched::nice(0).map_err(failed)?)
+    fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
+        let failed = |error: Error| explain(self.nice, &error, self.thread, here).errno(error.errno());
+        sched::set_nice(self.thread.id(), self.nice).map_err(failed)?;
+        verify(self.nice, sched::nice(self.thread.id()).map_err(failed)?)
     }
 
     fn undo(self: Box<Self>) -> Vec<NotRestored> {
-        let outcome = sched::set_nice(0, self.before).and_then(|()| sched::nice(0));
-        let why = match outcome {
-            Ok(now) if now == self.before => return Vec::new(),
-            Ok(now) => format!("it is {now} now"),
-            Err(error) => error.to_string(),
-        };
-        vec![not_restored("nice", self.before, why)]
+        put_back(self.thread, self.before)
     }
+}
+
+/// Puts the nice value back.
+pub(super) fn put_back(thread: Thread, before: i32) -> Vec<NotRestored> {
+    let outcome = sched::set_nice(thread.id(), before).and_then(|()| sched::nice(thread.id()));
+    let why = match outcome {
+        Ok(now) if now == before => return Vec::new(),
+        Ok(now) => format!("it is {now} now"),
+        Err(error) => error.to_string(),
+    };
+    vec![not_restored("nice", before, why)]
 }
 
 fn verify(nice: i32, now: i32) -> Result<(), Reason> {
@@ -111,7 +119,10 @@ fn verify(nice: i32, now: i32) -> Result<(), Reason> {
 }
 
 /// Why a nice value was refused.
-pub(super) fn explain(nice: i32, error: &Error, here: &Surroundings) -> Reason {
+pub(super) fn explain(nice: i32, error: &Error, thread: Thread, here: &Surroundings) -> Reason {
+    if let Some(reason) = of_another_thread(error, thread, here) {
+        return reason;
+    }
     if is(error, Errno::ACCESS) || is(error, Errno::PERM) {
         let needed = 20 - nice;
         let limit = here.nice_limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());

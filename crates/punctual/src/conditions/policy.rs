@@ -1,17 +1,19 @@
-//! The scheduling policy of the calling thread.
+//! The scheduling policy of a thread.
 //!
 //! Real-time policies are set with SCHED_FLAG_RESET_ON_FORK: new threads and child processes run under SCHED_OTHER.
 
+use std::cell::LazyCell;
+
 use punctual_linux::Error;
-use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Machine, Probe, not_restored};
-use super::privilege::{irreversible, is, sys_nice_withheld};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored};
+use super::privilege::{irreversible, is, of_another_thread, sys_nice_withheld};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
+use super::timer_slack;
 use super::value::Value;
 use crate::need::Need;
 use crate::policy::{Policy, PolicyError};
@@ -54,11 +56,11 @@ impl Definition for PolicyCondition {
         typed.parse().map(Value::Policy).map_err(|error: PolicyError| error.to_string())
     }
 
-    fn read(&self, _: &Machine) -> Option<Value> {
-        sched::attributes(0).ok().as_ref().and_then(Policy::of).map(Value::Policy)
+    fn read(&self, target: &Target) -> Option<Value> {
+        sched::attributes(target.thread.id()).ok().as_ref().and_then(Policy::from_attributes).map(Value::Policy)
     }
 
-    fn probe(&self, _: &Machine) -> Probe {
+    fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::Policy(Policy::Fifo(1)))
     }
 }
@@ -66,71 +68,78 @@ impl Definition for PolicyCondition {
 /// Sets the value and reads it back.
 pub(super) fn apply(policy: Policy, applying: &mut Applying<'_>) -> Result<(), Reason> {
     policy.validate().map_err(|error| Reason::new(error, Need::WithinBounds))?;
-    let here = applying.here;
-    let failed = |error: Error| explain(policy, &error, here).errno(error.errno());
-    let before = read().map_err(failed)?;
-    if !applying.allow_irreversible && !may_return(&before, policy, here) {
-        let was = describe(&before);
+    let (thread, here) = (applying.thread(), applying.here);
+    let failed = |error: Error| explain(policy, &error, thread, here).errno(error.errno());
+    let before = Scheduling::read(thread).map_err(failed)?;
+    if !applying.allow_irreversible && !may_return(&before.attributes, policy, here) {
+        let was = describe(&before.attributes);
         return Err(irreversible(&format!("{policy} could be set, but {was} not put back"), here));
     }
-    // A change to a real-time policy and back also resets the slack.
-    let slack_ns = timer_slack_ns().ok();
-    set(policy, &before).map_err(failed)?;
-    applying.hold(UnderPolicy { policy, before, slack_ns });
-    verify(policy, &read().map_err(failed)?)
+    set(thread, policy, &before.attributes).map_err(failed)?;
+    applying.hold(UnderPolicy { thread, policy, before });
+    verify(policy, &read(thread).map_err(failed)?)
 }
 
 /// The policy that was set, and the previous state.
 #[derive(Debug)]
 struct UnderPolicy {
+    thread: Thread,
     policy: Policy,
-    before: Attributes,
-    slack_ns: Option<u64>,
+    before: Scheduling,
+}
+
+/// What a change of the policy changes: the attributes, and the slack, which a real-time policy and the way back reset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scheduling {
+    pub(super) attributes: Attributes,
+    /// 0 where it cannot be read, and under a real-time policy.
+    pub(super) slack_ns: u64,
+}
+
+impl Scheduling {
+    pub(super) fn read(thread: Thread) -> punctual_linux::Result<Self> {
+        Ok(Self { attributes: read(thread)?, slack_ns: timer_slack::current(thread).unwrap_or(0) })
+    }
+
+    pub(super) fn put_back(&self, thread: Thread) -> Vec<NotRestored> {
+        let policy = restore(thread, &self.attributes).err();
+        let policy = policy.map(|why| not_restored("policy", describe(&self.attributes), why));
+        policy.into_iter().chain(timer_slack::put_back(thread, self.slack_ns)).collect()
+    }
 }
 
 impl Held for UnderPolicy {
     fn lost(&self) -> Option<String> {
-        let now = read().ok()?;
-        (Policy::of(&now) != Some(self.policy)).then(|| describe(&now))
+        let now = read(self.thread).ok()?;
+        (Policy::from_attributes(&now) != Some(self.policy)).then(|| describe(&now))
     }
 
-    fn renew(&mut self, here: &Surroundings) -> Result<(), Reason> {
-        let failed = |error: Error| explain(self.policy, &error, here).errno(error.errno());
-        set(self.policy, &read().map_err(failed)?).map_err(failed)?;
-        verify(self.policy, &read().map_err(failed)?)
+    fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
+        let failed = |error: Error| explain(self.policy, &error, self.thread, here).errno(error.errno());
+        set(self.thread, self.policy, &read(self.thread).map_err(failed)?).map_err(failed)?;
+        verify(self.policy, &read(self.thread).map_err(failed)?)
     }
 
     fn undo(self: Box<Self>) -> Vec<NotRestored> {
-        let mut left: Vec<NotRestored> = restore(&self.before)
-            .err()
-            .map(|why| not_restored("policy", describe(&self.before), why))
-            .into_iter()
-            .collect();
-        // The slack reads as 0 under a real-time policy only.
-        if let Some(slack_ns) = self.slack_ns.filter(|was| *was != 0 && timer_slack_ns().ok() != Some(*was))
-            && let Err(error) = set_timer_slack_ns(slack_ns)
-        {
-            left.push(not_restored("timer-slack", format!("{slack_ns}ns"), error));
-        }
-        left
+        self.before.put_back(self.thread)
     }
 }
 
-/// Sets the policy of the calling thread. Keeps its time slice.
-fn set(policy: Policy, before: &Attributes) -> punctual_linux::Result<()> {
+/// Sets the policy of a thread. Keeps its time slice.
+fn set(thread: Thread, policy: Policy, before: &Attributes) -> punctual_linux::Result<()> {
     let mut wanted = policy.attributes(before.nice);
     // Clearing the flag needs privilege; requesting that without privilege would make the whole call fail.
     wanted.flags |= before.flags & sched::RESET_ON_FORK;
-    sched::set_attributes(0, &wanted)?;
+    sched::set_attributes(thread.id(), &wanted)?;
     let fair = |policy| matches!(policy, sched::OTHER | sched::BATCH);
-    if fair(wanted.policy) && fair(before.policy) && sched::attributes(0)?.runtime_ns != before.runtime_ns {
-        sched::set_attributes(0, &Attributes { runtime_ns: before.runtime_ns, ..wanted })?;
+    if fair(wanted.policy) && fair(before.policy) && sched::attributes(thread.id())?.runtime_ns != before.runtime_ns {
+        sched::set_attributes(thread.id(), &Attributes { runtime_ns: before.runtime_ns, ..wanted })?;
     }
     Ok(())
 }
 
 fn verify(policy: Policy, now: &Attributes) -> Result<(), Reason> {
-    if Policy::of(now) == Some(policy) {
+    if Policy::from_attributes(now) == Some(policy) {
         return Ok(());
     }
     let why = format!("the kernel accepted it, but the thread is under {} now", describe(now));
@@ -138,9 +147,9 @@ fn verify(policy: Policy, now: &Attributes) -> Result<(), Reason> {
 }
 
 /// Puts the attributes back, or says why they are others.
-fn restore(before: &Attributes) -> Result<(), String> {
-    put_back(before).map_err(|error| error.to_string())?;
-    let now = read().map_err(|error| error.to_string())?;
+fn restore(thread: Thread, before: &Attributes) -> Result<(), String> {
+    put_back(thread, before).map_err(|error| error.to_string())?;
+    let now = read(thread).map_err(|error| error.to_string())?;
     if now == *before {
         return Ok(());
     }
@@ -155,9 +164,9 @@ fn restore(before: &Attributes) -> Result<(), String> {
 }
 
 /// The thread's attributes. Adds the nice value under policies for which the kernel omits it.
-fn read() -> punctual_linux::Result<Attributes> {
-    let attributes = sched::attributes(0)?;
-    Ok(Attributes { nice: sched::nice(0)?, flags: attributes.flags & KEPT_FLAGS, ..attributes })
+fn read(thread: Thread) -> punctual_linux::Result<Attributes> {
+    let attributes = sched::attributes(thread.id())?;
+    Ok(Attributes { nice: sched::nice(thread.id())?, flags: attributes.flags & KEPT_FLAGS, ..attributes })
 }
 
 /// Whether the kernel permits this thread the change from `policy` back to `before` (kernel/sched/syscalls.c,
@@ -166,44 +175,48 @@ fn may_return(before: &Attributes, policy: Policy, here: &Surroundings) -> bool 
     here.may_set_any_priority()
         || match before.policy {
             sched::FIFO | sched::RR => {
-                Policy::of(before) == Some(policy)
+                Policy::from_attributes(before) == Some(policy)
                     || here.rtprio_limit.is_none_or(|limit| limit >= before.priority.into())
             }
-            sched::DEADLINE => Policy::of(before) == Some(policy),
+            sched::DEADLINE => Policy::from_attributes(before) == Some(policy),
             // Leaving SCHED_IDLE counts as a gain in priority.
             _ => policy != Policy::Idle || before.policy == sched::IDLE || here.may_have_nice(before.nice),
         }
 }
 
 fn describe(attributes: &Attributes) -> String {
-    Policy::of(attributes).map_or_else(|| format!("policy {}", attributes.policy), |policy| policy.to_string())
+    Policy::from_attributes(attributes)
+        .map_or_else(|| format!("policy {}", attributes.policy), |policy| policy.to_string())
 }
 
 /// Restores `before`.
-fn put_back(before: &Attributes) -> punctual_linux::Result<()> {
+fn put_back(thread: Thread, before: &Attributes) -> punctual_linux::Result<()> {
     let fair = matches!(before.policy, sched::OTHER | sched::BATCH | sched::IDLE);
     // Since Linux 6.12 the runtime of a fair policy is its time slice. Writing back the default would pin it.
     // Request the default first, and the former value only if it differs.
     let first = Attributes { runtime_ns: if fair { 0 } else { before.runtime_ns }, ..*before };
-    set_or_keep_reset_flag(&first)?;
-    if fair && sched::attributes(0)?.runtime_ns != before.runtime_ns {
-        set_or_keep_reset_flag(before)?;
+    set_or_keep_reset_flag(thread, &first)?;
+    if fair && sched::attributes(thread.id())?.runtime_ns != before.runtime_ns {
+        set_or_keep_reset_flag(thread, before)?;
     }
     Ok(())
 }
 
 /// Clearing reset-on-fork needs privilege; leaving the real-time policy matters more than the flag.
-fn set_or_keep_reset_flag(wanted: &Attributes) -> punctual_linux::Result<()> {
-    match sched::set_attributes(0, wanted) {
+fn set_or_keep_reset_flag(thread: Thread, wanted: &Attributes) -> punctual_linux::Result<()> {
+    match sched::set_attributes(thread.id(), wanted) {
         Err(error) if error.errno() == Errno::PERM.raw_os_error() && wanted.flags & sched::RESET_ON_FORK == 0 => {
-            sched::set_attributes(0, &Attributes { flags: wanted.flags | sched::RESET_ON_FORK, ..*wanted })
+            sched::set_attributes(thread.id(), &Attributes { flags: wanted.flags | sched::RESET_ON_FORK, ..*wanted })
         }
         outcome => outcome,
     }
 }
 
 /// Why a policy was refused.
-pub(super) fn explain(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
+pub(super) fn explain(policy: Policy, error: &Error, thread: Thread, here: &Surroundings) -> Reason {
+    if let Some(reason) = of_another_thread(error, thread, here) {
+        return reason;
+    }
     match policy {
         _ if is(error, Errno::NOSYS) => Reason::new(
             format!("{error}: this kernel, or a seccomp filter, lacks the call"),

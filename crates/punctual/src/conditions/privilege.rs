@@ -3,6 +3,7 @@
 use punctual_linux::Error;
 use rustix::io::Errno;
 
+use super::condition::Thread;
 use super::reason::Reason;
 use super::surroundings::Surroundings;
 use crate::need::{Need, Withheld};
@@ -25,6 +26,13 @@ pub(super) fn withheld(here: &Surroundings, container: Option<&str>) -> Withheld
 /// Who withholds CAP_SYS_NICE.
 pub(super) fn sys_nice_withheld(here: &Surroundings) -> Withheld {
     withheld(here, here.container_without_sys_nice())
+}
+
+/// The refusal of a change to another thread. The kernel looks at its user and at the limits of its process, which are not read here.
+pub(super) fn of_another_thread(error: &Error, thread: Thread, here: &Surroundings) -> Option<Reason> {
+    let refused = is(error, Errno::PERM) || is(error, Errno::ACCESS);
+    let of_other = matches!(thread, Thread::Other(_)) && refused;
+    of_other.then(|| Reason::new(error, Need::OtherThread(sys_nice_withheld(here))))
 }
 
 /// The refusal of a change that could be applied but not undone. `what` names it.

@@ -3,6 +3,7 @@
 //! Read once per application of conditions, from /proc and /sys below a root (a fixture in tests). Unreadable facts are
 //! absent and never serve as a reason.
 
+use std::cell::LazyCell;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
@@ -63,6 +64,11 @@ impl Surroundings {
         here.nice_limit = getrlimit(Resource::Nice).current;
         here.root = rustix::process::geteuid().is_root();
         here
+    }
+
+    /// The facts of the calling thread, read when one of them is needed.
+    pub(crate) fn at_first_use() -> LazyCell<Self> {
+        LazyCell::new(Self::read)
     }
 
     /// The facts in the files below `root`.

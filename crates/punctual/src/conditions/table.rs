@@ -1,6 +1,6 @@
 //! The table of all conditions. A new condition is a file in this folder and a line here.
 
-use super::condition::{Applying, Condition};
+use super::condition::{Applying, Condition, Thread};
 use super::reason::Reason;
 use super::set::Conditions;
 use super::surroundings::Surroundings;
@@ -70,6 +70,9 @@ impl Value {
             Self::Cpu(cpus) => cpu::apply(cpus, applying),
             Self::TimerSlack(slack) => timer_slack::apply(*slack, applying),
             Self::Slice(slice) => slice::apply(*slice, applying),
+            Self::LockMemory(true) if applying.thread() != Thread::Calling => {
+                Err(Reason::new("only the process itself can lock its memory", Need::OwnProcess))
+            }
             Self::LockMemory(true) => lock_memory::apply(applying),
             Self::DmaLatency(latency) => dma_latency::apply(*latency, applying),
             Self::IrqsAway(true) => irqs_away::apply(applying),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::{on_thread, privileged};
-use punctual::{Clock, Moment, Policy, Rate, Sleeper, SleeperOptions, Strategy, SystemClock, Ticker};
+use punctual::{Applied, Clock, Moment, Policy, Rate, Sleeper, SleeperOptions, Strategy, SystemClock, Ticker};
 use punctual_linux::interrupt::Interruptible;
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use punctual_testing::until;
@@ -118,8 +118,8 @@ fn a_change_of_policy_is_survived() {
         let mut sleeper = Sleeper::new();
         sleeper.sleep(Duration::from_micros(200));
         let fifo = punctual::Conditions::new().policy(Policy::Fifo(10));
-        let guard = fifo.apply();
-        assert!(guard.refused().is_empty(), "{:?}", guard.refused());
+        let Applied { guard, refused } = fifo.apply();
+        assert!(refused.is_empty(), "{refused:?}");
         (0..50).for_each(|_| check(&mut sleeper, 150_000));
         drop(guard);
         set_timer_slack_ns(50_000).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{on_thread, privileged, state};
 use punctual::watchdog::WatchdogConfig;
-use punctual::{Condition, Conditions, Need, Policy, Refused, Watchdog};
+use punctual::{Applied, Condition, Conditions, Need, Policy, Refused, Watchdog};
 use punctual_testing::{Lack, alone, as_plain_user, lacks};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::set_thread_res_uid;
@@ -16,8 +16,8 @@ fn policy(typed: &str) -> Conditions {
 /// The one refusal of these conditions, which change nothing.
 fn refusal(conditions: &Conditions) -> Refused {
     let before = state();
-    let guard = conditions.apply();
-    let [refused] = guard.refused() else { panic!("{conditions:?}: {:?}", guard.refused()) };
+    let Applied { guard, refused } = conditions.apply();
+    let [refused] = &refused[..] else { panic!("{conditions:?}: {refused:?}") };
     let refused = refused.clone();
     assert_eq!(guard.restore(), []);
     assert_eq!(state(), before);
@@ -75,8 +75,8 @@ fn what_needs_no_privilege_is_granted_and_put_back() {
     on_thread(|| {
         let before = state();
         let asked = Conditions::new().policy(Policy::Batch).cpu(before.2[0]).timer_slack(Duration::from_nanos(1));
-        let guard = asked.apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = asked.apply();
+        assert_eq!(refused, []);
         assert_ne!(state(), before);
         assert_eq!(guard.restore(), []);
         assert_eq!(state(), before);
@@ -92,8 +92,8 @@ fn one_way_conditions_are_granted_when_asked_so_and_then_reported() {
     let nicer = Conditions::new().nice((punctual_linux::sched::nice(0).unwrap() + 5).min(19));
     for (conditions, condition) in [(nicer, Condition::NICE), (policy("idle"), Condition::POLICY)] {
         on_thread(move || {
-            let guard = conditions.allow_irreversible().apply();
-            assert_eq!(guard.refused(), []);
+            let Applied { guard, refused } = conditions.allow_irreversible().apply();
+            assert_eq!(refused, []);
             let left = guard.restore();
             let [left] = &left[..] else { panic!("{left:?}") };
             assert_eq!(left.what, condition.name());
@@ -133,8 +133,8 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
         assert_eq!((watchdog.runs_under(), watchdog.caveats()), (Some(Policy::Fifo(50)), &[] as &[String]));
         drop(watchdog);
 
-        let guard = policy("fifo:50").apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = policy("fifo:50").apply();
+        assert_eq!(refused, []);
         assert_eq!(guard.applied().get_policy(), Some(Policy::Fifo(50)));
         // The flag that protects its children stays, which only the privileged may clear, and that is said.
         let left = guard.restore();
@@ -145,8 +145,8 @@ fn a_real_time_limit_is_enough_up_to_its_height() {
         after.0.flags = before.0.flags;
         assert_eq!(after, before);
         // And it is in nobody's way.
-        let guard = policy("batch").apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = policy("batch").apply();
+        assert_eq!(refused, []);
         assert_eq!(guard.restore(), []);
     });
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{on_thread, privileged, state};
 use punctual::watchdog::WatchdogConfig;
-use punctual::{Conditions, Policy, RtThrottle, Watchdog};
+use punctual::{Applied, Conditions, Policy, RtThrottle, Watchdog};
 use punctual_testing::{alone_on_this_machine, in_a_process_of_its_own};
 use rustix::process::{Resource, getrlimit};
 
@@ -26,8 +26,8 @@ fn a_spinning_real_time_thread_is_demoted_and_then_put_back() {
             assert_eq!(watchdog.caveats(), [] as [String; 0]);
             assert_eq!(watchdog.runs_under(), Some(Policy::Fifo(policy.priority().unwrap() + 1)));
             assert_eq!(watchdog.backstop(), Some(Duration::from_secs(4)));
-            let guard = under(policy).apply();
-            assert_eq!(guard.refused(), []);
+            let Applied { guard, refused } = under(policy).apply();
+            assert_eq!(refused, []);
             while watchdog.tripped().is_none() {
                 std::hint::spin_loop();
             }
@@ -59,8 +59,8 @@ fn threads_that_spin_on_every_cpu_are_demoted() {
         .map(|cpu| {
             std::thread::spawn(move || {
                 let watchdog = Watchdog::over_this_thread(Policy::Fifo(60), WatchdogConfig::default()).unwrap();
-                let guard = under(Policy::Fifo(60)).cpu(cpu).apply();
-                assert_eq!(guard.refused(), []);
+                let Applied { guard: _guard, refused } = under(Policy::Fifo(60)).cpu(cpu).apply();
+                assert_eq!(refused, []);
                 while watchdog.tripped().is_none() {}
                 Conditions::inspect().get_policy()
             })
@@ -79,7 +79,7 @@ fn a_thread_that_breathes_is_left_alone() {
     let _alone = alone_on_this_machine();
     on_thread(|| {
         let watchdog = Watchdog::over_this_thread(Policy::Fifo(40), WatchdogConfig::default()).unwrap();
-        let guard = under(Policy::Fifo(40)).apply();
+        let guard = under(Policy::Fifo(40)).apply().guard;
         let mut throttle = RtThrottle::new();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(4) {

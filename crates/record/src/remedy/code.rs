@@ -99,7 +99,7 @@ pub(super) fn running(value: &Value) -> Option<String> {
 
 /// The call of the library, for the thread that makes it. The guard ends with its scope.
 fn rust(asked: &str) -> Option<String> {
-    Some(format!("let guard = punctual::Conditions::new().{asked}.apply();"))
+    Some(format!("let punctual::Applied {{ guard, refused }} = punctual::Conditions::new().{asked}.apply();"))
 }
 
 fn duration(duration: Duration) -> String {

@@ -43,6 +43,8 @@ pub fn of_need(need: &Need) -> String {
     match need {
         // Privileges and limits.
         Need::SysNice(withheld) => sys_nice(withheld),
+        Need::OtherThread(withheld) => format!("{}; the program itself may need no privilege for it", sys_nice(withheld)),
+        Need::OwnProcess => "start the program with its memory locked, or have it call mlockall(2)".into(),
         Need::WayBack(withheld) => format!(
             "{}; a program may also accept that it is for good (Conditions::allow_irreversible)",
             sys_nice(withheld)
@@ -279,6 +281,7 @@ mod tests {
             let nice = Need::NiceLimit(-5, own());
             [
                 Need::SysNice(own()),
+                Need::OtherThread(own()),
                 Need::WayBack(own()),
                 Need::LeaveIdle(own()),
                 nice,
@@ -292,6 +295,7 @@ mod tests {
             Need::Unknown,
             Need::NoRequest,
             Need::WithinBounds,
+            Need::OwnProcess,
             Need::ValidValue("expected x (example: y)".into()),
             Need::OneOfThose,
             Need::NoOtherSetter,

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use punctual::Policy;
-use punctual::conditions::{Condition, Conditions, Refused, Scope, Value};
+use punctual::conditions::{Applied, Condition, Conditions, Refused, Scope, Value};
 use punctual_lab::Silent;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
@@ -64,9 +64,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let mut troubles = Troubles::default();
     troubles.0.extend(unobserved);
     // No program inherits these two from the thread that starts it.
-    let mut guard = asked.clone().without(Condition::POLICY).without(Condition::LOCK_MEMORY).apply();
+    let Applied { mut guard, refused } =
+        asked.clone().without(Condition::POLICY).without(Condition::LOCK_MEMORY).apply();
     guard.notes().iter().for_each(|note| terminal::complain(note));
-    troubles.add(guard.refused());
+    troubles.add(&refused);
     let may_lock_memory = asked.get_lock_memory().is_some();
     let settings = Settings { attributes: policy(asked.get_policy(), &mut troubles), may_lock_memory };
     if may_lock_memory {
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if troubles.forbid_it(args) {
         return Ok(Exit::Failed);
     }
-    observation.iter_mut().for_each(|observation| observation.under(&asked, &guard, settings.attributes.is_some()));
+    observation.iter_mut().for_each(|observation| observation.under(&asked, &refused, settings.attributes.is_some()));
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
     loaded.iter().for_each(|library| library.load_into(&mut command));
@@ -145,9 +146,9 @@ impl Troubles {
 /// this thread carry SCHED_RESET_ON_FORK, so a child starts under SCHED_OTHER.
 fn policy(policy: Option<Policy>, troubles: &mut Troubles) -> Option<Attributes> {
     let policy = policy?;
-    let guard = Conditions::new().policy(policy).allow_irreversible().apply();
-    troubles.add(guard.refused());
-    if !guard.refused().is_empty() {
+    let Applied { guard: _guard, refused } = Conditions::new().policy(policy).allow_irreversible().apply();
+    troubles.add(&refused);
+    if !refused.is_empty() {
         return None;
     }
     let attributes = sched::attributes(0).ok()?;
@@ -163,8 +164,8 @@ fn policy(policy: Option<Policy>, troubles: &mut Troubles) -> Option<Attributes>
 fn lock_memory() -> Option<String> {
     use rustix::process::{Resource, getrlimit};
     let unlimited = getrlimit(Resource::Memlock).maximum.is_none();
-    let guard = Conditions::new().lock_memory().apply();
-    let allowed = unlimited || guard.refused().is_empty();
+    let Applied { guard: _guard, refused } = Conditions::new().lock_memory().apply();
+    let allowed = unlimited || refused.is_empty();
     let remedy = if rustix::process::geteuid().is_root() {
         "raise RLIMIT_MEMLOCK before the start (ulimit -l, LimitMEMLOCK= of a systemd service), or add CAP_SYS_RESOURCE, which this root lacks (see capsh --print)"
     } else {

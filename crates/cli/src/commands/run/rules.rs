@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use punctual::Policy;
-use punctual::conditions::{Condition, Conditions};
+use punctual::conditions::{Applied, Condition, Conditions};
 use punctual_record::remedy;
 use punctual_rules::BadRule;
 
@@ -81,9 +81,8 @@ impl Rules {
                 let real_time = asked.get_policy().is_some_and(|policy: Policy| policy.is_real_time());
                 // Other policies need no privilege; not every one can be left without.
                 let asked = if real_time { asked.clone() } else { asked.clone().without(Condition::POLICY) };
-                let guard = asked.allow_irreversible().apply();
-                let refused = guard
-                    .refused()
+                let Applied { guard: _guard, refused } = asked.allow_irreversible().apply();
+                let refused = refused
                     .iter()
                     .map(|refused| format!("rules, line {line}: {refused}; {}", remedy::of_refused(refused)));
                 refused.collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 
-use punctual::conditions::{Condition, Conditions, Guard, Lost, Refused};
+use punctual::conditions::{Applied, Condition, Conditions, Guard, Lost, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::remedy::of_refused;
@@ -97,8 +97,8 @@ pub(super) fn lost_cpu(refused: &Refused) -> Option<Lost> {
 fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared> {
     let conditions =
         job.conditions.clone().without(Condition::CPU).maybe(job.cpu, Conditions::cpu).allow_irreversible();
-    let guard = conditions.apply();
-    if let Some(refused) = guard.refused().first() {
+    let Applied { guard, refused } = conditions.apply();
+    if let Some(refused) = refused.first() {
         return Err(match lost_cpu(refused) {
             Some(lost) => NotPrepared::Lost(lost),
             None => NotPrepared::Failed(format!("{refused}; {}", of_refused(refused))),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::backoff::Limits;
-use punctual::conditions::{Conditions, Lost};
+use punctual::conditions::{Applied, Conditions, Lost};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
@@ -71,8 +71,8 @@ impl Trip<'_> {
             halt: halt.clone(),
         };
         let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked)?;
-        let placed = Conditions::new().maybe(self.cpu, Conditions::cpu).apply();
-        if let Some(refused) = placed.refused().first() {
+        let Applied { guard: placed, refused } = Conditions::new().maybe(self.cpu, Conditions::cpu).apply();
+        if let Some(refused) = refused.first() {
             if let Some(lost) = peer::lost_cpu(refused) {
                 return Err(self.lost(&[lost]));
             }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use punctual::conditions::Conditions;
+use punctual::{Applied, Conditions};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::{self, stamp};
@@ -94,8 +94,7 @@ pub fn run(
     let (mine, asked) = (ledger.clone(), base.clone());
     let heard = session
         .perform(Place::default(), move |stage| {
-            let guard = frame::settings::apply(&asked, &mine);
-            let refused = guard.refused().to_vec();
+            let Applied { guard, refused } = frame::settings::apply(&asked, &mine);
             mine.open().held[0] = Some(Held { applied: guard.applied(), ..Held::default() });
             if require && !refused.is_empty() {
                 return (refused, None);

@@ -173,7 +173,7 @@ impl Plan {
         let (turn, turns) = sync_channel::<usize>(0);
         let (its_signals, governors, its_guard) = (Arc::clone(&signals), self.governors.clone(), Arc::clone(&guard));
         let work = move || {
-            let _on_its_own_cpu = Conditions::new().cpu(other).allow_irreversible().apply();
+            let _on_its_own_cpu = Conditions::new().cpu(other).allow_irreversible().apply().guard;
             while let Ok(to) = turns.recv() {
                 switch(&governors[to], &its_signals, &its_guard);
             }

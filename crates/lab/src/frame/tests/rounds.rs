@@ -115,7 +115,7 @@ fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Led
         let request = Request { variants: vec![Variant::new(variant)], require, ..as_asked };
         let schedule = Schedule::new(request.amount, 5, [CellCost { ideal_ns: 1e3, expected_ns: 1e3 }]);
         let (bench, request, variant_of, base) =
-            (&mut Kept { bench: &mut bench, extras: their_extras }, &request, vec![0], &mut base.apply());
+            (&mut Kept { bench: &mut bench, extras: their_extras }, &request, vec![0], &mut base.apply().guard);
         let watching = Watching::default();
         Rounds { bench, schedule, request, variant_of, ledger: theirs, stage, base, look, watching }.perform();
     });

@@ -4,6 +4,8 @@ use std::process::{Command, Stdio};
 use punctual_testing::{Lack, lacks, skip, until};
 
 use super::*;
+use crate::conditions::Applied;
+use crate::conditions::condition::Thread;
 use crate::restore::StateDir;
 
 /// Root of the killed program's fixture; unset in the parent.
@@ -35,7 +37,7 @@ fn lists(root: &Path) -> Vec<String> {
 }
 
 /// On the fixture, for CPU 1; the thread itself may run elsewhere.
-fn away(root: &Path) -> crate::Guard {
+fn away(root: &Path) -> Applied {
     Conditions::new().cpu(1).irqs_away().apply_below(root, StateDir::at(root.join("state")))
 }
 
@@ -44,8 +46,8 @@ fn what_can_be_moved_is_moved_and_comes_back() {
     let folder = usual();
     let root = folder.path();
     let before = lists(root);
-    let mut guard = away(root);
-    assert!(guard.grants(Condition::IRQS_AWAY), "{:?}", guard.refused());
+    let Applied { mut guard, refused } = away(root);
+    assert!(guard.grants(Condition::IRQS_AWAY), "{refused:?}");
     assert_eq!(lists(root), ["0,2-3", "0,2-3", "2-3"]);
     assert_eq!(guard.applied().value(Condition::IRQS_AWAY), Some(&Value::IrqsAway(true)));
     // As irqbalance would.
@@ -67,8 +69,8 @@ fn what_the_kernel_keeps_is_named_and_the_rest_is_moved() {
     let file = root.join("proc/irq/25").join(FILE);
     fs::rename(&file, root.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(root.join("elsewhere"), &file).unwrap();
-    let guard = away(root);
-    assert!(guard.grants(Condition::IRQS_AWAY), "{:?}", guard.refused());
+    let Applied { guard, refused } = away(root);
+    assert!(guard.grants(Condition::IRQS_AWAY), "{refused:?}");
     assert_eq!(guard.notes(), ["the kernel lets these interrupts stay on CPU 1: 25 (nvme0q2)"]);
     assert_eq!(lists(root), ["0,2-3", "1", "2-3"]);
     drop(guard);
@@ -80,12 +82,13 @@ fn no_other_cpu_no_interrupts_or_no_right_is_refused_with_the_reason() {
     let folder = usual();
     let root = folder.path();
     let state = StateDir::at(root.join("state"));
-    let all = Conditions::new().cpus(&CpuSet::of(0..4)).irqs_away().apply_below(root, state.clone());
-    assert!(all.refused().iter().any(|no| no.why.contains("no other CPU is left")), "{:?}", all.refused());
+    let Applied { guard: all, refused } =
+        Conditions::new().cpus(&CpuSet::of(0..4)).irqs_away().apply_below(root, state.clone());
+    assert!(refused.iter().any(|no| no.why.contains("no other CPU is left")), "{refused:?}");
     drop(all);
     let bare = machine(&[]);
     let none = away(bare.path());
-    assert!(none.refused().iter().any(|no| no.why.contains("has no interrupt")), "{:?}", none.refused());
+    assert!(none.refused.iter().any(|no| no.why.contains("has no interrupt")), "{:?}", none.refused);
     drop(none);
     assert_eq!(lists(root), ["0-3", "1", "2-3"]);
 }
@@ -94,7 +97,7 @@ fn no_other_cpu_no_interrupts_or_no_right_is_refused_with_the_reason() {
 fn a_device_that_is_gone_is_no_failure() {
     let folder = usual();
     let root = folder.path();
-    let guard = away(root);
+    let guard = away(root).guard;
     fs::remove_dir_all(root.join("proc/irq/25")).unwrap();
     let left = guard.restore();
     assert!(left.iter().all(|left| !left.what.contains(FILE)), "{left:?}");
@@ -105,7 +108,7 @@ fn a_device_that_is_gone_is_no_failure() {
 #[test]
 fn the_program_that_is_killed() {
     let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else { return };
-    let _guard = away(&root);
+    let _guard = away(&root).guard;
     fs::write(root.join("ready"), "").unwrap();
     std::thread::sleep(Duration::from_secs(3600));
 }
@@ -133,14 +136,14 @@ fn a_killed_program_leaves_them_where_they_were() {
 fn a_journal_left_behind_is_followed() {
     let folder = usual();
     let root = folder.path();
-    drop(away(root));
+    drop(away(root).guard);
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let lines = format!("punctual-irqs-1 {}\n24 smp_affinity_list 3\n", boot.trim());
     fs::write(root.join("state/irqs"), lines).unwrap();
-    let machine = Machine { root: root.into(), state: StateDir::at(root.join("state")) };
-    assert_eq!(IrqsAway.recover(&machine).unwrap().len(), 1);
+    let target = Target { root: root.into(), state: StateDir::at(root.join("state")), ..Target::calling_thread() };
+    assert_eq!(IrqsAway.recover(&target).unwrap().len(), 1);
     assert_eq!(lists(root)[0], "3");
-    assert_eq!(IrqsAway.recover(&machine).unwrap(), [] as [String; 0]);
+    assert_eq!(IrqsAway.recover(&target).unwrap(), [] as [String; 0]);
 }
 
 #[test]
@@ -152,11 +155,11 @@ fn on_this_machine_they_leave_a_cpu_and_come_back() {
         return skip(&format!("{}; {:?}", no.why, no.needs));
     }
     let root = Path::new("/");
-    let cpu = cpu::current().unwrap().iter().last().unwrap();
+    let cpu = cpu::current(Thread::Calling).unwrap().iter().last().unwrap();
     let before = lists(root);
     let coming = |list: &String| meet(list, &CpuSet::of([cpu]));
-    let guard = Conditions::new().cpu(cpu).irqs_away().apply();
-    assert_eq!(guard.refused(), []);
+    let Applied { guard, refused } = Conditions::new().cpu(cpu).irqs_away().apply();
+    assert_eq!(refused, []);
     let during = lists(root);
     if during == before {
         lacks(Lack::MovableInterrupt);

@@ -22,7 +22,7 @@ pub(crate) fn state() -> (Attributes, i32, Vec<usize>, u64) {
 
 /// Whether this runs as root with the right to set real-time policies; says so where not.
 pub(crate) fn privileged() -> bool {
-    let can = on_thread(|| Conditions::new().policy(punctual::Policy::Fifo(1)).apply().refused().is_empty());
+    let can = on_thread(|| Conditions::new().policy(punctual::Policy::Fifo(1)).apply().refused.is_empty());
     if !can || !punctual_testing::is_root() {
         punctual_testing::skip("needs root and CAP_SYS_NICE");
         return false;

@@ -32,9 +32,9 @@ fn a_cpu_outside_the_cpuset_is_refused_and_the_cpuset_named() {
         std::fs::write(in_group.join("tasks"), &thread).unwrap();
         let before = state();
         let asked = |cpus: &[usize]| Conditions::new().cpus(&CpuSet::of(cpus.to_vec()));
-        let both = asked(&[inside, outside]).apply().refused().to_vec();
+        let both = asked(&[inside, outside]).apply().refused;
         assert_eq!(state(), before);
-        let one = asked(&[outside]).apply().refused().to_vec();
+        let one = asked(&[outside]).apply().refused;
         assert_eq!(state(), before);
         std::fs::write(root_tasks, &thread).unwrap();
         (both, one)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::conditions::Value;
-use punctual::{Condition, Conditions, Lost};
+use punctual::{Applied, Condition, Conditions, Lost};
 use punctual_testing::{Lack, alone_on_this_machine, lacks};
 
 use crate::common::privileged;
@@ -29,11 +29,11 @@ fn dma_latency_is_held_open_and_released() {
     let before = Conditions::inspect().get_dma_latency().unwrap();
     let asked = |latency| Conditions::new().dma_latency(latency);
     // Rounded down: 7.9 µs tolerated are 7 µs held.
-    let guard = asked(Duration::from_nanos(7900)).apply();
-    assert_eq!(guard.refused(), []);
+    let Applied { guard, refused } = asked(Duration::from_nanos(7900)).apply();
+    assert_eq!(refused, []);
     assert_eq!(guard.applied().get_dma_latency(), Some(Duration::from_micros(7).min(before)));
     assert_eq!(open_requests(), 1);
-    let inner = asked(Duration::from_nanos(999)).apply();
+    let inner = asked(Duration::from_nanos(999)).apply().guard;
     assert_eq!(inner.applied().get_dma_latency(), Some(Duration::ZERO));
     assert_eq!(open_requests(), 2);
     assert_eq!(inner.restore(), []);
@@ -53,8 +53,8 @@ fn a_renewed_request_takes_the_place_of_the_former() {
         return;
     }
     let _alone = alone_on_this_machine();
-    let mut guard = Conditions::new().dma_latency(Duration::ZERO).apply();
-    assert_eq!((guard.refused(), guard.lost()), (&[][..], Vec::new()));
+    let Applied { mut guard, refused } = Conditions::new().dma_latency(Duration::ZERO).apply();
+    assert_eq!((refused, guard.lost()), (Vec::new(), Vec::new()));
     let lost =
         Lost { condition: Condition::DMA_LATENCY, set: Value::DmaLatency(Duration::ZERO), found: "2000s".into() };
     assert_eq!(guard.renew(&[lost]), []);

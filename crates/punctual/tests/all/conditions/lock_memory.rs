@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual::Conditions;
+use punctual::{Applied, Conditions};
 use punctual_testing::alone_on_this_machine;
 
 use crate::common::privileged;
@@ -21,17 +21,17 @@ fn memory_stays_locked_until_the_last_guard_goes() {
     let _alone = alone_on_this_machine();
     let lock = Conditions::new().lock_memory();
     assert_eq!(locked_kib(), 0);
-    let outer = lock.apply();
-    assert_eq!(outer.refused(), []);
+    let Applied { guard: outer, refused } = lock.apply();
+    assert_eq!(refused, []);
     assert_eq!(outer.applied().get_lock_memory(), Some(true));
-    let inner = lock.apply();
+    let inner = lock.apply().guard;
     assert_eq!(inner.restore(), []);
     assert!(locked_kib() > 0);
     assert_eq!(outer.restore(), []);
     assert_eq!(locked_kib(), 0);
 
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        let _guard = lock.apply();
+        let _guard = lock.apply().guard;
         assert!(locked_kib() > 0);
         panic!("on purpose");
     }));
@@ -46,8 +46,8 @@ fn memory_that_was_locked_before_stays_locked() {
     }
     let _alone = alone_on_this_machine();
     punctual_linux::memory::lock_all().unwrap();
-    let guard = Conditions::new().lock_memory().apply();
-    assert_eq!(guard.refused(), []);
+    let Applied { guard, refused } = Conditions::new().lock_memory().apply();
+    assert_eq!(refused, []);
     let left = guard.restore();
     assert!(locked_kib() > 0);
     punctual_linux::memory::unlock_all().unwrap();
@@ -60,8 +60,8 @@ fn memory_that_something_unlocks_is_lost_and_locked_again() {
         return;
     }
     let _alone = alone_on_this_machine();
-    let mut guard = Conditions::new().lock_memory().apply();
-    assert_eq!((guard.refused(), guard.lost()), (&[][..], Vec::new()));
+    let Applied { mut guard, refused } = Conditions::new().lock_memory().apply();
+    assert_eq!((refused, guard.lost()), (Vec::new(), Vec::new()));
     punctual_linux::memory::unlock_all().unwrap();
     let lost = guard.lost();
     assert_eq!(lost[0].to_string(), "lock-memory was set to yes, and is no now");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::conditions::Value;
-use punctual::{Condition, Conditions, CpuSet};
+use punctual::{Applied, Condition, Conditions, CpuSet};
 use punctual_linux::sched::{self, Attributes};
 use punctual_testing::alone_on_this_machine;
 
@@ -16,8 +16,8 @@ fn a_lost_condition_is_told_and_set_again() {
     on_thread(|| {
         let before = state();
         let conditions = everything_unprivileged().timer_slack(Duration::from_nanos(4321));
-        let mut guard = conditions.apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { mut guard, refused } = conditions.apply();
+        assert_eq!(refused, []);
         assert_eq!(guard.lost(), []);
         punctual_linux::prctl::set_timer_slack_ns(77_000).unwrap();
         punctual_linux::sched::set_affinity(0, &before.2).unwrap();
@@ -43,8 +43,8 @@ fn a_lost_condition_is_told_and_set_again() {
 #[test]
 fn what_was_refused_is_not_lost() {
     on_thread(|| {
-        let guard = Conditions::new().cpu(60_000).apply();
-        assert_eq!(guard.refused().len(), 1);
+        let Applied { guard, refused } = Conditions::new().cpu(60_000).apply();
+        assert_eq!(refused.len(), 1);
         assert!(guard.lost().is_empty() && !guard.grants(Condition::CPU));
     });
 }
@@ -58,8 +58,8 @@ fn a_lost_policy_is_told_and_set_again() {
     let _alone = alone_on_this_machine();
     on_thread(|| {
         let before = state();
-        let mut guard = everything().apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { mut guard, refused } = everything().apply();
+        assert_eq!(refused, []);
         sched::set_attributes(0, &Attributes { policy: sched::OTHER, ..Attributes::default() }).unwrap();
         sched::set_nice(0, 4).unwrap();
         let lost = guard.lost();

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::common::{on_thread, privileged, state};
-use punctual::{Condition, Conditions, CpuSet, Need, Policy};
+use punctual::{Applied, Condition, Conditions, CpuSet, Need, Policy};
 use punctual_linux::sched::{self, Attributes};
 use punctual_testing::{Lack, first_cpu, lacks};
 
@@ -42,8 +42,8 @@ fn a_prepared_thread_is_put_back_exactly_after_drop_error_and_panic() {
         return;
     }
     fn fails() -> Result<(), std::num::ParseIntError> {
-        let guard = everything().apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard: _guard, refused } = everything().apply();
+        assert_eq!(refused, []);
         "x".parse::<i32>()?;
         Ok(())
     }
@@ -51,8 +51,8 @@ fn a_prepared_thread_is_put_back_exactly_after_drop_error_and_panic() {
         dirty_start();
         let before = state();
 
-        let guard = everything().apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = everything().apply();
+        assert_eq!(refused, []);
         let applied = guard.applied();
         assert_eq!((applied.get_policy(), applied.get_nice()), (Some(Policy::Fifo(40)), Some(-3)));
         assert_eq!(applied.get_cpus(), Some(CpuSet::of([first_cpu()])));
@@ -63,7 +63,7 @@ fn a_prepared_thread_is_put_back_exactly_after_drop_error_and_panic() {
         assert_eq!(state(), before, "after an error");
 
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _guard = everything().apply();
+            let _guard = everything().apply().guard;
             assert_ne!(state(), before);
             panic!("on purpose");
         }));
@@ -79,7 +79,7 @@ fn a_time_slice_of_ones_own_is_put_back_and_the_default_stays_the_default() {
     }
     on_thread(|| {
         let default = sched::attributes(0).unwrap();
-        drop(policy("fifo:3").apply());
+        drop(policy("fifo:3").apply().guard);
         assert_eq!(sched::attributes(0).unwrap(), default);
         let slice = Attributes { runtime_ns: 7_000_000, ..default };
         sched::set_attributes(0, &slice).unwrap();
@@ -88,7 +88,7 @@ fn a_time_slice_of_ones_own_is_put_back_and_the_default_stays_the_default() {
             lacks(Lack::Linux(6, 12));
             return;
         }
-        drop(policy("fifo:3").apply());
+        drop(policy("fifo:3").apply().guard);
         assert_eq!(sched::attributes(0).unwrap(), before);
     });
 }
@@ -100,9 +100,9 @@ fn nested_guards_unwind_one_by_one() {
     }
     on_thread(|| {
         let start = state();
-        let outer = policy("rr:5").apply();
+        let outer = policy("rr:5").apply().guard;
         let between = state();
-        let inner = everything().apply();
+        let inner = everything().apply().guard;
         assert_eq!(inner.restore(), []);
         assert_eq!(state(), between);
         assert_eq!(outer.restore(), []);
@@ -120,14 +120,14 @@ fn what_is_out_of_bounds_is_refused_and_changes_nothing() {
             .cpus(&CpuSet::of([0, 4321]))
             .timer_slack(Duration::MAX)
             .dma_latency(Duration::from_secs(3600));
-        let guard = asked.apply();
-        let refused: Vec<Condition> = guard.refused().iter().map(|refused| refused.condition).collect();
+        let Applied { guard, refused } = asked.apply();
+        let conditions: Vec<Condition> = refused.iter().map(|refused| refused.condition).collect();
         let all = [Condition::DMA_LATENCY, Condition::TIMER_SLACK, Condition::CPU, Condition::NICE, Condition::POLICY];
-        assert_eq!(refused, all);
-        for refused in guard.refused() {
+        assert_eq!(conditions, all);
+        for refused in &refused {
             assert!(!refused.why.is_empty() && refused.needs != Need::Unknown, "{refused}");
         }
-        assert!(guard.refused()[2].why.contains("no CPU 4321"), "{}", guard.refused()[2]);
+        assert!(refused[2].why.contains("no CPU 4321"), "{}", refused[2]);
         assert_eq!(state(), before);
         assert_eq!(guard.restore(), []);
         assert_eq!(state(), before);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use punctual::{Condition, Conditions, Need, Policy};
+use punctual::{Applied, Condition, Conditions, Need, Policy};
 use punctual_linux::sched;
 use punctual_testing::{Lack, alone_on_this_machine, first_cpu, lacks, skip, until};
 
@@ -20,8 +20,8 @@ fn each_policy_holds_and_is_put_back() {
     for typed in POLICIES {
         on_thread(move || {
             let before = state();
-            let guard = policy(typed).apply();
-            assert_eq!(guard.refused(), []);
+            let Applied { guard, refused } = policy(typed).apply();
+            assert_eq!(refused, []);
             assert_eq!(guard.applied().get_policy().unwrap().to_string(), typed);
             assert_eq!(Conditions::inspect().get_policy(), guard.applied().get_policy());
             assert_eq!(guard.restore(), []);
@@ -41,10 +41,10 @@ fn from_each_policy_to_each_and_back() {
             on_thread(move || {
                 sched::set_nice(0, 4).unwrap();
                 punctual_linux::prctl::set_timer_slack_ns(4321).unwrap();
-                policy(from).apply().leave_in_force();
+                policy(from).apply().guard.leave_in_force();
                 let before = state();
-                let guard = policy(to).apply();
-                assert_eq!(guard.refused(), [], "{from} to {to}");
+                let Applied { guard, refused } = policy(to).apply();
+                assert_eq!(refused, [], "{from} to {to}");
                 assert_eq!(guard.applied().get_policy().unwrap().to_string(), to);
                 assert_eq!(guard.restore(), [], "{from} to {to}");
                 assert_eq!(state(), before, "{from} to {to}");
@@ -61,7 +61,7 @@ fn children_do_not_inherit_real_time() {
     let _alone = alone_on_this_machine();
     for typed in ["fifo:40", "rr:2", "deadline:1ms/10ms/10ms"] {
         on_thread(move || {
-            let _guard = policy(typed).apply();
+            let _guard = policy(typed).apply().guard;
             let child = std::thread::spawn(|| Conditions::inspect().get_policy()).join().unwrap();
             assert_eq!(child, Some(Policy::Other), "{typed}");
         });
@@ -80,8 +80,8 @@ fn deadline_beside_a_choice_of_cpus_says_why_not() {
     }
     on_thread(|| {
         let before = state();
-        let guard = policy("deadline:1ms/10ms/10ms").cpu(first_cpu()).apply();
-        let [refused] = guard.refused() else { panic!("{:?}", guard.refused()) };
+        let Applied { guard, refused } = policy("deadline:1ms/10ms/10ms").cpu(first_cpu()).apply();
+        let [refused] = &refused[..] else { panic!("{refused:?}") };
         assert_eq!((refused.condition, refused.errno), (Condition::POLICY, Some(1)));
         assert!(refused.why.contains("all CPUs"), "{refused}");
         assert_eq!(refused.needs, Need::DeadlineOnAllCpus);
@@ -97,7 +97,7 @@ fn deadline_beyond_the_bandwidth_says_so() {
     }
     let _alone = alone_on_this_machine();
     on_thread(|| {
-        let _first = policy("deadline:9ms/10ms/10ms").apply();
+        let _first = policy("deadline:9ms/10ms/10ms").apply().guard;
         // With each CPU nearly taken by one thread, one of these must be too much.
         let count = punctual_linux::sched::affinity(0).unwrap().len() + 1;
         let all_have_asked = Arc::new(Barrier::new(count));
@@ -105,9 +105,9 @@ fn deadline_beyond_the_bandwidth_says_so() {
             .map(|_| {
                 let all_have_asked = Arc::clone(&all_have_asked);
                 std::thread::spawn(move || {
-                    let guard = policy("deadline:9ms/10ms/10ms").apply();
+                    let Applied { guard: _guard, refused } = policy("deadline:9ms/10ms/10ms").apply();
                     all_have_asked.wait();
-                    guard.refused().to_vec()
+                    refused.clone()
                 })
             })
             .collect();
@@ -119,7 +119,7 @@ fn deadline_beyond_the_bandwidth_says_so() {
         );
     });
     // The kernel keeps a thread's share until its deadline, and other tests need theirs.
-    on_thread(|| until("a share is free again", || policy("deadline:1ms/10ms/10ms").apply().refused().is_empty()));
+    on_thread(|| until("a share is free again", || policy("deadline:1ms/10ms/10ms").apply().refused.is_empty()));
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn a_group_without_real_time_bandwidth_is_named() {
     let (refused, given, after_remedy) = on_thread(move || {
         let thread = sched::current_thread_id().to_string();
         std::fs::write(tasks, &thread).unwrap();
-        let refused = policy("fifo:40").apply().refused().to_vec();
+        let refused = policy("fifo:40").apply().refused;
         let given = std::fs::write(bandwidth, "950000");
-        let after_remedy = policy("fifo:40").apply().refused().to_vec();
+        let after_remedy = policy("fifo:40").apply().refused;
         // The group can be removed only when nobody is in it any more, and an ending thread leaves late.
         std::fs::write(root_tasks, &thread).unwrap();
         (refused, given, after_remedy)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::Conditions;
+use punctual::{Applied, Conditions};
 
 use super::policy;
 use crate::common::{on_thread, privileged, state};
@@ -15,12 +15,12 @@ fn slack_survives_a_real_time_policy() {
     on_thread(|| {
         punctual_linux::prctl::set_timer_slack_ns(1234).unwrap();
         // Only the policy is asked: the kernel would leave the default behind.
-        drop(policy("fifo:40").apply());
+        drop(policy("fifo:40").apply().guard);
         assert_eq!(punctual_linux::prctl::timer_slack_ns().unwrap(), 1234);
 
         let slack = Duration::from_micros(70);
-        let guard = policy("fifo:40").timer_slack(slack).apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = policy("fifo:40").timer_slack(slack).apply();
+        assert_eq!(refused, []);
         // Zero since Linux 6.13, as asked before: both are at most what was asked.
         assert!(guard.applied().get_timer_slack() <= Some(slack));
         drop(guard);
@@ -28,10 +28,10 @@ fn slack_survives_a_real_time_policy() {
     });
     // From a real-time policy to a fair one with a slack of its own.
     on_thread(|| {
-        policy("fifo:40").apply().leave_in_force();
+        policy("fifo:40").apply().guard.leave_in_force();
         let before = state();
-        let guard = policy("other").timer_slack(Duration::from_nanos(777)).apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = policy("other").timer_slack(Duration::from_nanos(777)).apply();
+        assert_eq!(refused, []);
         assert_eq!(guard.applied().get_timer_slack(), Some(Duration::from_nanos(777)));
         assert_eq!(guard.restore(), []);
         assert_eq!(state(), before);
@@ -41,8 +41,8 @@ fn slack_survives_a_real_time_policy() {
 #[test]
 fn no_slack_means_the_least() {
     on_thread(|| {
-        let guard = Conditions::new().timer_slack(Duration::ZERO).apply();
-        assert_eq!(guard.refused(), []);
+        let Applied { guard, refused } = Conditions::new().timer_slack(Duration::ZERO).apply();
+        assert_eq!(refused, []);
         assert_eq!(guard.applied().get_timer_slack(), Some(Duration::from_nanos(1)));
     });
 }

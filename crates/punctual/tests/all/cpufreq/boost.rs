@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use punctual::cpufreq::{Boost, Error, Lever};
-use punctual::{Conditions, Guard};
+use punctual::{Applied, Conditions, Guard};
 
 use super::PATIENT;
 use crate::fixture::Machine;
 
 /// The calling thread on CPU 0; `None` where it may not run there, which is said.
 fn on_cpu_0() -> Option<Guard> {
-    let bound = Conditions::new().cpu(0).apply();
-    if !bound.refused().is_empty() {
+    let Applied { guard: bound, refused } = Conditions::new().cpu(0).apply();
+    if !refused.is_empty() {
         punctual_testing::lacks(punctual_testing::Lack::Cpu(0));
         return None;
     }

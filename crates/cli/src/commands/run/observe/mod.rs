@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use punctual::conditions::{Conditions, Guard};
+use punctual::conditions::{Conditions, Refused};
 use punctual::format_duration;
 use punctual_lab::{Session, Silent, Stop, condition_set};
 use punctual_linux::call_table;
@@ -76,13 +76,13 @@ impl<'a> Observation<'a> {
     }
 
     /// Notes under which conditions the program is started. It sets its policy itself, if that is permitted.
-    pub(super) fn under(&mut self, asked: &Conditions, guard: &Guard, has_policy: bool) {
+    pub(super) fn under(&mut self, asked: &Conditions, refused: &[Refused], has_policy: bool) {
         let held = Conditions::inspect();
         let held = match asked.get_policy() {
             Some(policy) if has_policy => held.policy(policy),
             _ => held,
         };
-        self.session.add_conditions(condition_set(asked, &held, guard.refused()));
+        self.session.add_conditions(condition_set(asked, &held, refused));
     }
 
     /// Reads the table now and then, until [`Watching::end`].
