@@ -10,8 +10,8 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::shared::Shared;
 use rustix::process::setsid;
 
+use super::remedy::PRIORITY;
 use super::saved::Saved;
-use super::settings::PRIORITY;
 use super::thread::Family;
 
 /// Its name in `ps`.
@@ -99,7 +99,7 @@ fn watch(death: &ParentDeath, shared: &[AtomicU64; 3], saved: &Saved, family: &F
 /// Puts the calling process above the priority of the trial. A privilege that allows the policy and not its end (RLIMIT_RTPRIO) does not
 /// do: SCHED_FLAG_RESET_ON_FORK could not be put back.
 fn takes_precedence() -> bool {
-    let fifo = Attributes { policy: sched::FIFO, priority: PRIORITY + 1, ..Attributes::default() };
+    let fifo = Attributes { policy: sched::FIFO, priority: u32::from(PRIORITY) + 1, ..Attributes::default() };
     [RESET_ON_FORK, 0].into_iter().all(|flags| sched::set_attributes(0, &Attributes { flags, ..fifo }).is_ok())
 }
 

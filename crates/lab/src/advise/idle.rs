@@ -13,6 +13,12 @@ pub(super) fn stolen_ns() -> Option<u64> {
     Some(ticks.saturating_mul(TICK_NS.unsigned_abs()))
 }
 
+/// Whether the kernel has idle states to leave out.
+pub(super) fn has_idle_states() -> bool {
+    let driver = fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").unwrap_or_default();
+    !matches!(driver.trim(), "" | "none")
+}
+
 /// Idle time of each CPU in ticks (`/proc/stat`).
 pub(super) fn idle_times() -> HashMap<usize, u64> {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -10,13 +10,12 @@
 
 mod blocks;
 mod bound;
+mod goal;
 mod guardian;
 mod idle;
 mod reasons;
 mod remedy;
 mod saved;
-mod setting;
-mod settings;
 mod thread;
 mod trials;
 mod usage;

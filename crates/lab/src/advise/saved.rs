@@ -5,10 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use punctual::conditions::{CONDITIONS, Condition, ThreadState};
 use punctual_linux::shared::Shared;
 
-use super::setting::{Setting, Value, WORDS};
-use super::settings::SETTINGS;
 use super::thread::{Family, Thread, tick};
 
 /// Most threads of a trial.
@@ -16,6 +15,10 @@ pub(super) const MOST_THREADS: usize = 16_384;
 /// Looks for new threads: those that appear during one are found by the next.
 const LOOKS: usize = 5;
 
+/// Words of a value.
+const WORDS: usize = ThreadState::WORDS;
+/// A value of a condition, as words.
+type Words = [u64; WORDS];
 /// Words of a slot before its two values.
 const HEAD: usize = 4;
 type Slot = [AtomicU64; HEAD + 2 * WORDS];
@@ -25,7 +28,7 @@ const KEPT: u64 = 1;
 const SAVED: u64 = 2;
 const SET: u64 = 3;
 
-/// Words of the header: the setting and 1, the slots in use, when the trial began.
+/// Words of the header: the place of the condition in the table and 1, the slots in use, when the trial began.
 const WHICH: usize = 0;
 const COUNT: usize = 1;
 const BEGAN: usize = 2;
@@ -49,11 +52,12 @@ impl Saved {
         Ok(Self { header: Shared::new()?, slots: Shared::<[Slot]>::slice(MOST_THREADS)? })
     }
 
-    /// Begins a trial of a setting.
-    pub(super) fn begin(&self, setting: usize) {
+    /// Begins a trial of a condition.
+    pub(super) fn begin(&self, condition: Condition) {
+        let which = CONDITIONS.iter().position(|known| *known == condition).map_or(0, |place| place + 1);
         self.header[COUNT].store(0, Ordering::SeqCst);
         self.header[BEGAN].store(tick(), Ordering::SeqCst);
-        self.header[WHICH].store(setting as u64 + 1, Ordering::SeqCst);
+        self.header[WHICH].store(which as u64, Ordering::SeqCst);
     }
 
     /// The thread keeps its value.
@@ -62,17 +66,17 @@ impl Saved {
     }
 
     /// The thread is going to lose this value. `None`: there is no room.
-    pub(super) fn save(&self, thread: &Thread, before: &Value) -> Option<usize> {
+    pub(super) fn save(&self, thread: &Thread, before: &Words) -> Option<usize> {
         self.enter(thread, SAVED, before)
     }
 
     /// It has this value now.
-    pub(super) fn set(&self, slot: usize, value: &Value) {
+    pub(super) fn set(&self, slot: usize, value: &Words) {
         store(&self.slots[slot][HEAD + WORDS..], value);
         self.slots[slot][0].store(SET, Ordering::SeqCst);
     }
 
-    fn enter(&self, thread: &Thread, state: u64, before: &Value) -> Option<usize> {
+    fn enter(&self, thread: &Thread, state: u64, before: &Words) -> Option<usize> {
         let at = self.header[COUNT].load(Ordering::SeqCst) as usize;
         let slot = self.slots.get(at)?;
         let numbers = [thread.process, thread.tid].map(|id| u64::from(id.cast_unsigned()));
@@ -87,15 +91,13 @@ impl Saved {
 
     /// Puts all back. It may be called again, and by two processes at once.
     pub(super) fn put_back(&self, family: &Family) -> Vec<Left> {
-        let Some(which) = (self.header[WHICH].load(Ordering::SeqCst) as usize).checked_sub(1) else {
-            return Vec::new();
-        };
-        let setting = SETTINGS[which];
+        let which = (self.header[WHICH].load(Ordering::SeqCst) as usize).checked_sub(1);
+        let Some(condition) = which.and_then(|place| CONDITIONS.get(place).copied()) else { return Vec::new() };
         let count = self.header[COUNT].load(Ordering::SeqCst) as usize;
         let slots = &self.slots[..count.min(MOST_THREADS)];
-        let mut left: Vec<Left> = slots.iter().filter_map(|slot| put_one_back(setting, slot)).collect();
+        let mut left: Vec<Left> = slots.iter().filter_map(|slot| put_one_back(condition, slot)).collect();
         for _ in 0..LOOKS {
-            if !self.put_inherited_back(setting, slots, family, &mut left) {
+            if !self.put_inherited_back(condition, slots, family, &mut left) {
                 break;
             }
         }
@@ -108,7 +110,7 @@ impl Saved {
     }
 
     /// Threads created meanwhile. Returns whether there was one with the changed setting.
-    fn put_inherited_back(&self, setting: &dyn Setting, slots: &[Slot], family: &Family, left: &mut Vec<Left>) -> bool {
+    fn put_inherited_back(&self, condition: Condition, slots: &[Slot], family: &Family, left: &mut Vec<Left>) -> bool {
         let began = self.header[BEGAN].load(Ordering::SeqCst);
         let known = |thread: &Thread| slots.iter().any(|slot| thread_of(slot) == *thread);
         let mut found = false;
@@ -116,41 +118,41 @@ impl Saved {
             if thread.started < began || known(&thread) {
                 continue;
             }
-            let Ok(now) = setting.read(&thread) else { continue };
+            let Ok(now) = ThreadState::read(condition, thread.tid) else { continue };
             let set = slots.iter().filter(|slot| slot[0].load(Ordering::SeqCst) == SET);
-            let mut values = set.map(|slot| (load(&slot[HEAD..]), load(&slot[HEAD + WORDS..])));
-            let Some(value) = values.find_map(|(before, set)| setting.inherited(&now, &before, &set)) else { continue };
+            let mut states = set.filter_map(|slot| Some((state(&slot[HEAD..])?, state(&slot[HEAD + WORDS..])?)));
+            let inherited = states.find_map(|(before, set)| now.inherited_from(&before, &set));
+            let Some(inherited) = inherited else { continue };
             found = true;
-            left.extend(written(setting, &thread, &value));
+            left.extend(restored(&thread, &inherited));
         }
         found
     }
 }
 
-fn put_one_back(setting: &dyn Setting, slot: &Slot) -> Option<Left> {
-    let state = slot[0].load(Ordering::SeqCst);
+fn put_one_back(condition: Condition, slot: &Slot) -> Option<Left> {
+    let stage = slot[0].load(Ordering::SeqCst);
     let thread = thread_of(slot);
-    if state == KEPT || !thread.lives() {
+    if stage == KEPT || !thread.lives() {
         return None;
     }
-    let before = load(&slot[HEAD..]);
-    let set = load(&slot[HEAD + WORDS..]);
-    let now = match setting.read(&thread) {
+    let before = state(&slot[HEAD..])?;
+    let now = match ThreadState::read(condition, thread.tid) {
         Ok(now) => now,
-        Err(error) => return Some(Left { thread, why: error.to_string() }).filter(|left| left.thread.lives()),
+        Err(refused) => return Some(Left { thread, why: refused.why }).filter(|left| left.thread.lives()),
     };
     // A value that the program set meanwhile is its own.
-    let ours = now != before && (state == SAVED || now == set);
-    if ours { written(setting, &thread, &before) } else { None }
+    let ours = now != before && (stage == SAVED || Some(now) == state(&slot[HEAD + WORDS..]));
+    if ours { restored(&thread, &before) } else { None }
 }
 
-fn written(setting: &dyn Setting, thread: &Thread, value: &Value) -> Option<Left> {
-    let why = match setting.put_back(thread, value).and_then(|()| setting.read(thread)) {
-        Ok(now) if now == *value => return None,
-        Ok(_) => "the kernel accepted it and did not keep it".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    thread.lives().then_some(Left { thread: *thread, why })
+fn restored(thread: &Thread, before: &ThreadState) -> Option<Left> {
+    let left = before.restore(thread.tid).into_iter().next()?;
+    thread.lives().then_some(Left { thread: *thread, why: left.why })
+}
+
+fn state(words: &[AtomicU64]) -> Option<ThreadState> {
+    ThreadState::from_words(&load(words))
 }
 
 fn thread_of(slot: &Slot) -> Thread {
@@ -159,11 +161,11 @@ fn thread_of(slot: &Slot) -> Thread {
     Thread { process: number(1), tid: number(2), started: word(3) }
 }
 
-fn load(words: &[AtomicU64]) -> Value {
+fn load(words: &[AtomicU64]) -> Words {
     std::array::from_fn(|at| words[at].load(Ordering::SeqCst))
 }
 
-fn store(words: &[AtomicU64], value: &Value) {
+fn store(words: &[AtomicU64], value: &Words) {
     words.iter().zip(value).for_each(|(word, value)| word.store(*value, Ordering::SeqCst));
 }
 

@@ -1,25 +1,23 @@
 //! The course of the trials.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use punctual::conditions::{Applied, Condition, Conditions, Guard, ThreadState, Value};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::{Notice, Trial, TrialPair, TrialRefused};
 use punctual_trace::Batch;
 
 use super::blocks::Blocks;
-use super::bound;
 use super::guardian::Guardian;
-use super::idle::idle_times;
-use super::reasons::{Reasons, refused};
-use super::remedy::{Means, REMEDIES, Remedy, without_idle_states};
+use super::idle::{has_idle_states, idle_times};
+use super::reasons::{Reasons, refused, refused_by_kernel};
+use super::remedy::{REMEDIES, Remedy};
 use super::saved::{Left, Saved};
-use super::setting::Aim;
-use super::settings::{AFFINITY, FIFO, SETTINGS, cpus};
 use super::thread::{Family, Thread};
 use super::usage::Usage;
+use super::{bound, goal};
 use crate::program::Watcher;
 use punctual_record::statistics::Random;
 
@@ -83,7 +81,8 @@ pub struct Advisor {
     only: Option<Vec<i32>>,
     saved: Saved,
     guardian: Guardian,
-    open: Option<File>,
+    /// Holds the latency of idle states.
+    latency: Option<Guard>,
     /// Why no thread may get a real-time policy.
     unbounded: Option<TrialRefused>,
     shares: HashMap<i32, f64>,
@@ -112,7 +111,7 @@ impl Advisor {
         let guardian = Guardian::start(&saved, &family, unbounded.is_none())?;
         let only = if let Reach::Threads(tids) = reach { Some(tids) } else { None };
         let (shares, left) = (HashMap::new(), Vec::new());
-        Ok(Self { family, only, saved, guardian, open: None, unbounded, shares, cpu: 0, left })
+        Ok(Self { family, only, saved, guardian, latency: None, unbounded, shares, cpu: 0, left })
     }
 
     /// Tries all remedies for this long, while `goes_on`. The wake-ups meanwhile are not among the causes that `watcher` finds.
@@ -241,28 +240,19 @@ impl Advisor {
 
     /// Applies the remedy. Returns how many threads have it; what the others lack is in the trial.
     fn on(&mut self, entry: &mut Entry, within: Duration) -> Result<u64, TrialRefused> {
-        if let (Means::Threads(FIFO), Some(why)) = (entry.remedy.means, &self.unbounded) {
-            return Err(why.clone());
+        let value = (entry.remedy.value)(self.cpu);
+        match &value {
+            Value::DmaLatency(_) => return self.without_idle_states(value),
+            Value::Policy(_) => self.may_take_precedence()?,
+            _ => {}
         }
-        let setting = match entry.remedy.means {
-            Means::DmaLatency => {
-                self.open = Some(without_idle_states()?);
-                return Ok(1);
-            }
-            Means::Threads(FIFO) if !self.guardian.takes_precedence() => {
-                let why = "a real-time policy cannot be set and put back here";
-                let remedy = "run as root or with CAP_SYS_NICE, in a cgroup that allows real-time policies";
-                return Err(refused(why, Some(remedy)));
-            }
-            Means::Threads(setting) => setting,
-        };
         let (mut reasons, mut set) = (Reasons::default(), 0);
         self.guardian.expect(within);
-        self.saved.begin(setting);
+        self.saved.begin(value.condition());
         for thread in self.threads() {
-            match self.set(setting, &thread) {
+            match self.set(&value, &thread) {
                 Ok(()) => set += 1,
-                Err((why, remedy)) if thread.lives() => reasons.add(why, remedy),
+                Err(refused) if thread.lives() => reasons.add(refused),
                 Err(_) => {}
             }
         }
@@ -271,27 +261,51 @@ impl Advisor {
         Ok(set)
     }
 
-    fn set(&self, setting: usize, thread: &Thread) -> Result<(), (String, Option<&'static str>)> {
-        let its = SETTINGS[setting];
-        let failed = |error: std::io::Error| (error.to_string(), Some(its.remedy(&error)));
-        let now = its.read(thread).map_err(failed)?;
-        let share = self.shares.get(&thread.tid).copied();
-        let value = match its.goal(&now, Aim { cpu: self.cpu, share }) {
-            Ok(value) => value,
-            Err(why) => {
-                self.saved.keep(thread);
-                return Err((why.to_owned(), None));
-            }
+    fn without_idle_states(&mut self, value: Value) -> Result<u64, TrialRefused> {
+        if !has_idle_states() {
+            return Err(refused("the kernel has no idle states to leave out (cpuidle: no driver)", None));
+        }
+        let Applied { guard, refused } = Conditions::new().with(value).apply();
+        refused.first().map(refused_by_kernel).map_or(Ok(()), Err)?;
+        self.latency = Some(guard);
+        Ok(1)
+    }
+
+    /// Whether threads may get a real-time policy: others get their part of each CPU, and the guardian can end it.
+    fn may_take_precedence(&self) -> Result<(), TrialRefused> {
+        self.unbounded.clone().map_or(Ok(()), Err)?;
+        if self.guardian.takes_precedence() {
+            return Ok(());
+        }
+        let why = "a real-time policy cannot be set and put back here";
+        let remedy = "run as root or with CAP_SYS_NICE, in a cgroup that allows real-time policies";
+        Err(refused(why, Some(remedy)))
+    }
+
+    fn set(&self, value: &Value, thread: &Thread) -> Result<(), TrialRefused> {
+        let state = || ThreadState::read(value.condition(), thread.tid).map_err(|refused| refused_by_kernel(&refused));
+        let now = state()?;
+        if let Err(why) = goal::check(&now, value, self.shares.get(&thread.tid).copied()) {
+            self.saved.keep(thread);
+            return Err(refused(why, None));
+        }
+        let words = |state: &ThreadState| {
+            state.to_words().ok_or_else(|| refused("none: the machine has more than 2048 CPUs", None))
         };
-        let slot = self.saved.save(thread, &now).ok_or_else(|| ("it has too many threads".to_owned(), None))?;
-        its.write(thread, &value).map_err(failed)?;
-        self.saved.set(slot, &its.read(thread).map_err(failed)?);
+        let no_room = || refused("it has too many threads", None);
+        let slot = self.saved.save(thread, &words(&now)?).ok_or_else(no_room)?;
+        let Applied { guard, refused } =
+            Conditions::new().with(value.clone()).allow_irreversible().apply_to(thread.tid);
+        refused.first().map(refused_by_kernel).map_or(Ok(()), Err)?;
+        // The guardian restores it too, by what is saved.
+        guard.leave_in_force();
+        self.saved.set(slot, &words(&state()?)?);
         Ok(())
     }
 
     /// Puts everything back. Returns whether the remedy was on until now.
     fn off(&mut self, entry: &Entry) -> bool {
-        self.open = None;
+        self.latency = None;
         let left = self.saved.put_back(&self.family);
         self.saved.clear();
         self.left.extend(left.into_iter().map(|left| (entry.trial.remedy.clone(), left)));
@@ -311,9 +325,9 @@ impl Advisor {
         let now = idle_times();
         let mut allowed: Vec<usize> = now.keys().copied().collect();
         for thread in self.threads() {
-            if let Ok(value) = SETTINGS[AFFINITY].read(&thread) {
-                let its = cpus(&value);
-                allowed.retain(|cpu| its.contains(cpu));
+            let cpus = ThreadState::read(Condition::CPU, thread.tid).ok();
+            if let Some(Value::Cpu(cpus)) = cpus.and_then(|state| state.value()) {
+                allowed.retain(|cpu| cpus.contains(*cpu));
             }
         }
         let idle = |cpu: &usize| now[cpu].saturating_sub(before.get(cpu).copied().unwrap_or(0));

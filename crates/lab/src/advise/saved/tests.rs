@@ -2,11 +2,11 @@
 
 use std::process::{Child, Command};
 
+use punctual::CpuSet;
 use punctual_linux::sched::{Attributes, BATCH, OTHER, attributes, set_attributes};
 
-use super::super::setting::Aim;
-use super::super::settings::{AFFINITY, cpus};
 use super::*;
+use punctual::conditions::{Conditions, Value};
 
 /// A process that sleeps, and its affinity, of which a trial leaves one CPU.
 struct Sleeper {
@@ -14,8 +14,8 @@ struct Sleeper {
     thread: Thread,
     saved: Saved,
     family: Family,
-    before: Value,
-    set: Value,
+    before: ThreadState,
+    set: ThreadState,
     slot: usize,
 }
 
@@ -25,26 +25,36 @@ impl Sleeper {
         let process = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = process.id().cast_signed();
         let thread = Thread::find(pid, pid).unwrap();
-        let before = SETTINGS[AFFINITY].read(&thread).unwrap();
-        let aim = Aim { cpu: cpus(&before)[0], share: None };
-        let Ok(set) = SETTINGS[AFFINITY].goal(&before, aim) else {
+        let before = ThreadState::read(Condition::CPU, pid).unwrap();
+        let Some(Value::Cpu(cpus)) = before.value() else { panic!("{before:?}") };
+        if cpus.len() < 2 {
             punctual_testing::lacks(punctual_testing::Lack::Cpus(2));
             end(process);
             return None;
-        };
+        }
+        let one = CpuSet::from_iter([cpus.as_slice()[0]]);
+        let of_test = std::thread::spawn(move || {
+            let _bound = Conditions::new().cpus(&one).apply().guard;
+            ThreadState::read(Condition::CPU, 0).unwrap()
+        });
+        let set = of_test.join().unwrap();
         let saved = Saved::new().unwrap();
-        saved.begin(AFFINITY);
-        let slot = saved.save(&thread, &before).unwrap();
+        saved.begin(Condition::CPU);
+        let slot = saved.save(&thread, &words(&before)).unwrap();
         Some(Self { process, thread, saved, family: Family::all_of(pid), before, set, slot })
     }
 
-    fn now(&self) -> Value {
-        SETTINGS[AFFINITY].read(&self.thread).unwrap()
+    fn now(&self) -> ThreadState {
+        ThreadState::read(Condition::CPU, self.thread.tid).unwrap()
     }
 
-    fn write(&self, value: &Value) {
-        SETTINGS[AFFINITY].write(&self.thread, value).unwrap();
+    fn write(&self, state: &ThreadState) {
+        assert_eq!(state.restore(self.thread.tid), []);
     }
+}
+
+fn words(state: &ThreadState) -> Words {
+    state.to_words().unwrap()
 }
 
 fn end(mut process: Child) {
@@ -56,7 +66,7 @@ fn end(mut process: Child) {
 fn what_was_set_is_put_back_once() {
     let Some(sleeper) = Sleeper::start() else { return };
     sleeper.write(&sleeper.set);
-    sleeper.saved.set(sleeper.slot, &sleeper.set);
+    sleeper.saved.set(sleeper.slot, &words(&sleeper.set));
     assert_eq!(sleeper.saved.put_back(&sleeper.family), []);
     assert_eq!(sleeper.now(), sleeper.before);
     // Afterwards the same value is the program's own.
@@ -81,9 +91,9 @@ fn a_later_thread_of_the_same_number_is_not_touched() {
     let Some(sleeper) = Sleeper::start() else { return };
     sleeper.write(&sleeper.set);
     let earlier = Thread { started: sleeper.thread.started.saturating_sub(1), ..sleeper.thread };
-    sleeper.saved.begin(AFFINITY);
-    let slot = sleeper.saved.save(&earlier, &sleeper.before).unwrap();
-    sleeper.saved.set(slot, &sleeper.set);
+    sleeper.saved.begin(Condition::CPU);
+    let slot = sleeper.saved.save(&earlier, &words(&sleeper.before)).unwrap();
+    sleeper.saved.set(slot, &words(&sleeper.set));
     // It began long before the trial, so that it did not inherit anything.
     sleeper.saved.header[BEGAN].store(u64::MAX, Ordering::SeqCst);
     assert_eq!(sleeper.saved.put_back(&sleeper.family), []);
@@ -97,9 +107,9 @@ fn a_thread_that_was_created_meanwhile_gets_what_its_creator_had() {
     sleeper.write(&sleeper.set);
     // The process stands for a new one: its creator is this slot's thread.
     let creator = Thread { tid: 1, process: 1, started: 1 };
-    sleeper.saved.begin(AFFINITY);
-    let slot = sleeper.saved.save(&creator, &sleeper.before).unwrap();
-    sleeper.saved.set(slot, &sleeper.set);
+    sleeper.saved.begin(Condition::CPU);
+    let slot = sleeper.saved.save(&creator, &words(&sleeper.before)).unwrap();
+    sleeper.saved.set(slot, &words(&sleeper.set));
     sleeper.saved.header[BEGAN].store(sleeper.thread.started, Ordering::SeqCst);
     assert_eq!(sleeper.saved.put_back(&sleeper.family), []);
     assert_eq!(sleeper.now(), sleeper.before);
@@ -112,12 +122,11 @@ fn what_the_program_changes_meanwhile_is_its_own() {
     let pid = process.id().cast_signed();
     let thread = Thread::find(pid, pid).unwrap();
     let (saved, family) = (Saved::new().unwrap(), Family::all_of(pid));
-    let slice = SETTINGS[super::super::settings::SLICE];
-    let before = slice.read(&thread).unwrap();
-    saved.begin(super::super::settings::SLICE);
-    let slot = saved.save(&thread, &before).unwrap();
-    let mut set = before;
-    set[1] += 1;
+    let before = ThreadState::read(Condition::SLICE, pid).unwrap();
+    saved.begin(Condition::SLICE);
+    let slot = saved.save(&thread, &words(&before)).unwrap();
+    let mut set = words(&before);
+    *set.iter_mut().rfind(|word| **word > 1).unwrap_or(&mut 0) += 1;
     saved.set(slot, &set);
     let other = Attributes { policy: BATCH, ..attributes(pid).unwrap() };
     assert_eq!(attributes(pid).unwrap().policy, OTHER);
@@ -131,7 +140,7 @@ fn what_the_program_changes_meanwhile_is_its_own() {
 fn a_thread_that_ended_is_no_error() {
     let Some(sleeper) = Sleeper::start() else { return };
     sleeper.write(&sleeper.set);
-    sleeper.saved.set(sleeper.slot, &sleeper.set);
+    sleeper.saved.set(sleeper.slot, &words(&sleeper.set));
     end(sleeper.process);
     assert_eq!(sleeper.saved.put_back(&sleeper.family), []);
 }
