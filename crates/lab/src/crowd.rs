@@ -25,6 +25,7 @@ use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::remedy::of_refused;
 
 use crate::frame::{Failure, Unavailable};
+use punctual_record::Ask;
 
 /// Most members of a crowd. With more, a share of the CPU is too small to measure.
 pub const MOST: u32 = 64;
@@ -90,7 +91,7 @@ impl Crowd {
                 let why = format!(
                     "within 10 s not all of {count} competitors got the CPU: something of higher priority holds it"
                 );
-                return Err(Unavailable::but(why, "choose another CPU").into());
+                return Err(Unavailable::but(why, Ask::AnotherCpu).into());
             }
             std::thread::sleep(LOOK);
         }
@@ -285,44 +286,51 @@ fn refusal(refused: &Refused) -> Failure {
     Unavailable::but(format!("a competitor was refused: {refused}"), of_refused(refused)).into()
 }
 
+/// What does not fit is cut.
+fn write(place: &Text, text: &str) {
+    let written = place.1.iter().zip(text.bytes()).map(|(place, byte)| place.store(byte, Ordering::Relaxed)).count();
+    place.0.store(written as u32, Ordering::Relaxed);
+}
+
+fn read(place: &Text) -> String {
+    let bytes = place.1.iter().take(place.0.load(Ordering::Relaxed) as usize);
+    let bytes: Vec<u8> = bytes.map(|byte| byte.load(Ordering::Relaxed)).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Applies the conditions in a child until it ends, and reports the result. False: refused.
 pub(super) fn settle(conditions: &Conditions, complaint: &Complaint) -> bool {
     let Applied { guard, refused } = conditions.clone().allow_irreversible().apply();
-    let refused = refused.first().map(|r| format!("{r}\n{}", of_refused(r)));
-    let text = refused.clone().unwrap_or_default();
-    let length = text.len().min(complaint.1.len());
-    for (place, byte) in complaint.1.iter().zip(text.bytes()) {
-        place.store(byte, Ordering::Relaxed);
+    if let Some(refused) = refused.first() {
+        write(&complaint.1[0], &refused.to_string());
+        write(&complaint.1[1], &of_refused(refused).to_string());
     }
-    // Length + 1: 0 means no report yet.
-    complaint.0.store(length as u32 + 1, Ordering::Release);
+    complaint.0.store(if refused.is_empty() { SETTLED } else { REFUSED }, Ordering::Release);
     drop(futex::wake(&complaint.0, 1, Scope::Shared));
     // The conditions hold until the process ends.
     std::mem::forget(guard);
-    refused.is_none()
+    refused.is_empty()
 }
 
 /// Waits until the child has applied its conditions.
 pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<Child, Failure> {
-    let impossible = |why: String, remedy: Option<String>| Failure::from(Unavailable { why, remedy });
+    let impossible = |why: String| Failure::from(Unavailable::because(why));
     loop {
-        let said = complaint.0.load(Ordering::Acquire);
-        if said == 1 {
-            return Ok(child);
-        }
-        if said > 1 {
-            let bytes: Vec<u8> = complaint.1[..said as usize - 1].iter().map(|b| b.load(Ordering::Relaxed)).collect();
-            let text = String::from_utf8_lossy(&bytes);
-            let (why, remedy) = text.split_once('\n').unwrap_or((&text, ""));
-            return Err(impossible(format!("a competitor was refused: {why}"), Some(remedy.to_owned())));
+        match complaint.0.load(Ordering::Acquire) {
+            SETTLED => return Ok(child),
+            REFUSED => {
+                let [why, remedy] = complaint.1.each_ref().map(read);
+                return Err(Unavailable::but(format!("a competitor was refused: {why}"), remedy).into());
+            }
+            _ => {}
         }
         if linux::stop::requested() {
             return Err(Failure::Stopped);
         }
         match child.ended() {
             Ok(None) => {}
-            Ok(Some(ended)) => return Err(impossible(format!("a competitor {ended} before it began"), None)),
-            Err(error) => return Err(impossible(error.to_string(), None)),
+            Ok(Some(ended)) => return Err(impossible(format!("a competitor {ended} before it began"))),
+            Err(error) => return Err(impossible(error.to_string())),
         }
         let look_again = now_ns(Clock::Monotonic) + 10_000_000;
         drop(futex::wait(&complaint.0, 0, Scope::Shared, Some(look_again)));
@@ -393,5 +401,11 @@ pub(crate) type Line = CacheLine<(AtomicU64, AtomicU32)>;
 /// The number of members that work, and whether all end.
 pub(crate) type Control = CacheLine<(AtomicU32, AtomicU32)>;
 
-/// A member's report of a refusal by the kernel: a length, and text.
-pub(crate) type Complaint = (AtomicU32, [AtomicU8; 1000]);
+/// A member's report once it has applied its conditions: the outcome, and the reason and the remedy of a refusal.
+pub(crate) type Complaint = (AtomicU32, [Text; 2]);
+/// A text: its length, and its bytes.
+pub(crate) type Text = (AtomicU32, [AtomicU8; 1000]);
+
+/// Outcomes; 0 before there is one.
+const SETTLED: u32 = 1;
+const REFUSED: u32 = 2;

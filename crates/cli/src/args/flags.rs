@@ -1,7 +1,7 @@
 //! The flag that stands for each part of a plan, for what a plan refuses.
 
 use punctual_lab::{Input, PlanError};
-use punctual_record::Run;
+use punctual_record::{Ask, Hint, Notice, Run};
 use punctual_report::document::Phrase;
 
 use crate::refusal::BadUsage;
@@ -52,24 +52,22 @@ impl From<PlanError> for BadUsage {
     }
 }
 
-/// What remedies ask for, and the flags that do it: the first that the command has is named.
-const FLAGS: [(&str, &[&str]); 15] = [
-    ("give more time", &["--duration", "--thorough"]),
-    ("ask for a number of samples", &["--samples"]),
-    ("more samples", &["--samples", "--thorough"]),
-    ("more rounds", &["--rounds", "--thorough"]),
-    ("send datagrams to an address", &["--to ADDRESS:PORT"]),
-    ("a smaller size or depth", &["--size, --depth"]),
-    ("a smaller size", &["--size"]),
-    ("a smaller depth", &["--depth"]),
-    ("receive by polling", &["--receive poll"]),
-    ("give the sender another CPU", &["--sender-cpu"]),
-    ("choose another CPU", &["--cpu"]),
-    ("name a quiet CPU", &["--cpu"]),
-    ("name the CPUs", &["--cpus A,B"]),
-    ("name the measured CPUs", &["--cpu"]),
-    ("measure on fewer CPUs", &["--cpu"]),
-];
+/// The flags that do what a hint asks for: the first that the command has is named.
+const fn flags(ask: Ask) -> &'static [&'static str] {
+    match ask {
+        Ask::MoreTime => &["--duration", "--thorough"],
+        Ask::Samples => &["--samples"],
+        Ask::MoreRounds => &["--rounds", "--thorough"],
+        Ask::Address => &["--to ADDRESS:PORT"],
+        Ask::SmallerSizeOrDepth => &["--size, --depth"],
+        Ask::SmallerSize => &["--size"],
+        Ask::SmallerDepth => &["--depth"],
+        Ask::Polling => &["--receive poll"],
+        Ask::SenderCpu => &["--sender-cpu"],
+        Ask::AnotherCpu | Ask::QuietCpu | Ask::MeasuredCpus | Ask::FewerCpus => &["--cpu"],
+        Ask::Cpus => &["--cpus A,B"],
+    }
+}
 
 /// The flags of one command, for what it says.
 pub(crate) struct Flags(clap::Command);
@@ -92,30 +90,30 @@ impl Flags {
         names.into_iter().all(|name| self.0.get_arguments().any(|arg| arg.get_long() == Some(name)))
     }
 
-    /// The remedy with the flags that it takes in this command.
-    pub(crate) fn in_remedy(&self, remedy: &str) -> String {
-        let mut named = remedy.to_owned();
-        for (words, flags) in FLAGS {
-            let Some(flag) = flags.iter().find(|flag| self.has(flag)) else { continue };
-            let with_flag = format!("{words} ({flag})");
-            // The longer words come first and hold the shorter ones.
-            if named.contains(words) && !named.contains(&with_flag) && !named.contains(&format!("{words} or")) {
-                named = named.replacen(words, &with_flag, 1);
-            }
-        }
+    /// The hint with the flags that it takes in this command.
+    pub(crate) fn in_hint(&self, hint: impl Into<Hint>) -> Hint {
+        let mut named = hint.into();
+        named.name(|ask| flags(ask).iter().copied().find(|flag| self.has(flag)));
         named
     }
 
     /// The notice with the flags that its remedy takes in this command.
     pub(crate) fn named(&self, phrase: &Phrase) -> Phrase {
-        Phrase { remedy: phrase.remedy.as_deref().map(|remedy| self.in_remedy(remedy)), ..phrase.clone() }
+        Phrase { remedy: phrase.remedy.clone().map(|remedy| self.in_hint(remedy)), ..phrase.clone() }
     }
 
-    /// Names the flags in all remedies of what could not be measured.
+    /// Names the flags in what a run says to do: where conditions were refused, and where nothing could be measured.
     pub(crate) fn name_in(&self, run: &mut Run) {
-        for remedy in run.not_measured.iter_mut().filter_map(|missing| missing.remedy.as_mut()) {
-            *remedy = self.in_remedy(remedy);
-        }
+        let of_sets = run.conditions.iter_mut().flat_map(|set| &mut set.refused).map(|refusal| &mut refusal.remedy);
+        let of_notices = run.notices.iter_mut().filter_map(|notice| match notice {
+            Notice::ConditionRefused { refusal, .. } | Notice::ConditionsSkipped { refusal, .. } => {
+                Some(&mut refusal.remedy)
+            }
+            _ => None,
+        });
+        let of_missing = run.not_measured.iter_mut().filter_map(|missing| missing.remedy.as_mut());
+        let all = of_sets.chain(of_notices).chain(of_missing);
+        all.for_each(|hint| *hint = self.in_hint(std::mem::take(hint)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written.
 
 use anyhow::Context as _;
-use punctual_record::{Notice, Run};
+use punctual_record::{Ask, Hint, Notice, Run};
 use punctual_report::document::{Level, Paint, Phrase};
 use punctual_report::export::{self, text};
 use punctual_report::{Document, Style};
@@ -149,9 +149,9 @@ pub(super) fn nothing_measured(run: &Run) -> anyhow::Error {
         _ => None,
     };
     let not_measured = run.not_measured.iter().map(|its| (format!("{}: {}", its.subject, its.why), its.remedy.clone()));
-    let reasons: Vec<(String, Option<String>)> = not_measured.chain(run.notices.iter().filter_map(failed)).collect();
+    let reasons: Vec<(String, Option<Hint>)> = not_measured.chain(run.notices.iter().filter_map(failed)).collect();
     let Some((why, remedy)) = reasons.first() else {
-        let more_time = Flags::of(&run.subcommand).in_remedy("give more time");
+        let more_time = Flags::of(&run.subcommand).in_hint(Ask::MoreTime);
         return anyhow::anyhow!("nothing was measured; {more_time}, or see the notices above");
     };
     let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();

@@ -125,7 +125,7 @@ fn what_cannot_be_measured_is_said_with_the_remedy() {
     let (run, _) = measured(&[&["ipc", "sysv-mq", "pipe", "--size", "1M"], &QUICK[..]].concat());
     let no = run.not_measured.iter().find(|n| n.subject == "sysv-mq").expect("a reason");
     assert!(no.why.contains("/proc/sys/kernel/msgm"), "{no:?}");
-    assert!(no.remedy.as_ref().is_some_and(|r| r.contains("sysctl kernel.msgm")), "{no:?}");
+    assert!(no.remedy.as_ref().is_some_and(|r| r.to_string().contains("sysctl kernel.msgm")), "{no:?}");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn without_dev_shm_its_mechanisms_are_missing_and_the_others_are_not() {
     assert!(run.series.iter().all(|s| s.subject == "pipe") && !run.series.is_empty());
     let no = run.not_measured.iter().find(|n| n.subject == "shm-futex").expect("a reason");
     assert!(no.why.contains("shm_open") || no.why.contains("posix_fallocate"), "{no:?}");
-    assert!(no.remedy.as_ref().is_some_and(|r| r.contains("/dev/shm")), "{no:?}");
+    assert!(no.remedy.as_ref().is_some_and(|r| r.to_string().contains("/dev/shm")), "{no:?}");
 }
 
 /// Everything that a process of this number could leave behind.

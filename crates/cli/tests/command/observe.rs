@@ -202,7 +202,7 @@ fn a_program_that_cannot_be_seen_is_said_to_be() {
     let output = place.punctual(&["run", "--observe", "--json", json, "--", "true"]).output().unwrap();
     let said = text(&output.stderr);
     assert!(output.status.success() && said.contains("true makes no wait through the C library"), "{said}");
-    assert!(place.run().not_measured[0].remedy.as_ref().unwrap().contains("punctual why"));
+    assert!(place.run().not_measured[0].remedy.as_ref().unwrap().to_string().contains("punctual why"));
     let source = place.file("static.c");
     std::fs::write(&source, "int main(void) { return 6; }").unwrap();
     let program = place.file("static");

@@ -42,7 +42,7 @@ fn a_plain_user_gets_everything_that_needs_no_privilege() {
         _ => None,
     });
     let refusal = skipped.unwrap_or_else(|| panic!("FIFO is refused to a plain user: {:?}\n{stderr}", run.notices));
-    assert!(refusal.remedy.contains("rtprio"), "{refusal:?}");
+    assert!(refusal.remedy.to_string().contains("rtprio"), "{refusal:?}");
     assert!(run.series.iter().all(|s| !s.conditions.contains("FIFO")), "no row under a false name");
 }
 

@@ -13,7 +13,7 @@ pub(super) fn refused(why: impl Into<String>, remedy: Option<&str>) -> TrialRefu
 
 /// What the kernel refused, and what would allow it.
 pub(super) fn refused_by_kernel(refused: &Refused) -> TrialRefused {
-    TrialRefused { why: refused.why.clone(), remedy: Some(of_refused(refused)) }
+    TrialRefused { why: refused.why.clone(), remedy: Some(of_refused(refused).to_string()) }
 }
 
 /// Reasons of the threads of one program.

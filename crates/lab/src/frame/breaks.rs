@@ -20,7 +20,7 @@ use punctual::CpuSet;
 use punctual::conditions::{Applied, Condition, Guard, Lost, Refused, Value};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::{PauseCause, remedy};
+use punctual_record::{Hint, PauseCause, remedy};
 
 /// The smallest gap that can be a pause of the whole machine.
 const LEAST_PAUSE_NS: i64 = 1_000_000_000;
@@ -199,7 +199,7 @@ pub struct NotKept {
     /// The value found.
     pub found: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Hint,
 }
 
 impl NotKept {

@@ -2,13 +2,15 @@
 //! whole run failed ([`Error`]).
 
 use punctual_record::remedy::of_need;
-use punctual_record::{Refusal, Unseen};
+use punctual_record::{Ask, Hint, Refusal, Unseen};
 use rustix::process::{Resource, getrlimit};
 
 use super::breaks::NotKept;
 
 /// The remedy for a cell whose share of the time is too short.
-pub(crate) const MORE_TIME: &str = "give more time, ask for a number of samples, or name fewer methods";
+pub(crate) fn more_time() -> Hint {
+    Hint::from(Ask::MoreTime).and(", ").and(Ask::Samples).and(", or name fewer methods")
+}
 
 /// Why a subject cannot be measured here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +19,7 @@ pub struct Unavailable {
     /// The reason, as the kernel or the CPU gave it.
     pub why: String,
     /// The remedy, if there is one.
-    pub remedy: Option<String>,
+    pub remedy: Option<Hint>,
 }
 
 impl From<&punctual::cpufreq::Error> for Unavailable {
@@ -33,7 +35,7 @@ impl Unavailable {
     }
 
     /// Unavailable for this reason, with a remedy.
-    pub(crate) fn but(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn but(why: impl Into<String>, remedy: impl Into<Hint>) -> Self {
         Self { why: why.into(), remedy: Some(remedy.into()) }
     }
 }
@@ -102,7 +104,7 @@ pub enum Error {
     #[error("{0}; {remedy}", remedy = of_need(&.0.needs()))]
     Cpufreq(#[from] punctual::cpufreq::Error),
     /// A resource that every cell needs is missing.
-    #[error("{}{}", .0.why, .0.remedy.as_deref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
+    #[error("{}{}", .0.why, .0.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
     Unavailable(#[from] Unavailable),
     /// The kernel refused a call that every cell needs.
     #[error(transparent)]
@@ -134,7 +136,7 @@ pub(crate) fn without(what: &str, error: &punctual_trace::Error) -> Unseen {
 
 impl From<Unseen> for Unavailable {
     fn from(unseen: Unseen) -> Self {
-        Self { why: unseen.text(), remedy: unseen.remedy }
+        Self { why: unseen.text(), remedy: unseen.remedy.map(Hint::from) }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::conditions::{Conditions, Refused};
-use punctual_record::{Causes, Notice, SeriesTally};
+use punctual_record::{Ask, Causes, Hint, Notice, SeriesTally};
 
 use super::breaks::{Break, NotKept, Spoilt};
 use super::error::{Failure, Unavailable};
@@ -127,7 +127,7 @@ fn lost_again_and_again(lost: &NotKept) -> Unavailable {
 fn broken_again_and_again() -> Unavailable {
     Unavailable::but(
         "the wall clock was set, or the measurement stood still, again and again",
-        "repeat when neither happens, or give more time",
+        Hint::from("repeat when neither happens, or ").and(Ask::MoreTime),
     )
 }
 
@@ -215,7 +215,8 @@ mod tests {
     use super::*;
 
     fn not_kept(conditions: &str, found: &str) -> NotKept {
-        let [condition, set, remedy] = ["timer-slack", "1ns", "leave it alone"].map(str::to_owned);
+        let [condition, set] = ["timer-slack", "1ns"].map(str::to_owned);
+        let remedy = "leave it alone".into();
         NotKept { conditions: conditions.into(), condition, set, found: found.into(), remedy }
     }
 
@@ -270,7 +271,7 @@ mod tests {
     fn what_happens_again_and_again_is_a_reason_with_a_remedy() {
         let lost = lost_again_and_again(&not_kept("a", "50us"));
         assert_eq!(lost.why, "timer-slack was set to 1ns, and was 50us again and again");
-        assert_eq!(lost.remedy.as_deref(), Some("leave it alone"));
+        assert_eq!(lost.remedy, Some("leave it alone".into()));
         let broken = broken_again_and_again();
         assert!(broken.why.contains("stood still") && broken.remedy.is_some());
     }

@@ -94,7 +94,7 @@ pub(crate) fn not_restored(left: &NotRestored) -> Notice {
     Notice::NotRestored {
         what: format!("{} (it was {})", left.what, left.was),
         why: left.why.clone(),
-        remedy: remedy::of_need(&left.needs),
+        remedy: remedy::of_need(&left.needs).to_string(),
     }
 }
 

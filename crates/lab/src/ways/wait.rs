@@ -7,7 +7,7 @@
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::timed::{Armed, Ended};
-use punctual_record::About;
+use punctual_record::{About, Hint};
 
 use crate::frame::Unavailable;
 use crate::frame::progress::go_on;
@@ -324,7 +324,7 @@ pub(crate) fn unavailable(error: &linux::Error, remedies: Remedies) -> Unavailab
     };
     let known = remedies.iter().find(|(errno, _)| *errno == error.errno()).map(|(_, remedy)| *remedy);
     let remedy = known.or((error.errno() == linux::EMFILE).then_some("raise the limit of open files (ulimit -n)"));
-    Unavailable { why, remedy: remedy.map(str::to_owned) }
+    Unavailable { why, remedy: remedy.map(Hint::from) }
 }
 
 #[cfg(test)]
@@ -382,8 +382,8 @@ mod tests {
     fn remedies_belong_to_error_numbers() {
         let remedies: Remedies = &[(linux::ENOSPC, "make room")];
         let remedy = |errno| unavailable(&linux::Error::from_errno("snooze", errno), remedies).remedy;
-        assert_eq!(remedy(linux::ENOSPC).as_deref(), Some("make room"));
-        assert!(remedy(linux::EMFILE).unwrap().contains("ulimit -n"));
+        assert_eq!(remedy(linux::ENOSPC), Some("make room".into()));
+        assert!(remedy(linux::EMFILE).unwrap().to_string().contains("ulimit -n"));
         assert_eq!(remedy(linux::ENOMEM), None);
     }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Hint;
 use crate::experiment::Param;
 
 /// The machine. A fact it does not tell is absent.
@@ -159,7 +160,7 @@ pub struct Refusal {
     /// What the kernel said, and why.
     pub why: String,
     /// What would make it work.
-    pub remedy: String,
+    pub remedy: Hint,
 }
 
 impl ConditionSet {

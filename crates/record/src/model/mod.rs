@@ -5,6 +5,7 @@
 
 mod causes;
 mod flat;
+mod hint;
 mod host;
 mod notice;
 mod run;
@@ -16,6 +17,7 @@ pub use causes::{
     Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
 pub use flat::MOST_SERIES;
+pub use hint::{Ask, Hint};
 pub use host::{
     CPU, ConditionSet, Cpufreq, Cpuidle, DMA_LATENCY, Host, NICE, POLICY, Refusal, RtLimits, Setting, TIMER_SLACK,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Causes, ConditionSet, Host, Limit, Notice, Series};
+use super::{Causes, ConditionSet, Hint, Host, Limit, Notice, Series};
 use crate::experiment::Param;
 
 /// The name and version of this format, as it stands in every file.
@@ -126,7 +126,7 @@ pub struct NotMeasured {
     pub why: String,
     /// What would make it measurable, where something would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
+    pub remedy: Option<Hint>,
 }
 
 /// What else happened while the run measured. Absent: the machine does not tell.

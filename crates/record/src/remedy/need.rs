@@ -3,11 +3,13 @@
 use punctual::conditions::{Refused, Value};
 use punctual::{Need, Withheld, format_duration};
 
+use crate::model::{Ask, Hint};
+
 /// What to do about a refused condition.
 #[must_use]
-pub fn of_refused(refused: &Refused) -> String {
+pub fn of_refused(refused: &Refused) -> Hint {
     match (&refused.needs, &refused.asked) {
-        (Need::NoOtherSetter, Some(asked)) => if_lost(asked).to_owned(),
+        (Need::NoOtherSetter, Some(asked)) => if_lost(asked).into(),
         (need, _) => of_need(need),
     }
 }
@@ -39,8 +41,8 @@ pub fn if_lost(set: &Value) -> &'static str {
 
 /// What to do, where a request lacks this. One match, so that no need goes without words of its own.
 #[must_use]
-pub fn of_need(need: &Need) -> String {
-    match need {
+pub fn of_need(need: &Need) -> Hint {
+    let words: String = match need {
         // Privileges and limits.
         Need::SysNice(withheld) => sys_nice(withheld),
         Need::OtherThread(withheld) => format!("{}; the program itself may need no privilege for it", sys_nice(withheld)),
@@ -148,8 +150,8 @@ pub fn of_need(need: &Need) -> String {
         Need::CpusOfDeadline => {
             "leave the CPUs of a SCHED_DEADLINE thread alone, or confine it with an exclusive cpuset".into()
         }
-        Need::MeasuredCpus => "name the measured CPUs".into(),
-        Need::FewerCpus => "measure on fewer CPUs".into(),
+        Need::MeasuredCpus => return Ask::MeasuredCpus.into(),
+        Need::FewerCpus => return Ask::FewerCpus.into(),
         Need::SecondCpu => "none: interrupts have to run somewhere".into(),
         Need::CpuStillOnline => "the CPU may have gone offline: see /sys/devices/system/cpu/online".into(),
         Need::AnOnlineCpu => "name a CPU that is online: /sys/devices/system/cpu/online".into(),
@@ -186,7 +188,8 @@ pub fn of_need(need: &Need) -> String {
             file.display()
         ),
         Need::Unknown => "none known for this error".into(),
-    }
+    };
+    words.into()
 }
 
 /// The last resort for a capability: root, unless the user is root and lacks it.
@@ -353,7 +356,7 @@ mod tests {
         ];
         let all = withholders().into_iter().flat_map(of_privileges).chain(others);
         let words = |need: Need| {
-            let words = of_need(&need);
+            let words = of_need(&need).to_string();
             assert_eq!(need == Need::Unknown, words.starts_with("none known"), "{need:?}");
             format!("{need:?}\n  {words}\n")
         };

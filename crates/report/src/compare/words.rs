@@ -9,6 +9,7 @@ use crate::compare::{Change, Comparison, Figure, Unmatched, WhyUnmatched};
 use crate::document::{Level, Phrase};
 use crate::format::{listed, naming, sanitize, unbroken, units};
 use crate::verdict::gate::Gate;
+use punctual_record::Hint;
 
 /// Most rows of a table and most items of a list.
 pub(crate) const MOST: usize = 300;
@@ -240,7 +241,7 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
         What::Blind(_, None) => Some("widen the limit: the noise of a thousand runs a side exceeds it.".to_owned()),
         _ => None,
     };
-    Phrase { level, text, remedy }
+    Phrase { level, text, remedy: remedy.map(Hint::from) }
 }
 
 #[cfg(test)]

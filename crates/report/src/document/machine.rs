@@ -136,7 +136,7 @@ fn missing_text(missing: &NotMeasured) -> String {
     }
     text.push_str(&format!(": {}", sentence(&missing.why)));
     if let Some(remedy) = &missing.remedy {
-        text.push_str(&format!(" Remedy: {}", sentence(remedy)));
+        text.push_str(&format!(" Remedy: {}", sentence(&remedy.to_string())));
     }
     text
 }

@@ -12,6 +12,8 @@ pub mod notice;
 mod picture;
 mod table;
 
+use punctual_record::Hint;
+
 use crate::format::sentence;
 
 pub(crate) use picture::ends;
@@ -200,7 +202,7 @@ pub struct Phrase {
     /// One or two sentences.
     pub text: String,
     /// The remedy, if there is one.
-    pub remedy: Option<String>,
+    pub remedy: Option<Hint>,
 }
 
 impl Phrase {
@@ -210,10 +212,17 @@ impl Phrase {
     }
 
     /// Adds a remedy; an empty one is ignored.
-    pub(crate) fn remedy(mut self, remedy: &str) -> Self {
-        self.remedy = Some(sentence(remedy)).filter(|remedy| !remedy.is_empty());
+    pub(crate) fn remedy(mut self, remedy: impl Into<Hint>) -> Self {
+        self.remedy = Some(remedy.into()).filter(|remedy| !remedy.is_empty()).map(with_stop);
         self
     }
+}
+
+/// A hint with a full stop, unless it ends a sentence already.
+fn with_stop(hint: Hint) -> Hint {
+    let text = hint.to_string();
+    let stop = sentence(&text).split_off(text.trim_end().len());
+    hint.and(stop)
 }
 
 /// The role of a piece of text, which determines its colour.

@@ -2,7 +2,7 @@
 //!
 //! The text of a [`Phrase`] is as the run has it; whoever shows it neutralises it.
 
-use punctual_record::{Notice, PauseCause, Refusal};
+use punctual_record::{Ask, Hint, Notice, PauseCause, Refusal};
 
 use crate::document::{Level, Phrase};
 use crate::format::{listed, sentence, units};
@@ -90,7 +90,7 @@ fn ended(notice: &Notice) -> Phrase {
 fn refused(refusal: &Refusal, consequence: &str) -> Phrase {
     let Refusal { condition, asked, why, remedy } = refusal;
     let text = format!("The kernel refused {condition} {asked}: {} {consequence}", sentence(why));
-    Phrase::new(Level::Warning, text).remedy(remedy)
+    Phrase::new(Level::Warning, text).remedy(remedy.clone())
 }
 
 fn not_kept(conditions: &str, (condition, set, found): (&str, &str, &str), left_out: u32) -> Phrase {
@@ -158,14 +158,14 @@ fn disturbed(notice: &Notice) -> Phrase {
         .remedy("repeat on a quieter host, or give the guest CPUs of its own"),
         Notice::BusyMachine { share } => {
             let text = format!("Others used {} of all CPUs' time during the run: the figures are those of a busy machine.", units::share(*share));
-            Phrase::new(Level::Warning, text).remedy("stop what else is running, or name a quiet CPU")
+            Phrase::new(Level::Warning, text).remedy(Hint::from("stop what else is running, or ").and(Ask::QuietCpu))
         }
         Notice::Unsteady { series, judged } => {
             let text = format!(
                 "{series} of the {judged} series that could be judged differ between rounds by more than their samples explain: \
                  the machine drifted or was disturbed, and the intervals are too narrow."
             );
-            Phrase::new(Level::Warning, text).remedy("repeat with more rounds, on a quieter machine")
+            Phrase::new(Level::Warning, text).remedy(Hint::from("repeat with ").and(Ask::MoreRounds).and(", on a quieter machine"))
         }
         other => Phrase::new(Level::Note, format!("{other:?}")),
     }
@@ -182,13 +182,13 @@ fn about_cores(notice: &Notice, pairs: &[[u32; 2]]) -> Phrase {
             format!(
                 "{cpus} are hardware threads of one core: messages between them take another time than between two cores."
             ),
-            "name the CPUs of two cores, where this program may use two",
+            Hint::from(Ask::Cpus).and(" of two cores, where this program may use two"),
         ),
         _ => (
             format!(
                 "Whether {cpus} are of one core or of two is not known: the kernel has no topology/thread_siblings_list of them."
             ),
-            "see what lies under the machine (a hypervisor hides it), and name the CPUs",
+            Hint::from("see what lies under the machine (a hypervisor hides it), and ").and(Ask::Cpus),
         ),
     };
     Phrase::new(Level::Note, text).remedy(remedy)

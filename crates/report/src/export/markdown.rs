@@ -90,7 +90,7 @@ fn album(album: &Album) -> String {
 }
 
 fn notice(phrase: &Phrase) -> String {
-    let remedy = phrase.remedy.as_deref().map_or(String::new(), |remedy| format!(" Remedy: {remedy}"));
+    let remedy = phrase.remedy.as_ref().map_or(String::new(), |remedy| format!(" Remedy: {remedy}"));
     format!("- **{}**: {}\n", phrase.level.word(), escaped(&format!("{}{remedy}", phrase.text)))
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_record::{ConditionSet, Experiment, Host, NotMeasured, Notice, Param, Run, Series, Source, Tool};
+use punctual_record::{ConditionSet, Experiment, Hint, Host, NotMeasured, Notice, Param, Run, Series, Source, Tool};
 
 use crate::format::{naming, sanitize};
 
@@ -62,6 +62,10 @@ fn clean_known(text: &mut Option<String>) {
     text.iter_mut().for_each(clean);
 }
 
+fn clean_hint(hint: &mut Hint) {
+    *hint = std::mem::take(hint).with_texts(sanitize);
+}
+
 fn clean_tool(tool: &mut Tool) {
     clean(&mut tool.name);
     clean(&mut tool.version);
@@ -107,7 +111,8 @@ fn clean_set(set: &mut ConditionSet, names: &Names) {
         setting.phrase = naming::phrase(&setting.phrase);
     }
     for refusal in &mut set.refused {
-        [&mut refusal.condition, &mut refusal.asked, &mut refusal.why, &mut refusal.remedy].into_iter().for_each(clean);
+        [&mut refusal.condition, &mut refusal.asked, &mut refusal.why].into_iter().for_each(clean);
+        clean_hint(&mut refusal.remedy);
     }
 }
 
@@ -170,7 +175,7 @@ fn clean_missing(missing: &mut NotMeasured, names: &Names) {
     [&mut missing.experiment, &mut missing.subject, &mut missing.why].into_iter().for_each(clean);
     missing.conditions.iter_mut().for_each(|label| names.replace(label));
     clean_parameters(&mut missing.parameters);
-    clean_known(&mut missing.remedy);
+    missing.remedy.iter_mut().for_each(clean_hint);
 }
 
 /// The text of a notice is neutralised with its phrase.

@@ -137,7 +137,7 @@ fn notices(run: &Run) -> Option<Section> {
     let here = run.notices.iter().filter(|notice| !is_advice(notice));
     let clean = |phrase: Phrase| Phrase {
         text: sanitize(&phrase.text),
-        remedy: phrase.remedy.map(|remedy| sanitize(&remedy)),
+        remedy: phrase.remedy.map(|remedy| remedy.with_texts(sanitize)),
         ..phrase
     };
     let mut phrases: Vec<Phrase> = here.map(|notice| clean(phrase(notice))).collect();

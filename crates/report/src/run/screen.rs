@@ -163,7 +163,11 @@ fn answer(run: &Run, mut sentences: Vec<String>) -> Vec<String> {
 fn untried(run: &Run) -> Vec<Untried> {
     let said = |notice: &Notice| {
         let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
-        Some(Untried::of(naming::phrase(conditions), &sanitize(&refusal.why), Some(&sanitize(&refusal.remedy))))
+        Some(Untried::of(
+            naming::phrase(conditions),
+            &sanitize(&refusal.why),
+            Some(&sanitize(&refusal.remedy.to_string())),
+        ))
     };
     let causes = causes::refused(run).map(|refused| {
         let (what, why) = refused.parts();

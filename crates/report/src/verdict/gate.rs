@@ -74,7 +74,7 @@ impl Gate {
 
 /// A phrase and its remedy, a sentence each.
 fn finding(phrase: &Phrase) -> String {
-    let Some(remedy) = &phrase.remedy else { return phrase.text.clone() };
+    let Some(remedy) = phrase.remedy.as_ref().map(ToString::to_string) else { return phrase.text.clone() };
     let (first, rest) = remedy.split_at(remedy.chars().next().map_or(0, char::len_utf8));
     format!("{} {}{rest}", phrase.text, first.to_uppercase())
 }

@@ -83,7 +83,7 @@ fn a_comparison_says_the_same_in_all_forms() {
 }
 
 /// Each text of a document, but for its pictures. `drawn`: columns of drawings and their notes are part of it.
-fn said(document: &Document, drawn: bool) -> Vec<&str> {
+fn said(document: &Document, drawn: bool) -> Vec<String> {
     let blocks = || document.sections().flat_map(|section| &section.blocks);
     let tables = || blocks().filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
     let hidden: Vec<&Column> = tables().flat_map(|its| &its.columns).filter(|its| its.align == Align::Drawn).collect();
@@ -118,11 +118,11 @@ fn said(document: &Document, drawn: bool) -> Vec<&str> {
             }
             Block::Notices(phrases) => {
                 all.extend(phrases.iter().map(|phrase| phrase.text.as_str()));
-                all.extend(phrases.iter().filter_map(|phrase| phrase.remedy.as_deref()));
             }
         }
     }
-    all
+    let phrases = document.notices().filter_map(|phrase| phrase.remedy.as_ref().map(ToString::to_string));
+    all.into_iter().map(str::to_owned).chain(phrases).collect()
 }
 
 /// The text without marks of its form and without spaces.
@@ -184,8 +184,8 @@ fn each_form_has_every_text_of_the_document() {
         for (form, text, drawn) in forms {
             let text = plain(&text);
             let source = [document.made.as_str(), &document.command];
-            for its in said(&document, drawn).into_iter().chain(source).collect::<BTreeSet<_>>() {
-                assert!(text.contains(&plain(its)), "{name} as {form} lacks: {its}");
+            for part in said(&document, drawn).into_iter().chain(source.map(str::to_owned)).collect::<BTreeSet<_>>() {
+                assert!(text.contains(&plain(&part)), "{name} as {form} lacks: {part}");
             }
         }
     }

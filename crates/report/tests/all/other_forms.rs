@@ -64,7 +64,7 @@ fn every_notice_has_words() {
     for notice in every_notice() {
         let phrase = notice::phrase(&notice);
         assert!(phrase.text.ends_with('.') && !phrase.text.contains('{'), "{phrase:?}");
-        assert!(phrase.remedy.is_none_or(|remedy| remedy.ends_with('.')));
+        assert!(phrase.remedy.is_none_or(|remedy| remedy.to_string().ends_with('.')));
     }
     let mut run = plain_run();
     run.notices = every_notice();

@@ -12,23 +12,20 @@ use super::*;
 #[test]
 fn a_remedy_names_the_flags_of_its_command() {
     crate::args::define(crate::command);
-    let named = |command: &str, remedy: &str| Flags::of(command).in_remedy(remedy);
-    let more = "give more time, ask for a number of samples, or name fewer methods";
+    let named = |command: &str, hint: Hint| Flags::of(command).in_hint(hint).to_string();
+    let more = || Hint::from(Ask::MoreTime).and(", ").and(Ask::Samples).and(", or name fewer methods");
     let in_wait = "give more time (--duration), ask for a number of samples (--samples), or name fewer methods";
-    assert_eq!(named("wait", more), in_wait);
-    assert_eq!(
-        named("checkup", more),
-        "give more time (--thorough), ask for a number of samples, or name fewer methods"
-    );
-    assert_eq!(named("report", more), more);
-    assert_eq!(
-        named("ipc", "a smaller size or depth, or more memory"),
-        "a smaller size or depth (--size, --depth), or more memory"
-    );
-    assert_eq!(named("ipc", "a smaller size"), "a smaller size (--size)");
-    assert_eq!(named("wait", "a smaller size"), "a smaller size");
-    assert_eq!(named("governor ramp", "repeat with more rounds"), "repeat with more rounds (--rounds)");
-    assert_eq!(named("wait", "set it on the host"), "set it on the host");
+    assert_eq!(named("wait", more()), in_wait);
+    let in_checkup = "give more time (--thorough), ask for a number of samples, or name fewer methods";
+    assert_eq!(named("checkup", more()), in_checkup);
+    assert_eq!(named("report", more()), more().to_string());
+    let smaller = Hint::from(Ask::SmallerSizeOrDepth).and(", or more memory");
+    assert_eq!(named("ipc", smaller), "a smaller size or depth (--size, --depth), or more memory");
+    assert_eq!(named("ipc", Ask::SmallerSize.into()), "a smaller size (--size)");
+    assert_eq!(named("wait", Ask::SmallerSize.into()), "a smaller size");
+    let rounds = Hint::from("repeat with ").and(Ask::MoreRounds);
+    assert_eq!(named("governor ramp", rounds), "repeat with more rounds (--rounds)");
+    assert_eq!(named("wait", "set it on the host".into()), "set it on the host");
 }
 
 #[test]
@@ -137,8 +134,8 @@ fn notices_name_flags_that_their_command_has() {
 #[test]
 fn remedies_name_flags_that_their_command_has() {
     for (name, command) in commands() {
-        for (words, _) in FLAGS {
-            assert_taken(&name, &command, &Flags::of(&name).in_remedy(words));
+        for ask in Ask::ALL {
+            assert_taken(&name, &command, &Flags::of(&name).in_hint(ask).to_string());
         }
     }
 }

@@ -11,7 +11,7 @@ use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
 use punctual_record::{Quantity, Recorder, Series, SeriesTally, Usage};
 
 use super::plan::Plan;
-use crate::frame::error::{MORE_TIME, Opened, ready};
+use crate::frame::error::{Opened, more_time, ready};
 use crate::frame::figures::{Meter, Sum, quantile};
 use crate::frame::schedule::Schedule;
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable, session};
@@ -120,7 +120,7 @@ impl Family for Fits {
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("its share of the time did not pay for one round", MORE_TIME)
+        Unavailable::but("its share of the time did not pay for one round", more_time())
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {

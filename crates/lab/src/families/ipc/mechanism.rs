@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::keeper::{Keeper, Leftover};
 pub use super::watcher::Halt;
 pub use crate::frame::Unavailable;
+use punctual_record::Hint;
 
 /// One way to pass a message to another process: name, summary, calls, limits, and constructor.
 #[derive(Clone)]
@@ -124,7 +125,7 @@ pub struct Limit {
     /// Its setting: `/proc/sys/fs/mqueue/msgsize_max`.
     pub from: String,
     /// The remedy that raises it, if there is one.
-    pub remedy: Option<String>,
+    pub remedy: Option<Hint>,
 }
 
 impl Limit {
@@ -291,8 +292,8 @@ pub(super) fn lanes(
 }
 
 /// A refusal by the kernel, with the remedy.
-pub(super) fn refused(error: &linux::Error, remedy: &str) -> Unavailable {
-    Unavailable { why: error.to_string(), remedy: Some(remedy.to_owned()).filter(|r| !r.is_empty()) }
+pub(super) fn refused(error: &linux::Error, remedy: impl Into<Hint>) -> Unavailable {
+    Unavailable { why: error.to_string(), remedy: Some(remedy.into()).filter(|remedy| !remedy.is_empty()) }
 }
 
 /// A receiver's method of waiting.

@@ -21,9 +21,9 @@ mod trip;
 mod watcher;
 
 use punctual_record::experiment::ipc;
-use punctual_record::{About, Experiment, Notice, Quantity, Typed, Usage};
+use punctual_record::{About, Ask, Experiment, Notice, Quantity, Typed, Usage};
 
-use crate::frame::error::MORE_TIME;
+use crate::frame::error::more_time;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
@@ -108,7 +108,7 @@ impl Family for Plan {
                 Some(Unavailable::but("it has no way to wait in the kernel", "receive by polling or by backing off"))
             }
             Receive::Backoff if mechanism.only_polls => {
-                Some(Unavailable::but("it cannot sleep, so it cannot back off", "receive by polling"))
+                Some(Unavailable::but("it cannot sleep, so it cannot back off", Ask::Polling))
             }
             _ => holds.then(|| {
                 Unavailable::but(
@@ -120,7 +120,7 @@ impl Family for Plan {
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("its share of the time is too short for one message", MORE_TIME)
+        Unavailable::but("its share of the time is too short for one message", more_time())
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {

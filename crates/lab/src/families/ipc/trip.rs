@@ -10,7 +10,7 @@ use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::interrupt::Interrupter;
 use punctual_record::remedy::of_refused;
-use punctual_record::{Recorder, Usage};
+use punctual_record::{Hint, Recorder, Usage};
 
 use super::control::{Account, Control};
 use super::keeper::Keeper;
@@ -209,7 +209,7 @@ impl Trip<'_> {
                 }
                 let why = format!("{}: {e}", self.mechanism.call);
                 let is_lost = e.errno() == rustix::io::Errno::TIMEDOUT.raw_os_error();
-                let remedy = is_lost.then(|| "see what drops them: a packet filter (`nft list ruleset`)".to_owned());
+                let remedy = is_lost.then(|| Hint::from("see what drops them: a packet filter (`nft list ruleset`)"));
                 Err(Unavailable { why, remedy }.into())
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual::{Rate, RtThrottle, format_duration};
 use punctual_linux as linux;
-use punctual_record::{Notice, Recorder, SeriesTally, Usage};
+use punctual_record::{Hint, Notice, Recorder, SeriesTally, Usage};
 
 use super::flow::Receiver;
 use super::plan::{PacingSession, Plan, Target, Terms};
@@ -140,7 +140,7 @@ fn open_method(method: &super::plan::PacingMethod, target: Target, terms: &Terms
 }
 
 /// The remedy if a network refuses a datagram.
-fn remedy_for(error: &linux::Error) -> Option<String> {
+fn remedy_for(error: &linux::Error) -> Option<Hint> {
     let unreachable =
         matches!(error.source.kind(), std::io::ErrorKind::NetworkUnreachable | std::io::ErrorKind::HostUnreachable);
     let too_long = error.errno() == rustix::io::Errno::MSGSIZE.raw_os_error();

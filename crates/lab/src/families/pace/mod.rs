@@ -26,7 +26,7 @@ pub use crate::families::pace::wire::{HEADER, Header, Mode, this_boot};
 use punctual::Rate;
 use punctual_record::experiment::pace;
 use punctual_record::experiment::pace::{DepartureClock, Measured as End};
-use punctual_record::{Experiment, Notice, Quantity, Typed};
+use punctual_record::{Ask, Experiment, Hint, Notice, Quantity, Typed};
 
 use crate::families::pace::bench::{Beside, PaceBench};
 use crate::families::pace::flow::Receiver;
@@ -81,7 +81,10 @@ impl Family for Keep {
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("its share of the time is shorter than a period", "give more time, or name fewer methods")
+        Unavailable::but(
+            "its share of the time is shorter than a period",
+            Hint::from(Ask::MoreTime).and(", or name fewer methods"),
+        )
     }
 
     fn gather(&self, scene: &Scene<'_>) -> Result<Self::Company, Failure> {

@@ -13,10 +13,10 @@ use punctual::conditions::Conditions;
 use punctual_linux::child::Child;
 use punctual_record::experiment::polls::{self, Load, SenderPlace};
 use punctual_record::experiment::yielding::CompetitorKind;
-use punctual_record::{About, Experiment, Quantity, Typed};
+use punctual_record::{About, Ask, Experiment, Hint, Quantity, Typed};
 
 use crate::crowd::{Crowd, Restraint, child_under};
-use crate::frame::error::MORE_TIME;
+use crate::frame::error::more_time;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
@@ -73,13 +73,13 @@ impl Family for Plan {
         (polls && self.shares_cpu() && self.request.variants[cell.variant].is_real_time()).then(|| {
             Unavailable::but(
                 "a receiver that polls under a real-time policy keeps a sender on its CPU from sending",
-                "give the sender another CPU, or leave out the policy",
+                Hint::from(Ask::SenderCpu).and(", or leave out the policy"),
             )
         })
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("its share of the time did not pay for one message", MORE_TIME)
+        Unavailable::but("its share of the time did not pay for one message", more_time())
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<Others, Failure> {

@@ -14,7 +14,7 @@ use punctual::format_duration;
 use punctual_record::experiment::wait;
 use punctual_record::{Experiment, Notice, Quantity, Typed};
 
-use crate::frame::error::MORE_TIME;
+use crate::frame::error::more_time;
 use crate::frame::plan::rough;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
@@ -100,7 +100,7 @@ impl Family for Plan {
             ),
             false => format!("the machine left no time for a wait within its share of the time ({})", rough(share)),
         };
-        Unavailable::but(why, MORE_TIME)
+        Unavailable::but(why, more_time())
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ use punctual_record::experiment::yielding;
 use punctual_record::{About, Experiment, Quantity, Typed};
 
 use crate::crowd::Crowd;
-use crate::frame::error::MORE_TIME;
+use crate::frame::error::more_time;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
@@ -82,7 +82,7 @@ impl Family for Plan {
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("its share of the time did not pay for one call", MORE_TIME)
+        Unavailable::but("its share of the time did not pay for one call", more_time())
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<Self::Company, Failure> {

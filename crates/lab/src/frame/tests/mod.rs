@@ -10,7 +10,7 @@ use punctual_record::experiment::wait;
 use punctual_record::{About, Experiment, Quantity, Recorder, Run, Typed, Usage};
 use punctual_testing::in_a_process_of_its_own;
 
-use super::error::MORE_TIME;
+use super::error::more_time;
 use super::schedule::Schedule;
 use super::*;
 
@@ -73,7 +73,7 @@ impl Family for Made {
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
-        Unavailable::but("too short", MORE_TIME)
+        Unavailable::but("too short", more_time())
     }
 
     fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
@@ -166,12 +166,12 @@ fn what_is_missing_says_why() {
     let (run, done) = run_of(Made::with(&[Fate::Forbidden, Fate::Unaffordable, Fate::Fails, Fate::Measured]));
     assert_eq!(done.unwrap().extras, [0, 0, 0, 3]);
     let why: Vec<_> =
-        run.not_measured.iter().map(|no| (no.subject.as_str(), no.why.as_str(), no.remedy.as_deref())).collect();
+        run.not_measured.iter().map(|no| (no.subject.as_str(), no.why.as_str(), no.remedy.clone())).collect();
     assert_eq!(
         why,
         [
-            ("Forbidden", "it must not", Some("ask for less")),
-            ("Unaffordable", "too short", Some(MORE_TIME)),
+            ("Forbidden", "it must not", Some("ask for less".into())),
+            ("Unaffordable", "too short", Some(more_time())),
             ("Fails", "it failed", None),
         ]
     );

@@ -49,7 +49,7 @@ fn notice(phrase: &Phrase) -> Markup {
     html! {
         p class=(format!("notice {}", phrase.level.word())) {
             strong { (phrase.level.word()) ": " } (phrase.text)
-            @if let Some(remedy) = &phrase.remedy { " Remedy: " (remedy) }
+            @if let Some(remedy) = &phrase.remedy { " Remedy: " (remedy.to_string()) }
         }
     }
 }

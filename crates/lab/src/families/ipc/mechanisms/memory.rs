@@ -13,6 +13,7 @@ use super::super::mechanism::{
     Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused,
 };
 use super::semaphores::{self, Count, Opened, Told};
+use punctual_record::{Ask, Hint};
 
 /// Default number of slots: as many as a POSIX queue has.
 const USUAL_DEPTH: usize = 10;
@@ -103,18 +104,18 @@ fn assemble<C: Count + 'static>(
 
 impl From {
     /// The remedy for a refusal.
-    fn remedy(self, error: &linux::Error) -> &'static str {
+    fn remedy(self, error: &linux::Error) -> Hint {
+        let smaller = Hint::from(Ask::SmallerSizeOrDepth);
         match (self, rustix::io::Errno::from_raw_os_error(error.errno())) {
             (Self::SystemV, rustix::io::Errno::NOSPC) => {
                 "remove unused segments (ipcs -m, ipcrm), or raise /proc/sys/kernel/shmmni (segments) or shmall (pages)"
+                    .into()
             }
-            (Self::SystemV, rustix::io::Errno::INVAL) => "a smaller size or depth, or raise /proc/sys/kernel/shmmax",
-            (Self::SystemV, rustix::io::Errno::NOSYS) => "use a kernel with CONFIG_SYSVIPC",
-            (Self::Posix, rustix::io::Errno::NOENT) => "mount a tmpfs at /dev/shm",
-            (Self::Posix, rustix::io::Errno::NOSPC) => {
-                "a smaller size or depth, or a larger /dev/shm (mount -o remount,size=)"
-            }
-            _ => "a smaller size or depth, or more memory",
+            (Self::SystemV, rustix::io::Errno::INVAL) => smaller.and(", or raise /proc/sys/kernel/shmmax"),
+            (Self::SystemV, rustix::io::Errno::NOSYS) => "use a kernel with CONFIG_SYSVIPC".into(),
+            (Self::Posix, rustix::io::Errno::NOENT) => "mount a tmpfs at /dev/shm".into(),
+            (Self::Posix, rustix::io::Errno::NOSPC) => smaller.and(", or a larger /dev/shm (mount -o remount,size=)"),
+            _ => smaller.and(", or more memory"),
         }
     }
 
@@ -225,7 +226,7 @@ pub(super) fn written() -> Vec<Mechanism> {
 fn written_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let depth = asked.depth_or(USUAL_DEPTH);
     let bytes = asked.size.checked_mul(depth).unwrap_or(usize::MAX / 2);
-    let mailbox = Mailbox::new(bytes).map_err(|e| refused(&e, "a smaller size or depth"))?;
+    let mailbox = Mailbox::new(bytes).map_err(|e| refused(&e, Ask::SmallerSizeOrDepth))?;
     let full = Told::Futex.open(0, asked)?;
     let free = Told::Futex.open(depth, asked)?;
     let slots = Slots { memory: mailbox, stride: asked.size, depth, next: 0 };

@@ -8,6 +8,7 @@ use super::super::keeper::What;
 use super::super::mechanism::{
     Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused, sysctl, whole,
 };
+use punctual_record::Hint;
 
 /// Default capacity of a POSIX queue: the kernel's default (`mq_overview(7)`, msg_default).
 const USUAL_DEPTH: usize = 10;
@@ -192,7 +193,7 @@ fn posix_queue() -> Limit {
             from: "RLIMIT_MSGQUEUE, for two queues of one message".into(),
             remedy: Some("ulimit -q BYTES (as root beyond the hard limit)".into()),
         },
-        None => Limit { bytes: Some(by_size.0), from: by_size.1.into(), remedy: by_size.2.map(str::to_owned) },
+        None => Limit { bytes: Some(by_size.0), from: by_size.1.into(), remedy: by_size.2.map(Hint::from) },
     }
 }
 
@@ -209,7 +210,7 @@ fn sysv_queue() -> Limit {
     // include/uapi/linux/msg.h: MSGMAX 8192, MSGMNB 16384.
     let (bytes, from) = one("/proc/sys/kernel/msgmax", 8192).min(one("/proc/sys/kernel/msgmnb", 16384));
     let name = from.trim_start_matches("/proc/sys/").replace('/', ".");
-    Limit { bytes: Some(bytes), remedy: Some(format!("as root: sysctl {name}=BYTES")), from }
+    Limit { bytes: Some(bytes), remedy: Some(format!("as root: sysctl {name}=BYTES").into()), from }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use punctual_linux as linux;
 use super::super::mechanism::{
     Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, wait_strategy, whole,
 };
+use punctual_record::Ask;
 
 /// Default capacity in messages.
 const USUAL_DEPTH: usize = 64;
@@ -53,7 +54,7 @@ fn lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
 }
 
 fn no_ring(error: &RingError) -> Unavailable {
-    Unavailable { why: error.to_string(), remedy: Some("a smaller size or depth".into()) }
+    Unavailable { why: error.to_string(), remedy: Some(Ask::SmallerSizeOrDepth.into()) }
 }
 
 fn refused(call: &'static str, error: &RingError) -> linux::Error {

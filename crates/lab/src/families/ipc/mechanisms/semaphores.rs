@@ -13,6 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::super::keeper::{Leftover, What};
 use super::super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
+use punctual_record::Ask;
 
 /// A count that one process increments and the other decrements.
 pub(super) trait Count: Send {
@@ -97,7 +98,7 @@ impl Told {
                 })?;
                 let value = i16::try_from(value).unwrap_or(i16::MAX);
                 if value > 0 {
-                    set.add(0, value, false).map_err(|e| refused(&e, "a smaller depth"))?;
+                    set.add(0, value, false).map_err(|e| refused(&e, Ask::SmallerDepth))?;
                 }
                 let opened = both(SystemV { set, halt: halt.clone() })?;
                 Ok(Opened { leftover: Some(name), ..opened })

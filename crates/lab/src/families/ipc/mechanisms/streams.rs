@@ -15,6 +15,7 @@ use super::super::mechanism::{
     Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
     refused, sysctl, whole,
 };
+use punctual_record::Ask;
 
 /// All streams and sockets, in the order of `--list`.
 pub(super) fn all() -> Vec<Mechanism> {
@@ -170,7 +171,7 @@ impl Inlet for Reader {
 
 fn spliced(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let (reader, writer) = pair(asked)?;
-    let buffers = Buffers::new(writer.as_fd(), asked.size).map_err(|e| refused(&e, "a smaller size"))?;
+    let buffers = Buffers::new(writer.as_fd(), asked.size).map_err(|e| refused(&e, Ask::SmallerSize))?;
     let halt = asked.halt.clone();
     let outlet = Splicer { pipe: writer, buffers, halt: halt.clone() };
     Ok(Lane::new(outlet, Reader { file: reader, halt }))

@@ -11,6 +11,7 @@ use crate::families::pace::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Te
 use crate::families::pace::wire::Mode;
 use crate::frame::Unavailable;
 use crate::frame::progress::go_on;
+use punctual_record::{Ask, Hint};
 
 pub(super) static METHODS: &[PacingMethod] = &[
     PacingMethod {
@@ -106,17 +107,17 @@ fn ahead_ns(period_ns: i64) -> i64 {
 fn paced_by(terms: &Terms, wanted: &[&str]) -> Result<(), Unavailable> {
     let Some(found) = &terms.disciplines else {
         let why = "nothing is sent, so the kernel has nothing to pace".to_owned();
-        return Err(Unavailable { why, remedy: Some("send datagrams to an address".into()) });
+        return Err(Unavailable { why, remedy: Some(Ask::Address.into()) });
     };
     if found.iter().any(|kind| wanted.contains(&kind.as_str())) {
         return Ok(());
     }
     Err(Unavailable {
         why: format!("the interface has {}, not {}", found.first().map_or("no discipline", |k| k), wanted.join(" or ")),
-        remedy: Some(format!(
+        remedy: Some(Hint::from(format!(
             "tc qdisc replace dev INTERFACE root {} (as root; needs the module sch_{})",
             wanted[0], wanted[0]
-        )),
+        ))),
     })
 }
 
