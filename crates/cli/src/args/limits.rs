@@ -52,7 +52,9 @@ pub(crate) fn of_run(text: &str) -> Result<Limit, String> {
 
 /// `FIGURE [of SUBJECT] +AMOUNT`, of `compare`.
 pub(crate) fn of_comparison(text: &str) -> Result<Increase, String> {
-    if text.to_ascii_lowercase().contains(" better by ") {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is = |word: &str, wanted: &str| word.eq_ignore_ascii_case(wanted);
+    if words.windows(2).any(|pair| is(pair[0], "better") && is(pair[1], "by")) {
         return Err("expected an increase: an improvement never fails (example: 'p99 +10%')".into());
     }
     let parts = parts(text).ok_or("expected 'FIGURE [of SUBJECT] +AMOUNT' (example: 'p99 +10%')")?;

@@ -3,6 +3,7 @@
 
 mod check;
 mod drawing;
+mod english;
 mod flags;
 mod graph;
 mod lacks;
@@ -29,6 +30,26 @@ fn no_text_below_the_command_names_its_flags() {
     assert_eq!(found("is a thread (example: --pid 3 --thread x)"), ["--pid", "--thread"]);
     assert_eq!(found("chrt --fifo --pid 40 TID; a dash -- and a rule ---"), [""; 0]);
     assert_eq!(found("start the container with --cap-add SYS_NICE and --cpu 3"), ["--cpu"]);
+}
+
+#[test]
+fn no_production_code_looks_for_english() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    assert_eq!(english::complaints(&workspace), [""; 0]);
+    let found = |source| english::searched(source).into_iter().map(|(_, english)| english).collect::<Vec<_>>();
+    assert_eq!(
+        found(r#"fn f() { a.contains("more time") || b.split_once("gives up").is_some() }"#),
+        ["more time", "gives up"]
+    );
+    assert_eq!(
+        found(r#"fn f() { if a == "no way" || "at all" != a { a.find(&["one of", "two"][..]) } }"#),
+        ["no way", "at all", "one of"]
+    );
+    assert_eq!(
+        found(r#"fn f() { a.contains("word") || a.strip_prefix("cpu ") || a == "a b"; let b = "two words"; }"#),
+        [""; 0]
+    );
+    assert_eq!(found(r#"#[cfg(test)] mod tests { fn f() { assert!(a.contains("more time")) } }"#), [""; 0]);
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn declared(tokens: &TokenStream) -> Vec<String> {
 }
 
 /// What follows an attribute, and what it takes away: an item that only tests have.
-fn after_attribute(tokens: &[TokenTree]) -> &[TokenTree] {
+pub(crate) fn after_attribute(tokens: &[TokenTree]) -> &[TokenTree] {
     let inner = usize::from(tokens.get(1).is_some_and(|t| is_punct(t, '!')));
     let Some(TokenTree::Group(attribute)) = tokens.get(1 + inner) else { return &tokens[1..] };
     let mut rest = &tokens[2 + inner..];
