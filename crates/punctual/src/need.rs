@@ -30,8 +30,6 @@ pub enum Need {
     NoRequest,
     /// A value within the bounds that the reason names.
     WithinBounds,
-    /// A value of this form.
-    ValidValue(String),
     /// One of the values that the reason lists.
     OneOfThose,
     /// No other program that changes the same setting.
@@ -156,6 +154,24 @@ pub enum Need {
     NoOtherFrequencySetter,
     /// Another way to raise the speed.
     Lever,
+    /// For a ring: a name that is not taken.
+    FreeName,
+    /// For a ring: the other side, which has to create it first.
+    CreatedFirst,
+    /// For a ring: its descriptor, which another user can pass.
+    PassedDescriptor,
+    /// For a ring: fewer bytes, or more shared memory.
+    SharedMemory,
+    /// More open files.
+    FileLimit,
+    /// For a ring: the file or the memory of one.
+    ARing,
+    /// For a ring: the same version of its layout on both sides.
+    SameVersion,
+    /// For a ring: a memfd that cannot shrink (F_SEAL_SHRINK).
+    SealedMemory,
+    /// For a ring: an end that no other process has.
+    FreeEnd,
     /// The end of this process, which restores the setting.
     EndOfProcess,
     /// This value written to the file once its CPU is online.

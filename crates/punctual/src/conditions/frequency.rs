@@ -93,9 +93,12 @@ pub(super) fn apply(
     set: impl FnOnce(&mut GovernorGuard) -> Result<(), Error>,
 ) -> Result<(), Reason> {
     let (condition, value) = (applying.condition, applying.value);
-    condition
-        .parse(&value.to_string())
-        .map_err(|expected| Reason::new(format!("invalid {condition} '{value}'"), Need::ValidValue(expected)))?;
+    let form = if matches!(attribute, Attribute::MinFrequency | Attribute::MaxFrequency) {
+        Need::FrequencyInRange
+    } else {
+        Need::SettingForm
+    };
+    condition.parse(&value.to_string()).map_err(|_| Reason::new(format!("invalid {condition} '{value}'"), form))?;
     let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
     let guard = match earlier {
         Some(guard) => guard,

@@ -276,7 +276,11 @@ fn waiting_for_so_long_never_ends_early() {
 
 #[test]
 fn files_that_are_no_rings_are_refused_with_the_reason() {
-    let said = |file: std::fs::File| Ring::from_fd(file.into()).map(drop).unwrap_err().to_string();
+    let told = |made: Result<Ring, RingError>| {
+        let error = made.map(drop).unwrap_err();
+        format!("{error}\n  > {:?}", error.needs())
+    };
+    let said = |file: std::fs::File| told(Ring::from_fd(file.into()));
     let sealed = |len: u64, write: &[(u64, &[u8])]| {
         let file = std::fs::File::from(memory::sealed_memfd(c"not-a-ring", len).unwrap());
         for (at, bytes) in write {
@@ -296,11 +300,11 @@ fn files_that_are_no_rings_are_refused_with_the_reason() {
         said(sealed(8192, &[(0, magic), (8, &one), (12, &page), (16, &capacity(5000))])),
         said(sealed(8192, &[(0, magic), (8, &one), (12, &page), (16, &capacity(8192))])),
         said(tempfile::tempfile().unwrap()),
-        Ring::anonymous(0).map(drop).unwrap_err().to_string(),
-        Ring::anonymous(u64::MAX).map(drop).unwrap_err().to_string(),
-        Ring::create("no-slash", 4096).map(drop).unwrap_err().to_string(),
-        Ring::create("/a/b", 4096).map(drop).unwrap_err().to_string(),
-        Ring::open("/punctual-test-that-is-not-there").map(drop).unwrap_err().to_string(),
+        told(Ring::anonymous(0)),
+        told(Ring::anonymous(u64::MAX)),
+        told(Ring::create("no-slash", 4096)),
+        told(Ring::create("/a/b", 4096)),
+        told(Ring::open("/punctual-test-that-is-not-there")),
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }

@@ -158,7 +158,6 @@ pub fn of_need(need: &Need) -> Hint {
         // Settings of the machine, and values.
         Need::NoRequest => "leave the condition out".into(),
         Need::WithinBounds => "choose values within these bounds".into(),
-        Need::ValidValue(constraint) => constraint.clone(),
         Need::OneOfThose => "take one of those".into(),
         Need::NoOtherSetter => "let no other program change it".into(),
         Need::NoOtherFrequencySetter => {
@@ -182,6 +181,22 @@ pub fn of_need(need: &Need) -> Hint {
         Need::Userspace => "set the governor userspace first".into(),
         Need::FrequencyInRange => "ask for a frequency in that range".into(),
         Need::Lever => "see `punctual governor` for what this machine has".into(),
+        // Rings.
+        Need::FreeName => "choose another name for the ring, or remove the old one (Ring::remove)".into(),
+        Need::CreatedFirst => {
+            "let the other side create the ring first; where it died, remove the name (Ring::remove); check that /dev/shm and \
+             /proc are mounted"
+                .into()
+        }
+        Need::PassedDescriptor => "let the owner of the ring pass its descriptor (Ring::from_fd)".into(),
+        Need::SharedMemory => {
+            "use a smaller ring, or more memory: a larger /dev/shm (mount -o remount,size=)".into()
+        }
+        Need::FileLimit => "raise the limit of open files (ulimit -n)".into(),
+        Need::ARing => "check which file was passed: it has to be that of a ring".into(),
+        Need::SameVersion => "use the same version of punctual on both sides".into(),
+        Need::SealedMemory => "seal the memfd with F_SEAL_SHRINK, as Ring::anonymous does".into(),
+        Need::FreeEnd => "end the process that has this end of the ring, or use another ring".into(),
         Need::EndOfProcess => "it ends with this process; a program started later is not affected".into(),
         Need::ValueWritten { value, file } => format!(
             "when the CPU is online again, run `punctual governor restore`, or write {value} to {}",
@@ -299,7 +314,6 @@ mod tests {
             Need::NoRequest,
             Need::WithinBounds,
             Need::OwnProcess,
-            Need::ValidValue("expected x (example: y)".into()),
             Need::OneOfThose,
             Need::NoOtherSetter,
             Need::Call("sched_setattr"),
@@ -351,6 +365,15 @@ mod tests {
             Need::FrequencyInRange,
             Need::NoOtherFrequencySetter,
             Need::Lever,
+            Need::FreeName,
+            Need::CreatedFirst,
+            Need::PassedDescriptor,
+            Need::SharedMemory,
+            Need::FileLimit,
+            Need::ARing,
+            Need::SameVersion,
+            Need::SealedMemory,
+            Need::FreeEnd,
             Need::EndOfProcess,
             Need::ValueWritten { value: "800000".into(), file: "/sys/x".into() },
         ];

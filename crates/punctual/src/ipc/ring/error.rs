@@ -1,15 +1,16 @@
-//! The errors of a ring.
+//! The errors of a ring. What it needs is a value; the words of a remedy are no part of this library.
 
 use rustix::io::Errno;
 
 use super::layout::{GREATEST, LEAST, VERSION};
+use crate::need::Need;
 
-/// A ring could not be created, opened or attached to.
+/// A ring could not be created, opened or attached to. [`RingError::needs`] says what it lacks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
     /// The kernel refused.
-    #[error("{0}; {remedy}", remedy = remedy(.0))]
+    #[error(transparent)]
     Kernel(#[from] punctual_linux::Error),
     /// An invalid capacity in bytes.
     #[error(
@@ -20,7 +21,7 @@ pub enum RingError {
     #[error("invalid ring name '{0}': a slash, then 1 to 254 bytes without slash or zero byte (example: /my-ring)")]
     Name(String),
     /// The file is not a ring.
-    #[error("not a ring: the file begins with {found:02x?} instead of \"PNCTRING\"; check which file was passed")]
+    #[error("not a ring: the file begins with {found:02x?} instead of \"PNCTRING\"")]
     NotARing {
         /// Its first eight bytes.
         found: [u8; 8],
@@ -33,13 +34,11 @@ pub enum RingError {
         /// Length by the header.
         expected: u64,
     },
-    /// The ring is not complete: its creator still initialises it, or died.
-    #[error("ring not initialised, or its creator died; try again, or remove the name (Ring::remove)")]
+    /// The ring is not complete: its creator still initialises it, or died. `Ring::remove` frees its name.
+    #[error("ring not initialised, or its creator died")]
     NotReady,
     /// Another version of the layout.
-    #[error(
-        "ring layout version {found} is not supported, only {VERSION}; use the same version of punctual on both sides"
-    )]
+    #[error("ring layout version {found} is not supported, only {VERSION}")]
     Version {
         /// The version in the file.
         found: u32,
@@ -48,7 +47,7 @@ pub enum RingError {
     #[error("ring header damaged: {0}")]
     Damaged(&'static str),
     /// The named ring belongs to another user.
-    #[error("the ring belongs to user {owner}; share rings between users by passing the descriptor (Ring::from_fd)")]
+    #[error("the ring belongs to user {owner}")]
     NotYours {
         /// The user ID of its owner.
         owner: u32,
@@ -62,24 +61,34 @@ pub enum RingError {
         len: u64,
     },
     /// The memfd could shrink while it is mapped.
-    #[error(
-        "the memfd is not sealed: truncating it would end this process (SIGBUS); seal it with F_SEAL_SHRINK, as Ring::anonymous does"
-    )]
+    #[error("the memfd is not sealed: truncating it would end this process (SIGBUS)")]
     NotSealed,
     /// This end is taken.
-    #[error("the ring already has a {0}; one process sends, one receives")]
+    #[error("the ring already has a {0}: one process sends, one receives")]
     Taken(&'static str),
 }
 
-fn remedy(error: &punctual_linux::Error) -> &'static str {
-    match Errno::from_raw_os_error(error.errno()) {
-        Errno::EXIST => "choose another name, or remove this one (Ring::remove)",
-        Errno::NOENT => "the other side must create it first; check that /dev/shm and /proc are mounted",
-        Errno::ACCESS => "it belongs to another user",
-        Errno::NOSPC => "/dev/shm is full: use a smaller ring, or a larger tmpfs (mount -o remount,size=)",
-        Errno::NOMEM => "use a smaller ring, or more memory",
-        Errno::MFILE | Errno::NFILE => "too many open files (ulimit -n)",
-        _ => "see the man page of the call",
+impl RingError {
+    /// What would let it succeed.
+    #[must_use]
+    pub fn needs(&self) -> Need {
+        match self {
+            Self::Kernel(error) => match Errno::from_raw_os_error(error.errno()) {
+                Errno::EXIST => Need::FreeName,
+                Errno::NOENT => Need::CreatedFirst,
+                Errno::ACCESS => Need::PassedDescriptor,
+                Errno::NOSPC | Errno::NOMEM => Need::SharedMemory,
+                Errno::MFILE | Errno::NFILE => Need::FileLimit,
+                _ => Need::Unknown,
+            },
+            Self::Capacity(_) | Self::Name(_) => Need::WithinBounds,
+            Self::NotARing { .. } | Self::Length { .. } | Self::Holes { .. } | Self::Damaged(_) => Need::ARing,
+            Self::NotReady => Need::CreatedFirst,
+            Self::Version { .. } => Need::SameVersion,
+            Self::NotYours { .. } => Need::PassedDescriptor,
+            Self::NotSealed => Need::SealedMemory,
+            Self::Taken(_) => Need::FreeEnd,
+        }
     }
 }
 
@@ -91,7 +100,7 @@ pub enum SendError {
     #[error("the ring is full")]
     Full,
     /// The message is larger than the ring carries.
-    #[error("message of {len} bytes too large: the ring carries at most {largest}; use a larger ring")]
+    #[error("message of {len} bytes too large: the ring carries at most {largest}")]
     TooLarge {
         /// Bytes of the message.
         len: usize,
@@ -112,10 +121,8 @@ pub enum SendError {
         /// The sender's position.
         tail: u64,
     },
-    /// This process is a forked child of the one that took the end. Nothing was sent.
-    #[error(
-        "the sending end belongs to the process that forked this one; drop it there, then take it here (Ring::sender)"
-    )]
+    /// This process is a forked child of the one that took the end. Nothing was sent. It can take the end once it was dropped there.
+    #[error("the sending end belongs to the process that forked this one")]
     Inherited,
     /// The kernel refused to wait: the error number of `futex(2)`.
     #[error("waiting for room failed: futex(2), error {0}")]
@@ -148,10 +155,8 @@ pub enum ReceiveError {
         /// Its position.
         position: u64,
     },
-    /// This process is a forked child of the one that took the end. No message was taken.
-    #[error(
-        "the receiving end belongs to the process that forked this one; drop it there, then take it here (Ring::receiver)"
-    )]
+    /// This process is a forked child of the one that took the end. No message was taken. It can take the end once it was dropped there.
+    #[error("the receiving end belongs to the process that forked this one")]
     Inherited,
     /// The kernel refused to wait: the error number of `futex(2)`.
     #[error("waiting for a message failed: futex(2), error {0}")]

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use punctual::Need;
 use punctual::ipc::{ReceiveError, Receiver, Ring, RingError, SendError, Sender, WaitStrategy};
 use punctual_linux as linux;
 
@@ -10,6 +11,7 @@ use super::super::mechanism::{
     Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, wait_strategy, whole,
 };
 use punctual_record::Ask;
+use punctual_record::remedy::of_need;
 
 /// Default capacity in messages.
 const USUAL_DEPTH: usize = 64;
@@ -54,7 +56,11 @@ fn lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
 }
 
 fn no_ring(error: &RingError) -> Unavailable {
-    Unavailable { why: error.to_string(), remedy: Some(Ask::SmallerSizeOrDepth.into()) }
+    let remedy = match error.needs() {
+        Need::SharedMemory | Need::WithinBounds => Ask::SmallerSizeOrDepth.into(),
+        need => of_need(&need),
+    };
+    Unavailable::but(error.to_string(), remedy)
 }
 
 fn refused(call: &'static str, error: &RingError) -> linux::Error {
