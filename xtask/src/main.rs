@@ -14,7 +14,6 @@ mod fuzz;
 mod install;
 mod manual;
 mod mutants;
-mod random;
 mod schema;
 mod tools;
 mod vm;

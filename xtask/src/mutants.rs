@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use punctual_record::statistics::Random;
 use serde_json::Value;
 
-use crate::random::Random;
 use crate::tools;
 
 /// Files that are mutated, and the arguments of `cargo test` for them, the quickest first. The command alone uses parts of some.

@@ -207,7 +207,7 @@ pub fn lower_median<T: Ord + Copy>(values: &[T]) -> Option<T> {
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
 }
 
-/// Pseudo-random numbers, the same from the same seed: Marsaglia's xorshift64.
+/// Pseudo-random numbers, the same from the same seed on every machine: SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -215,16 +215,21 @@ impl Random {
     /// Numbers from this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        // Zero would stay zero.
-        Self(seed | 1)
+        Self(seed)
     }
 
-    /// 64 bits; the lowest are the weakest.
+    /// 64 bits.
     pub const fn bits(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number between 0 and 1, neither of them.
+    pub const fn unit(&mut self) -> f64 {
+        ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
     /// A number from `least` to `most`.
@@ -234,7 +239,7 @@ impl Random {
 
     /// A number below `limit`, or 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        ((self.bits() >> 16) % limit.max(1) as u64) as usize
+        (self.bits() % limit.max(1) as u64) as usize
     }
 
     /// Puts the items in random order (R. Durstenfeld, 1964).

@@ -1,27 +1,9 @@
 //! Confidence intervals cover what they claim to, and steady series are not called unsteady: by simulation with known truth.
 
-use punctual_record::statistics::confidence_ranks;
+use punctual_record::statistics::{Random, confidence_ranks};
 use punctual_record::{
     About, Experiment, Quantile, Quantity, Recorder, SeriesId, SeriesTally, Steadiness, Typed, Usage,
 };
-
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
-    }
-
-    /// Uniform in (0, 1).
-    fn unit(&mut self) -> f64 {
-        ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-}
 
 /// A distribution by its quantile function, so that the truth is known and samples are quantile(uniform).
 type Shape = (&'static str, fn(f64) -> i64);
@@ -50,7 +32,7 @@ fn coverage(n: usize, quantile: Quantile, shape: fn(f64) -> i64, trials: usize, 
 /// Trials with this number of samples in all, for each shape and size. The coverage should be at least 0.95; `least` leaves room for the
 /// simulation's own scatter.
 fn intervals_cover_in(samples: usize, least: f64) {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for (quantile, sizes) in [(Quantile::P50, [6, 17, 100, 5000]), (Quantile::P99, [368, 500, 1500, 5000])] {
         for (n, (name, shape)) in sizes.iter().flat_map(|n| SHAPES.iter().map(move |shape| (n, shape))) {
             let trials = (samples / n).clamp(400, 20_000);
@@ -73,7 +55,7 @@ fn intervals_cover_in_many_trials() {
 
 #[test]
 fn intervals_are_no_wider_than_they_must_be() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for (n, quantile) in [(100, Quantile::P50), (5000, Quantile::P50), (5000, Quantile::P99)] {
         let covered = coverage(n, quantile, SHAPES[0].1, 2000, &mut random);
         assert!(covered <= 0.98, "{quantile:?} of {n}: {covered}");
@@ -84,7 +66,7 @@ fn intervals_are_no_wider_than_they_must_be() {
 #[test]
 fn intervals_of_very_many_samples_cover() {
     let n = 2_000_000u64;
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for quantile in [Quantile::P50, Quantile::P99, Quantile::P999] {
         let ranks = confidence_ranks(n, quantile).unwrap();
         let threshold = (quantile.ratio() * u64::MAX as f64) as u64;
@@ -102,7 +84,7 @@ fn intervals_of_very_many_samples_cover() {
 /// The recorder's intervals hold the truth too: bucketing only widens them.
 #[test]
 fn recorded_intervals_cover() {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for (name, shape) in SHAPES {
         let (mut covered, trials, mut recorder) = ([0, 0], 400, Recorder::new());
         for _ in 0..trials {
@@ -146,7 +128,7 @@ fn judged(
 
 #[test]
 fn steady_series_are_seldom_called_unsteady() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for (name, shape) in SHAPES {
         for (rounds, per_round) in [(3, 20), (10, 50), (20, 100)] {
             let trials = 150;
@@ -160,7 +142,7 @@ fn steady_series_are_seldom_called_unsteady() {
 
 #[test]
 fn drift_and_steps_are_noticed() {
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let exponential = SHAPES[1].1;
     let drift = |round: u32| i64::from(round) * 10_000;
     let step = |round: u32| if round < 5 { 0 } else { 60_000 };
@@ -172,7 +154,7 @@ fn drift_and_steps_are_noticed() {
 
 #[test]
 fn irrelevant_drift_is_no_news() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let narrow: fn(f64) -> i64 = |u| 1_000_000 + (u * 100.0) as i64;
     let verdict = judged(10, 1000, narrow, |round| i64::from(round) * 200, &mut random).unwrap();
     assert!(!verdict.is_unsteady(), "{verdict:?}");
@@ -180,7 +162,7 @@ fn irrelevant_drift_is_no_news() {
 
 #[test]
 fn too_few_rounds_are_not_judged() {
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     assert_eq!(judged(2, 1000, SHAPES[0].1, |_| 0, &mut random), None);
     assert_eq!(judged(10, 5, SHAPES[0].1, |_| 0, &mut random), None);
 }

@@ -10,6 +10,7 @@ use crate::document::{Level, Phrase};
 use crate::format::{listed, naming, sanitize, unbroken, units};
 use crate::verdict::gate::Gate;
 use punctual_record::Hint;
+use punctual_record::statistics::median;
 
 /// Most rows of a table and most items of a list.
 pub(crate) const MOST: usize = 300;
@@ -138,20 +139,19 @@ fn outcome(comparison: &Comparison) -> String {
 pub(super) fn sight(comparison: &Comparison) -> Option<String> {
     let mut parts = Vec::new();
     for figure in Figure::ALL {
-        let mut shares: Vec<f64> = rows(comparison, |verdict| verdict != Verdict::NotComparable)
+        let shares: Vec<f64> = rows(comparison, |verdict| verdict != Verdict::NotComparable)
             .iter()
             .filter(|(_, compared)| compared.figure == figure)
             .filter_map(|(_, compared)| compared.difference?.shows_share)
             .filter(|share| share.is_finite())
             .collect();
-        shares.sort_by(f64::total_cmp);
-        let (Some(least), Some(most)) = (shares.first(), shares.last()) else { continue };
-        let middle = shares[shares.len() / 2];
+        let ends = shares.iter().copied().min_by(f64::total_cmp).zip(shares.iter().copied().max_by(f64::total_cmp));
+        let (Some((least, most)), Some(middle)) = (ends, median(&shares)) else { continue };
         let percent = |share: f64| if share > 10.0 { "more than tenfold".to_owned() } else { units::share(share) };
         let half = percent(middle);
         parts.push(match shares.len() {
             1 => format!("{} {half}", figure.name()),
-            _ => format!("{} {half} ({} to {})", figure.name(), percent(*least), percent(*most)),
+            _ => format!("{} {half} ({} to {})", figure.name(), percent(least), percent(most)),
         });
     }
     (!parts.is_empty()).then(|| {
